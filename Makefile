@@ -59,10 +59,10 @@ unit: install tools
 # Written pages and policy files are as their sources say.
 pages: install
 	$(BIN)/hpkit generate --check
-	$(BIN)/python -m local.plugins.aws.reference --check docs/reference/fake-plugins.md
-	$(BIN)/python -m policies.reference --check
+	$(BIN)/python -m hpkit_local.plugins.aws.reference --check docs/reference/fake-plugins.md
+	$(BIN)/python -m hpkit_policies.reference --check
 	PYTHONPATH=. $(BIN)/python -m tests.security.evasions --check
-	$(BIN)/python -m policies.configuration stacks/*.policy.json
+	$(BIN)/python -m hpkit_policies.configuration stacks/*.policy.json
 
 # Everything that decides whether a change may land; CI runs this and nothing else.
 test: lint types pages unit audit

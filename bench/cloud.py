@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psutil
 
-from local.supervisor import control
-from local.supervisor.instance import Instance
+from hpkit_local.supervisor import control
+from hpkit_local.supervisor.instance import Instance
 from tests.program.cloud import Program
 
 __all__ = ["NAT_SECONDS", "Told", "cloud", "noise", "registered_by", "started", "told_by"]

@@ -19,8 +19,8 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from local.cloud import TOOLS, get_all, locate
-from local.toolchain.model import Image, Release, Tool
+from hpkit_local.cloud import TOOLS, get_all, locate
+from hpkit_local.toolchain.model import Image, Release, Tool
 
 _BLOCK = 1 << 16
 _SYSTEM = f"{platform.system()} {platform.machine()}"

@@ -14,17 +14,17 @@ from typing import ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "infra")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("infra", "whatif")]
 
 from kubernetes.client import ApiClient, Configuration  # noqa: E402 - the path comes first
 
-from hpkit.live.as_html import status_html, topology_html  # noqa: E402
-from hpkit.live.kubernetes import Kubernetes  # noqa: E402
-from hpkit.live.model import Observed  # noqa: E402
-from hpkit.live.parse import platform_of  # noqa: E402
-from hpkit.live.read import objects_of  # noqa: E402
-from hpkit.live.status import status_of  # noqa: E402
-from hpkit.live.topology import placements, tree_of  # noqa: E402
+from hpkit.cluster.live.as_html import status_html, topology_html  # noqa: E402
+from hpkit.cluster.live.kubernetes import Kubernetes  # noqa: E402
+from hpkit.cluster.live.model import Observed  # noqa: E402
+from hpkit.cluster.live.parse import platform_of  # noqa: E402
+from hpkit.cluster.live.read import objects_of  # noqa: E402
+from hpkit.cluster.live.status import status_of  # noqa: E402
+from hpkit.cluster.live.topology import placements, tree_of  # noqa: E402
 
 COUNT = 1000
 STATUS_SECONDS, TOPOLOGY_SECONDS = 3.0, 2.0

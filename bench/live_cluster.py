@@ -13,14 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "infra"), str(ROOT), str(ROOT / "bench")]
+sys.path[:0] = [str(ROOT), *(str(ROOT / folder) for folder in ("infra", "local", "whatif", "bench"))]
 
 import psutil  # noqa: E402 - the path comes first
 from cloud import cloud  # noqa: E402
 from live import COUNT, STATUS_SECONDS, TOPOLOGY_SECONDS, node  # noqa: E402
 
-from local.kubernetes.api import Api  # noqa: E402
-from local.supervisor import control  # noqa: E402
+from hpkit_local.kubernetes.api import Api  # noqa: E402
+from hpkit_local.supervisor import control  # noqa: E402
 from tests.program.cloud import Program  # noqa: E402
 
 STACK = "handson-dev"

@@ -4,8 +4,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from local.supervisor import control
-from local.supervisor.instance import Instance
+from hpkit_local.supervisor import control
+from hpkit_local.supervisor.instance import Instance
 
 
 def _timed(what, call):

@@ -13,11 +13,11 @@ from pathlib import Path
 import networkx
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "infra")]
+sys.path[:0] = [str(ROOT), *(str(ROOT / folder) for folder in ("infra", "local", "policies", "whatif"))]
 
 from bench.cloud import NAT_SECONDS, cloud, noise, told_by  # noqa: E402 - the path comes first
 from hpkit.catalog import addons  # noqa: E402
-from local.aws.lifecycle import MACHINES  # noqa: E402
+from hpkit_local.aws.lifecycle import MACHINES  # noqa: E402
 from tests.program.cloud import Program  # noqa: E402
 
 STACKS = ("handson-dev", "autoscale-dev")

@@ -18,7 +18,7 @@ import psutil
 import yaml
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "infra")]
+sys.path[:0] = [str(ROOT), *(str(ROOT / folder) for folder in ("infra", "local", "policies", "whatif"))]
 
 from bench.cloud import cloud, noise, registered_by, started  # noqa: E402 - the path comes first
 from tests.program.cloud import Program, Repository  # noqa: E402

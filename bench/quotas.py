@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "infra")]
+sys.path[:0] = [str(ROOT), *(str(ROOT / folder) for folder in ("infra", "local", "policies", "whatif"))]
 
-from local.aws.testing import running_endpoint  # noqa: E402 - the path comes first
+from hpkit_local.aws.testing import running_endpoint  # noqa: E402 - the path comes first
 from tests.provider.harness import CREDENTIALS, FailedError, World, in_process, quota  # noqa: E402
 
 QUOTAS = 200

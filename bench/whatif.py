@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "infra")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("infra", "whatif")]
 
-from hpkit.whatif import (  # noqa: E402 - the path comes first
+from hpkit_whatif.admission import (  # noqa: E402 - the path comes first
     ClusterQueue,
     FlavorQuotas,
     Model,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "infra"), str(ROOT)]
+sys.path[:0] = [str(ROOT), *(str(ROOT / folder) for folder in ("infra", "local", "whatif"))]
 
 from tests.whatif import neutral, oracle  # noqa: E402 - the path comes first
 

@@ -6,11 +6,11 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "infra")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("infra", "whatif")]
 
 from hpkit.project import load_stack  # noqa: E402 - the path comes first
-from hpkit.scenario import open_scenario  # noqa: E402
-from hpkit.simulate.vary import grid, sweep, variation  # noqa: E402
+from hpkit_whatif.scenario import open_scenario  # noqa: E402
+from hpkit_whatif.simulate.vary import grid, sweep, variation  # noqa: E402
 
 LIMIT_SECONDS = 180.0
 TASKS = 10_000

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import pulumi
 
 from hpkit.catalog import PinnedChart, PublishedChart, dependencies_chart, keda_chart
-from hpkit.charts.package import MIRROR, ensure_package
 from hpkit.checks import Finding
-from hpkit.components import build
 from hpkit.errors import SelectionError, ToolError
 from hpkit.plan.endpoint import documentation_ranges
 from hpkit.plan.model import Plan
-from hpkit.printable import printable_lines
+from hpkit.program.charts.package import MIRROR, ensure_package
+from hpkit.program.components import build
 from hpkit.project import is_local, load_stack, project_root
+from hpkit.text.printable import printable_lines
 
 
 def gate(stack: str) -> Plan:

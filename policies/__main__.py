@@ -1,54 +1,5 @@
-"""The policy pack: every policy by name of its family, handed to the engine."""
+"""The policy pack, as the Pulumi engine starts it: `--policy-pack policies`."""
 
-from typing import Final
+from hpkit_policies.pack import run
 
-import pulumi_policy as sdk
-
-from policies.adapter import to_pulumi
-from policies.model import Policy
-from policies.rules import (
-    access,
-    bindings,
-    budget,
-    capacity,
-    cluster,
-    eks,
-    iam,
-    karpenter,
-    network,
-    protection,
-    storage,
-    tags,
-    types,
-)
-from policies.waivers import RunState, configuration_policy
-
-__all__ = ["POLICIES", "run"]
-
-POLICIES: Final[tuple[Policy, ...]] = (
-    *capacity.POLICIES,
-    *cluster.POLICIES,
-    *karpenter.POLICIES,
-    *protection.POLICIES,
-    *eks.POLICIES,
-    *iam.POLICIES,
-    *types.POLICIES,
-    *network.POLICIES,
-    *storage.POLICIES,
-    *access.POLICIES,
-    *bindings.POLICIES,
-    *tags.POLICIES,
-    *budget.POLICIES,
-)
-
-
-def run() -> None:
-    """Serve the pack; the policy that checks the configuration comes last, when all others have run."""
-    run_state = RunState()
-    sdk.PolicyPack(
-        name="hpkit", policies=[to_pulumi(policy, run_state) for policy in (*POLICIES, configuration_policy(run_state))]
-    )
-
-
-if __name__ == "__main__":
-    run()
+run()

@@ -13,8 +13,8 @@ from contextlib import ExitStack
 import pytest
 
 from hpkit.errors import ToolError
-from local.kubernetes.api import RefusedError
-from local.supervisor.instance import Instance
+from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.supervisor.instance import Instance
 from tests.local.chaos.harness import MARK
 from tests.program.cloud import ROOT, Live, Program, Repository
 from tests.running import AT_ONCE, eventually, running

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from local.aws import api_models
+from hpkit_local.aws import api_models
 
 if TYPE_CHECKING:
     from tests.clouds import Clouds

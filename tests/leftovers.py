@@ -40,8 +40,8 @@ def main() -> None:
     if not left:
         return
     # Loaded by the few who need it: it takes a second.
-    from local.supervisor import control
-    from local.supervisor.instance import Instance
+    from hpkit_local.supervisor import control
+    from hpkit_local.supervisor.instance import Instance
 
     for folder in left:
         control.reset(Instance(folder), force=True)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from hpkit.errors import ToolError
-from local.kubernetes.api import RefusedError
-from local.supervisor import control
-from local.supervisor.instance import Instance
-from local.toolchain import TOOL_NAMES, TOOLS, get_all, tool_path
+from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.supervisor import control
+from hpkit_local.supervisor.instance import Instance
+from hpkit_local.toolchain import TOOL_NAMES, TOOLS, get_all, tool_path
 from tests.leftovers import ended_with_this_process
 
 __all__ = [

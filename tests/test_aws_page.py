@@ -13,8 +13,8 @@ import subprocess
 import pytest
 import yaml
 
-from local.supervisor import control
-from local.supervisor.instance import Instance
+from hpkit_local.supervisor import control
+from hpkit_local.supervisor.instance import Instance
 from tests.builders import text_of
 from tests.newcomer import steps_of
 from tests.policies.builders import document, trust

@@ -38,7 +38,7 @@ def test_the_index_leads_to_every_page():
 def test_messages_of_the_page_of_troubleshooting_stand_in_the_source():
     page = (ROOT / "docs" / "guides" / "troubleshooting.md").read_text(encoding="utf-8")
     messages = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
-    files = [file for folder in ("infra", "local") for file in (ROOT / folder).rglob("*.py")]
+    files = [file for folder in ("infra", "local", "whatif") for file in (ROOT / folder).rglob("*.py")]
     source = "\n".join(file.read_text(encoding="utf-8") for file in files)
     assert len(messages) >= 10
     assert [message for message in messages if message not in source] == []
@@ -59,7 +59,7 @@ def test_the_page_of_contributing_says_of_every_nightly_test_what_the_gate_runs(
 
 
 def test_the_page_of_the_local_cluster_says_every_flag_of_the_api_server():
-    source = (ROOT / "local" / "kubernetes" / "apiserver.py").read_text(encoding="utf-8")
+    source = (ROOT / "local" / "hpkit_local" / "kubernetes" / "apiserver.py").read_text(encoding="utf-8")
     page = (ROOT / "docs" / "local-cluster.md").read_text(encoding="utf-8")
     assert set(re.findall(r'"(--[a-z-]+)=', source)) | set(re.findall(r'f"(--[a-z-]+)=', source)) == set(
         re.findall(r"`(--[a-z-]+)`", page)

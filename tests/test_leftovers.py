@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from local.supervisor.instance import Instance
+from hpkit_local.supervisor.instance import Instance
 from tests.running import eventually
 
 ROOT = Path(__file__).parents[1]

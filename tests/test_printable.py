@@ -19,11 +19,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from hpkit.changes.review.as_markdown import escape
 from hpkit.cli.output import own, printable_output
-from hpkit.printable import csv_cell, printable, printable_lines, quoted
-from hpkit.review.as_markdown import escape
-from provider.engine.errors import PluginError
-from provider.engine.plugin_server import PluginServicer, readable
+from hpkit.text.printable import csv_cell, printable, printable_lines, quoted
+from hpkit_provider.engine.errors import PluginError
+from hpkit_provider.engine.plugin_server import PluginServicer, readable
 from tests.cli.invoke import hpkit
 from tests.cli.test_review import Repository
 

@@ -13,9 +13,9 @@ import pytest
 
 from hpkit.cli import _COMMANDS
 from hpkit.errors import ToolError
-from local.supervisor import control
-from local.supervisor.instance import Instance
-from local.toolchain import TOOLS, get_all
+from hpkit_local.supervisor import control
+from hpkit_local.supervisor.instance import Instance
+from hpkit_local.toolchain import TOOLS, get_all
 from tests.newcomer import Shell, agrees, steps_of
 from tests.program.cloud import Repository
 from tests.test_readme import BY_HAND, NEWCOMER, README, ROOT, SECONDS

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hpkit.review.as_markdown import LIMIT, MARKER, as_markdown
+from hpkit.changes.review.as_markdown import LIMIT, MARKER, as_markdown
 from tests.builders import organization, text_of
 from tests.review.builders import review_of
 

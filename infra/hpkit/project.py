@@ -20,7 +20,7 @@ from hpkit.config.document import Mark, Problem
 from hpkit.errors import InputError, SelectionError
 from hpkit.plan.derive import derive, derive_all
 from hpkit.plan.model import Plan
-from hpkit.spelling import near
+from hpkit.text.spelling import near
 
 __all__ = [
     "Loaded",

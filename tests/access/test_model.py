@@ -2,8 +2,8 @@
 
 import pytest
 
-from hpkit.access.check import Resource, allows, check, find_resource
-from hpkit.access.model import (
+from hpkit.cluster.access.check import Resource, allows, check, find_resource
+from hpkit.cluster.access.model import (
     CLUSTER,
     Access,
     Binding,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from local.supervisor import control
+from hpkit_local.supervisor import control
 from tests.local.aws.conftest import cloud, served
 from tests.program.cloud import WRITTEN_AT_THE_END, Live, Repository
 

@@ -10,8 +10,8 @@ from moto import mock_aws
 from hpkit.adopt import cloudformation, read_cloudformation, read_stacks
 from hpkit.adopt.handover_model import ManagedResource
 from hpkit.errors import InputError
-from local.aws.moto_state import MotoState
-from local.aws.testing import running_endpoint
+from hpkit_local.aws.moto_state import MotoState
+from hpkit_local.aws.testing import running_endpoint
 from tests.running import HANGS
 
 ROOT = "hyperpod-1234"

@@ -6,8 +6,8 @@ from hpkit.adopt.imports import imports_of, is_state_only
 from hpkit.adopt.prepare import answers_of
 from hpkit.adopt.state import undeclared, with_state_only, with_write_only_inputs
 from hpkit.plan.derive import derive
+from hpkit.program.recording import record
 from hpkit.project import load
-from hpkit.recording import record
 from tests.adopt.builders import live
 from tests.adopt.test_organization import prepared
 

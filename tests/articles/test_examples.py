@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from hpkit.catalog import instance_type
+from hpkit.cluster.jobs.lint import lint, read_manifests
 from hpkit.config import parse, read_text
-from hpkit.jobs.lint import lint, read_manifests
 from hpkit.plan.derive import derive_all
 from hpkit.project import load_stack
 from tests.builders import findings, organization

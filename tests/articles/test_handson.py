@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from hpkit.errors import ToolError
-from local.plugins.kubernetes.stand_in import chart_documents
-from local.toolchain import get_all
-from local.toolchain.table import tool_named
+from hpkit_local.plugins.kubernetes.stand_in import chart_documents
+from hpkit_local.toolchain import get_all
+from hpkit_local.toolchain.table import tool_named
 from tests.program.cloud import Live
 from tests.running import eventually, making
 from tests.security.accounting import settled_excess

@@ -10,10 +10,10 @@ import yaml
 
 from hpkit.catalog import keda_chart
 from hpkit.errors import ToolError
-from local.kubernetes.api import RefusedError
-from local.kubernetes.crds import crds_in
-from local.toolchain import get_all
-from local.toolchain.table import tool_named
+from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.kubernetes.crds import crds_in
+from hpkit_local.toolchain import get_all
+from hpkit_local.toolchain.table import tool_named
 from tests.program.cloud import Live
 from tests.running import eventually, making
 from tests.security.members import member, refused

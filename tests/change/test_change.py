@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from hpkit.catalog import TypeFacts, type_facts
-from hpkit.change import change
-from hpkit.change.compare import UNKNOWN, differences
+from hpkit.changes import change
+from hpkit.changes.compare import UNKNOWN, differences
 from hpkit.project import project_root
 from tests.builders import group, organization, team
 from tests.program.recorder import recorded, recorded_from
@@ -286,7 +286,7 @@ def test_values_are_compared_as_the_plugins_compare_them(old, new, paths):
 
 
 def test_comparing_loads_no_pulumi():
-    code = "import sys, hpkit.change; sys.exit(any(name.partition('.')[0] == 'pulumi' for name in sys.modules))"
+    code = "import sys, hpkit.changes; sys.exit(any(name.partition('.')[0] == 'pulumi' for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

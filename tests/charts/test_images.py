@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from hpkit.catalog import dependencies_chart
-from hpkit.charts import copy_commands, images_in, mirror, mirrored, rendered
 from hpkit.errors import ToolError
+from hpkit.program.charts import copy_commands, images_in, mirror, mirrored, rendered
 from tests.running import chart_mirror, helm
 
 MANIFESTS = """
@@ -111,7 +111,7 @@ def crane(tmp_path, monkeypatch):
 
 def test_the_mirror_logs_in_by_standard_input_makes_what_is_not_there_and_copies(crane, monkeypatch):
     ecr = Ecr()
-    monkeypatch.setattr("hpkit.charts.copying._client", lambda _: ecr)
+    monkeypatch.setattr("hpkit.program.charts.copying._client", lambda _: ecr)
     rows = mirrored({"nvcr.io/a/b:1": "x", "nvcr.io/a/b:2": "x"}, registry=REGISTRY, region="us-east-1")
     said = []
     mirror(rows, "crane", say=said.append)

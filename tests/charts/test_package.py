@@ -9,10 +9,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from hpkit.catalog import PinnedChart, PublishedChart, dependencies_chart, keda_chart
-from hpkit.charts.archive import read_archive, write_archive
-from hpkit.charts.package import ensure_package, kept_package
 from hpkit.config.chart import chart_hash, contents_hash
 from hpkit.errors import InputError, ToolError
+from hpkit.program.charts.archive import read_archive, write_archive
+from hpkit.program.charts.package import ensure_package, kept_package
 
 OWN = {"Chart.yaml": b"name: it\n", "templates/a.yaml": b"kind: A\n", "charts/part-1.tgz": b"of long ago"}
 PART = {"Chart.yaml": b"name: remote\n"}

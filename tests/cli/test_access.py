@@ -2,8 +2,8 @@
 
 import csv
 
-from hpkit.access.model import Grant, Row
 from hpkit.cli.access import _as_csv
+from hpkit.cluster.access.model import Grant, Row
 
 
 def test_the_name_of_a_role_is_no_formula_of_a_spreadsheet():

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from local.aws.testing import running_endpoint
+from hpkit_local.aws.testing import running_endpoint
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
 from tests.local.aws.conftest import Cloud

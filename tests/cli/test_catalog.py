@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from hpkit.cli.catalog import command
 from hpkit.errors import ToolError
 from hpkit.generate.eks import FILE
-from local.aws.api import page
-from local.aws.clock import ManualClock
-from local.aws.testing import running_endpoint
+from hpkit_local.aws.api import page
+from hpkit_local.aws.clock import ManualClock
+from hpkit_local.aws.testing import running_endpoint
 from tests.cli.test_validate import ROOT
 
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
@@ -117,7 +117,7 @@ def test_answers_are_read_to_their_last_page(account, file, monkeypatch):
     run()
     whole = file.read_text()
     for module in ("versions", "addon_catalog"):
-        monkeypatch.setattr(f"local.aws.eks.{module}.page", partial(page, default=2))
+        monkeypatch.setattr(f"hpkit_local.aws.eks.{module}.page", partial(page, default=2))
     calls = account.stats()["calls"]
     assert run("--check").stdout == f"{FILE} has what EKS says in us-west-2\n"
     after = account.stats()["calls"]
@@ -127,7 +127,7 @@ def test_answers_are_read_to_their_last_page(account, file, monkeypatch):
 
 
 def test_a_call_that_fails_is_said_with_its_action_and_nothing_is_written(account, file, monkeypatch):
-    monkeypatch.setattr("hpkit.preflight.aws_client._CONFIG", Config(retries={"total_max_attempts": 1}))
+    monkeypatch.setattr("hpkit.clients.aws._CONFIG", Config(retries={"total_max_attempts": 1}))
     account.set_faults(internal="1@*DescribeAddonVersions")
     before = file.read_text()
     found = CliRunner().invoke(command, ["refresh"])

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from hpkit.catalog import dependencies_chart, keda_chart
-from hpkit.charts.archive import write_archive
 from hpkit.plan.lustre import folder_image
+from hpkit.program.charts.archive import write_archive
 from hpkit.project import load_stack
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT

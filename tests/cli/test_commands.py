@@ -161,7 +161,7 @@ def test_a_failure_of_the_program_without_an_error_of_the_file_is_a_defect(proje
         raise KeyError("zone")
 
     (project / "stacks" / "acme.yaml").write_bytes(text_of(organization()))
-    monkeypatch.setattr("hpkit.recording.record", fail)
+    monkeypatch.setattr("hpkit.program.recording.record", fail)
     monkeypatch.chdir(project)
     error = CliRunner().invoke(plan_command).exception
     assert type(error) is KeyError, "as it is, so that Python prints the traceback"

@@ -6,9 +6,9 @@ import re
 import pytest
 
 from hpkit.errors import InputError
-from hpkit.teardown import teardown_of
-from local.toolchain import TOOLS
-from local.toolchain.cache import tool_folder
+from hpkit.program.teardown import teardown_of
+from hpkit_local.toolchain import TOOLS
+from hpkit_local.toolchain.cache import tool_folder
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
 

@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from hpkit.cli import formats, jobs, live_common, status, topology
+from hpkit.cluster.live.status import status_of
+from hpkit.cluster.live.topology import placements, tree_of
 from hpkit.errors import ToolError
-from hpkit.live.status import status_of
-from hpkit.live.topology import placements, tree_of
 from hpkit.plan.derive import derive
 from hpkit.project import load_stack
 from tests.builders import organization, typed

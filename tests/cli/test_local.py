@@ -15,12 +15,12 @@ import pytest
 from hpkit.cache import cache_root
 from hpkit.cli.local_shells import exports, own_shell, to_use, undone
 from hpkit.errors import ToolError
-from local.aws.testing import client
-from local.supervisor import control
-from local.supervisor.instance import Instance
-from local.supervisor.lock import exclusive
-from local.toolchain import TOOL_NAMES, TOOLS, get_all
-from local.toolchain.cache import tool_folder
+from hpkit_local.aws.testing import client
+from hpkit_local.supervisor import control
+from hpkit_local.supervisor.instance import Instance
+from hpkit_local.supervisor.lock import exclusive
+from hpkit_local.toolchain import TOOL_NAMES, TOOLS, get_all
+from hpkit_local.toolchain.cache import tool_folder
 from tests.builders import organization, text_of
 from tests.cli.test_validate import HPKIT, ROOT, hpkit
 from tests.running import HANGS

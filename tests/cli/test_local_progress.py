@@ -7,7 +7,7 @@ import time
 import pytest
 
 from hpkit.cli.local_progress import Progress
-from local.supervisor.engine_events import EngineEvents, Work
+from hpkit_local.supervisor.engine_events import EngineEvents, Work
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from hpkit.cli import nodes
-from hpkit.live.model import ClusterNode, Group, Platform
+from hpkit.cluster.live.model import ClusterNode, Group, Platform
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
 from tests.live.builders import KIND, node, observed, pod, task
@@ -77,7 +77,7 @@ def there(monkeypatch):
     monkeypatch.setattr(nodes, "kubernetes_api", api)
     monkeypatch.setattr("hpkit.cli.aws_session.aws_session", lambda *_: service)
     found = SimpleNamespace(eks={}, hyperpod={"ClusterStatus": "InService"})
-    monkeypatch.setattr("hpkit.live.read.find", lambda *_: found)
+    monkeypatch.setattr("hpkit.cluster.live.read.find", lambda *_: found)
     return SimpleNamespace(server=server, service=service)
 
 

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from hpkit.cli.preflight import command
-from local.aws.testing import running_endpoint
+from hpkit_local.aws.testing import running_endpoint
 from tests.builders import group, organization, team, text_of, without_account
 from tests.cli.test_validate import ROOT
 from tests.local.aws.conftest import GOVERNANCE, Cloud

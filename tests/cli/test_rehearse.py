@@ -6,8 +6,8 @@ import pytest
 
 from hpkit.cli.rehearse import Rehearsal, _Notes, _Pace
 from hpkit.cli.tables import plan_of
-from hpkit.scenario import open_scenario
-from hpkit.whatif import Event
+from hpkit_whatif.admission import Event
+from hpkit_whatif.scenario import open_scenario
 from tests.cli.invoke import hpkit
 
 ROOT = Path(__file__).parents[2]

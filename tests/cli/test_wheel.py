@@ -20,7 +20,13 @@ from packaging.requirements import Requirement
 from hpkit.cli import _COMMANDS
 
 ROOT = Path(__file__).parent.parent.parent
-PACKAGES = {"hpkit": "infra/hpkit", "provider": "infra/provider", "local": "local", "policies": "policies"}
+PACKAGES = {
+    "hpkit": "infra/hpkit",
+    "hpkit_provider": "infra/hpkit_provider",
+    "hpkit_local": "local/hpkit_local",
+    "hpkit_policies": "policies/hpkit_policies",
+    "hpkit_whatif": "whatif/hpkit_whatif",
+}
 IMPORT_ALL = """
 import importlib, pkgutil, sys
 for package in sys.argv[1:]:
@@ -183,13 +189,15 @@ def test_a_command_runs_from_the_wheel_alone_or_says_what_it_needs(alone, projec
 
 
 def test_what_needs_no_extra_can_be_imported_without_it(alone):
-    packages = ("hpkit", "provider", "policies", "local.toolchain")
+    packages = ("hpkit", "hpkit_provider", "hpkit_policies", "hpkit_whatif", "hpkit_local.toolchain")
     answer = subprocess.run([alone / "python", "-P", "-c", IMPORT_ALL, *packages], capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
 
 
 def test_the_extra_brings_all_that_the_local_cloud_imports(with_local, project):
-    answer = subprocess.run([with_local / "python", "-P", "-c", IMPORT_ALL, "local"], capture_output=True, text=True)
+    answer = subprocess.run(
+        [with_local / "python", "-P", "-c", IMPORT_ALL, "hpkit_local"], capture_output=True, text=True
+    )
     assert answer.returncode == 0, answer.stderr
     said = run(with_local, "local", "status", cwd=project).stdout
     assert said == f"default is not running. Start it: {with_local / 'hpkit'} local start --name default\n"

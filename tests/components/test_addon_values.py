@@ -3,9 +3,9 @@
 import jsonschema
 import pytest
 
-from hpkit.components.addon_values import hyperpod_values
 from hpkit.config.observability import MetricsProvider
-from local.aws.eks.addon_versions import ADDONS
+from hpkit.program.components.addon_values import hyperpod_values
+from hpkit_local.aws.eks.addon_versions import ADDONS
 from tests.builders import organization, rules
 
 PLACE = {"endpoint": "https://x", "workspace_arn": "arn", "grafana_name": None, "grafana_arn": None}

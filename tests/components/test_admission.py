@@ -1,8 +1,8 @@
 """What admission policies refuse a team, as they are written; that they hold is shown in tests/security."""
 
-from hpkit.components.admission import pod_security_labels, policies_of, request_limits
 from hpkit.plan.derive import derive
 from hpkit.plan.team_limits import pod_limits
+from hpkit.program.components.admission import pod_security_labels, policies_of, request_limits
 from tests.builders import organization, team, typed
 
 G5 = "ml.g5.12xlarge"

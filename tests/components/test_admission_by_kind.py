@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hpkit.components.admission import policies_of
-from hpkit.jobs.new import manifest
+from hpkit.cluster.jobs.new import manifest
 from hpkit.plan.derive import derive
 from hpkit.plan.team_limits import pod_limits
+from hpkit.program.components.admission import policies_of
 from tests.builders import organization, team, typed
 from tests.components.evaluation import answers, request_of
 from tests.security.kinds import BAD_PODS, GOOD_PODS, KINDS, KUBEFLOW, group, service, templates_in, workload

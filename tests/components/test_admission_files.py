@@ -4,10 +4,10 @@ import copy
 
 import pytest
 
-from hpkit.components.admission import policies_of
-from hpkit.components.admission_files import policies_of_users
-from hpkit.components.rbac import cluster_rules, team_rules
 from hpkit.plan.derive import derive
+from hpkit.program.components.admission import policies_of
+from hpkit.program.components.admission_files import policies_of_users
+from hpkit.program.components.rbac import cluster_rules, team_rules
 from tests.builders import organization, team, typed
 from tests.components.evaluation import answers, request_of
 

@@ -4,7 +4,7 @@ from copy import deepcopy
 
 import pytest
 
-from hpkit.components.admission_lifecycle import lifecycle_policies
+from hpkit.program.components.admission_lifecycle import lifecycle_policies
 from tests.components.evaluation import answers, request_of
 from tests.security.kinds import KINDS, templates_in
 from tests.security.members import job, pod

@@ -4,8 +4,8 @@ from copy import deepcopy
 
 import pytest
 
-from hpkit.components.admission_ray import ray_policy
 from hpkit.plan.team_limits import PodLimits
+from hpkit.program.components.admission_ray import ray_policy
 from tests.components.evaluation import answers, request_of
 from tests.security.kinds import KINDS, RAY_EVASIONS, ray
 

@@ -3,8 +3,8 @@
 import re
 
 from hpkit.catalog import metrics
-from hpkit.components.alerts import alert_rules
 from hpkit.plan.derive import derive
+from hpkit.program.components.alerts import alert_rules
 from tests.builders import organization, team, typed
 from tests.grafana.expressions import selectors
 

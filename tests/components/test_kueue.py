@@ -5,8 +5,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpkit.components.kueue import gates_of, with_feature_gates
 from hpkit.plan.derive import derive
+from hpkit.program.components.kueue import gates_of, with_feature_gates
 from tests.builders import organization, typed
 
 SHIPPED = """\

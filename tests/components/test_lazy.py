@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hpkit.components.lazy import PACKAGES
+from hpkit.program.components.lazy import PACKAGES
 from tests.running import HANGS
 
 ROOT = Path(__file__).parents[2]
@@ -16,11 +16,11 @@ ROOT = Path(__file__).parents[2]
 PARTS = r"pulumi_aws\.\w+\.|pulumi_kubernetes\.(?!apiextensions\.Custom)\w+\.(?!v\w+$)"
 RECORDED = """
 import json, sys
-import hpkit.components.lazy
+import hpkit.program.components.lazy
 import yaml
 from hpkit.plan.derive import derive
 from hpkit.project import load_stack
-from hpkit.recording import record
+from hpkit.program.recording import record
 from tests.builders import typed
 for stack in ("handson-dev", "enterprise-prod"):
     record(next(iter(load_stack(stack).plans.values())))
@@ -35,7 +35,7 @@ loaded = [name for name, module in sys.modules.items() if type(module).__name__ 
 print(json.dumps(sorted(loaded)))
 """
 NAMED = """
-import hpkit.components.lazy
+import hpkit.program.components.lazy
 import pulumi_aws as aws, pulumi_kubernetes as k8s
 from pulumi_aws.ec2.vpc import Vpc
 import pulumi_kubernetes.core.v1.ConfigMap

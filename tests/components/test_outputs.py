@@ -5,8 +5,8 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpkit.components.outputs import team_table
 from hpkit.plan.derive import derive, quotas_of
+from hpkit.program.components.outputs import team_table
 from tests.builders import group, organization, team, typed
 
 G5 = "ml.g5.12xlarge"

@@ -4,10 +4,10 @@ from itertools import product
 
 import pytest
 
-from hpkit.components.rbac import cluster_rules, team_rules
 from hpkit.plan.access import groups_of
 from hpkit.plan.derive import derive
 from hpkit.plan.names import GROUP_PREFIX
+from hpkit.program.components.rbac import cluster_rules, team_rules
 from tests.builders import organization, team, typed
 
 READ = {"get", "list", "watch"}

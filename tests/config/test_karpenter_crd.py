@@ -14,10 +14,10 @@ from hpkit.config import parse, read_text
 from hpkit.config.autoscaling import Budget, Disruption, NodePool
 from hpkit.generate.karpenter import FILE, karpenter_text
 from hpkit.plan.derive import derive_all
+from hpkit.program.recording import record
 from hpkit.project import load, project_root
-from hpkit.recording import record
-from local.kubernetes.crds import crds_in
-from local.toolchain import tool_path
+from hpkit_local.kubernetes.crds import crds_in
+from hpkit_local.toolchain import tool_path
 from tests.checks.test_fixtures import CASES
 from tests.program.recorder import STACKS
 

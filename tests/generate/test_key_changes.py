@@ -9,7 +9,7 @@ import zlib
 
 import pytest
 
-from hpkit.change import GUARDED_TYPES, UNGUARDED_TYPES
+from hpkit.changes import GUARDED_TYPES, UNGUARDED_TYPES
 from hpkit.generate.changes import PAGE, examples, page, unexplained
 from hpkit.generate.key_changes import outcomes
 from hpkit.project import project_root

@@ -3,9 +3,9 @@
 import ast
 from pathlib import Path
 
-from hpkit.components.admission import policies_of
-from hpkit.components.rbac import VERBS, cluster_rules, team_rules
 from hpkit.generate.team_rights import ATTACKS, FILES_ATTACK, PREFIX
+from hpkit.program.components.admission import policies_of
+from hpkit.program.components.rbac import VERBS, cluster_rules, team_rules
 
 SUITE = Path(__file__).parents[1] / "security"
 # The same rules for Jobs, and for what Kueue counts of any kind, are of the line of the pods.

@@ -13,8 +13,8 @@ from boto3 import Session
 from hpkit.errors import ToolError
 from hpkit.grafana.workspace import RIGHTS, Access, find_workspace, let_in
 from hpkit.project import project_root
-from local.aws.clock import ManualClock
-from local.aws.testing import running_endpoint
+from hpkit_local.aws.clock import ManualClock
+from hpkit_local.aws.testing import running_endpoint
 from tests.cli.invoke import hpkit
 from tests.grafana.builders import file_of, plan_of
 

@@ -8,7 +8,7 @@ import urllib3
 from hpkit.catalog import kueue_metrics_version, metrics
 from hpkit.errors import InputError
 from hpkit.generate.metrics import kueue_metrics
-from local.toolchain.table import tool_named
+from hpkit_local.toolchain.table import tool_named
 from tests.program.cloud import Live
 from tests.running import eventually
 

@@ -3,8 +3,8 @@
 import pytest
 
 from hpkit.generate.asked import asked_actions, examples, given_actions, reasons
-from hpkit.iam.calls import calls
-from hpkit.iam.rules import actions_of_call
+from hpkit.program.iam.calls import calls
+from hpkit.program.iam.rules import actions_of_call
 from tests.iam.authorization import dependent_actions
 
 IN_CALLERS_NAME = "AWS asks for it in the caller's name"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from botocore.loaders import Loader
 
-from hpkit.iam.commands import COMMANDS
+from hpkit.program.iam.commands import COMMANDS
 from tests.cli.invoke import hpkit
 from tests.iam.authorization import is_action
 

@@ -9,14 +9,14 @@ from click.testing import CliRunner
 from hpkit.cli.deployer_policy import command
 from hpkit.errors import CatalogError
 from hpkit.generate.deployer_policy import FILES
-from hpkit.iam.account import AwsAccount
-from hpkit.iam.calls import calls
-from hpkit.iam.deployer import NO_ACCOUNT, actions_of, calling_types, deployer_policies
-from hpkit.iam.live import LiveResource
-from hpkit.iam.rules import actions_of_call, rules
 from hpkit.plan.derive import derive
+from hpkit.program.iam.account import AwsAccount
+from hpkit.program.iam.calls import calls
+from hpkit.program.iam.deployer import NO_ACCOUNT, actions_of, calling_types, deployer_policies
+from hpkit.program.iam.live import LiveResource
+from hpkit.program.iam.rules import actions_of_call, rules
+from hpkit.program.recording import record
 from hpkit.project import load, project_root
-from hpkit.recording import record
 from tests import builders
 from tests.iam.authorization import dependent_actions, problems
 from tests.program.recorder import STACKS

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hpkit.iam import documents as iam
-from hpkit.iam.account import AwsAccount
+from hpkit.program.iam import documents as iam
+from hpkit.program.iam.account import AwsAccount
 from tests.iam.authorization import problems
 
 ACCOUNT = AwsAccount("aws", "us-west-2", "123456789012")

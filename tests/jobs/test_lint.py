@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpkit.catalog import NETWORK_LAYERS
+from hpkit.cluster.jobs.kinds import templates, units
+from hpkit.cluster.jobs.lint import lint, read_manifests, repaired
+from hpkit.cluster.jobs.new import TOPOLOGY
 from hpkit.errors import InputError
-from hpkit.jobs.kinds import templates, units
-from hpkit.jobs.lint import lint, read_manifests, repaired
-from hpkit.jobs.new import TOPOLOGY
 from hpkit.project import load_stack
 from tests.jobs.builders import text_of
 from tests.security.kinds import BAD_PODS, GOOD_PODS

@@ -5,13 +5,13 @@ import dataclasses
 import pytest
 
 from hpkit.catalog import NETWORK_LAYERS, find_instance_type, instance_types, kubelet_reserved
+from hpkit.cluster.jobs.kinds import KINDS, templates, units
+from hpkit.cluster.jobs.lint import Manifest, lint, read_manifests
+from hpkit.cluster.jobs.new import PRIORITY, QUEUE, manifest, resources_of, team_of, verdict
 from hpkit.errors import SelectionError
-from hpkit.jobs.kinds import KINDS, templates, units
-from hpkit.jobs.lint import Manifest, lint, read_manifests
-from hpkit.jobs.new import PRIORITY, QUEUE, manifest, resources_of, team_of, verdict
 from hpkit.plan.capacity import quantity
 from hpkit.project import load_stack
-from hpkit.whatif import EFA
+from hpkit_whatif.admission import EFA
 from tests.jobs.builders import text_of
 
 KIND = "ml.g5.12xlarge"

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 
 from hpkit.catalog import NETWORK_LAYERS
-from hpkit.live.model import Observed
-from hpkit.live.parse import node_of, pod_of, queue_of, task_of
+from hpkit.cluster.live.model import Observed
+from hpkit.cluster.live.parse import node_of, pod_of, queue_of, task_of
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 GPU = "nvidia.com/gpu"

@@ -5,10 +5,10 @@ from decimal import Decimal
 
 import pytest
 
-from hpkit.live.differences import differences
-from hpkit.live.model import AddonHealth, Group, Platform, Queue, Quota, SchedulerPolicy
+from hpkit.cluster.live.differences import differences
+from hpkit.cluster.live.model import AddonHealth, Group, Platform, Queue, Quota, SchedulerPolicy
 from hpkit.project import load_stack
-from hpkit.whatif import model_of
+from hpkit_whatif.admission import model_of
 from tests.live.builders import observed
 
 CPU = Decimal(1000)

@@ -2,12 +2,12 @@
 
 from html.parser import HTMLParser
 
-from hpkit.access.as_html import as_html as access_html
-from hpkit.access.model import Row
-from hpkit.live.as_html import status_html, topology_html
-from hpkit.live.as_svg import topology_svg
-from hpkit.live.status import status_of
-from hpkit.live.topology import placements, tree_of
+from hpkit.cluster.access.as_html import as_html as access_html
+from hpkit.cluster.access.model import Row
+from hpkit.cluster.live.as_html import status_html, topology_html
+from hpkit.cluster.live.as_svg import topology_svg
+from hpkit.cluster.live.status import status_of
+from hpkit.cluster.live.topology import placements, tree_of
 from tests.live.builders import node, observed, pod, queue, task
 from tests.live.test_status import platform
 

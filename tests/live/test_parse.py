@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from hpkit.live.parse import group_of, node_of, pod_of, queue_of, task_of
+from hpkit.cluster.live.parse import group_of, node_of, pod_of, queue_of, task_of
 from tests.live.builders import GPU, KIND, node, queue, task
 
 

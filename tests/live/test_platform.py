@@ -7,8 +7,8 @@ import shutil
 import pytest
 
 from hpkit.catalog import NETWORK_LAYERS
-from hpkit.iam.commands import COMMANDS
-from hpkit.scenario import open_scenario
+from hpkit.program.iam.commands import COMMANDS
+from hpkit_whatif.scenario import open_scenario
 from tests.cli.invoke import hpkit
 from tests.program.cloud import ROOT, Live
 from tests.running import eventually
@@ -325,7 +325,7 @@ def test_a_node_is_drained_as_budgets_allow_and_replaced_with_just_the_listed_ri
 @pytest.mark.nightly
 def test_nodes_are_rebooted_and_updated_with_just_the_listed_rights(live, ask, limited, monkeypatch):
     # Here a reboot is over before anybody looks, and would be waited for as long as one could take.
-    monkeypatch.setattr("hpkit.nodes.operate._SETTLED_SECONDS", 1.0)
+    monkeypatch.setattr("hpkit.cluster.nodes.operate._SETTLED_SECONDS", 1.0)
     node = data(ask("nodes", "list", "--group", "gpu", "--format", "json"))[0]
     for verb, words in (("reboot", (node["name"],)), ("update", ("--group", "gpu"))):
         with limited(COMMANDS[f"nodes {verb}"]) as variables:

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 from kubernetes.client import ApiException
 
-from hpkit.live.model import Observed
-from hpkit.live.read import objects_of
-from hpkit.live.status import status_of
-from hpkit.live.topology import tree_of
+from hpkit.cluster.live.model import Observed
+from hpkit.cluster.live.read import objects_of
+from hpkit.cluster.live.status import status_of
+from hpkit.cluster.live.topology import tree_of
 from tests.live.builders import NOW, node, queue
 
 TEAMS = ("hyperpod-ns-john", "hyperpod-ns-smith")

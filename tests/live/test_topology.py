@@ -3,7 +3,7 @@
 from click.testing import CliRunner
 
 from hpkit.cli import topology
-from hpkit.live.topology import placements, tree_of
+from hpkit.cluster.live.topology import placements, tree_of
 from tests.live.builders import node, observed, pod, task
 
 NODES = (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hpkit.live.waiting import preemption, preemptor, preemptor_queue, waiting_reason
+from hpkit.cluster.live.waiting import preemption, preemptor, preemptor_queue, waiting_reason
 from tests.live.builders import GPU, KIND, queue, task
 
 LARGE = (

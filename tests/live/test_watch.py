@@ -32,7 +32,7 @@ def watch(monkeypatch):
             return answer
 
         terminal = Terminal()
-        monkeypatch.setattr("hpkit.live.read.read", read)
+        monkeypatch.setattr("hpkit.cluster.live.read.read", read)
         monkeypatch.setattr(status, "aws_session", lambda *_: None)
         monkeypatch.setattr(time, "sleep", lambda _: None)
         monkeypatch.setattr(sys, "stdout", terminal)

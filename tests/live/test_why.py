@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
+from hpkit.cluster.live.model import Flavor
+from hpkit.cluster.live.why import explain, find_task
 from hpkit.errors import SelectionError, ToolError
-from hpkit.live.model import Flavor
-from hpkit.live.why import explain, find_task
 from tests.live.builders import GPU, KIND, NOW, observed, pod, queue, task
 
 FAIR = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")

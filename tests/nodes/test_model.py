@@ -3,10 +3,10 @@
 import botocore.session
 import pytest
 
+from hpkit.cluster.live.model import ClusterNode, Group, Platform
+from hpkit.cluster.nodes.model import LIMITS, choose, counts_after, nodes_of, objections
+from hpkit.cluster.nodes.operate import OPERATIONS
 from hpkit.errors import SelectionError
-from hpkit.live.model import ClusterNode, Group, Platform
-from hpkit.nodes.model import LIMITS, choose, counts_after, nodes_of, objections
-from hpkit.nodes.operate import OPERATIONS
 from hpkit.plan.derive import derive
 from tests.builders import group, organization, typed
 from tests.live.builders import node, observed, pod, task

@@ -2,8 +2,8 @@
 
 import pytest
 
+from hpkit.cluster.nodes.operate import follow, hand_over
 from hpkit.errors import ToolError
-from hpkit.nodes.operate import follow, hand_over
 
 GPU = "gpu"
 

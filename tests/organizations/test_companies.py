@@ -8,8 +8,8 @@ import pytest
 from hpkit.checks import check
 from hpkit.config import parse, read_text
 from hpkit.plan.derive import derive
-from hpkit.recording import record
-from policies.recorded import findings_of, resources_of
+from hpkit.program.recording import record
+from hpkit_policies.recorded import findings_of, resources_of
 from tests.builders import TODAY
 from tests.organizations.companies import companies
 

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from local.aws.testing import client
-from local.supervisor import control
-from local.supervisor.instance import Instance
+from hpkit_local.aws.testing import client
+from hpkit_local.supervisor import control
+from hpkit_local.supervisor.instance import Instance
 from tests.cli.test_validate import HPKIT
 from tests.organizations.companies import companies
 from tests.program.cloud import Repository

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpkit.changes.plan_diff import Change, diff
 from hpkit.plan.derive import derive, quotas_of
-from hpkit.plan.diff import Change, diff
 from tests.builders import group, organization, team, typed
 
 NAMES = ("ada", "bob", "eve")

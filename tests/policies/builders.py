@@ -6,7 +6,7 @@ import datetime
 import json
 from typing import Any
 
-from policies.model import Policy, Resource, Undecided, Violation, unknown_as_undecided
+from hpkit_policies.model import Policy, Resource, Undecided, Violation, unknown_as_undecided
 
 TODAY = datetime.date(2026, 11, 21)
 ACCOUNT = "123456789012"

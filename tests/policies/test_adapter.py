@@ -6,10 +6,10 @@ import pulumi_policy as sdk
 import pytest
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError, unknown_checking_proxy
 
-from policies.__main__ import POLICIES
-from policies.adapter import plain, to_pulumi
-from policies.model import UNKNOWN
-from policies.waivers import RunState, configuration_policy
+from hpkit_policies.adapter import plain, to_pulumi
+from hpkit_policies.model import UNKNOWN
+from hpkit_policies.pack import POLICIES
+from hpkit_policies.waivers import RunState, configuration_policy
 from tests.policies.builders import TODAY
 
 BY_NAME = {policy.name: policy for policy in POLICIES}

@@ -13,9 +13,9 @@ from hpkit.checks import RULES
 from hpkit.config import parse, read_text
 from hpkit.generate.cases import cases
 from hpkit.plan.derive import derive, derive_all
+from hpkit.program.recording import record
 from hpkit.project import Loaded
-from hpkit.recording import record
-from policies.recorded import findings_of, resources_of
+from hpkit_policies.recorded import findings_of, resources_of
 from tests.builders import TODAY, findings, findings_in, group, organization, plain, text_of, typed
 from tests.review.test_properties import organizations
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from policies import values
-from policies.__main__ import POLICIES
-from policies.configuration import problems, unknown_teams
-from policies.reference import PAGE, page
-from policies.waivers import WAIVERS
+from hpkit_policies import values
+from hpkit_policies.configuration import problems, unknown_teams
+from hpkit_policies.pack import POLICIES
+from hpkit_policies.reference import PAGE, page
+from hpkit_policies.waivers import WAIVERS
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "policies.md"
@@ -89,7 +89,7 @@ def test_the_command_names_file_and_problem(tmp_path):
     good, bad = tmp_path / "good.json", tmp_path / "bad.json"
     good.write_text("{}")
     bad.write_text('{"mandatory-tag": {}}')
-    command = [sys.executable, "-m", "policies.configuration"]
+    command = [sys.executable, "-m", "hpkit_policies.configuration"]
     for files, code, names in (
         ([good], 0, ""),
         ([good, bad], 1, f"{bad}: "),
@@ -103,7 +103,7 @@ def test_the_command_names_file_and_problem(tmp_path):
 
 
 def test_the_reference_page_is_what_the_policies_say():
-    assert PAGE.read_text(encoding="utf-8") == page(), "run `python -m policies.reference`"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run `python -m hpkit_policies.reference`"
 
 
 def test_the_reference_page_names_every_policy():

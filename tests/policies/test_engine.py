@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from local.aws.testing import running_endpoint
+from hpkit_local.aws.testing import running_endpoint
 from tests.local.aws.conftest import Cloud
 from tests.policies.builders import LISTED_TAGS
 from tests.provider.builders import Project
@@ -21,7 +21,7 @@ from pathlib import Path
 from pathlib import Path
 
 import pulumi
-from hpkit.sdk import Cluster, ComputeQuota
+from hpkit.program.sdk import Cluster, ComputeQuota
 
 spec = json.loads(Path("spec.json").read_text())
 options = pulumi.ResourceOptions(protect=spec["protect"])

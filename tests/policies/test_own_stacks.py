@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from policies.configuration import problems
-from policies.recorded import findings_of, resources_of
+from hpkit_policies.configuration import problems
+from hpkit_policies.recorded import findings_of, resources_of
 from tests.policies.builders import TODAY
 from tests.program.recorder import STACKS, recorded
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hpkit.catalog.prices import monthly_price
-from policies.__main__ import POLICIES
-from policies.model import Undecided, Violation
+from hpkit_policies.model import Undecided, Violation
+from hpkit_policies.pack import POLICIES
 from tests.policies.builders import (
     ABSENT,
     LISTED_TAGS,
@@ -271,9 +271,9 @@ def _unpriced():
 
 def test_policies_import_the_arithmetic_and_neither_configuration_nor_clouds():
     allowed = {"hpkit.catalog", "hpkit.catalog.prices", "hpkit.checks.capacity", "hpkit.checks.rule",
-               "hpkit.iam.calls", "hpkit.plan.budgets", "hpkit.plan.capacity", "hpkit.plan.endpoint",
-               "hpkit.plan.waiver_length", "hpkit.printable", "pulumi_policy", "pulumi_policy.proxy"}  # fmt: skip
-    packages = {"hpkit", "pulumi", "pulumi_policy", "pulumi_aws", "boto3", "provider"}
+               "hpkit.program.iam.calls", "hpkit.plan.budgets", "hpkit.plan.capacity", "hpkit.plan.endpoint",
+               "hpkit.plan.waiver_length", "hpkit.text.printable", "pulumi_policy", "pulumi_policy.proxy"}  # fmt: skip
+    packages = {"hpkit", "pulumi", "pulumi_policy", "pulumi_aws", "boto3", "hpkit_provider"}
     for file in sorted((Path(__file__).parents[2] / "policies").rglob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         # What only the type checker imports is never loaded.

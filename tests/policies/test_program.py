@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 
 from hpkit.errors import ToolError
-from local.aws.testing import running_endpoint
-from local.plugins.install import install
-from local.toolchain import tool_path
+from hpkit_local.aws.testing import running_endpoint
+from hpkit_local.plugins.install import install
+from hpkit_local.toolchain import tool_path
 from tests.builders import findings, text_of
 from tests.policies.test_agreement import platforms
 from tests.program.cloud import Repository

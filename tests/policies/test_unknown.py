@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from policies.__main__ import POLICIES
-from policies.model import UNKNOWN, Undecided
+from hpkit_policies.model import UNKNOWN, Undecided
+from hpkit_policies.pack import POLICIES
 from tests.policies.builders import ABSENT, CLUSTER_ARN, changed, group, happy, messages, quota, results_of, urn
 
 BY_NAME = {policy.name: policy for policy in POLICIES}

@@ -1,10 +1,10 @@
 """Roles that the file hands to services are looked up like those of people."""
 
+from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.derive import derive
 from hpkit.preflight.account import check_roles
 from hpkit.preflight.calls import CALLER, first_calls, role
-from hpkit.preflight.model import FailedCall, Responses
-from hpkit.recording import record
+from hpkit.program.recording import record
 from tests.builders import group, organization, typed
 
 ROLE = "arn:aws:iam::123456789012:role/{}"

@@ -5,9 +5,9 @@ import pytest
 from botocore.config import Config
 from botocore.stub import Stubber
 
-from hpkit.preflight.aws_client import call_all
+from hpkit.clients.aws import call_all
+from hpkit.clients.calls import FailedCall, Responses
 from hpkit.preflight.calls import CALLER, CLUSTERS, VPCS, ZONES, applied_quotas, role
-from hpkit.preflight.model import FailedCall, Responses
 
 KEYS = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing", "region_name": "us-west-2"}
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.derive import derive
 from hpkit.preflight.calls import (
     CLUSTERS,
@@ -14,7 +15,6 @@ from hpkit.preflight.calls import (
     further_calls,
 )
 from hpkit.preflight.eks import check_eks
-from hpkit.preflight.model import FailedCall, Responses
 from tests.builders import organization, team, typed
 
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"

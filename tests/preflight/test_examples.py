@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from hpkit.clients.calls import Responses
 from hpkit.preflight.calls import (
     ADDRESSES,
     ALL_SUBNETS,
@@ -17,10 +18,9 @@ from hpkit.preflight.calls import (
     applied_quotas,
     default_quotas,
 )
-from hpkit.preflight.model import Responses
 from hpkit.preflight.quotas import check_quotas
+from hpkit.program.recording import record
 from hpkit.project import load
-from hpkit.recording import record
 
 ROOT = Path(__file__).parent.parent.parent
 EXPECTED = json.loads((Path(__file__).parent / "example_needs.json").read_text(encoding="utf-8"))

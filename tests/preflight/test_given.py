@@ -2,12 +2,12 @@
 
 import pytest
 
+from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.derive import derive
 from hpkit.preflight.calls import CLUSTERS, bucket_encryption, bucket_location, first_calls, further_calls, role
 from hpkit.preflight.calls import simulations as asked_of
 from hpkit.preflight.given import check_given
-from hpkit.preflight.model import FailedCall, Responses
-from hpkit.recording import record
+from hpkit.program.recording import record
 from tests.builders import group, organization, typed
 
 NODES = "arn:aws:iam::123456789012:role/live/nodes"

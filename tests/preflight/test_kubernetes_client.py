@@ -6,9 +6,9 @@ import json
 import boto3
 import pytest
 
-from hpkit.preflight.kubernetes_client import find_kueue
-from hpkit.preflight.model import FailedCall
-from local.kubernetes.pki import authority
+from hpkit.clients.calls import FailedCall
+from hpkit.clients.kubernetes import find_kueue
+from hpkit_local.kubernetes.pki import authority
 from tests.local.controllers.conftest import Aws
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(900)]

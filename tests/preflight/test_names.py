@@ -2,6 +2,7 @@
 
 import pytest
 
+from hpkit.clients.calls import FailedCall, Responses
 from hpkit.preflight.calls import (
     CALLER,
     bucket_tags,
@@ -12,7 +13,6 @@ from hpkit.preflight.calls import (
     oidc_provider,
     role,
 )
-from hpkit.preflight.model import FailedCall, Responses
 from hpkit.preflight.names import check_names
 from tests.builders import group, organization
 from tests.program.recorder import recorded_from

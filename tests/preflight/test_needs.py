@@ -3,7 +3,6 @@
 import pulumi_aws as aws
 import pytest
 
-from hpkit.components.network import Network
 from hpkit.plan.derive import derive
 from hpkit.preflight.needs import (
     FlexibleNeed,
@@ -14,7 +13,8 @@ from hpkit.preflight.needs import (
     total_need,
     volume_need,
 )
-from hpkit.recording import record
+from hpkit.program.components.network import Network
+from hpkit.program.recording import record
 from tests.builders import group, organization, typed
 
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.derive import derive
 from hpkit.preflight.calls import IDENTITY_CENTER, first_calls, topic
-from hpkit.preflight.model import FailedCall, Responses
 from hpkit.preflight.observability import check_observability
-from hpkit.recording import record
+from hpkit.program.recording import record
 from tests.builders import organization, typed
 
 TOPIC = "arn:aws:sns:us-west-2:123456789012:ops"

@@ -6,11 +6,11 @@ from decimal import Decimal
 from pathlib import Path
 
 from hpkit.catalog.prices import find_price, monthly_price
+from hpkit.clients.calls import Responses
 from hpkit.plan.derive import derive
 from hpkit.preflight.calls import CALLER, CLUSTERS, eks_cluster, first_calls, further_calls
-from hpkit.preflight.model import Responses
+from hpkit.program.recording import record
 from hpkit.project import load
-from hpkit.recording import record
 from tests.builders import group, organization, typed
 
 ROOT = Path(__file__).parent.parent.parent

@@ -2,6 +2,7 @@
 
 import pytest
 
+from hpkit.clients.calls import FailedCall, Responses
 from hpkit.preflight.calls import (
     ADDRESSES,
     ALL_SUBNETS,
@@ -16,7 +17,6 @@ from hpkit.preflight.calls import (
     default_quotas,
     eks_cluster,
 )
-from hpkit.preflight.model import FailedCall, Responses
 from hpkit.preflight.quotas import check_quotas
 from tests.builders import group, organization
 from tests.program.recorder import recorded_from

@@ -6,12 +6,12 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from hpkit.clients.calls import FailedCall, Responses
+from hpkit.clients.network import find_address, try_endpoint
 from hpkit.plan.derive import derive
 from hpkit.preflight.calls import ENDPOINT, PUBLIC_ADDRESS, eks_cluster
-from hpkit.preflight.model import FailedCall, Responses
-from hpkit.preflight.network_client import find_address, try_endpoint
 from hpkit.preflight.reach import check_reach
-from local.aws.testing import running_endpoint
+from hpkit_local.aws.testing import running_endpoint
 from tests.builders import organization, typed
 from tests.running import held_port
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from local.supervisor.instance import Instance
+from hpkit_local.supervisor.instance import Instance
 
 __all__ = ["FOLDER", "Asked", "recorded", "text_of"]
 

@@ -13,9 +13,9 @@ import boto3
 import yaml
 from botocore.config import Config
 
-from local.kubernetes.api import Api
-from local.supervisor.instance import Instance
-from local.supervisor.pulumi_stack import Stack
+from hpkit_local.kubernetes.api import Api
+from hpkit_local.supervisor.instance import Instance
+from hpkit_local.supervisor.pulumi_stack import Stack
 from tests.local.plugins.aws.inventory import inventory
 
 __all__ = [
@@ -75,7 +75,7 @@ class Repository:
         # Not a link itself: the program looks for its project from the folder where it really is.
         (folder / "infra").mkdir()
         shutil.copy(ROOT / "infra" / "__main__.py", folder / "infra")
-        for name in ("hpkit", "provider"):
+        for name in ("hpkit", "hpkit_provider"):
             (folder / "infra" / name).symlink_to(ROOT / "infra" / name)
 
     def read(self, organization):

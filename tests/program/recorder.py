@@ -5,8 +5,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from hpkit.plan.derive import derive
+from hpkit.program.recording import record
 from hpkit.project import load
-from hpkit.recording import record
 from tests import builders
 
 STACKS = Path(__file__).parents[2] / "stacks"

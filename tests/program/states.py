@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Set
 from itertools import product
 from pathlib import Path
 
-from hpkit.recording import Recording
+from hpkit.program.recording import Recording
 
 __all__ = ["FOLDER", "differences", "text_of"]
 

@@ -6,16 +6,16 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from hpkit.iam.account import AwsAccount
-from hpkit.iam.calls import always, calls
-from hpkit.iam.deployer import SIZE_LIMIT, actions_of, calling_types, deployer_policies
-from hpkit.iam.live import live_resources
-from hpkit.iam.rules import actions_of_call
 from hpkit.plan.derive import derive
+from hpkit.program.iam.account import AwsAccount
+from hpkit.program.iam.calls import always, calls
+from hpkit.program.iam.deployer import SIZE_LIMIT, actions_of, calling_types, deployer_policies
+from hpkit.program.iam.live import live_resources
+from hpkit.program.iam.rules import actions_of_call
+from hpkit.program.recording import record
 from hpkit.project import load
-from hpkit.recording import record
-from local.aws.record import read_record
-from local.plugins.aws.table import RESOURCE_TYPES as FAKE_TYPES
+from hpkit_local.aws.record import read_record
+from hpkit_local.plugins.aws.table import RESOURCE_TYPES as FAKE_TYPES
 from tests.program.cloud import ROOT, Program, Repository, change_every_part
 from tests.running import AT_ONCE, running
 

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from hpkit.recording.record import RecordedResource
+from hpkit.program.recording.record import RecordedResource
 from tests.program.recorder import STACKS, recorded, recorded_from
 from tests.program.test_stacks import NAMES
 

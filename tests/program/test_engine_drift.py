@@ -6,12 +6,12 @@ import boto3
 import pytest
 import yaml
 
+from hpkit.clients.calls import Responses
+from hpkit.clients.kubernetes import find_admission
 from hpkit.preflight.admission import check_admission
 from hpkit.preflight.calls import ADMISSION as ADMISSION_CALL
-from hpkit.preflight.kubernetes_client import find_admission
-from hpkit.preflight.model import Responses
+from hpkit.program.recording import record
 from hpkit.project import load
-from hpkit.recording import record
 from tests.program.cloud import RBAC, ROOT
 from tests.running import eventually
 

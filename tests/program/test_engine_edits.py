@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from hpkit.components.admission import policies_of
+from hpkit.program.components.admission import policies_of
 from tests.cli.invoke import hpkit
 from tests.program.cloud import KUEUE, RBAC
 

@@ -11,9 +11,9 @@ from tests.cli.test_validate import ROOT
 # Runs the program up to where it would build; what the gate lets through is printed.
 RUN = """
 import pulumi, runpy, sys
-import hpkit.components
+import hpkit.program.components
 pulumi.get_stack = lambda: "handson-dev"
-hpkit.components.build = lambda plan: sys.exit(f"builds {plan.stack}")
+hpkit.program.components.build = lambda plan: sys.exit(f"builds {plan.stack}")
 try:
     runpy.run_path("infra/__main__.py", run_name="__main__")
 except pulumi.RunError as error:
@@ -39,12 +39,12 @@ def test_ranges_for_documents_end_a_run_on_aws_before_it_begins(variables):
 
 CHARTS = """
 import pulumi, runpy, sys
-import hpkit.charts.package, hpkit.components, hpkit.project
+import hpkit.program.charts.package, hpkit.program.components, hpkit.project
 from pathlib import Path
 
 pulumi.get_stack = lambda: "autoscale-dev"
-hpkit.components.build = lambda plan: sys.exit(f"builds {plan.stack}")
-hpkit.charts.package.ensure_package = lambda pin, *_, **__: hpkit.charts.package.Package(
+hpkit.program.components.build = lambda plan: sys.exit(f"builds {plan.stack}")
+hpkit.program.charts.package.ensure_package = lambda pin, *_, **__: hpkit.program.charts.package.Package(
     Path(pin.file), "0" * 64, is_pinned=pin.name != "PIN"
 )
 try:

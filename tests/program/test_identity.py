@@ -5,10 +5,10 @@ import json
 import pulumi
 import pytest
 
-from hpkit.components import build
-from hpkit.components.credentials import Credentials, configured
 from hpkit.plan.derive import derive
-from hpkit.recording import record
+from hpkit.program.components import build
+from hpkit.program.components.credentials import Credentials, configured
+from hpkit.program.recording import record
 from tests import builders
 
 ROLE = "arn:aws:iam::123456789012:role/ci/deploy"

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hpkit.change import change
+from hpkit.changes import change
 from hpkit.config.governance import UserIds
 from hpkit.plan.names import short_type
 from hpkit.plan.user_ids import user_ids_of
-from provider.engine.errors import RefusedError
-from provider.engine.values import UNKNOWN
-from provider.resources.change_guard import ChangeGuardHandler
-from provider.server import HyperpodServicer
+from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.values import UNKNOWN
+from hpkit_provider.resources.change_guard import ChangeGuardHandler
+from hpkit_provider.server import HyperpodServicer
 from tests.builders import organization, team
 from tests.program.recorder import recorded_from
 

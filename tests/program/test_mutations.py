@@ -11,10 +11,10 @@ import pytest
 from hpkit.checks.custom_resources import violations
 from hpkit.plan.derive import derive_all
 from hpkit.plan.existing import given_roles
-from local.aws.testing import running_endpoint
-from local.controllers.policy import governance
-from local.kubernetes.crds import crds_in
-from local.toolchain import tool_path
+from hpkit_local.aws.testing import running_endpoint
+from hpkit_local.controllers.policy import governance
+from hpkit_local.kubernetes.crds import crds_in
+from hpkit_local.toolchain import tool_path
 from tests.builders import TODAY
 from tests.program.mutations import mutant
 from tests.program.without_engine import up

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hpkit.change import change
+from hpkit.changes import change
 from hpkit.plan.derive import derive
 from hpkit.plan.registry import pulled_repositories, repositories_of
 from tests.builders import organization, team, typed

@@ -4,14 +4,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from hpkit.change import change
-from hpkit.iam.account import AwsAccount
-from hpkit.iam.deployer import calling_types, deployer_policies
+from hpkit.changes import change
+from hpkit.changes.review.cost import guaranteed_cost
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.protected import contents_of
 from hpkit.preflight.needs import InstanceNeed, instance_needs, volume_need
-from hpkit.recording import tree_of
-from hpkit.review.cost import guaranteed_cost
+from hpkit.program.iam.account import AwsAccount
+from hpkit.program.iam.deployer import calling_types, deployer_policies
+from hpkit.program.recording import tree_of
 from tests.builders import group, organization, team
 from tests.program.recorder import recorded_from
 

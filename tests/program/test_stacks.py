@@ -8,7 +8,7 @@ import yaml
 from pulumi.runtime import mocks
 
 from hpkit.plan.derive import derive
-from hpkit.recording import Answers, record
+from hpkit.program.recording import Answers, record
 from tests.builders import organization, typed
 from tests.program.recorder import STACKS, recorded, recorded_from
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from hpkit.program.recording import record
 from hpkit.project import load_stack, project_root
-from hpkit.recording import record
 from tests.program.states import FOLDER, differences
 
 STACKS = sorted(file.stem.removeprefix("Pulumi.") for file in (project_root() / "stacks").glob("Pulumi.*.yaml"))

@@ -10,11 +10,11 @@ from google.protobuf import struct_pb2
 from pulumi.runtime import mocks
 from pulumi.runtime.proto import provider_pb2, resource_pb2
 
-from hpkit.components import build
-from hpkit.recording import PROJECT
-from local.plugins.aws.servicer import AwsServicer
-from provider.engine.values import from_struct, to_struct
-from provider.server import HyperpodServicer
+from hpkit.program.components import build
+from hpkit.program.recording import PROJECT
+from hpkit_local.plugins.aws.servicer import AwsServicer
+from hpkit_provider.engine.values import from_struct, to_struct
+from hpkit_provider.server import HyperpodServicer
 
 __all__ = ["RefusedError", "up"]
 

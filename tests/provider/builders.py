@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from hpkit.errors import ToolError
-from local.aws.controllers import NoControllers
-from local.toolchain import tool_path
-from provider.resources.compute_quota.amounts import amounts_of, total
+from hpkit_local.aws.controllers import NoControllers
+from hpkit_local.toolchain import tool_path
+from hpkit_provider.resources.compute_quota.amounts import amounts_of, total
 
 ROOT = Path(__file__).parents[2]
 TYPE = "ml.g5.12xlarge"
@@ -23,7 +23,7 @@ from pathlib import Path
 
 from pulumi import ResourceOptions
 
-from hpkit.sdk import Cluster, ClusterSchedulerConfig, ComputeQuota
+from hpkit.program.sdk import Cluster, ClusterSchedulerConfig, ComputeQuota
 
 spec = json.loads(Path("spec.json").read_text())
 cluster = Cluster("train", **spec["cluster"])
@@ -45,7 +45,7 @@ class Project:
         except ToolError as error:
             pytest.skip(str(error))
         self.folder, self.cloud = folder, cloud
-        plugin = {"name": "hyperpod", "path": str(ROOT / "infra" / "provider")}
+        plugin = {"name": "hyperpod", "path": str(ROOT / "infra" / "hpkit_provider")}
         runtime = {"name": "python", "options": {"virtualenv": str(Path(sys.prefix))}}
         project = {"name": "hpkit", "runtime": runtime, "plugins": {"providers": [plugin]}}
         (folder / "Pulumi.yaml").write_text(json.dumps(project))

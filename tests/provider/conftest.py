@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from local.aws.testing import running_endpoint
+from hpkit_local.aws.testing import running_endpoint
 from tests.provider.harness import CREDENTIALS, World, in_process
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import grpc
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
 
-from provider.engine.plugin_server import OPTIONS, serve
-from provider.engine.values import from_struct, to_struct
-from provider.resources.compute_quota.amounts import amounts_of
-from provider.server import HyperpodServicer
+from hpkit_provider.engine.plugin_server import OPTIONS, serve
+from hpkit_provider.engine.values import from_struct, to_struct
+from hpkit_provider.resources.compute_quota.amounts import amounts_of
+from hpkit_provider.server import HyperpodServicer
 
-FOLDER = Path(__file__).parents[2] / "infra" / "provider"
+FOLDER = Path(__file__).parents[2] / "infra" / "hpkit_provider"
 TYPE = "ml.g5.12xlarge"
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_REGION": "us-west-2"}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from local.aws.testing import running_endpoint
+from hpkit_local.aws.testing import running_endpoint
 from tests.local.aws.conftest import Cloud
 from tests.provider.builders import GOVERNANCE, Project
 

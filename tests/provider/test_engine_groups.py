@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from local.aws.testing import running_endpoint
+from hpkit_local.aws.testing import running_endpoint
 from tests.local.aws.conftest import Cloud
 from tests.provider.builders import Project
 
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pulumi import ResourceOptions
 
-from hpkit.sdk import AutoscaledGroup, ChangeGuard, Cluster
+from hpkit.program.sdk import AutoscaledGroup, ChangeGuard, Cluster
 
 spec = json.loads(Path("spec.json").read_text())
 cluster = Cluster("train", **spec["cluster"])

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from local.aws.testing import running_endpoint
-from provider.resources.compute_quota.amounts import Measure
+from hpkit_local.aws.testing import running_endpoint
+from hpkit_provider.resources.compute_quota.amounts import Measure
 from tests.local.aws.conftest import Cloud
 from tests.provider.builders import GOVERNANCE, TYPE, Project, ReservationLog
 

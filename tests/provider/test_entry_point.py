@@ -8,14 +8,14 @@ import pytest
 from tests.running import HANGS
 
 PLUGINS = {
-    "provider.server": "HyperpodServicer",
-    "local.plugins.aws.servicer": "AwsServicer",
-    "local.plugins.kubernetes.server": "KubernetesServicer",
+    "hpkit_provider.server": "HyperpodServicer",
+    "hpkit_local.plugins.aws.servicer": "AwsServicer",
+    "hpkit_local.plugins.kubernetes.server": "KubernetesServicer",
 }
 BEGIN = """
 import sys
 from importlib import import_module
-from provider.engine import entry_point
+from hpkit_provider.engine import entry_point
 
 def load(name):
     module = import_module(name)

@@ -6,12 +6,12 @@ import grpc
 import pytest
 from pulumi.runtime.proto import provider_pb2
 
-from provider.engine.errors import RefusedError
-from provider.engine.values import UNKNOWN, to_struct
-from provider.resources.change_guard import ChangeGuardHandler
-from provider.resources.cluster.protection import lost_subnets, removed_groups, with_instances
-from provider.schema.provider_settings import changed_settings
-from provider.server import HyperpodServicer
+from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.values import UNKNOWN, to_struct
+from hpkit_provider.resources.change_guard import ChangeGuardHandler
+from hpkit_provider.resources.cluster.protection import lost_subnets, removed_groups, with_instances
+from hpkit_provider.schema.provider_settings import changed_settings
+from hpkit_provider.server import HyperpodServicer
 from tests.provider.harness import TYPE, FailedError, quota
 
 GUARDED = {

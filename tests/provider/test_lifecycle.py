@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from local.aws.clock import ManualClock
+from hpkit_local.aws.clock import ManualClock
 from tests.provider.harness import TYPE, FailedError, PartlyFailedError, World, in_process, quota
 from tests.running import eventually
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from pulumi.runtime.proto import provider_pb2_grpc
 
-from provider.engine.plugin_server import OPTIONS
+from hpkit_provider.engine.plugin_server import OPTIONS
 from tests.provider.harness import FOLDER, Engine, FailedError
 from tests.running import HANGS, eventually
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from local.aws.testing import running_endpoint
+from hpkit_local.aws.testing import running_endpoint
 from tests.provider.harness import Process, Watch, World, in_process, quota
 
 CAPACITY = 12

@@ -5,9 +5,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hpkit.errors import SelectionError
-from hpkit.recommend import parse_goal
-from hpkit.scenario import open_scenario
-from hpkit.simulate import simulate
+from hpkit_whatif.recommend import parse_goal
+from hpkit_whatif.scenario import open_scenario
+from hpkit_whatif.simulate import simulate
 from tests.recommend.builders import HANDSON, plan_of_handson
 
 TEAMS = ("john", "smith")

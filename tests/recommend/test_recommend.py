@@ -10,9 +10,9 @@ import pytest
 
 from hpkit.catalog.prices import find_price
 from hpkit.project import load_stack
-from hpkit.recommend import parse_goal, recommend
-from hpkit.recommend.recommend import _Policies
-from hpkit.scenario import open_scenario
+from hpkit_whatif.recommend import parse_goal, recommend
+from hpkit_whatif.recommend.recommend import _Policies
+from hpkit_whatif.scenario import open_scenario
 from tests.cli.invoke import hpkit
 from tests.recommend.builders import HANDSON, ROOT, handson
 

@@ -5,11 +5,11 @@ from decimal import Decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpkit.recommend.capacity import cheapest
-from hpkit.recommend.goals import Goal
-from hpkit.recommend.levers import Lever, moves
-from hpkit.recommend.search import Outcome, outcome_of, search
-from hpkit.simulate.report import ClusterReport, Report
+from hpkit_whatif.recommend.capacity import cheapest
+from hpkit_whatif.recommend.goals import Goal
+from hpkit_whatif.recommend.levers import Lever, moves
+from hpkit_whatif.recommend.search import Outcome, outcome_of, search
+from hpkit_whatif.simulate.report import ClusterReport, Report
 
 KIND = "ml.g5.12xlarge"
 GOAL = Goal("fairness > 0.9", "fairness", None, 0.9, upper=False, strict=True)

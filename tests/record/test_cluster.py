@@ -7,11 +7,11 @@ from decimal import Decimal
 
 import pytest
 
-from hpkit.live.model import Condition, Task, TaskPods
-from hpkit.live.parse import topology_asked
-from hpkit.record import Yaml, recorded
-from hpkit.scenario import open_scenario
-from hpkit.simulate import simulate
+from hpkit.cluster.live.model import Condition, Task, TaskPods
+from hpkit.cluster.live.parse import topology_asked
+from hpkit_whatif.record import Yaml, recorded
+from hpkit_whatif.scenario import open_scenario
+from hpkit_whatif.simulate import simulate
 from tests.live.builders import GPU, KIND, NOW, node, observed
 from tests.recommend.builders import plan_of_handson
 

@@ -12,7 +12,7 @@ import asyncio, sys
 from pathlib import Path
 from hpkit.plan.derive import derive
 from hpkit.project import load
-from hpkit.recording import record
+from hpkit.program.recording import record
 
 asyncio.run(asyncio.sleep(0))
 print(len(record(derive(load(Path(sys.argv[1])).parsed.organization, "dev")).resources))

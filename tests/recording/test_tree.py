@@ -2,7 +2,7 @@
 
 import pytest
 
-from hpkit.recording import UNKNOWN_ACCOUNT, Answers, record, tree_of
+from hpkit.program.recording import UNKNOWN_ACCOUNT, Answers, record, tree_of
 from tests.builders import group, organization, team
 from tests.program.recorder import STACKS, recorded, recorded_from
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
-from hpkit.rehearse import apart, event_differences, run
-from hpkit.whatif import Event, PodSet, PodSetAssignment, Simulator, Workload
+from hpkit_whatif.admission import Event, PodSet, PodSetAssignment, Simulator, Workload
+from hpkit_whatif.rehearse import apart, event_differences, run
 from tests.whatif import neutral
 from tests.whatif.cases import cases
 

@@ -6,7 +6,7 @@ import pytest
 
 from hpkit.cli.rehearse import Rehearsal
 from hpkit.cli.tables import plan_of
-from hpkit.scenario import open_scenario
+from hpkit_whatif.scenario import open_scenario
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 

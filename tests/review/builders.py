@@ -1,11 +1,11 @@
 """Reviews of two texts, as the command builds them from files."""
 
+from hpkit.changes.review import FileInput, FileVersion, Review, StackInput, StackVersion, review
 from hpkit.checks import check
 from hpkit.config import parse, read_text
 from hpkit.plan.derive import derive_all
 from hpkit.plan.model import Plan
-from hpkit.recording import Answers, Recording, record
-from hpkit.review import FileInput, FileVersion, Review, StackInput, StackVersion, review
+from hpkit.program.recording import Answers, Recording, record
 from tests.builders import TODAY
 
 FILE = "stacks/acme.yaml"

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hpkit.review.as_html import as_html
-from hpkit.review.as_json import as_json
-from hpkit.review.as_markdown import as_markdown
-from hpkit.review.as_text import as_text
+from hpkit.changes.review.as_html import as_html
+from hpkit.changes.review.as_json import as_json
+from hpkit.changes.review.as_markdown import as_markdown
+from hpkit.changes.review.as_text import as_text
 from tests.review.builders import file_version, review_of
 
 CHANGES = Path(__file__).parent / "changes"

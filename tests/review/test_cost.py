@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from hpkit.changes.plan_diff import Change
+from hpkit.changes.review.as_json import as_dict
+from hpkit.changes.review.cost import guaranteed_cost, maximum_cost, total
+from hpkit.changes.review.formatting import cost, cost_change
+from hpkit.changes.review.model import Cost
+from hpkit.changes.review.tables import summary_rows
 from hpkit.plan.derive import derive
-from hpkit.plan.diff import Change
-from hpkit.review.as_json import as_dict
-from hpkit.review.cost import guaranteed_cost, maximum_cost, total
-from hpkit.review.formatting import cost, cost_change
-from hpkit.review.model import Cost
-from hpkit.review.tables import summary_rows
 from tests.builders import group, organization, text_of, typed
 from tests.review.builders import review_of
 

@@ -3,14 +3,14 @@
 import re
 from pathlib import Path
 
-from hpkit.change import GUARDED_TYPES
-from hpkit.change.decision import ANOTHER_ACCOUNT
-from hpkit.change.deletions import CODES, RENAMED
+from hpkit.changes import GUARDED_TYPES
+from hpkit.changes.decision import ANOTHER_ACCOUNT
+from hpkit.changes.deletions import CODES, RENAMED
+from hpkit.changes.review.as_json import as_dict
+from hpkit.changes.review.as_markdown import LIMIT
+from hpkit.changes.review.as_text import as_text
+from hpkit.changes.review.effects import GRAVITY
 from hpkit.cli.review import command
-from hpkit.review.as_json import as_dict
-from hpkit.review.as_markdown import LIMIT
-from hpkit.review.as_text import as_text
-from hpkit.review.effects import GRAVITY
 from tests.builders import organization, team, text_of
 from tests.review.builders import review_of
 
@@ -31,7 +31,7 @@ def test_the_example_is_what_the_review_says():
 
 
 def test_every_code_to_watch_is_described_and_no_other():
-    folders = (ROOT / "infra" / "hpkit" / name for name in ("review", "change"))
+    folders = [ROOT / "infra" / "hpkit" / "changes"]
     sources = "".join(file.read_text() for folder in folders for file in folder.glob("*.py"))
     made = set(re.findall(r'(?:Risk|GuardDecision)\(\s*"([a-z-]+)"', sources)) | {"group-leaves", "group-renamed"}
     made |= {ANOTHER_ACCOUNT, *RENAMED.values(), *re.findall(r'"(limit-[a-z]+)"', sources)}

@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 
 from hpkit.catalog.prices import find_price, near_price
+from hpkit.changes.plan_diff import Change
+from hpkit.changes.review.as_html import as_html
+from hpkit.changes.review.as_json import as_dict
+from hpkit.changes.review.as_markdown import LIMIT, as_markdown, escape
+from hpkit.changes.review.as_text import as_text
+from hpkit.changes.review.model import Preview, PreviewStep
 from hpkit.plan.budgets import budgets_of
-from hpkit.plan.diff import Change
-from hpkit.review.as_html import as_html
-from hpkit.review.as_json import as_dict
-from hpkit.review.as_markdown import LIMIT, as_markdown, escape
-from hpkit.review.as_text import as_text
-from hpkit.review.model import Preview, PreviewStep
 from tests.builders import group, organization, team, text_of
 from tests.review.builders import FILE, review_of
 
 GITHUB_LIMIT = 65_536
 # Compared as files: recording so many would take a minute.
 TEAMS = 1000
-CSS = Path(__file__).parents[2] / "infra" / "hpkit" / "review" / "templates" / "review.css"
+CSS = Path(__file__).parents[2] / "infra" / "hpkit" / "changes" / "review" / "templates" / "review.css"
 HOSTILE = "</details><script>alert(1)</script> @octocat #1 [x](https://evil.example) ![y](//e/y.png) `c` | $a$ www.evil"
 
 

@@ -2,9 +2,9 @@
 
 import json
 
-from hpkit.review.as_json import as_json
-from hpkit.review.as_text import as_text
-from hpkit.review.tables import loss_lines
+from hpkit.changes.review.as_json import as_json
+from hpkit.changes.review.as_text import as_text
+from hpkit.changes.review.tables import loss_lines
 from tests.builders import group, organization, team, text_of
 from tests.review.builders import review_of
 

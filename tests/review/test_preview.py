@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from hpkit.changes.review.preview import parse_preview
 from hpkit.cli.review_preview import run_preview
 from hpkit.errors import InputError, ToolError
-from hpkit.review.preview import parse_preview
-from local.aws.testing import running_endpoint
+from hpkit_local.aws.testing import running_endpoint
 from tests.local.aws.conftest import Cloud
 from tests.provider.test_engine import Project
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from hpkit.change import GUARDED_TYPES
-from hpkit.recording import Answers, record
-from hpkit.review.as_json import as_json
-from hpkit.review.as_text import as_text
+from hpkit.changes import GUARDED_TYPES
+from hpkit.changes.review.as_json import as_json
+from hpkit.changes.review.as_text import as_text
+from hpkit.program.recording import Answers, record
 from tests.builders import findings, group, organization, team, text_of
 from tests.review.builders import review_of
 

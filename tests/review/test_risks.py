@@ -2,10 +2,10 @@
 
 import pytest
 
+from hpkit.changes.plan_diff import Change
+from hpkit.changes.review.model import Preview, PreviewStep
+from hpkit.changes.review.tables import loss_lines, setting_lines, unknown_lines
 from hpkit.plan.budgets import budgets_of
-from hpkit.plan.diff import Change
-from hpkit.review.model import Preview, PreviewStep
-from hpkit.review.tables import loss_lines, setting_lines, unknown_lines
 from tests.builders import group, organization, team, text_of
 from tests.review.builders import FILE, review_of
 

@@ -5,12 +5,12 @@ import json
 
 import pytest
 
-from hpkit.plan.diff import Change
-from hpkit.review.as_html import as_html
-from hpkit.review.as_json import as_dict
-from hpkit.review.as_markdown import as_markdown
-from hpkit.review.as_text import as_text
-from hpkit.review.model import ScenarioChange, TeamWaits
+from hpkit.changes.plan_diff import Change
+from hpkit.changes.review.as_html import as_html
+from hpkit.changes.review.as_json import as_dict
+from hpkit.changes.review.as_markdown import as_markdown
+from hpkit.changes.review.as_text import as_text
+from hpkit.changes.review.model import ScenarioChange, TeamWaits
 from tests.builders import organization, text_of
 from tests.cli.test_review import Repository, acme
 from tests.review.builders import review_of

@@ -2,8 +2,8 @@
 
 import pytest
 
+from hpkit.changes.review.access_risks import access_risks
 from hpkit.plan.derive import derive
-from hpkit.review.access_risks import access_risks
 from tests.builders import organization, team, typed
 
 ROWS = [{"instanceType": "ml.g5.12xlarge", "count": 1}]

@@ -11,12 +11,12 @@ import yaml
 
 from hpkit.errors import InputError
 from hpkit.project import load_stack
-from hpkit.scenario import Tasks, open_scenario
-from hpkit.scenario.model import duration
-from hpkit.scenario.read import write_csv
-from hpkit.scenario.schema import schema_text
-from hpkit.scenario.workloads import model_for
-from hpkit.whatif.organization import EFA
+from hpkit_whatif.admission.organization import EFA
+from hpkit_whatif.scenario import Tasks, open_scenario
+from hpkit_whatif.scenario.model import duration
+from hpkit_whatif.scenario.read import write_csv
+from hpkit_whatif.scenario.schema import schema_text
+from hpkit_whatif.scenario.workloads import model_for
 
 ROOT = Path(__file__).parents[2]
 HEADER = "name,team,priority,instanceType,count,submit,run"

@@ -5,8 +5,8 @@ import inspect
 import pulumi
 import pytest
 
-from hpkit import sdk as resources
-from provider.schema.package import package_schema
+from hpkit.program import sdk as resources
+from hpkit_provider.schema.package import package_schema
 
 SCHEMA = package_schema()["resources"]
 ARN = "arn:aws:sagemaker:us-west-2:123456789012:cluster/abcdefghijkl"

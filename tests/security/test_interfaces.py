@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hpkit.plan.derive import derive
-from hpkit.recording import record
+from hpkit.program.recording import record
 from tests import builders
 from tests.security.evaluation import Request, allows
 

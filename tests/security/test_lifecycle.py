@@ -5,7 +5,7 @@ from copy import deepcopy
 
 import pytest
 
-from local.kubernetes.api import RefusedError
+from hpkit_local.kubernetes.api import RefusedError
 from tests.running import eventually, making
 from tests.security.accounting import counted, settled_excess, taken
 from tests.security.kinds import KINDS, RAY_EVASIONS, ray, service

@@ -12,7 +12,7 @@ from tests.test_workflows import FILES, ROOT, workflow
 
 OWNERS = ROOT / ".github" / "CODEOWNERS"
 # Where Python finds packages: the kit and its plugin, the policy pack and the local cloud's toolchain.
-ROOTS = (ROOT / "infra", ROOT)
+ROOTS = (*(ROOT / folder for folder in ("infra", "local", "policies", "whatif")), ROOT)
 _LISTED = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
 TRACKED = subprocess.run(_LISTED, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
 KNOWN = frozenset(TRACKED)
@@ -154,24 +154,33 @@ def test_a_change_of_what_deploys_or_judges_needs_nobody_who_answers_for_it():
             "Pulumi.yaml",
             "requirements.lock",
         ),
-        *("infra/__main__.py", "infra/hpkit/components/admission.py", "infra/hpkit/components/lifecycle/on_create.sh"),
         *(
-            "infra/hpkit/components/rbac.py",
-            "infra/hpkit/iam/data/rules.yaml",
+            "infra/__main__.py",
+            "infra/hpkit/program/components/admission.py",
+            "infra/hpkit/program/components/lifecycle/on_create.sh",
+        ),
+        *(
+            "infra/hpkit/program/components/rbac.py",
+            "infra/hpkit/program/iam/data/rules.yaml",
             "infra/hpkit/catalog/data/dependencies.json",
         ),
         *(
             "infra/hpkit/plan/registry.py",
             "infra/hpkit/project.py",
-            "infra/hpkit/review/build.py",
-            "infra/hpkit/sdk/__init__.py",
+            "infra/hpkit/changes/review/build.py",
+            "infra/hpkit/program/sdk/__init__.py",
         ),
         *(
-            "infra/provider/resources/cluster/handler.py",
-            "infra/provider/server.py",
-            "infra/provider/pulumi-resource-hyperpod",
+            "infra/hpkit_provider/resources/cluster/handler.py",
+            "infra/hpkit_provider/server.py",
+            "infra/hpkit_provider/pulumi-resource-hyperpod",
         ),
-        *("local/toolchain/table.py", "policies/rules/iam.py", "policies/PulumiPolicy.yaml", "policies/actions.json"),
+        *(
+            "local/hpkit_local/toolchain/table.py",
+            "policies/hpkit_policies/rules/iam.py",
+            "policies/PulumiPolicy.yaml",
+            "policies/hpkit_policies/actions.json",
+        ),
         *("stacks/handson.yaml", "stacks/enterprise.policy.json", "stacks/Pulumi.handson-dev.yaml"),
         *("tests/security/test_owners.py", "tests/security/scanners/requirements.lock"),
     ],
@@ -183,10 +192,10 @@ def test_the_derived_list_has(path):
 @pytest.mark.parametrize(
     "line",
     [
-        "/infra/hpkit/components/",
+        "/infra/hpkit/program/components/",
         "/stacks/*.yaml",
         "*.lock",
-        "policies/rules/iam.py",
+        "policies/hpkit_policies/rules/iam.py",
         "/infra/**/lifecycle/ # nobody",
     ],
 )

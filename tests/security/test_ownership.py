@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.aws.testing import running_endpoint
+from hpkit_local.aws.testing import running_endpoint
 from tests.provider.harness import CREDENTIALS, FailedError, World, in_process, quota
 
 OURS = [{"key": "hpkit:organization", "value": "acme"}, {"key": "hpkit:environment", "value": "dev"}]

@@ -6,11 +6,11 @@ import json
 import re
 from pathlib import Path
 
-from hpkit.components.admission import policies_of
-from hpkit.components.admission_files import policies_of_users
 from hpkit.generate.team_rights import PREFIX
-from hpkit.iam.account import AwsAccount
-from hpkit.iam.deployer import bystander_policies
+from hpkit.program.components.admission import policies_of
+from hpkit.program.components.admission_files import policies_of_users
+from hpkit.program.iam.account import AwsAccount
+from hpkit.program.iam.deployer import bystander_policies
 from hpkit.project import load_stack
 
 ROOT = Path(__file__).parents[2]

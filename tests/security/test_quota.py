@@ -5,16 +5,16 @@ from itertools import chain
 
 import pytest
 
-from hpkit.components.admission import policies_of
 from hpkit.errors import ToolError
 from hpkit.plan.capacity import quantity
 from hpkit.plan.pods import pod_requests
 from hpkit.plan.team_limits import pod_limits
+from hpkit.program.components.admission import policies_of
 from hpkit.project import load_stack
-from local.kubernetes.api import RefusedError
-from local.kubernetes.crds import crds_in
-from local.toolchain import get_all
-from local.toolchain.table import tool_named
+from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.kubernetes.crds import crds_in
+from hpkit_local.toolchain import get_all
+from hpkit_local.toolchain.table import tool_named
 from tests.running import eventually
 from tests.security.kinds import BAD_PODS, KINDS, KUBEFLOW, group, service, workload
 from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, container, delete, job, pod, refused, tried

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from hpkit.plan.derive import derive
-from hpkit.recording import record
+from hpkit.program.recording import record
 from tests import builders
 from tests.security.scanners.documents import NOT_CONVERTED, converted, manifests, terraform
 from tests.security.scanners.scan import FOLDER, ROOT, SCANNERS, Answer, Finding, compare, read_answers

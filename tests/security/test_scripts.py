@@ -9,9 +9,9 @@ import subprocess
 
 import pytest
 
-from hpkit.components.storage import loader
 from hpkit.plan.derive import derive
-from hpkit.recording import record
+from hpkit.program.components.storage import loader
+from hpkit.program.recording import record
 from tests import builders
 from tests.security.evaluation import Request, allows, managed
 

@@ -6,11 +6,11 @@ import re
 import pytest
 import yaml
 
+from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.derive import derive
 from hpkit.preflight.admission import check_admission
 from hpkit.preflight.calls import ADMISSION
-from hpkit.preflight.model import FailedCall, Responses
-from hpkit.recording import record
+from hpkit.program.recording import record
 from tests import builders
 from tests.test_workflows import ROOT
 

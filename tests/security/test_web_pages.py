@@ -7,8 +7,8 @@ import ssl
 
 import pytest
 
-from local.kubernetes.api import Api
-from local.supervisor.instance import PORTS
+from hpkit_local.kubernetes.api import Api
+from hpkit_local.supervisor.instance import PORTS
 
 # What a browser adds, by how the page reaches loopback: as another site, by an old browser, by a name of its own.
 PAGES = {

@@ -4,8 +4,8 @@ import csv
 import io
 from pathlib import Path
 
-from hpkit.simulate.as_csv import COLUMNS, as_csv
-from hpkit.simulate.report import Admission, ClusterReport, Eviction, Report, TaskReport
+from hpkit_whatif.simulate.as_csv import COLUMNS, as_csv
+from hpkit_whatif.simulate.report import Admission, ClusterReport, Eviction, Report, TaskReport
 from tests.cli.invoke import hpkit
 
 ROOT = Path(__file__).parents[2]

@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from hpkit.recommend.goals import parse_goal
-from hpkit.recommend.recommend import recommend
-from hpkit.scenario import open_scenario
-from hpkit.simulate import simulate
-from hpkit.simulate.ledger import Ledger
-from hpkit.simulate.quotas import TypeQuota, quotas_of
-from hpkit.whatif import model_of
+from hpkit_whatif.admission import model_of
+from hpkit_whatif.recommend.goals import parse_goal
+from hpkit_whatif.recommend.recommend import recommend
+from hpkit_whatif.scenario import open_scenario
+from hpkit_whatif.simulate import simulate
+from hpkit_whatif.simulate.ledger import Ledger
+from hpkit_whatif.simulate.quotas import TypeQuota, quotas_of
 from tests.cli.invoke import hpkit
 from tests.simulate.test_run import ROOT, outcome, plan_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hpkit.scenario import open_scenario
+from hpkit_whatif.scenario import open_scenario
 from tests.cli.invoke import hpkit
 
 ROOT = Path(__file__).parents[2]

@@ -10,11 +10,11 @@ import yaml
 from hpkit.catalog.prices import find_price
 from hpkit.errors import InputError
 from hpkit.project import load_stack
-from hpkit.scenario import open_scenario
-from hpkit.simulate import simulate
-from hpkit.simulate.as_html import MOST_ROWS, as_html
-from hpkit.simulate.formatting import span
-from hpkit.simulate.meters import Timeline, Waits
+from hpkit.text.formatting import span
+from hpkit_whatif.scenario import open_scenario
+from hpkit_whatif.simulate import simulate
+from hpkit_whatif.simulate.as_html import MOST_ROWS, as_html
+from hpkit_whatif.simulate.meters import Timeline, Waits
 from tests.cli.invoke import hpkit
 
 ROOT = Path(__file__).parents[2]
@@ -366,7 +366,7 @@ def test_the_page_shows_names_as_they_are_and_runs_none_of_them(tmp_path):
 
 
 def test_waits_beyond_a_million_are_thinned_out_evenly(monkeypatch):
-    monkeypatch.setattr("hpkit.simulate.meters._MOST_WAITS", 1000)
+    monkeypatch.setattr("hpkit_whatif.simulate.meters._MOST_WAITS", 1000)
     waits = Waits()
     for value in range(100_000):
         waits.add(float(value))

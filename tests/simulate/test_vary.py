@@ -7,8 +7,8 @@ import pytest
 
 from hpkit.errors import SelectionError
 from hpkit.project import load_stack
-from hpkit.scenario import open_scenario
-from hpkit.simulate.vary import Change, changed, grid, sweep, variation
+from hpkit_whatif.scenario import open_scenario
+from hpkit_whatif.simulate.vary import Change, changed, grid, sweep, variation
 from tests.cli.invoke import hpkit
 
 ROOT = Path(__file__).parents[2]

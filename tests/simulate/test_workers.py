@@ -9,10 +9,10 @@ import pytest
 
 from hpkit.errors import SelectionError, ToolError
 from hpkit.project import load_stack
-from hpkit.scenario import open_scenario
-from hpkit.simulate import workers
-from hpkit.simulate.vary import grid, sweep, variation
-from hpkit.simulate.workers import Cluster, cluster
+from hpkit_whatif.scenario import open_scenario
+from hpkit_whatif.simulate import workers
+from hpkit_whatif.simulate.vary import grid, sweep, variation
+from hpkit_whatif.simulate.workers import Cluster, cluster
 from tests.cli.invoke import hpkit
 
 ROOT = Path(__file__).parents[2]

@@ -7,12 +7,12 @@ import subprocess
 import pytest
 
 from hpkit.catalog import TASK_GOVERNANCE, OfferedAddon, kubernetes_versions
+from hpkit.cluster.upgrade.model import Running
+from hpkit.cluster.upgrade.patches import patched
+from hpkit.cluster.upgrade.steps import plan_upgrade, versions_between
 from hpkit.config import read_text
 from hpkit.errors import SelectionError
 from hpkit.plan.derive import derive
-from hpkit.upgrade.model import Running
-from hpkit.upgrade.patches import patched
-from hpkit.upgrade.steps import plan_upgrade, versions_between
 from tests.builders import organization, text_of, typed
 
 DAY = datetime.date(2026, 11, 23)

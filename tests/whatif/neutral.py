@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hpkit.plural import plural
-from hpkit.whatif import (
+from hpkit.text.plural import plural
+from hpkit_whatif.admission import (
     Admission,
     BorrowWithinCohort,
     ClusterQueue,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hpkit import whatif
-from hpkit.whatif import Simulator
+from hpkit_whatif import admission as whatif
+from hpkit_whatif.admission import Simulator
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "whatif-api.md").read_text(encoding="utf-8")

@@ -7,10 +7,10 @@ import yaml
 
 from hpkit.errors import CatalogError
 from hpkit.plan.derive import derive
-from hpkit.whatif import model_of
-from local.aws.hyperpod.pro_rata import fill_pro_rata
-from local.aws.snapshot import Snapshot
-from local.controllers.queues import queues
+from hpkit_local.aws.hyperpod.pro_rata import fill_pro_rata
+from hpkit_local.aws.snapshot import Snapshot
+from hpkit_local.controllers.queues import queues
+from hpkit_whatif.admission import model_of
 from tests.builders import group, organization, team, typed
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hpkit.whatif import (
+from hpkit_whatif.admission import (
     Cohort,
     FlavorQuotas,
     Model,
@@ -21,7 +21,7 @@ from hpkit.whatif import (
     TopologyRequest,
     Workload,
 )
-from hpkit.whatif.model import Admission, ClusterQueue
+from hpkit_whatif.admission.model import Admission, ClusterQueue
 from tests.whatif import neutral
 
 BOTH = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from hpkit.adopt.addons import association_of
 from hpkit.adopt.live_platform import LivePlatform
-from hpkit.recording import PROJECT, RecordedResource, Recording
+from hpkit.program.recording import PROJECT, RecordedResource, Recording
 
 __all__ = ["IMPORTED", "Imports", "imports_of", "is_state_only"]
 

@@ -14,7 +14,7 @@ from hpkit.adopt.remarks import Remarks
 from hpkit.checks import Finding, check
 from hpkit.config import parse, read_text
 from hpkit.plan.derive import derive
-from hpkit.recording import Answers, record
+from hpkit.program.recording import Answers, record
 
 __all__ = ["Prepared", "answers_of", "prepare"]
 

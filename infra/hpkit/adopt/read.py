@@ -14,11 +14,11 @@ from boto3 import Session
 from kubernetes.client import ApiException
 
 from hpkit.adopt.live_platform import LiveAccessEntry, LiveAddon, LivePlatform
+from hpkit.clients.aws import call_all
+from hpkit.clients.calls import ApiCall, FailedCall, Responses
+from hpkit.clients.kubernetes import KUBERNETES_ERRORS, dynamic_client
 from hpkit.errors import ToolError
 from hpkit.plan.names import GROUP_PREFIX
-from hpkit.preflight.aws_client import call_all
-from hpkit.preflight.kubernetes_client import KUBERNETES_ERRORS, dynamic_client
-from hpkit.preflight.model import ApiCall, FailedCall, Responses
 
 __all__ = ["CLUSTER_ARN", "CLUSTER_NAME", "read"]
 

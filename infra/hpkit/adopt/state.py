@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hpkit.adopt.imports import is_state_only
-from hpkit.recording import PROJECT, RecordedResource, Recording
+from hpkit.program.recording import PROJECT, RecordedResource, Recording
 
 __all__ = ["undeclared", "with_state_only", "with_write_only_inputs"]
 

@@ -8,7 +8,7 @@ from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.base import BUCKET_PATTERN
 from hpkit.plan.dependencies import alternatives_brought
 from hpkit.plan.existing import POD_ACCOUNTS, ROLE_BY_USER, makes_pod_role
-from hpkit.spelling import near
+from hpkit.text.spelling import near
 
 __all__ = ["RULES"]
 

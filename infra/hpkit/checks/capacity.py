@@ -23,7 +23,7 @@ from hpkit.plan.capacity import (
     usage,
 )
 from hpkit.plan.model import QuotaResource
-from hpkit.spelling import near
+from hpkit.text.spelling import near
 
 __all__ = ["RULES", "excess"]
 

@@ -12,8 +12,8 @@ from hpkit.config.suggest import explained
 from hpkit.plan.dependencies import chart_images, is_regional, unmirrored_images
 from hpkit.plan.registry import region_of_registry
 from hpkit.plan.subnets import RANGE_PREFIXES
-from hpkit.plural import plural
-from hpkit.spelling import near
+from hpkit.text.plural import plural
+from hpkit.text.spelling import near
 
 __all__ = ["RULES", "addresses_needed"]
 

@@ -10,7 +10,7 @@ from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.autoscaling import NodePool
 from hpkit.config.cluster import BatchSize, InstanceGroup
 from hpkit.config.document import Path
-from hpkit.spelling import near
+from hpkit.text.spelling import near
 
 __all__ = ["RULES"]
 

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-from hpkit.printable import printable
+from hpkit.text.printable import printable
 
 __all__ = ["Finding", "Severity", "Summary", "summarize"]
 

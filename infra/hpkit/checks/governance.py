@@ -10,7 +10,7 @@ from hpkit.config.document import Path
 from hpkit.config.governance import ClusterPolicy, ComputeQuotaResource, Sharing
 from hpkit.plan.existing import execution_roles
 from hpkit.plan.registry import NEEDED_ENDPOINTS, repositories_of, repository_prefix
-from hpkit.spelling import near
+from hpkit.text.spelling import near
 
 __all__ = ["RULES"]
 

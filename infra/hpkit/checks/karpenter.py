@@ -21,8 +21,8 @@ from hpkit.plan.capacity import (
 )
 from hpkit.plan.derive import ZONE_KEY
 from hpkit.plan.model import GroupPlan, NodePoolPlan
-from hpkit.plural import plural
-from hpkit.spelling import near
+from hpkit.text.plural import plural
+from hpkit.text.spelling import near
 
 __all__ = ["RULES"]
 

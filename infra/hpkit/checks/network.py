@@ -9,7 +9,7 @@ from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
 from hpkit.config.suggest import explained
 from hpkit.plan.subnets import LARGEST_PREFIX, LAST_ZONE, RANGE_PREFIXES, own_part
-from hpkit.spelling import near
+from hpkit.text.spelling import near
 
 __all__ = ["RULES"]
 

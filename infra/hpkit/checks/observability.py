@@ -7,7 +7,7 @@ from hpkit.catalog import find_instance_type, grafana_regions
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
 from hpkit.config.observability import Observability
-from hpkit.spelling import hint
+from hpkit.text.spelling import hint
 
 __all__ = ["RULES"]
 

@@ -8,7 +8,7 @@ from hpkit.checks.rule import Context, Issue, PlacedIssue, Rule
 from hpkit.config.document import Document, Path, format_path
 from hpkit.config.organization import Waiver
 from hpkit.plan.waiver_length import LONGEST_DAYS, is_too_long
-from hpkit.spelling import near
+from hpkit.text.spelling import near
 
 __all__ = ["RULES", "apply", "covers"]
 

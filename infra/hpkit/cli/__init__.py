@@ -10,7 +10,7 @@ import click
 
 from hpkit.cli.output import printable_output
 from hpkit.errors import HpkitError, SelectionError
-from hpkit.spelling import near
+from hpkit.text.spelling import near
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

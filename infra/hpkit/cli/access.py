@@ -14,10 +14,10 @@ import click
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.formats import folded
 from hpkit.cli.live_common import choose_stack, columns, kubernetes_api, platform_options, rights
-from hpkit.printable import csv_cell
+from hpkit.text.printable import csv_cell
 
 if TYPE_CHECKING:
-    from hpkit.access.model import Row
+    from hpkit.cluster.access.model import Row
     from hpkit.plan.model import Plan
 
 __all__ = ["command"]
@@ -40,8 +40,8 @@ def command(context: click.Context, stack: str | None, profile: str | None, form
 
 
 def _show(stack: str | None, profile: str | None, form: str) -> None:
-    from hpkit.access.model import differences, matrix
-    from hpkit.access.read import read_access
+    from hpkit.cluster.access.model import differences, matrix
+    from hpkit.cluster.access.read import read_access
 
     plan = choose_stack(stack)
     access = read_access(aws_session(profile, plan.spec.region), cluster=plan.spec.cluster.name)
@@ -54,7 +54,7 @@ def _show(stack: str | None, profile: str | None, form: str) -> None:
     elif form == "csv":
         click.echo(_as_csv(places, rows), nl=False)
     elif form == "html":
-        from hpkit.access.as_html import as_html
+        from hpkit.cluster.access.as_html import as_html
 
         click.echo(as_html(plan.stack, places, rows, differs))
     else:
@@ -63,7 +63,7 @@ def _show(stack: str | None, profile: str | None, form: str) -> None:
 
 def _places(plan: Plan, rows: Sequence[Row]) -> list[str]:
     """Return the columns: the cluster, each team's namespace, then others where somebody has a role."""
-    from hpkit.access.model import CLUSTER
+    from hpkit.cluster.access.model import CLUSTER
 
     teams = [team.namespace for team in plan.teams]
     others = sorted({place for row in rows for place in row.grants} - {CLUSTER, *teams})
@@ -95,7 +95,7 @@ def _as_dict(plan: Plan, rows: Sequence[Row], differs: Sequence[str]) -> dict[st
 
 
 def _as_csv(places: Sequence[str], rows: Sequence[Row]) -> str:
-    from hpkit.access.model import called
+    from hpkit.cluster.access.model import called
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -108,7 +108,7 @@ def _as_csv(places: Sequence[str], rows: Sequence[Row]) -> str:
 
 def _print(places: Sequence[str], rows: Sequence[Row], differs: Sequence[str]) -> None:
     """Print a line for each place where a principal has a role: a column for each would not fit with many teams."""
-    from hpkit.access.model import called
+    from hpkit.cluster.access.model import called
 
     lines = [("principal", "where", "role", "in the file")]
     for row in rows:
@@ -146,11 +146,11 @@ def check(
     PRINCIPAL is the ARN of a role, a user or a session, or the name at its end; VERB one such as get, create or delete;
     RESOURCE one such as jobs, pytorchjobs.kubeflow.org or pods/exec.
     """
-    from hpkit.access.check import check as check_access
-    from hpkit.access.check import find_resource, resources_of
-    from hpkit.access.model import Access, find_entry, without_entry
-    from hpkit.access.read import read_entries
-    from hpkit.live.read import find
+    from hpkit.cluster.access.check import check as check_access
+    from hpkit.cluster.access.check import find_resource, resources_of
+    from hpkit.cluster.access.model import Access, find_entry, without_entry
+    from hpkit.cluster.access.read import read_entries
+    from hpkit.cluster.live.read import find
 
     outer_stack, outer_profile = context.obj
     plan = choose_stack(stack or outer_stack)

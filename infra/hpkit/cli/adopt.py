@@ -12,7 +12,7 @@ import click
 from hpkit.cli.adopt_common import import_file, read, stop_at, write
 from hpkit.cli.adopt_handover import handover
 from hpkit.cli.adopt_run import run, undo
-from hpkit.plural import plural
+from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
     from hpkit.adopt.prepare import Prepared

@@ -10,12 +10,12 @@ import click
 from hpkit.cli.inputs import resolve
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
-from hpkit.plural import plural
+from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
     from hpkit.adopt.imports import Imports
     from hpkit.adopt.live_platform import LivePlatform
-    from hpkit.recording import Recording
+    from hpkit.program.recording import Recording
 
 __all__ = ["import_file", "plan_of", "read", "registered", "stop_at", "write"]
 
@@ -48,7 +48,7 @@ def registered(plan: Plan) -> "tuple[LivePlatform, Recording, Imports]":
     """Return the live platform, what the program registers, and what of it to import."""
     from hpkit.adopt.imports import imports_of
     from hpkit.adopt.prepare import answers_of
-    from hpkit.recording import record
+    from hpkit.program.recording import record
 
     live = read(plan.spec.cluster.name, plan.spec.region)
     recording = record(plan, answers_of(live))

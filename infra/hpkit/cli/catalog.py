@@ -51,9 +51,9 @@ def refresh(region: str, profile: str | None, only_check: bool) -> None:
 
 def _ask(region: str, profile: str | None) -> tuple[Sequence[dict[str, Any]], dict[str, Sequence[dict[str, Any]]]]:
     """Return the versions of EKS, and Kubernetes version → add-ons; raises ToolError for a call that fails."""
-    from hpkit.preflight.aws_client import call_all
+    from hpkit.clients.aws import call_all
+    from hpkit.clients.calls import ApiCall, FailedCall
     from hpkit.preflight.calls import KUBERNETES_VERSIONS
-    from hpkit.preflight.model import ApiCall, FailedCall
 
     session = aws_session(profile, region)
 

@@ -20,7 +20,7 @@ def command(folder: Path | None) -> None:
     `pulumi up` fetches what a stack needs by itself. Packages that are kept already are not fetched again.
     """
     from hpkit.catalog import dependencies_chart, keda_chart
-    from hpkit.charts import ensure_package
+    from hpkit.program.charts import ensure_package
     from hpkit.project import project_root
 
     for pin in (dependencies_chart(), keda_chart()):

@@ -10,8 +10,9 @@ import click
 
 from hpkit.cli.completion import stack_option
 from hpkit.cli.inputs import plans_of, record_plan, resolve
-from hpkit.iam.account import AwsAccount
-from hpkit.iam.deployer import (
+from hpkit.plan.model import Plan
+from hpkit.program.iam.account import AwsAccount
+from hpkit.program.iam.deployer import (
     NO_ACCOUNT,
     NamedDocument,
     bystander_policies,
@@ -20,8 +21,7 @@ from hpkit.iam.deployer import (
     policies_text,
     viewer_policies,
 )
-from hpkit.iam.live import LiveResource, account_of, live_resources
-from hpkit.plan.model import Plan
+from hpkit.program.iam.live import LiveResource, account_of, live_resources
 from hpkit.project import Loaded
 
 __all__ = ["command"]
@@ -32,7 +32,7 @@ _ACCOUNT: Final = f"The account's 12 digits; without it that of the file, or {NO
 def _deployer(
     plan: Plan, loaded: Loaded, account: AwsAccount, *, read_only: bool, live: Sequence[LiveResource], until: str | None
 ) -> tuple[NamedDocument, ...]:
-    from hpkit.recording import Answers
+    from hpkit.program.recording import Answers
 
     recording = record_plan(plan, loaded, Answers(account=account.id))
     types = calling_types(resource.type for resource in recording.resources.values())

@@ -10,8 +10,8 @@ import click
 from hpkit.cli.completion import stack_option
 from hpkit.cli.tools import pulumi_environment
 from hpkit.errors import ToolError
+from hpkit.program.teardown import Teardown, teardown_of
 from hpkit.project import project_root
-from hpkit.teardown import Teardown, teardown_of
 
 __all__ = ["command"]
 

@@ -26,7 +26,7 @@ def command(names: tuple[str, ...], fix: bool, form: str) -> None:
     What only some charts and tests need is not missed, but `--fix` gets it too, except what takes long to build: that
     it gets if it is named, as in `hpkit doctor --fix keda-operator`.
     """
-    from local.cloud import GO, TOOLS, get_all, locate
+    from hpkit_local.cloud import GO, TOOLS, get_all, locate
 
     known = [tool.name for tool in TOOLS]
     for name in names:

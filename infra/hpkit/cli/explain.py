@@ -26,7 +26,7 @@ from hpkit.explain.words import Section
 from hpkit.plan.capacity import Amount
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, select
-from hpkit.spelling import near
+from hpkit.text.spelling import near
 
 __all__ = ["command"]
 

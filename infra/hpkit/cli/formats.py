@@ -11,9 +11,9 @@ import click
 
 from hpkit.checks import RULES, Finding, summarize
 from hpkit.config import format_path
-from hpkit.plural import plural
-from hpkit.printable import printable, printable_lines
 from hpkit.project import Loaded
+from hpkit.text.plural import plural
+from hpkit.text.printable import printable, printable_lines
 
 __all__ = ["WRITERS", "colored", "folded", "width"]
 

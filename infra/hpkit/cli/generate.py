@@ -14,7 +14,7 @@ from hpkit.generate.refusals import PAGE, refusals_page
 from hpkit.generate.replacing import replacing_text
 from hpkit.generate.rules import examples_text, rules_page
 from hpkit.project import project_root
-from hpkit.scenario.schema import schema_text as scenario_schema_text
+from hpkit_whatif.scenario.schema import schema_text as scenario_schema_text
 
 __all__ = ["FILES", "command"]
 

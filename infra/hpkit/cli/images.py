@@ -14,7 +14,7 @@ from hpkit.plan.model import Plan
 from hpkit.project import Loaded, project_root
 
 if TYPE_CHECKING:
-    from hpkit.charts import MirroredImage
+    from hpkit.program.charts import MirroredImage
 
 __all__ = ["command"]
 
@@ -37,7 +37,7 @@ def command(stack: str, registry: str | None, account: str | None, form: str, *,
     They are read from the rendered chart; where chart or helm is not here, from the list that the kit pins with it.
     Images of EKS add-ons are in registries of AWS in the stack's region, which a closed network's endpoints reach.
     """
-    from hpkit.charts import mirrored
+    from hpkit.program.charts import mirrored
 
     (loaded,) = resolve((), (stack,))
     (plan,) = plans_of([loaded])
@@ -64,11 +64,11 @@ def command(stack: str, registry: str | None, account: str | None, form: str, *,
 def _sources(plan: Plan, loaded: Loaded) -> tuple[dict[str, str], str]:
     """Return image → what brings it, and what that was read from."""
     from hpkit.catalog import dependencies_chart
-    from hpkit.charts import images_in
     from hpkit.errors import ToolError
     from hpkit.plan.dependencies import chart_images
     from hpkit.plan.lustre import folder_image, folder_image_source
-    from hpkit.recording import UNKNOWN_ACCOUNT, Answers
+    from hpkit.program.charts import images_in
+    from hpkit.program.recording import UNKNOWN_ACCOUNT, Answers
 
     recording = record_plan(plan, loaded, Answers(account=plan.spec.account or UNKNOWN_ACCOUNT))
     manifests = [each.inputs for each in recording.all("") if each.type.startswith("kubernetes:")]
@@ -96,9 +96,9 @@ def _sources(plan: Plan, loaded: Loaded) -> tuple[dict[str, str], str]:
 def _manifests(plan: Plan) -> str:
     """Return the chart rendered as it would be without a mirror; raises ToolError where it cannot be."""
     from hpkit.catalog import dependencies_chart
-    from hpkit.charts import kept_package, rendered
     from hpkit.errors import ToolError
     from hpkit.plan.dependencies import dependencies_of
+    from hpkit.program.charts import kept_package, rendered
 
     wanted = plan.spec.cluster.dependencies
     spec: Any = plan.spec
@@ -120,7 +120,7 @@ def _manifests(plan: Plan) -> str:
 
 def _helm() -> Any:
     """Return the helm that `hpkit doctor` got, None for that of PATH."""
-    from local.cloud import TOOLS, locate
+    from hpkit_local.cloud import TOOLS, locate
 
     tool = next(each for each in TOOLS if each.name == "helm")
     found = locate(tool)
@@ -128,7 +128,7 @@ def _helm() -> Any:
 
 
 def _copy(rows: "list[MirroredImage]") -> None:
-    from hpkit.charts import copy_commands, copying_tool, mirror
+    from hpkit.program.charts import copy_commands, copying_tool, mirror
 
     wanted = [row for row in rows if not row.regional]
     tool = copying_tool()

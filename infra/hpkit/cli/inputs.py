@@ -11,11 +11,11 @@ from hpkit.checks import summarize
 from hpkit.cli.formats import WRITERS
 from hpkit.errors import InputError, SelectionError
 from hpkit.plan.model import Plan
-from hpkit.plural import plural
 from hpkit.project import Loaded, project_root, select
+from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
-    from hpkit.recording import Answers, Recording
+    from hpkit.program.recording import Answers, Recording
 
 __all__ = ["plans_of", "record_plan", "require_clone", "resolve"]
 
@@ -60,7 +60,7 @@ def record_plan(plan: Plan, loaded: Loaded, answers: "Answers") -> "Recording":
     Raises InputError where errors of the file keep the program from running; a failure without them is a defect of the
     program, and is raised as it is: its traceback tells where.
     """
-    from hpkit.recording import record
+    from hpkit.program.recording import record
 
     try:
         return record(plan, answers)

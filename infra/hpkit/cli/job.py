@@ -12,11 +12,11 @@ import click
 from hpkit.cli.completion import complete_teams, stack_option
 from hpkit.cli.formats import colored, folded
 from hpkit.cli.live_common import choose_stack
-from hpkit.jobs.kinds import KINDS
-from hpkit.plural import plural
+from hpkit.cluster.jobs.kinds import KINDS
+from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
-    from hpkit.jobs.lint import JobFinding
+    from hpkit.cluster.jobs.lint import JobFinding
 
 __all__ = ["command"]
 
@@ -59,7 +59,7 @@ def new(
     """
     import yaml
 
-    from hpkit.jobs.new import manifest, team_of, verdict
+    from hpkit.cluster.jobs.new import manifest, team_of, verdict
 
     plan = choose_stack(stack)
     whose = team_of(plan, team)
@@ -122,9 +122,9 @@ def lint(files: tuple[Path, ...], stack: str | None, write: bool) -> None:
 
     Exit 1 if a job has an error that stays. Documents that Kueue does not queue are passed over.
     """
+    from hpkit.cluster.jobs.lint import lint as findings_of
+    from hpkit.cluster.jobs.lint import read_manifests, repaired
     from hpkit.errors import InputError
-    from hpkit.jobs.lint import lint as findings_of
-    from hpkit.jobs.lint import read_manifests, repaired
 
     plan = choose_stack(stack)
     manifests = []

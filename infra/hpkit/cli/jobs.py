@@ -13,7 +13,7 @@ from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
 
 if TYPE_CHECKING:
-    from hpkit.live.model import Observed, Task
+    from hpkit.cluster.live.model import Observed, Task
 
 __all__ = ["command"]
 
@@ -75,8 +75,8 @@ def _as_dict(observed: Observed, task: Task) -> dict[str, Any]:
 
 
 def _print(observed: Observed, tasks: list[Task]) -> None:
-    from hpkit.live.status import main_resource
-    from hpkit.live.waiting import amount
+    from hpkit.cluster.live.status import main_resource
+    from hpkit.cluster.live.waiting import amount
 
     head = ("team", "name", "kind", "state", "priority", "pods", "asks for", "age")
     rows = []

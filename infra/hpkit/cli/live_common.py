@@ -14,17 +14,17 @@ from hpkit.cli.completion import stack_option
 from hpkit.cli.formats import folded, width
 from hpkit.cli.inputs import plans_of, resolve
 from hpkit.errors import HpkitError, ToolError
-from hpkit.iam.commands import COMMANDS
 from hpkit.plan.model import Plan
-from hpkit.printable import printable
+from hpkit.program.iam.commands import COMMANDS
 from hpkit.project import Loaded
+from hpkit.text.printable import printable
 
 if TYPE_CHECKING:
     from boto3 import Session
 
-    from hpkit.live.kubernetes import Kubernetes
-    from hpkit.live.model import Observed
-    from hpkit.live.read import AwsPart
+    from hpkit.cluster.live.kubernetes import Kubernetes
+    from hpkit.cluster.live.model import Observed
+    from hpkit.cluster.live.read import AwsPart
 
 Command = TypeVar("Command", bound=Callable[..., None])
 __all__ = ["age", "choose_file", "choose_stack", "columns", "kubernetes_api", "observe", "platform_options", "rights"]
@@ -75,7 +75,7 @@ def observe(
 
     aws, inside and quotas are those of `read`; aws None is all.
     """
-    from hpkit.live.read import AWS_PARTS, read
+    from hpkit.cluster.live.read import AWS_PARTS, read
 
     session = aws_session(profile, plan.spec.region)
     parts = AWS_PARTS if aws is None else aws
@@ -96,8 +96,8 @@ def kubernetes_api(session: Session, eks: Mapping[str, Any], *, needs: str) -> I
     """
     from kubernetes.client import ApiException
 
-    from hpkit.live.kubernetes import Kubernetes, message_of
-    from hpkit.preflight.kubernetes_client import KUBERNETES_ERRORS, api_client
+    from hpkit.clients.kubernetes import KUBERNETES_ERRORS, api_client
+    from hpkit.cluster.live.kubernetes import Kubernetes, message_of
 
     try:
         with api_client(session, eks) as client:

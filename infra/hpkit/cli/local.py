@@ -73,7 +73,7 @@ def start(
     Options hold until the next start that names one. A running instance takes them over by starting again; what is on
     it stays.
     """
-    from local.cloud import TOOL_NAMES, TOOLS, Instance, control, exclusive, get_all
+    from hpkit_local.cloud import TOOL_NAMES, TOOLS, Instance, control, exclusive, get_all
 
     instance = Instance.named(name, root=root_of(root))
     _check(address, account)
@@ -112,7 +112,7 @@ def _check(address: str | None, account: str | None) -> None:
 @force_option
 def stop(name: str | None, root: Path | None, wait: bool, force: bool) -> None:
     """Stop an instance; its state stays."""
-    from local.cloud import control
+    from hpkit_local.cloud import control
 
     instance = instance_of(name, root, command="stop")
     stopped = control.stop(instance, say=to_stderr, wait=wait, force=force)
@@ -126,7 +126,7 @@ def stop(name: str | None, root: Path | None, wait: bool, force: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def reset(name: str | None, root: Path | None, wait: bool, force: bool, yes: bool) -> None:
     """Stop an instance and delete all that it keeps."""
-    from local.cloud import control
+    from hpkit_local.cloud import control
 
     instance = instance_of(name, root, command="reset")
     if not yes:

@@ -16,7 +16,7 @@ import click
 from hpkit.cli.extras import need
 
 if TYPE_CHECKING:
-    from local.cloud import Instance
+    from hpkit_local.cloud import Instance
 
 __all__ = ["called", "force_option", "in_repository", "instance_of", "root_of", "to_stderr", "wait_option", "where"]
 
@@ -55,14 +55,14 @@ def force_option(function: Callable[..., None]) -> Callable[..., None]:
 
 def root_of(root: Path | None) -> Path:
     """Return the repository."""
-    from local.cloud import control
+    from hpkit_local.cloud import control
 
     return control.find_root(root or Path.cwd())
 
 
 def instance_of(name: str | None, root: Path | None, *, command: str) -> Instance:
     """Return the instance of a name; without one, that which the command, such as `env`, can only mean."""
-    from local.cloud import Instance, the_only
+    from hpkit_local.cloud import Instance, the_only
 
     here = root_of(root)
     if name is not None:

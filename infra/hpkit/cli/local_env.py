@@ -28,7 +28,7 @@ def env(name: str | None, root: Path | None, shell: str | None, form: str, unset
     bash, zsh: eval "$(hpkit local env)". fish: hpkit local env | source. PowerShell: hpkit local env --shell powershell
     | Out-String | Invoke-Expression.
     """
-    from local.cloud import VARIABLES, control
+    from hpkit_local.cloud import VARIABLES, control
 
     shell = shell or own_shell()
     if unset:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from hpkit.cli.output import own
-from hpkit.plural import plural
-from hpkit.printable import printable
+from hpkit.text.plural import plural
+from hpkit.text.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.live import Live
 
-    from local.cloud import EngineEvents
+    from hpkit_local.cloud import EngineEvents
 
 __all__ = ["Progress"]
 

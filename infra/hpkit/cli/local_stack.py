@@ -21,8 +21,8 @@ from hpkit.plan.principals import principal_of
 from hpkit.project import load_stack, stack_names
 
 if TYPE_CHECKING:
-    from hpkit.teardown import Teardown
-    from local.cloud import Instance, Stack
+    from hpkit.program.teardown import Teardown
+    from hpkit_local.cloud import Instance, Stack
 
 __all__ = ["COMMANDS"]
 
@@ -49,7 +49,7 @@ def _verbose(function: Callable[..., None]) -> Callable[..., None]:
 
 def _place(stack: str | None, name: str | None, root: Path | None) -> tuple[str, Instance, Path]:
     """Return the stack that is meant and where it is to be; say why it is this one where no option names it."""
-    from local.cloud import Instance
+    from hpkit_local.cloud import Instance
 
     here = root_of(root)
     chosen, why = (stack, _source()) if stack else _default(here)
@@ -77,7 +77,7 @@ def _caller(stack: str, root: Path) -> tuple[str, str | None]:
 
     Raises SelectionError when no file describes the stack.
     """
-    from local.cloud import DEFAULT_ACCOUNT
+    from hpkit_local.cloud import DEFAULT_ACCOUNT
 
     loaded = load_stack(stack, root=root)
     (plan,) = loaded.plans.values() or plans_of([loaded])
@@ -93,7 +93,7 @@ def _ready(
 
     caller: AWS account and role that the instance has to have, None for those that it has.
     """
-    from local.cloud import TOOLS, Stack, control, exclusive, get_all
+    from hpkit_local.cloud import TOOLS, Stack, control, exclusive, get_all
 
     get_all([tool for tool in TOOLS if not tool.on_demand], say=to_stderr)
     with exclusive(instance, _command(verb, stack, instance), wait=wait, say=to_stderr):
@@ -118,7 +118,7 @@ def _command(verb: str, stack: str, instance: Instance) -> str:
 
 def _refuse_second(stack: str, instance: Instance) -> None:
     """Raise ToolError when another stack is there: an instance has one API server, and so takes one EKS cluster."""
-    from local.cloud import stacks_up
+    from hpkit_local.cloud import stacks_up
 
     for other in stacks_up(instance):
         if other.name != stack:
@@ -200,7 +200,7 @@ def _destroy(
     verbose: bool,
 ) -> None:
     """Delete everything that `up` made, protected or not; the local cloud goes on running."""
-    from local.cloud import exclusive
+    from hpkit_local.cloud import exclusive
 
     stack, instance, here = _place(stack, name, root)
     _refuse_unknown(stack, here)
@@ -229,7 +229,7 @@ def _down(
 
     The instance that the stack has for itself is deleted, any other one is stopped.
     """
-    from local.cloud import exclusive
+    from hpkit_local.cloud import exclusive
 
     stack, instance, here = _place(stack, name, root)
     _refuse_unknown(stack, here)
@@ -243,7 +243,7 @@ def _down(
 
 def _end(instance: Instance, stack: str, root: Path) -> None:
     """Delete the instance that a stack had for itself, and stop any other on which nothing is left."""
-    from local.cloud import Instance, control, stacks_up
+    from hpkit_local.cloud import Instance, control, stacks_up
 
     if stacks_up(instance):
         click.echo(f"{stack} is gone; {instance.name} goes on with what else is on it")
@@ -257,7 +257,7 @@ def _end(instance: Instance, stack: str, root: Path) -> None:
 
 def _refuse_unknown(stack: str, root: Path) -> None:
     """Raise SelectionError for a stack that no file describes, unless an instance has it."""
-    from local.cloud import instances, stacks_of
+    from hpkit_local.cloud import instances, stacks_of
 
     if not any(there.name == stack for instance in instances(root) for there in stacks_of(instance)):
         load_stack(stack, root=root)
@@ -265,7 +265,7 @@ def _refuse_unknown(stack: str, root: Path) -> None:
 
 def _is_there(stack: str, instance: Instance, root: Path, *, verb: str) -> bool:
     """Say whether Pulumi knows the stack on the instance, if not with where it is; ToolError when it is elsewhere."""
-    from local.cloud import overviews, stacks_of
+    from hpkit_local.cloud import overviews, stacks_of
 
     if any(each.name == stack for each in stacks_of(instance)):
         return True

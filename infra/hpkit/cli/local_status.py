@@ -11,7 +11,7 @@ import click
 from hpkit.cli.local_common import called, in_repository, instance_of, root_of, where
 
 if TYPE_CHECKING:
-    from local.cloud import Overview, Usage
+    from hpkit_local.cloud import Overview, Usage
 
 __all__ = ["list_all", "status"]
 
@@ -24,7 +24,7 @@ _FORMAT = click.option("--format", "form", type=click.Choice(["table", "json"]),
 @_FORMAT
 def status(name: str | None, root: Path | None, form: str) -> None:
     """Show which stack is on an instance, and its parts with what they take; exit 1 if not all are healthy."""
-    from local.cloud import Usage, control, stacks_up, usage_of
+    from hpkit_local.cloud import Usage, control, stacks_up, usage_of
 
     instance = instance_of(name, root, command="status")
     state = control.running(instance)
@@ -87,7 +87,7 @@ def _port_of(part: str) -> str:
 @_FORMAT
 def list_all(root: Path | None, form: str) -> None:
     """Show all instances of the repository, and what is on them."""
-    from local.cloud import Usage, overviews, usage_of
+    from hpkit_local.cloud import Usage, overviews, usage_of
 
     rows = []
     for each in overviews(root_of(root)):

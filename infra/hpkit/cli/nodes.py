@@ -18,15 +18,15 @@ from hpkit.cli.completion import complete_groups
 from hpkit.cli.formats import folded
 from hpkit.cli.live_common import choose_file, choose_stack, columns, kubernetes_api, observe, platform_options, rights
 from hpkit.errors import InputError, ToolError
-from hpkit.plural import plural
+from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
     from boto3 import Session
 
-    from hpkit.live.model import Observed
-    from hpkit.live.read import AwsPart
-    from hpkit.nodes.model import Node, Verb
-    from hpkit.nodes.operate import Batch
+    from hpkit.cluster.live.model import Observed
+    from hpkit.cluster.live.read import AwsPart
+    from hpkit.cluster.nodes.model import Node, Verb
+    from hpkit.cluster.nodes.operate import Batch
     from hpkit.plan.model import Plan
     from hpkit.project import Loaded
 
@@ -62,7 +62,7 @@ def command() -> None:
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def list_nodes(stack: str | None, profile: str | None, group: str | None, form: str) -> None:
     """List the nodes: group, type, status for the service and for Kubernetes, AMI release, and what runs there."""
-    from hpkit.nodes.model import nodes_of
+    from hpkit.cluster.nodes.model import nodes_of
 
     plan = choose_stack(stack)
     observed = _observe(plan, profile)
@@ -204,8 +204,8 @@ def update(groups: tuple[str, ...], release: str | None, batch: str | None, **op
     Without --batch all nodes of the groups are drained first, and are away at once. With it the service takes so many
     at a time and drains none, nor does hpkit, which cannot know whose turn it is: what runs on a node is cut off then.
     """
-    from hpkit.nodes.model import nodes_of
-    from hpkit.nodes.operate import update_software
+    from hpkit.cluster.nodes.model import nodes_of
+    from hpkit.cluster.nodes.operate import update_software
 
     told, size = _Options(**options), _batch(batch)
     plan = choose_stack(told.stack)
@@ -234,7 +234,7 @@ def _warning(size: Batch | None) -> str:
 
 
 def _batch(text: str | None) -> Batch | None:
-    from hpkit.nodes.operate import Batch
+    from hpkit.cluster.nodes.operate import Batch
 
     if text is None:
         return None
@@ -247,7 +247,7 @@ def _batch(text: str | None) -> Batch | None:
 
 
 def _groups(observed: Observed, wanted: Sequence[str]) -> list[str]:
-    from hpkit.spelling import hint
+    from hpkit.text.spelling import hint
 
     known = [] if observed.platform is None else [group.name for group in observed.platform.groups]
     for name in wanted:
@@ -257,8 +257,8 @@ def _groups(observed: Observed, wanted: Sequence[str]) -> list[str]:
 
 
 def _operate(verb: Verb, names: Sequence[str], told: _Options, *, write: bool = False) -> None:
-    from hpkit.nodes.model import choose, counts_after, nodes_of, objections
-    from hpkit.nodes.operate import hand_over
+    from hpkit.cluster.nodes.model import choose, counts_after, nodes_of, objections
+    from hpkit.cluster.nodes.operate import hand_over
 
     loaded, plan = choose_file(told.stack)
     observed = _observe(plan, told.profile)
@@ -337,8 +337,8 @@ def _drained(session: Session, plan: Plan, chosen: Sequence[Node], told: _Option
 
     Gives a list for the names of nodes that stay closed: those that nobody waits for, and the service acts on later.
     """
-    from hpkit.live.read import find
-    from hpkit.nodes.drain import Drain, cordon, drain
+    from hpkit.cluster.live.read import find
+    from hpkit.cluster.nodes.drain import Drain, cordon, drain
 
     stay_closed: list[str] = []
     registered = [node for node in chosen if node.node is not None]
@@ -368,7 +368,7 @@ def _progress(line: str) -> None:
 def _follow(
     session: Session, plan: Plan, observed: Observed, verb: Verb, taken: Sequence[Node], told: _Options
 ) -> None:
-    from hpkit.nodes.operate import follow, statuses
+    from hpkit.cluster.nodes.operate import follow, statuses
 
     groups = {node.instance.group for node in taken}
     targets = {} if observed.platform is None else {group.name: group.target for group in observed.platform.groups}
@@ -386,7 +386,7 @@ def _follow(
 
 def _follow_update(session: Session, plan: Plan, told: _Options) -> None:
     """Wait until the cluster is InService again; raises ToolError where it fails or takes too long."""
-    from hpkit.live.read import find
+    from hpkit.cluster.live.read import find
 
     until = time.monotonic() + 2 * told.timeout
     while told.wait:
@@ -405,8 +405,8 @@ def _follow_update(session: Session, plan: Plan, told: _Options) -> None:
 
 def _require_room(loaded: Loaded, plan: Plan, counts: Mapping[str, int], *, force: bool) -> None:
     """Raise ToolError where the stack file with fewer nodes has errors that it does not have now."""
+    from hpkit.cluster.nodes.stack_file import counted
     from hpkit.config import parse
-    from hpkit.nodes.stack_file import counted
     from hpkit.project import Loaded
 
     document = counted(loaded.document, plan.environment, counts)
@@ -422,7 +422,7 @@ def _require_room(loaded: Loaded, plan: Plan, counts: Mapping[str, int], *, forc
 
 
 def _edited(loaded: Loaded, plan: Plan, counts: Mapping[str, int]) -> str:
-    from hpkit.nodes.stack_file import with_counts
+    from hpkit.cluster.nodes.stack_file import with_counts
 
     text = _text(loaded)
     return with_counts(text, loaded.document, plan.environment, counts, file=loaded.file)
@@ -436,7 +436,7 @@ def _text(loaded: Loaded) -> str:
 
 def _say_file(loaded: Loaded, plan: Plan, counts: Mapping[str, int], *, write: bool) -> None:
     """Write the groups' new counts into the stack file, or say which they are."""
-    from hpkit.nodes.stack_file import count_paths
+    from hpkit.cluster.nodes.stack_file import count_paths
 
     if not counts:
         return

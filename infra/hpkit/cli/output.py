@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, cast
 
-from hpkit.printable import printable_lines
+from hpkit.text.printable import printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,7 +13,7 @@ from hpkit.plan.model import Plan
 from hpkit.project import Loaded
 
 if TYPE_CHECKING:
-    from hpkit.recording import Node
+    from hpkit.program.recording import Node
 
 __all__ = ["command"]
 
@@ -40,7 +40,7 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, every
 
 
 def _tree(plan: Plan, loaded: Loaded) -> "Node":
-    from hpkit.recording import UNKNOWN_ACCOUNT, Answers, tree_of
+    from hpkit.program.recording import UNKNOWN_ACCOUNT, Answers, tree_of
 
     return tree_of(record_plan(plan, loaded, Answers(account=plan.spec.account or UNKNOWN_ACCOUNT)))
 

@@ -18,9 +18,10 @@ from hpkit.plan.model import Plan
 if TYPE_CHECKING:
     from boto3 import Session
 
+    from hpkit.clients.calls import Responses
     from hpkit.config import Organization
-    from hpkit.preflight.model import CheckResult, Responses
-    from hpkit.recording import Recording
+    from hpkit.preflight.model import CheckResult
+    from hpkit.program.recording import Recording
 
 __all__ = ["command"]
 
@@ -41,7 +42,7 @@ def command(stack: str, form: str, profile: str | None) -> None:
     """
     from hpkit.preflight.calls import is_reached
     from hpkit.preflight.evaluate import count_by_status, evaluate
-    from hpkit.recording import UNKNOWN_ACCOUNT, Answers
+    from hpkit.program.recording import UNKNOWN_ACCOUNT, Answers
 
     (loaded,) = resolve((), (stack,))
     (plan,) = plans_of([loaded])
@@ -69,9 +70,9 @@ def command(stack: str, form: str, profile: str | None) -> None:
 
 
 def _fetch(session: "Session", recording: "Recording") -> "Responses":
-    from hpkit.preflight.aws_client import call_all
+    from hpkit.clients.aws import call_all
+    from hpkit.clients.calls import FailedCall, Responses
     from hpkit.preflight.calls import ADMISSION, ENDPOINT, KUBERNETES, eks_cluster, first_calls, further_calls
-    from hpkit.preflight.model import FailedCall, Responses
 
     plan = recording.plan
     progress = _progress(plan)
@@ -82,12 +83,12 @@ def _fetch(session: "Session", recording: "Recording") -> "Responses":
     found = responses.of(eks_cluster(plan))
     responses = responses.merged(_reached(plan, found))
     if plan.spec.eks.existing is not None and plan.policy is not None and not isinstance(found, FailedCall):
-        from hpkit.preflight.kubernetes_client import find_kueue
+        from hpkit.clients.kubernetes import find_kueue
 
         responses = responses.merged({KUBERNETES.key: find_kueue(session, found["cluster"])})
     # Where nothing answers, another line says so.
     if plan.teams and not isinstance(found, FailedCall) and not isinstance(responses.of(ENDPOINT), FailedCall):
-        from hpkit.preflight.kubernetes_client import find_admission
+        from hpkit.clients.kubernetes import find_admission
 
         responses = responses.merged({ADMISSION.key: find_admission(session, found["cluster"])})
     if sys.stderr.isatty():
@@ -97,10 +98,10 @@ def _fetch(session: "Session", recording: "Recording") -> "Responses":
 
 def _reached(plan: Plan, cluster: Any) -> dict[str, Any]:
     """Return what this machine finds out by itself: its own address, and whether EKS's endpoint answers."""
+    from hpkit.clients.calls import FailedCall
+    from hpkit.clients.network import find_address, try_endpoint
     from hpkit.plan.endpoint import address_within
     from hpkit.preflight.calls import ENDPOINT, PUBLIC_ADDRESS
-    from hpkit.preflight.model import FailedCall
-    from hpkit.preflight.network_client import find_address, try_endpoint
 
     local = os.environ.get("AWS_ENDPOINT_URL", "")
     there = not isinstance(cluster, FailedCall) and cluster["cluster"].get("endpoint")

@@ -14,14 +14,14 @@ import click
 from hpkit.cli.completion import stack_option
 from hpkit.cli.tables import grid, paper, text_of
 from hpkit.errors import InputError
-from hpkit.plural import plural
+from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from hpkit.recommend import Recommendation
-    from hpkit.recommend.model import CapacityChange, TeamResult
+    from hpkit_whatif.recommend import Recommendation
+    from hpkit_whatif.recommend.model import CapacityChange, TeamResult
 
 __all__ = ["command"]
 
@@ -71,9 +71,9 @@ def command(
     """
     from hpkit.cli.tables import plan_of
     from hpkit.project import load_stack
-    from hpkit.recommend import parse_goal, recommend
-    from hpkit.scenario import open_scenario
-    from hpkit.simulate.workers import cluster
+    from hpkit_whatif.recommend import parse_goal, recommend
+    from hpkit_whatif.scenario import open_scenario
+    from hpkit_whatif.simulate.workers import cluster
 
     teams = [team.name for team in plan_of(stack).teams]
     wanted = [parse_goal(goal, teams) for goal in goals]
@@ -151,7 +151,7 @@ def _table(found: Recommendation, *, capacity: bool) -> str:
 
 
 def _teams(title: str, teams: Iterable[TeamResult]) -> Table:
-    from hpkit.simulate.formatting import amount, percent, span
+    from hpkit.text.formatting import amount, percent, span
 
     table = grid(title, "team", "quota", "served", "never", "p50", "p95", "preempted", "lost")
     for team in teams:

@@ -10,12 +10,12 @@ import click
 
 from hpkit.cli.live_common import choose_stack, observe, platform_options, rights
 from hpkit.errors import SelectionError
-from hpkit.plural import plural
-from hpkit.spelling import hint
+from hpkit.text.plural import plural
+from hpkit.text.spelling import hint
 
 if TYPE_CHECKING:
     from hpkit.plan.model import Plan
-    from hpkit.scenario.traces import Shape
+    from hpkit_whatif.scenario.traces import Shape
 
 __all__ = ["command"]
 
@@ -77,9 +77,9 @@ def command(
 
 
 def _from_cluster(plan: Plan, profile: str | None, since: str, to: Path) -> None:
-    from hpkit.record import Yaml, recorded, writing
-    from hpkit.scenario.model import duration
-    from hpkit.scenario.read import write_csv
+    from hpkit_whatif.record import Yaml, recorded, writing
+    from hpkit_whatif.scenario.model import duration
+    from hpkit_whatif.scenario.read import write_csv
 
     try:
         seconds = duration(since)
@@ -108,10 +108,10 @@ def _from_cluster(plan: Plan, profile: str | None, since: str, to: Path) -> None
 def _from_trace(
     trace: str, files: tuple[Path, ...], plan: Plan, given: tuple[str, ...], instance_type: str | None, to: Path
 ) -> None:
-    from hpkit.record import writing
-    from hpkit.scenario import Tasks, model_for
-    from hpkit.scenario.read import write_csv
-    from hpkit.scenario.traces import TRACES, Tally, Teams, tasks_of
+    from hpkit_whatif.record import writing
+    from hpkit_whatif.scenario import Tasks, model_for
+    from hpkit_whatif.scenario.read import write_csv
+    from hpkit_whatif.scenario.traces import TRACES, Tally, Teams, tasks_of
 
     names = [team.name for team in plan.teams if not team.is_shared_pool]
     teams, tally = Teams(names, _groups(given, names, plan.stack)), Tally()
@@ -157,7 +157,7 @@ def _groups(given: tuple[str, ...], teams: list[str], stack: str) -> dict[str, s
 def _shape(plan: Plan, wanted: str | None) -> Shape:
     """Return what the trace's tasks run on; SelectionError where that is not plain, or has no accelerator."""
     from hpkit.catalog import find_instance_type
-    from hpkit.scenario.traces import Shape
+    from hpkit_whatif.scenario.traces import Shape
 
     kinds = {}
     for name in dict.fromkeys(each.instance_type for team in plan.teams for each in team.quota_resources):
@@ -179,9 +179,9 @@ def _shape(plan: Plan, wanted: str | None) -> Shape:
 
 
 def _from_scenario(files: tuple[Path, ...], seed: int | None, to: Path) -> None:
-    from hpkit.record import writing
-    from hpkit.scenario import open_scenario
-    from hpkit.scenario.read import write_csv
+    from hpkit_whatif.record import writing
+    from hpkit_whatif.scenario import open_scenario
+    from hpkit_whatif.scenario.read import write_csv
 
     if len(files) > 1:
         raise click.UsageError("one scenario at a time; for public traces say which by --trace")

@@ -19,10 +19,10 @@ from hpkit.errors import InputError, ToolError
 
 if TYPE_CHECKING:
     from hpkit.plan.model import Plan
-    from hpkit.scenario import Source
-    from hpkit.simulate import Recorder, Report
-    from hpkit.whatif import Event, Model, Node, Workload
-    from local.cloud import Instance
+    from hpkit_local.cloud import Instance
+    from hpkit_whatif.admission import Event, Model, Node, Workload
+    from hpkit_whatif.scenario import Source
+    from hpkit_whatif.simulate import Recorder, Report
 
 __all__ = ["MOST_TASKS", "Rehearsal", "command"]
 
@@ -64,7 +64,7 @@ def command(
     The stack's queues are made as the service makes them. Tasks become Jobs at their time and end at theirs; no pod is
     started. The report is that of `hpkit simulate`.
     """
-    from hpkit.scenario import open_scenario
+    from hpkit_whatif.scenario import open_scenario
 
     rehearsal = Rehearsal.of(plan_of(stack), open_scenario(scenario), seed=seed, skip_impossible=skip_impossible)
     with _instance(name, root) as instance:
@@ -81,7 +81,7 @@ def command(
 @contextmanager
 def _instance(name: str | None, root: Path | None) -> Iterator[Instance]:
     """Give the instance of a name, or one that is started for the while."""
-    from local.cloud import TOOL_NAMES, TOOLS, Instance, control, exclusive, get_all
+    from hpkit_local.cloud import TOOL_NAMES, TOOLS, Instance, control, exclusive, get_all
 
     here = root_of(root)
     instance = Instance.named(name or _OWN, root=here)
@@ -123,9 +123,9 @@ class Rehearsal:
         """Return it; InputError for what is wrong with a task, or for more tasks than can be rehearsed."""
         from itertools import islice
 
-        from hpkit.rehearse import apart
-        from hpkit.scenario import Tasks, model_for
-        from hpkit.simulate import Recorder
+        from hpkit_whatif.rehearse import apart
+        from hpkit_whatif.scenario import Tasks, model_for
+        from hpkit_whatif.simulate import Recorder
 
         model = model_for(plan, source.scenario.topology)
         recorder = Recorder(plan, model)
@@ -147,8 +147,8 @@ class Rehearsal:
         """Return the report, and each difference from the simulator, in objects and in what happened."""
         from kubernetes.utils.quantity import parse_quantity
 
-        from hpkit.rehearse import event_differences, object_differences, policy_request, quota_requests, run
-        from local.cloud import rehearsal, team_objects
+        from hpkit_local.cloud import rehearsal, team_objects
+        from hpkit_whatif.rehearse import event_differences, object_differences, policy_request, quota_requests, run
 
         until = self.source.scenario.until
         guaranteed = {kind: capacity.guaranteed for kind, capacity in self.plan.capacity.items()}
@@ -192,7 +192,7 @@ class _Notes:
 
 
 def _simulated(model: Model, workloads: list[Workload], until: float | None) -> list[Event]:
-    from hpkit.whatif import Simulator
+    from hpkit_whatif.admission import Simulator
 
     events: list[Event] = []
     Simulator(model).run_clock(workloads, until=until, on_event=events.append)
@@ -211,7 +211,7 @@ def _refuse_other_weights(workloads: list[Workload], classes: dict[int, str]) ->
 
 def _nodes(model: Model, objects: list[dict[str, Any]], guaranteed: dict[str, int]) -> list[Node]:
     """Return the scenario's nodes; without any, nodes side by side of each type that has a topology."""
-    from hpkit.scenario import Rack, rack_nodes
+    from hpkit_whatif.scenario import Rack, rack_nodes
 
     if model.topologies:
         return [node for topology in model.topologies for node in topology.nodes]
@@ -243,7 +243,7 @@ class _Pace:
 
     def note(self, event: Event) -> None:
         """Say what happened."""
-        from hpkit.simulate.formatting import span
+        from hpkit.text.formatting import span
 
         self._submitted += event.kind == "Submitted"
         what = f"{event.kind.lower()} {event.workload}" + (f" for {event.by}" if event.by else "")

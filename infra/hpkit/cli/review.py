@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpkit.changes.plan_diff import Change
+from hpkit.changes.review import Review, review
+from hpkit.changes.review.model import Preview, ScenarioChange
+from hpkit.changes.review.policy_risks import PolicySettings
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.formats import width
 from hpkit.cli.policy_settings import budgets_in
@@ -16,16 +20,12 @@ from hpkit.cli.review_policies import violations_of
 from hpkit.cli.review_scope import Scope, scope_of
 from hpkit.errors import InputError
 from hpkit.plan.budgets import Budget
-from hpkit.plan.diff import Change
 from hpkit.plan.model import Plan
-from hpkit.printable import printable_lines
 from hpkit.project import policy_file, policy_settings, project_root, read_settings
-from hpkit.review import Review, review
-from hpkit.review.model import Preview, ScenarioChange
-from hpkit.review.policy_risks import PolicySettings
+from hpkit.text.printable import printable_lines
 
 if TYPE_CHECKING:
-    from hpkit.recording import Recording
+    from hpkit.program.recording import Recording
 
 __all__ = ["command"]
 
@@ -98,7 +98,7 @@ class _Recordings:
 
     def record(self, plan: Plan, stack: str, account: str) -> "Recording":
         """Return what a plan registers in a stack of an account, empty for any."""
-        from hpkit.recording import Answers, record
+        from hpkit.program.recording import Answers, record
 
         # The scope keeps every plan alive, so that no id is given twice.
         key = id(plan), stack, account
@@ -110,18 +110,18 @@ class _Recordings:
 def _writer(form: str) -> Callable[[Review], str]:
     """Return what writes a format; only the one asked for is imported."""
     if form == "json":
-        from hpkit.review.as_json import as_json
+        from hpkit.changes.review.as_json import as_json
 
         return as_json
     if form == "markdown":
-        from hpkit.review.as_markdown import as_markdown
+        from hpkit.changes.review.as_markdown import as_markdown
 
         return as_markdown
     if form == "html":
-        from hpkit.review.as_html import as_html
+        from hpkit.changes.review.as_html import as_html
 
         return as_html
-    from hpkit.review.as_text import as_text
+    from hpkit.changes.review.as_text import as_text
 
     return lambda found: as_text(found, width=width())
 

@@ -5,18 +5,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpkit.changes.plan_diff import Change
+from hpkit.changes.review.build import StackInput, StackVersion, accounts_of, plan_of
 from hpkit.checks import Finding
 from hpkit.cli.review_git import Base, content_at
 from hpkit.cli.review_scope import Scope
 from hpkit.cli.validate_policies import checked_settings, stack_findings
 from hpkit.errors import InputError
-from hpkit.plan.diff import Change
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, policy_file, policy_settings
-from hpkit.review.build import StackInput, StackVersion, accounts_of, plan_of
 
 if TYPE_CHECKING:
-    from hpkit.recording import Recording
+    from hpkit.program.recording import Recording
 
 __all__ = ["violations_of"]
 

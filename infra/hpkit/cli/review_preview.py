@@ -4,9 +4,9 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from hpkit.changes.review.model import Preview
+from hpkit.changes.review.preview import parse_preview
 from hpkit.errors import InputError, ToolError
-from hpkit.review.model import Preview
-from hpkit.review.preview import parse_preview
 
 __all__ = ["run_preview"]
 

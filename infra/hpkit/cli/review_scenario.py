@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from hpkit.changes.plan_diff import Change
+from hpkit.changes.review import StackInput, StackVersion
+from hpkit.changes.review.model import ScenarioChange, TeamWaits
 from hpkit.errors import CatalogError, InputError
-from hpkit.plan.diff import Change
 from hpkit.plan.model import Plan
-from hpkit.review import StackInput, StackVersion
-from hpkit.review.model import ScenarioChange, TeamWaits
 
 if TYPE_CHECKING:
-    from hpkit.scenario import Source
-    from hpkit.simulate import Report
+    from hpkit_whatif.scenario import Source
+    from hpkit_whatif.simulate import Report
 
 Side = TypeVar("Side")
 T = TypeVar("T")
@@ -26,7 +26,7 @@ def scenario_changes(stacks: Iterable[StackInput], file: str) -> dict[str, Scena
 
     InputError for a scenario that cannot be read; what is wrong with it for one stack is that one's note.
     """
-    from hpkit.scenario import open_scenario
+    from hpkit_whatif.scenario import open_scenario
 
     source = open_scenario(file)
     found = {}
@@ -78,8 +78,8 @@ def _both(sides: Sequence[Side | None], figure: Callable[[Side], T | None]) -> C
 
 def _simulated(plan: Plan, source: Source, others: list[Counter[str]]) -> Report:
     """Return what becomes of the tasks whose teams are there: a change may bring a team, or take one away."""
-    from hpkit.scenario import of_teams
-    from hpkit.simulate.run import simulate_tasks
+    from hpkit_whatif.scenario import of_teams
+    from hpkit_whatif.simulate.run import simulate_tasks
 
     others.append(Counter())
     tasks = of_teams(source.tasks(), {team.name for team in plan.teams}, others[-1])

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import click
 
+from hpkit.changes.plan_diff import Change
+from hpkit.changes.review import FileInput, FileVersion, StackInput, StackVersion
+from hpkit.changes.review.stack_file_risks import StackSettings
 from hpkit.checks import Finding
 from hpkit.cli.review_git import Base, changed_files, content_at, files_at
 from hpkit.config import Document, parse, read_text
 from hpkit.errors import InputError, SelectionError
-from hpkit.plan.diff import Change
 from hpkit.project import (
     Loaded,
     cluster_problems,
@@ -22,8 +24,6 @@ from hpkit.project import (
     split_stack,
     stack_file_problems,
 )
-from hpkit.review import FileInput, FileVersion, StackInput, StackVersion
-from hpkit.review.stack_file_risks import StackSettings
 
 __all__ = ["Scope", "scope_of"]
 

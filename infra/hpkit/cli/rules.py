@@ -13,7 +13,7 @@ from hpkit.checks.rule import Rule
 from hpkit.cli.completion import complete_rules
 from hpkit.cli.formats import folded, width
 from hpkit.config.suggest import rule_id as written
-from hpkit.spelling import near
+from hpkit.text.spelling import near
 
 __all__ = ["command", "examples"]
 

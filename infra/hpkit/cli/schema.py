@@ -32,6 +32,6 @@ def command(file: Path | None, scenario: bool) -> None:
 
 
 def _scenario() -> str:
-    from hpkit.scenario.schema import schema_text as scenario_text
+    from hpkit_whatif.scenario.schema import schema_text as scenario_text
 
     return scenario_text()

@@ -10,11 +10,11 @@ import click
 from hpkit.cli.completion import stack_option
 from hpkit.cli.tables import grid, paper, plan_of, text_of
 from hpkit.errors import InputError
-from hpkit.plural import plural
-from hpkit.printable import printable_lines
+from hpkit.text.plural import plural
+from hpkit.text.printable import printable_lines
 
 if TYPE_CHECKING:
-    from hpkit.simulate import Report
+    from hpkit_whatif.simulate import Report
 
 __all__ = ["command", "rendered", "write"]
 
@@ -63,8 +63,8 @@ def command(
     SCENARIO is a YAML file of tasks and generators, or a CSV of tasks in the order of their submission. Every task is
     admitted, preempted and finished as Kueue would; nothing is deployed and nothing is asked.
     """
-    from hpkit.scenario import open_scenario
-    from hpkit.simulate import simulate
+    from hpkit_whatif.scenario import open_scenario
+    from hpkit_whatif.simulate import simulate
 
     _refuse_misuse(form, compare=bool(compare), vary=bool(variations), skip=skip_impossible)
     _refuse_without_vary({"--seeds": seeds, "--workers": workers, "--on": on}, vary=bool(variations))
@@ -77,7 +77,7 @@ def command(
         raise click.UsageError("Missing option '--stack': whose teams share")
     if variations:
         from hpkit.cli.simulate_vary import varied
-        from hpkit.simulate.workers import cluster
+        from hpkit_whatif.simulate.workers import cluster
 
         where = cluster(on) if on else None
         draws = range(seed or 0, (seed or 0) + seeds) if seeds and seeds > 1 else [seed]
@@ -114,7 +114,7 @@ def rendered(report: "Report", form: str) -> str:
     if form == "json":
         return json.dumps(report.as_dict(), indent=2, ensure_ascii=False) + "\n"
     if form == "csv":
-        from hpkit.simulate.as_csv import as_csv
+        from hpkit_whatif.simulate.as_csv import as_csv
 
         for line in report.warnings:
             click.echo(f"warning: {line}", err=True)
@@ -126,7 +126,7 @@ def rendered(report: "Report", form: str) -> str:
             )
         return as_csv(report)
     if form == "html":
-        from hpkit.simulate.as_html import as_html
+        from hpkit_whatif.simulate.as_html import as_html
 
         return as_html(report)
     return _table(report)
@@ -145,8 +145,8 @@ def write(text: str, out: Path | None) -> None:
 
 
 def _table(report: "Report") -> str:
-    from hpkit.simulate.formatting import amount, borrowed, percent, span
-    from hpkit.simulate.notable import notable
+    from hpkit.text.formatting import amount, borrowed, percent, span
+    from hpkit_whatif.simulate.notable import notable
 
     console = paper()
     cluster = report.cluster

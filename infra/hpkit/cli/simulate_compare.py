@@ -14,11 +14,11 @@ from hpkit.config import parse, read_text
 from hpkit.errors import InputError, SelectionError, ToolError
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, load, load_stack, project_root
-from hpkit.scenario import Source, of_teams
-from hpkit.simulate import Report
-from hpkit.simulate.formatting import amount, percent, span
-from hpkit.simulate.run import simulate_tasks
-from hpkit.spelling import hint
+from hpkit.text.formatting import amount, percent, span
+from hpkit.text.spelling import hint
+from hpkit_whatif.scenario import Source, of_teams
+from hpkit_whatif.simulate import Report
+from hpkit_whatif.simulate.run import simulate_tasks
 
 __all__ = ["compared"]
 

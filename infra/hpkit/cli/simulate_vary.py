@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hpkit.cli.tables import grid, paper, text_of
-from hpkit.plural import plural
 from hpkit.project import load_stack
-from hpkit.scenario import Source
-from hpkit.simulate.formatting import amount, percent, span
-from hpkit.simulate.vary import Result, mean_wait, means, sweep, variation
-from hpkit.simulate.vary import grid as combinations
-from hpkit.simulate.workers import Cluster
+from hpkit.text.formatting import amount, percent, span
+from hpkit.text.plural import plural
+from hpkit_whatif.scenario import Source
+from hpkit_whatif.simulate.vary import Result, mean_wait, means, sweep, variation
+from hpkit_whatif.simulate.vary import grid as combinations
+from hpkit_whatif.simulate.workers import Cluster
 
 if TYPE_CHECKING:
     from rich.console import Console

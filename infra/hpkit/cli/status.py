@@ -22,8 +22,8 @@ from hpkit.plan.model import Plan
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hpkit.live.model import SchedulerPolicy
-    from hpkit.live.status import Status, TeamStatus, WaitingTask
+    from hpkit.cluster.live.model import SchedulerPolicy
+    from hpkit.cluster.live.status import Status, TeamStatus, WaitingTask
 
 __all__ = ["command"]
 
@@ -51,8 +51,8 @@ def command(stack: str | None, profile: str | None, form: str, watch: bool, ever
     Reads SageMaker, EKS and the Kubernetes API, and changes nothing. What is not as the stack file says it is marked.
     What could not be read is a warning, and its part is empty.
     """
-    from hpkit.live.differences import differences
-    from hpkit.live.status import status_of
+    from hpkit.cluster.live.differences import differences
+    from hpkit.cluster.live.status import status_of
 
     plan = choose_stack(stack)
     if watch:
@@ -63,7 +63,7 @@ def command(stack: str | None, profile: str | None, form: str, watch: bool, ever
     if form == "json":
         click.echo(json.dumps(_as_dict(plan, status, differs), indent=2, ensure_ascii=False))
     elif form == "html":
-        from hpkit.live.as_html import status_html
+        from hpkit.cluster.live.as_html import status_html
 
         click.echo(status_html(f"{plan.stack} in {plan.spec.region}", status, differs))
     else:
@@ -80,11 +80,11 @@ def _watch(plan: Plan, profile: str | None, form: str, every: float) -> None:
     from rich.live import Live
     from rich.text import Text
 
+    from hpkit.cluster.live.differences import differences
+    from hpkit.cluster.live.read import read
+    from hpkit.cluster.live.status import status_of
     from hpkit.errors import HpkitError
-    from hpkit.live.differences import differences
-    from hpkit.live.read import read
-    from hpkit.live.status import status_of
-    from hpkit.printable import printable_lines
+    from hpkit.text.printable import printable_lines
 
     session = aws_session(profile, plan.spec.region)
     namespaces = [team.namespace for team in plan.teams]
@@ -215,7 +215,7 @@ def _print(plan: Plan, status: Status, differs: Iterable[str], *, terminal: bool
     """Print the page. terminal: whether a terminal shows it; None detects that."""
     from rich.console import Console
 
-    from hpkit.live.status import policy_words
+    from hpkit.cluster.live.status import policy_words
 
     console = Console(
         width=width(),
@@ -268,7 +268,7 @@ def _table(console: Console, head: Sequence[tuple[str, bool]], rows: Sequence[Se
 
 
 def _groups(console: Console, status: Status) -> None:
-    from hpkit.live.waiting import counted, sized
+    from hpkit.cluster.live.waiting import counted, sized
 
     if not status.groups and not status.pools:
         return
@@ -293,7 +293,7 @@ def _groups(console: Console, status: Status) -> None:
 
 
 def _amount(value: Decimal) -> str:
-    from hpkit.live.waiting import amount
+    from hpkit.cluster.live.waiting import amount
 
     return amount(value)
 

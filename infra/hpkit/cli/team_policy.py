@@ -8,11 +8,11 @@ import click
 from hpkit.cli.completion import stack_option
 from hpkit.cli.inputs import plans_of, resolve
 from hpkit.errors import SelectionError
-from hpkit.iam.account import AwsAccount
-from hpkit.iam.deployer import NO_ACCOUNT
-from hpkit.iam.documents import scientist_policy
 from hpkit.plan.names import partition_of
 from hpkit.plan.registry import repositories_of
+from hpkit.program.iam.account import AwsAccount
+from hpkit.program.iam.deployer import NO_ACCOUNT
+from hpkit.program.iam.documents import scientist_policy
 
 __all__ = ["command"]
 

@@ -10,6 +10,6 @@ def pulumi_environment() -> dict[str, str]:
 
     Raises ToolError, with how to get it, for a tool that is missing.
     """
-    from local.cloud import search_path
+    from hpkit_local.cloud import search_path
 
     return {**os.environ, "PATH": search_path("pulumi", "pulumi-language-python")}

@@ -11,10 +11,10 @@ import click
 
 from hpkit.cli.formats import folded, width
 from hpkit.cli.live_common import choose_stack, columns, observe, platform_options, rights
-from hpkit.plural import plural
+from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
-    from hpkit.live.topology import Branch, Leaf, Placement
+    from hpkit.cluster.live.topology import Branch, Leaf, Placement
 
 __all__ = ["command"]
 
@@ -30,7 +30,7 @@ def command(stack: str | None, profile: str | None, form: str) -> None:
     Each node with its type, zone and use, and which tasks run on it; then, task by task, the nearest network node that
     all of its pods share.
     """
-    from hpkit.live.topology import placements, tree_of
+    from hpkit.cluster.live.topology import placements, tree_of
 
     plan = choose_stack(stack)
     observed = observe(plan, profile, aws=(), quotas=False)
@@ -41,11 +41,11 @@ def command(stack: str | None, profile: str | None, form: str) -> None:
     elif form == "mermaid":
         click.echo("\n".join(_mermaid(tree, places)))
     elif form == "svg":
-        from hpkit.live.as_svg import topology_svg
+        from hpkit.cluster.live.as_svg import topology_svg
 
         click.echo(topology_svg(tree))
     elif form == "html":
-        from hpkit.live.as_html import topology_html
+        from hpkit.cluster.live.as_html import topology_html
 
         click.echo(topology_html(f"{plan.stack}: nodes by the layers of the network", tree, places))
     elif form == "table":

@@ -15,10 +15,10 @@ from hpkit.cli.live_common import choose_file, observe, platform_options, rights
 from hpkit.errors import InputError, ToolError
 
 if TYPE_CHECKING:
-    from hpkit.change import Recorded
+    from hpkit.changes import Recorded
+    from hpkit.cluster.upgrade.model import Running, UpgradePlan
+    from hpkit.cluster.upgrade.patches import PatchedStep
     from hpkit.plan.model import Plan
-    from hpkit.upgrade.model import Running, UpgradePlan
-    from hpkit.upgrade.patches import PatchedStep
 
 __all__ = ["command"]
 
@@ -49,10 +49,10 @@ def plan_command(
     Each step: its patch of the stack file, what the patch replaces, deletes and updates, what must be read first, and
     what to run. Nothing is changed.
     """
+    from hpkit.cluster.upgrade.patches import patched
+    from hpkit.cluster.upgrade.steps import plan_upgrade, versions_between
     from hpkit.config import read_file
     from hpkit.project import today
-    from hpkit.upgrade.patches import patched
-    from hpkit.upgrade.steps import plan_upgrade, versions_between
 
     loaded, plan = choose_file(stack)
     running = _running(plan, profile, target, offline=offline)
@@ -69,16 +69,16 @@ def plan_command(
 
 
 def _record(plan: Plan) -> Recorded:
-    from hpkit.recording import record
+    from hpkit.program.recording import record
 
     return record(plan)
 
 
 def _running(plan: Plan, profile: str | None, target: str | None, *, offline: bool) -> Running:
+    from hpkit.cluster.upgrade.model import Running
+    from hpkit.cluster.upgrade.read import offered_addons, running_of
+    from hpkit.cluster.upgrade.steps import versions_between
     from hpkit.project import today
-    from hpkit.upgrade.model import Running
-    from hpkit.upgrade.read import offered_addons, running_of
-    from hpkit.upgrade.steps import versions_between
 
     if offline:
         return Running(plan.spec.eks.version, {each.name: each.version for each in plan.addons if each.version})

@@ -15,8 +15,8 @@ from hpkit.plan.registered import Registered, config_path
 from hpkit.project import Loaded, policy_settings
 
 if TYPE_CHECKING:
-    from hpkit.recording import Recording
-    from policies.recorded import PolicyFinding
+    from hpkit.program.recording import Recording
+    from hpkit_policies.recorded import PolicyFinding
 
 __all__ = ["checked_settings", "policy_findings", "stack_findings"]
 
@@ -29,7 +29,7 @@ def policy_findings(loaded: Loaded) -> list[Finding]:
     organization = loaded.parsed.organization
     if organization is None:
         return []
-    from hpkit.recording import record
+    from hpkit.program.recording import record
 
     settings = checked_settings(organization, policy_settings(organization.organization))
     return [
@@ -44,7 +44,7 @@ def checked_settings(organization: Organization, file: tuple[str, str] | None) -
 
     Raises InputError for a file that is wrong.
     """
-    from policies.configuration import problems, unknown_teams
+    from hpkit_policies.configuration import problems, unknown_teams
 
     if file is None:
         return {}
@@ -67,7 +67,7 @@ def stack_findings(file: str, document: Document, recording: "Recording", settin
 
     What one policy reports several times of one setting, such as a region that isn't allowed, is one finding.
     """
-    from policies.recorded import findings_of, resources_of
+    from hpkit_policies.recorded import findings_of, resources_of
 
     groups: dict[tuple[str, str, str], list[Finding]] = defaultdict(list)
     for violation in findings_of(resources_of(recording.resources.values()), settings):

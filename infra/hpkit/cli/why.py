@@ -30,8 +30,8 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None,
     quotas and tasks of this moment: one task less, a higher priority class, fewer pods. When it could run is said where
     those that run say how long they may: by Kueue's max-exec-time-seconds, or activeDeadlineSeconds of their pods.
     """
-    from hpkit.live.why import explain, find_task
-    from hpkit.whatif import fair_sharing_of
+    from hpkit.cluster.live.why import explain, find_task
+    from hpkit_whatif.admission import fair_sharing_of
 
     plan = choose_stack(stack)
     observed = observe(plan, profile, aws=())

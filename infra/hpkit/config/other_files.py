@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hpkit.spelling import alike
+from hpkit.text.spelling import alike
 
 __all__ = ["other_file"]
 

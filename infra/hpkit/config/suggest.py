@@ -13,7 +13,7 @@ from typing import Any, Final
 from hpkit.catalog import aws_regions, region_in_words
 from hpkit.config.days import days_meant
 from hpkit.config.shapes import from_list, from_map, shapes_of
-from hpkit.spelling import alike, near
+from hpkit.text.spelling import alike, near
 
 __all__ = [
     "ON_WHEN_EMPTY",

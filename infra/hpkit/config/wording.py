@@ -10,7 +10,7 @@ from hpkit.config.document import Document, Path
 from hpkit.config.load import resolve
 from hpkit.config.organization import Organization
 from hpkit.config.suggest import written
-from hpkit.printable import quoted
+from hpkit.text.printable import quoted
 
 __all__ = [
     "called",

@@ -7,7 +7,7 @@ from hpkit.errors import SelectionError
 from hpkit.plan.capacity import TypeQuota
 from hpkit.plan.derive import instances_of, quotas_of
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
-from hpkit.spelling import hint
+from hpkit.text.spelling import hint
 
 __all__ = ["GroupExplanation", "explain_group"]
 

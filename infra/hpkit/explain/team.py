@@ -15,7 +15,7 @@ from hpkit.errors import SelectionError
 from hpkit.plan.capacity import Amount, TypeQuota, borrow_percent, dimensions_of, reserve
 from hpkit.plan.derive import instances_of, quotas_of
 from hpkit.plan.model import Plan, QuotaResource, TeamPlan
-from hpkit.spelling import near
+from hpkit.text.spelling import near
 
 __all__ = ["Bound", "Peer", "TeamExplanation", "TypeExplanation", "explain_team"]
 

@@ -2,12 +2,12 @@
 
 from functools import cache
 
-from hpkit.iam.calls import calls
-from hpkit.iam.deployer import actions_of, calling_types
-from hpkit.iam.rules import actions_of_call
 from hpkit.plan.model import Plan
+from hpkit.program.iam.calls import calls
+from hpkit.program.iam.deployer import actions_of, calling_types
+from hpkit.program.iam.rules import actions_of_call
+from hpkit.program.recording import record
 from hpkit.project import load_stack, project_root
-from hpkit.recording import record
 
 __all__ = ["FOLDER", "asked_actions", "examples", "given_actions", "reasons", "unasked_rows"]
 

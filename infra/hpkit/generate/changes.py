@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from hpkit.change import GUARDED_TYPES, UNGUARDED_TYPES
+from hpkit.changes import GUARDED_TYPES, UNGUARDED_TYPES
 from hpkit.generate.key_changes import Outcome, outcomes
 from hpkit.plan.names import short_type
 from hpkit.project import project_root

@@ -8,11 +8,11 @@ from string import Template
 from typing import Any, Final
 
 from hpkit.generate.asked import unasked_rows
-from hpkit.iam.account import AwsAccount
-from hpkit.iam.calls import calls
-from hpkit.iam.deployer import NO_ACCOUNT, SIZE_LIMIT, calling_types, deployer_policies, policies_text
+from hpkit.program.iam.account import AwsAccount
+from hpkit.program.iam.calls import calls
+from hpkit.program.iam.deployer import NO_ACCOUNT, SIZE_LIMIT, calling_types, deployer_policies, policies_text
+from hpkit.program.recording import Answers, record
 from hpkit.project import load_stack
-from hpkit.recording import Answers, record
 
 __all__ = ["FILES"]
 

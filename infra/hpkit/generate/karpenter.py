@@ -19,7 +19,7 @@ def karpenter_text() -> str:
 
     Where the CRD of the pinned version is not on this machine, the file stays as it is, if it is of that version.
     """
-    from local.cloud import TOOLS, locate
+    from hpkit_local.cloud import TOOLS, locate
 
     (tool,) = [each for each in TOOLS if each.name == _TOOL]
     source = f"sigs.k8s.io/karpenter {tool.version}, pkg/apis/crds/karpenter.sh_nodepools.yaml"

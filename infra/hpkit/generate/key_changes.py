@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hpkit.change import StackChange, change
+from hpkit.changes import StackChange, change
 from hpkit.checks import check
 from hpkit.config import parse, read_text
 from hpkit.errors import InputError
 from hpkit.generate.key_values import Edit, edits
 from hpkit.plan.derive import derive
 from hpkit.plan.model import Plan
-from hpkit.recording import Recording, record
+from hpkit.program.recording import Recording, record
 
 __all__ = ["Outcome", "outcomes"]
 

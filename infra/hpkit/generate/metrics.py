@@ -27,7 +27,7 @@ def kueue_metrics_text() -> str:
 
     Where the source of the pinned version is not on this machine, the file stays as it is, if it is of that version.
     """
-    from local.cloud import TOOLS, locate
+    from hpkit_local.cloud import TOOLS, locate
 
     (tool,) = [each for each in TOOLS if each.name == _TOOL]
     folder = locate(tool).path

@@ -26,7 +26,7 @@ __all__ = [
     "refusals_page",
 ]
 
-FOLDER: Final = "local/aws"
+FOLDER: Final = "local/hpkit_local/aws"
 DATA: Final = "tests/local/aws/refusals.yaml"
 RULES_DATA: Final = "tests/aws_rules.yaml"
 PAGE: Final = "docs/reference/aws-refusals.md"

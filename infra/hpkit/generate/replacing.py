@@ -1,25 +1,25 @@
-"""What no type can change in place, from the tables of the plugins: the data that hpkit.change reads."""
+"""What no type can change in place, from the tables of the plugins: the data that hpkit.changes reads."""
 
 import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from local.cloud import Prop, ResourceType
-    from provider.schema.field_table import Field
+    from hpkit_local.cloud import Prop, ResourceType
+    from hpkit_provider.schema.field_table import Field
 
 __all__ = ["replacing_text"]
 
 _SOURCE = (
     "pulumi-aws, pulumi-kubernetes and the SageMaker API, as the tables of the fake plugins and of the hyperpod plugin "
-    "have them: local/plugins/aws/services, local/plugins/kubernetes/diff.py, infra/provider/schema/declarations.py"
+    "have them: hpkit_local.plugins, hpkit_provider.schema.declarations"
 )
 
 
 def replacing_text() -> str:
     """Return the data file: a type a line."""
-    from local.cloud import CONTENT, IMMUTABLE, REPLACES, RESOURCE_TYPES, TOKEN
-    from provider.schema.field_table import RESOURCES, table
+    from hpkit_local.cloud import CONTENT, IMMUTABLE, REPLACES, RESOURCE_TYPES, TOKEN
+    from hpkit_provider.schema.field_table import RESOURCES, table
 
     types = {token: _kind(kind) for token, kind in RESOURCE_TYPES.items()}
     types |= {each.token: _resource(table(name)) for name, each in RESOURCES.items()}

@@ -9,7 +9,7 @@ from typing import Any
 __all__ = ["resource_files"]
 
 _HEADER = '"""{title}."""\n\n# Written by `hpkit generate` from the schema of the plugin; do not edit.\n\n'
-_FOLDER = "infra/hpkit/sdk"
+_FOLDER = "infra/hpkit/program/sdk"
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 # A longer enumeration (209 instance types) is checked by the plugin and helps no reader.
 _MOST_LITERALS = 12
@@ -18,7 +18,7 @@ _LIMIT = 112
 
 def resource_files() -> dict[str, str]:
     """Return path → text of every generated module."""
-    from provider.schema.package import package_schema
+    from hpkit_provider.schema.package import package_schema
 
     schema = package_schema()
     names = {token.rpartition(":")[2]: body for token, body in schema["resources"].items()}
@@ -149,7 +149,7 @@ def _resource(name: str, body: dict[str, Any], types: dict[str, Any]) -> str:
     used = sorted({token.rpartition(":")[2] for token in types if re.search(rf"\b{token.rpartition(':')[2]}\b", text)})
     used = [each for each in used if "enum" not in types[f"hyperpod:index:{each}"]]
     if used:
-        head += "\nfrom hpkit.sdk.types import (\n" + "".join(f"    {each},\n" for each in used) + ")\n"
+        head += "\nfrom hpkit.program.sdk.types import (\n" + "".join(f"    {each},\n" for each in used) + ")\n"
     return head + f'\n__all__ = ["{name}"]\n' + text
 
 
@@ -197,7 +197,7 @@ def _provider(settings: dict[str, Any]) -> str:
 
 def _package(names: list[str]) -> str:
     modules = sorted([*names, "Provider"])
-    lines = [f"from hpkit.sdk.{_snake(name)} import {name}" for name in modules]
+    lines = [f"from hpkit.program.sdk.{_snake(name)} import {name}" for name in modules]
     exports = ", ".join(f'"{name}"' for name in modules)
     head = _HEADER.format(title="Typed resource classes of the hyperpod package")
     return head + "\n".join(sorted(lines)) + f"\n\n__all__ = [{exports}]\n"

@@ -5,9 +5,9 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from hpkit.components.admission import policies_of
-from hpkit.components.admission_files import policies_of_users
-from hpkit.components.rbac import VERBS, PolicyRule, cluster_rules, team_rules, workload_rules
+from hpkit.program.components.admission import policies_of
+from hpkit.program.components.admission_files import policies_of_users
+from hpkit.program.components.rbac import VERBS, PolicyRule, cluster_rules, team_rules, workload_rules
 
 __all__ = ["ATTACKS", "FILES", "FILES_ATTACK", "PREFIX"]
 

@@ -1,8 +1,8 @@
 """What each example has ever registered, by URN: a name that changes in the program would be another resource."""
 
 from hpkit.errors import ToolError
+from hpkit.program.recording import record
 from hpkit.project import load_stack, project_root
-from hpkit.recording import record
 
 __all__ = ["FOLDER", "registered", "urn_files"]
 

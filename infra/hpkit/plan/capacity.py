@@ -15,7 +15,7 @@ from typing import Final
 
 from hpkit.catalog import DEVICE_RESOURCES, InstanceType
 from hpkit.plan.model import Partition, QuotaResource, TeamPlan, TypeCapacity
-from hpkit.plural import plural
+from hpkit.text.plural import plural
 
 __all__ = [
     "ARCHITECTURE_KEY",

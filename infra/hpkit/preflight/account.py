@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hpkit.catalog import find_region, regions
+from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.existing import given_roles
 from hpkit.plan.model import Plan
 from hpkit.plan.principals import is_administrator, is_viewer, teams_of
 from hpkit.preflight.calls import CALLER, SERVICE_ROLE, role, role_arns
-from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
+from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 
 __all__ = ["check_account", "check_roles"]
 

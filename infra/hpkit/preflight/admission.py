@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from hpkit.clients.calls import FailedCall, Responses
 from hpkit.preflight.calls import ADMISSION
-from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, changed, ok
+from hpkit.preflight.model import CheckResult, call_failed, changed, ok
 
 if TYPE_CHECKING:
-    from hpkit.recording import Recording
+    from hpkit.program.recording import Recording
 
 __all__ = ["check_admission"]
 

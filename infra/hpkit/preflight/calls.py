@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.catalog import addons
+from hpkit.clients.calls import ApiCall, FailedCall, Responses
 from hpkit.plan.existing import execution_roles, given_roles, makes_bucket, makes_certificate_bucket
 from hpkit.plan.model import Plan
 from hpkit.plan.names import bucket_name, certificate_bucket_name
-from hpkit.preflight.model import ApiCall, FailedCall, Responses
 from hpkit.preflight.needs import count_registered, made_role_names, zones_of_gateways
 
 if TYPE_CHECKING:
-    from hpkit.recording import Recording
+    from hpkit.program.recording import Recording
 
 __all__ = [
     "ADDRESSES", "ADMISSION", "ALL_SUBNETS", "CALLER", "CLUSTERS", "COUNTED", "EKS_CLUSTERS", "ENDPOINT", "GATEWAYS",

@@ -7,6 +7,7 @@ from packaging.version import Version
 
 from hpkit.catalog import kubernetes_versions
 from hpkit.checks.rule import listing
+from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.model import AddonPlan, Plan
 from hpkit.preflight.calls import (
     KUBERNETES,
@@ -19,7 +20,7 @@ from hpkit.preflight.calls import (
     needed_addons,
     principals,
 )
-from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
+from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 from hpkit.preflight.usage import UNMARKED, ownership
 
 __all__ = ["check_eks"]

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, get_args
 
+from hpkit.clients.calls import Responses
 from hpkit.config.organization import Organization
 from hpkit.preflight.account import check_account, check_roles
 from hpkit.preflight.admission import check_admission
 from hpkit.preflight.eks import check_eks
 from hpkit.preflight.given import check_given
 from hpkit.preflight.hyperpod import check_hyperpod
-from hpkit.preflight.model import CheckResult, Responses, Status
+from hpkit.preflight.model import CheckResult, Status
 from hpkit.preflight.names import check_names
 from hpkit.preflight.network import check_network, check_zones
 from hpkit.preflight.observability import check_observability
@@ -20,7 +21,7 @@ from hpkit.preflight.quotas import check_quotas
 from hpkit.preflight.reach import check_reach
 
 if TYPE_CHECKING:
-    from hpkit.recording import Recording
+    from hpkit.program.recording import Recording
 
 __all__ = ["count_by_status", "evaluate"]
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
+from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.model import Plan
 from hpkit.preflight.calls import CLUSTERS, eks_name
-from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
+from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 from hpkit.preflight.usage import UNMARKED, cluster_ownership, other_clusters
 
 __all__ = ["check_hyperpod"]

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.model import Plan
 from hpkit.preflight.calls import bucket_tags, made_buckets, oidc_provider, oidc_provider_arn, role
-from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
+from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 from hpkit.preflight.needs import made_role_names
 from hpkit.preflight.usage import UNMARKED, ownership
 
 if TYPE_CHECKING:
-    from hpkit.recording import Recording
+    from hpkit.program.recording import Recording
 
 __all__ = ["check_names"]
 

@@ -15,7 +15,7 @@ from hpkit.plan.capacity import pool_instances
 from hpkit.plan.model import GroupPlan, NodePoolPlan, Plan
 
 if TYPE_CHECKING:
-    from hpkit.recording import RecordedResource, Recording
+    from hpkit.program.recording import RecordedResource, Recording
 
 __all__ = [
     "FlexibleNeed",

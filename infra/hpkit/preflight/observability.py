@@ -4,9 +4,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.model import Plan
 from hpkit.preflight.calls import IDENTITY_CENTER, topic
-from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
+from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 
 __all__ = ["check_observability"]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.model import Plan
 from hpkit.preflight.calls import (
     ALL_SUBNETS,
@@ -18,7 +19,7 @@ from hpkit.preflight.calls import (
     default_quotas,
     eks_cluster,
 )
-from hpkit.preflight.model import CheckResult, FailedCall, Responses, call_failed, missing, ok, unknown
+from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 from hpkit.preflight.needs import (
     FlexibleNeed,
     count_registered,
@@ -33,7 +34,7 @@ from hpkit.preflight.needs import (
 from hpkit.preflight.usage import count_instances, count_own, ownership, running_groups
 
 if TYPE_CHECKING:
-    from hpkit.recording import Recording
+    from hpkit.program.recording import Recording
 
 __all__ = ["check_quotas"]
 

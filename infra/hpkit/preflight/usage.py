@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.model import Plan
 from hpkit.preflight.calls import CLUSTERS, cluster, eks_name, tags
-from hpkit.preflight.model import FailedCall, Responses
 
 __all__ = [
     "UNMARKED",

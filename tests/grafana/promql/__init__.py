@@ -12,11 +12,11 @@ from typing import Any
 
 from hpkit.cache import cache_root
 from hpkit.errors import ToolError
-from local import toolchain
-from local.toolchain import GO, get
-from local.toolchain.cache import locked
-from local.toolchain.golang import build_test
-from local.toolchain.steps import Steps
+from hpkit_local import toolchain
+from hpkit_local.toolchain import GO, get
+from hpkit_local.toolchain.cache import locked
+from hpkit_local.toolchain.golang import build_test
+from hpkit_local.toolchain.steps import Steps
 
 SOURCE = Path(__file__).with_name("promql_test.go")
 NAME = "promql"

@@ -12,8 +12,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from hpkit.catalog import kubernetes_versions
-from local.aws.clock import ManualClock
-from local.aws.testing import RunningEndpoint, running_endpoint
+from hpkit_local.aws.clock import ManualClock
+from hpkit_local.aws.testing import RunningEndpoint, running_endpoint
 
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 

@@ -15,7 +15,7 @@ import pytest
 from tests.rewritten import rewrite
 
 ROOT = Path(__file__).parents[3]
-_FOLDER = ROOT / "local" / "aws"
+_FOLDER = ROOT / "local" / "hpkit_local" / "aws"
 _WANTED = {
     test: (file, line) for test, (file, line) in json.loads(Path(os.environ["HPKIT_SWITCHED_OFF"]).read_text()).items()
 }
@@ -35,7 +35,7 @@ class _Conditional(ast.NodeTransformer):
         return ast.copy_location(ast.If(ast.parse(asked, mode="eval").body, [node], []), node)
 
 
-rewrite("local.aws", lambda tree, path: _Conditional(str(path.relative_to(_FOLDER))).visit(tree))
+rewrite("hpkit_local.aws", lambda tree, path: _Conditional(str(path.relative_to(_FOLDER))).visit(tree))
 
 
 @pytest.hookimpl(wrapper=True)

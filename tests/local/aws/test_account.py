@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from local.aws.command import main
-from local.aws.testing import RunningEndpoint, running_endpoint
-from local.aws.view import BackendView
+from hpkit_local.aws.command import main
+from hpkit_local.aws.testing import RunningEndpoint, running_endpoint
+from hpkit_local.aws.view import BackendView
 from tests.local.aws.conftest import Cloud
 
 PROD, DEV = "210987654321", "123456789012"

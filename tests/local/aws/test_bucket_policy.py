@@ -6,8 +6,8 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from hpkit.iam.documents import bucket_policy
-from local.aws.testing import running_endpoint
+from hpkit.program.iam.documents import bucket_policy
+from hpkit_local.aws.testing import running_endpoint
 
 BUCKET = "sagemaker-scripts"
 ARN = f"arn:aws:s3:::{BUCKET}"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from local.aws import api
-from local.aws.coverage import main, render
-from local.aws.protocol import service_model
-from local.aws.validation import violations
+from hpkit_local.aws import api
+from hpkit_local.aws.coverage import main, render
+from hpkit_local.aws.protocol import service_model
+from hpkit_local.aws.validation import violations
 
 VIEW = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy"
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
@@ -204,7 +204,7 @@ def test_an_answer_outside_the_model_is_a_defect_and_not_sent(
 
 
 def test_every_declared_status_is_one_of_the_service(cloud: Any) -> None:
-    from local.aws.lifecycle import MACHINES
+    from hpkit_local.aws.lifecycle import MACHINES
 
     shapes = {
         "cluster": ("sagemaker", "ClusterStatus"),
@@ -231,7 +231,7 @@ def test_a_stale_coverage_page_is_noticed(tmp_path: Any, capsys: pytest.CaptureF
     page = tmp_path / "page.md"
     page.write_text(render() + "x")
     assert main(["--check", str(page)]) == 1
-    assert "is out of date: run python -m local.aws.coverage --write" in capsys.readouterr().err
+    assert "is out of date: run python -m hpkit_local.aws.coverage --write" in capsys.readouterr().err
     assert main(["--write", str(page)]) == 0
     assert main(["--check", str(page)]) == 0
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from local.aws.controllers import NoControllers
-from local.aws.testing import running_endpoint
-from local.controllers.dependencies import has_cert_manager
+from hpkit_local.aws.controllers import NoControllers
+from hpkit_local.aws.testing import running_endpoint
+from hpkit_local.controllers.dependencies import has_cert_manager
 from tests.local.aws.conftest import Cloud
 
 if TYPE_CHECKING:
-    from local.kubernetes.api import Api
+    from hpkit_local.kubernetes.api import Api
 
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 INFERENCE = "amazon-sagemaker-hyperpod-inference"

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from local.aws.clock import ManualClock
-from local.aws.controllers import ControllerError, Document, EksConnection, NoControllers, RequeueAfter
-from local.aws.errors import Reply, ServiceError
-from local.aws.moto_state import MotoState
-from local.aws.patterns import compile_pattern
-from local.aws.protocol import service_model
-from local.aws.testing import running_endpoint
-from local.aws.validation import check_request
+from hpkit_local.aws.clock import ManualClock
+from hpkit_local.aws.controllers import ControllerError, Document, EksConnection, NoControllers, RequeueAfter
+from hpkit_local.aws.errors import Reply, ServiceError
+from hpkit_local.aws.moto_state import MotoState
+from hpkit_local.aws.patterns import compile_pattern
+from hpkit_local.aws.protocol import service_model
+from hpkit_local.aws.testing import running_endpoint
+from hpkit_local.aws.validation import check_request
 
 
 def test_lists_come_in_pages(cloud: Any, refused: Callable[..., str]) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from local.aws.errors import EndpointError
-from local.aws.faults import Faults, parse_fault
-from local.aws.testing import running_endpoint
+from hpkit_local.aws.errors import EndpointError
+from hpkit_local.aws.faults import Faults, parse_fault
+from hpkit_local.aws.testing import running_endpoint
 
 
 def _http(url: str, method: str, body: object = None) -> tuple[int, Any]:

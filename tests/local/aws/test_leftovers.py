@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from local.plugins.aws.calls import Calls, Clients
-from local.plugins.aws.config import Settings
-from local.plugins.aws.services.vpc import RESOURCE_TYPES
-from provider.engine.task import Task
+from hpkit_local.plugins.aws.calls import Calls, Clients
+from hpkit_local.plugins.aws.config import Settings
+from hpkit_local.plugins.aws.services.vpc import RESOURCE_TYPES
+from hpkit_provider.engine.task import Task
 
 TAGS = [{"Key": "GuardDutyManaged", "Value": "true"}]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from local.aws.controllers import ControllerError, NoControllers
-from local.aws.hyperpod.attachments import _DEVICES
-from local.aws.hyperpod.batch import MOST_DELETED
-from local.aws.hyperpod.tags import MOST
-from local.aws.testing import running_endpoint
+from hpkit_local.aws.controllers import ControllerError, NoControllers
+from hpkit_local.aws.hyperpod.attachments import _DEVICES
+from hpkit_local.aws.hyperpod.batch import MOST_DELETED
+from hpkit_local.aws.hyperpod.tags import MOST
+from hpkit_local.aws.testing import running_endpoint
 
 Refused = Callable[..., str]
 DEFINITION = b"alertmanager_config: '{route: {receiver: a}, receivers: [{name: a}]}'"

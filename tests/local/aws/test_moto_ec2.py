@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from local.aws.moto_ec2 import needs_instance_types
-from local.aws.testing import running_endpoint
+from hpkit_local.aws.moto_ec2 import needs_instance_types
+from hpkit_local.aws.testing import running_endpoint
 
 ROOT = Path(__file__).parents[3]
 START = """
-from local.aws.testing import running_endpoint
+from hpkit_local.aws.testing import running_endpoint
 from moto.ec2.models import instance_types, instances
 with running_endpoint() as endpoint:
     ec2 = endpoint.client("ec2")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from local.aws.moto_requests import CODES
-from local.aws.moto_rules import ADDRESSES, INLINE_SIZE, MANAGED_SIZE, ROLE_POLICIES, TRUST_SIZE, VPCS
-from local.aws.moto_state import SERVICES
+from hpkit_local.aws.moto_requests import CODES
+from hpkit_local.aws.moto_rules import ADDRESSES, INLINE_SIZE, MANAGED_SIZE, ROLE_POLICIES, TRUST_SIZE, VPCS
+from hpkit_local.aws.moto_state import SERVICES
 
 Refused = Callable[..., str]
 Request = Callable[[Any], dict[str, Any]]

@@ -15,20 +15,20 @@ from typing import Any
 
 import pytest
 
-from local.aws import moto_state
-from local.aws.clock import ManualClock
-from local.aws.command import main
-from local.aws.errors import EndpointError
-from local.aws.moto_state import MotoState
-from local.aws.state import StateFile
-from local.aws.testing import client, running_endpoint
+from hpkit_local.aws import moto_state
+from hpkit_local.aws.clock import ManualClock
+from hpkit_local.aws.command import main
+from hpkit_local.aws.errors import EndpointError
+from hpkit_local.aws.moto_state import MotoState
+from hpkit_local.aws.state import StateFile
+from hpkit_local.aws.testing import client, running_endpoint
 
 MANAGED = "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"
 
 
 @contextmanager
 def _process(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    command = [sys.executable, "-m", "local.aws", *arguments]
+    command = [sys.executable, "-m", "hpkit_local.aws", *arguments]
     env = {name: value for name, value in os.environ.items() if not name.startswith("MOTO_")}
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=env) as process:

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from local.aws.protocol import read_call
+from hpkit_local.aws.protocol import read_call
 
 
 def operation_of(service, method, path, *, query="", target="", body=b""):

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from local.aws.command import main
-from local.aws.eks.reachability import admitted_address, why_unreachable
-from local.aws.testing import running_endpoint
-from local.aws.view import BackendView
+from hpkit_local.aws.command import main
+from hpkit_local.aws.eks.reachability import admitted_address, why_unreachable
+from hpkit_local.aws.testing import running_endpoint
+from hpkit_local.aws.view import BackendView
 from tests.local.aws.conftest import Cloud
 
 INTERNET, ELSEWHERE = "203.0.113.10", "198.51.100.7"

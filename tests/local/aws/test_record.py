@@ -6,11 +6,11 @@ from functools import partial
 import boto3
 import pytest
 
-from local.aws.backend import Backend, EndpointSettings
-from local.aws.command import main
-from local.aws.errors import EndpointError
-from local.aws.record import CallRecorder, read_record
-from local.aws.server import Endpoint
+from hpkit_local.aws.backend import Backend, EndpointSettings
+from hpkit_local.aws.command import main
+from hpkit_local.aws.errors import EndpointError
+from hpkit_local.aws.record import CallRecorder, read_record
+from hpkit_local.aws.server import Endpoint
 
 CONTENT = "not-for-the-record"
 ASSUMED = {"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"}

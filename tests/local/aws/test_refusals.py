@@ -13,7 +13,7 @@ import yaml
 
 from hpkit.generate.refusals import DATA, KNOWN, depended_rules, proofs, refusals
 from hpkit.project import project_root
-from local.aws.protocol import service_model
+from hpkit_local.aws.protocol import service_model
 
 ROOT = project_root()
 # Codes that no operation's model lists, since all operations of their service share them.

@@ -5,9 +5,9 @@ import uuid
 import pytest
 
 from hpkit.errors import ToolError
-from local.supervisor import control
-from local.supervisor.instance import Instance
-from local.toolchain import TOOLS, get_all
+from hpkit_local.supervisor import control
+from hpkit_local.supervisor.instance import Instance
+from hpkit_local.toolchain import TOOLS, get_all
 from tests.leftovers import ended_with_this_process
 from tests.local.chaos.harness import MARK
 from tests.program.cloud import Repository

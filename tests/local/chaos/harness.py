@@ -13,8 +13,8 @@ from subprocess import Popen
 
 import psutil
 
-from local.supervisor import control
-from local.supervisor.instance import Instance
+from hpkit_local.supervisor import control
+from hpkit_local.supervisor.instance import Instance
 from tests.running import eventually
 
 __all__ = ["MARK", "Run", "marked", "run_of"]

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from local.supervisor import control
-from local.supervisor.instance import Instance
+from hpkit_local.supervisor import control
+from hpkit_local.supervisor.instance import Instance
 from tests.cli.test_validate import HPKIT
 from tests.local.chaos.harness import SECONDS, calls, marked
 from tests.program.cloud import Live

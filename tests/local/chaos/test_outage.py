@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from local.supervisor import control
+from hpkit_local.supervisor import control
 from tests.local.chaos.harness import run_of
 from tests.program.cloud import Live, Program
 from tests.running import eventually

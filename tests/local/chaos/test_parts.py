@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.supervisor import control
+from hpkit_local.supervisor import control
 from tests.local.chaos.harness import marked, run_of
 from tests.program.cloud import Live, Program
 from tests.running import eventually

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from local.supervisor import control
+from hpkit_local.supervisor import control
 from tests.local.chaos.harness import marked, run_of
 from tests.program.cloud import Live, Program
 from tests.running import eventually

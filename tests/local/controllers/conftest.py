@@ -4,7 +4,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from local.kubernetes.api import Api
+from hpkit_local.kubernetes.api import Api
 from tests.local.aws.conftest import GOVERNANCE, Cloud
 from tests.local.controllers.karpenter import update
 from tests.running import bring_dependencies, eventually

@@ -3,7 +3,7 @@
 import pytest
 
 from hpkit.catalog import instance_types, kubelet_reserved
-from local.controllers.amounts import UnknownTypeError, amounts, quantity, whole
+from hpkit_local.controllers.amounts import UnknownTypeError, amounts, quantity, whole
 
 KNOWN = [each.name for each in instance_types() if None not in (each.vcpu, each.memory_gib, each.accelerators)]
 

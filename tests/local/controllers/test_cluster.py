@@ -3,7 +3,7 @@
 import pytest
 from botocore.exceptions import ClientError
 
-from local.kubernetes.api import RefusedError
+from hpkit_local.kubernetes.api import RefusedError
 from tests.checks.node_pool_specs import SPECS
 from tests.local.controllers.conftest import GOVERNANCE
 from tests.local.controllers.karpenter import (

@@ -7,7 +7,7 @@ import time
 import pytest
 from botocore.exceptions import ClientError
 
-from local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
+from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
 from tests.local.controllers.conftest import GOVERNANCE
 from tests.running import eventually
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.controllers.karpenter.disruption import Claimed, seconds, surplus
-from local.controllers.karpenter.scheduling import (
+from hpkit_local.controllers.karpenter.disruption import Claimed, seconds, surplus
+from hpkit_local.controllers.karpenter.scheduling import (
     Offering,
     Room,
     amounts_of,

@@ -18,9 +18,9 @@ import yaml
 from moto.server import ThreadedMotoServer
 
 from hpkit.errors import ToolError
-from local.kubernetes.crds import crds_in
-from local.toolchain import get_all
-from local.toolchain.table import tool_named
+from hpkit_local.kubernetes.crds import crds_in
+from hpkit_local.toolchain import get_all
+from hpkit_local.toolchain.table import tool_named
 from tests.local.controllers.conftest import REGION
 from tests.local.controllers.karpenter import POOLS, has, node_class, node_pool, nodes_of_pool
 from tests.running import eventually, making

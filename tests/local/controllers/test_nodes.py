@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.controllers.nodes import capacity_of
+from hpkit_local.controllers.nodes import capacity_of
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from local.kubernetes.kueue_run import running
+from hpkit_local.kubernetes.kueue_run import running
 from tests.running import eventually
 
 pytestmark = [pytest.mark.nightly, pytest.mark.cluster, pytest.mark.timeout(900)]

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from hpkit.errors import ToolError
-from local.kubernetes.crds import crds_in
-from local.toolchain import get_all
-from local.toolchain.table import tool_named
+from hpkit_local.kubernetes.crds import crds_in
+from hpkit_local.toolchain import get_all
+from hpkit_local.toolchain.table import tool_named
 from tests import builders
 from tests.program.recorder import recorded_from
 from tests.running import eventually

@@ -7,8 +7,8 @@ from contextlib import closing, contextmanager, suppress
 
 import pytest
 
-from local.kubernetes.egress import Egress, front_proxy, write_selection
-from local.kubernetes.pki import authority, signed
+from hpkit_local.kubernetes.egress import Egress, front_proxy, write_selection
+from hpkit_local.kubernetes.pki import authority, signed
 from tests.running import HANGS
 
 

@@ -9,9 +9,9 @@ import pytest
 import urllib3
 
 from hpkit.errors import ToolError
-from local.kubernetes.etcd import etcd
-from local.processes.ports import free_ports
-from local.toolchain import TOOLS, get_all, tool_path
+from hpkit_local.kubernetes.etcd import etcd
+from hpkit_local.processes.ports import free_ports
+from hpkit_local.toolchain import TOOLS, get_all, tool_path
 from tests.running import eventually
 
 # base64 of `key` and `value`, as etcd's JSON has them.

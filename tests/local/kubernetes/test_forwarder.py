@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from local.kubernetes.forwarder import Forwarder
+from hpkit_local.kubernetes.forwarder import Forwarder
 from tests.running import HANGS, held_port
 
 

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from local.kubernetes.apiserver import write_kubeconfig
-from local.kubernetes.pki import authority, signed
+from hpkit_local.kubernetes.apiserver import write_kubeconfig
+from hpkit_local.kubernetes.pki import authority, signed
 
 ROOT = Path(__file__).parents[3]
 
@@ -24,7 +24,7 @@ def test_a_port_that_another_program_has_is_said_without_a_traceback(tmp_path):
             [
                 sys.executable,
                 "-m",
-                "local.kubernetes.kueue_run",
+                "hpkit_local.kubernetes.kueue_run",
                 *arguments,
                 "--health-port",
                 "1",

@@ -2,8 +2,8 @@
 
 import pytest
 
-from local.kubernetes.api import RefusedError
-from local.kubernetes.operators import OPERATORS, Operators, at_mounts, write_mount
+from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.kubernetes.operators import OPERATORS, Operators, at_mounts, write_mount
 
 
 class Cluster:

@@ -5,9 +5,9 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-from local.plugins.install import PACKAGES, install
-from local.supervisor import control
-from local.supervisor.instance import Instance
+from hpkit_local.plugins.install import PACKAGES, install
+from hpkit_local.supervisor import control
+from hpkit_local.supervisor.instance import Instance
 
 
 def launchers(home):

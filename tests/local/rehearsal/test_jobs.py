@@ -3,9 +3,9 @@
 import pytest
 
 from hpkit.errors import ToolError
-from hpkit.whatif import PodSet, PodSetAssignment, TopologyRequest, Workload
-from local.rehearsal.jobs import assignments, controlled, job_of, status_of_ended
-from local.rehearsal.session import refuse_other_queues, refuse_remote
+from hpkit_local.rehearsal.jobs import assignments, controlled, job_of, status_of_ended
+from hpkit_local.rehearsal.session import refuse_other_queues, refuse_remote
+from hpkit_whatif.admission import PodSet, PodSetAssignment, TopologyRequest, Workload
 
 GIB = 1024**3
 

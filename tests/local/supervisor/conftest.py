@@ -3,8 +3,8 @@
 import pytest
 
 from hpkit.errors import ToolError
-from local.kubernetes.api import Api
-from local.toolchain import TOOL_NAMES, TOOLS, get_all
+from hpkit_local.kubernetes.api import Api
+from hpkit_local.toolchain import TOOL_NAMES, TOOLS, get_all
 from tests.program.cloud import Repository
 from tests.running import running as started
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
-from local.supervisor import control
-from local.supervisor.instance import Instance
+from hpkit_local.supervisor import control
+from hpkit_local.supervisor.instance import Instance
 from tests.cli.test_validate import HPKIT
 from tests.running import eventually
 

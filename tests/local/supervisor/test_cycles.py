@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from hpkit.cache import cache_root
-from local.supervisor.instance import Instance
+from hpkit_local.supervisor.instance import Instance
 from tests.cli.test_validate import HPKIT, hpkit
 
 CYCLES = int(os.environ.get("HPKIT_TEST_CYCLES", "3"))
@@ -125,5 +125,5 @@ def test_two_starts_at_once_make_one_supervisor(surroundings):
         for _ in range(2)
     ]
     assert [each.wait() for each in both] == [0, 0]
-    supervisors = [line for line in marked(environment[MARK]) if "local.supervisor" in line]
+    supervisors = [line for line in marked(environment[MARK]) if "hpkit_local.supervisor" in line]
     assert len(supervisors) == 1

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import boto3
 import pytest
 
-from local.supervisor import control
-from local.supervisor.instance import Instance
+from hpkit_local.supervisor import control
+from hpkit_local.supervisor.instance import Instance
 from tests.cli.test_validate import HPKIT
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(900)]

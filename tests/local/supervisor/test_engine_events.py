@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hpkit.errors import ToolError
-from local.supervisor.engine_events import EngineEvents
-from local.supervisor.pulumi_run import run
-from local.toolchain import search_path
+from hpkit_local.supervisor.engine_events import EngineEvents
+from hpkit_local.supervisor.pulumi_run import run
+from hpkit_local.toolchain import search_path
 
 PROGRAM = """
 import sys, pulumi

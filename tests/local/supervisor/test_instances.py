@@ -12,11 +12,11 @@ import botocore.session
 import pytest
 
 from hpkit.errors import ToolError
-from local.aws.testing import client
-from local.kubernetes.api import Api, RefusedError
-from local.processes.process import Identity
-from local.supervisor import control
-from local.supervisor.instance import Instance
+from hpkit_local.aws.testing import client
+from hpkit_local.kubernetes.api import Api, RefusedError
+from hpkit_local.processes.process import Identity
+from hpkit_local.supervisor import control
+from hpkit_local.supervisor.instance import Instance
 from tests.running import eventually
 
 TRUST = (
@@ -218,8 +218,8 @@ import sys
 import time
 from pathlib import Path
 import psutil
-from local.supervisor import control
-from local.supervisor.instance import Instance
+from hpkit_local.supervisor import control
+from hpkit_local.supervisor.instance import Instance
 ended, left = (Instance.named(name, root=Path(sys.argv[1])) for name in ("ended", "left"))
 state = control.start(ended, say=print)
 control.stop(ended)

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 import pytest
 
 from hpkit.errors import ToolError
-from local.supervisor.instance import Instance
-from local.supervisor.lock import exclusive, holder_of
+from hpkit_local.supervisor.instance import Instance
+from hpkit_local.supervisor.lock import exclusive, holder_of
 
 HOLD = """
 import sys
 from pathlib import Path
-from local.supervisor.instance import Instance
-from local.supervisor.lock import exclusive
+from hpkit_local.supervisor.instance import Instance
+from hpkit_local.supervisor.lock import exclusive
 with exclusive(Instance.named("one", root=Path(sys.argv[1])), "hpkit local up --stack acme-dev", say=print):
     print("has it", flush=True)
     sys.stdin.readline()
@@ -23,8 +23,8 @@ with exclusive(Instance.named("one", root=Path(sys.argv[1])), "hpkit local up --
 COUNT = """
 import sys
 from pathlib import Path
-from local.supervisor.instance import Instance
-from local.supervisor.lock import exclusive
+from hpkit_local.supervisor.instance import Instance
+from hpkit_local.supervisor.lock import exclusive
 counter = Path(sys.argv[1]) / "counter"
 for _ in range(40):
     with exclusive(Instance.named("one", root=Path(sys.argv[1])), "count"):

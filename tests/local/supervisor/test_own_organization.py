@@ -12,9 +12,9 @@ import subprocess
 
 import pytest
 
-from local.aws.testing import client
-from local.supervisor import control
-from local.supervisor.instance import Instance
+from hpkit_local.aws.testing import client
+from hpkit_local.supervisor import control
+from hpkit_local.supervisor.instance import Instance
 from tests.builders import organization, team
 from tests.cli.test_validate import HPKIT
 

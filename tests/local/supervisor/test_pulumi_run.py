@@ -5,8 +5,8 @@ import sys
 import psutil
 import pytest
 
-from local.supervisor import pulumi_run
-from local.supervisor.pulumi_run import Ended, run
+from hpkit_local.supervisor import pulumi_run
+from hpkit_local.supervisor.pulumi_run import Ended, run
 
 # As an engine: its plugins have groups of their own, and hear of no interruption.
 ENGINE = """

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from hpkit.errors import ToolError
-from local.processes.process import Identity
-from local.supervisor import control
-from local.supervisor.instance import Instance, ServiceState, State
+from hpkit_local.processes.process import Identity
+from hpkit_local.supervisor import control
+from hpkit_local.supervisor.instance import Instance, ServiceState, State
 
 PARTS = ("etcd", "kube-apiserver", "kueue", "kwok", "aws")
 

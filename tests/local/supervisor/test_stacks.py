@@ -5,10 +5,10 @@ import json
 import pytest
 
 from hpkit.errors import SelectionError, ToolError
-from local.processes.process import identify
-from local.supervisor.instance import Instance, State
-from local.supervisor.instances import instances, the_only
-from local.supervisor.stacks import StackThere, stacks_of, stacks_up
+from hpkit_local.processes.process import identify
+from hpkit_local.supervisor.instance import Instance, State
+from hpkit_local.supervisor.instances import instances, the_only
+from hpkit_local.supervisor.stacks import StackThere, stacks_of, stacks_up
 
 PROVIDER = {"type": "pulumi:providers:aws", "custom": True, "inputs": {"region": "eu-west-1"}}
 VPC = {"type": "aws:ec2/vpc:Vpc", "custom": True, "inputs": {}}

@@ -7,8 +7,8 @@ import sys
 import psutil
 import pytest
 
-from local.processes.process import identify
-from local.supervisor.usage import Usage, usage_of
+from hpkit_local.processes.process import identify
+from hpkit_local.supervisor.usage import Usage, usage_of
 
 _SIZE = 64 << 20
 _PARENT = f"""

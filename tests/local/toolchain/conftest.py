@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from local.toolchain.cache import tool_folder
-from local.toolchain.model import GoBuild, GoFiles, Release, Tool
-from local.toolchain.versions import Range, Version
+from hpkit_local.toolchain.cache import tool_folder
+from hpkit_local.toolchain.model import GoBuild, GoFiles, Release, Tool
+from hpkit_local.toolchain.versions import Range, Version
 
 MODULE = "example.com/tiny"
 

@@ -15,9 +15,9 @@ import pytest
 
 from hpkit.cache import cache_root
 from hpkit.errors import ToolError
-from local.toolchain import get, get_all, locate
-from local.toolchain.cache import tool_folder
-from local.toolchain.steps import Steps
+from hpkit_local.toolchain import get, get_all, locate
+from hpkit_local.toolchain.cache import tool_folder
+from hpkit_local.toolchain.steps import Steps
 from tests.local.toolchain.conftest import a_build, a_recipe, a_tool, put_in_cache, put_script
 from tests.running import eventually
 
@@ -26,7 +26,7 @@ ONCE = """
 import sys
 from pathlib import Path
 from hpkit.errors import ToolError
-from local.toolchain import get, get_all
+from hpkit_local.toolchain import get, get_all
 from tests.local.toolchain.conftest import a_build, a_tool
 tool = a_tool(sources=(a_build(Path(sys.argv[1])),))
 say = lambda line: print(line, flush=True)
@@ -179,7 +179,7 @@ def test_progress_names_what_is_done_and_how_long_it_usually_takes(go, said):
 
 
 def test_a_long_build_says_how_many_packages_of_how_many_it_has_reached(go, said, monkeypatch):
-    monkeypatch.setattr("local.toolchain.bootstrap.Steps", functools.partial(Steps, every=0.1))
+    monkeypatch.setattr("hpkit_local.toolchain.bootstrap.Steps", functools.partial(Steps, every=0.1))
     go.close_gate()
     reported = threading.Event()
 

@@ -11,9 +11,9 @@ import pytest
 
 from hpkit.cache import cache_root
 from hpkit.errors import ToolError
-from local.toolchain import get, golang, locate
-from local.toolchain.model import Copy
-from local.toolchain.steps import Steps
+from hpkit_local.toolchain import get, golang, locate
+from hpkit_local.toolchain.model import Copy
+from hpkit_local.toolchain.steps import Steps
 from tests.local.toolchain.conftest import MODULE, a_build, a_recipe, a_tool, put_script
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -23,7 +23,7 @@ LARGER = 'package main\n\nimport "fmt"\n\nfunc main() { fmt.Println("tiny") }\n'
 ONCE = """
 import sys
 from pathlib import Path
-from local.toolchain import get
+from hpkit_local.toolchain import get
 from tests.local.toolchain.conftest import a_build, a_tool
 get(a_tool(sources=(a_build(Path(sys.argv[1])),)), say=print)
 """

@@ -4,7 +4,7 @@ import pytest
 
 from hpkit.cache import cache_root
 from hpkit.errors import ToolError
-from local.toolchain import get, get_all, locate
+from hpkit_local.toolchain import get, get_all, locate
 from tests.local.toolchain.conftest import put_in_cache
 
 MAIN = "package main\n\nfunc main() {}\n"

@@ -11,8 +11,8 @@ import tarfile
 import pytest
 
 from hpkit.cache import cache_root
-from local.toolchain import get
-from local.toolchain.model import Image
+from hpkit_local.toolchain import get
+from hpkit_local.toolchain.model import Image
 from tests.local.toolchain.conftest import a_tool
 
 PROGRAM = b"#!/bin/sh\necho tiny v1.0.0\n"
@@ -175,6 +175,7 @@ def test_an_image_that_runs_nothing_has_no_executable(registry, said, entrypoint
         (gzip.compress(b"no archive" * 300), "a layer cannot be read"),
         (layer(usr__bin__tiny=PROGRAM)[:60], "a layer cannot be read"),
     ],
+    ids=["another-file", "zstandard", "no-archive", "cut-short"],
 )
 def test_layers_that_cannot_be_read_or_hold_nothing_of_it_are_said(registry, said, content, reason):
     registry.push(content)

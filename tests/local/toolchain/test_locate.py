@@ -8,8 +8,8 @@ import pytest
 
 from hpkit.cache import cache_root
 from hpkit.errors import ToolError
-from local.toolchain import locate, search_path, tool_path
-from local.toolchain.table import GO, TOOLS, tool_named
+from hpkit_local.toolchain import locate, search_path, tool_path
+from hpkit_local.toolchain.table import GO, TOOLS, tool_named
 from tests.local.toolchain.conftest import a_tool, put_in_cache, put_script
 
 
@@ -109,6 +109,6 @@ def test_every_build_recipe_is_pinned_with_sums():
 
 
 def test_importing_the_toolchain_needs_no_cloud_library():
-    code = "import sys, local.toolchain; print(*{'pulumi', 'boto3', 'kubernetes', 'pydantic'} & set(sys.modules))"
+    code = "import sys, hpkit_local.toolchain; print(*{'pulumi', 'boto3', 'kubernetes', 'pydantic'} & set(sys.modules))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (answer.returncode, answer.stdout.strip()) == (0, "")

@@ -9,9 +9,9 @@ import pytest
 
 from hpkit.cache import cache_root
 from hpkit.errors import ToolError
-from local.toolchain import bootstrap, get, locate
-from local.toolchain.model import PyPi
-from local.toolchain.table import GO, TOOLS
+from hpkit_local.toolchain import bootstrap, get, locate
+from hpkit_local.toolchain.model import PyPi
+from hpkit_local.toolchain.table import GO, TOOLS
 from tests.local.toolchain.conftest import a_build, a_recipe, a_tool
 
 GO_SCRIPT = """#!/bin/sh

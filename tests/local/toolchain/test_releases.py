@@ -11,7 +11,7 @@ import pytest
 
 from hpkit.cache import cache_root
 from hpkit.errors import ToolError
-from local.toolchain import download, get, get_all, locate
+from hpkit_local.toolchain import download, get, get_all, locate
 from tests.local.toolchain.conftest import a_build, a_recipe, a_tool, put_script
 
 PROGRAM = b"#!/bin/sh\necho tiny v1.0.0\n" + b"#" * 300_000

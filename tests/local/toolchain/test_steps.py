@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from hpkit.errors import ToolError
-from local.toolchain.steps import Steps, spoken
+from hpkit_local.toolchain.steps import Steps, spoken
 
 
 def run(steps, code, tmp_path, **more):

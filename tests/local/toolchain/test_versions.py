@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.toolchain.versions import Range, Version, parse
+from hpkit_local.toolchain.versions import Range, Version, parse
 
 
 @pytest.mark.parametrize(

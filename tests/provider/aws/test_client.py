@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from local.aws.backend import Backend, EndpointSettings
-from local.aws.server import Endpoint
-from provider.aws.client import _TRANSIENT_TRIES, ClientSettings, SageMakerApi, settings_from
-from provider.engine.errors import RefusedError
-from provider.engine.task import Task
+from hpkit_local.aws.backend import Backend, EndpointSettings
+from hpkit_local.aws.server import Endpoint
+from hpkit_provider.aws.client import _TRANSIENT_TRIES, ClientSettings, SageMakerApi, settings_from
+from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.task import Task
 from tests.provider.harness import in_process
 from tests.running import held_port
 

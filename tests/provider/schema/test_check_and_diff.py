@@ -5,17 +5,17 @@ import json
 import pytest
 from pulumi.runtime.proto import provider_pb2
 
-from provider.aws.errors import refused
-from provider.engine.errors import RefusedError
-from provider.engine.values import UNKNOWN, from_struct, to_struct
-from provider.resources.cluster.cluster_state import live_inputs
-from provider.resources.cluster.handler import ClusterHandler
-from provider.resources.cluster.update_request import next_update
-from provider.resources.compute_quota.handler import ComputeQuotaHandler
-from provider.schema.check import check
-from provider.schema.field_table import table, to_api
-from provider.schema.package import package_schema
-from provider.server import HyperpodServicer
+from hpkit_provider.aws.errors import refused
+from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.values import UNKNOWN, from_struct, to_struct
+from hpkit_provider.resources.cluster.cluster_state import live_inputs
+from hpkit_provider.resources.cluster.handler import ClusterHandler
+from hpkit_provider.resources.cluster.update_request import next_update
+from hpkit_provider.resources.compute_quota.handler import ComputeQuotaHandler
+from hpkit_provider.schema.check import check
+from hpkit_provider.schema.field_table import table, to_api
+from hpkit_provider.schema.package import package_schema
+from hpkit_provider.server import HyperpodServicer
 
 ROLE = "arn:aws:iam::123456789012:role/node"
 ARN = "arn:aws:sagemaker:us-west-2:123456789012:cluster/abcdefghij12"
@@ -205,7 +205,7 @@ def test_a_quota_that_only_deletion_helps_is_replaced():
 
 def test_spot_is_told_from_on_demand():
     spec = table("Cluster").by_name["instanceGroups"]
-    from provider.schema.diff import same
+    from hpkit_provider.schema.diff import same
 
     assert not same(spec, [group(capacityRequirements={"spot": {}})], [group(capacityRequirements={"onDemand": {}})])
 

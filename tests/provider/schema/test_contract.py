@@ -7,9 +7,9 @@ from botocore.validate import ParamValidator
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from provider.schema.check import _value
-from provider.schema.field import Behavior
-from provider.schema.field_table import RESOURCES, from_api, service_model, table, to_api
+from hpkit_provider.schema.check import _value
+from hpkit_provider.schema.field import Behavior
+from hpkit_provider.schema.field_table import RESOURCES, from_api, service_model, table, to_api
 
 PATTERNED = {
     "arn:aws[a-z\\-]*:iam": "arn:aws:iam::123456789012:role/node",

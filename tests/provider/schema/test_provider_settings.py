@@ -2,10 +2,10 @@
 
 from pulumi.runtime.proto import provider_pb2
 
-from provider.engine.values import to_struct
-from provider.schema.package import package_schema
-from provider.schema.provider_settings import SETTINGS
-from provider.server import HyperpodServicer
+from hpkit_provider.engine.values import to_struct
+from hpkit_provider.schema.package import package_schema
+from hpkit_provider.schema.provider_settings import SETTINGS
+from hpkit_provider.server import HyperpodServicer
 from tests.provider.harness import in_process
 
 URN = "urn:pulumi:dev::hpkit::pulumi:providers:hyperpod::default"

@@ -1,7 +1,7 @@
 """What is not stated any more is sent as the service's default: left out, it would stay."""
 
-from provider.schema.field_table import table
-from provider.schema.resets import with_resets
+from hpkit_provider.schema.field_table import table
+from hpkit_provider.schema.resets import with_resets
 
 POLICY = {"name": "p", "clusterArn": "arn", "schedulerConfig": {"fairShare": "Disabled"}}
 QUOTA = {"name": "q", "clusterArn": "arn", "computeQuotaConfig": {}, "computeQuotaTarget": {"teamName": "nlp"}}

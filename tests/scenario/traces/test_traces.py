@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpkit.errors import InputError
-from hpkit.scenario.read import write_csv
-from hpkit.scenario.traces import TRACES, Shape, Tally, Teams, TraceTask, tasks_of
+from hpkit_whatif.scenario.read import write_csv
+from hpkit_whatif.scenario.traces import TRACES, Shape, Tally, Teams, TraceTask, tasks_of
 from tests.cli.invoke import hpkit
 from tests.recommend.builders import ROOT
 

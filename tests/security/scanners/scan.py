@@ -14,8 +14,8 @@ from pathlib import Path
 
 import yaml
 
+from hpkit.program.recording import record
 from hpkit.project import select
-from hpkit.recording import record
 from tests.security.scanners.documents import BETWEEN, converted, manifests, terraform
 
 __all__ = ["SCANNERS", "Answer", "Finding", "compare", "read_answers", "write_documents"]
@@ -23,7 +23,7 @@ __all__ = ["SCANNERS", "Answer", "Finding", "compare", "read_answers", "write_do
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[2]
 SCANNERS = ("bandit", "check-jsonschema", "checkov", "kube-score", "semgrep", "zizmor")
-CODE = ("infra", "local", "policies", "bench", ".ci")
+CODE = ("infra", "local", "policies", "whatif", "bench", ".ci")
 # Of semgrep's own rules, those for what is here; a commit is pinned by the Makefile.
 RULES = ("python/boto3", "python/cryptography", "python/jinja2", "python/lang", "python/requests")
 RULES += ("terraform/aws", "yaml/github-actions", "yaml/kubernetes")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from hpkit.errors import ToolError
-from local.plugins.install import install
-from local.toolchain import tool_path
+from hpkit_local.plugins.install import install
+from hpkit_local.toolchain import tool_path
 
 PROGRAM = '''
 import importlib

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from local.aws.testing import RunningEndpoint
+from hpkit_local.aws.testing import RunningEndpoint
 
 __all__ = ["inventory"]
 

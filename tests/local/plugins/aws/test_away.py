@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from local.aws.backend import Backend, EndpointSettings
-from local.aws.server import Endpoint
-from local.plugins.aws.calls import Calls, Clients
-from local.plugins.aws.config import settings_from
-from provider.engine.errors import PluginError
-from provider.engine.task import Task
+from hpkit_local.aws.backend import Backend, EndpointSettings
+from hpkit_local.aws.server import Endpoint
+from hpkit_local.plugins.aws.calls import Calls, Clients
+from hpkit_local.plugins.aws.config import settings_from
+from hpkit_provider.engine.errors import PluginError
+from hpkit_provider.engine.task import Task
 from tests.running import held_port
 
 pytestmark = pytest.mark.timeout(900)

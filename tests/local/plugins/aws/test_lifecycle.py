@@ -4,12 +4,12 @@ import threading
 
 import pytest
 
-from local.aws.testing import running_endpoint
-from local.plugins.aws import lifecycle
-from local.plugins.aws.calls import Calls, Clients
-from local.plugins.aws.config import settings_from
-from local.plugins.aws.table import RESOURCE_TYPES
-from provider.engine.task import Task
+from hpkit_local.aws.testing import running_endpoint
+from hpkit_local.plugins.aws import lifecycle
+from hpkit_local.plugins.aws.calls import Calls, Clients
+from hpkit_local.plugins.aws.config import settings_from
+from hpkit_local.plugins.aws.table import RESOURCE_TYPES
+from hpkit_provider.engine.task import Task
 
 
 @pytest.fixture

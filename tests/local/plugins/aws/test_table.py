@@ -7,15 +7,15 @@ from importlib.metadata import version
 
 import pytest
 
-from local.plugins.aws import VERSION
-from local.plugins.aws.check import check, named
-from local.plugins.aws.config import settings_from
-from local.plugins.aws.diff import changes, clashes
-from local.plugins.aws.lifecycle import differences, preview_outputs
-from local.plugins.aws.reference import main
-from local.plugins.aws.table import RESOURCE_TYPES
-from provider.engine.errors import PluginError
-from provider.engine.values import UNKNOWN
+from hpkit_local.plugins.aws import VERSION
+from hpkit_local.plugins.aws.check import check, named
+from hpkit_local.plugins.aws.config import settings_from
+from hpkit_local.plugins.aws.diff import changes, clashes
+from hpkit_local.plugins.aws.lifecycle import differences, preview_outputs
+from hpkit_local.plugins.aws.reference import main
+from hpkit_local.plugins.aws.table import RESOURCE_TYPES
+from hpkit_provider.engine.errors import PluginError
+from hpkit_provider.engine.values import UNKNOWN
 
 VPC, ROLE, CLUSTER = (
     RESOURCE_TYPES[token] for token in ("aws:ec2/vpc:Vpc", "aws:iam/role:Role", "aws:eks/cluster:Cluster")

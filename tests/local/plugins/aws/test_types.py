@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from local.aws.testing import running_endpoint
-from local.plugins.aws.table import RESOURCE_TYPES
+from hpkit_local.aws.testing import running_endpoint
+from hpkit_local.plugins.aws.table import RESOURCE_TYPES
 from tests.local.plugins.aws.drifts import DRIFTS
 from tests.local.plugins.aws.harness import Project
 from tests.local.plugins.aws.inventory import inventory

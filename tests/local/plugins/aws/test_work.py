@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from local.aws.testing import running_endpoint
+from hpkit_local.aws.testing import running_endpoint
 from tests.local.plugins.aws.harness import Project
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]

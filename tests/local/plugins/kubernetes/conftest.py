@@ -5,9 +5,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from local.controllers.access import group_of
-from local.kubernetes.api import Api
-from local.supervisor import control
+from hpkit_local.controllers.access import group_of
+from hpkit_local.kubernetes.api import Api
+from hpkit_local.supervisor import control
 from tests.local.controllers.conftest import REGION, Aws, Environment
 from tests.local.plugins.kubernetes.harness import in_process
 from tests.running import eventually

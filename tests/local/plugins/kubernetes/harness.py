@@ -7,10 +7,10 @@ from contextlib import contextmanager, suppress
 import grpc
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
 
-from local.kubernetes.api import RefusedError
-from local.plugins.kubernetes.server import KubernetesServicer
-from provider.engine.plugin_server import OPTIONS, serve
-from provider.engine.values import from_struct, to_struct
+from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.plugins.kubernetes.server import KubernetesServicer
+from hpkit_provider.engine.plugin_server import OPTIONS, serve
+from hpkit_provider.engine.values import from_struct, to_struct
 from tests.running import HANGS
 
 __all__ = ["CRD", "FailedError", "Plugin", "in_background", "in_process", "when_possible"]

@@ -8,11 +8,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from pulumi.runtime.proto import provider_pb2
 
-from local.plugins.kubernetes.access import ProviderSettings, connect
-from local.plugins.kubernetes.invokes import invoke
-from local.plugins.kubernetes.token import eks_token
-from provider.engine.errors import PluginError
-from provider.engine.values import from_struct, to_struct
+from hpkit_local.plugins.kubernetes.access import ProviderSettings, connect
+from hpkit_local.plugins.kubernetes.invokes import invoke
+from hpkit_local.plugins.kubernetes.token import eks_token
+from hpkit_provider.engine.errors import PluginError
+from hpkit_provider.engine.values import from_struct, to_struct
 from tests.local.plugins.kubernetes.harness import FailedError, in_process
 
 AWS = {"command": "aws", "args": ["--region", "eu-west-1", "eks", "get-token", "--cluster-name", "kube"]}

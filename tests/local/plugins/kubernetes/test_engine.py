@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hpkit.errors import ToolError
-from local.kubernetes.api import RefusedError
-from local.supervisor import control
+from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.supervisor import control
 from tests.local.plugins.kubernetes.harness import CRD, in_background, when_possible
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(900)]

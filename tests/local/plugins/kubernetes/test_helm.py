@@ -11,10 +11,10 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2
 
 from hpkit.errors import ToolError
-from local.kubernetes.api import RefusedError
-from local.plugins.kubernetes.stand_in import SWITCH
-from local.toolchain import get_all, tool_path
-from local.toolchain.table import tool_named
+from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.plugins.kubernetes.stand_in import SWITCH
+from hpkit_local.toolchain import get_all, tool_path
+from hpkit_local.toolchain.table import tool_named
 from tests.local.plugins.kubernetes.harness import FailedError, in_background
 from tests.running import chart_mirror, eventually
 

@@ -7,8 +7,8 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2
 
-from local.kubernetes.api import RefusedError
-from local.kubernetes.pki import authority
+from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.kubernetes.pki import authority
 from tests.local.plugins.kubernetes.harness import CRD, FailedError, in_background, in_process, when_possible
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]

@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from local.plugins.kubernetes.helm import Answer, HelmRun
-from local.plugins.kubernetes.stand_in import SWITCH, chart_documents, stand_in
-from provider.engine.task import Task
+from hpkit_local.plugins.kubernetes.helm import Answer, HelmRun
+from hpkit_local.plugins.kubernetes.stand_in import SWITCH, chart_documents, stand_in
+from hpkit_provider.engine.task import Task
 
 RELEASE = {"name": "hyperpod-dependencies", "namespace": "kube-system", "chart": "far"}
 CRD = """

@@ -4,7 +4,7 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2
 
-from local.kubernetes.control_plane import NODE_ANNOTATION, READY_ANNOTATION
+from hpkit_local.kubernetes.control_plane import NODE_ANNOTATION, READY_ANNOTATION
 from tests.local.plugins.kubernetes.harness import FailedError, in_background
 from tests.running import eventually
 

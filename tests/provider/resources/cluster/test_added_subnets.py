@@ -2,8 +2,8 @@
 
 import pytest
 
-from provider.engine.values import UNKNOWN
-from provider.resources.cluster.cluster_state import groups_with_added_subnets, without_added_subnets
+from hpkit_provider.engine.values import UNKNOWN
+from hpkit_provider.resources.cluster.cluster_state import groups_with_added_subnets, without_added_subnets
 from tests.provider.harness import FailedError, PartlyFailedError
 
 REMARK = "Instance group gpu keeps its subnets: the API cannot add to them. New zones are used by new groups."

@@ -2,8 +2,8 @@
 
 import pytest
 
-from provider.engine.values import UNKNOWN
-from provider.resources.cluster.cluster_state import without_inherited_network
+from hpkit_provider.engine.values import UNKNOWN
+from hpkit_provider.resources.cluster.cluster_state import without_inherited_network
 from tests.provider.harness import FailedError
 
 

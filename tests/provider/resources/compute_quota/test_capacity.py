@@ -2,10 +2,10 @@
 
 import pytest
 
-from local.aws.testing import running_endpoint
-from provider.resources.compute_quota.amounts import Measure, amounts_of, decreased, increased, minimum
-from provider.resources.compute_quota.pending_decreases import PendingDecrease, PendingDecreases
-from provider.resources.compute_quota.snapshot import QuotaSnapshot, preview_warning
+from hpkit_local.aws.testing import running_endpoint
+from hpkit_provider.resources.compute_quota.amounts import Measure, amounts_of, decreased, increased, minimum
+from hpkit_provider.resources.compute_quota.pending_decreases import PendingDecrease, PendingDecreases
+from hpkit_provider.resources.compute_quota.snapshot import QuotaSnapshot, preview_warning
 from tests.provider.harness import TYPE, FailedError, PartlyFailedError, Watch, World, in_process, quota
 
 OTHER = "ml.c5.2xlarge"
@@ -34,7 +34,7 @@ def accelerators(arn, team, number):
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch):
     """All has been named when the first change begins here: nothing is waited for that an engine might still name."""
-    monkeypatch.setattr("provider.resources.compute_quota.ledger._DECLARING_SECONDS", 0.5)
+    monkeypatch.setattr("hpkit_provider.resources.compute_quota.ledger._DECLARING_SECONDS", 0.5)
 
 
 @pytest.fixture

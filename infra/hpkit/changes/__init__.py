@@ -1,0 +1,43 @@
+"""What a change does to what is deployed, without an engine: from two recordings of one stack to steps and decisions.
+
+Does not: load Pulumi, ask AWS, or know what is live. A recording is what the program registers
+(hpkit.program.recording); the real preview compares with the state, which another run may have left elsewhere.
+"""
+
+from hpkit.changes.causes import describe, is_plain, place_text, value_text
+from hpkit.changes.decision import CLUSTER, GUARDED_TYPES, GuardDecision
+from hpkit.changes.deletions import renamed_parts
+from hpkit.changes.guarded_resources import GUARDED_NAMES
+from hpkit.changes.instance_groups import renamed_group
+from hpkit.changes.recorded import Recorded, RecordedResource
+from hpkit.changes.reductions import Edit, Reduction, edits_of_plans
+from hpkit.changes.stack import StackChange, UnusedAllowance, change, change_of_plans
+from hpkit.changes.steps import Action, Cause, Step, steps_of
+from hpkit.changes.unguarded import UNGUARDED_TYPES
+
+__all__ = [
+    "CLUSTER",
+    "GUARDED_NAMES",
+    "GUARDED_TYPES",
+    "UNGUARDED_TYPES",
+    "Action",
+    "Cause",
+    "Edit",
+    "GuardDecision",
+    "Recorded",
+    "RecordedResource",
+    "Reduction",
+    "StackChange",
+    "Step",
+    "UnusedAllowance",
+    "change",
+    "change_of_plans",
+    "describe",
+    "edits_of_plans",
+    "is_plain",
+    "place_text",
+    "renamed_group",
+    "renamed_parts",
+    "steps_of",
+    "value_text",
+]

@@ -1,0 +1,85 @@
+"""Why a resource is replaced: where it begins, and each difference in words."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from hpkit.changes.steps import Cause, Step
+
+__all__ = ["describe", "is_plain", "place_text", "root_causes", "value_text"]
+
+# An entry that is told by its number has no name that a person gave it.
+_NUMBERED: Final = re.compile(r"\[\d+\]")
+_LONGEST: Final = 120
+# What programs, documents of policies and files of settings have, and what people write in one value has not.
+_MACHINE: Final = ("\n", "==", "&&", "||")
+
+
+def root_causes(step: Step, steps: Sequence[Step]) -> list[str]:
+    """Return where a replacement begins: the properties that a person changed, however far away."""
+    by_urn = {each.urn: each for each in steps}
+    found: dict[str, None] = {}
+    seen: set[str] = set()
+    todo = [step]
+    while todo:
+        here = todo.pop(0)
+        if here.urn in seen:
+            continue
+        seen.add(here.urn)
+        for cause in here.causes:
+            if not cause.because and cause.replaces:
+                found[("" if here is step else f"{_name(here)}: ") + describe(cause)] = None
+            todo += [by_urn[urn] for urn in cause.because if cause.replaces and urn in by_urn]
+    # Another region is another everything: what follows from it is no cause of its own.
+    provider = [each for each in found if each.startswith("provider ")]
+    return (provider or list(found))[:3]
+
+
+def describe(cause: Cause) -> str:
+    """Return a difference in words: `cidrBlock 10.1.0.0/16 → 10.2.0.0/16`; only where, for what no person wrote."""
+    if not cause.path:
+        return "its provider is another"
+    if cause.because:
+        return f"{place_text(cause.place)} known only later"
+    if cause.made_up or not is_plain(cause.place, cause.before, cause.after):
+        return place_text(cause.place)
+    return f"{cause.place} {value_text(cause.before)} → {value_text(cause.after)}"
+
+
+def place_text(place: str) -> str:
+    """Return a place as far as it has names: up to the first entry that has only a number."""
+    return _NUMBERED.split(place, maxsplit=1)[0]
+
+
+def is_plain(place: str, *values: object) -> bool:
+    """Return whether a person can read a setting: it has a name, and values of a line, without text of a machine's."""
+    short = sum(len(value_text(each)) for each in values) <= _LONGEST
+    return not _NUMBERED.search(place) and short and not any(map(_is_of_a_machine, values))
+
+
+def _is_of_a_machine(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return any(isinstance(each, Mapping) or _is_of_a_machine(each) for each in value)
+    return isinstance(value, str) and (value.startswith(("{", "[")) or any(mark in value for mark in _MACHINE))
+
+
+def _name(step: Step) -> str:
+    if step.type.startswith("pulumi:providers:"):
+        return f"provider {step.name}"
+    kind = step.type.rpartition(":")[2]
+    return kind if kind.lower() == step.name.lower() else f"{kind} {step.name}"
+
+
+def value_text(value: object) -> str:
+    """Return a value as people write it in one line: `{key: a, effect: NoSchedule}`."""
+    if value is None:
+        return "unset"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {value_text(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return ", ".join(value_text(each) for each in value) or "none"
+    return str(value)

@@ -1,0 +1,100 @@
+"""What a guard says of teams, NodePools, add-ons and NAT gateways that the file does not name any more."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from hpkit.changes.decision import GuardDecision, deletion_allowance, deletion_fix
+from hpkit.changes.recorded import Recorded
+from hpkit.plan.model import Plan
+from hpkit.plan.protected import parts_allowed, parts_of
+
+__all__ = ["CODES", "RENAMED", "deletion_decisions", "renamed_parts"]
+
+# Each by its key in `allowDelete`: the code of its decision, and what it goes with, as `allowReplace` calls that.
+CODES: Final = {
+    "teams": "team-leaves",
+    "nodePools": "node-pool-leaves",
+    "addons": "addon-leaves",
+    "natGateways": "nat-gateway-leaves",
+    "repositories": "repository-leaves",
+}
+# The same of what seems to be renamed.
+RENAMED: Final = {"teams": "team-renamed", "nodePools": "node-pool-renamed"}
+_GOES_WITH: Final = {"teams": "cluster", "nodePools": "cluster", "addons": "eks", "natGateways": "vpc"}
+# Others, such as repositories, stand on nothing that is guarded.
+
+
+def deletion_decisions(
+    resources: Sequence[GuardDecision], before: Recorded, after: Recorded
+) -> tuple[list[GuardDecision], list[GuardDecision]]:
+    """Return the decisions about resources, and those about each deletion.
+
+    A loss is said once: a team that goes with a refused cluster is not refused again, the cluster's decision names both
+    allowances.
+    """
+    refused = {each.key for each in resources if each.refused}
+    deletions: list[GuardDecision] = []
+    included: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for kind, decision in _deletions(before, after):
+        larger = _GOES_WITH.get(kind)
+        if larger is None or larger not in refused:
+            deletions.append(decision)
+        elif decision.refused:
+            included[larger][kind].append(decision.subject)
+    return [_with_allowance(each, included[each.key]) for each in resources], deletions
+
+
+def _with_allowance(decision: GuardDecision, included: dict[str, list[str]]) -> GuardDecision:
+    if not included:
+        return decision
+    return replace(decision, fix=f"{decision.fix}; it also needs {deletion_allowance(included)}")
+
+
+def _deletions(before: Recorded, after: Recorded) -> Iterator[tuple[str, GuardDecision]]:
+    """Yield what is deleted, or is another one under a new name of the API; each with its key in `allowDelete`."""
+    allowed = set(parts_allowed(after.plan))
+    staying = {name: called for name, (called, _) in parts_of(after.plan).items()}
+    for part, (called, words) in parts_of(before.plan).items():
+        if staying.get(part) == called:
+            continue
+        kind, _, name = part.partition("/")
+        named = part in allowed
+        fix = deletion_fix(kind, name, named=named)
+        anew = f", and made anew as {staying[part]}" if part in staying else ""
+        new_name = None if anew else _renamed_to(kind, name, before.plan, after.plan)
+        if new_name is None:
+            yield kind, GuardDecision(CODES[kind], name, name, f"{words} is deleted{anew}", fix, refused=not named)
+        else:
+            what = "team" if kind == "teams" else "NodePool"
+            reason = (
+                f"{words} is deleted, {new_name} starts empty; if you meant a rename, the service cannot: a {what} "
+                "keeps its name"
+            )
+            yield kind, GuardDecision(RENAMED[kind], name, name, reason, fix, refused=not named)
+
+
+def renamed_parts(kind: str, before: Plan, after: Plan) -> dict[str, str]:
+    """Return the new parts that are what leaving ones were, each with that one's name: renames, as if meant."""
+    leaving = set(_alike(kind, before)) - set(_alike(kind, after))
+    found = {name: _renamed_to(kind, name, before, after) for name in sorted(leaving)}
+    return {new: name for name, new in found.items() if new is not None}
+
+
+def _renamed_to(kind: str, name: str, before: Plan, after: Plan) -> str | None:
+    old, new = (_alike(kind, plan) for plan in (before, after))
+    return next((other for other in new if other not in old and name in old and new[other] == old[name]), None)
+
+
+def _alike(kind: str, plan: Plan) -> dict[str, object]:
+    """Return name → what of a team or a NodePool stays as it is when only its name is another."""
+    if kind == "teams":
+        return {
+            team.name: [replace(each, path=()) for each in team.quota_resources]
+            for team in plan.teams
+            if not team.is_shared_pool
+        }
+    if kind == "nodePools":
+        return {pool.spec.name: pool.spec.model_copy(update={"name": ""}) for pool in plan.node_pools}
+    return {}

@@ -1,0 +1,181 @@
+"""What the guards say of resources that hold what cannot be made again: refused, or allowed because the file names it.
+
+Sources: UpdateCluster of the SageMaker API, Amazon EKS user guide (VPC requirements, cluster versions).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from hpkit.changes.causes import root_causes
+from hpkit.changes.decision import ANOTHER_ACCOUNT, EKS, GUARDED_TYPES, VPC, GuardDecision
+from hpkit.changes.recorded import Recorded, RecordedResource
+from hpkit.changes.steps import Step
+from hpkit.plan.model import Plan
+from hpkit.plan.protected import contents_of
+
+__all__ = ["GUARDED_NAMES", "account_decision", "resource_decisions", "version_decisions"]
+
+GUARDED_NAMES: Final = {
+    "vpc": "the VPC",
+    "eks": "the EKS cluster",
+    "cluster": "the HyperPod cluster",
+    "bucket": "the bucket",
+    "key": "the key of Kubernetes secrets and control-plane logs",
+    "fileSystem": "the FSx for Lustre file system",
+    "prometheus": "the workspace of Managed Prometheus",
+    "grafana": "the workspace of Managed Grafana",
+}
+# There may be two of them; each by its name in the program.
+_BUCKETS: Final = {
+    "lifecycle": "the bucket of lifecycle scripts",
+    "certificates": "the bucket of inference endpoints' certificates",
+}
+# What a person cannot see from the two values.
+_WHY: Final = {"storageCapacity ": "; a file system only grows"}
+_LOST_WITH_IT: Final = {
+    "vpc": "everything in it",
+    "eks": "everything in it",
+    "bucket": "every version of every object in it",
+    "key": "the means to read what it encrypted",
+    "fileSystem": "every file on it",
+    "prometheus": "every metric kept in it",
+    "grafana": "every dashboard made in it",
+}
+
+
+def resource_decisions(before: Recorded, after: Recorded, steps: Sequence[Step]) -> Iterator[GuardDecision]:
+    """Yield the decisions about guarded resources that are replaced or deleted."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    names: dict[str, list[str]] = {}
+    for step in steps:
+        if step.lost and step.type in GUARDED_TYPES:
+            key = GUARDED_TYPES[step.type]
+            causes = root_causes(step, steps) or _replacement_named_by_file(key, after)
+            action, known = found.get(key, (step.action, []))
+            # Of two buckets the one that goes for good is said to be deleted.
+            found[key] = "delete" if "delete" in (action, step.action) else action, [*dict.fromkeys([*known, *causes])]
+            names.setdefault(key, []).append(
+                _BUCKETS.get(step.name, GUARDED_NAMES[key]) if key == "bucket" else GUARDED_NAMES[key]
+            )
+    moved = _vpc_change(before, after, steps)
+    if moved and "eks" not in found and any(each.type == EKS for each in after.resources.values()):
+        found["eks"] = ("replace", [f"it cannot leave the VPC that it was made in: {moved}"])
+    protected = {
+        GUARDED_TYPES[each.type]: each.urn in after.resources for each in _protected_resources(before, after, steps)
+    }
+    for key in sorted(found, key=list(GUARDED_TYPES.values()).index):
+        action, causes = found[key]
+        name = " and ".join(names.get(key, [GUARDED_NAMES[key]]))
+        yield _decide(key, name, action, causes, before, after, protected.get(key))
+
+
+def _vpc_change(before: Recorded, after: Recorded, steps: Sequence[Step]) -> str:
+    """Return how the VPC becomes another one; empty where it stays."""
+    sides = [side.plan.spec.network.existing for side in (before, after)]
+    old, new = (side.vpc_id if side else "the kit's own" for side in sides)
+    if old != new:
+        return f"{old} → {new}"
+    return "; ".join(cause for step in steps if step.lost and step.type == VPC for cause in root_causes(step, steps))
+
+
+def _replacement_named_by_file(key: str, after: Recorded) -> list[str]:
+    """Return what stands in for a deleted one, where the file names one that is there already."""
+    network, eks = after.plan.spec.network.existing, after.plan.spec.eks.existing
+    names = {"vpc": network.vpc_id if network else "", "eks": eks.name if eks else ""}
+    return [f"the kit's own → {names[key]}"] if names.get(key) else []
+
+
+def _protected_resources(before: Recorded, after: Recorded, steps: Sequence[Step]) -> Iterator[RecordedResource]:
+    """Yield what the engine itself does not let go: it is protected in the state, and stays so."""
+    for step in steps:
+        if step.lost and step.type in GUARDED_TYPES and before.resources[step.urn].protect:
+            stays = after.resources.get(step.urn)
+            if stays is None or stays.protect:
+                yield before.resources[step.urn]
+
+
+def _decide(
+    key: str, name: str, action: str, causes: Sequence[str], before: Recorded, after: Recorded, protected: bool | None
+) -> GuardDecision:
+    """Return the decision.
+
+    protected: the engine protects it, and the file still makes it (true) or does not (false); None: it does not.
+    """
+    named = key in after.plan.spec.allow_replace
+    name = f"{name} {before.plan.spec.cluster.name}" if key == "cluster" else name
+    more = "".join(text for place, text in _WHY.items() if any(cause.startswith(place) for cause in causes))
+    why = f" ({'; '.join(causes)}{more})" if causes else ""
+    reason = f"{name} will be {action}d, and {_lost_with_it(key, before)} with it{why}"
+    lift = "`protect: false`" if protected else "the allowance alone"
+    if not named:
+        fix = f"the preview fails unless the environment has `allowReplace: [{key}]`"
+        fix += _before(key, after, protected=protected)
+    elif protected is not None:
+        fix = f"the preview fails, since it is protected: write {lift}, run `pulumi up`, then make the change"
+    else:
+        fix = f"allowReplace names {key}, so it will be done"
+    return GuardDecision(f"{action}-{key}", key, key, reason, fix, refused=not named or protected is not None)
+
+
+def _before(key: str, after: Recorded, *, protected: bool | None) -> str:
+    """Return what an `up` before this change has to do, so that the allowance does not lead to the next refusal."""
+    if protected is False:
+        return " in an `up` before this change: until then it is protected in the state"
+    if protected and key == "cluster" and after.plan.spec.protect:
+        return "; before that it takes `protect: false` and a `pulumi up`"
+    return ""
+
+
+def _lost_with_it(key: str, before: Recorded) -> str:
+    if key != "cluster":
+        return _LOST_WITH_IT[key]
+    groups = [
+        f"Karpenter's of {group.spec.name}" if group.autoscaled else f"{group.spec.instance_count} × {kind}"
+        for group in sorted(before.plan.all_groups, key=lambda group: group.autoscaled)
+        if (kind := "/".join(group.spec.types)) and (group.autoscaled or group.spec.instance_count)
+    ]
+    teams = [team.name for team in before.plan.teams]
+    queues = f" and the queues of {_listing(teams)}" if teams else ""
+    return f"its nodes ({_listing(groups)}), what runs on them{queues}"
+
+
+def _listing(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def account_decision(before: Plan, after: Plan) -> GuardDecision | None:
+    """Return the decision about a stack that moves to another account; None where it stays, or nobody says where it is.
+
+    Nothing is moved between accounts: the state then names what the new credentials cannot find.
+    """
+    old, new = before.spec.account, after.spec.account
+    if not old or not new or old == new:
+        return None
+    contents = "; ".join(contents_of(before).values())
+    reason = (
+        f"account {old} → {new}: everything of before stays in {old}, unmanaged, and costs on ({contents}); "
+        f"all is to be made anew in {new}, empty"
+    )
+    fix = (
+        f"keep {old} here and describe an environment of its own for {new}; when it stands, `hpkit destroy` this one "
+        f"with credentials of {old}"
+    )
+    return GuardDecision(ANOTHER_ACCOUNT, "", "account", reason, fix, refused=True)
+
+
+def version_decisions(before: Recorded, after: Recorded) -> Iterator[GuardDecision]:
+    """Yield the decision about a Kubernetes version that goes back, or up by more than one."""
+    old, new = (
+        {urn: str(each.inputs.get("version", "")) for urn, each in side.resources.items() if each.type == EKS}
+        for side in (before, after)
+    )
+    for urn in old.keys() & new.keys():
+        parts = [[int(part) if part.isdecimal() else 0 for part in side[urn].split(".")] for side in (old, new)]
+        change = f"Kubernetes {old[urn]} → {new[urn]}"
+        if parts[1] < parts[0]:
+            fix = f'write `version: "{old[urn]}"`'
+            yield GuardDecision("version", "", "eks", f"{change}: EKS never goes back a version", fix, refused=True)
+        elif parts[1] > [parts[0][0], parts[0][1] + 1]:
+            fix = f'write `version: "{parts[0][0]}.{parts[0][1] + 1}"` first, run `pulumi up`, then continue'
+            reason = f"{change}: EKS goes up one minor version at a time"
+            yield GuardDecision("version", "", "eks", reason, fix, refused=True)

@@ -1,0 +1,187 @@
+"""What a guard says of the instance groups of a cluster that stays: who leaves, and what cannot change.
+
+Sources: UpdateCluster of the SageMaker API; BatchDeleteClusterNodes and InstanceGroupsToDelete end what runs on a node.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from hpkit.catalog import frozen_of_groups, sticky_of_groups
+from hpkit.changes.causes import root_causes
+from hpkit.changes.compare import has_unknown, with_unknown
+from hpkit.changes.decision import CLUSTER, GuardDecision, deletion_fix
+from hpkit.changes.recorded import Recorded, RecordedResource
+from hpkit.changes.steps import Step
+from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
+
+__all__ = ["deleted_groups", "group_decisions", "group_deletions", "renamed_group"]
+
+_Group = GroupPlan | RestrictedGroupPlan
+_MEMBERS: Final = ("instanceGroups", "restrictedInstanceGroups")
+
+_NEW_NAME: Final = "give the group a new name and remove the old one"
+_REFUSES: Final = f"the service refuses this on a group that exists; {_NEW_NAME}"
+_KEYS: Final = {"capacityRequirements": "capacityType", "overrideVpcConfig": "the subnets"}
+
+
+def group_decisions(before: Recorded, after: Recorded, steps: Sequence[Step]) -> Iterator[GuardDecision]:
+    """Yield the decisions about instance groups; nothing where the cluster itself goes, and they with it."""
+    pair = _cluster_that_stays(before, after, steps)
+    if pair is None:
+        return
+    yield from group_deletions(before, after)
+    old, new = (_by_member(side) for side in pair)
+    replaced = _replaced_by_id(pair[1], after, steps)
+    for (member, name), group in new.items():
+        if (member, name) in old:
+            yield from _unchangeable(old[member, name], group, before, after, replaced)
+        elif any(name == other for _, other in old):
+            reason = f"instance group {name} becomes one of {member}"
+            yield GuardDecision("refused", "", name, reason, _REFUSES, refused=True)
+    yield from _karpenter_role(*pair, before, after)
+
+
+def _by_member(cluster: RecordedResource) -> dict[tuple[str, str], Mapping[str, Any]]:
+    """Return (list, name) → group; a group never goes from one list to the other."""
+    return {
+        (member, group["instanceGroupName"]): group for member in _MEMBERS for group in cluster.inputs.get(member) or ()
+    }
+
+
+def deleted_groups(before: Recorded, after: Recorded) -> list[_Group]:
+    """Return the groups that leave and have nodes, or may have them because Karpenter counts them."""
+    staying = {group.spec.name for group in after.plan.all_groups}
+    gone = [group for group in before.plan.all_groups if group.spec.name not in staying]
+    return [group for group in gone if group.spec.instance_count > 0 or group.autoscaled]
+
+
+def _cluster_that_stays(
+    before: Recorded, after: Recorded, steps: Sequence[Step]
+) -> tuple[RecordedResource, RecordedResource] | None:
+    lost = {step.urn for step in steps if step.lost}
+    for urn, resource in after.resources.items():
+        if resource.type == CLUSTER and urn in before.resources and urn not in lost:
+            return before.resources[urn], resource
+    return None
+
+
+def group_deletions(before: Recorded, after: Recorded) -> Iterator[GuardDecision]:
+    """Yield the decisions about the groups that leave a cluster which stays."""
+    allowed = after.plan.spec.allow_delete.instance_groups
+    for group in deleted_groups(before, after):
+        name, named = group.spec.name, group.spec.name in allowed
+        kind = "/".join(group.spec.types)
+        nodes = "as many nodes as Karpenter started" if group.autoscaled else f"{group.spec.instance_count}"
+        renamed_to = renamed_group(group, before.plan, after.plan)
+        rename = (
+            f", {renamed_to.spec.name} starts empty; if you meant a rename, the service cannot: a group keeps its name"
+            if renamed_to is not None
+            else ", with what runs there"
+        )
+        fix = deletion_fix("instanceGroups", name, named=named)
+        code = "group-renamed" if renamed_to is not None else "group-leaves"
+        yield GuardDecision(code, name, name, f"{name} is deleted ({nodes} × {kind}){rename}", fix, refused=not named)
+
+
+def renamed_group(group: _Group, before: Plan, after: Plan) -> _Group | None:
+    """Return the new group that is what a leaving one was: a rename, as the person may have meant it."""
+    known = {each.spec.name for each in before.all_groups}
+    for each in after.all_groups:
+        same = (type(each), each.spec.types, each.zones) == (type(group), group.spec.types, group.zones)
+        if each.spec.name not in known and same and each.spec.instance_count == group.spec.instance_count:
+            return each
+    return None
+
+
+def _replaced_by_id(cluster: RecordedResource, after: Recorded, steps: Sequence[Step]) -> Mapping[str, Step]:
+    """Return id → step of what the groups use and what is replaced."""
+    used = frozenset().union(*(cluster.uses.get(member, frozenset()) for member in _MEMBERS))
+    replaced = {step.urn: step for step in steps if step.action == "replace" and step.urn in used}
+    made = ((after.resources[urn].made, step) for urn, step in replaced.items())
+    return {str(texts[key]): step for texts, step in made for key in ("id", "arn") if key in texts}
+
+
+def _unchangeable(
+    old: Mapping[str, Any], new: Mapping[str, Any], before: Recorded, after: Recorded, replaced: Mapping[str, Step]
+) -> Iterator[GuardDecision]:
+    name = new["instanceGroupName"]
+    for member in frozen_of_groups():
+        was, now = old.get(member), with_unknown(new.get(member), replaced)
+        if member == "overrideVpcConfig":
+            now = _without_added_subnets(was, now)
+        if _in_any_order(was) != _in_any_order(now) or has_unknown(now):
+            reason = _reason(name, member, was, now, before, after, _steps_in(new.get(member), replaced))
+            yield GuardDecision("refused", "", name, reason, _REFUSES, refused=True)
+    for member in sticky_of_groups():
+        if member in old and member not in new and member != "instanceRequirements":
+            reason = f"{member} of instance group {name} is taken away"
+            yield GuardDecision("refused", "", name, reason, _REFUSES, refused=True)
+
+
+def _reason(
+    name: str, member: str, was: Any, now: Any, before: Recorded, after: Recorded, replaced: Sequence[Step]
+) -> str:
+    if replaced:
+        what = ", ".join(f"{step.name}: {'; '.join(root_causes(step, [step])) or 'replaced'}" for step in replaced)
+        kind = "subnet" if member == "overrideVpcConfig" and all("Subnet" in step.type for step in replaced) else member
+        return f"the {kind} of instance group {name} is replaced ({what})"
+    if member == "overrideVpcConfig":
+        zones = [_zones(side, name) for side in (before, after)]
+        if zones[0] != zones[1]:
+            return f"availabilityZone of instance group {name} {zones[0]} → {zones[1]}"
+    then, after_that = (_text(member, _known(value, side)) for value, side in ((was, before), (now, after)))
+    return f"{_KEYS.get(member, member)} of instance group {name} {then} → {after_that}"
+
+
+def _known(value: Any, side: Recorded) -> Any:
+    """Return a value; for what AWS gives out, and a recording made up, whose it is."""
+    makers = (each.name for each in side.resources.values() if isinstance(value, str) and value in each.made.values())
+    name = next(makers, None)
+    return value if name is None else f"the kit's own ({name})"
+
+
+def _zones(side: Recorded, name: str) -> str:
+    return ", ".join(zone for group in side.plan.all_groups if group.spec.name == name for zone in group.zones)
+
+
+def _steps_in(value: Any, replaced: Mapping[str, Step]) -> list[Step]:
+    return [step for mark, step in replaced.items() if has_unknown(with_unknown(value, [mark]))]
+
+
+def _without_added_subnets(was: Any, now: Any) -> Any:
+    """Return the network without subnets that were only added: a group that exists keeps those that it has."""
+    if not isinstance(was, Mapping) or not isinstance(now, Mapping):
+        return now
+    old, new = was.get("subnets", []), now.get("subnets", [])
+    added = len(new) > len(old) and all(subnet in new for subnet in old)
+    return {**now, "subnets": old} if added else now
+
+
+def _in_any_order(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _in_any_order(item) for key, item in value.items()}
+    return sorted(value) if isinstance(value, list) and all(isinstance(item, str) for item in value) else value
+
+
+def _text(member: str, value: Any) -> str:
+    if member == "capacityRequirements":
+        return "OnDemand" if value is None else "Spot"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_text('', item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(str(each) for each in value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return "unset" if value is None else str(value)
+
+
+def _karpenter_role(
+    old: RecordedResource, new: RecordedResource, before: Recorded, after: Recorded
+) -> Iterator[GuardDecision]:
+    enabled = all((side.inputs.get("autoScaling") or {}).get("mode") == "Enable" for side in (old, new))
+    then, now = (side.inputs.get("clusterRole") for side in (old, new))
+    if enabled and then != now:
+        change = f"{_known(then, before)} → {_known(now, after)}"
+        reason = f"the role of managed Karpenter {change}: it cannot change while autoscaling is on"
+        fix = "take `autoscaling` out, run `pulumi up`, and put it back with the new role"
+        yield GuardDecision("refused", "", "autoscaling", reason, fix, refused=True)

@@ -1,0 +1,64 @@
+"""What this package reads of a recording: its shape alone, so that comparing loads no Pulumi."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from hpkit.plan.model import Plan
+
+__all__ = ["Recorded", "RecordedResource"]
+
+
+class RecordedResource(Protocol):
+    """One registration, as hpkit.program.recording keeps it."""
+
+    @property
+    def urn(self) -> str:
+        """Its URN, which says its type, its parents' types and its name."""
+
+    @property
+    def type(self) -> str:
+        """Type token, such as `aws:ec2/vpc:Vpc`."""
+
+    @property
+    def name(self) -> str:
+        """Name in the program."""
+
+    @property
+    def inputs(self) -> Mapping[str, Any]:
+        """What the program asks for."""
+
+    @property
+    def provider(self) -> str:
+        """URN of its provider; empty for none."""
+
+    @property
+    def uses(self) -> Mapping[str, frozenset[str]]:
+        """Property → URNs of the resources whose outputs are in it."""
+
+    @property
+    def protect(self) -> bool:
+        """Whether the engine refuses to delete it."""
+
+    @property
+    def custom(self) -> bool:
+        """Whether it is a resource of a plugin, not a component."""
+
+    @property
+    def retain_on_delete(self) -> bool:
+        """Whether it stays where it is when the program no longer has it."""
+
+    @property
+    def made(self) -> Mapping[str, Any]:
+        """What only AWS could say of it, as the recording made it up."""
+
+
+class Recorded(Protocol):
+    """Everything that a plan registers, by URN, in the order in which it was registered."""
+
+    @property
+    def plan(self) -> Plan:
+        """The plan."""
+
+    @property
+    def resources(self) -> Mapping[str, RecordedResource]:
+        """URN → registration."""

@@ -1,0 +1,227 @@
+"""What a resource that stays has no more, less of, or in another form: what no step of the engine's is named after.
+
+Growth is none: a higher number or version, an item or a key more. What follows from a resource or a part that goes is
+none either, since that one is named itself.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hpkit.catalog import TypeFacts
+from hpkit.changes.compare import UNKNOWN, differences, facts_of
+from hpkit.changes.recorded import Recorded
+from hpkit.changes.steps import Step, texts_in
+from hpkit.plan.capacity import quantity
+from hpkit.plan.model import Plan
+
+__all__ = ["Edit", "Reduction", "edits_of_plans", "reductions_of", "reductions_of_plan"]
+
+_VERSION: Final = re.compile(r"v?\d+(?:\.\d+)+(?:-eksbuild\.\d+)?")
+_TOKEN: Final = re.compile(r"[\w][\w:/.@*-]*")
+_KEYS_OF_PLAN: Final = TypeFacts(
+    entries={
+        "environment.network.zones": "availabilityZone",
+        "environment.cluster.instanceGroups": "name",
+        "environment.cluster.restrictedInstanceGroups": "name",
+        "environment.autoscaling.nodeClasses": "name",
+        "environment.autoscaling.nodePools": "name",
+        "clusterPolicy.priorityClasses": "name",
+    },
+    literal=True,
+)
+# What a person may do is no part of the platform. Governance is compared as derived, but for the limits of teams.
+_ALLOWANCES: Final = {"allow_replace": "allowReplace", "allow_delete": "allowDelete"}
+_NO_SETTINGS: Final = {"waivers", "allow_replace", "allow_delete", "governance"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """One setting that becomes less or other.
+
+    before is None where there was nothing, after where nothing is left. type and name are those of its resource, empty
+    where the file's own keys are compared; of a list, before and after are the items that go and those that come.
+    made_up: the values are what the recording made up, since only AWS could say them.
+    """
+
+    type: str
+    name: str
+    place: str
+    before: Any
+    after: Any
+    made_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One key of the file that says another value; None where it said nothing, or says nothing any more."""
+
+    place: str
+    before: Any
+    after: Any
+
+
+def edits_of_plans(before: Plan, after: Plan) -> tuple[Edit, ...]:
+    """Return every key of the file that differs, growth too, without teams' shares and sharing."""
+    found = differences(_KEYS_OF_PLAN, _settings(before), _settings(after))
+    return tuple(Edit(each.place, each.before, each.after) for each in found)
+
+
+def reductions_of(before: Recorded, after: Recorded, steps: Sequence[Step]) -> Iterator[Reduction]:
+    """Yield what becomes less or other of the resources that stay."""
+    gone = _gone(before, steps) | _names(before.plan) - _names(after.plan)
+    for step in steps:
+        if step.action != "update" or not step.holds:
+            continue
+        defaults = facts_of(before.resources[step.urn]).defaults
+        for cause in step.causes:
+            if cause.because:
+                continue
+            default = defaults.get(cause.path)
+            was, now = (default if value is None else value for value in (cause.before, cause.after))
+            for place, old, new in _less(cause.place, was, now):
+                if not _follows(old, new, gone):
+                    yield Reduction(step.type, step.name, place, old, new, cause.made_up)
+
+
+def reductions_of_plan(before: Plan, after: Plan) -> Iterator[Reduction]:
+    """Yield what becomes less or other of what the file says, without recording what is made of it.
+
+    A value where none was is in it, since it may replace what it is written of; so is an allowance to do that.
+    """
+    gone = _names(before) - _names(after)
+    for key in ("allow_replace", "allow_delete"):
+        was, now = (plan.spec.model_dump(mode="json", include={key}).get(key) for plan in (before, after))
+        if list(_less(key, now, was)):
+            yield Reduction("", "", f"environment.{_ALLOWANCES[key]}", was or None, now)
+    for each in differences(_KEYS_OF_PLAN, _settings(before), _settings(after)):
+        if each.before is None and isinstance(each.after, str | int | float):
+            yield Reduction("", "", each.place, None, each.after)
+        for place, old, new in _less(each.place, each.before, each.after):
+            if not _follows(old, new, gone):
+                yield Reduction("", "", place, old, new)
+
+
+def _settings(plan: Plan) -> dict[str, Any]:
+    """Return what is written of an environment, without teams and groups that the reader compares by name."""
+    policy = plan.policy.model_dump(by_alias=True, mode="json") if plan.policy else None
+    environment = plan.spec.model_dump(by_alias=True, mode="json", exclude=_NO_SETTINGS)
+    if plan.spec.governance is not None:
+        limits = plan.spec.governance.team_limits.model_dump(by_alias=True, mode="json")
+        environment["governance"] = {"teamLimits": limits}
+    teams = {
+        team.name: {
+            "serviceAccounts": list(team.service_accounts),
+            "workloads": list(team.workloads),
+            "priorityClasses": list(team.priority_classes),
+            "registry": list(team.registry),
+            "description": team.description,
+        }
+        for team in plan.teams
+    }
+    topology = str(plan.topology_aware_scheduling) if plan.manages_topology else None
+    return {
+        "environment": environment,
+        "clusterPolicy": policy,
+        "teams": teams,
+        "tags": dict(plan.tags),
+        "topologyAwareScheduling": topology,
+    }
+
+
+def _less(place: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what of a difference is no growth, by place."""
+    if old is None or new is UNKNOWN or old == new:
+        return
+    before, after = _parsed(old), _parsed(new)
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in before:
+            yield from _less(f"{place}.{key}", before[key], after.get(key))
+    elif isinstance(before, list) or isinstance(after, list):
+        items, others = _items(before), _items(after)
+        went, came = _without(items, others), _without(others, items)
+        if len(went) == len(came) and all(isinstance(item, Mapping) for item in (*went, *came)):
+            for one, other in zip(went, came, strict=True):
+                yield from _less(f"{place}[{items.index(one)}]", one, other)
+        elif went:
+            yield place, went, came or None
+    elif not _grows(before, after) and before not in ("", False, {}, []):
+        yield place, before, after
+
+
+def _parsed(value: Any) -> Any:
+    """Return what a text of JSON says, such as a policy's; any other value as it is."""
+    if not isinstance(value, str) or not value.startswith(("{", "[")):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _items(value: Any) -> list[Any]:
+    """Return a list; what stands alone is a list of one, as in policies."""
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _without(items: Iterable[Any], others: Iterable[Any]) -> list[Any]:
+    """Return the items that are not among the others, each as often as it is more there."""
+    left = Counter(_key(item) for item in others)
+    found = []
+    for item in items:
+        if left[_key(item)]:
+            left[_key(item)] -= 1
+        else:
+            found.append(item)
+    return found
+
+
+def _key(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+def _grows(old: Any, new: Any) -> bool:
+    was, now = _number(old), _number(new)
+    return was is not None and now is not None and now >= was
+
+
+def _number(value: Any) -> Any:
+    """Return what can be compared by size: a number, a Kubernetes quantity, a version; None for anything else."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return (value,)
+    if not isinstance(value, str):
+        return None
+    if _VERSION.fullmatch(value):
+        return tuple(int(part) for part in re.findall(r"\d+", value))
+    try:
+        return (quantity(value),)
+    except ValueError:
+        return None
+
+
+def _gone(before: Recorded, steps: Sequence[Step]) -> set[str]:
+    """Return what resources that go were called, by the program and by AWS."""
+    lost = [before.resources[step.urn] for step in steps if step.action in ("delete", "replace")]
+    return {text for each in lost for text in (each.name, *texts_in(each.made)) if text}
+
+
+def _names(plan: Plan) -> set[str]:
+    """Return the names that others mention a plan's parts by."""
+    found = {name for team in plan.teams for name in (team.name, team.namespace, team.cluster_queue, *team.members)}
+    found |= {team.quota_name for team in plan.teams} | {addon.name for addon in plan.addons}
+    found |= {group.spec.name for group in plan.all_groups} | {pool.spec.name for pool in plan.node_pools}
+    return found | {*plan.spec.eks.administrators, *plan.spec.eks.viewers, *plan.spec.deployers}
+
+
+def _follows(old: Any, new: Any, gone: set[str]) -> bool:
+    """Return whether what is less is a mention of what goes."""
+    return not (_tokens(old) - _tokens(new)).isdisjoint(gone)
+
+
+def _tokens(value: Any) -> set[str]:
+    found = {token for text in texts_in(value) for token in (text, *_TOKEN.findall(text))}
+    # An ARN ends in the name of what it is of, and so does a group of the kit's in Kubernetes.
+    return found | {token.rpartition(mark)[2] for token in found for mark in "/:"}

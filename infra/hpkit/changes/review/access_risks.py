@@ -1,0 +1,218 @@
+"""What to watch in who gets in and what gets out: roles, the Kubernetes API, the internet, images, alerts, protection.
+
+Source of what an address gets before it is confirmed: Amazon SNS developer guide, email subscriptions.
+"""
+
+import ipaddress
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from hpkit.changes import value_text
+from hpkit.changes.review.model import Risk
+from hpkit.checks.rule import listing
+from hpkit.config.network import Endpoint
+from hpkit.plan.model import Plan
+from hpkit.plan.registry import pulled_repositories
+from hpkit.plan.user_ids import SQUASHED
+from hpkit.text.plural import plural
+
+__all__ = ["access_risks"]
+
+_ANYWHERE: Final = "0.0.0.0/0"
+
+
+def access_risks(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Yield what to watch of an environment that is there on both sides."""
+    if before.spec.protect and not after.spec.protect:
+        yield Risk(
+            "unprotected", "attention", "protect", "deletion protection of cluster, EKS, VPC and buckets is turned off"
+        )
+    yield from _boundary(before.spec.permissions_boundary, after.spec.permissions_boundary)
+    yield from _roles(before, after)
+    yield from _endpoint(before.spec.eks.endpoint, after.spec.eks.endpoint)
+    yield from _way_out(before, after)
+    yield from _images(before, after)
+    yield from _alerts(before, after)
+    yield from _grafana(before, after)
+    yield from _files(before, after)
+
+
+def _boundary(before: str | None, after: str | None) -> Iterator[Risk]:
+    """Say what bounds the kit's roles from now on: one that comes takes rights away, one that goes gives them."""
+    if before != after:
+        means = (
+            "no policy bounds the roles that the kit makes any more"
+            if after is None
+            else "roles of nodes, add-ons and Karpenter may do no more than it allows, whatever their own policies say"
+        )
+        said = f"permissionsBoundary {value_text(before)} → {value_text(after)}: {means}"
+        yield Risk("boundary", "attention", "permissionsBoundary", said)
+
+
+def _files(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Name who loses access to files on the shared file system: owners on it are numbers, which nothing changes."""
+    old, new = (each.spec.storage.lustre if each.spec.storage else None for each in (before, after))
+    if old is None or new is None:
+        return
+    if old.root_squash != new.root_squash:
+        means = (
+            "root of every client is root on the file system again"
+            if new.root_squash is None
+            else f"root of clients becomes {SQUASHED}; files that belong to root become inaccessible to it, except on "
+            f"clients in noSquashNids ({listing(list(new.root_squash.no_squash_nids)) or 'none'})"
+        )
+        yield Risk("root-squash", "attention", "storage.lustre.rootSquash", f"rootSquash changes: {means}")
+    if not (old.teams and new.teams):
+        return
+    ids = {team.name: team.user_ids for team in before.teams}
+    for team in after.teams:
+        own = ids.get(team.name, team.user_ids)
+        if own != team.user_ids:
+            yield Risk(
+                "user-ids",
+                "attention",
+                team.name,
+                f"userIds {own.start}–{own.stop - 1} → {team.user_ids.start}–{team.user_ids.stop - 1}: files of the "
+                "old ids become inaccessible to the team until an administrator changes their owner",
+                teams=(team.name,),
+            )
+
+
+def _roles(before: Plan, after: Plan) -> Iterator[Risk]:
+    old, new = before.spec, after.spec
+    for word, was, now in (
+        ("administrator", old.eks.administrators, new.eks.administrators),
+        ("viewer", old.eks.viewers, new.eks.viewers),
+        ("deployer", old.deployers, new.deployers),
+    ):
+        gone = [role for role in was if role not in now]
+        if gone:
+            ends = f"{plural(len(gone), word)} no longer: {listing(gone, 20)}"
+            yield Risk("access-leaves", "attention", f"{word}s", ends)
+    gained = [role for role in new.eks.administrators if role not in old.eks.administrators]
+    if gained:
+        yield Risk(
+            "administrators", "attention", "eks", f"{plural(len(gained), 'new administrator')}: {listing(gained)}"
+        )
+    looking = [role for role in new.eks.viewers if role not in old.eks.viewers]
+    if looking:
+        what = f"{plural(len(looking), 'new viewer')} of the whole cluster, its Secrets too: {listing(looking)}"
+        yield Risk("viewers", "attention", "eks", what)
+
+
+def _endpoint(old: Endpoint, new: Endpoint) -> Iterator[Risk]:
+    was, now = _public(old), _public(new)
+    opened = _beyond(now, was)
+    if opened:
+        yield Risk("endpoint", "attention", "eks", f"the Kubernetes API opens to {listing(opened)}")
+    closed = [*_beyond(was, now), *_beyond(old.private_from, new.private_from)]
+    if closed:
+        texts = [_without(each, [*now, *new.private_from]) for each in closed]
+        who = "who comes from there can no longer use kubectl"
+        yield Risk("endpoint", "attention", "eks", f"the Kubernetes API closes to {listing(texts, 20)}: {who}")
+    connected = _beyond(new.private_from, old.private_from)
+    if connected:
+        yield Risk(
+            "endpoint", "attention", "eks", f"the Kubernetes API opens to connected networks {listing(connected)}"
+        )
+
+
+def _public(endpoint: Endpoint) -> Sequence[str]:
+    """Return from where on the internet the API is reached; a public one that names no range is open to all."""
+    return (endpoint.public_cidrs or (_ANYWHERE,)) if endpoint.public else ()
+
+
+def _beyond(ranges: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return the ranges that do not lie whole in one of the others."""
+    return [each for each in ranges if not any(_lies_in(each, other) for other in others)]
+
+
+def _without(cidr: str, kept: Sequence[str]) -> str:
+    """Return a range, and the parts of it that are kept."""
+    parts = [each for each in kept if _lies_in(each, cidr)]
+    return f"{cidr} but for {' and '.join(parts)}" if parts else cidr
+
+
+def _lies_in(inner: str, outer: str) -> bool:
+    """Return whether a range is part of another; what is no range is part of none but itself."""
+    try:
+        one, other = (ipaddress.IPv4Network(each, strict=False) for each in (inner, outer))
+    except ValueError:
+        return inner == outer
+    return one.subnet_of(other)
+
+
+def _way_out(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Say when a network that the kit makes opens to the internet, or closes to it."""
+    if before.spec.network.existing is not None or after.spec.network.existing is not None:
+        return
+    was, now = (bool(plan.network.nat_gateways) for plan in (before, after))
+    if now and not was:
+        means = (
+            "nodes, and the pods on them, reach the internet from now on, and no longer only services with an endpoint"
+        )
+        yield Risk("way-out", "attention", "network", f"the network opens: {means}")
+    if was and not now:
+        means = (
+            "nodes, and the pods on them, reach services with an endpoint and no other address: no image of another "
+            "registry, no package or data of the internet"
+        )
+        yield Risk("way-out", "attention", "network", f"the network closes: {means}")
+
+
+def _images(before: Plan, after: Plan) -> Iterator[Risk]:
+    was, now = (pulled_repositories(each, each.spec.account or "") for each in (before, after))
+    if now is None:
+        return
+    gone = ["any other repository of the account"] if was is None else [name for name in was if name not in now]
+    if gone:
+        yield Risk(
+            "fewer-images",
+            "attention",
+            "registry",
+            f"nodes no longer pull images of {listing(gone)}: what jobs need beside {listing(list(now))} has to be in "
+            "`registry.pullFrom`",
+        )
+
+
+def _alerts(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Say who is told of alerts no more, and who only once an address is confirmed."""
+    was, now = (_emails(plan) for plan in (before, after))
+    gone, come = ([each for each in one if each not in other] for one, other in ((was, now), (now, was)))
+    if gone:
+        waits = f"; {listing(come)} gets none before the link that AWS sends there is opened" if come else ""
+        yield Risk("alerts", "attention", "observability", f"{listing(gone)} gets no alerts any more{waits}")
+
+
+def _grafana(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Say what `hpkit grafana apply` deletes or writes otherwise in a workspace that stays: no `up` shows that."""
+    was, now = before.spec.observability, after.spec.observability
+    if was is None or now is None or not was.grafana or not now.grafana:
+        return
+    staying = {team.name for team in after.teams}
+    gone = [name for name in _dashboards(before) if name in staying and name not in _dashboards(after)]
+    if gone:
+        said = f"`hpkit grafana apply` deletes the dashboard of {listing(gone)}"
+        yield Risk("grafana", "attention", "dashboards", said, teams=tuple(gone))
+    if was.grafana_alerts is not None and now.grafana_alerts is None:
+        said = (
+            "`hpkit grafana apply` deletes the alert rules of Grafana: nobody is told by it of waits, heat, idle GPUs"
+        )
+        yield Risk("grafana", "attention", "alerts", said)
+    elif was.grafana_alerts is not None and now.grafana_alerts is not None:
+        old, new = (each.model_dump(by_alias=True, mode="json") for each in (was.grafana_alerts, now.grafana_alerts))
+        texts = [f"{key} {value_text(old[key])} → {value_text(new[key])}" for key in old if old[key] != new[key]]
+        if texts:
+            said = f"alert rules of Grafana, once `hpkit grafana apply` has written them: {listing(texts, 20)}"
+            yield Risk("grafana", "attention", "alerts", said)
+
+
+def _dashboards(plan: Plan) -> tuple[str, ...]:
+    """Return the teams with a dashboard of their own: all of them where the file names none."""
+    named = plan.spec.observability.grafana_dashboards.teams if plan.spec.observability is not None else ()
+    return tuple(team.name for team in plan.teams if not team.is_shared_pool) if named is None else tuple(named)
+
+
+def _emails(plan: Plan) -> tuple[str, ...]:
+    alerts = plan.spec.observability.alerts if plan.spec.observability is not None else None
+    return alerts.emails if alerts is not None else ()

@@ -1,0 +1,193 @@
+"""The review as Markdown for a pull request's comment: what matters first, the rest folded, never too long.
+
+Does not: trust text. Whatever came from a file is escaped, so that it can neither format, link, mention nor load.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from hpkit.changes.review import tables
+from hpkit.changes.review.model import FindingChanges, Review, StackReview, Verdict
+from hpkit.text.plural import plural
+from hpkit.text.printable import printable
+
+__all__ = ["LIMIT", "MARKER", "as_markdown", "escape"]
+
+# GitHub refuses a comment of more than 65,536 characters; the rest is room for what a workflow puts around it.
+LIMIT: Final = 60_000
+# A workflow finds its own earlier comment by this line, and edits it.
+MARKER: Final = "<!-- hpkit review -->"
+_MARKS: Final[dict[Verdict, str]] = {"ok": "✅", "attention": "❗", "blocked": "⛔"}
+_MOST: Final = 50
+# One list must not push everything after it out of the comment.
+_ROOM: Final = 8_000
+_SPECIAL: Final = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {character: f"&#{ord(character)};" for character in "\\`*_[]|~$"}
+)
+# What makes a list, a heading or a rule out of the text that follows it.
+_OPENING: Final = frozenset("-+#=0123456789")
+_ELSEWHERE: Final = "`hpkit review --format html --output review.html` has everything; in CI it is the run's artifact"
+
+
+def escape(text: str) -> str:
+    """Return text that Markdown shows as it is, on one line.
+
+    Entities cannot be structure; a zero-width space keeps mentions, issue numbers and bare links from working.
+    """
+    flat = printable(" ".join(text.split()))
+    escaped = flat.translate(_SPECIAL).replace("://", "&#58;//").replace("@", "@&#8203;").replace("www.", "www&#46;")
+    escaped = re.sub(r"(?<!&)#", "#&#8203;", escaped)
+    opening = flat[:1]
+    return f"&#{ord(opening)};{escaped[1:]}" if opening in _OPENING else escaped
+
+
+def as_markdown(review: Review, *, limit: int = LIMIT) -> str:
+    """Return the review in at most limit characters (and as many bytes); what is left out is counted and named."""
+    parts = [MARKER, *_head(review)]
+    size = sum(_size(part) for part in parts) + 300
+    left_out = 0
+    for section in _sections(review):
+        if size + _size(section) > limit:
+            left_out += 1
+            continue
+        parts.append(section)
+        size += _size(section)
+    if left_out:
+        parts.append(f"> {plural(left_out, 'section')} left out, since a comment has an end: {_ELSEWHERE}.")
+    return "\n\n".join(parts)
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8")) + 2
+
+
+def _head(review: Review) -> Iterator[str]:
+    yield f"## {_MARKS[review.verdict]} {tables.headline(review)}"
+    yield f"Compared with {escape(review.base)} (<code>{escape(review.commit[:12])}</code>)."
+    for note in review.notes:
+        yield f"> {escape(note)}"
+    reasons = [f"- {escape(_short(reason))}" for reason in review.reasons]
+    yield from _list(reasons, 12)
+    if review.stacks:
+        shown = review.stacks[:_MOST]
+        rows = [_overview(stack, row) for stack, row in zip(shown, tables.summary_rows(review), strict=False)]
+        yield _table((*tables.SUMMARY_HEAD, "findings"), rows)
+        if len(review.stacks) > len(shown):
+            yield f"and {plural(len(review.stacks) - len(shown), 'further stack')}."
+
+
+def _short(text: str, most: int = 400) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _overview(stack: StackReview, row: tables.Row) -> tables.Row:
+    found = stack.findings
+    findings = ", ".join(
+        f"{len(group)} {name}"
+        for name, group in (
+            ("new", found.new),
+            ("fixed", found.fixed),
+            ("waived", found.waived),
+            ("still there", found.remaining),
+        )
+        if group
+    )
+    name, verdict, *rest = row
+    return (name, f"{_MARKS[stack.verdict]} {verdict}", *rest, findings or "none")
+
+
+def _sections(review: Review) -> Iterator[str]:
+    """Return the parts below the head; the gravest stacks first, so that what is cut off is what matters least."""
+    for file in review.files:
+        if tables.finding_groups(file.findings):
+            yield _findings(f"Findings in {file.file}", file.findings)
+    for stack in review.stacks:
+        yield from _stack(stack)
+
+
+def _stack(stack: StackReview) -> Iterator[str]:
+    if tables.finding_groups(stack.findings):
+        yield _findings(f"{stack.stack}: findings", stack.findings)
+    if stack.note:
+        yield f"**{escape(stack.stack)}**: {escape(stack.note)}."
+    if stack.scenario is not None:
+        lines = [f"- {escape(_short(line))}" for line in tables.scenario_lines(stack.scenario)]
+        rows = tables.wait_rows(stack.scenario)[:_MOST]
+        body = ["\n".join(lines), *([_table(tables.WAIT_HEAD, rows)] if rows else [])]
+        yield _details(f"{stack.stack}: waits in {stack.scenario.scenario}", "\n\n".join(body), is_open=True)
+    yield from _lists(stack)
+    if stack.status in ("unchanged", "unreadable"):
+        return
+    teams = tables.changed_teams(stack)
+    rows = tables.team_table(stack, teams)
+    for index in range(0, len(rows), _MOST):
+        more = f", {index + 1} to {min(index + _MOST, len(rows))}" if len(rows) > _MOST else ""
+        yield _details(
+            f"{stack.stack}: teams ({plural(len(teams), 'changed team')}{more})",
+            _table(tables.TEAM_HEAD, rows[index : index + _MOST]),
+        )
+    capacity = list(tables.capacity_rows(stack))
+    if capacity:
+        table = _table(tables.CAPACITY_HEAD, capacity[:_MOST])
+        money = _table(tables.COST_HEAD, list(tables.cost_rows(stack)))
+        budgets = tables.budget_rows(stack)[:_MOST]
+        given = _table(tables.BUDGET_HEAD, budgets) if budgets else ""
+        unknown = "\n".join(f"- {escape(line)}" for line in tables.unknown_lines(stack))
+        yield _details(
+            f"{stack.stack}: capacity and cost", "\n\n".join(part for part in (table, money, given, unknown) if part)
+        )
+
+
+def _lists(stack: StackReview) -> Iterator[str]:
+    teams = tables.changed_teams(stack)
+    lists = {
+        "watch": [tables.risk_line(risk) for risk in stack.risks],
+        f"who loses what{tables.when_lost(stack)}": tables.loss_lines(stack),
+        "resources": tables.resource_lines(stack),
+        "preview": list(tables.preview_lines(stack.preview)) if stack.preview else [],
+        "settings": tables.setting_list(teams),
+        "policy": list(tables.policy_lines(stack)),
+    }
+    for title, lines in lists.items():
+        if lines:
+            body = "\n\n".join(_list([f"- {escape(_short(line))}" for line in lines], _MOST))
+            yield _details(
+                f"{stack.stack}: {title} ({len(lines):,})", body, is_open=title.startswith(("watch", "who loses"))
+            )
+
+
+def _findings(title: str, changes: FindingChanges) -> str:
+    parts = []
+    for group in tables.finding_groups(changes):
+        lines = [
+            f"- <code>{escape(tables.location(each))}</code> {each.severity} **{escape(tables.rule_and_path(each))}**: "
+            f"{escape(_short(each.message))}. {escape(_short(each.fix))}"
+            for each in group.findings
+        ]
+        parts += [f"**{group.title}** ({len(lines):,})", *_list(lines, _MOST)]
+    return _details(title, "\n\n".join(parts), is_open=bool(changes.new or changes.errors))
+
+
+def _list(lines: Sequence[str], most: int) -> Iterator[str]:
+    """Return the first lines, as many as a section has room for, and how many there are beside them."""
+    shown, size = 0, 0
+    for line in lines[:most]:
+        size += _size(line)
+        if shown and size > _ROOM:
+            break
+        shown += 1
+    if shown:
+        yield "\n".join(lines[:shown])
+    if len(lines) > shown:
+        yield f"and {len(lines) - shown:,} more; {_ELSEWHERE}."
+
+
+def _details(title: str, body: str, *, is_open: bool = False) -> str:
+    return f"<details{' open' if is_open else ''}><summary>{escape(title)}</summary>\n\n{body}\n\n</details>"
+
+
+def _table(head: tables.Row, rows: Sequence[tables.Row]) -> str:
+    lines = [head, *rows]
+    written = [f"| {' | '.join(escape(_short(cell, 80)) for cell in row)} |" for row in lines]
+    return "\n".join([written[0], f"|{'---|' * len(head)}", *written[1:]])

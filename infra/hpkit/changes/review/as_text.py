@@ -1,0 +1,104 @@
+"""The review for a terminal: plain lines, no more than what changed."""
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+
+from hpkit.changes.review import tables
+from hpkit.changes.review.model import FindingChanges, Review, StackReview
+from hpkit.text.printable import printable
+
+__all__ = ["as_text"]
+
+_MOST = 40
+_INDENT = "  "
+
+
+def as_text(review: Review, *, width: int = 100) -> str:
+    """Return the review as text; lists longer than a screen are cut, and say how much is left out."""
+    lines = [tables.headline(review), f"compared with {review.base} ({review.commit[:12]})"]
+    for note in review.notes:
+        lines += _folded(f"note: {note}", width)
+    for file in review.files:
+        if tables.finding_groups(file.findings):
+            lines += ["", file.file, *_findings(file.findings, width)]
+    if review.stacks:
+        lines += ["", *_table("summary", tables.SUMMARY_HEAD, tables.summary_rows(review))]
+    for stack in review.stacks:
+        lines += ["", *_stack(stack, width)]
+    return "\n".join(lines)
+
+
+def _stack(stack: StackReview, width: int) -> Iterator[str]:
+    yield f"{stack.stack}: {stack.verdict} ({stack.status}; {stack.why})"
+    if stack.note:
+        yield from _folded(stack.note, width)
+    yield from _section("watch", [tables.risk_line(risk) for risk in stack.risks], width)
+    yield from _findings(stack.findings, width)
+    yield from _section(f"loses{tables.when_lost(stack)}", tables.loss_lines(stack), width)
+    yield from _section("preview", list(tables.preview_lines(stack.preview)) if stack.preview else [], width)
+    if stack.scenario is not None:
+        title = f"scenario {stack.scenario.scenario}"
+        yield from _section(title, list(tables.scenario_lines(stack.scenario)), width)
+        yield from _table("waits", tables.WAIT_HEAD, tables.wait_rows(stack.scenario))
+    if stack.status in ("unchanged", "unreadable"):
+        # The policy file alone may give less than the quota comes to.
+        if any(each.given.before != each.given.after for each in stack.budgets):
+            yield from _table("budgets", tables.BUDGET_HEAD, tables.budget_rows(stack))
+        return
+    yield from _section("resources", tables.resource_lines(stack), width)
+    teams = tables.changed_teams(stack)
+    yield from _table("teams", tables.TEAM_HEAD, tables.team_table(stack, teams))
+    yield from _section("settings", tables.setting_list(teams), width)
+    yield from _section("policy", list(tables.policy_lines(stack)), width)
+    yield from _table(
+        "capacity, in instances",
+        tables.CAPACITY_HEAD,
+        list(tables.capacity_rows(stack)),
+    )
+    yield from _table("cost a month, on demand", tables.COST_HEAD, list(tables.cost_rows(stack)))
+    yield from _table("budgets", tables.BUDGET_HEAD, tables.budget_rows(stack))
+    yield from _section("", list(tables.unknown_lines(stack)), width)
+
+
+def _findings(changes: FindingChanges, width: int) -> Iterator[str]:
+    for group in tables.finding_groups(changes):
+        lines = [
+            f"{tables.location(each)} {each.severity} {tables.rule_and_path(each)}: {each.message}. {each.fix}"
+            for each in group.findings
+        ]
+        yield from _section(f"{group.title.lower()} findings", lines, width)
+
+
+def _section(title: str, lines: Sequence[str], width: int) -> Iterator[str]:
+    if not lines:
+        return
+    if title:
+        yield f"{_INDENT}{title}:"
+    for line in lines[:_MOST]:
+        yield from _folded(line, width, "    ")
+    if len(lines) > _MOST:
+        yield f"    … {len(lines) - _MOST} more; --format html or json has all"
+
+
+def _table(title: str, head: tables.Row, rows: Sequence[tables.Row]) -> Iterator[str]:
+    if not rows:
+        return
+    shown = [head, *([printable(cell) for cell in row] for row in rows[:_MOST])]
+    widths = [max(len(row[index]) for row in shown) for index in range(len(head))]
+    yield f"{_INDENT}{title}:"
+    for row in shown:
+        cells = (cell.ljust(size) for cell, size in zip(row, widths, strict=True))
+        yield f"    {'  '.join(cells)}".rstrip()
+    if len(rows) > _MOST:
+        yield f"    … {len(rows) - _MOST} more rows; --format html or json has all"
+
+
+def _folded(line: str, width: int, indent: str = _INDENT) -> Iterable[str]:
+    return textwrap.wrap(
+        printable(line),
+        width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

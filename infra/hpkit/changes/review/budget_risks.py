@@ -1,0 +1,82 @@
+"""What to watch in the budgets of an organization: teams whose quota counts to theirs no more.
+
+Does not: judge sums; a budget that is exceeded is one of the verdict's reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hpkit.changes import renamed_parts
+from hpkit.changes.review.model import BudgetChange, Risk
+from hpkit.checks.rule import listing
+from hpkit.plan.budgets import Budget, budget_cells
+from hpkit.plan.model import Plan
+
+__all__ = ["budget_risks"]
+
+_POLICY_FILE = "the organization's policy file"
+
+
+def budget_risks(before: Plan, after: Plan, budgets: Sequence[BudgetChange]) -> Iterator[Risk]:
+    """Yield each team that drops out of a budget that is there on both sides, with what the budget's quota comes to."""
+    names = _Names.of(before, after, [each.given.after for each in budgets if each.given.after is not None])
+    for each in budgets:
+        was, now = each.given.before, each.given.after
+        if was is None or now is None or each.cost.before is None or each.cost.after is None:
+            continue
+        sums = [budget_cells(now, cost)[0] for cost in (each.cost.before, each.cost.after)]
+        comes_to = f"the quota of {now.label} comes to {' → '.join(sums)} US$ a month"
+        for team in sorted(was.teams & names.before):
+            dropped = _dropped(team, now, names)
+            if dropped:
+                yield Risk("budget-teams", "attention", team, f"{dropped}; {comes_to}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Teams on both sides; renamed: old name → new name; counted: kind of budget → whose quota counts to one after."""
+
+    before: frozenset[str]
+    after: frozenset[str]
+    renamed: Mapping[str, str]
+    counted: Mapping[str, set[str]]
+
+    @classmethod
+    def of(cls, before: Plan, after: Plan, given: Sequence[Budget]) -> _Names:
+        counted: dict[str, set[str]] = {}
+        for each in given:
+            counted.setdefault(each.kind, set()).update(each.teams)
+        renamed = {old: new for new, old in renamed_parts("teams", before, after).items()}
+        return cls(_names(before), _names(after), renamed, counted)
+
+
+def _dropped(team: str, budget: Budget, names: _Names) -> str:
+    """Return how a team's quota counts no more to a budget that it counted to; nothing where it does, or is gone."""
+    counted = names.counted[budget.kind]
+    if team in names.after:
+        if team in counted:
+            return ""
+        return (
+            f"{team} counts to the budget of {budget.label} no more, and to no other of a {budget.kind}: if it still "
+            f"belongs there, write it back into {_POLICY_FILE}"
+        )
+    renamed = names.renamed.get(team)
+    new = names.after - names.before - counted
+    if not new or renamed in counted:
+        return ""
+    if renamed is not None:
+        return (
+            f"{team} is {renamed} now, which counts to no budget of a {budget.kind}: where {_POLICY_FILE} gives "
+            f"{budget.label} a budget, write {renamed} for {team}"
+        )
+    return (
+        f"{team}, which counts to the budget of {budget.label}, has no quota here any more, and "
+        f"{listing(sorted(new))}, new here, counts to no budget of a {budget.kind}: if that takes its place, write it "
+        f"into {_POLICY_FILE}"
+    )
+
+
+def _names(plan: Plan) -> frozenset[str]:
+    return frozenset(team.name for team in plan.teams if not team.is_shared_pool)

@@ -1,0 +1,354 @@
+"""From the base and the head of a change to the review: pure, given the files, the findings and the previews."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from hpkit.changes import Recorded, StackChange, change, change_of_plans
+from hpkit.changes.plan_diff import Change, PlanDiff, diff
+from hpkit.changes.review.cost import budget_changes, guaranteed_cost, maximum_cost
+from hpkit.changes.review.findings import compare_findings
+from hpkit.changes.review.losses import losses_of
+from hpkit.changes.review.model import (
+    BudgetChange,
+    Cost,
+    FileReview,
+    FindingChanges,
+    Loss,
+    Preview,
+    Review,
+    Risk,
+    ScenarioChange,
+    StackReview,
+    Status,
+    Verdict,
+    gravest_first,
+    worst,
+)
+from hpkit.changes.review.policy_risks import PolicySettings
+from hpkit.changes.review.risks import risks_of, with_rename_risks
+from hpkit.changes.review.stack_file_risks import StackSettings
+from hpkit.checks import Finding
+from hpkit.plan.budgets import Budget, Spent, budget_cells
+from hpkit.plan.model import Plan
+from hpkit.text.formatting import span
+from hpkit.text.plural import plural
+
+__all__ = ["FileInput", "FileVersion", "StackInput", "StackVersion", "accounts_of", "plan_of", "review"]
+
+# Returns what a plan registers in a stack of that name, in that account; "" is one that nobody knows.
+Record = Callable[[Plan, str, str], Recorded]
+# A tenth more and a minute: below that, waits differ by chance.
+_LONGER, _MINUTE = 1.1, 60
+_NOTHING: Change[Any] = Change(None, None)
+_UNREAD_BASE = "the base could not be read, so what is lost is not known"
+_QUICK = "the files are compared, not what is made of them: what is replaced is not known; leave --quick out to know it"
+
+
+@dataclass(frozen=True, slots=True)
+class FileVersion:
+    """An organization file at the base or at the head: each environment's plan, and everything found in it.
+
+    plans is empty where the file could not be read.
+    """
+
+    plans: Mapping[str, Plan]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StackVersion:
+    """A stack at the base or at the head: the file that describes it, and which environment of it."""
+
+    file: FileVersion
+    environment: str
+
+
+@dataclass(frozen=True, slots=True)
+class StackInput:
+    """A stack that the change touches, and why; None where it is not there. settings: what its own file holds."""
+
+    stack: str
+    file: str
+    why: str
+    before: StackVersion | None
+    after: StackVersion | None
+    settings: Change[StackSettings] = _NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class FileInput:
+    """An organization file that the change touches, or another of the project; None where it is not there.
+
+    Of another one only what is found in it is reviewed; where nothing is, it is as if it were not there.
+    """
+
+    file: str
+    before: FileVersion | None
+    after: FileVersion | None
+
+
+def review(
+    files: Sequence[FileInput],
+    stacks: Sequence[StackInput],
+    *,
+    record: Record | None,
+    base: str,
+    commit: str,
+    notes: Sequence[str] = (),
+    previews: Mapping[str, Preview] | None = None,
+    scenarios: Mapping[str, ScenarioChange] | None = None,
+    budgets: Mapping[str, Change[Sequence[Budget]]] | None = None,
+    policies: Mapping[str, Change[PolicySettings]] | None = None,
+    violations: Mapping[str, Change[Sequence[Finding]]] | None = None,
+) -> Review:
+    """Return the review of a change.
+
+    record returns what a plan registers in a stack; without it, only what the files say is compared. base and commit
+    name what the change is compared with; previews holds what the engine said, by stack, and scenarios what becomes of
+    a scenario's tasks; budgets what each organization file's teams and projects are given, and policies what its policy
+    file sets; violations, by stack, what the policy pack reports of each side.
+    """
+    reviewed_files = tuple(FileReview(each.file, _findings_of_file(each)) for each in files)
+    previews, scenarios, budgets, policies = previews or {}, scenarios or {}, budgets or {}, policies or {}
+    violations = violations or {}
+    reviewed = with_rename_risks(
+        [
+            _stack(
+                each,
+                record,
+                preview=previews.get(each.stack),
+                scenario=scenarios.get(each.stack),
+                budgets=budgets.get(each.file, _NOTHING),
+                policies=policies.get(each.file, _NOTHING),
+                violations=violations.get(each.stack, _NOTHING),
+            )
+            for each in stacks
+        ]
+    )
+    reviewed = tuple(gravest_first(reviewed))
+    of_files: list[tuple[Verdict, str]] = [
+        (verdict, f"{each.file}: {reason}")
+        for each in reviewed_files
+        for verdict, reason in _verdicts_of_findings(each.findings)
+    ]
+    return Review(
+        base=base,
+        commit=commit,
+        verdict=worst([*(verdict for verdict, _ in of_files), *(each.verdict for each in reviewed)]),
+        reasons=(
+            *(reason for _, reason in _gravest_reasons_first(of_files)),
+            *(f"{each.stack}: {reason}" for each in reviewed for reason in each.reasons),
+        ),
+        notes=tuple(notes),
+        files=reviewed_files,
+        stacks=reviewed,
+    )
+
+
+def _findings_of_file(file: FileInput) -> FindingChanges:
+    plans = file.after.plans.values() if file.after is not None else ()
+    waivers = [waiver for plan in plans for waiver in plan.spec.waivers]
+    found = compare_findings(_shared(file.before), _shared(file.after), waivers)
+    return _unless_unread(found, file.after)
+
+
+def _unless_unread(found: FindingChanges, after: FileVersion | None) -> FindingChanges:
+    """Return the changes of findings; of a file that cannot be read nobody knows what is fixed."""
+    return replace(found, fixed=(), waived=()) if after is not None and not after.plans else found
+
+
+def _shared(file: FileVersion | None) -> list[Finding]:
+    """Return the findings of what all environments share."""
+    return [] if file is None else [each for each in file.findings if not each.path.startswith("environments.")]
+
+
+def _own(version: StackVersion | None) -> list[Finding]:
+    if version is None:
+        return []
+    own = f"environments.{version.environment}."
+    return [each for each in version.file.findings if f"{each.path}.".startswith(own)]
+
+
+def plan_of(version: StackVersion | None) -> Plan | None:
+    """Return the plan of a side; None when the environment is not there or could not be read."""
+    return version.file.plans.get(version.environment) if version is not None else None
+
+
+def _stack(
+    given: StackInput,
+    record: Record | None,
+    *,
+    preview: Preview | None,
+    scenario: ScenarioChange | None,
+    budgets: Change[Sequence[Budget]],
+    policies: Change[PolicySettings],
+    violations: Change[Sequence[Finding]],
+) -> StackReview:
+    before, after = plan_of(given.before), plan_of(given.after)
+    unread = [
+        name
+        for name, version, plan in (("base", given.before, before), ("head", given.after, after))
+        if version is not None and plan is None
+    ]
+    difference = None if unread else diff(before, after, stack=given.stack)
+    priced = (None, None) if unread else (before, after)
+    waivers = after.spec.waivers if after is not None else ()
+    was = [*_own(given.before), *(violations.before or ())]
+    now = [*_own(given.after), *(violations.after or ())]
+    findings = compare_findings(was, now, waivers)
+    findings = _unless_unread(findings, given.after.file if given.after is not None else None)
+    changed, unrecorded = _compared(given, before, after, record)
+    losses = losses_of(difference) if difference else ()
+    spending = budget_changes(before, after, budgets)
+    risks = risks_of(difference, changed, losses, policies, spending, given.settings) if difference else ()
+    verdicts = [
+        *_verdicts_of_budgets(spending),
+        *_verdicts_of_findings(findings),
+        *_verdicts_of_plan(risks, losses),
+        *_verdicts_of_preview(preview),
+        *_verdicts_of_scenario(scenario),
+    ]
+    if unread:
+        verdicts.append(("blocked", "the head cannot be read") if "head" in unread else ("attention", _UNREAD_BASE))
+    elif unrecorded and record is not None:
+        verdicts.append(("attention", unrecorded))
+    verdicts = _gravest_reasons_first(verdicts)
+    return StackReview(
+        stack=given.stack,
+        file=given.file,
+        why=given.why,
+        status=_status(difference),
+        verdict=worst(verdict for verdict, _ in verdicts),
+        reasons=tuple(reason for _, reason in verdicts),
+        note=f"the {' and the '.join(unread)} could not be read, so nothing is compared" if unread else unrecorded,
+        diff=difference,
+        change=changed,
+        guaranteed_cost=_costs(*priced, guaranteed_cost),
+        maximum_cost=_costs(*priced, maximum_cost),
+        findings=findings,
+        risks=risks,
+        losses=losses,
+        preview=preview,
+        scenario=scenario,
+        budgets=spending,
+    )
+
+
+def _compared(
+    given: StackInput, before: Plan | None, after: Plan | None, record: Record | None
+) -> tuple[StackChange | None, str]:
+    """Return what changes and a note on what is not known of it; None where nothing does.
+
+    Nobody runs a stack that is no longer described: nothing changes there.
+    """
+    if after is None or before == after:
+        return None, ""
+    if record is None:
+        return change_of_plans(before, after), _QUICK
+    old, new = accounts_of(before, after)
+    try:
+        return change(record(before, given.stack, old) if before else None, record(after, given.stack, new)), ""
+    except Exception:
+        # A plan with errors may be one that nothing can be built from, whatever the program then says.
+        versions = [version for version in (given.before, given.after) if version is not None]
+        if not any(each.severity == "error" for version in versions for each in version.file.findings):
+            raise
+        note = "errors keep one side from being recorded, so what is replaced is not known"
+        return change_of_plans(before, after), note
+
+
+def accounts_of(before: Plan | None, after: Plan | None) -> tuple[str, str]:
+    """Return the account that each side is recorded in, empty for one that nobody names.
+
+    A side that names no account is in that of the other: a pin that comes or goes moves nothing.
+    """
+    was, now = (plan.spec.account if plan is not None else None for plan in (before, after))
+    return was or now or "", now or was or ""
+
+
+def _gravest_reasons_first(reasons: Sequence[tuple[Verdict, str]]) -> list[tuple[Verdict, str]]:
+    """Return the reasons that block before those that ask for attention."""
+    return sorted(reasons, key=lambda reason: reason[0] != "blocked")
+
+
+def _costs(before: Plan | None, after: Plan | None, cost: Callable[[Plan], Cost]) -> Change[Cost]:
+    return Change(None if before is None else cost(before), None if after is None else cost(after))
+
+
+def _status(difference: PlanDiff | None) -> Status:
+    if difference is None:
+        return "unreadable"
+    if difference.before is None:
+        return "added"
+    if difference.after is None:
+        return "removed"
+    return "changed" if difference.changed else "unchanged"
+
+
+def _verdicts_of_budgets(changes: Sequence[BudgetChange]) -> list[tuple[Verdict, str]]:
+    """Return the budgets that the change exceeds, or exceeds by more; one that was exceeded before says nothing new."""
+    found: list[tuple[Verdict, str]] = []
+    for each in changes:
+        was, now = _over_budget(each.given.before, each.cost.before), _over_budget(each.given.after, each.cost.after)
+        if each.cost.after is None or now <= 0 or was >= now:
+            continue
+        comes_to, given, _ = budget_cells(each.budget, each.cost.after)
+        message = f"the quota of {each.budget.label} comes to {comes_to} US$ a month, {given} are given"
+        found.append(("attention", message))
+    return found
+
+
+def _over_budget(given: Budget | None, cost: Spent | None) -> Fraction:
+    """Return how many dollars a month are reserved beyond what is given; nothing where nobody is bound."""
+    return Fraction(0) if given is None or cost is None else max(Fraction(0), cost.dollars - given.monthly)
+
+
+def _verdicts_of_findings(findings: FindingChanges) -> list[tuple[Verdict, str]]:
+    verdicts: list[tuple[Verdict, str]] = []
+    for name, group in (("new", findings.new), ("old", findings.remaining)):
+        errors = sum(each.severity == "error" for each in group)
+        if errors:
+            verdicts.append(("blocked", plural(errors, f"{name} error")))
+    warnings = sum(each.severity == "warning" for each in findings.new)
+    if warnings:
+        verdicts.append(("attention", plural(warnings, "new warning")))
+    return verdicts
+
+
+def _verdicts_of_plan(risks: Sequence[Risk], losses: Sequence[Loss]) -> list[tuple[Verdict, str]]:
+    verdicts: list[tuple[Verdict, str]] = [(risk.verdict, risk.message) for risk in risks]
+    guarantees = {loss.team for loss in losses if loss.what == "guarantee"}
+    if guarantees:
+        verdicts.append(("attention", f"{plural(len(guarantees), 'team')} with a lower guarantee"))
+    others = {loss.team for loss in losses} - guarantees
+    if others:
+        verdicts.append(("attention", f"{plural(len(others), 'team')} with less to borrow, less weight or less access"))
+    return verdicts
+
+
+def _verdicts_of_scenario(scenario: ScenarioChange | None) -> list[tuple[Verdict, str]]:
+    """Return whose tasks wait much longer in the scenario, or can never run any more."""
+    found: list[tuple[Verdict, str]] = []
+    for team in scenario.teams if scenario else ():
+        before, after = team.wait_p95.before, team.wait_p95.after
+        if before is not None and after is not None and after > before * _LONGER + _MINUTE:
+            found.append(("attention", f"95 of 100 tasks of {team.name} wait up to {span(after)}, not {span(before)}"))
+        more = (team.never.after or 0) - (team.never.before or 0)
+        if more > 0:
+            found.append(("attention", f"{plural(more, 'task')} of {team.name} can never run any more"))
+    return found
+
+
+def _verdicts_of_preview(preview: Preview | None) -> list[tuple[Verdict, str]]:
+    if preview is None:
+        return []
+    verdicts: list[tuple[Verdict, str]] = []
+    if preview.problems:
+        verdicts.append(("blocked", f"the preview fails: {preview.problems[0]}"))
+    for action in ("replace", "delete"):
+        steps = preview.of(action)
+        if steps:
+            verdicts.append(("attention", f"the preview {action}s {plural(len(steps), 'resource')}"))
+    return verdicts

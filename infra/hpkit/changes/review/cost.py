@@ -1,0 +1,182 @@
+"""Monthly cost of a plan's instances, on demand: what stands always, and the most that Karpenter may add.
+
+Does not: price Spot, training plans, volumes, data transfer, EKS or the network; the price table has none of them.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+
+from hpkit.catalog import find_instance_type
+from hpkit.catalog.prices import Price, near_monthly_cost, near_price
+from hpkit.changes.plan_diff import Change, PlanDiff, ShareChange
+from hpkit.changes.review.formatting import as_fraction
+from hpkit.changes.review.model import BudgetChange, Cost
+from hpkit.plan.budgets import Budget, Spent, spent
+from hpkit.plan.capacity import Amount, pods_on, pool_instances
+from hpkit.plan.derive import quotas_of
+from hpkit.plan.model import GroupPlan, NodePoolPlan, Plan, RestrictedGroupPlan
+
+__all__ = [
+    "FindPrice",
+    "budget_changes",
+    "group_cost",
+    "guaranteed_cost",
+    "maximum_cost",
+    "pool_cost",
+    "quota_cost",
+    "ready_cost",
+    "ready_nodes",
+    "total",
+]
+
+FindPrice = Callable[[str, str], Price | None]
+
+
+def guaranteed_cost(plan: Plan, find: FindPrice = near_price) -> Cost:
+    """Return the cost of what stands always: groups by their counts, and what warm pools keep ready."""
+    region = plan.spec.region
+    return total([_groups(plan, find), *(ready_cost(pool, region, find) for pool in plan.node_pools)])
+
+
+def maximum_cost(plan: Plan, find: FindPrice = near_price) -> Cost:
+    """Return the guaranteed cost plus every NodePool filled to its limits with its dearest type."""
+    pools = [pool_cost(pool, plan, find) for pool in plan.node_pools if pool.instance_types]
+    return total([_groups(plan, find), *pools])
+
+
+def _groups(plan: Plan, find: FindPrice) -> Cost:
+    return total(
+        group_cost(group, plan.spec.region, find)
+        for group in plan.all_groups
+        if not group.autoscaled and group.spec.instance_count
+    )
+
+
+def ready_cost(pool: NodePoolPlan, region: str, find: FindPrice = near_price) -> Cost | None:
+    """Return what the nodes cost that a warm pool keeps, by the cheapest type that holds its pods; None for none."""
+    if pool.spec.warm_pool is None:
+        return None
+    nodes = ready_nodes(pool)
+    prices = {kind: found for kind in nodes if (found := find(kind, region)) is not None}
+    label = f"warm pool of NodePool {pool.spec.name}"
+    if not prices or len(prices) < len(nodes):
+        return Cost(Decimal(0), (label,))
+    costs = {price.monthly * nodes[kind] for kind, price in prices.items()}
+    unknown = (f"{label} above the cheapest type",) if len(costs) > 1 else ()
+    return Cost(min(costs), unknown, about=_about(prices.values(), region))
+
+
+def ready_nodes(pool: NodePoolPlan) -> dict[str, int]:
+    """Return how many nodes of each type hold the placeholder pods of a warm pool, as far as figures say it."""
+    warm = pool.spec.warm_pool
+    if warm is None:
+        return {}
+    known = ((kind, find_instance_type(kind)) for kind in pool.instance_types)
+    pods = {kind: pods_on(warm.requests, instance) for kind, instance in known if instance is not None}
+    return {kind: -(-warm.replicas // count) for kind, count in pods.items() if count}
+
+
+def pool_cost(pool: NodePoolPlan, plan: Plan, find: FindPrice = near_price) -> Cost:
+    """Return what a NodePool costs when it is filled to its limits with its dearest type."""
+    if any(group.spec.is_spot for group in plan.groups if group.node_class == pool.spec.node_class):
+        return Cost(Decimal(0), (f"Spot instances of NodePool {pool.spec.name}",))
+    return _pool(pool, plan.spec.region, find)
+
+
+def total(parts: Iterable[Cost | None]) -> Cost:
+    """Return the sum; what is not there costs nothing."""
+    known = [part for part in parts if part is not None]
+    return Cost(
+        sum((part.known for part in known), Decimal(0)),
+        tuple(name for part in known for name in part.unknown),
+        tuple(name for part in known for name in part.unbounded),
+        tuple(sorted({name for part in known for name in part.about})),
+    )
+
+
+def _about(prices: Iterable[Price], region: str) -> tuple[str, ...]:
+    """Return the regions whose prices stand in for those of a region that the catalog has none of."""
+    return tuple(sorted({each.region for each in prices} - {region}))
+
+
+def group_cost(group: GroupPlan | RestrictedGroupPlan, region: str, find: FindPrice = near_price) -> Cost:
+    """Return what a group's instances cost.
+
+    Of a flexible one the cheapest type, with the rest unknown, since the service chooses.
+    """
+    spec = group.spec
+    if spec.is_spot or spec.training_plan_arn is not None:
+        why = "Spot" if spec.is_spot else "training plan"
+        return Cost(Decimal(0), (f"{spec.instance_count} × {' | '.join(spec.types)} ({why})",))
+    prices = [found for name in spec.types if (found := find(name, region)) is not None]
+    label = f"{spec.instance_count} × {' | '.join(spec.types)}"
+    if not prices or len(prices) < len(spec.types):
+        return Cost(Decimal(0), (label,))
+    months, about = {each.monthly for each in prices}, _about(prices, region)
+    unknown = (f"{label} above the cheapest type",) if len(months) > 1 else ()
+    return Cost(min(months) * spec.instance_count, unknown, about=about)
+
+
+def _pool(pool: NodePoolPlan, region: str, find: FindPrice) -> Cost:
+    name = pool.spec.name
+    costs: list[Decimal] = []
+    prices: list[Price] = []
+    for kind in pool.instance_types:
+        instance = find_instance_type(kind)
+        most = pool_instances(pool.spec.limits, instance) if instance else None
+        if most is None:
+            return Cost(Decimal(0), (), (f"NodePool {name}",))
+        price = find(kind, region)
+        if price is not None:
+            prices.append(price)
+            costs.append(price.monthly * most)
+        elif most:
+            return Cost(Decimal(0), (f"NodePool {name} (up to {most} × {kind})",))
+    return Cost(max(costs, default=Decimal(0)), about=_about(prices, region))
+
+
+def quota_cost(diff: PlanDiff, share: ShareChange) -> tuple[Change[int], bool]:
+    """Return whole US dollars a month of what a team has reserved, and whether they are by another region's prices.
+
+    None on a side where that is nothing, or unknown.
+    """
+    sides = (
+        _reserved(share, diff.before, share.guarantee.before, share.elastic.before),
+        _reserved(share, diff.after, share.guarantee.after, share.elastic.after),
+    )
+    before, after = (None if side is None else side[0] for side in sides)
+    return Change(before, after), any(side is not None and side[1] for side in sides)
+
+
+def budget_changes(
+    before: Plan | None, after: Plan | None, budgets: Change[Sequence[Budget]]
+) -> tuple[BudgetChange, ...]:
+    """Return what the quota of each budget's teams comes to on both sides; of those of which a side has a team."""
+    there = {team.name for plan in (before, after) if plan is not None for team in plan.teams}
+    sides = (_spent(before, budgets.before or ()), _spent(after, budgets.after or ()))
+    changes = []
+    for key in {**sides[0], **sides[1]}:
+        (old, was), (new, now) = (side.get(key, (None, None)) for side in sides)
+        given = [budget for budget in (new, old) if budget is not None]
+        if any(budget.teams & there for budget in given):
+            changes.append(BudgetChange(given[0], Change(old, new), Change(was, now)))
+    return tuple(changes)
+
+
+def _spent(plan: Plan | None, budgets: Sequence[Budget]) -> dict[tuple[str, str], tuple[Budget, Spent | None]]:
+    """Return each budget with what its teams have reserved, by kind and name."""
+    table = quotas_of(plan) if plan is not None else ()
+    return {
+        (each.kind, each.name): (each, None if plan is None else spent(table, each.teams, plan.spec.region))
+        for each in budgets
+    }
+
+
+def _reserved(
+    share: ShareChange, plan: Plan | None, guarantee: Amount | None, elastic: Amount | None
+) -> tuple[int, bool] | None:
+    if plan is None or (guarantee is None and elastic is None):
+        return None
+    region = plan.spec.region
+    found = near_monthly_cost(share.instance_type, region, as_fraction(guarantee) + as_fraction(elastic))
+    return None if found is None else (found[0], found[1] != region)

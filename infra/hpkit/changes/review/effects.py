@@ -1,0 +1,110 @@
+"""Whom each thing to watch is about, and what it changes of the cost: teams by quota, money by the price table."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Final
+
+from hpkit.changes import GUARDED_TYPES
+from hpkit.changes.plan_diff import PlanDiff
+from hpkit.changes.review.cost import group_cost, guaranteed_cost, pool_cost, total
+from hpkit.changes.review.model import MoneyChange, Risk
+from hpkit.plan.model import Plan
+
+__all__ = ["GRAVITY", "gravest_risks_first", "with_effects"]
+
+_OF_ALL: Final = {f"{action}-{key}" for action in ("replace", "delete") for key in GUARDED_TYPES.values()} | {
+    "another-account", "another-region", "addon-leaves", "configuration", "dependency-leaves", "governance-leaves",
+    "nat-gateway-leaves", "node-recovery", "shared-pool", "policy", "priority-order", "priority-class-leaves",
+    "addon-migration", "addon-version", "tiered-storage", "way-out", "stack-leaves", "stack-renamed", "version",
+}  # fmt: skip
+_OF_TEAM: Final = {"team-leaves", "team-renamed", "preemption", "sharing", "budget-teams"}
+_OF_POOL: Final = {"node-pool-leaves", "node-pool-renamed", "node-pool-settings", "limit-raised", "limit-lowered"}
+_OF_TYPE: Final = {"type-leaves", "limit-below-elastic", "borrowing"}
+# What is lost for good, then what runs, then who may what; what only might be lost later is last.
+GRAVITY: Final = (
+    "another-account", "another-region",
+    *(f"{action}-{key}" for key in GUARDED_TYPES.values() for action in ("delete", "replace")),
+    "stack-leaves", "stack-renamed", "governance-leaves", "group-leaves", "group-renamed", "team-leaves",
+    "team-renamed", "type-leaves", "node-pool-leaves", "node-pool-renamed", "fewer-nodes", "karpenter-off",
+    "karpenter-lets-go", "karpenter-takes",
+    "addon-leaves", "dependency-leaves", "node-recovery", "nat-gateway-leaves", "repository-leaves", "no-room-yet",
+    "refused", "version", "addon-migration",
+    "limit-raised", "limit-lowered", "limit-below-elastic", "unprotected", "stack-file",
+    "boundary", "root-squash", "user-ids", "access-leaves", "fewer-images", "way-out",
+    "endpoint", "administrators", "viewers", "alerts", "grafana", "borrowing", "shared-pool", "sharing",
+    "policy", "policy-settings", "budget-teams", "priority-class-leaves", "priority-order", "preemption",
+    "weights", "group-settings", "node-pool-settings", "tiered-storage", "addon-version",
+    "configuration", "resources-go", "tags", "settings", "waiver", "allowance",
+    "more-nodes",
+)  # fmt: skip
+
+
+def gravest_risks_first(risks: Iterable[Risk]) -> tuple[Risk, ...]:
+    """Return what blocks first, and of each verdict what loses most."""
+    return tuple(
+        sorted(
+            risks,
+            key=lambda risk: (
+                risk.verdict != "blocked",
+                GRAVITY.index(risk.code),
+                -abs(risk.money.change) if risk.money else Decimal(0),
+            ),
+        )
+    )
+
+
+def with_effects(risks: Sequence[Risk], diff: PlanDiff) -> tuple[Risk, ...]:
+    """Return the risks with the teams that each is about, and what it changes of the cost, as far as it is known."""
+    return tuple(
+        replace(each, teams=each.teams or _teams(each, diff), money=each.money or _money(each, diff)) for each in risks
+    )
+
+
+def _teams(risk: Risk, diff: PlanDiff) -> tuple[str, ...]:
+    plan = diff.before or diff.after
+    if plan is None:
+        return ()
+    if risk.code in _OF_ALL:
+        return tuple(team.name for team in plan.teams)
+    if risk.code in _OF_TEAM:
+        return (risk.subject,)
+    if risk.code == "repository-leaves":
+        return (risk.subject.partition("/")[0],)
+    types = _types(risk, plan) or (_types(risk, diff.after) if diff.after is not None else set())
+    return tuple(team.name for team in plan.teams if types & {each.instance_type for each in team.quota_resources})
+
+
+def _types(risk: Risk, plan: Plan) -> set[str]:
+    """Return the instance types that a risk is about."""
+    if risk.code in _OF_TYPE:
+        return {risk.subject}
+    if risk.code in _OF_POOL:
+        return {kind for pool in plan.node_pools if pool.spec.name == risk.subject for kind in pool.instance_types}
+    return {kind for group in plan.groups if group.spec.name == risk.subject for kind in group.spec.types}
+
+
+def _money(risk: Risk, diff: PlanDiff) -> MoneyChange | None:
+    before, after = diff.before, diff.after
+    if before is None or after is None:
+        return None
+    if risk.code == "another-account":
+        cost = guaranteed_cost(before)
+        return MoneyChange(cost.known, "guaranteed", bool(cost.about)) if cost.complete and cost.known else None
+    if risk.code in ("group-leaves", "fewer-nodes", "more-nodes"):
+        return _of_group(risk.subject, before, after)
+    if risk.code == "node-pool-leaves":
+        pools = [pool_cost(pool, before) for pool in before.node_pools if pool.spec.name == risk.subject]
+        known = pools and pools[0].complete and pools[0].known
+        return MoneyChange(-pools[0].known, "maximum", bool(pools[0].about)) if known else None
+    return None
+
+
+def _of_group(name: str, before: Plan, after: Plan) -> MoneyChange | None:
+    old, new = (
+        total(group_cost(group, plan.spec.region) for group in plan.all_groups if group.spec.name == name)
+        for plan in (before, after)
+    )
+    if not (old.complete and new.complete) or old.known == new.known:
+        return None
+    return MoneyChange(new.known - old.known, "guaranteed", bool(old.about or new.about))

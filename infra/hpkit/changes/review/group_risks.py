@@ -1,0 +1,122 @@
+"""What to watch in instance groups: those that leave without nodes, fewer or more nodes, settings, Karpenter's end.
+
+Does not: say what the service refuses, or which groups with nodes leave; that is hpkit.changes's. Sources: SageMaker
+API, UpdateCluster and ClusterKubernetesConfigDetails; developer guide, scaling and lifecycle scripts of EKS clusters.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from hpkit.changes import renamed_group, value_text
+from hpkit.changes.review.model import Risk
+from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
+from hpkit.text.plural import plural
+
+__all__ = ["group_risks"]
+
+_Group = GroupPlan | RestrictedGroupPlan
+# What another value means for those who run jobs.
+_MEANS: Final = {
+    "imageId": "new nodes start from it, and those that stand go when their software is updated",
+    "lifecycleScript": "only nodes that are made from now on run it",
+    "ebsVolumeGiB": "only nodes that are made from now on have it",
+    "labels": "pods that select what is no longer there find no node",
+    "trainingPlanArn": "its nodes come from other capacity, and none comes once that has ended",
+    "deepHealthChecks": "nodes are tested by these alone before they take work",
+    "lifecycleScriptSha256": "only nodes that are made from now on look whether the script is the one of that digest",
+    "minInstanceCount": "how many nodes an update waits for is another",
+    "autoPatch": "when its nodes are patched, and so restarted, is another",
+    "scheduledUpdate": "when its nodes are updated, and so restarted, is another",
+}
+# What the service refuses to change, which a guard says; the count is said by itself.
+_SAID_ELSEWHERE: Final = {
+    "name", "instanceCount", "instanceType", "instanceTypes", "threadsPerCore", "capacityType", "overrideVpcConfig",
+    "availabilityZone", "executionRole",
+}  # fmt: skip
+
+
+def group_risks(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Yield what to watch in the groups of a cluster that is there on both sides."""
+    new = {group.spec.name: group for group in after.all_groups}
+    for group in before.all_groups:
+        name = group.spec.name
+        if name in new:
+            yield from _staying(group, new[name])
+        elif not group.autoscaled and not group.spec.instance_count:
+            kind = "/".join(group.spec.types)
+            yield Risk("group-leaves", "attention", name, f"{name} is deleted (0 × {kind}); nothing runs there")
+    yield from _more_nodes(before, after)
+
+
+def _more_nodes(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Yield what stands always and did not: no loss, but money."""
+    counts = {group.spec.name: 0 if group.autoscaled else group.spec.instance_count for group in before.all_groups}
+    staying = {group.spec.name for group in after.all_groups}
+    leaving = [group for group in before.all_groups if group.spec.name not in staying]
+    renamed = {found.spec.name for group in leaving if (found := renamed_group(group, before, after)) is not None}
+    for group in after.all_groups:
+        name, count, kind = group.spec.name, group.spec.instance_count, "/".join(group.spec.types)
+        if group.autoscaled or name in renamed or count <= counts.get(name, 0):
+            continue
+        how = f"{name} {counts[name]} → {count} × {kind}" if name in counts else f"{name} is new: {count} × {kind}"
+        yield Risk("more-nodes", "ok", name, f"{how}, from now on at all times")
+
+
+def _staying(old: _Group, new: _Group) -> Iterator[Risk]:
+    name, count = new.spec.name, new.spec.instance_count
+    if old.autoscaled and not new.autoscaled:
+        yield Risk(
+            "karpenter-lets-go",
+            "attention",
+            name,
+            f"no NodeClass names {name} any more: it goes to instanceCount {count}, and the nodes that Karpenter "
+            "started there are ended with what runs on them",
+        )
+    elif new.autoscaled and not old.autoscaled and old.spec.instance_count:
+        yield Risk(
+            "karpenter-takes",
+            "attention",
+            name,
+            f"Karpenter owns {name} from now on: its {old.spec.instance_count} × {'/'.join(old.spec.types)} are "
+            "guaranteed to nobody any more; the update leaves them as they are, and what Karpenter does with nodes "
+            "that it did not start, the service's pages do not say",
+        )
+    elif count < old.spec.instance_count and not new.autoscaled:
+        restricted = "restricted " if isinstance(new, RestrictedGroupPlan) else ""
+        yield Risk(
+            "fewer-nodes",
+            "attention",
+            name,
+            f"{restricted}{name} {old.spec.instance_count} → {count} × {'/'.join(new.spec.types)}: the service chooses "
+            "which nodes go, and what runs on them is evicted",
+        )
+    sides = [side.spec.model_dump(by_alias=True, mode="json", exclude_none=True) for side in (old, new)]
+    for key in (key for key in {**sides[0], **sides[1]} if key not in _SAID_ELSEWHERE):
+        was, now = (side.get(key) for side in sides)
+        if was != now and not _only_adds(key, was, now):
+            yield Risk("group-settings", "attention", name, _sentence(new, key, was, now))
+
+
+def _only_adds(key: str, was: Any, now: Any) -> bool:
+    """Return whether nodes get a label more, or a check more, and lose none."""
+    if key == "labels":
+        return all(now.get(label) == value for label, value in was.items())
+    return key == "deepHealthChecks" and set(was) <= set(now)
+
+
+def _sentence(group: _Group, key: str, was: Any, now: Any) -> str:
+    if key == "taints":
+        means = _of_taints(was, now, plural(group.spec.instance_count, "node"), autoscaled=group.autoscaled)
+    else:
+        means = _MEANS.get(key, "its nodes are run otherwise")
+    return f"{key} of instance group {group.spec.name} {value_text(was)} → {value_text(now)}: {means}"
+
+
+def _of_taints(was: list[Mapping[str, Any]], now: list[Mapping[str, Any]], nodes: str, *, autoscaled: bool) -> str:
+    where = "the nodes that Karpenter starts there" if autoscaled else f"its {nodes}"
+    added = [taint for taint in now if taint not in was]
+    if any(taint["effect"] == "NoExecute" for taint in added):
+        return f"what runs on {where} without tolerating it is evicted"
+    if added:
+        return f"pods that do not tolerate it get no place on {where}"
+    return f"pods that were kept away may now take {where}"

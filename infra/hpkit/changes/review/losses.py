@@ -1,0 +1,150 @@
+"""Who loses what: every amount and right of a team that the change lowers."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Final
+
+from hpkit.catalog import find_instance_type
+from hpkit.changes.plan_diff import PlanDiff, ShareChange, TeamChange
+from hpkit.changes.review.formatting import as_fraction, decreased
+from hpkit.changes.review.model import Loss
+from hpkit.config.registry import Registry
+from hpkit.plan.capacity import DIMENSIONS, usage
+from hpkit.plan.lustre import CLAIM
+from hpkit.plan.model import Plan, TeamPlan
+
+__all__ = ["TEAM_RESOURCES", "losses_of"]
+
+# What the program makes for each team under the team's name, by the last part of its type.
+TEAM_RESOURCES: Final = frozenset(
+    ("ComputeQuota", "LimitRange", "NamespacePatch", "PersistentVolume", "PersistentVolumeClaim", "Role", "RoleBinding")
+)
+# What a team holds beside whole instances, which are its guarantee.
+_MEASURES: Final = DIMENSIONS[1:4]
+_NOTHING: Final = (Fraction(0),) * len(_MEASURES)
+_ORDER: Final = (
+    "queue", "guarantee", *_MEASURES, "elastic quota", "borrowable", "borrow limit", "weight", "access", "workloads",
+    "priority classes", "service accounts", "files", "shared files", "images kept", "untagged images", "topology",
+    "node recovery",
+)  # fmt: skip
+
+
+def losses_of(diff: PlanDiff) -> tuple[Loss, ...]:
+    """Return all losses, guarantees first and the largest first among them.
+
+    A stack that comes takes nothing from anybody, and the shared pool is nobody's: what its shrinking takes from
+    others is in what they may borrow.
+    """
+    found = [loss for team in diff.teams if not team.is_shared_pool for loss in _team(team)]
+    if diff.before is not None and diff.after is not None:
+        fewer = {
+            (team.name, share.instance_type)
+            for team in diff.teams
+            for share in team.shares
+            if decreased(share.guarantee) or decreased(share.elastic)
+        }
+        found += [each for each in _of_staying(diff.before, diff.after) if (each.team, each.instance_type) not in fewer]
+    return tuple(
+        sorted(
+            found,
+            key=lambda loss: (
+                _ORDER.index(loss.what),
+                as_fraction(loss.after) - as_fraction(loss.before),
+                loss.team,
+                loss.instance_type,
+            ),
+        )
+    )
+
+
+def _team(team: TeamChange) -> Iterator[Loss]:
+    if not team.present.before:
+        return
+    if not team.present.after:
+        yield Loss(team.name, "queue", "", 1, 0)
+    for share in team.shares:
+        yield from _share(team.name, share, leaves=not team.present.after)
+    if team.present.after and decreased(team.weight):
+        yield Loss(team.name, "weight", "", team.weight.before or 0, team.weight.after or 0)
+    if team.members_removed:
+        yield Loss(team.name, "access", "", len(team.members_removed), 0, team.members_removed)
+
+
+def _share(team: str, share: ShareChange, *, leaves: bool) -> Iterator[Loss]:
+    """Yield what falls; a team without a queue borrows nothing, which the loss of its queue already tells."""
+    parts = [("guarantee", share.guarantee), ("elastic quota", share.elastic)]
+    if not leaves:
+        parts += [("borrowable", share.borrowable), ("borrow limit", share.borrow_limit)]
+    for what, change in parts:
+        if decreased(change):
+            yield Loss(team, what, share.instance_type, change.before or 0, change.after or 0)
+
+
+def _of_staying(before: Plan, after: Plan) -> Iterator[Loss]:
+    """Yield what teams that have a queue on both sides may do or have no more, beside instances and sharing."""
+    new = {team.name: team for team in after.teams}
+    for old in before.teams:
+        if old.name in new and not old.is_shared_pool:
+            yield from _measures(old, new[old.name])
+            yield from _rights(old, new[old.name], before, after)
+            yield from _of_platform(old.name, before, after)
+            if old.registry and new[old.name].registry:
+                yield from _images(old.name, before, after)
+
+
+def _measures(old: TeamPlan, new: TeamPlan) -> Iterator[Loss]:
+    """Yield what a team has less of: vCPUs, say, that no longer follow accelerators."""
+    was, now = _held(old), _held(new)
+    for kind, amounts in was.items():
+        for what, had, has in zip(_MEASURES, amounts, now.get(kind, _NOTHING), strict=True):
+            if has < had:
+                yield Loss(old.name, what, kind, had, has)
+
+
+def _held(team: TeamPlan) -> dict[str, tuple[Fraction, ...]]:
+    """Return what a team has reserved of each type, in every measure; elastic quota counts too."""
+    found: dict[str, tuple[Fraction, ...]] = {}
+    for each in team.quota_resources:
+        instance = find_instance_type(each.instance_type)
+        if instance is not None:
+            amounts = map(as_fraction, usage(each, instance).vector[1:4])
+            known = found.get(each.instance_type, _NOTHING)
+            found[each.instance_type] = tuple(one + other for one, other in zip(known, amounts, strict=True))
+    return found
+
+
+def _rights(old: TeamPlan, new: TeamPlan, before: Plan, after: Plan) -> Iterator[Loss]:
+    there = {each.name for each in after.policy.priority_classes} if after.policy else set()
+    for what, was, now in (
+        ("workloads", old.workloads, new.workloads),
+        ("service accounts", old.service_accounts, new.service_accounts),
+        # Those that the policy has no more are nobody's, which is said of the policy.
+        ("priority classes", _classes(old, before), (*_classes(new, after), *(set(_classes(old, before)) - there))),
+    ):
+        gone = tuple(name for name in was if name not in now)
+        if gone:
+            yield Loss(old.name, what, "", len(was), len(was) - len(gone), gone)
+
+
+def _classes(team: TeamPlan, plan: Plan) -> tuple[str, ...]:
+    """Return the priority classes that members may use: all of the policy where the team names none."""
+    return team.priority_classes or tuple(each.name for each in (plan.policy.priority_classes if plan.policy else ()))
+
+
+def _images(team: str, before: Plan, after: Plan) -> Iterator[Loss]:
+    was, now = (plan.spec.registry or Registry() for plan in (before, after))
+    if now.keep_images is not None and (was.keep_images is None or now.keep_images < was.keep_images):
+        yield Loss(team, "images kept", "", was.keep_images, now.keep_images)
+    if now.untagged_days < was.untagged_days:
+        yield Loss(team, "untagged images", "", was.untagged_days, now.untagged_days)
+
+
+def _of_platform(team: str, before: Plan, after: Plan) -> Iterator[Loss]:
+    """Yield what every team has that the platform switches off."""
+    lustre = [plan.spec.storage.lustre if plan.spec.storage else None for plan in (before, after)]
+    if lustre[0] is not None and lustre[0].teams and not (lustre[1] is not None and lustre[1].teams):
+        yield Loss(team, "files" if lustre[1] is None else "shared files", "", 1, 0, (CLAIM,))
+    if before.topology_aware_scheduling and after.manages_topology and not after.topology_aware_scheduling:
+        yield Loss(team, "topology", "", 1, 0)
+    if before.spec.cluster.node_recovery == "Automatic" and after.spec.cluster.node_recovery != "Automatic":
+        yield Loss(team, "node recovery", "", 1, 0)

@@ -1,0 +1,239 @@
+"""The review as frozen records: verdict, findings, teams, capacity, cost, what to watch."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal
+
+from hpkit.changes import Action, StackChange
+from hpkit.changes.plan_diff import Change, PlanDiff
+from hpkit.checks import Finding
+from hpkit.plan.budgets import Budget, Spent
+from hpkit.plan.capacity import Amount
+
+__all__ = [
+    "BudgetChange",
+    "Cost",
+    "FileReview",
+    "FindingChanges",
+    "Loss",
+    "MoneyChange",
+    "Preview",
+    "PreviewStep",
+    "Review",
+    "Risk",
+    "ScenarioChange",
+    "StackReview",
+    "Status",
+    "TeamWaits",
+    "Verdict",
+    "gravest_first",
+    "worst",
+]
+
+Status = Literal["added", "removed", "changed", "unchanged", "unreadable"]
+Verdict = Literal["ok", "attention", "blocked"]
+_UNKNOWN: Change[Any] = Change(None, None)
+_ORDER: tuple[Verdict, ...] = ("ok", "attention", "blocked")
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the gravest verdict; ok when there is none."""
+    return max(verdicts, key=_ORDER.index, default="ok")
+
+
+@dataclass(frozen=True, slots=True)
+class FindingChanges:
+    """Findings by what the change did to them; places are the head's, of fixed and waived ones the base's."""
+
+    new: tuple[Finding, ...]
+    fixed: tuple[Finding, ...]
+    remaining: tuple[Finding, ...]
+    waived: tuple[Finding, ...] = ()
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """Return the errors that stand after the change, new ones first."""
+        return tuple(finding for finding in (*self.new, *self.remaining) if finding.severity == "error")
+
+
+@dataclass(frozen=True, slots=True)
+class MoneyChange:
+    """What one thing changes of a month's cost, in dollars; of says of which: what stands always, or the most.
+
+    about: whether the prices are those of another region.
+    """
+
+    change: Decimal
+    of: Literal["guaranteed", "maximum"]
+    about: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """Something to watch: a code that tools can match, what it is about, and one sentence.
+
+    teams: whose work or rights it is about; money: what it changes of the cost, None where nothing or not known.
+    """
+
+    code: str
+    verdict: Verdict
+    subject: str
+    message: str
+    teams: tuple[str, ...] = ()
+    money: MoneyChange | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What one team has less of; instance_type is empty for what is not counted in instances.
+
+    before is None where nothing bounded it; names: what exactly it has no more, where that has names.
+    """
+
+    team: str
+    what: str
+    instance_type: str
+    before: Amount | None
+    after: Amount
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """US dollars a month on demand.
+
+    known is the sum of what the price table has; unknown names what it lacks (`4 × ml.p5e.48xlarge`); unbounded
+    names NodePools without a limit, whose cost has none either; about names the regions whose prices stand in for those
+    of the stack's own.
+    """
+
+    known: Decimal
+    unknown: tuple[str, ...] = ()
+    unbounded: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Return whether known is the whole cost."""
+        return not self.unknown and not self.unbounded
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetChange:
+    """What a team or project is given, and what the quota of its teams comes to a month.
+
+    budget: that of after; one that is given no more, as it was. A side is None where nothing is given, or the stack is
+    not there.
+    """
+
+    budget: Budget
+    given: Change[Budget]
+    cost: Change[Spent]
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewStep:
+    """One resource of a real preview; properties are the names of what changes, never values."""
+
+    action: Action
+    type: str
+    name: str
+    urn: str
+    properties: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What `pulumi preview` said of a stack; problems are its errors, empty when it succeeded."""
+
+    steps: tuple[PreviewStep, ...]
+    unchanged: int
+    problems: tuple[str, ...]
+
+    def of(self, action: str) -> tuple[PreviewStep, ...]:
+        """Return the steps of one action."""
+        return tuple(step for step in self.steps if step.action == action)
+
+
+@dataclass(frozen=True, slots=True)
+class TeamWaits:
+    """A team's tasks of a scenario, simulated before and after; None where the team is not there.
+
+    service: what it got of what it asked for, a part of one. Waits in seconds. never: tasks that can never run.
+    """
+
+    name: str
+    service: Change[float]
+    wait_median: Change[float]
+    wait_p95: Change[float]
+    preempted: Change[int]
+    never: Change[int]
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioChange:
+    """What a change does to a scenario's tasks; note says what is left out, or why nothing is known.
+
+    utilization: a part of one; waited: instance-hours that tasks stood in queues.
+    """
+
+    scenario: str
+    note: str = ""
+    utilization: Change[float] = _UNKNOWN
+    waited: Change[float] = _UNKNOWN
+    preemptions: Change[int] = _UNKNOWN
+    teams: tuple[TeamWaits, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileReview:
+    """Findings of an organization file that concern all of its stacks."""
+
+    file: str
+    findings: FindingChanges
+
+
+@dataclass(frozen=True, slots=True)
+class StackReview:
+    """One stack that the change touches.
+
+    diff is None where a side could not be read, change where nothing differs; note says what is not known. before or
+    after of cost is None where the stack is not there, both where a side could not be read.
+    """
+
+    stack: str
+    file: str
+    why: str
+    status: Status
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    note: str
+    diff: PlanDiff | None
+    change: StackChange | None
+    guaranteed_cost: Change[Cost]
+    maximum_cost: Change[Cost]
+    findings: FindingChanges
+    risks: tuple[Risk, ...]
+    losses: tuple[Loss, ...]
+    preview: Preview | None
+    scenario: ScenarioChange | None = None
+    budgets: tuple[BudgetChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """Everything about one change; notes say what a reader must know of its scope."""
+
+    base: str
+    commit: str
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...]
+    files: tuple[FileReview, ...]
+    stacks: tuple[StackReview, ...]
+
+
+def gravest_first(stacks: Iterable[StackReview]) -> list[StackReview]:
+    """Return the stacks by verdict, blocked ones first, and by name."""
+    return sorted(stacks, key=lambda stack: (-_ORDER.index(stack.verdict), stack.stack))

@@ -1,0 +1,217 @@
+"""What to watch in Karpenter's NodePools: limits that let it cost more, or do less; types, zones and nodes that end.
+
+Does not: say which NodePools leave; that is hpkit.changes's. Source: Karpenter's documentation of NodePools.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal
+
+from hpkit.catalog import find_instance_type
+from hpkit.catalog.prices import near_price
+from hpkit.changes import renamed_parts, value_text
+from hpkit.changes.review.cost import pool_cost, ready_cost, ready_nodes, total
+from hpkit.changes.review.formatting import cost, money
+from hpkit.changes.review.model import Cost, MoneyChange, Risk
+from hpkit.checks.rule import listing
+from hpkit.plan.capacity import pool_instances
+from hpkit.plan.model import NodePoolPlan, Plan
+
+__all__ = ["node_pool_risks"]
+
+# What another value means for those who run jobs.
+_MEANS: Final = {
+    "disruption": "when Karpenter ends nodes, with what runs on them, is another",
+    "expireAfter": "how long a node may live, with what runs on it, is another",
+    "taints": "other pods than before get a place on its nodes",
+    "labels": "pods that select what is no longer there find no node",
+    "weight": "which NodePool is tried first is another",
+    "nodeClass": "its nodes come from other instance groups",
+    "requirements": "its nodes are others",
+}
+
+
+def node_pool_risks(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Yield what to watch in the NodePools of an environment that is there on both sides."""
+    if before.spec.autoscaling is not None and after.spec.autoscaling is None:
+        means = "no node comes for jobs that wait, and none goes when it is idle"
+        yield Risk("karpenter-off", "attention", "autoscaling", f"managed Karpenter is switched off: {means}")
+    old = {pool.spec.name: pool for pool in before.node_pools}
+    renamed = renamed_parts("nodePools", before, after)
+    for pool in after.node_pools:
+        name = pool.spec.name
+        # What takes the place of one that leaves costs what that did.
+        was = old.get(renamed.get(name, name))
+        if name not in old:
+            yield _limit_risk("limit-raised", f"NodePool {name} is new: it", was, pool, before, after)
+        elif was is not None:
+            yield from _limits(was, pool, before, after)
+            yield from _new_types(was, pool, before, after)
+            yield from _settings(was, pool, before, after)
+        yield from _warm_pool(was, pool, before, after)
+
+
+def _limits(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -> Iterator[Risk]:
+    if old.spec.limits == new.spec.limits:
+        return
+    sides = [_most(pool) for pool in (old, new)]
+    raised = any(_above(sides[1].get(kind), most) for kind, most in sides[0].items())
+    keys = [key for key in (*old.spec.limits, *new.spec.limits) if old.spec.limits.get(key) != new.spec.limits.get(key)]
+    texts = [
+        f"{key} {old.spec.limits.get(key, 'unset')} → {new.spec.limits.get(key, 'unset')}"
+        for key in dict.fromkeys(keys)
+    ]
+    code = "limit-raised" if raised else "limit-lowered"
+    yield _limit_risk(code, f"limits of NodePool {new.spec.name} {listing(texts)}: it", old, new, before, after)
+
+
+def _new_types(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -> Iterator[Risk]:
+    """Say which types a NodePool of the same limits adds from now on, their prices, and the most that it can cost."""
+    added = [kind for kind in new.instance_types if kind not in old.instance_types]
+    # What is said of other limits names every type, and the price of these.
+    if not added or old.spec.limits != new.spec.limits:
+        return
+    most, region = _most(new), after.spec.region
+    texts = [f"{_instances(kind, most.get(kind))} ({_price(kind, region)})" for kind in added]
+    sides = (pool_cost(old, before), pool_cost(new, after))
+    was, now = (cost(each) for each in sides)
+    bound = f"still {now}" if was == now else f"{now} instead of {was}"
+    yield Risk(
+        "node-pool-settings",
+        "attention",
+        new.spec.name,
+        f"NodePool {new.spec.name} may add {listing(texts, 20)} too; the most that it can cost a month is {bound}",
+        money=_change(*sides, "maximum"),
+    )
+
+
+def _instances(kind: str, most: int | None) -> str:
+    return f"{'any number of' if most is None else f'{most} ×'} {kind}"
+
+
+def _price(kind: str, region: str) -> str:
+    price = near_price(kind, region)
+    if price is None:
+        return "price unknown"
+    return f"{'about ' if price.region != region else ''}{money(price.monthly)} a month each"
+
+
+def _above(now: int | None, was: int | None) -> bool:
+    """Return whether one bound is above another; None is none."""
+    return was is not None and (now is None or now > was)
+
+
+def _most(pool: NodePoolPlan) -> dict[str, int | None]:
+    """Return how many instances of each type a NodePool may add; None where nothing bounds them."""
+    known = ((kind, find_instance_type(kind)) for kind in pool.instance_types)
+    return {kind: pool_instances(pool.spec.limits, instance) if instance else None for kind, instance in known}
+
+
+def _limit_risk(
+    code: str, opening: str, old: NodePoolPlan | None, new: NodePoolPlan, before: Plan, after: Plan
+) -> Risk:
+    was, now = _most(old) if old is not None else {}, _most(new)
+    texts = [
+        _instances(kind, most)
+        + (
+            f" instead of {'any number' if was[kind] is None else was[kind]}"
+            if kind in was and was[kind] != most
+            else f" ({_price(kind, after.spec.region)})"
+            if was and kind not in was
+            else ""
+        )
+        for kind, most in now.items()
+    ]
+    costs = (pool_cost(old, before) if old is not None else None, pool_cost(new, after))
+    unlimited = bool(costs[1].unbounded)
+    price = "without an end" if unlimited else f"{cost(costs[1])} a month" if costs[1].complete else "unknown"
+    return Risk(
+        code,
+        "attention",
+        new.spec.name,
+        f"{opening} may add {listing(texts, 20) or 'nothing'}; the most that it can cost is {price}",
+        money=_change(*costs, "maximum"),
+    )
+
+
+def _change(was: Cost | None, now: Cost | None, of: Literal["guaranteed", "maximum"]) -> MoneyChange | None:
+    """Return what changes of a cost; None where it stays, or a side is not known. What is not there costs nothing."""
+    before, after = (total([each]) for each in (was, now))
+    change = after.known - before.known
+    known = before.complete and after.complete
+    return MoneyChange(change, of, bool(before.about or after.about)) if known and change else None
+
+
+def _warm_pool(old: NodePoolPlan | None, new: NodePoolPlan, before: Plan, after: Plan) -> Iterator[Risk]:
+    """Say how many nodes stand always for placeholder pods, and what that costs."""
+    was, now = (_warm_pool_of(pool) for pool in (old, new))
+    if was == now:
+        return
+    nodes = [f"{count} × {kind}" for kind, count in ready_nodes(new).items()]
+    means = (
+        "no node is kept ready" if now is None else f"{' or '.join(nodes) or 'nodes for its pods'} stand at all times"
+    )
+    sides = (
+        ready_cost(old, before.spec.region) if old is not None else None,
+        ready_cost(new, after.spec.region),
+    )
+    yield Risk(
+        "node-pool-settings",
+        "attention",
+        new.spec.name,
+        f"warmPool of NodePool {new.spec.name} {_difference(was, now)}: {means}",
+        money=_change(*sides, "guaranteed"),
+    )
+
+
+def _warm_pool_of(pool: NodePoolPlan | None) -> dict[str, Any] | None:
+    warm = pool.spec.warm_pool if pool is not None else None
+    return None if warm is None else warm.model_dump(by_alias=True, mode="json", exclude_defaults=True)
+
+
+def _groups_of(pool: NodePoolPlan, plan: Plan) -> set[str]:
+    classes = plan.spec.autoscaling.node_classes if plan.spec.autoscaling is not None else ()
+    return {group for each in classes if each.name == pool.spec.node_class for group in each.instance_groups}
+
+
+def _settings(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -> Iterator[Risk]:
+    name = new.spec.name
+    for what, was, now in (("types", old.instance_types, new.instance_types), ("zones", old.zones, new.zones)):
+        gone = [each for each in was if each not in now]
+        if gone:
+            yield Risk(
+                "node-pool-settings",
+                "attention",
+                name,
+                f"NodePool {name} adds no more nodes of the {what} {listing(gone, 20)}; those that stand there count "
+                "as drifted and are ended, with what runs on them",
+            )
+    sides = [_stated(side.spec.model_dump(by_alias=True, mode="json", exclude_none=True)) for side in (old, new)]
+    for key, means in _MEANS.items():
+        said = means
+        then, after_that = (side.get(key) for side in sides)
+        if then != after_that:
+            change = _difference(then, after_that)
+            if key == "nodeClass" and _groups_of(old, before) == _groups_of(new, after):
+                said = (
+                    "its nodes come from the same instance groups, and those that stand count as drifted and are "
+                    "ended, with what runs on them; if you meant a rename, keep the old name"
+                )
+            yield Risk("node-pool-settings", "attention", name, f"{key} of NodePool {name} {change}: {said}")
+
+
+def _stated(value: Any) -> Any:
+    """Return settings without lists that name nothing, at any depth: there, nobody restricts anything."""
+    if isinstance(value, dict):
+        return {key: _stated(each) for key, each in value.items() if each != []}
+    return [_stated(each) for each in value] if isinstance(value, list) else value
+
+
+def _difference(was: Any, now: Any) -> str:
+    """Return what differs, of a map only the keys that do."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        return ", ".join(
+            f"{key} {value_text(was.get(key))} → {value_text(now.get(key))}"
+            for key in {**was, **now}
+            if was.get(key) != now.get(key)
+        )
+    return f"{value_text(was)} → {value_text(now)}"

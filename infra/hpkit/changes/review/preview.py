@@ -1,0 +1,73 @@
+"""From the JSON of `pulumi preview --json` to the resources that it creates, updates, replaces, deletes.
+
+Does not: keep values. A preview's states hold what a program was given; only names of properties are read.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from hpkit.changes import Action
+from hpkit.changes.review.model import Preview, PreviewStep
+from hpkit.errors import InputError
+
+__all__ = ["parse_preview"]
+
+# The engine tells a replacement as up to three steps of one URN, of which one says why.
+_ACTIONS: dict[str, Action] = {
+    "create": "create",
+    "import": "create",
+    "update": "update",
+    "replace": "replace",
+    "create-replacement": "replace",
+    "delete-replaced": "replace",
+    "import-replacement": "replace",
+    "delete": "delete",
+}
+_GRAVITY: tuple[Action, ...] = ("update", "create", "delete", "replace")
+
+
+def parse_preview(text: str, *, stack: str) -> Preview:
+    """Return what a preview says; raises InputError for text that is none."""
+    try:
+        data = json.loads(text)
+    except ValueError:
+        raise InputError(f"the preview of {stack} is not JSON; run `pulumi preview --json --stack {stack}`") from None
+    if not isinstance(data, dict):
+        raise InputError(f"the preview of {stack} is not what `pulumi preview --json` writes: an object belongs there")
+    steps: dict[str, PreviewStep] = {}
+    unchanged = 0
+    for step in data.get("steps") or ():
+        action = _ACTIONS.get(str(step.get("op")))
+        if action is None:
+            unchanged += step.get("op") == "same"
+            continue
+        found = _step(step, action)
+        known = steps.get(found.urn)
+        if known is None or _weight(found) > _weight(known):
+            steps[found.urn] = found
+    ordered = sorted(steps.values(), key=lambda step: (-_GRAVITY.index(step.action), step.type, step.name))
+    return Preview(tuple(ordered), unchanged, tuple(_problems(data.get("diagnostics") or ())))
+
+
+def _weight(step: PreviewStep) -> tuple[int, int]:
+    return _GRAVITY.index(step.action), len(step.properties)
+
+
+def _step(step: dict[str, Any], action: Action) -> PreviewStep:
+    urn = str(step.get("urn", ""))
+    kind, _, name = urn.rpartition("::")
+    reasons = step.get("replaceReasons") if action == "replace" else None
+    names = reasons or step.get("diffReasons") or list(step.get("detailedDiff") or {})
+    # The last type of the URN's chain of parents is the resource's own.
+    return PreviewStep(
+        action, kind.rpartition("::")[2].rpartition("$")[2], name, urn, tuple(sorted({str(each) for each in names}))
+    )
+
+
+def _problems(diagnostics: Iterable[dict[str, Any]]) -> Iterable[str]:
+    for diagnostic in diagnostics:
+        if diagnostic.get("severity") == "error":
+            where = str(diagnostic.get("urn") or "").rpartition("::")[2]
+            message = " ".join(str(diagnostic.get("message", "")).split())
+            yield f"{where}: {message}" if where else message

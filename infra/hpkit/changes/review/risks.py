@@ -1,0 +1,340 @@
+"""What to watch in a change: what goes or is refused, versions, types that leave, limits below what is counted on.
+
+Does not: decide what is replaced or refused; that is hpkit.changes's. Source: SageMaker developer guide, upgrading task
+governance.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from hpkit.catalog import TASK_GOVERNANCE, cluster_hour
+from hpkit.catalog.prices import HOURS_PER_MONTH
+from hpkit.changes import GUARDED_NAMES, GUARDED_TYPES, StackChange, Step
+from hpkit.changes.plan_diff import Change, PlanDiff
+from hpkit.changes.review.access_risks import access_risks
+from hpkit.changes.review.budget_risks import budget_risks
+from hpkit.changes.review.cost import guaranteed_cost
+from hpkit.changes.review.effects import gravest_risks_first, with_effects
+from hpkit.changes.review.formatting import as_fraction, cost, maximum, money
+from hpkit.changes.review.group_risks import group_risks
+from hpkit.changes.review.losses import TEAM_RESOURCES
+from hpkit.changes.review.model import BudgetChange, Loss, Risk, StackReview, worst
+from hpkit.changes.review.node_pool_risks import node_pool_risks
+from hpkit.changes.review.policy_risks import PolicySettings, policy_risks
+from hpkit.changes.review.setting_risks import setting_risks
+from hpkit.changes.review.sharing_risks import sharing_risks
+from hpkit.changes.review.software_risks import software_risks
+from hpkit.changes.review.stack_file_risks import StackSettings, stack_file_risks
+from hpkit.checks.rule import amount, listing
+from hpkit.plan.model import Plan
+from hpkit.plan.names import short_type
+from hpkit.text.plural import plural
+
+__all__ = ["risks_of", "with_rename_risks"]
+
+# The resource that a decision is about, by its code: last part of the type, and what stands before its name.
+_TEAM, _POOL = (("ComputeQuota", ""),), (("NodePool", "node-pool-"),)
+_NAMED = {
+    "team-leaves": _TEAM,
+    "team-renamed": _TEAM,
+    "node-pool-leaves": _POOL,
+    "node-pool-renamed": _POOL,
+    "addon-leaves": (("Addon", ""), ("Release", "")),
+    "nat-gateway-leaves": (("NatGateway", ""),),
+    "repository-leaves": (("Repository", ""),),
+}
+
+_TEAM_LEAVES = ("team-leaves", "team-renamed")
+_GUARDED_KEYS = frozenset(GUARDED_TYPES.values())
+
+_NO_POLICIES: Change[PolicySettings] = Change(None, None)
+_NO_SETTINGS: Change[StackSettings] = Change(None, None)
+# Versions of the task-governance add-on by how they keep cohorts (developer guide, troubleshooting its upgrade).
+_STORES_OLD_COHORTS = ("v1.0.", "v1.1.", "v1.2.", "v1.3.")
+_READS_OLD_COHORTS = (*_STORES_OLD_COHORTS, "v1.4.")
+
+
+def risks_of(
+    diff: PlanDiff,
+    change: StackChange | None,
+    losses: Sequence[Loss] = (),
+    policies: Change[PolicySettings] = _NO_POLICIES,
+    budgets: Sequence[BudgetChange] = (),
+    stack_file: Change[StackSettings] = _NO_SETTINGS,
+) -> tuple[Risk, ...]:
+    """Return what to watch, gravest first; change is None where the sides could not be recorded.
+
+    What losses say of a team is not said again. policies: what stands in the organization's policy file,
+    budgets: what the quota of those comes to that it gives one, stack_file: what stands in the stack's own file.
+    """
+    found = list(_stack(diff))
+    found += _guards(change, diff) if change is not None else ()
+    # What is made anew in another account has no settings to compare, and what was there keeps its own.
+    moved = change is not None and change.leaves_account
+    if diff.before is not None and diff.after is not None and not moved:
+        before, after = diff.before, diff.after
+        lost = {each.key for each in change.decisions} if change is not None else set()
+        # An EKS cluster that is made anew is not updated, so EKS has nothing to refuse.
+        found += (
+            []
+            if "eks" in lost
+            else [
+                *_versions(before, after),
+                *_support(before, after),
+                *_addons(before, after),
+                *software_risks(before, after),
+            ]
+        )
+        found += [*access_risks(before, after), *_tags(before, after)]
+        # Groups and NodePools go with a cluster that is replaced, which its own decision says.
+        found += (
+            []
+            if "cluster" in lost
+            else [*node_pool_risks(before, after), *group_risks(before, after), *_recovery(before, after)]
+        )
+        found += [*_capacity(diff), *sharing_risks(diff), *budget_risks(before, after, budgets)]
+        found += stack_file_risks(diff.stack, stack_file)
+        if before.spec.region == after.spec.region:
+            found += setting_risks(change.reductions if change is not None else (), found, losses, diff)
+    found += [*_waivers(diff.before, diff.after), *policy_risks(policies)] if diff.after is not None else ()
+    return gravest_risks_first(with_effects(found, diff))
+
+
+def _stack(diff: PlanDiff) -> Iterator[Risk]:
+    if diff.before is not None and diff.after is None:
+        nodes = listing(
+            [
+                f"{group.spec.instance_count} × {'/'.join(group.spec.types)}"
+                for group in diff.before.all_groups
+                if group.spec.instance_count
+            ]
+        )
+        yield Risk(
+            "stack-leaves",
+            "attention",
+            diff.stack,
+            f"{diff.stack} is no longer described, and nothing deletes what it created: {nodes or 'what it has'} "
+            f"({cost(guaranteed_cost(diff.before))} a month) cost on; run `hpkit destroy --stack {diff.stack}` from "
+            "the old commit first, if it is deployed",
+        )
+
+
+def _guards(change: StackChange, diff: PlanDiff) -> Iterator[Risk]:
+    """Yield what the guards say, what else is lost, and the allowances that nothing uses."""
+    moved = _moved_region(change, diff)
+    if moved is not None:
+        yield moved
+    for decision in change.decisions:
+        if moved is not None and decision.key in _GUARDED_KEYS:
+            continue
+        message = decision.message
+        if decision.code in _TEAM_LEAVES:
+            message = f"{decision.reason}; stop the jobs of {decision.subject} before you merge; {decision.fix}"
+        yield Risk(decision.code, "blocked" if decision.refused else "attention", decision.subject, message)
+    further = [] if moved is not None else _unnamed_losses(change, diff)
+    if further:
+        names = listing([f"{short_type(step.type)} {step.name} ({step.action})" for step in further])
+        verb = "is" if len(further) == 1 else "are"
+        count = f"{plural(len(further), 'other resource' if change.decisions else 'resource')}"
+        yield Risk("resources-go", "attention", "resources", f"{count} {verb} replaced or deleted: {names}")
+    for unused in change.unused_allowances:
+        yield Risk("allowance", "attention", unused.key, unused.message)
+
+
+def _moved_region(change: StackChange, diff: PlanDiff) -> Risk | None:
+    """Return one risk for a region that changes, which replaces everything; None where it stays."""
+    guarded = [decision for decision in change.decisions if decision.key in _GUARDED_KEYS]
+    if diff.before is None or diff.after is None or diff.before.spec.region == diff.after.spec.region or not guarded:
+        return None
+    old, new = diff.before.spec.region, diff.after.spec.region
+    refused = [decision.key for decision in guarded if decision.refused]
+    fix = f"the preview fails unless the environment has `allowReplace: [{', '.join(refused)}]`; " if refused else ""
+    message = (
+        f"region {old} → {new}: {listing([GUARDED_NAMES[decision.key] for decision in guarded])} and everything in "
+        f"them will be replaced; {fix}keep {old} here and describe another environment for {new} instead; when it "
+        f"runs, remove this one with `hpkit destroy --stack {diff.stack}`"
+    )
+    return Risk("another-region", "blocked" if refused else "attention", "region", message)
+
+
+def _unnamed_losses(change: StackChange, diff: PlanDiff) -> list[Step]:
+    """Return what is lost and neither named by a decision nor part of a team that leaves or of a member's access."""
+    named = {
+        (resource_type, f"{prefix}{decision.subject}")
+        for decision in change.decisions
+        for resource_type, prefix in _NAMED.get(decision.code, ())
+    }
+    gone = [team for team in diff.teams if team.present.before and not team.present.after]
+    named |= {(resource_type, team.name) for team in gone for resource_type in TEAM_RESOURCES}
+    named |= {("AccessEntry", member.partition(":iam::")[2]) for team in diff.teams for member in team.members_removed}
+    return [
+        step
+        for step in change.lost
+        if step.type not in GUARDED_TYPES and (step.type.rpartition(":")[2], step.name) not in named
+    ]
+
+
+def _addons(before: Plan, after: Plan) -> Iterator[Risk]:
+    old, new = ({addon.name: addon.version for addon in plan.addons}.get(TASK_GOVERNANCE) for plan in (before, after))
+    if old and new and old.startswith(_STORES_OLD_COHORTS) and not new.startswith(_READS_OLD_COHORTS):
+        yield Risk(
+            "addon-migration",
+            "blocked",
+            TASK_GOVERNANCE,
+            f"task governance {old} → {new}: the update fails while cohorts are stored as v1alpha1; migrate them first "
+            "(developer guide, upgrading task governance), then write the new version",
+        )
+
+
+def _versions(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Yield a step up that EKS takes; what it refuses is among the guards' decisions."""
+    old, new = before.spec.eks.version, after.spec.eks.version
+    if before.spec.eks.existing or after.spec.eks.existing:
+        return
+    minors = [_minor(old), _minor(new)]
+    if minors[0] is not None and minors[1] == minors[0] + 1:
+        change = f"Kubernetes {old} → {new}"
+        nodes = "nodes keep their software until `aws sagemaker update-cluster-software`"
+        yield Risk("version", "attention", "eks", f"{change}: cannot be undone; {nodes}")
+
+
+def _support(before: Plan, after: Plan) -> Iterator[Risk]:
+    old, new = before.spec.eks, after.spec.eks
+    if old.existing or new.existing or old.support_type == new.support_type:
+        return
+    hour = cluster_hour()
+    if new.support_type == "EXTENDED":
+        more = money((hour.extended - hour.standard) * HOURS_PER_MONTH)
+        means = (
+            "when standard support of its version ends, EKS no longer upgrades the cluster by itself, and it costs "
+            f"${hour.extended} an hour instead of ${hour.standard}, {more} a month more"
+        )
+    else:
+        means = "when standard support of its version ends, EKS upgrades the cluster by itself"
+    yield Risk("version", "attention", "eks", f"supportType {old.support_type} → {new.support_type}: {means}")
+
+
+def _recovery(before: Plan, after: Plan) -> Iterator[Risk]:
+    old, new = before.spec.cluster.node_recovery, after.spec.cluster.node_recovery
+    yield from _tiered_storage(before, after)
+    if old == "Automatic" and new != old:
+        change = f"nodeRecovery {old} → {new}"
+        means = "nodes that fail stay as they are, with the jobs on them, until somebody reboots or replaces them"
+        yield Risk("node-recovery", "attention", "cluster", f"{change}: {means}")
+
+
+def _tiered_storage(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Yield less of the nodes' memory for checkpoints, or none; absent, the service says how much."""
+    old, new = (plan.spec.cluster.tiered_storage for plan in (before, after))
+    if old is None or old.mode != "Enable":
+        return
+    if new is None or new.mode != "Enable":
+        said = "is switched off: jobs find no checkpoints in the memory of nodes, and can keep none there"
+        yield Risk("tiered-storage", "attention", "cluster", f"tieredStorage {said}")
+        return
+    was, now = (each.instance_memory_allocation_percentage for each in (old, new))
+    if was != now and (was is None or now is None or now < was):
+        change = f"{'the default' if was is None else f'{was} %'} → {'the default' if now is None else f'{now} %'}"
+        said = f"tieredStorage of each node's memory {change}: how many checkpoints stay there is another"
+        yield Risk("tiered-storage", "attention", "cluster", said)
+
+
+def _tags(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Yield tags that go or are another; one that comes changes no count of before."""
+    if before.spec.manage_tags and not after.spec.manage_tags:
+        means = (
+            "the kit's own and those of the file are taken off every resource, Name and SageMaker too: costs are no "
+            "longer counted by them, and several HyperPod add-ons and load balancers find nothing without theirs"
+        )
+        yield Risk("tags", "attention", "tags", f"manageTags true → false: {means}")
+    gone = [
+        f"{key} {was} → {after.tags.get(key, 'none')}"
+        for key, was in before.tags.items()
+        if after.spec.manage_tags and after.tags.get(key) != was
+    ]
+    if gone:
+        means = "reports of cost and policies that go by it count from then on under the other"
+        yield Risk("tags", "attention", "tags", f"tag {listing(gone)} on every resource of the stack: {means}")
+
+
+def _waivers(before: Plan | None, after: Plan) -> Iterator[Risk]:
+    """Yield new waivers and longer ones: what they cover is not fixed."""
+    old = {(each.rule, each.path): each.until for each in (before.spec.waivers if before else ())}
+    for each in after.spec.waivers:
+        until = old.get((each.rule, each.path))
+        if until is None or until < each.until:
+            longer = "" if until is None else f" instead of {until}"
+            said = f"{each.rule} at {each.path} is waived until {each.until}{longer} by this change: {each.reason}"
+            yield Risk("waiver", "attention", each.rule, said)
+
+
+def _minor(version: str) -> int | None:
+    major, _, minor = version.partition(".")
+    return int(minor) if major == "1" and minor.isdecimal() else None
+
+
+def _capacity(diff: PlanDiff) -> Iterator[Risk]:
+    for change in diff.capacity:
+        name = change.instance_type
+        if change.present.before and not change.present.after:
+            quota = (
+                f"; teams still have quota for {amount(as_fraction(change.quota.after))}" if change.quota.after else ""
+            )
+            yield Risk(
+                "type-leaves",
+                "attention",
+                name,
+                f"{name} leaves: {change.guaranteed.before} guaranteed and {maximum(change, after=False)} at most "
+                f"go, with what runs on them{quota}",
+            )
+        yield from _limit(diff, name)
+
+
+def _limit(diff: PlanDiff, name: str) -> Iterator[Risk]:
+    """Say where what Karpenter may add no longer covers what elastic quota counts on."""
+    change = next(each for each in diff.capacity if each.instance_type == name)
+    most, quota = change.maximum.after, change.quota.after
+    fell = most is not None and (change.maximum.before is None or most < change.maximum.before)
+    if not fell or not change.present.before or most is None or quota is None or quota <= most:
+        return
+    who = [
+        team.name for team in diff.teams for share in team.shares if share.instance_type == name and share.elastic.after
+    ]
+    if who:
+        yield Risk(
+            "limit-below-elastic",
+            "attention",
+            name,
+            f"{name} may grow to {most} instead of {maximum(change, after=False)}, and teams count on {amount(quota)} "
+            f"(elastic: {listing(who)})",
+        )
+
+
+def with_rename_risks(stacks: Sequence[StackReview]) -> tuple[StackReview, ...]:
+    """Return the stacks; one that looks like another under a new name says that a new name is a new stack.
+
+    The cluster's name tells: no two stacks of a region could have the same.
+    """
+    gone = [each for each in stacks if each.status == "removed" and each.diff and each.diff.before]
+    return tuple(_with_rename_risk(each, gone) if each.status == "added" else each for each in stacks)
+
+
+def _with_rename_risk(stack: StackReview, gone: Sequence[StackReview]) -> StackReview:
+    after = stack.diff.after if stack.diff else None
+    for other in gone:
+        before = other.diff.before if other.diff else None
+        if before is None or after is None or before.spec.cluster.name != after.spec.cluster.name:
+            continue
+        message = (
+            f"{stack.stack} has the HyperPod cluster {after.spec.cluster.name} of {other.stack}, which is no longer "
+            f"described: a new name is a new stack. All of {stack.stack} is made anew, and all of {other.stack} stays; "
+            "if you meant a rename, keep the old name"
+        )
+        risk = Risk("stack-renamed", "attention", stack.stack, message)
+        return replace(
+            stack,
+            verdict=worst([stack.verdict, risk.verdict]),
+            reasons=(*stack.reasons, message),
+            risks=gravest_risks_first((*stack.risks, risk)),
+        )
+    return stack

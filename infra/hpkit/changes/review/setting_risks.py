@@ -1,0 +1,179 @@
+"""What becomes less or other and has no sentence of its own: each named by its resource, so that nothing is silent."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from hpkit.changes import Edit, Reduction, edits_of_plans, is_plain, place_text, value_text
+from hpkit.changes.plan_diff import PlanDiff
+from hpkit.changes.review.model import Loss, Risk
+from hpkit.checks.rule import listing
+from hpkit.plan.names import short_type
+from hpkit.text.plural import plural
+
+__all__ = ["setting_risks"]
+
+# Where a sentence of its own says it: type and place → codes of what is watched, or kinds of losses. What the pattern
+# calls `subject` must be what that is about; without one, any of the code says it.
+_SAID: Final = tuple(
+    (re.compile(pattern), codes)
+    for pattern, codes in {
+        r"hyperpod\.Cluster .* (restrictedI|i)nstanceGroups\[(?P<subject>[^\]]*)\].*": (
+            "group-settings", "fewer-nodes", "refused", "karpenter-lets-go", "karpenter-takes",
+        ),
+        r"hyperpod\.Cluster .* autoscaledInstanceGroups": ("karpenter-lets-go",),
+        r"hyperpod\.ComputeQuota (?P<subject>\S*) computeQuotaConfig\.computeQuotaResources.*": (
+            "guarantee", "elastic quota", "accelerators", "vCPU", "memory GiB", "shared-pool",
+        ),
+        r"hyperpod\.Cluster \S* nodeRecovery": ("node-recovery",),
+        r"environment\.cluster\.nodeRecovery": ("node-recovery",),
+        r"kubernetes\.Role (?P<subject>\S*) rules.*": ("workloads",),
+        r"kubernetes\.ValidatingAdmissionPolicy hpkit-member-work .*": ("priority classes",),
+        r"kubernetes\.ValidatingAdmissionPolicy hpkit-team-\S* spec\.validations\S* .*\bserviceAccountName\b.*": (
+            "service accounts",
+        ),
+        r"kubernetes\.ValidatingAdmissionPolicy hpkit-team-workloads spec\.validations\S* .*\bvariables\.rank\b.*": (
+            "priority classes", "priority-class-leaves",
+        ),
+        # A namespace without members is not among those that the policies and the role are for.
+        r"kubernetes\.ValidatingAdmissionPolicy \S* spec\.matchConstraints\.namespaceSelector.*": ("access", "queue"),
+        r"kubernetes\.ClusterRoleBinding hpkit-data-scientist .*": ("access", "queue"),
+        r"teams\.(?P<subject>[^.]*)\.workloads": ("workloads", "queue"),
+        r"teams\.(?P<subject>[^.]*)\.priorityClasses": ("priority classes",),
+        r"teams\.[^.]*\.priorityClasses": ("priority-class-leaves",),
+        r"teams\.(?P<subject>[^.]*)\.serviceAccounts": ("service accounts",),
+        r"teams\.(?P<subject>[^.]*)\.registry": ("repository-leaves",),
+        r"ecr\.LifecyclePolicy .*": ("images kept", "untagged images"),
+        r"environment\.registry\.(keepImages|untaggedDays)": ("images kept", "untagged images"),
+        r"kubernetes\.ValidatingAdmissionPolicy hpkit-files-\S* .*": ("user-ids", "access", "queue"),
+        r"(fsx\.LustreFileSystem \S* rootSquashConfiguration|environment\.storage\.lustre\.rootSquash).*": (
+            "root-squash",
+        ),
+        r"environment\.storage\.lustre\.teams": ("shared files",),
+        # Kueue's configuration is of the version that the add-on brings, and without Karpenter it looks at topology.
+        r"kubernetes\.(ConfigMapPatch|DeploymentPatch) kueue\S* .*": ("topology", "addon-version", "karpenter-off"),
+        r"topologyAwareScheduling": ("topology",),
+        r"kubernetes\.Release hyperpod-dependencies values.*": (
+            "dependency-leaves", "configuration", "replace-eks", "delete-eks",
+        ),
+        r"environment\.cluster\.dependencies\.values.*": ("dependency-leaves", "configuration"),
+        r"eks\.Addon (?P<subject>\S*) configurationValues.*": ("configuration",),
+        r"environment\.addons\.(?P<subject>[^.]*)\.configurationValues.*": ("configuration",),
+        r"environment\.eks\.supportType": ("version",),
+        r"eks\.Cluster \S* upgradePolicy\.supportType": ("version",),
+        r"hyperpod\.ComputeQuota (?P<subject>\S*) .*\.fairShareWeight": ("weight",),
+        r"hyperpod\.ComputeQuota (?P<subject>\S*) .*\.strategy": ("sharing",),
+        r"hyperpod\.ComputeQuota (?P<subject>\S*) .*[bB]orrowLimit.*": ("borrow limit", "sharing"),
+        r"hyperpod\.ComputeQuota (?P<subject>\S*) .*\.preemptTeamTasks": ("preemption",),
+        r".*[. ]priorityClasses\[[^\]]*\]": ("priority-class-leaves",),
+        r".*[. ]priorityClasses\[[^\]]*\]\.weight": ("priority-order",),
+        r"hyperpod\.ClusterSchedulerConfig .*\.(?P<subject>fairShare|idleResourceSharing)": ("policy",),
+        r"hyperpod\.ClusterSchedulerConfig .*\.(taskPrioritization)": ("policy",),
+        r"clusterPolicy.*": ("governance-leaves",),
+        r"clusterPolicy\.(?P<subject>fairShare|idleResourceSharing|taskPrioritization)": ("policy",),
+        r"kubernetes\.NodePool node-pool-(?P<subject>\S*) spec\.limits.*": ("limit-raised", "limit-lowered"),
+        r"kubernetes\.NodePool node-pool-(?P<subject>\S*) .*": ("node-pool-settings",),
+        r"kubernetes\.\S* \S*warm\S* .*": ("node-pool-settings",),
+        r"kubernetes\.HyperpodNodeClass .*": ("karpenter-lets-go",),
+        r"eks\.Cluster \S* version": ("version",),
+        r"kubernetes\.NamespacePatch \S* .*pod-security\.kubernetes\.io/[a-z]*-version": ("version",),
+        r"eks\.Cluster \S* vpcConfig\.(publicAccessCidrs|endpoint.*)": ("endpoint",),
+        r"(eks\.Cluster \S* deletionProtection|s3\.Bucket \S* forceDestroy)": ("unprotected",),
+        r"eks\.Addon \S* addonVersion": ("addon-migration",),
+        r"eks\.Addon (?P<subject>\S*) addonVersion": ("addon-version",),
+        r"environment\.addons\.(?P<subject>[^.]*)(\.version|\.podIdentity)?": ("addon-version", "addon-leaves"),
+        r"environment\.cluster\.(restrictedI|i)nstanceGroups\[(?P<subject>[^\]]*)\].*": (
+            "group-settings", "fewer-nodes", "karpenter-lets-go", "karpenter-takes",
+        ),
+        r"environment\.autoscaling\.nodePools\[(?P<subject>[^\]]*)\].*": (
+            "limit-raised", "limit-lowered", "node-pool-settings",
+        ),
+        r"environment\.autoscaling\.nodeClasses.*": ("karpenter-lets-go",),
+        r"environment\.eks\.endpoint.*": ("endpoint",),
+        r"environment\.eks\.(administrators|viewers)": ("access-leaves",),
+        r"environment\.eks\.version": ("version",),
+        r"environment\.protect": ("unprotected",),
+        r"(environment\.|hyperpod\.\S* \S* )?tags.*": ("tags",),
+        r"environment\.network\.(closed|natGateways|endpoints)": ("way-out",),
+        r"environment\.observability\.alerts.*": ("alerts",),
+        r"(iam\.Role \S* |environment\.)permissionsBoundary": ("boundary",),
+        r"environment\.observability\.grafana(Alerts|Dashboards).*": ("grafana",),
+        r"(grafana\.Workspace \S* notificationDestinations|iam\.RolePolicy grafana policy.*)": ("grafana",),
+        r"environment\.cluster\.dependencies\.imageRegistry": ("configuration",),
+        r"environment\.registry(\.pullFrom)?": ("fewer-images",),
+        r"amp\.RuleGroupNamespace \S* data\..*": ("team-renamed",),
+        r"iam\.RolePolicy nodes policy\..*": ("fewer-images", "repository-leaves"),
+        r"hyperpod\.Cluster \S* autoScaling\..*": ("karpenter-off",),
+        r"hyperpod\.Cluster \S* tieredStorageConfig\..*": ("tiered-storage",),
+        r"environment\.cluster\.tieredStorage.*": ("tiered-storage",),
+        r"environment\.autoscaling(\.clusterRole|\.keda.*)?": ("karpenter-off",),
+        r"environment\.storage\.lustre.*": ("replace-fileSystem", "delete-fileSystem"),
+        r"kubernetes\.ValidatingAdmissionPolicy hpkit-member-work spec\.validations.*": ("priority-class-leaves",),
+        r"\S*\.\S* .*[ .]tags[.\[].*": ("tags",),
+    }.items()
+)  # fmt: skip
+
+
+# The file's keys are those of the environment unless they say otherwise.
+_OF_FILE: Final = "environment."
+_POLICY: Final = "ValidatingAdmissionPolicy "
+# What only tells programs that something changed.
+_HASH: Final = re.compile(r"annotations\.hpkit/")
+
+
+def setting_risks(
+    reductions: Sequence[Reduction], risks: Sequence[Risk], losses: Sequence[Loss], diff: PlanDiff
+) -> Iterator[Risk]:
+    """Yield what no risk and no loss says; the same of many resources once.
+
+    What no person wrote, such as a policy's text, is said by its resource and by the keys of the file that differ.
+    """
+    said = {(each.code, each.subject) for each in risks} | {(each.what, each.team) for each in losses}
+    said |= {(code, "") for code, _ in said}
+    same: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    unreadable: dict[str, None] = {}
+    for each in reductions:
+        owner = f"{short_type(each.type)} {each.name}" if each.type else ""
+        # An admission policy is about what its expressions read: several keys of the file change the same policy.
+        expression = f" {each.before}" if _POLICY in owner and isinstance(each.before, str) else ""
+        if _is_said(f"{owner} {each.place}{expression}".lstrip(), said):
+            continue
+        if owner and (each.made_up or not is_plain(each.place, each.before, each.after) or _HASH.search(each.place)):
+            unreadable[owner] = None
+        else:
+            same[each.place, value_text(each.before), value_text(each.after)].append(owner)
+    for (place, before, after), owners in same.items():
+        of = f"{listing(owners)}: " if owners[0] else ""
+        key = place.removeprefix(_OF_FILE)
+        several = f" ({plural(len(owners), 'resource')})" if len(owners) > 1 else ""
+        change = f"{_short(before)} is gone" if after == "unset" else f"{_short(before)} → {_short(after)}"
+        yield Risk("settings", "attention", owners[0] or key, f"{of}{key} {change}{several}")
+    if unreadable:
+        yield _of_resources(list(unreadable), diff, said)
+
+
+def _of_resources(owners: list[str], diff: PlanDiff, said: set[tuple[str, str]]) -> Risk:
+    edits = edits_of_plans(diff.before, diff.after) if diff.before and diff.after else ()
+    texts = [_text(each) for each in edits if not _is_said(each.place, said)]
+    keys = f", by {listing(texts)}" if texts else ""
+    return Risk("settings", "attention", owners[0], f"settings of {listing(owners)} change{keys}")
+
+
+def _text(edit: Edit) -> str:
+    key, before, after = edit.place.removeprefix(_OF_FILE), value_text(edit.before), value_text(edit.after)
+    return f"{key} {before} → {after}" if is_plain(key, edit.before, edit.after) else place_text(key)
+
+
+def _is_said(text: str, said: set[tuple[str, str]]) -> bool:
+    for pattern, codes in _SAID:
+        found = pattern.fullmatch(text)
+        if found is not None:
+            subject = found.groupdict().get("subject") or ""
+            if any((code, subject) in said for code in codes):
+                return True
+    return False
+
+
+def _short(text: str, most: int = 200) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

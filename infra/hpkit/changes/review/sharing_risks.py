@@ -1,0 +1,229 @@
+"""What to watch in how teams share: borrowing that ends, queues and ranks that go, preemption that changes.
+
+Source of what the policy's settings mean: SageMaker API reference, SchedulerConfig.
+"""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Final
+
+from hpkit.changes.plan_diff import PlanDiff, ShareChange, TeamChange
+from hpkit.changes.review.formatting import arrow, as_fraction, decreased, quantity
+from hpkit.changes.review.model import Risk
+from hpkit.checks.rule import amount, listing
+
+__all__ = ["sharing_risks"]
+
+_POLICY_MEANS: Final = {
+    ("fairShare", "Enabled"): "idle compute goes to who waits by the weights of teams",
+    ("fairShare", "Disabled"): "idle compute goes to who comes first, whatever the weights of teams",
+    ("idleResourceSharing", "Enabled"): "what nobody reserved may be borrowed",
+    ("idleResourceSharing", "Disabled"): "what nobody reserved can no longer be borrowed",
+    ("taskPrioritization", "Rank"): "tasks of a team queue by their priority classes",
+    ("taskPrioritization", "FirstComeFirstServed"): "tasks queue as they come, whatever their priority classes",
+}
+
+
+def sharing_risks(diff: PlanDiff) -> Iterator[Risk]:
+    """Return what to watch between teams, of a stack that is there on both sides."""
+    yield from _borrowing(diff)
+    yield from _settings(diff)
+    yield from _no_room_yet(diff)
+    yield from _shared_pool(diff)
+    yield from _weights(diff)
+    yield from _ranks(diff)
+
+
+def _borrowing(diff: PlanDiff) -> Iterator[Risk]:
+    """Say whose borrowing ends because another lends less: their own limits would still allow it."""
+    for change in diff.capacity:
+        own = _shares(diff, change.instance_type)
+        victims = [(team, share) for team, share in own if _held_back(share)]
+        causes = [
+            f"{team.name} lends {arrow(quantity(share.lendable.before), quantity(share.lendable.after))}"
+            for team, share in own
+            if decreased(share.lendable)
+        ]
+        idle = diff.policy["idleResourceSharing"]
+        if idle.before == "Enabled" and (idle.changed or decreased(change.unreserved)):
+            causes.append(
+                "idle capacity is lent no more"
+                if idle.changed
+                else f"unreserved {arrow(quantity(change.unreserved.before), quantity(change.unreserved.after))}"
+            )
+        if victims:
+            yield Risk(
+                "borrowing",
+                "attention",
+                change.instance_type,
+                f"less of {change.instance_type} can be borrowed by {listing([team.name for team, _ in victims])}: "
+                f"{listing(causes)}",
+                teams=tuple(team.name for team, _ in victims),
+            )
+
+
+def _held_back(share: ShareChange) -> bool:
+    return decreased(share.borrowable) and as_fraction(share.borrowable.after) < as_fraction(share.borrow_limit.after)
+
+
+def _settings(diff: PlanDiff) -> Iterator[Risk]:
+    for team in diff.teams:
+        if team.present.before and team.present.after:
+            if team.preempt.changed:
+                yield _preemption(team)
+            if team.strategy.changed:
+                yield _strategy(team)
+
+
+def _no_room_yet(diff: PlanDiff) -> Iterator[Risk]:
+    """Say which quota is to grow by what a leaving team has: Pulumi deletes only after it has updated."""
+    for change in diff.capacity:
+        own = [(team, *_sides(share)) for team, share in _shares(diff, change.instance_type)]
+        leaving = {team.name: before for team, before, _ in own if before and not team.present.after}
+        growing = [team.name for team, before, after in own if team.present.after and after > before]
+        held = sum(leaving.values())
+        if growing and leaving and held + sum(after for *_, after in own) > (change.guaranteed.after or 0):
+            names = listing([*leaving])
+            pool = next((team.name for team in diff.teams if team.is_shared_pool and team.name in leaving), None)
+            fix = (
+                "Take `sharedPool` out and run `pulumi up`, then write it anew"
+                if pool is not None
+                else f"First deploy `count: 0` for {names}, then remove {'them' if len(leaving) > 1 else 'it'}"
+            )
+            yield Risk(
+                "no-room-yet",
+                "blocked",
+                names,
+                f"what {names} had, {quantity(held)} × {change.instance_type}, is to go to {listing(growing)} in the "
+                f"step in which {names} {'leave' if len(leaving) > 1 else 'leaves'}: Pulumi deletes last, so the `up` "
+                f"finds no room and fails. {fix}",
+            )
+
+
+def _shared_pool(diff: PlanDiff) -> Iterator[Risk]:
+    """Say what of the pool goes, which is nobody's own, and everybody's to borrow."""
+    for team in diff.teams:
+        if not team.is_shared_pool or not team.present.before or not team.present.after:
+            continue
+        less = [
+            f"{share.instance_type} {quantity(share.guarantee.before)} → {quantity(share.guarantee.after)}"
+            for share in team.shares
+            if decreased(share.guarantee)
+        ]
+        if less:
+            means = "what teams may borrow of it is less"
+            yield Risk("shared-pool", "attention", team.name, f"the shared pool {team.name} {listing(less)}: {means}")
+
+
+def _weights(diff: PlanDiff) -> Iterator[Risk]:
+    """Say whose weight rises: whoever borrows beside them gets less of what several want, and nobody took it away."""
+    if diff.policy["fairShare"].before != "Enabled" or diff.policy["fairShare"].after != "Enabled":
+        return
+    staying = [team for team in diff.teams if team.present.before and team.present.after]
+    borrowing = [team for team in staying if team.strategy.before == team.strategy.after == "LendAndBorrow"]
+    weights = {team.name: _weight(team) for team in borrowing}
+    raised = [team for team in borrowing if weights[team.name][1] > weights[team.name][0]]
+    totals = [sum(side) for side in zip(*weights.values(), strict=True)]
+    others = [
+        team
+        for team in borrowing
+        if team not in raised and not decreased(team.weight) and _part(team, 1, totals) < _part(team, 0, totals)
+    ]
+    if raised and others:
+        texts = ["{} {} → {}".format(team.name, *weights[team.name]) for team in raised]
+        sides = [(team.name, *weights[team.name]) for team in others]
+        lower = [f"{name} {was} of {totals[0]} → {now} of {totals[1]}" for name, was, now in sides]
+        said = f"weight of {listing(texts)}: of idle instances that several want, others get less ({listing(lower)})"
+        yield Risk("weights", "attention", raised[0].name, said, teams=tuple(team.name for team in others))
+
+
+def _weight(team: TeamChange) -> tuple[int, int]:
+    return team.weight.before or 0, team.weight.after or 0
+
+
+def _part(team: TeamChange, side: int, totals: Sequence[int]) -> Fraction:
+    """Return which part of all weights a team has."""
+    return Fraction(_weight(team)[side], totals[side]) if totals[side] else Fraction(0)
+
+
+def _shares(diff: PlanDiff, instance_type: str) -> list[tuple[TeamChange, ShareChange]]:
+    """Return what each team has of an instance type."""
+    return [(team, share) for team in diff.teams for share in team.shares if share.instance_type == instance_type]
+
+
+def _sides(share: ShareChange) -> tuple[Fraction, Fraction]:
+    """Return what is guaranteed before and after; what is not there counts nothing."""
+    return as_fraction(share.guarantee.before), as_fraction(share.guarantee.after)
+
+
+def _strategy(team: TeamChange) -> Risk:
+    effects = {
+        "LendAndBorrow": "it borrows what others leave idle, and lends its own",
+        "Lend": "it lends what it leaves idle, and borrows nothing",
+        "DontLend": "it lends nothing and borrows nothing",
+    }
+    change = arrow(str(team.strategy.before), str(team.strategy.after))
+    return Risk(
+        "sharing", "attention", team.name, f"sharing of {team.name} {change}: {effects[str(team.strategy.after)]}"
+    )
+
+
+def _preemption(team: TeamChange) -> Risk:
+    effect = (
+        "a task of a higher priority class now evicts the team's own lower ones"
+        if team.preempt.after == "LowerPriority"
+        else "a task of a higher priority class now waits for the team's own lower ones"
+    )
+    change = arrow(str(team.preempt.before), str(team.preempt.after))
+    return Risk("preemption", "attention", team.name, f"preemptTeamTasks of {team.name} {change}: {effect}")
+
+
+def _ranks(diff: PlanDiff) -> Iterator[Risk]:
+    policy = diff.policy
+    governed = diff.before is not None and diff.before.policy is not None
+    if governed and diff.after is not None and diff.after.policy is None:
+        yield Risk(
+            "governance-leaves", "attention", "governance", "task governance is removed: queues, ranks and quota go"
+        )
+        return
+    for key in ("taskPrioritization", "fairShare", "idleResourceSharing"):
+        change = policy[key]
+        if governed and change.changed:
+            both, means = arrow(str(change.before), str(change.after)), _POLICY_MEANS.get((key, change.after or ""))
+            said = f"{key} {both}, for every team" + (f": {means}" if means else "")
+            yield Risk("policy", "attention", key, said)
+    gone = [name for name, change in diff.priority_classes.items() if change.after is None]
+    if gone:
+        labels = listing([f"{name}-priority" for name in sorted(gone)], 20)
+        said = f"jobs that carry {labels} are no longer accepted{_new_name(diff, gone)}"
+        yield Risk("priority-class-leaves", "attention", "priorityClasses", said)
+    yield from _order(diff)
+
+
+def _new_name(diff: PlanDiff, gone: Sequence[str]) -> str:
+    """Return what a class seems to be called now: the only one that comes has the weight of the only one that goes."""
+    come = [name for name, change in diff.priority_classes.items() if change.before is None]
+    classes = diff.priority_classes
+    if len(gone) != 1 or len(come) != 1 or classes[gone[0]].before != classes[come[0]].after:
+        return ""
+    return f"; {come[0]} has its weight now: if you meant a rename, jobs have to carry {come[0]}-priority"
+
+
+def _order(diff: PlanDiff) -> Iterator[Risk]:
+    """Say when classes that stay change places: tasks then evict those that used to evict them."""
+    kept = [
+        (name, change)
+        for name, change in diff.priority_classes.items()
+        if change.before is not None and change.after is not None
+    ]
+    old = [name for name, change in sorted(kept, key=lambda item: -(item[1].before or 0))]
+    new = [name for name, change in sorted(kept, key=lambda item: -(item[1].after or 0))]
+    if old != new:
+        weights = [
+            f"{name} {amount(change.before or 0)} → {amount(change.after or 0)}"
+            for name, change in kept
+            if change.changed
+        ]
+        yield Risk(
+            "priority-order", "attention", "priorityClasses", f"priority classes change places: {listing(weights)}"
+        )

@@ -1,0 +1,104 @@
+"""What to watch in the software beside the jobs: parts of the dependencies chart, values of it and of add-ons.
+
+Does not: say which add-ons leave whole; that is hpkit.changes's. Sources: values.yaml of the chart and of its parts,
+whose defaults hold for whatever is left out; Kubernetes documentation, device plugins.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from hpkit.catalog import dependencies_chart
+from hpkit.changes import is_plain, value_text
+from hpkit.changes.review.model import Risk
+from hpkit.plan.model import Plan
+
+__all__ = ["software_risks"]
+
+# What is no longer there for whoever runs jobs.
+_WITHOUT: Final = {
+    "health-monitoring-agent": "failed nodes are no longer found, so none is rebooted or replaced",
+    "nvidia-device-plugin": "nodes offer no nvidia.com/gpu, and pods that ask for one are not scheduled",
+    "aws-efa-k8s-device-plugin": "nodes offer no vpc.amazonaws.com/efa, and pods that ask for it are not scheduled",
+    "neuron-device-plugin": "nodes offer no aws.amazon.com/neuron, and pods that ask for one are not scheduled",
+    "mpi-operator": "MPIJobs are accepted and nothing runs them",
+    "training-operators": "PyTorchJobs and the other kinds of Kubeflow are accepted and nothing runs them",
+}
+_DEFAULT: Final = "its own default"
+
+
+def software_risks(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Yield what to watch in charts and add-ons that are there on both sides."""
+    if before.dependencies is not None and after.dependencies is not None:
+        registries = [plan.spec.cluster.dependencies.image_registry for plan in (before, after)]
+        was, now = (dict(_leaves(each.values)) for each in (before.dependencies, after.dependencies))
+        if registries[0] != registries[1]:
+            yield _registry(*registries)
+            was, now = (_of_elsewhere(*side) for side in zip((was, now), registries, strict=True))
+        yield from _chart(was, now)
+    new = {addon.name: addon for addon in after.addons}
+    for addon in before.addons:
+        if addon.name in new:
+            yield from _older_version(addon.name, addon.version, new[addon.name].version)
+            was, now = (dict(_leaves(side.configuration)) for side in (addon, new[addon.name]))
+            yield from _values(f"the add-on {addon.name}", addon.name, was, now)
+
+
+def _older_version(name: str, before: str | None, after: str | None) -> Iterator[Risk]:
+    """Yield an add-on that goes back to an older version than it has now; where EKS chooses, nobody knows."""
+    old, new = ([int(part) for part in re.findall(r"\d+", version or "")] for version in (before, after))
+    if old and new and new < old:
+        means = "what the newer version has changed in the cluster, the older one may not read"
+        yield Risk("addon-version", "attention", name, f"the add-on {name} goes back {before} → {after}: {means}")
+
+
+def _registry(before: str | None, after: str | None) -> Risk:
+    old, new = (each or "the chart's own registries" for each in (before, after))
+    means = "a part whose image is not there starts on no new node; `hpkit images` lists them"
+    return Risk(
+        "configuration",
+        "attention",
+        "dependencies",
+        f"images of the dependencies chart come from {new} instead of {old}: {means}",
+    )
+
+
+def _of_elsewhere(values: Mapping[str, Any], registry: str | None) -> dict[str, Any]:
+    """Return the values without the names of images in a registry."""
+    return {key: each for key, each in values.items() if registry is None or not str(each).startswith(registry)}
+
+
+def _chart(was: dict[str, Any], now: dict[str, Any]) -> Iterator[Risk]:
+    # A part that is on by default is off by false alone; one that EKS offers as an add-on too is on by true alone.
+    switches = {each.switch: (each.subchart, False) for each in dependencies_chart().images}
+    switches |= {each.switch: (each.addon, True) for each in dependencies_chart().alternatives}
+    for switch, (part, asked) in switches.items():
+        on = [
+            (side.pop(switch, None) is True) if asked else (side.pop(switch, None) is not False) for side in (was, now)
+        ]
+        if on == [True, False]:
+            means = _WITHOUT.get(part, "what it brought goes")
+            message = f"{part} leaves the dependencies chart ({switch} false): {means}"
+            yield Risk("dependency-leaves", "attention", part, message)
+    yield from _values("the dependencies chart", "dependencies", was, now)
+
+
+def _values(owner: str, subject: str, was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Risk]:
+    for key in sorted(was.keys() | now.keys()):
+        old, new = (value_text(side[key]) if key in side else _DEFAULT for side in (was, now))
+        if old != new:
+            part = key.removesuffix(".enabled")
+            message = f"{part} of {owner} is switched off" if part != key and new == "false" else ""
+            change = f"{old} → {new}" if is_plain(key, old, new) else "is another"
+            said = message or f"{key} of {owner} {change}: what it does is another than before"
+            yield Risk("configuration", "attention", subject, said)
+
+
+def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every value with its path, as the documentation of charts writes it."""
+    for key, value in values.items():
+        path = f"{above}.{key}" if above else key
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, path)
+        else:
+            yield path, value

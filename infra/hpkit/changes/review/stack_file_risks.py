@@ -1,0 +1,32 @@
+"""What to watch in a stack's own file, which Pulumi writes: keys that go or have another value; no values."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from hpkit.changes.plan_diff import Change
+from hpkit.changes.review.model import Risk
+from hpkit.checks.rule import listing
+
+__all__ = ["StackSettings", "stack_file_risks"]
+
+# Key of the stack file → value; those of its config beside the others.
+StackSettings = Mapping[str, Any]
+_SECRETS: Final = ("secretsprovider", "encryptedkey", "encryptionsalt")
+_KEEP: Final = (
+    "what the state keeps secret is read with the old one alone: `pulumi stack change-secrets-provider` changes both"
+)
+_OTHERS: Final = "Pulumi's plugins run with other settings than before, such as other credentials"
+
+
+def stack_file_risks(stack: str, settings: Change[StackSettings]) -> Iterator[Risk]:
+    """Yield what becomes less or other of a stack that is there on both sides; None is a side without a file."""
+    before, after = settings.before or {}, settings.after or {}
+    changed = [key for key, value in before.items() if after.get(key) != value]
+    if not changed:
+        return
+    texts = [f"{key} {'is another' if key in after else 'is gone'}" for key in changed]
+    secret = any(key in _SECRETS for key in changed)
+    means = [_KEEP] if secret else []
+    means += [_OTHERS] if any(key not in _SECRETS for key in changed) else []
+    said = f"stacks/Pulumi.{stack}.yaml: {listing(texts, 20)}: {'; '.join(means)}"
+    yield Risk("stack-file", "attention", stack, said)

@@ -1,0 +1,494 @@
+"""Tables and lines that every readable format shows: headline, teams, capacity, cost, findings, as plain text."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from hpkit.catalog.prices import near_note
+from hpkit.changes import CLUSTER, GUARDED_TYPES, Step, describe, place_text
+from hpkit.changes.plan_diff import Change, PlanDiff, TeamChange
+from hpkit.changes.review.cost import quota_cost
+from hpkit.changes.review.formatting import arrow, cost, cost_change, cost_sides, maximum, quantity, signed_money
+from hpkit.changes.review.losses import TEAM_RESOURCES
+from hpkit.changes.review.model import (
+    Cost,
+    FindingChanges,
+    Loss,
+    Preview,
+    PreviewStep,
+    Review,
+    Risk,
+    ScenarioChange,
+    StackReview,
+    TeamWaits,
+    Verdict,
+)
+from hpkit.checks import Finding
+from hpkit.checks.rule import listing
+from hpkit.plan.budgets import Budget, Spent, budget_cells
+from hpkit.plan.capacity import Amount
+from hpkit.plan.names import short_type
+from hpkit.text.formatting import amount, percent, span
+from hpkit.text.plural import plural
+
+__all__ = [
+    "BUDGET_HEAD",
+    "CAPACITY_HEAD",
+    "COST_HEAD",
+    "RESOURCE_HEAD",
+    "SUMMARY_HEAD",
+    "TEAM_HEAD",
+    "VERDICTS",
+    "WAIT_HEAD",
+    "Row",
+    "budget_rows",
+    "capacity_rows",
+    "changed_teams",
+    "concerned_teams",
+    "cost_rows",
+    "finding_groups",
+    "headline",
+    "location",
+    "loss_lines",
+    "nodes_lost",
+    "policy_lines",
+    "preview_lines",
+    "resource_lines",
+    "resource_rows",
+    "risk_line",
+    "rule_and_path",
+    "scenario_lines",
+    "setting_list",
+    "step_row",
+    "summary_rows",
+    "team_table",
+    "unknown_lines",
+    "wait_rows",
+    "when_lost",
+]
+
+T = TypeVar("T")
+Row = tuple[str, ...]
+
+VERDICTS: dict[Verdict, str] = {
+    "ok": "OK: nothing is lost, and nothing new is wrong",
+    "attention": "Attention: look at what follows before it lands",
+    "blocked": "Blocked: this cannot be deployed as it is",
+}
+BUDGET_HEAD = ("budget", "US$ a month", "given", "left")
+CAPACITY_HEAD = ("instance type", "guaranteed", "at most", "quota", "unreserved")
+COST_HEAD = ("capacity", "before", "after", "change")
+RESOURCE_HEAD = ("action", "type", "name", "why")
+SUMMARY_HEAD = ("stack", "verdict", "what goes", "teams concerned", "guaranteed a month", "at most a month")
+TEAM_HEAD = ("team", "instance type", "guarantee", "may borrow", "lends", "US$ a month", "weight", "preemption")
+# Who can no longer do what, by the kind of the loss.
+_LOSSES = {
+    "priority classes": "its jobs may no longer carry the priority class {names}",
+    "service accounts": "its pods may no longer run as the service account {names}",
+    "files": "its files go with the file system, and its claim {names}: pods that mount it no longer start",
+    "shared files": "its claim {names} goes: pods that mount it no longer start (the files stay)",
+    "images kept": "of each of its repositories only the newest images stay, {change}: those beyond are deleted",
+    "untagged images": "its images without a tag are deleted after {change} days",
+    "topology": "its pods are no longer placed close together in the network, whatever its jobs ask for",
+    "node recovery": "nodes that fail under its jobs stay as they are: nobody reboots or replaces them",
+}
+_KINDS: Mapping[str, str] = {
+    "training": "training (Jobs, the kinds of Kubeflow, Ray, JobSet and HyperPod's operator)",
+    "inference": "inference (Deployments, HorizontalPodAutoscalers, ScaledObjects)",
+}
+_GUARD_CONTENTS = ("pulumi:providers:hyperpod", ["contents"])
+# What changes whenever a team comes or leaves, by the last part of its type and the place that changes.
+_LISTS_TEAMS = (
+    ("ValidatingAdmissionPolicy", "spec.matchConstraints.namespaceSelector.matchExpressions"),
+    ("ClusterRoleBinding", "subjects"),
+)
+WAIT_HEAD = ("team", "served", "waits p50", "waits p95", "preempted", "never run")
+
+
+@dataclass(frozen=True, slots=True)
+class FindingGroup:
+    """Findings under one heading."""
+
+    title: str
+    findings: tuple[Finding, ...]
+
+
+def headline(review: Review) -> str:
+    """Return the verdict in one line."""
+    if not review.stacks and not review.files:
+        return "OK: no stack is touched"
+    return VERDICTS[review.verdict]
+
+
+def summary_rows(review: Review) -> list[Row]:
+    """Return one row per stack, gravest first: verdict, how much goes, who loses, what it costs."""
+    return [_summary_row(stack) for stack in review.stacks]
+
+
+def _summary_row(stack: StackReview) -> Row:
+    counts = ((nodes_lost(stack), "node"), (len(stack.change.lost) if stack.change else 0, "resource"))
+    goes = ", ".join(plural(number, word) for number, word in counts if number) or "nothing"
+    if stack.status == "unreadable":
+        goes = "not known"
+    elif stack.status == "removed":
+        goes = "its description"
+    elif stack.change is not None and stack.change.leaves_account:
+        goes = "all, to another account"
+    money = [_cost_both(change) for change in (stack.guaranteed_cost, stack.maximum_cost)]
+    return (stack.stack, f"{stack.verdict} ({stack.status})", goes, listing(concerned_teams(stack)) or "none", *money)
+
+
+def nodes_lost(stack: StackReview) -> int:
+    """Return how many nodes go for certain: of groups that leave or shrink, and of a cluster that is made anew."""
+    if stack.diff is None or stack.diff.before is None or stack.diff.after is None:
+        return 0
+    anew = stack.change is not None and any(step.lost and step.type == CLUSTER for step in stack.change.steps)
+    # Nodes of one type are none of another, though the group keeps its name.
+    after = () if anew else stack.diff.after.all_groups
+    staying = {(group.spec.name, group.spec.types): group.spec.instance_count for group in after}
+    # Those of a group that Karpenter owns from now on are left as they are.
+    kept = {group.spec.name for group in after if group.autoscaled}
+    groups = [each for each in stack.diff.before.all_groups if not each.autoscaled and each.spec.name not in kept]
+    return sum(max(0, each.spec.instance_count - staying.get((each.spec.name, each.spec.types), 0)) for each in groups)
+
+
+def concerned_teams(stack: StackReview) -> list[str]:
+    """Return the teams that have less of something, those that lose most first, and those that it is about."""
+    about = (team for risk in stack.risks for team in risk.teams)
+    return list(dict.fromkeys([*(loss.team for loss in stack.losses), *about]))
+
+
+def _cost_both(change: Change[Cost]) -> str:
+    if change.after is None and change.before is not None:
+        return f"{cost(change.before)} until it is destroyed"
+    if change.before is None and change.after is not None:
+        return cost(change.after)
+    both = arrow(*cost_sides(change))
+    difference = cost_change(change)
+    return both if difference in ("no change", "unknown", "unbounded") or "–" in both else f"{both} ({difference})"
+
+
+def risk_line(risk: Risk) -> str:
+    """Return what to watch in one line, with whom it is about and what it changes of a month's cost."""
+    notes = []
+    if risk.teams:
+        notes.append(f"teams: {listing(list(risk.teams))}")
+    if risk.money is not None:
+        most = "at most " if risk.money.of == "maximum" else ""
+        about = "about " if risk.money.about else ""
+        notes.append(f"{most}{about}{signed_money(risk.money.change)} a month")
+    return f"{risk.message} [{'; '.join(notes)}]" if notes else risk.message
+
+
+def _both(change: Change[Amount] | Change[int]) -> str:
+    return arrow(quantity(change.before), quantity(change.after))
+
+
+def _text(change: Change[str]) -> str:
+    return arrow(change.before or "–", change.after or "–")
+
+
+def changed_teams(stack: StackReview) -> list[TeamChange]:
+    """Return teams that differ: first those that lose a guarantee, then edited ones, then the rest."""
+    if stack.diff is None:
+        return []
+    losing = {loss.team: position for position, loss in reversed(list(enumerate(stack.losses)))}
+    last = len(stack.losses)
+    teams = [team for team in stack.diff.teams if team.changed]
+    return sorted(teams, key=lambda team: (not team.edited, losing.get(team.name, last), team.name))
+
+
+def _team_rows(diff: PlanDiff, team: TeamChange) -> Iterator[Row]:
+    """Return one row per instance type; the team's settings stand in its first."""
+    name, settings = _team_name(diff, team), (_both(team.weight), _text(team.preempt))
+    for index, share in enumerate(team.shares):
+        guarantee = _both(share.guarantee)
+        if share.elastic.before or share.elastic.after:
+            guarantee += f" (elastic {_both(share.elastic)})"
+        money, is_about = quota_cost(diff, share)
+        near = "about " if is_about else ""
+        dollars = arrow(*("–" if side is None else f"{near}{side:,}" for side in (money.before, money.after)))
+        cells = (share.instance_type, guarantee, _both(share.borrowable), _both(share.lendable), dollars)
+        yield (name, *_only_side(team.present, (*cells, *(settings if index == 0 else ("", "")))))
+    if not team.shares:
+        yield (name, "–", "–", "–", "–", "–", *_only_side(team.present, settings))
+
+
+def _team_name(diff: PlanDiff, team: TeamChange) -> str:
+    """Return the team's name, marked as new or leaving where its stack is neither."""
+    if not team.present.before and diff.before is not None:
+        return f"{team.name} (new)"
+    return f"{team.name} (leaves)" if not team.present.after and diff.after is not None else team.name
+
+
+def _only_side(present: Change[bool], cells: Row) -> Row:
+    """Return plain values for what exists on one side alone: there is nothing to compare with."""
+    if not present.before:
+        return tuple(cell.removeprefix("– → ") for cell in cells)
+    return cells if present.after else tuple(cell.removesuffix(" → –") for cell in cells)
+
+
+def setting_lines(team: TeamChange) -> Iterator[str]:
+    """Return what changes of a team besides the table; members who lose access are among the losses."""
+    if team.present.before and team.present.after:
+        if team.strategy.changed:
+            yield f"{team.name}: strategy {_text(team.strategy)}"
+        if team.borrow_limit.changed:
+            before, after = (
+                _borrow_limit(value, strategy)
+                for value, strategy in (
+                    (team.borrow_limit.before, team.strategy.before),
+                    (team.borrow_limit.after, team.strategy.after),
+                )
+            )
+            yield f"{team.name}: borrowLimit {before} → {after}"
+    for member in team.members_added:
+        yield f"{team.name}: gains member {member}"
+
+
+def _borrow_limit(percent: int | None, strategy: str | None) -> str:
+    if percent is not None:
+        return f"{percent} %"
+    return "the default of 50 %" if strategy == "LendAndBorrow" else "none, since it borrows nothing"
+
+
+def team_table(stack: StackReview, teams: Iterable[TeamChange]) -> list[Row]:
+    """Return the rows of many teams, with what is reserved for each at on-demand prices."""
+    return [row for team in teams for row in _team_rows(stack.diff, team)] if stack.diff else []
+
+
+def setting_list(teams: Iterable[TeamChange]) -> list[str]:
+    """Return the setting lines of many teams."""
+    return [line for team in teams for line in setting_lines(team)]
+
+
+def capacity_rows(stack: StackReview) -> Iterator[Row]:
+    """Return one row per instance type: guaranteed, at most, reserved and elastic quota, unreserved."""
+    for change in stack.diff.capacity if stack.diff else ():
+        most = arrow(maximum(change, after=False), maximum(change, after=True))
+        cells = (_both(change.guaranteed), most, _both(change.quota), _both(change.unreserved))
+        yield (change.instance_type, *_only_side(change.present, cells))
+
+
+def cost_rows(stack: StackReview) -> Iterator[Row]:
+    """Return what guaranteed and maximum capacity cost a month: before, after, difference."""
+    for name, change in (("guaranteed", stack.guaranteed_cost), ("maximum", stack.maximum_cost)):
+        yield (name, *cost_sides(change), cost_change(change))
+
+
+def budget_rows(stack: StackReview) -> list[Row]:
+    """Return what the quota of each budget's teams comes to, before and after, and what is left of it."""
+    rows: list[Row] = []
+    for each in stack.budgets:
+        sides = ((each.given.before, each.cost.before), (each.given.after, each.cost.after))
+        both = [_budget_cells(*side) for side in sides]
+        rows.append((each.budget.label, *(arrow(*cells) for cells in zip(*both, strict=True))))
+    return rows
+
+
+def _budget_cells(given: Budget | None, cost: Spent | None) -> Row:
+    if given is None or cost is None:
+        return ("–", "–" if given is None else f"{round(given.monthly):,}", "–")
+    return budget_cells(given, cost)
+
+
+def unknown_lines(stack: StackReview) -> Iterator[str]:
+    """Return what the cost lacks, and by whose prices it is, said once."""
+    sides = [
+        side
+        for change in (stack.guaranteed_cost, stack.maximum_cost)
+        for side in (change.before, change.after)
+        if side is not None
+    ]
+    unknown = sorted({name for side in sides for name in side.unknown})
+    unbounded = sorted({name for side in sides for name in side.unbounded})
+    if unknown:
+        yield f"price not known: {', '.join(unknown)}"
+    if unbounded:
+        yield f"no limit: {', '.join(unbounded)}"
+    about = sorted({name for side in sides for name in side.about})
+    if about:
+        yield near_note(about)
+
+
+def policy_lines(stack: StackReview) -> Iterator[str]:
+    """Return what changes of the cluster policy and its priority classes."""
+    if stack.diff is None:
+        return
+    present = Change(stack.diff.before is not None, stack.diff.after is not None)
+    rows = [(key, _text(change)) for key, change in stack.diff.policy.items() if change.changed]
+    rows += [
+        (f"priority class {name}", f"weight {''.join(_only_side(present, (_both(weight),)))}")
+        for name, weight in stack.diff.priority_classes.items()
+        if weight.changed
+    ]
+    for name, value in rows:
+        yield f"{name}: {''.join(_only_side(present, (value,)))}"
+
+
+def finding_groups(changes: FindingChanges) -> list[FindingGroup]:
+    """Return the groups that have findings."""
+    groups = (
+        ("New", changes.new),
+        ("Fixed", changes.fixed),
+        ("Waived", changes.waived),
+        ("Still there", changes.remaining),
+    )
+    return [FindingGroup(title, findings) for title, findings in groups if findings]
+
+
+def rule_and_path(finding: Finding) -> str:
+    """Return rule and path; a finding of a whole file has no path."""
+    return f"{finding.rule} {finding.path}".rstrip()
+
+
+def location(finding: Finding) -> str:
+    """Return file and line."""
+    return f"{finding.file}:{finding.line}"
+
+
+def when_lost(stack: StackReview) -> str:
+    """Return when teams lose what is listed, if not with the change: nothing deletes what nobody describes."""
+    return " once it is destroyed" if stack.status == "removed" else ""
+
+
+def loss_lines(stack: StackReview) -> list[str]:
+    """Return one line for each team that loses something, with everything that it loses."""
+    lost: dict[str, list[str]] = {}
+    for loss in stack.losses:
+        lost.setdefault(loss.team, []).append(_loss_text(loss))
+    return [f"{team}: {'; '.join(texts)}" for team, texts in lost.items()]
+
+
+def _loss_text(loss: Loss) -> str:
+    if loss.what == "queue":
+        return "its queue"
+    if loss.what == "access":
+        return f"access of {plural(len(loss.names), 'member')}, {listing(list(loss.names))}"
+    if loss.what in _LOSSES:
+        change = f"{'all' if loss.before is None else quantity(loss.before)} → {quantity(loss.after)}"
+        return _LOSSES[loss.what].format(names=listing(list(loss.names), 20), change=change)
+    if loss.what == "workloads":
+        return f"may no longer run {' or '.join(_KINDS[name] for name in loss.names)}"
+    instance_type = f" of {loss.instance_type}" if loss.instance_type else ""
+    return f"{loss.what}{instance_type} {quantity(loss.before)} → {quantity(loss.after)}"
+
+
+def step_row(step: PreviewStep) -> Row:
+    """Return a resource of a preview as cells."""
+    return (step.action, step.type, step.name, ", ".join(step.properties))
+
+
+def resource_lines(stack: StackReview) -> list[str]:
+    """Return what does not stay as it is, one line per resource."""
+    rows = resource_rows(stack)
+    return [
+        " ".join(part for part in (action, resource_type, names, f"({why})" if why else "") if part)
+        for action, resource_type, names, why in rows
+    ]
+
+
+def resource_rows(stack: StackReview) -> list[Row]:
+    """Return action, type, names and why of the resources that don't stay as they are; losses come first.
+
+    Resources of one type that change for the same reason share a row, and so do those of a team that comes or leaves;
+    json has each of them. A new stack is one row, and so is everything that another region replaces.
+    """
+    if stack.change is None:
+        return []
+    # A guard holds nothing itself, and a provider's `contents` are what its guard prints.
+    shown = [step for step in stack.change.steps if step.custom and not step.type.endswith(":ChangeGuard")]
+    shown = [step for step in shown if (step.type, [cause.place for cause in step.causes]) != _GUARD_CONTENTS]
+    if stack.status == "added":
+        return [("create", plural(len(shown), "resource"), "", "a new stack")] if shown else []
+    if moved := _moved_region(stack):
+        return [("replace", plural(len(stack.change.lost), "resource"), "", moved)]
+    owners = _owners(stack)
+    rows: dict[Row, list[str]] = {}
+    for step in sorted(shown, key=lambda step: not (step.lost and step.type in GUARDED_TYPES)):
+        action = "forget" if step.retained and step.action == "delete" else step.action
+        resource_type, last, why = short_type(step.type), step.type.rpartition(":")[2], _why(step)
+        if (last, step.name) in owners:
+            rows.setdefault((action, f"team {owners[last, step.name]}", ""), []).append(resource_type)
+        elif action == "update" and (last, why) in _LISTS_TEAMS:
+            rows.setdefault((action, "list of teams", ""), []).append(last)
+        else:
+            rows.setdefault((action, resource_type, why), []).append(step.name)
+    return [
+        (action, resource_type, listing(list(dict.fromkeys(names)), 10), why)
+        for (action, resource_type, why), names in rows.items()
+    ]
+
+
+def _moved_region(stack: StackReview) -> str:
+    """Return how the region of a stack changes; empty where it stays."""
+    regions = [side.spec.region for side in (stack.diff.before, stack.diff.after) if side] if stack.diff else []
+    return f"region {' → '.join(regions)}" if len(set(regions)) > 1 else ""
+
+
+def _owners(stack: StackReview) -> dict[tuple[str, str], str]:
+    """Return the team that comes or leaves with each resource, by the last part of its type and its name."""
+    owners: dict[tuple[str, str], str] = {}
+    for team in stack.diff.teams if stack.diff else ():
+        if team.present.before != team.present.after:
+            owners |= {(resource_type, team.name): team.name for resource_type in TEAM_RESOURCES}
+            members = (*team.members_added, *team.members_removed)
+            owners |= {("AccessEntry", member.partition(":iam::")[2]): team.name for member in members}
+    return owners
+
+
+def _why(step: Step) -> str:
+    deciding = [cause for cause in step.causes if cause.replaces or step.action != "replace"]
+    why = [
+        describe(cause)
+        if not cause.because
+        else f"{place_text(cause.place) or 'its provider'} ({_names(cause.because)})"
+        for cause in deciding
+    ]
+    return "; ".join(dict.fromkeys(why))
+
+
+def _names(urns: Sequence[str]) -> str:
+    return ", ".join(urn.rpartition("::")[2] for urn in urns)
+
+
+def preview_lines(preview: Preview) -> Iterator[str]:
+    """Return what a preview says: its errors, one line per resource, and how many stay."""
+    for problem in preview.problems:
+        yield f"error: {problem}"
+    for step in preview.steps:
+        changed = f" ({', '.join(step.properties)})" if step.properties else ""
+        yield f"{step.action} {step.type} {step.name}{changed}"
+    yield f"{plural(preview.unchanged, 'resource')} unchanged"
+
+
+def scenario_lines(scenario: ScenarioChange) -> Iterator[str]:
+    """Return what a change does to the scenario as a whole, what of it is left out, or why nothing is known of it."""
+    if scenario.note:
+        yield scenario.note
+    if not scenario.teams:
+        return
+    yield f"in use: {_shown(scenario.utilization, percent)}"
+    yield f"instance-hours waited for: {_shown(scenario.waited, amount)}"
+    yield f"preemptions: {_shown(scenario.preemptions, str)}"
+
+
+def wait_rows(scenario: ScenarioChange) -> list[Row]:
+    """Return a row for each team: what it gets, how long it waits, and how often it is preempted."""
+    return [_wait_row(team) for team in scenario.teams]
+
+
+def _wait_row(team: TeamWaits) -> Row:
+    return (
+        team.name,
+        _shown(team.service, percent),
+        _shown(team.wait_median, span),
+        _shown(team.wait_p95, span),
+        _shown(team.preempted, str),
+        _shown(team.never, str),
+    )
+
+
+def _shown(change: Change[T], write: Callable[[T], str]) -> str:
+    before, after = ("–" if side is None else write(side) for side in (change.before, change.after))
+    return arrow(before, after)

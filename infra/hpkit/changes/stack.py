@@ -1,0 +1,129 @@
+"""One stack's change: its steps, what the guards say of them, and the allowances that nothing in it uses."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hpkit.changes.decision import ANOTHER_ACCOUNT, GUARDED_TYPES, GuardDecision
+from hpkit.changes.deletions import deletion_decisions
+from hpkit.changes.guarded_resources import account_decision, resource_decisions, version_decisions
+from hpkit.changes.instance_groups import deleted_groups, group_decisions, group_deletions
+from hpkit.changes.recorded import Recorded, RecordedResource
+from hpkit.changes.reductions import Reduction, reductions_of, reductions_of_plan
+from hpkit.changes.steps import Action, Step, steps_of
+from hpkit.plan.model import Plan
+from hpkit.plan.protected import parts_allowed, parts_of
+
+__all__ = ["StackChange", "UnusedAllowance", "change", "change_of_plans"]
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedAllowance:
+    """An allowance for something that this change does not do; while it stands, the guard is off."""
+
+    key: str
+    name: str
+
+    @property
+    def message(self) -> str:
+        """What is wrong, and what to do."""
+        verb = "replaces or deletes" if self.key == "allowReplace" else "deletes"
+        nothing = f"{self.key} names {self.name}, and this change {verb} no such thing"
+        return f"{nothing}: remove it, or it lets a later one do so"
+
+
+@dataclass(frozen=True, slots=True)
+class StackChange:
+    """Everything about one stack: steps, replacements first; decisions, refusals first; unused allowances.
+
+    reductions: what becomes less or other of what stays.
+    """
+
+    steps: tuple[Step, ...]
+    decisions: tuple[GuardDecision, ...]
+    unused_allowances: tuple[UnusedAllowance, ...]
+    reductions: tuple[Reduction, ...] = ()
+
+    @property
+    def refused(self) -> bool:
+        """Return whether a guard ends the run."""
+        return any(each.refused for each in self.decisions)
+
+    def of(self, action: Action) -> tuple[Step, ...]:
+        """Return the steps of one action."""
+        return tuple(step for step in self.steps if step.action == action)
+
+    @property
+    def leaves_account(self) -> bool:
+        """Return whether the stack moves to another account, so that nothing of before is touched."""
+        return any(each.code == ANOTHER_ACCOUNT for each in self.decisions)
+
+    @property
+    def lost(self) -> tuple[Step, ...]:
+        """Return what is replaced or deleted, components and providers left out."""
+        return tuple(step for step in self.steps if step.lost)
+
+
+def change(before: Recorded | None, after: Recorded | None) -> StackChange:
+    """Return what the engine's preview would do, and refuse; None is a stack that is not there."""
+    steps = steps_of(before, after)
+    if before is None or after is None:
+        return StackChange(steps, (), tuple(_unused(before, after, steps)))
+    moved = account_decision(before.plan, after.plan)
+    if moved is not None:
+        return StackChange(steps_of(None, after), (moved,), ())
+    resources, deletions = deletion_decisions(list(resource_decisions(before, after, steps)), before, after)
+    found = [
+        *resources,
+        *group_decisions(before, after, steps),
+        *deletions,
+        *version_decisions(before, after),
+    ]
+    decisions = tuple(sorted(found, key=lambda each: not each.refused))
+    reductions = tuple(reductions_of(before, after, steps))
+    return StackChange(steps, decisions, tuple(_unused(before, after, steps)), reductions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unrecorded:
+    """A plan of which nobody asked what it registers."""
+
+    plan: Plan
+    resources: Mapping[str, RecordedResource] = field(default_factory=dict)
+
+
+def change_of_plans(before: Plan | None, after: Plan | None) -> StackChange:
+    """Return what the file alone says of a change: parts that leave by name, and settings that become less or other.
+
+    What is replaced is not in it; that is known of recordings only.
+    """
+    if before is None or after is None:
+        return StackChange((), (), ())
+    moved = account_decision(before, after)
+    if moved is not None:
+        return StackChange((), (moved,), ())
+    old, new = _Unrecorded(before), _Unrecorded(after)
+    _, deletions = deletion_decisions((), old, new)
+    found = sorted((*group_deletions(old, new), *deletions), key=lambda each: not each.refused)
+    return StackChange((), tuple(found), (), tuple(reductions_of_plan(before, after)))
+
+
+def _unused(before: Recorded | None, after: Recorded | None, steps: Sequence[Step]) -> Iterator[UnusedAllowance]:
+    if after is None:
+        return
+    lost = {GUARDED_TYPES[step.type] for step in steps if step.lost and step.type in GUARDED_TYPES}
+    # EKS cannot follow its VPC, nor does the cluster: whoever allows the one has to allow the others.
+    lost |= {"eks", "cluster"} if "vpc" in lost else set()
+    for key in after.plan.spec.allow_replace:
+        if key not in lost:
+            yield UnusedAllowance("allowReplace", key)
+    gone = {group.spec.name for group in deleted_groups(before, after)} if before is not None else set()
+    staying = {group.spec.name for group in after.plan.all_groups}
+    for name in after.plan.spec.allow_delete.instance_groups:
+        # A group that stays is a finding of the validator already (ALW001).
+        if name not in gone | staying:
+            yield UnusedAllowance("allowDelete.instanceGroups", name)
+    parts = set(parts_of(after.plan)) | (set(parts_of(before.plan)) if before is not None else set())
+    for name in parts_allowed(after.plan):
+        if name not in parts:
+            kind, _, called = name.partition("/")
+            yield UnusedAllowance(f"allowDelete.{kind}", called)

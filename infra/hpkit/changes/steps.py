@@ -1,0 +1,178 @@
+"""What the engine would do between two recordings of one stack: create, update, replace, delete, and why.
+
+It is the engine's own procedure (pulumi, pkg/resource/deploy/step_generator.go): resources are told apart by URN; what
+a replaced resource gives out is unknown until it is made, so that what uses it changes too; and where the old one must
+go first, everything goes with it that could not live on while it is away.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hpkit.changes.compare import UNKNOWN, deletes_first, differences, facts_of, has_unknown, with_unknown
+from hpkit.changes.recorded import Recorded, RecordedResource
+
+__all__ = ["Action", "Cause", "Step", "steps_of", "texts_in"]
+
+Action = Literal["replace", "delete", "update", "create"]
+_ORDER: tuple[Action, ...] = ("replace", "delete", "update", "create")
+_HOLDS_NOTHING = ("pulumi:providers:", "hyperpod:index:ChangeGuard")
+Resources = Mapping[str, RecordedResource]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One property that differs; because: URNs of what is replaced or new, where that is why; its path may be empty.
+
+    place: the path with the names or numbers of entries. made_up: its values are, by the recording, since only AWS
+    could say them.
+    """
+
+    path: str
+    place: str
+    before: Any
+    after: Any
+    because: tuple[str, ...]
+    replaces: bool
+    made_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One resource that does not stay as it is.
+
+    retained: it is only forgotten, and stays where it is. custom: it is a plugin's resource, not a component.
+    """
+
+    action: Action
+    urn: str
+    type: str
+    name: str
+    causes: tuple[Cause, ...]
+    retained: bool
+    custom: bool
+
+    @property
+    def holds(self) -> bool:
+        """Return whether it is something that is there for people, not a component, a provider or a guard."""
+        return self.custom and not self.type.startswith(_HOLDS_NOTHING)
+
+    @property
+    def lost(self) -> bool:
+        """Return whether something that was there is deleted."""
+        return self.holds and not self.retained and self.action in ("replace", "delete")
+
+
+def steps_of(before: Recorded | None, after: Recorded | None) -> tuple[Step, ...]:
+    """Return the steps, replacements first; None is a stack that is not there, and nobody runs one that has gone."""
+    if after is None:
+        return ()
+    run = _Run(before.resources if before is not None else {}, after.resources)
+    # Resources are registered side by side, in another order each time.
+    return tuple(sorted(run.steps(), key=lambda step: (_ORDER.index(step.action), step.type, step.name)))
+
+
+class _Run:
+    """One comparison: what is replaced is found until nothing more is."""
+
+    def __init__(self, old: Resources, new: Resources) -> None:
+        self._old, self._new = old, new
+        self._created = {urn for urn in new if urn not in old}
+        self._replaced: set[str] = set()
+        self._dependents: dict[str, tuple[Cause, ...]] = {}
+        size = -1
+        while size != len(self._replaced):
+            size = len(self._replaced)
+            for urn in new:
+                if urn in old and urn not in self._replaced and any(each.replaces for each in self._causes(urn)):
+                    self._replace(urn)
+
+    def steps(self) -> Iterator[Step]:
+        for urn, resource in self._new.items():
+            if urn in self._created:
+                yield _step("create", resource, ())
+            elif causes := self._causes(urn):
+                yield _step("replace" if urn in self._replaced else "update", resource, causes)
+        for urn, resource in reversed(list(self._old.items())):
+            if urn not in self._new:
+                yield _step("delete", resource, ())
+
+    def _causes(self, urn: str) -> tuple[Cause, ...]:
+        old, new = self._old[urn], self._new[urn]
+        if not new.custom:
+            return ()
+        found = list(self._dependents.get(urn, ()))
+        if new.provider in self._replaced or new.provider != old.provider:
+            found.append(Cause("", "", None, None, (new.provider,), replaces=True))
+        away = self._replaced | self._created
+        inputs = {name: self._known(new, name, value, away) for name, value in new.inputs.items()}
+        for each in differences(facts_of(new), old.inputs, inputs):
+            name = each.path.partition(".")[0].partition("[")[0]
+            used = new.uses.get(name, frozenset()) if has_unknown(each.after) else frozenset()
+            because = tuple(sorted(used & away))
+            made_up = self._made_up(old, name, each.before, self._old) or self._made_up(
+                new, name, each.after, self._new
+            )
+            found.append(Cause(each.path, each.place, each.before, each.after, because, each.replaces, made_up))
+        return tuple(found)
+
+    @staticmethod
+    def _made_up(resource: RecordedResource, name: str, value: Any, side: Resources) -> bool:
+        """Return whether a property's value holds what a recording made up for those that it uses."""
+        used = resource.uses.get(name, frozenset())
+        marks = {mark for urn in used if urn in side for mark in texts_in(side[urn].made) if mark}
+        return any(mark in text for text in texts_in(value) for mark in marks)
+
+    def _known(self, resource: RecordedResource, name: str, value: Any, away: set[str]) -> Any:
+        """Return the value as a preview knows it: what is not made yet has no id."""
+        used = resource.uses.get(name, frozenset()) & away
+        marks = {text for urn in used if urn in self._new for text in texts_in(self._new[urn].made)}
+        return with_unknown(value, sorted(marks)) if marks else value
+
+    def _replace(self, urn: str) -> None:
+        self._replaced.add(urn)
+        if not deletes_first(self._old[urn], self._new[urn]):
+            return
+        # While it is away, what cannot live on without it goes too, whatever the program says of it.
+        going = {urn}
+        for other, resource in self._old.items():
+            held = sorted(name for name, used in resource.uses.items() if used & going)
+            stated = {name: UNKNOWN if name in held else value for name, value in resource.inputs.items()}
+            causes = [
+                Cause(
+                    each.path,
+                    each.place,
+                    each.before,
+                    UNKNOWN,
+                    tuple(sorted(resource.uses[each.path] & going)),
+                    replaces=True,
+                )
+                for each in differences(facts_of(resource), resource.inputs, stated)
+                if each.replaces and each.path in held
+            ]
+            if resource.provider in going and resource.custom:
+                causes.append(Cause("", "", None, None, (resource.provider,), replaces=True))
+            if causes and other not in going:
+                going.add(other)
+                if other in self._new:
+                    self._replaced.add(other)
+                    self._dependents[other] = tuple(causes)
+
+
+def _step(action: Action, resource: RecordedResource, causes: tuple[Cause, ...]) -> Step:
+    retained = resource.retain_on_delete and action in ("replace", "delete")
+    unique = {(each.place, each.because): each for each in reversed(causes)}
+    ordered = tuple(reversed(unique.values()))
+    return Step(action, resource.urn, resource.type, resource.name, ordered, retained, resource.custom)
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield every text inside a value, however deep."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from texts_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from texts_in(item)

@@ -1,0 +1,1 @@
+"""Clients of AWS and of the Kubernetes API that several packages share."""

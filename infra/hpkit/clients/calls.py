@@ -1,0 +1,78 @@
+"""A call of an AWS API that only reads, and what comes back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["ApiCall", "FailedCall", "Responses"]
+
+# The prefix of a service's actions in IAM, where it is not the SDK's name of the service.
+_IAM_PREFIXES = {"service-quotas": "servicequotas", "sso-admin": "sso"}
+# Actions that have another name than their operation (Service Authorization Reference).
+_IAM_ACTIONS = {"s3:GetBucketEncryption": "s3:GetEncryptionConfiguration"}
+_DENIED = ("AccessDenied", "UnauthorizedOperation", "NotAuthorized", "Forbidden")
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall:
+    """A call of an AWS API that only reads, in the API's own names."""
+
+    service: str
+    operation: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """Return the key of the call, different for every service, operation and parameter."""
+        params = ", ".join(f"{name}={value}" for name, value in sorted(self.params.items()))
+        return f"{self.service}:{self.operation}({params})"
+
+    @property
+    def action(self) -> str:
+        """Return the IAM action that allows the call."""
+        action = f"{_IAM_PREFIXES.get(self.service, self.service)}:{self.operation}"
+        return _IAM_ACTIONS.get(action, action)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCall:
+    """A call without a result; code is the service's error code, or the name of the SDK's exception."""
+
+    action: str
+    code: str
+    message: str
+
+    @property
+    def is_absence(self) -> bool:
+        """Return whether the service says that there is no such resource."""
+        return self.code in (
+            "NoSuchEntity",
+            "ResourceNotFoundException",
+            "ResourceNotFound",
+            "NotFound",
+            "NoSuchBucket",
+        )
+
+    @property
+    def fix(self) -> str:
+        """Return what makes the call succeed the next time."""
+        if any(word in self.code for word in _DENIED):
+            return f"Allow {self.action} to whoever runs this"
+        if self.is_absence:
+            return "Check its name, the region, and whose account these credentials are of"
+        return "Run it again when the service can be reached with these credentials"
+
+
+class Responses:
+    """The responses by call: complete results (all pages), or failures."""
+
+    def __init__(self, results: Mapping[str, Any]) -> None:
+        self._results = dict(results)
+
+    def of(self, call: ApiCall) -> Any:
+        """Return the result of a call, or its FailedCall; a call that was never made is a FailedCall as well."""
+        return self._results.get(call.key, FailedCall(call.action, "NotAsked", "the call was not made"))
+
+    def merged(self, results: Mapping[str, Any]) -> "Responses":
+        """Return these responses with more of them."""
+        return Responses({**self._results, **results})

@@ -1,0 +1,160 @@
+"""Calls the Kubernetes API of an existing EKS cluster, with a token of the caller's AWS credentials.
+
+Does not: write, nor use a kubeconfig. Endpoint and certificate are those of DescribeCluster.
+"""
+
+import base64
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from boto3 import Session
+from botocore.exceptions import BotoCoreError
+from botocore.signers import RequestSigner
+from kubernetes.client import ApiClient, ApiException, Configuration
+from kubernetes.dynamic import DynamicClient
+from kubernetes.dynamic.exceptions import ResourceNotFoundError
+from urllib3.exceptions import HTTPError
+
+from hpkit.clients.calls import FailedCall
+
+__all__ = ["KUBERNETES_ERRORS", "api_client", "dynamic_client", "find_admission", "find_kueue"]
+
+_KUEUE_GROUP: Final = "kueue.x-k8s.io"
+_KUEUE_NAMESPACE: Final = "kueue-system"
+_ADMISSION: Final = "admissionregistration.k8s.io/v1"
+_Found = TypeVar("_Found")
+_TIMEOUT: Final = (5, 30)
+# EKS takes a presigned GetCallerIdentity of at most 15 minutes as a token (aws-iam-authenticator, API authorization).
+_TOKEN_PREFIX: Final = "k8s-aws-v1."  # noqa: S105 - it marks tokens, and is none
+_TOKEN_SECONDS: Final = 60
+# What is raised where an API server cannot be reached, refuses the caller, or does not serve a resource.
+KUBERNETES_ERRORS: Final = (
+    ApiException,
+    ResourceNotFoundError,
+    HTTPError,
+    BotoCoreError,
+    OSError,
+    KeyError,
+    # Of a certificate that is none, and of an answer that is no JSON.
+    ValueError,
+)
+
+
+class _ApiClient(ApiClient):
+    """A client whose every call has a timeout: the discovery of resources takes none."""
+
+    def call_api(self, *args: Any, **options: Any) -> Any:
+        """Call with the timeout."""
+        return super().call_api(*args, **{**options, "_request_timeout": _TIMEOUT})
+
+
+class _Configuration(Configuration):
+    """Settings with a token of its own for each call: EKS takes one for 15 minutes, and a drain can last longer."""
+
+    def __init__(self, host: str, token: Callable[[], str]) -> None:
+        super().__init__(host=host)
+        self._new_token = token
+        # The client asks for the token of what it finds here.
+        self.api_key = {"authorization": ""}
+
+    def get_api_key_with_prefix(self, identifier: str, alias: str | None = None) -> str | None:  # noqa: ARG002 - the client's own
+        """Return the header of a new token."""
+        return f"Bearer {self._new_token()}"
+
+
+def find_kueue(session: Session, cluster: Mapping[str, Any]) -> dict[str, list[str]] | FailedCall:
+    """Return the API groups and deployments that show a Kueue, or why they could not be seen.
+
+    Without Kueue's API group the deployments decide: one with the add-on's name would be in its way.
+    """
+
+    def look(client: Any) -> dict[str, list[str]]:
+        groups = [group for group in client.resources.api_groups if group == _KUEUE_GROUP]
+        return {"apiGroups": groups, "deployments": [] if groups else _deployments(client)}
+
+    return _asked(session, cluster, look)
+
+
+def find_admission(session: Session, cluster: Mapping[str, Any]) -> dict[str, dict[str, Any]] | FailedCall:
+    """Return specifications of admission policies and bindings, and labels of namespaces, by kind and name."""
+
+    def look(client: Any) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
+        for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
+            items = client.resources.get(api_version=_ADMISSION, kind=kind).get().to_dict()["items"]
+            found[kind] = {each["metadata"]["name"]: each["spec"] for each in items}
+        namespaces = client.resources.get(api_version="v1", kind="Namespace").get().to_dict()["items"]
+        found["Namespace"] = {each["metadata"]["name"]: each["metadata"].get("labels", {}) for each in namespaces}
+        return found
+
+    return _asked(session, cluster, look)
+
+
+def _asked(session: Session, cluster: Mapping[str, Any], look: Callable[[Any], _Found]) -> _Found | FailedCall:
+    """Return what was seen with a client of the cluster, or why nothing was."""
+    try:
+        with dynamic_client(session, cluster) as client:
+            return look(client)
+    except ApiException as error:
+        return FailedCall("kubernetes:get", f"{error.status} {error.reason}", "the API server refuses this identity")
+    except KUBERNETES_ERRORS as error:
+        return FailedCall("kubernetes:get", type(error).__name__, f"the Kubernetes API cannot be reached: {error}")
+
+
+def _deployments(client: Any) -> list[str]:
+    found = client.resources.get(api_version="apps/v1", kind="Deployment").get(namespace=_KUEUE_NAMESPACE)
+    return [each.metadata.name for each in found.items]
+
+
+@contextmanager
+def dynamic_client(session: Session, cluster: Mapping[str, Any]) -> Iterator[Any]:
+    """Give a dynamic client of the Kubernetes API of an EKS cluster, as EKS's DescribeCluster describes it.
+
+    Whatever goes wrong, now or while it is used, is one of KUBERNETES_ERRORS.
+    """
+    with api_client(session, cluster) as client, tempfile.TemporaryDirectory() as folder:
+        untyped: Any = DynamicClient
+        # By default the discovered resources stay in a shared file, and may be gone the next time.
+        yield untyped(client, cache_file=str(Path(folder) / "resources.json"))
+
+
+@contextmanager
+def api_client(session: Session, cluster: Mapping[str, Any]) -> Iterator[ApiClient]:
+    """Give a client of the Kubernetes API of an EKS cluster; what goes wrong is one of KUBERNETES_ERRORS."""
+    with tempfile.TemporaryDirectory() as folder:
+        certificate = Path(folder) / "ca.pem"
+        certificate.write_bytes(base64.b64decode(cluster["certificateAuthority"]["data"]))
+        configuration = _Configuration(cluster["endpoint"], _tokens(session, cluster["name"]))
+        configuration.ssl_ca_cert = str(certificate)
+        configuration.retries = 0
+        with _ApiClient(configuration) as client:
+            yield client
+
+
+def _tokens(session: Session, name: str) -> Callable[[], str]:
+    """Return what makes a token for a cluster; to sign one asks nobody."""
+    client = session.client("sts")
+    signer = RequestSigner(
+        client.meta.service_model.service_id,
+        session.region_name,
+        "sts",
+        "v4",
+        session.get_credentials(),
+        session.events,
+    )
+    request = {
+        "method": "GET",
+        "url": f"https://sts.{session.region_name}.amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15",
+        "body": {},
+        "headers": {"x-k8s-aws-id": name},
+        "context": {},
+    }
+
+    def token() -> str:
+        url = signer.generate_presigned_url(request, expires_in=_TOKEN_SECONDS, operation_name="")
+        return _TOKEN_PREFIX + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
+
+    return token

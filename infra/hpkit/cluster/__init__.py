@@ -1,0 +1,1 @@
+"""A running platform: read, explained, and operated on."""

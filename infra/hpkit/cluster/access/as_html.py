@@ -1,0 +1,37 @@
+"""The matrix of access as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hpkit.cluster.access.model import Row, called
+from hpkit.cluster.live.page import Section, page
+
+__all__ = ["as_html"]
+
+
+def as_html(stack: str, places: Sequence[str], rows: Sequence[Row], differs: Sequence[str]) -> str:
+    """Return the page: a row for each principal, a column for each place, and where the stack file says otherwise."""
+    cells = [
+        [
+            row.principal,
+            called(row),
+            *(", ".join(dict.fromkeys(grant.role for grant in row.grants.get(place, ()))) for place in places),
+        ]
+        for row in rows
+    ]
+    through = [
+        [row.principal, place, grant.role, grant.through]
+        for row in rows
+        for place, grants in row.grants.items()
+        for grant in grants
+    ]
+    return page(
+        f"{stack}: who may do what",
+        f"{len(rows)} principals, {len(places)} places",
+        (
+            Section("Not as the stack file says", lines=differs, grave=True),
+            Section("Roles", head=("principal", "in the file", *places), rows=cells),
+            Section("Through what", head=("principal", "where", "role", "through"), rows=through),
+        ),
+    )

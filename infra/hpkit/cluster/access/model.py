@@ -1,0 +1,248 @@
+"""Access entries, bindings, and the matrix of both. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from hpkit.cluster.live.model import team_of
+from hpkit.errors import SelectionError
+from hpkit.plan.access import ADMINISTRATOR_POLICY, TEAM_ROLE, VIEWER_POLICY, groups_of
+from hpkit.plan.model import NAMESPACE_PREFIX, Plan
+from hpkit.plan.names import GROUP_PREFIX
+from hpkit.plan.principals import principal_of
+from hpkit.text.spelling import near
+
+__all__ = [
+    "CLUSTER",
+    "Access",
+    "Binding",
+    "Entry",
+    "Grant",
+    "Policy",
+    "Row",
+    "called",
+    "differences",
+    "find_entry",
+    "matrix",
+    "without_entry",
+]
+
+# The column of what holds in the whole cluster.
+CLUSTER: Final = "cluster"
+# An entry of nodes or of a service is made by that, and is nobody's.
+_OF_PEOPLE: Final = "STANDARD"
+# Groups of Kubernetes itself and of EKS; nobody can name such in an access entry (EKS user guide, access entries).
+_OF_SYSTEM: Final = ("system:", "eks:")
+_POLICY_ROLES: Final = {ADMINISTRATOR_POLICY: "administrator", VIEWER_POLICY: "viewer"}
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """An access policy that is associated with an entry; namespaces are none where it holds in the whole cluster."""
+
+    name: str
+    namespaces: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An access entry: an IAM principal, the user and groups that it is to Kubernetes, and its access policies.
+
+    of_creator: EKS made it, together with the cluster, for who made the cluster.
+    """
+
+    principal: str
+    username: str
+    groups: tuple[str, ...]
+    type: str = _OF_PEOPLE
+    policies: tuple[Policy, ...] = ()
+    of_creator: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A RoleBinding, or a ClusterRoleBinding without a namespace, with the users and groups that it is for."""
+
+    name: str
+    namespace: str | None
+    role_kind: str
+    role: str
+    users: tuple[str, ...]
+    groups: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        """Return the kind of the object."""
+        return "ClusterRoleBinding" if self.namespace is None else "RoleBinding"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """All that was read; unknown: what could not be, each with the reason."""
+
+    entries: tuple[Entry, ...]
+    bindings: tuple[Binding, ...]
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A role that a principal has somewhere, and through what."""
+
+    role: str
+    through: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one principal may do: place (CLUSTER, or a namespace) → roles.
+
+    file: what the stack file calls it; of_creator: it does not, but made the cluster, and so was let in by EKS.
+    """
+
+    principal: str
+    file: tuple[str, ...]
+    grants: Mapping[str, tuple[Grant, ...]] = field(default_factory=dict)
+    of_creator: bool = False
+
+
+def matrix(access: Access, plan: Plan) -> tuple[Row, ...]:
+    """Return a row for each principal with an entry for people, and for each that the stack file names; by name."""
+    rows = {}
+    for entry in access.entries:
+        if entry.type == _OF_PEOPLE:
+            file = _in_file(plan, entry.principal)
+            made = entry.of_creator and not file
+            rows[entry.principal] = Row(entry.principal, file, dict(_grants(access, entry)), made)
+    for principal in _named(plan):
+        rows.setdefault(principal, Row(principal, _in_file(plan, principal)))
+    return tuple(rows[name] for name in sorted(rows))
+
+
+def _grants(access: Access, entry: Entry) -> Iterator[tuple[str, tuple[Grant, ...]]]:
+    found: defaultdict[str, list[Grant]] = defaultdict(list)
+    for policy in entry.policies:
+        for place in policy.namespaces or (CLUSTER,):
+            found[place].append(Grant(_POLICY_ROLES.get(policy.name, policy.name), f"access policy {policy.name}"))
+    for binding in access.bindings:
+        held = next((group for group in binding.groups if group in entry.groups), None)
+        if held is None and entry.username not in binding.users:
+            continue
+        subject = f"user {entry.username}" if held is None else f"group {held}"
+        found[binding.namespace or CLUSTER].append(Grant(binding.role, f"{binding.kind} {binding.name}, {subject}"))
+    for place in sorted(found, key=lambda each: (each != CLUSTER, each)):
+        yield place, tuple(dict.fromkeys(found[place]))
+
+
+def _named(plan: Plan) -> Iterator[str]:
+    yield from plan.spec.eks.administrators
+    yield from plan.spec.eks.viewers
+    yield from groups_of(plan)
+
+
+def _in_file(plan: Plan, principal: str) -> tuple[str, ...]:
+    """Return what the stack file calls a principal: administrator, viewer, member of a team."""
+    who = principal_of(principal)
+    eks = plan.spec.eks
+    roles = [
+        name
+        for name, named in (("administrator", eks.administrators), ("viewer", eks.viewers))
+        if who in map(principal_of, named)
+    ]
+    return (*roles, *(f"member of {team.name}" for team in plan.teams if who in map(principal_of, team.members)))
+
+
+def called(row: Row) -> str:
+    """Return what a principal is to the stack file, in words: its roles there, that it made the cluster, or `no`."""
+    return "; ".join(row.file) or ("no: made the cluster" if row.of_creator else "no")
+
+
+def differences(access: Access, plan: Plan) -> tuple[str, ...]:
+    """Return where the entries and bindings are not as the stack file says, as sentences."""
+    return (*_of_entries(access.entries, plan), *_of_bindings(access.bindings, plan))
+
+
+def _of_entries(entries: Iterable[Entry], plan: Plan) -> Iterator[str]:
+    live = {principal_of(entry.principal): entry for entry in entries if entry.type == _OF_PEOPLE}
+    groups = {principal_of(member): (member, names) for member, names in groups_of(plan).items()}
+    for principal in dict.fromkeys(_named(plan)):
+        who = principal_of(principal)
+        entry = live.pop(who, None)
+        if entry is None:
+            yield f"{principal} is in the file, and has no access entry; `pulumi up` makes it"
+            continue
+        wanted = set(groups.get(who, ("", ()))[1])
+        yield from _of_groups(entry, wanted)
+        yield from _of_policies(entry, _in_file(plan, principal))
+    for entry in (each for each in live.values() if not each.of_creator):
+        what = ", ".join((*(policy.name for policy in entry.policies), *entry.groups)) or "no rights"
+        yield f"{entry.principal} has an access entry ({what}), and is not in the file"
+
+
+def _of_groups(entry: Entry, wanted: set[str]) -> Iterator[str]:
+    for group in sorted(wanted - set(entry.groups)):
+        yield f"{entry.principal} is of team {group.removeprefix(GROUP_PREFIX)} in the file, and not in its entry"
+    for group in sorted(set(entry.groups) - wanted):
+        yield f"{entry.principal} has the group {group} in its entry, and not in the file"
+
+
+def _of_policies(entry: Entry, roles: Sequence[str]) -> Iterator[str]:
+    wanted = {name for name, role in _POLICY_ROLES.items() if role in roles}
+    has = {policy.name for policy in entry.policies if not policy.namespaces}
+    for name in sorted(wanted - has):
+        yield f"{entry.principal} is {_POLICY_ROLES[name]} in the file, and its entry has no {name}"
+    for policy in entry.policies:
+        if policy.namespaces or policy.name not in wanted:
+            where = f" in {', '.join(policy.namespaces)}" if policy.namespaces else ""
+            yield f"{entry.principal} has {policy.name}{where}, and not in the file"
+
+
+def _of_bindings(bindings: Iterable[Binding], plan: Plan) -> Iterator[str]:
+    teams = {f"{GROUP_PREFIX}{team.name}": team for team in plan.teams if team.members}
+    found = {
+        (group, binding.namespace, binding.role)
+        for binding in bindings
+        for group in binding.groups
+        if not group.startswith(_OF_SYSTEM)
+    }
+    for group, team in teams.items():
+        for namespace in (team.namespace, None):
+            if (group, namespace, TEAM_ROLE) not in found:
+                where = "the cluster" if namespace is None else namespace
+                yield f"team {team.name} has no binding to {TEAM_ROLE} in {where}; `pulumi up` makes it"
+    expected = {(group, namespace, TEAM_ROLE) for group, team in teams.items() for namespace in (team.namespace, None)}
+    for group, place, role in sorted(found - expected, key=str):
+        if group.startswith(GROUP_PREFIX) or (place or "").startswith(NAMESPACE_PREFIX):
+            where = "the whole cluster" if place is None else f"the namespace of {team_of(place)}"
+            yield f"group {group} has {role} in {where}, and not by the file"
+
+
+def find_entry(access: Access, principal: str) -> Entry | None:
+    """Return the entry of a principal: by ARN, be it a role's or a session's, or by the name at its end; None without.
+
+    Raises SelectionError where there is more than one of that name.
+    """
+    arn = principal.startswith("arn:")
+    matching = [
+        entry
+        for entry in access.entries
+        if (principal_of(entry.principal) == principal_of(principal) if arn else _short(entry.principal) == principal)
+    ]
+    if len(matching) > 1:
+        raise SelectionError(f"{principal} is {', '.join(each.principal for each in matching)}; write the whole ARN")
+    return matching[0] if matching else None
+
+
+def without_entry(access: Access, principal: str) -> str:
+    """Return what is so of a principal that has no entry, and who else may be meant."""
+    known = {name for entry in access.entries for name in (entry.principal, _short(entry.principal))}
+    likely = near(principal, known)
+    meant = f"did you mean {likely}?" if likely else "`hpkit access` lists who has one"
+    return f"{principal} has no access entry, and may do nothing; {meant}"
+
+
+def _short(principal: str) -> str:
+    return principal.rpartition("/")[2]

@@ -1,0 +1,93 @@
+"""Reads access entries, their policies, and bindings. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from boto3 import Session
+from kubernetes.client import ApiException
+
+from hpkit.clients.aws import call_all
+from hpkit.clients.calls import ApiCall, FailedCall, Responses
+from hpkit.clients.kubernetes import KUBERNETES_ERRORS, api_client
+from hpkit.cluster.access.model import Access, Binding, Entry, Policy
+from hpkit.cluster.live.kubernetes import Kubernetes
+from hpkit.cluster.live.read import find
+from hpkit.errors import ToolError
+from hpkit.plan.access import ADMINISTRATOR_POLICY
+
+__all__ = ["read_access", "read_entries"]
+
+_RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
+# EKS makes the creator's entry with the cluster, and takes others once it is active, which is minutes later (inferred:
+# DescribeCluster does not say whether there is one).
+_WITH_THE_CLUSTER: Final = timedelta(minutes=5)
+
+
+def read_access(session: Session, *, cluster: str) -> Access:
+    """Return entries and bindings of a platform; cluster is the HyperPod cluster's name.
+
+    Raises ToolError where the entries cannot be read; bindings that cannot be are unknown.
+    """
+    eks = find(session, cluster).eks
+    entries = read_entries(session, eks["name"], made=eks.get("createdAt"))
+    try:
+        with api_client(session, eks) as client:
+            return Access(entries, tuple(_bindings(Kubernetes(client))))
+    except KUBERNETES_ERRORS as error:
+        said = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
+        return Access(entries, (), (f"bindings, since the Kubernetes API does not answer this identity ({said})",))
+
+
+def read_entries(session: Session, eks: str, *, made: datetime | None = None) -> tuple[Entry, ...]:
+    """Return the access entries of an EKS cluster with their policies; made: when the cluster was. Raises ToolError."""
+    listed = ApiCall("eks", "ListAccessEntries", {"clusterName": eks})
+    (answer,) = _answers(session, [listed])
+    principals = sorted(answer["accessEntries"])
+    keys = [{"clusterName": eks, "principalArn": principal} for principal in principals]
+    described = _answers(session, [ApiCall("eks", "DescribeAccessEntry", key) for key in keys])
+    policies = _answers(session, [ApiCall("eks", "ListAssociatedAccessPolicies", key) for key in keys])
+    pairs = zip(described, policies, strict=True)
+    return tuple(_entry(one["accessEntry"], two["associatedAccessPolicies"], made) for one, two in pairs)
+
+
+def _answers(session: Session, calls: list[ApiCall]) -> list[Any]:
+    responses = Responses(call_all(session, calls, on_progress=lambda *_: None))
+    found = [responses.of(call) for call in calls]
+    failed = next((each for each in found if isinstance(each, FailedCall)), None)
+    if failed is not None:
+        raise ToolError(f"{failed.action}: {failed.code}: {failed.message}. What to do: {failed.fix}")
+    return found
+
+
+def _entry(entry: Mapping[str, Any], policies: Iterable[Mapping[str, Any]], made: datetime | None) -> Entry:
+    groups = tuple(entry.get("kubernetesGroups") or ())
+    associated = tuple(
+        Policy(each["policyArn"].rpartition("/")[2], tuple((each.get("accessScope") or {}).get("namespaces") or ()))
+        for each in policies
+    )
+    with_the_cluster = made is not None and "createdAt" in entry and abs(entry["createdAt"] - made) <= _WITH_THE_CLUSTER
+    return Entry(
+        entry["principalArn"],
+        entry.get("username") or "",
+        groups,
+        entry.get("type") or "STANDARD",
+        associated,
+        with_the_cluster and not groups and associated == (Policy(ADMINISTRATOR_POLICY),),
+    )
+
+
+def _bindings(api: Kubernetes) -> Iterable[Binding]:
+    for kind in ("clusterrolebindings", "rolebindings"):
+        for each in api.pages(f"{_RBAC}/{kind}"):
+            subjects = each.get("subjects") or ()
+            yield Binding(
+                each["metadata"]["name"],
+                each["metadata"].get("namespace"),
+                each["roleRef"]["kind"],
+                each["roleRef"]["name"],
+                tuple(subject["name"] for subject in subjects if subject["kind"] == "User"),
+                tuple(subject["name"] for subject in subjects if subject["kind"] == "Group"),
+            )

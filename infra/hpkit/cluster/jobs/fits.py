@@ -1,0 +1,155 @@
+"""Whether a job can ever run for a team: its pods fit an instance, and the simulator of an idle platform admits it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from hpkit.catalog import InstanceType, kubelet_reserved
+from hpkit.plan.derive import instances_of
+from hpkit.plan.model import Plan, TeamPlan
+from hpkit_whatif.admission import EFA, Model, PodSet, Simulator, Workload, model_of, per_unit
+
+__all__ = ["Fit", "fit"]
+
+_GIB: Final = 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """quota: it fits what is the team's own; borrowing: only with what others lend; never: not at all.
+
+    words say it with the amounts. most: how many pods of the largest set fit, where not all do.
+    """
+
+    kind: Literal["quota", "borrowing", "never"]
+    words: str
+    most: int = 0
+
+
+def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
+    """Return whether pods of a team would be admitted if nothing else ran.
+
+    Raises CatalogError where the catalog does not know what an instance type of the plan has.
+    """
+    model = model_of(plan)
+    known = {name: _for_pods(each) for name, each in instances_of(plan).items()}
+    sets = []
+    for each in pod_sets:
+        flavors = _flavors(model, team, each)
+        large = frozenset(name for name in flavors if _too_small(known.get(name, {}), each) is None)
+        if flavors and not large:
+            return Fit("never", _no_instance(known, flavors, each))
+        sets.append(replace(each, flavors=large))
+    usage = _admitted(model, team, sets)
+    if usage is None:
+        return _never(model, team, sets)
+    nominal = _nominal(model, team)
+    over = {key: used - nominal.get(key, 0) for key, used in usage.items() if used > nominal.get(key, 0)}
+    scarce = _scarce(usage)
+    if not over:
+        shown = ", ".join(f"{_amount(key, usage[key])} of {_amount(key, nominal[key])} {_name(key)}" for key in scarce)
+        return Fit("quota", f"it fits {team.name}'s own quota: {shown}")
+    shown = ", ".join(f"{_amount(key, amount)} {_name(key)}" for key, amount in over.items())
+    return Fit("borrowing", f"{shown} of it must be borrowed: it waits until others lend so much, and may be preempted")
+
+
+Key = tuple[str, str]
+
+
+def _admitted(model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -> dict[Key, int] | None:
+    """Return what the pods would use, None where they are not admitted."""
+    simulator = Simulator(model, [Workload("asked", team.cluster_queue, tuple(pod_sets))])
+    outcome = simulator.run_cycle()
+    if not outcome.admitted:
+        return None
+    used: defaultdict[Key, int] = defaultdict(int)
+    for assignment in outcome.admitted[0].pod_sets:
+        for resource, amount in assignment.usage.items():
+            if resource in assignment.flavors:
+                used[assignment.flavors[resource], resource] += amount
+    return dict(used)
+
+
+def _never(model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
+    covered = {resource for _, resource in _nominal(model, team)}
+    unknown = sorted({name for each in pod_sets for name, amount in each.per_pod.items() if amount} - covered)
+    if covered and unknown:
+        return Fit("never", f"it can never run: the queue of {team.name} does not count {', '.join(unknown)}")
+    largest = max(pod_sets, key=lambda each: each.count)
+    low, high = 0, largest.count
+    while high - low > 1:
+        middle = (low + high) // 2
+        smaller = [replace(each, count=middle) if each is largest else each for each in pod_sets]
+        if _admitted(model, team, smaller) is None:
+            high = middle
+        else:
+            low = middle
+    if low:
+        words = f"it can never run: of its {largest.count} pods, at most {low} fit quota and borrowing of {team.name}"
+        return Fit("never", words, low)
+    has = sorted({flavor for flavor, _ in _nominal(model, team)})
+    return Fit(
+        "never",
+        f"it can never run: not even one of its pods fits quota and borrowing of {team.name}, "
+        f"which has quota of {', '.join(has) or 'nothing'}",
+    )
+
+
+def _flavors(model: Model, team: TeamPlan, pods: PodSet) -> list[str]:
+    """Return the flavors of a team's queue to which pods may go."""
+    has = dict.fromkeys(flavor for flavor, _ in _nominal(model, team))
+    return [name for name in has if pods.flavors is None or name in pods.flavors]
+
+
+def _for_pods(kind: InstanceType) -> dict[str, int]:
+    """Return what an instance has for pods, of what the catalog knows."""
+    found = {EFA: kind.efa_interfaces}
+    if kind.accelerator_resource:
+        found[kind.accelerator_resource] = kind.accelerators
+    if kind.vcpu is not None and kind.memory_gib is not None:
+        cpu, memory = kubelet_reserved(kind.vcpu, kind.memory_gib)
+        found |= {"cpu": int((kind.vcpu - cpu) * per_unit("cpu")), "memory": int((kind.memory_gib - memory) * _GIB)}
+    return {name: amount for name, amount in found.items() if amount is not None}
+
+
+def _too_small(instance: Mapping[str, int], pods: PodSet) -> str | None:
+    """Return the first resource of which a pod asks for more than an instance has; None where it fits."""
+    return next((name for name, asked in pods.per_pod.items() if asked > instance.get(name, asked)), None)
+
+
+def _no_instance(known: Mapping[str, Mapping[str, int]], flavors: Sequence[str], pods: PodSet) -> str:
+    said = []
+    for flavor in flavors:
+        name = _too_small(known[flavor], pods)
+        if name is not None:
+            asked, has = (_amount((flavor, name), each) for each in (pods.per_pod[name], known[flavor][name]))
+            said.append(f"{asked} {_name((flavor, name))}, of which an instance gives pods {has}")
+    return f"it can never run: one of its pods asks for {'; and for '.join(said)}"
+
+
+def _nominal(model: Model, team: TeamPlan) -> dict[Key, int]:
+    queue = next(each for each in model.queues if each.name == team.cluster_queue)
+    return {
+        (flavor.name, name): quota.nominal
+        for group in queue.resource_groups
+        for flavor in group.flavors
+        for name, quota in flavor.resources.items()
+    }
+
+
+def _scarce(usage: Mapping[Key, int]) -> list[Key]:
+    """Return what people count: accelerators where there are any, else CPUs."""
+    first = [key for key in usage if key[1] not in ("cpu", "memory", "vpc.amazonaws.com/efa")]
+    return first or [key for key in usage if key[1] == "cpu"]
+
+
+def _name(key: Key) -> str:
+    return f"{'GiB of memory' if key[1] == 'memory' else key[1]} of {key[0]}"
+
+
+def _amount(key: Key, amount: int) -> str:
+    divided = amount / (1024**3 if key[1] == "memory" else per_unit(key[1]))
+    return f"{divided:g}"

@@ -1,0 +1,188 @@
+"""What admission policies and the LimitRange of the teams' namespaces refuse in a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hpkit.cluster.jobs.kinds import PodTemplate, Unit, mapping, mappings
+from hpkit.plan.capacity import quantity
+from hpkit.plan.model import TeamPlan
+from hpkit.plan.team_limits import (
+    GROUP_KEYS,
+    MIG_PREFIX,
+    NOT_READY,
+    REPLICA_TYPES,
+    TOLERATED_SECONDS,
+    WORK_KEYS,
+    PodLimits,
+    is_kueue_key,
+    repository_team,
+)
+
+__all__ = ["Breach", "breaches", "breaches_of_pods"]
+
+Path = tuple[str | int, ...]
+_METADATA = ("labels", "annotations")
+_SCHEDULING = ("spec", "runPolicy", "schedulingPolicy", "priorityClass")
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """What is wrong with a job, where in its document, and what corrects it."""
+
+    path: Path
+    message: str
+    fix: str
+
+
+def breaches(unit: Unit, templates: tuple[PodTemplate, ...]) -> Iterator[Breach]:
+    """Yield what is wrong with a job itself: notes of Kueue, and a PriorityClass in its scheduling policy."""
+    is_pod = unit.kind == "Pod"
+    allowed = (*WORK_KEYS, *GROUP_KEYS) if is_pod else WORK_KEYS
+    places = {(): unit.content, **{pods.path: pods.template for pods in templates}}
+    for place, document in places.items():
+        for field in _METADATA:
+            for key in mapping(mapping(document.get("metadata")).get(field)):
+                # Another check knows what is misspelt of a topology.
+                if is_kueue_key(str(key)) and key not in allowed and "/podset-" not in str(key):
+                    yield Breach(
+                        (*place, "metadata", field, str(key)),
+                        f"members can't set {key}: it belongs to Kueue",
+                        "Remove it" if is_pod or key not in GROUP_KEYS else "Remove it, or queue plain pods as a group",
+                    )
+    for field, names in REPLICA_TYPES.items():
+        for name in mapping(mapping(unit.content.get("spec")).get(field)):
+            if name not in names:
+                yield Breach(
+                    ("spec", field, str(name)),
+                    f"Kueue doesn't count replicas of the type {name}",
+                    f"Use one of {', '.join(names)}",
+                )
+    here: Any = unit.content
+    for step in _SCHEDULING:
+        here = mapping(here).get(step)
+    if here:
+        yield Breach(
+            _SCHEDULING,
+            f"the PriorityClass {here} of the scheduling policy isn't allowed",
+            "Remove it, and rank the job by the label kueue.x-k8s.io/priority-class",
+        )
+
+
+def breaches_of_pods(pods: PodTemplate, team: TeamPlan, limits: PodLimits) -> Iterator[Breach]:
+    """Yield what is wrong with the pods of a job."""
+    spec, path = mapping(pods.template.get("spec")), (*pods.path, "spec")
+    seconds = spec.get("terminationGracePeriodSeconds")
+    if isinstance(seconds, int) and seconds > limits.grace_seconds:
+        yield Breach(
+            (*path, "terminationGracePeriodSeconds"),
+            f"its pods may take {seconds} seconds to stop, and the limit is {limits.grace_seconds}",
+            f"Write at most {limits.grace_seconds}",
+        )
+    if str(spec.get("priorityClassName") or "").startswith("system-"):
+        yield Breach(
+            (*path, "priorityClassName"),
+            f"its pods have the PriorityClass {spec['priorityClassName']} of the system",
+            "Remove it, and rank the job by the label kueue.x-k8s.io/priority-class",
+        )
+    if spec.get("resourceClaims"):
+        yield Breach(
+            (*path, "resourceClaims"),
+            "its pods claim devices, which the queue doesn't count",
+            "Request accelerators as resources, such as nvidia.com/gpu",
+        )
+    yield from _affinity(spec, path, team)
+    yield from _tolerations(spec, path, limits)
+    yield from _volumes(spec, path, limits)
+    # The API server completes what it gets as a pod, also from a Deployment, before Kueue counts it.
+    yield from _containers(spec, path, team, limits, completed=pods.alone or not pods.path)
+
+
+def _affinity(spec: Mapping[Any, Any], path: Path, team: TeamPlan) -> Iterator[Breach]:
+    for field in ("podAffinity", "podAntiAffinity"):
+        stated = mapping(mapping(spec.get("affinity")).get(field))
+        terms = list(mappings(stated.get("requiredDuringSchedulingIgnoredDuringExecution")))
+        preferred = mappings(stated.get("preferredDuringSchedulingIgnoredDuringExecution"))
+        terms += [mapping(each.get("podAffinityTerm")) for each in preferred]
+        named = [term.get("namespaces") or [team.namespace] for term in terms]
+        if any("namespaceSelector" in term for term in terms) or any(each != [team.namespace] for each in named):
+            yield Breach(
+                (*path, "affinity", field),
+                f"its {field} selects pods of other namespaces",
+                "Remove namespaces and namespaceSelector from its terms",
+            )
+
+
+def _tolerations(spec: Mapping[Any, Any], path: Path, limits: PodLimits) -> Iterator[Breach]:
+    for number, toleration in enumerate(mappings(spec.get("tolerations"))):
+        key = str(toleration.get("key") or "")
+        short = (
+            key in NOT_READY
+            and toleration.get("effect") == "NoExecute"
+            and isinstance(seconds := toleration.get("tolerationSeconds"), int)
+            and seconds <= TOLERATED_SECONDS
+        )
+        if key not in limits.tolerations and not key.startswith(MIG_PREFIX) and not short:
+            yield Breach(
+                (*path, "tolerations", number),
+                f"its pods must not tolerate {key or 'every taint'}",
+                "Remove the toleration; if nodes of this environment have the taint, name its key in "
+                "governance.teamLimits.tolerations",
+            )
+
+
+def _volumes(spec: Mapping[Any, Any], path: Path, limits: PodLimits) -> Iterator[Breach]:
+    for number, volume in enumerate(mappings(spec.get("volumes"))):
+        types = [name for name in volume if name != "name"]
+        # Pod Security refuses hostPath, and has a check of its own.
+        if types and not set(types) & {*limits.volumes, "hostPath"}:
+            yield Breach(
+                (*path, "volumes", number),
+                f"its volume {volume.get('name')} has the type {types[0]}, which isn't allowed",
+                f"Use one of {', '.join(limits.volumes)}",
+            )
+
+
+def _containers(
+    spec: Mapping[Any, Any], path: Path, team: TeamPlan, limits: PodLimits, *, completed: bool
+) -> Iterator[Breach]:
+    for field in ("initContainers", "containers"):
+        for number, container in enumerate(mappings(spec.get(field))):
+            here = (*path, field, number)
+            owner = repository_team(str(container.get("image") or ""), limits)
+            if owner is not None and owner != team.name:
+                yield Breach(
+                    (*here, "image"),
+                    f"its image is in a repository of the team {owner}",
+                    f"Push the image to {limits.repositories}{team.name}/… and use that",
+                )
+            if str(container.get("image") or "").startswith("sha256:"):
+                yield Breach(
+                    (*here, "image"),
+                    f"its image {container['image']} is the ID of an image, which may be another team's",
+                    "Name the image by its repository and tag, or by its repository and digest (…@sha256:…)",
+                )
+            resources = mapping(container.get("resources"))
+            requests, limited = mapping(resources.get("requests")), mapping(resources.get("limits"))
+            for name in ("cpu", "memory"):
+                if name in limited and name not in requests and not completed:
+                    yield Breach(
+                        (*here, "resources", "limits", name),
+                        f"its container {container.get('name')} has a limit of {name} and doesn't request it",
+                        f"Add resources.requests.{name}, for example {limited[name]}",
+                    )
+                if name in requests and _is_nothing(requests[name]):
+                    yield Breach(
+                        (*here, "resources", "requests", name),
+                        f"its container {container.get('name')} requests no {name}",
+                        f"Request what it needs, or omit {name} for {getattr(limits.default_requests, name)}",
+                    )
+
+
+def _is_nothing(amount: object) -> bool:
+    try:
+        return not quantity(str(amount))
+    except (ValueError, ZeroDivisionError):
+        return False

@@ -1,0 +1,451 @@
+"""What is wrong with manifests that people have: queue, priority, topology, and what they ask for.
+
+Does not: judge what the API server judges, such as unknown fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ruamel.yaml.error import YAMLError
+
+from hpkit.catalog import NETWORK_LAYERS, InstanceType, find_instance_type
+from hpkit.cluster.jobs.edit import Edit, edited, read_documents
+from hpkit.cluster.jobs.fits import Fit, fit
+from hpkit.cluster.jobs.kinds import PodTemplate, Unit, mapping, mappings, templates, units
+from hpkit.cluster.jobs.limits import breaches, breaches_of_pods
+from hpkit.cluster.jobs.new import PRIORITY, QUEUE, TOPOLOGY, priorities_of
+from hpkit.cluster.jobs.resources import instance_type_of, pod_sets_of, requests_of, types_of
+from hpkit.errors import InputError
+from hpkit.plan.model import POD_SECURITY_LEVEL, Plan, TeamPlan
+from hpkit.plan.team_limits import pod_limits
+from hpkit.text.spelling import near
+
+__all__ = ["JobFinding", "Manifest", "lint", "read_manifests", "repaired"]
+
+Path = tuple[str | int, ...]
+Severity = Literal["error", "warning"]
+_TOPOLOGY_PREFIX = "kueue.x-k8s.io/podset-"
+_UNCONSTRAINED = "kueue.x-k8s.io/podset-unconstrained-topology"
+# Slices of a pod set have a topology of their own (Kueue, Topology Aware Scheduling).
+_OTHER_TOPOLOGY = (
+    "kueue.x-k8s.io/podset-slice-required-topology",
+    "kueue.x-k8s.io/podset-slice-size",
+    "kueue.x-k8s.io/podset-group-name",
+)
+_MOST_OF_A_NODE = 0.8
+# Fields of a pod that share something of the node (Kubernetes, Pod Security Standards, baseline: Host Namespaces).
+_OF_THE_NODE = {"hostNetwork": "network", "hostPID": "processes", "hostIPC": "memory"}
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - compared with what a manifest names
+
+
+@dataclass(frozen=True, slots=True)
+class JobFinding:
+    """What is wrong with a manifest, where, and what puts it right. edit: does it in the file, where it can."""
+
+    file: str
+    line: int
+    column: int
+    severity: Severity
+    check: str
+    message: str
+    fix: str
+    edit: Edit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A file of one or more documents, and its text."""
+
+    file: str
+    text: str
+    documents: tuple[Any, ...]
+
+
+def read_manifests(file: str, text: str) -> Manifest:
+    """Return the documents of a file; InputError with the place where it is no YAML."""
+    try:
+        return Manifest(file, text, read_documents(text))
+    except YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = file if mark is None else f"{file}:{mark.line + 1}:{mark.column + 1}"
+        raise InputError(f"{where}: no YAML: {getattr(error, 'problem', None) or error}") from None
+
+
+def repaired(manifest: Manifest, plan: Plan) -> tuple[Manifest, list[JobFinding]]:
+    """Return a file with all put right that has one answer, and what was; lines stay as they are but for these.
+
+    What is put right may show more that is wrong: it is looked over again until nothing more can be.
+    """
+    done: list[JobFinding] = []
+    while True:
+        before = manifest.text
+        for finding in lint(manifest, plan):
+            text = None if finding.edit is None else edited(manifest.text, finding.edit)
+            if text is not None:
+                manifest = read_manifests(manifest.file, text)
+                done.append(finding)
+        if manifest.text == before:
+            return manifest, done
+
+
+def lint(manifest: Manifest, plan: Plan) -> Iterator[JobFinding]:
+    """Return what is wrong with the jobs of a file for a stack; documents of other kinds are passed over."""
+    for number, document in enumerate(manifest.documents):
+        if isinstance(document, Mapping):
+            for unit in units(document):
+                yield from _Job(manifest.file, number, document, unit, plan).findings()
+
+
+class _Job:
+    """What of a document Kueue queues."""
+
+    def __init__(self, file: str, number: int, document: Any, unit: Unit, plan: Plan) -> None:
+        self._file, self._number, self._document, self._unit, self._plan = file, number, document, unit, plan
+        self._templates = tuple(templates(unit))
+
+    def findings(self) -> Iterator[JobFinding]:
+        team, wrong = self._team()
+        if wrong is not None:
+            yield wrong
+        if team is not None:
+            yield from self._queue(team)
+        yield from self._priority(team)
+        yield from self._topology()
+        yield from self._types()
+        yield from self._use(team)
+        yield from self._pod_security()
+        if team is not None and team.members:
+            yield from self._team_limits(team)
+        if team is not None and team.quota_resources and all(self._goes_anywhere(each) for each in self._templates):
+            yield from self._quota(team)
+
+    def _say(
+        self,
+        path: Path,
+        check: str,
+        message: str,
+        fix: str,
+        *,
+        severity: Severity = "error",
+        edit: Edit | None = None,
+    ) -> JobFinding:
+        line, column = _place(self._document, (*self._unit.path, *path))
+        return JobFinding(self._file, line, column, severity, check, message, fix, edit)
+
+    def _edit(
+        self, path: Path, key: str, value: str | Mapping[str, str], *, moved_from: tuple[Path, str] | None = None
+    ) -> Edit:
+        above = self._unit.path
+        source = None if moved_from is None else ((*above, *moved_from[0]), moved_from[1])
+        return Edit(self._number, (*above, *path), key, value, source)
+
+    def _team(self) -> tuple[TeamPlan | None, JobFinding | None]:
+        """Return the team of the namespace, else of the queue, and what is wrong with the namespace."""
+        owner: Any = self._document
+        for step in self._unit.namespaced:
+            owner = owner[step]
+        namespace = mapping(owner.get("metadata")).get("namespace")
+        known = {team.namespace: team for team in self._plan.teams}
+        if isinstance(namespace, str) and namespace in known:
+            return known[namespace], None
+        queue = self._label(QUEUE)
+        team = next((each for each in self._plan.teams if each.local_queue == queue), None)
+        if namespace is None:
+            meant = team.namespace if team else f"hyperpod-ns-{{team}}, one of {', '.join(known) or 'none'}"
+            path = (*self._unit.namespaced, "metadata")
+            return team, self._say_namespace(
+                path,
+                "it names no namespace, so that it goes where kubectl happens to be",
+                f"Write `namespace: {meant}`",
+                edit=None if team is None else Edit(self._number, path, "namespace", team.namespace),
+            )
+        near_name = near(str(namespace), known)
+        return team, self._say_namespace(
+            (*self._unit.namespaced, "metadata", "namespace"),
+            f"{namespace} is no team's namespace of {self._plan.stack}",
+            f"Write `{near_name}`" if near_name else f"Write one of {', '.join(known) or 'none'}",
+        )
+
+    def _say_namespace(self, path: Path, message: str, fix: str, *, edit: Edit | None = None) -> JobFinding:
+        line, column = _place(self._document, path)
+        return JobFinding(self._file, line, column, "error", "namespace", message, fix, edit)
+
+    def _label(self, name: str, path: Path = ()) -> Any:
+        return mapping(mapping(_at(self._unit.content, path).get("metadata")).get("labels")).get(name)
+
+    def _queue(self, team: TeamPlan) -> Iterator[JobFinding]:
+        for path in ((), *dict.fromkeys(path for each in self._templates for path in each.labelled)):
+            queue = self._label(QUEUE, path)
+            if queue == team.local_queue:
+                continue
+            here: Path = (*path, "metadata", "labels", QUEUE) if queue is not None else (*path, "metadata")
+            if queue is not None:
+                what = f"{'they name' if path else 'it names'} the queue {queue}"
+            elif path:
+                what = "they name no queue, so that the admission policy refuses each of them"
+            else:
+                what = "it has no queue, so that no quota counts it"
+            whose = "of what it makes: " if path else ""
+            yield self._say(
+                here,
+                "queue",
+                f"{whose}{what}; {team.name} has {team.local_queue}",
+                f"Write the label `{QUEUE}: {team.local_queue}`" + (" into the template" if path else ""),
+                edit=self._edit((*path, "metadata", "labels"), QUEUE, team.local_queue),
+            )
+
+    def _priority(self, team: TeamPlan | None) -> Iterator[JobFinding]:
+        policy = self._plan.policy
+        known = [] if policy is None else [f"{each.name}-priority" for each in policy.priority_classes]
+        mine = known if team is None else [f"{name}-priority" for name in priorities_of(self._plan, team)]
+        given = self._label(PRIORITY)
+        if given is None or str(given) in mine:
+            return
+        if team is not None and str(given) in known:
+            yield self._say(
+                ("metadata", "labels", PRIORITY),
+                "priority",
+                f"{team.name} may not use the priority class {given}: the admission policy refuses it",
+                f"Write one of {', '.join(mine)}, or leave the label out",
+            )
+            return
+        whole = f"{given}-priority"
+        meant = whole if whole in mine else near(str(given), mine)
+        yield self._say(
+            ("metadata", "labels", PRIORITY),
+            "priority",
+            f"the cluster policy of {self._plan.stack} has no priority class {given}",
+            f"Write `{meant}`" if meant else f"Write one of {', '.join(mine) or 'none'}, or leave the label out",
+            edit=self._edit(("metadata", "labels"), PRIORITY, meant) if meant else None,
+        )
+
+    def _topology(self) -> Iterator[JobFinding]:
+        pods = [each.path for each in self._templates]
+        for name, value in self._annotations(()):
+            if () in pods:
+                break
+            target = (*pods[0], "metadata", "annotations") if len(pods) == 1 else None
+            yield self._say(
+                ("metadata", "annotations", name),
+                "topology",
+                f"{name} stands on the {self._unit.kind}, and Kueue reads it from the pod template",
+                "Write it under `template.metadata.annotations`",
+                edit=None
+                if target is None
+                else self._edit(target, name, str(value), moved_from=(("metadata", "annotations"), name)),
+            )
+        for each in self._templates:
+            yield from self._topology_of(each)
+
+    def _annotations(self, path: Path) -> list[tuple[str, Any]]:
+        found = mapping(mapping(_at(self._unit.content, path).get("metadata")).get("annotations"))
+        return [(str(name), value) for name, value in found.items() if str(name).startswith(_TOPOLOGY_PREFIX)]
+
+    def _topology_of(self, pods: PodTemplate) -> Iterator[JobFinding]:
+        path: Path = (*pods.path, "metadata", "annotations")
+        mine = self._annotations(pods.path)
+        for name, value in mine:
+            if name in (*_OTHER_TOPOLOGY, _UNCONSTRAINED):
+                continue
+            if name not in TOPOLOGY.values():
+                meant = near(name, (*TOPOLOGY.values(), *_OTHER_TOPOLOGY, _UNCONSTRAINED))
+                yield self._say(
+                    (*path, name),
+                    "topology",
+                    f"Kueue knows no annotation {name}",
+                    f"Write `{meant or TOPOLOGY['required']}`",
+                    edit=self._edit(path, meant, str(value), moved_from=(path, name)) if meant else None,
+                )
+            elif str(value) not in NETWORK_LAYERS:
+                layer = near(str(value), NETWORK_LAYERS) or NETWORK_LAYERS[-1]
+                yield self._say(
+                    (*path, name),
+                    "topology",
+                    f"{value} is no layer of the network",
+                    f"Write `{layer}`",
+                    edit=self._edit(path, name, layer),
+                )
+        names = [name for name, _ in mine]
+        if set(TOPOLOGY.values()) <= set(names):
+            yield self._say(
+                path, "topology", "topology is both required and preferred", "Leave one of the two annotations out"
+            )
+        if names:
+            yield from self._no_topology(pods, (*path, names[0]))
+
+    def _no_topology(self, pods: PodTemplate, path: Path) -> Iterator[JobFinding]:
+        if not self._plan.topology_aware_scheduling:
+            yield self._say(
+                path,
+                "topology",
+                f"{self._plan.stack} does not schedule by topology, so that the pods may never be placed",
+                "Leave the annotation out, or set governance.topologyAwareScheduling",
+            )
+            return
+        types = types_of(pods.template, self._plan)
+        known = [find_instance_type(name) for name in types]
+        if types and all(kind is not None and not kind.network_layers for kind in known):
+            yield self._say(
+                path,
+                "topology",
+                f"EC2 says of no {' or '.join(types)} where it stands in the network: Kueue never admits the pods",
+                "Leave the annotation out, or select another instance type",
+            )
+
+    def _types(self) -> Iterator[JobFinding]:
+        known = list(self._plan.capacity)
+        for each in self._templates:
+            if self._goes_anywhere(each):
+                continue
+            chosen = instance_type_of(each.template)
+            key = "nodeSelector" if chosen is not None and chosen not in known else "affinity"
+            meant = near(chosen, known) if chosen is not None else None
+            yield self._say(
+                (*each.path, "spec", key),
+                "instance-type",
+                f"{self._plan.stack} has no instances of {chosen}"
+                if key == "nodeSelector"
+                else f"{self._plan.stack} has no instances of the types that the pods' node affinity admits",
+                f"Write `{meant}`" if meant else f"Write one of {', '.join(known)}",
+            )
+
+    def _goes_anywhere(self, pods: PodTemplate) -> bool:
+        return bool(types_of(pods.template, self._plan))
+
+    def _use(self, team: TeamPlan | None) -> Iterator[JobFinding]:
+        for each in self._templates:
+            asked = requests_of(each.template)
+            selected = instance_type_of(each.template) is not None
+            kinds = [find_instance_type(name) for name in types_of(each.template, self._plan)]
+            able = [kind for kind in kinds if kind is not None and kind.accelerators and kind.accelerator_resource]
+            if not selected:
+                # Without a choice of its own it goes where what it asks for is; of several types that is not known.
+                quota = None if team is None else {part.instance_type for part in team.quota_resources}
+                able = [
+                    kind
+                    for kind in able
+                    if asked.get(str(kind.accelerator_resource)) and (quota is None or kind.name in quota)
+                ]
+            if len(able) == 1 and able[0].vcpu:
+                yield from self._use_of(each, able[0], asked)
+
+    def _use_of(self, pods: PodTemplate, kind: InstanceType, asked: Mapping[str, int]) -> Iterator[JobFinding]:
+        resource, has = str(kind.accelerator_resource), int(kind.accelerators or 0)
+        wants, cpus = asked.get(resource, 0), asked.get("cpu", 0) / 1000
+        path = (*pods.path, "spec", "containers")
+        partitions = [name for name in asked if name.startswith(("nvidia.com/mig-", "aws.amazon.com/neuron"))]
+        if not wants and not partitions:
+            yield self._say(
+                path,
+                "accelerators",
+                f"its pods select {kind.name}, and ask for none of its {has} {resource}",
+                f"Ask for `{resource}`, or select a type without accelerators",
+                severity="warning",
+            )
+        elif 0 < wants < has and kind.vcpu and cpus > _MOST_OF_A_NODE * kind.vcpu:
+            yield self._say(
+                path,
+                "accelerators",
+                f"a pod takes {wants} of {has} {resource} of {kind.name} and {cpus:g} of its {kind.vcpu} CPUs: nobody "
+                f"can use the other {has - wants} while it runs",
+                f"Ask for at most {kind.vcpu * wants // has} CPUs, or for all accelerators",
+                severity="warning",
+            )
+
+    def _pod_security(self) -> Iterator[JobFinding]:
+        """Say what the level of the team's namespace refuses: the job is let in, and none of its pods is.
+
+        Of the baseline's controls those that manifests of training trip over.
+        """
+        refuses = f"which Pod Security refuses in a team's namespace (level {POD_SECURITY_LEVEL})"
+        for each in self._templates:
+            spec = mapping(each.template.get("spec"))
+            path: Path = (*each.path, "spec")
+            for number, volume in enumerate(mappings(spec.get("volumes"))):
+                if "hostPath" in volume:
+                    yield self._host_path(volume, (*path, "volumes", number), refuses)
+            for key, what in _OF_THE_NODE.items():
+                if spec.get(key) is True:
+                    yield self._say(
+                        (*path, key),
+                        "pod-security",
+                        f"its pods take part in the node's {what} ({key}), {refuses}",
+                        f"Remove {key}; EFA and NCCL need none of the node's own",
+                    )
+            for kind in ("initContainers", "containers"):
+                for number, container in enumerate(mappings(spec.get(kind))):
+                    if mapping(container.get("securityContext")).get("privileged") is True:
+                        yield self._say(
+                            (*path, kind, number, "securityContext", "privileged"),
+                            "pod-security",
+                            f"its container {container.get('name')} is privileged, {refuses}",
+                            "Remove privileged; GPUs, EFA and huge pages are resources, and need no privilege",
+                        )
+
+    def _team_limits(self, team: TeamPlan) -> Iterator[JobFinding]:
+        """Say what the admission policies of the team's namespace refuse."""
+        limits = pod_limits(self._plan)
+        broken = [*breaches(self._unit, self._templates)]
+        broken += [breach for pods in self._templates for breach in breaches_of_pods(pods, team, limits)]
+        for breach in broken:
+            yield self._say(breach.path, "team-limits", f"{breach.message}: it is refused", breach.fix)
+
+    def _host_path(self, volume: Mapping[str, Any], path: Path, refuses: str) -> JobFinding:
+        where = mapping(volume["hostPath"]).get("path")
+        shared = where == _SHARED_MEMORY
+        own = "{medium: Memory}" if shared else "{}"
+        other = "" if shared else ", which goes with the pod, or claim a volume of the team's"
+        return self._say(
+            (*path, "hostPath"),
+            "pod-security",
+            f"its volume {volume.get('name')} is {where} of the node (hostPath), {refuses}",
+            f"Write `emptyDir: {own}` in its place{other}",
+            edit=self._edit(path, "emptyDir", {"medium": "Memory"}, moved_from=(path, "hostPath")) if shared else None,
+        )
+
+    def _quota(self, team: TeamPlan) -> Iterator[JobFinding]:
+        if not self._templates:
+            return
+        found = fit(self._plan, team, pod_sets_of(self._templates, self._plan))
+        if found.kind != "never":
+            return
+        one_by_one = found.most > 0 and all(each.alone for each in self._templates)
+        yield self._say(
+            ("spec",),
+            "quota",
+            f"of its {self._templates[0].count} pods, at most {found.most} run at a time: quota and borrowing of "
+            f"{team.name} have no room for more"
+            if one_by_one
+            else found.words,
+            _less(found, self._plan, team),
+            severity="warning" if one_by_one else "error",
+        )
+
+
+def _less(found: Fit, plan: Plan, team: TeamPlan) -> str:
+    if found.most or "quota" in found.words:
+        return f"Ask for less, or raise the quota of {team.name} (hpkit quota --stack {plan.stack})"
+    return "Ask for less"
+
+
+def _at(content: Any, path: Path) -> Mapping[Any, Any]:
+    for step in path:
+        content = content[step]
+    return mapping(content)
+
+
+def _place(document: Any, path: Path) -> tuple[int, int]:
+    """Return line and column, from 1, of the last part of a path that is there."""
+    line, column = document.lc.line, document.lc.col
+    here = document
+    for step in path:
+        known = here if isinstance(here, Mapping) else range(len(here)) if isinstance(here, list) else ()
+        if step not in known:
+            break
+        marks: Any = here.lc
+        line, column = marks.key(step) if isinstance(step, str) else marks.item(step)
+        here = here[step]
+    return line + 1, column + 1

@@ -1,0 +1,222 @@
+"""A manifest for a team: namespace, queue, priority, topology, and pods as large as an instance."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hpkit.catalog import InstanceType, find_instance_type, kubelet_reserved
+from hpkit.cluster.jobs.fits import Fit, fit
+from hpkit.cluster.jobs.kinds import templates, units
+from hpkit.cluster.jobs.resources import pod_sets_of
+from hpkit.errors import SelectionError
+from hpkit.plan.model import Plan, TeamPlan
+from hpkit.text.spelling import hint
+from hpkit_whatif.admission import EFA
+
+__all__ = ["PRIORITY", "QUEUE", "TOPOLOGY", "manifest", "priorities_of", "resources_of", "team_of", "verdict"]
+
+QUEUE: Final = "kueue.x-k8s.io/queue-name"
+PRIORITY: Final = "kueue.x-k8s.io/priority-class"
+TOPOLOGY: Final[Mapping[str, str]] = {
+    "required": "kueue.x-k8s.io/podset-required-topology",
+    "preferred": "kueue.x-k8s.io/podset-preferred-topology",
+}
+_GROUP: Final = "kueue.x-k8s.io/podset-group-name"
+# What is left beside the kubelet for the DaemonSets of the dependencies chart and the add-ons: the kit's own choice.
+_SHARE: Final = 0.9
+_WHOLE: Final = 2
+Document = dict[str, Any]
+
+
+def team_of(plan: Plan, name: str) -> TeamPlan:
+    """Return a team of a plan by name; SelectionError with the nearest name where there is none."""
+    known = {team.name: team for team in plan.teams}
+    if name in known:
+        return known[name]
+    raise SelectionError(f"{plan.stack} has no team {name}; {hint(name, known)}")
+
+
+def manifest(
+    plan: Plan,
+    team: TeamPlan,
+    *,
+    kind: str,
+    name: str,
+    instance_type: str,
+    count: int,
+    priority: str | None,
+    topology: tuple[str, str] | None,
+    image: str,
+) -> Document:
+    """Return a job of count pods, each with all that an instance of the type gives to pods.
+
+    priority: a priority class of the cluster policy, without `-priority`. topology: required or preferred, and a label
+    of NETWORK_LAYERS. SelectionError for what the stack does not have.
+    """
+    _require_type(plan, instance_type)
+    labels = {QUEUE: team.local_queue}
+    if priority is not None:
+        labels[PRIORITY] = _priority(plan, team, priority)
+    annotations = {}
+    if topology is not None:
+        _require_topology(plan, instance_type)
+        annotations[TOPOLOGY[topology[0]]] = topology[1]
+    resources = resources_of(instance_type)
+    container = {
+        "name": "pytorch" if kind == "pytorchjob" else "main",
+        "image": image,
+        "command": ["python", "train.py"],
+        "resources": resources,
+    }
+    pod: Document = {
+        "nodeSelector": {"node.kubernetes.io/instance-type": instance_type},
+        "containers": [container],
+    }
+    # The add-on's admission policy refuses a pod that names no queue, whoever makes it.
+    metadata: Document = {"labels": {QUEUE: team.local_queue}, **({"annotations": annotations} if annotations else {})}
+    template: Document = {"metadata": metadata, "spec": pod}
+    head = {"name": name, "namespace": team.namespace, "labels": labels}
+    return _BUILDERS[kind](head, template, count)
+
+
+def _job(head: Document, template: Document, count: int) -> Document:
+    spec = {"parallelism": count, "completions": count, "completionMode": "Indexed", "template": _once(template)}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": head, "spec": spec}
+
+
+def _pytorch_job(head: Document, template: Document, count: int) -> Document:
+    # Without a Master the operator says to no pod where the first one is, nor how many there are (1.7.0, envvar.go).
+    replicas = {"Master": 1, **({"Worker": count - 1} if count > 1 else {})}
+    if count > 1 and "annotations" in template["metadata"]:
+        # Else each of the two would be placed by itself (Kueue, Topology Aware Scheduling, "PodSet groups").
+        template["metadata"]["annotations"][_GROUP] = head["name"]
+    specs = {
+        name: {"replicas": each, "restartPolicy": "Never", "template": copy.deepcopy(template)}
+        for name, each in replicas.items()
+    }
+    spec = {"pytorchReplicaSpecs": specs}
+    return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": head, "spec": spec}
+
+
+def _job_set(head: Document, template: Document, count: int) -> Document:
+    job = {"parallelism": count, "completions": count, "completionMode": "Indexed", "template": _once(template)}
+    child = {"metadata": {"labels": dict(template["metadata"]["labels"])}, "spec": job}
+    spec = {"replicatedJobs": [{"name": "workers", "replicas": 1, "template": child}]}
+    return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": head, "spec": spec}
+
+
+def _ray_job(head: Document, template: Document, count: int) -> Document:
+    (container,) = template["spec"]["containers"]
+    pod = {**template["spec"], "containers": [{key: each for key, each in container.items() if key != "command"}]}
+    # The head computes nothing: it takes no instance of its own.
+    small = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "4Gi"}}
+    head_pod = {"containers": [{**pod["containers"][0], "resources": small}]}
+    head_labels = dict(template["metadata"]["labels"])
+    cluster = {
+        "headGroupSpec": {
+            "rayStartParams": {},
+            "template": {"metadata": {"labels": head_labels}, "spec": head_pod},
+        },
+        "workerGroupSpecs": [
+            {
+                "groupName": "workers",
+                "replicas": count,
+                "minReplicas": count,
+                "maxReplicas": count,
+                "rayStartParams": {},
+                "template": {**template, "spec": pod},
+            }
+        ],
+    }
+    # By HTTP KubeRay submits it itself; the Job that it would make to do so names no queue, and is refused.
+    spec = {
+        "entrypoint": "python train.py",
+        "submissionMode": "HTTPMode",
+        "shutdownAfterJobFinishes": True,
+        "rayClusterSpec": cluster,
+    }
+    return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": head, "spec": spec}
+
+
+def _once(template: Document) -> Document:
+    return {**template, "spec": {"restartPolicy": "Never", **template["spec"]}}
+
+
+_BUILDERS: Final = {"job": _job, "pytorchjob": _pytorch_job, "jobset": _job_set, "rayjob": _ray_job}
+
+
+def verdict(plan: Plan, team: TeamPlan, document: Mapping[str, Any]) -> Fit:
+    """Return whether a job would be admitted for a team."""
+    (unit,) = units(document)
+    return fit(plan, team, pod_sets_of(tuple(templates(unit)), plan))
+
+
+def resources_of(instance_type: str) -> Document:
+    """Return requests and limits of a pod that has an instance to itself.
+
+    All accelerators and EFA interfaces, and of CPUs and memory what the kubelet leaves, less a part for DaemonSets.
+    SelectionError where the catalog does not know what the type has.
+    """
+    kind = find_instance_type(instance_type)
+    if kind is None or kind.vcpu is None or kind.memory_gib is None:
+        raise SelectionError(f"vCPUs or memory of {instance_type} are not known; write its resources by hand")
+    taken_cpu, taken_memory = kubelet_reserved(kind.vcpu, kind.memory_gib)
+    cpu = _written((kind.vcpu - taken_cpu) * _SHARE, "", 1000, "m")
+    memory = _written((kind.memory_gib - taken_memory) * _SHARE, "Gi", 1024, "Mi")
+    devices = _devices(kind)
+    return {"requests": {"cpu": cpu, "memory": memory, **devices}, "limits": {"memory": memory, **devices}}
+
+
+def _written(amount: float, unit: str, parts: int, smaller: str) -> str:
+    """Return an amount rounded down: whole where little is lost by it, else in smaller units."""
+    return f"{math.floor(amount)}{unit}" if amount >= _WHOLE else f"{math.floor(amount * parts)}{smaller}"
+
+
+def _devices(kind: InstanceType) -> dict[str, int]:
+    found = {}
+    if kind.accelerators and kind.accelerator_resource:
+        found[kind.accelerator_resource] = kind.accelerators
+    if kind.efa_interfaces:
+        found[EFA] = kind.efa_interfaces
+    return found
+
+
+def _require_type(plan: Plan, instance_type: str) -> None:
+    known = list(plan.capacity)
+    if instance_type not in known:
+        raise SelectionError(f"{plan.stack} has no instances of {instance_type}; {hint(instance_type, known)}")
+
+
+def _require_topology(plan: Plan, instance_type: str) -> None:
+    if not plan.topology_aware_scheduling:
+        raise SelectionError(
+            f"{plan.stack} does not schedule by topology: governance.topologyAwareScheduling is Disabled"
+        )
+    kind = find_instance_type(instance_type)
+    if kind is not None and not kind.network_layers:
+        raise SelectionError(
+            f"EC2 says of no {instance_type} where it stands in the network, so that Kueue never admits pods that ask "
+            "for a topology there; leave --topology out"
+        )
+
+
+def priorities_of(plan: Plan, team: TeamPlan) -> list[str]:
+    """Return the priority classes that a team's members may name, as the cluster policy has them."""
+    known = [] if plan.policy is None else [each.name for each in plan.policy.priority_classes]
+    return [name for name in known if not team.priority_classes or name in team.priority_classes]
+
+
+def _priority(plan: Plan, team: TeamPlan, priority: str) -> str:
+    known = [] if plan.policy is None else [each.name for each in plan.policy.priority_classes]
+    name = priority.removesuffix("-priority")
+    if name not in known:
+        raise SelectionError(f"{plan.stack} has no priority class {priority}; {hint(name, known)}")
+    mine = priorities_of(plan, team)
+    if name not in mine:
+        raise SelectionError(
+            f"{team.name} may not use the priority class {name}: its priorityClasses are {', '.join(mine)}"
+        )
+    return f"{name}-priority"

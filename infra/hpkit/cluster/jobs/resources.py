@@ -1,0 +1,55 @@
+"""What the pods of a job ask for, in the simulator's units, and to which instance types they may go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from hpkit.cluster.jobs.kinds import PodTemplate, mapping
+from hpkit.plan.capacity import INSTANCE_TYPE_KEY, quantity
+from hpkit.plan.model import Plan
+from hpkit.plan.pods import may_go_to, pod_requests
+from hpkit_whatif.admission import PodSet, per_unit
+
+__all__ = ["instance_type_of", "pod_sets_of", "requests_of", "types_of"]
+
+_KEYS: Final = (INSTANCE_TYPE_KEY,)
+
+
+def pod_sets_of(found: Sequence[PodTemplate], plan: Plan) -> tuple[PodSet, ...]:
+    """Return the pod sets of a job; pods that choose among instance types take the flavors of these alone."""
+    sets = []
+    for number, each in enumerate(found):
+        types = types_of(each.template, plan)
+        flavors = None if types == tuple(plan.capacity) else frozenset(types)
+        sets.append(PodSet(f"pods-{number}", each.count, requests_of(each.template), flavors=flavors))
+    return tuple(sets)
+
+
+def instance_type_of(template: Mapping[str, Any]) -> str | None:
+    """Return the instance type that the pods' node selector names, None where it names none."""
+    found = mapping(_spec(template).get("nodeSelector")).get(INSTANCE_TYPE_KEY)
+    return found if isinstance(found, str) else None
+
+
+def types_of(template: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:
+    """Return the instance types of a plan to which the pods may go, by node selector and affinity."""
+    spec = _spec(template)
+    return tuple(each for each in plan.capacity if may_go_to(spec, {INSTANCE_TYPE_KEY: each}, _KEYS))
+
+
+def requests_of(template: Mapping[str, Any]) -> dict[str, int]:
+    """Return what one pod asks for: millicores, bytes, pieces; an amount that is none counts for nothing."""
+    return pod_requests(_spec(template), _units)
+
+
+def _spec(template: Mapping[str, Any]) -> Mapping[str, Any]:
+    return mapping(template.get("spec"))
+
+
+def _units(name: str, text: object) -> int:
+    try:
+        amount = quantity(str(text))
+    except (ValueError, ZeroDivisionError):
+        return 0
+    return int(amount * per_unit(name))

@@ -1,0 +1,135 @@
+"""The state of a platform, and its topology, as pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+
+from hpkit.cluster.live.as_svg import topology_svg
+from hpkit.cluster.live.model import NodePool
+from hpkit.cluster.live.page import Section, page
+from hpkit.cluster.live.status import Status, policy_words
+from hpkit.cluster.live.topology import Branch, Placement
+from hpkit.cluster.live.waiting import amount, counted, sized
+from hpkit.text.plural import plural
+
+__all__ = ["status_html", "topology_html"]
+
+
+def status_html(title: str, status: Status, differs: Sequence[str]) -> str:
+    """Return the page of `hpkit status`; title names stack and region."""
+    observed = status.observed
+    platform = observed.platform
+    state = "not read" if platform is None else f"cluster {platform.name} is {platform.status}"
+    return page(
+        title,
+        f"{state}; looked at {observed.time:%Y-%m-%d %H:%M:%S} UTC",
+        (
+            Section("Needs attention", lines=status.problems, grave=True),
+            Section("Not as the stack file says", lines=differs, grave=True),
+            Section("Could not be read", lines=observed.unknown, grave=True),
+            _groups(status),
+            _pools(status),
+            _teams(status),
+            _waiting(status),
+            Section("Cluster policy", lines=() if platform is None else (policy_words(platform),)),
+            _addons(status),
+            Section("Last events", lines=tuple(_events(status))),
+        ),
+    )
+
+
+def topology_html(title: str, tree: Sequence[Branch], places: Sequence[Placement]) -> str:
+    """Return the page of `hpkit topology`: the drawing, then where each task's pods sit, then every node."""
+    leaves = [leaf for branch in tree for leaf in branch.all_leaves()]
+    rows = [
+        (
+            leaf.node.name,
+            leaf.node.instance_type,
+            leaf.node.zone,
+            leaf.use_words,
+            "" if leaf.node.ready else "not ready",
+            " / ".join(leaf.node.layers),
+            ", ".join(sorted(leaf.tasks)),
+        )
+        for leaf in leaves
+    ]
+    where = [(f"{each.team}/{each.task}", str(each.pods), str(each.nodes), each.shared or "nothing") for each in places]
+    return page(
+        title,
+        plural(len(leaves), "node"),
+        (
+            Section("Network", drawing=topology_svg(tree) if leaves else ""),
+            Section("Tasks", head=("task", "pods", "nodes", "share"), rows=where, numbers=frozenset({1, 2})),
+            Section("Nodes", head=("node", "type", "zone", "use", "state", "layers", "tasks"), rows=rows),
+        ),
+    )
+
+
+def _groups(status: Status) -> Section:
+    rows = [
+        (
+            each.group.name,
+            ", ".join(each.group.instance_types),
+            str(each.group.target),
+            str(each.running),
+            ", ".join(f"{count} {name}" for name, count in each.others.items()),
+        )
+        for each in status.groups
+    ]
+    head = ("instance group", "type", "target", "running", "others")
+    return Section("Instance groups", head=head, rows=rows, numbers=frozenset({2, 3}))
+
+
+def _pools(status: Status) -> Section:
+    rows = [
+        (pool.name, "" if pool.ready else f"not ready: {pool.message}", ", ".join(_limits(pool)))
+        for pool in status.pools
+    ]
+    return Section("Karpenter", head=("NodePool", "state", "used of its limits"), rows=rows)
+
+
+def _limits(pool: NodePool) -> Iterable[str]:
+    for name, limit in pool.limits.items():
+        yield f"{sized(pool.used.get(name, Decimal(0)), name)} of {counted(limit, name)}"
+
+
+def _teams(status: Status) -> Section:
+    rows = [
+        (
+            team.team if share is team.shares[0] else "",
+            f"{share.flavor} {share.resource.rpartition('/')[2]}",
+            amount(share.quota),
+            amount(share.used),
+            share.borrowed_words,
+            share.lent_words,
+            team.runs_words if share is team.shares[0] else "",
+            team.waits_words if share is team.shares[0] else "",
+        )
+        for team in status.teams
+        for share in team.shares
+    ]
+    head = ("team", "of", "quota", "used", "borrowed", "lent", "runs", "waits")
+    return Section("Teams", head=head, rows=rows, numbers=frozenset({2, 3, 6, 7}))
+
+
+def _waiting(status: Status) -> Section:
+    rows = [
+        (task.name, task.team, task.kind, str(task.priority), f"{task.seconds // 60} min", task.reason)
+        for task in (*(each for team in status.teams for each in team.waiting), *status.unserved)
+    ]
+    head = ("task", "team", "kind", "priority", "waits for", "why")
+    return Section("What waits", head=head, rows=rows, numbers=frozenset({3}))
+
+
+def _addons(status: Status) -> Section:
+    platform = status.observed.platform
+    addons = () if platform is None else platform.addons
+    rows = [(each.name, each.version, each.status, "; ".join(each.issues)) for each in addons]
+    return Section("Add-ons", head=("add-on", "version", "status", "issues"), rows=rows)
+
+
+def _events(status: Status) -> Iterable[str]:
+    platform = status.observed.platform
+    for event in () if platform is None else platform.events:
+        yield f"{event.time:%Y-%m-%d %H:%M:%S}, {event.about}: {event.description}"

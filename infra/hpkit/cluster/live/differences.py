@@ -1,0 +1,163 @@
+"""What runs and is not as the stack file says it, as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Final
+
+from hpkit.cluster.live.model import Observed, Platform, Queue, Quota
+from hpkit.cluster.live.waiting import amount, counted, sized
+from hpkit.errors import CatalogError
+from hpkit.plan.model import Plan
+from hpkit_whatif.admission import ClusterQueue, ResourceQuota, model_of, per_unit
+
+__all__ = ["differences"]
+
+_ZERO: Final = Decimal(0)
+
+
+def differences(observed: Observed, plan: Plan) -> tuple[str, ...]:
+    """Return where a platform differs from its plan; what could not be read is no difference."""
+    found: list[str] = []
+    if observed.platform is not None:
+        found += _clusters(observed.platform, plan)
+        found += _groups(observed.platform, plan)
+        if "addons" not in observed.platform.unread:
+            found += _addons(observed.platform, plan)
+        if "policy" not in observed.platform.unread:
+            found += _policy(observed.platform, plan)
+    if observed.queues:
+        found += _teams(observed.queues, plan)
+        found += [] if "workloadpriorityclasses" in observed.unread else _priorities(observed, plan)
+    return tuple(found)
+
+
+def _clusters(platform: Platform, plan: Plan) -> Iterable[str]:
+    spec = plan.spec
+    for what, there, wanted in (
+        ("Kubernetes", platform.kubernetes, spec.eks.version),
+        ("node recovery", platform.node_recovery, spec.cluster.node_recovery),
+    ):
+        if there and there != wanted:
+            yield f"{what} is {there}, and {wanted} in the file"
+
+
+def _policy(platform: Platform, plan: Plan) -> Iterable[str]:
+    there, wanted = platform.policy, plan.policy
+    if there is None and wanted is not None:
+        yield f"the cluster policy {plan.policy_name} is in the file, and not on the cluster"
+    elif there is not None and wanted is None:
+        yield f"the cluster policy {there.name} is on the cluster, and not in the file"
+    elif there is not None and wanted is not None:
+        for what, has, should in (
+            ("name", there.name, plan.policy_name),
+            ("fair share", there.fair_share, wanted.fair_share),
+            ("idle resource sharing", there.idle_sharing, wanted.idle_resource_sharing),
+        ):
+            if has and has != should:
+                yield f"the cluster policy has {what} {has}, and {should} in the file"
+
+
+def _groups(platform: Platform, plan: Plan) -> Iterable[str]:
+    live = {group.name: group for group in platform.groups}
+    for group in plan.all_groups:
+        there = live.pop(group.spec.name, None)
+        if there is None:
+            yield f"instance group {group.spec.name} is in the file, and not in the cluster"
+            continue
+        if there.instance_types and set(there.instance_types) != set(group.spec.types):
+            types = [", ".join(sorted(each)) for each in (there.instance_types, group.spec.types)]
+            yield f"instance group {group.spec.name} is of {types[0]}, and of {types[1]} in the file"
+        if not group.autoscaled and there.target != group.spec.instance_count:
+            yield (
+                f"instance group {group.spec.name} has a target of {there.target} instances, "
+                f"and {group.spec.instance_count} in the file"
+            )
+    for name in live:
+        yield f"instance group {name} is in the cluster, and not in the file"
+
+
+def _addons(platform: Platform, plan: Plan) -> Iterable[str]:
+    live = {addon.name: addon for addon in platform.addons}
+    for addon in plan.addons:
+        there = live.get(addon.name)
+        if there is None:
+            yield f"add-on {addon.name} is in the file, and not on the cluster"
+        elif addon.version is not None and there.version != addon.version:
+            yield f"add-on {addon.name} is {there.version}, and {addon.version} in the file"
+
+
+def _teams(queues: Iterable[Queue], plan: Plan) -> Iterable[str]:
+    live = {queue.team: queue for queue in queues if queue.team is not None}
+    try:
+        planned = {queue.name: queue for queue in model_of(plan).queues}
+    except CatalogError as error:
+        yield f"quotas are not compared: {error}"
+        return
+    for team in plan.teams:
+        there = live.pop(team.name, None)
+        if there is None:
+            yield f"team {team.name} is in the file, and has no queue"
+            continue
+        yield from _queue(team.name, there, planned[team.cluster_queue])
+    for name in sorted(live, key=str):
+        yield f"team {name} has a queue, and is not in the file"
+
+
+def _queue(team: str, live: Queue, planned: ClusterQueue) -> Iterable[str]:
+    if float(live.weight) != planned.fair_weight:
+        yield f"team {team} has fair-share weight {amount(live.weight)}, and {planned.fair_weight:g} in the file"
+    preempts = planned.preemption.within_cluster_queue
+    if live.within != preempts:
+        yield f"team {team} preempts tasks of its own by {live.within}, and by {preempts} in the file"
+    wanted = {
+        (flavor.name, name): quota
+        for group in planned.resource_groups
+        for flavor in group.flavors
+        for name, quota in flavor.resources.items()
+    }
+    for key in dict.fromkeys([*wanted, *live.quotas]):
+        there, planned_quota = live.quotas.get(key, Quota(_ZERO)), wanted.get(key, ResourceQuota(0, 0))
+        unit = per_unit(key[1])
+        if there.nominal * unit != planned_quota.nominal:
+            yield _sentence(team, "quota", key, there.nominal, Decimal(planned_quota.nominal) / unit)
+        limit = planned_quota.borrowing_limit
+        if there.borrowing_limit is not None and limit is not None and there.borrowing_limit * unit != limit:
+            yield _sentence(team, "borrow limit", key, there.borrowing_limit, Decimal(limit) / unit)
+    yield from _lending(team, live.quotas, wanted)
+
+
+def _lending(
+    team: str, live: Mapping[tuple[str, str], Quota], wanted: Mapping[tuple[str, str], ResourceQuota]
+) -> Iterable[str]:
+    """Yield where a team lends, and should not, or lends less than it should: limits count as far as there is quota."""
+    lent = {key: quota.lendable for key, quota in live.items() if quota.nominal}
+    should = {
+        key: Decimal(quota.nominal if quota.lending_limit is None else min(quota.nominal, quota.lending_limit))
+        / per_unit(key[1])
+        for key, quota in wanted.items()
+        if quota.nominal
+    }
+    if lent and should and any(lent.values()) != any(should.values()):
+        has, file = ("idle quota", "none") if any(lent.values()) else ("no idle quota", "all of it")
+        yield f"team {team} lends {has}, and {file} in the file"
+        return
+    for key in sorted(lent.keys() & should.keys()):
+        if live[key].nominal * per_unit(key[1]) == wanted[key].nominal and lent[key] != should[key]:
+            yield _sentence(team, "lending limit", key, lent[key], should[key])
+
+
+def _sentence(team: str, what: str, key: tuple[str, str], live: Decimal, planned: Decimal) -> str:
+    flavor, name = key
+    return f"team {team} has a {what} of {counted(live, name)} of {flavor}, and {sized(planned, name)} in the file"
+
+
+def _priorities(observed: Observed, plan: Plan) -> Iterable[str]:
+    wanted = (
+        {} if plan.policy is None else {f"{each.name}-priority": each.weight for each in plan.policy.priority_classes}
+    )
+    live = observed.priority_classes
+    for name in dict.fromkeys([*wanted, *live]):
+        if live.get(name) != wanted.get(name):
+            yield f"priority class {name} is {live.get(name, 'absent')}, and {wanted.get(name, 'absent')} in the file"

@@ -1,0 +1,48 @@
+"""A page that needs nothing else: no script, no font, no request; readable from 320 pixels up, and in print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+__all__ = ["Section", "page"]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a page: lines, then a drawing (SVG), then a table with its heads.
+
+    numbers: which columns are figures. grave: somebody must act on it.
+    """
+
+    title: str
+    lines: Sequence[str] = ()
+    head: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    numbers: frozenset[int] = frozenset()
+    drawing: str = ""
+    grave: bool = False
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("hpkit.cluster.live"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.j2")
+
+
+def page(title: str, summary: str, sections: Sequence[Section]) -> str:
+    """Return the page; everything but the drawings, whose makers escape their texts, is escaped."""
+    return _template().render(title=title, summary=summary, sections=[each for each in sections if _has_content(each)])
+
+
+def _has_content(section: Section) -> bool:
+    return bool(section.lines or section.rows or section.drawing)

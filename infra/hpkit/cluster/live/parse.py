@@ -1,0 +1,366 @@
+"""Objects of the APIs as the model: pure, and forgiving where a field is not set yet."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final, TypeVar
+
+from kubernetes.utils import quantity
+
+from hpkit.catalog import NETWORK_LAYERS
+from hpkit.cluster.live.model import (
+    AddonHealth,
+    ClusterEvent,
+    ClusterNode,
+    Condition,
+    Flavor,
+    Group,
+    KubernetesNode,
+    NodePool,
+    Platform,
+    Pod,
+    Queue,
+    Quota,
+    SchedulerPolicy,
+    Task,
+    TaskPods,
+    TopologyAsked,
+)
+from hpkit.plan.pods import pod_requests
+
+__all__ = [
+    "flavor_of",
+    "group_of",
+    "node_of",
+    "node_pool_of",
+    "platform_of",
+    "pod_of",
+    "queue_of",
+    "task_of",
+    "topology_asked",
+]
+
+Amounts = dict[str, Decimal]
+Key = TypeVar("Key", bound=Hashable)
+# How long a pod of the local cloud runs; elsewhere nobody reads it.
+_LOCAL_RUN = "hpkit.local/run"
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+# Of a PodSetTopologyRequest: how close all pods must be, and what it says of parts of them.
+_LEVELS: Final = ("required", "preferred")
+_SLICES: Final = ("podSetSliceRequiredTopology", "podSetSliceSize", "podsetSliceRequiredTopologyConstraints")
+_GROUP: Final = "podSetGroupName"
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh])")
+
+
+def platform_of(
+    cluster: Mapping[str, Any],
+    nodes: Iterable[Mapping[str, Any]],
+    policy: Mapping[str, Any] | None,
+    addons: Iterable[Mapping[str, Any]],
+    events: Iterable[Mapping[str, Any]],
+    *,
+    kubernetes: str = "",
+    unread: frozenset[str] = frozenset(),
+) -> Platform:
+    """Return what AWS says, from the responses of DescribeCluster, ListClusterNodes and the others."""
+    groups = [*(cluster.get("InstanceGroups") or ()), *(cluster.get("RestrictedInstanceGroups") or ())]
+    return Platform(
+        name=cluster["ClusterName"],
+        status=cluster["ClusterStatus"],
+        message=cluster.get("FailureMessage") or "",
+        groups=tuple(group_of(each) for each in groups),
+        nodes=tuple(_instance(each) for each in nodes),
+        policy=None if policy is None else _policy(policy),
+        addons=tuple(_addon(each) for each in addons),
+        events=tuple(sorted(map(_event, events), key=lambda each: each.time, reverse=True)),
+        continuous=cluster.get("NodeProvisioningMode") == "Continuous",
+        kubernetes=kubernetes,
+        node_recovery=cluster.get("NodeRecovery") or "",
+        unread=unread,
+    )
+
+
+def _policy(policy: Mapping[str, Any]) -> SchedulerPolicy:
+    config = policy.get("SchedulerConfig") or {}
+    return SchedulerPolicy(
+        policy.get("Name") or "",
+        policy["Status"],
+        policy.get("FailureReason") or "",
+        config.get("FairShare") or "",
+        config.get("IdleResourceSharing") or "",
+        {each["Name"]: each["Weight"] for each in config.get("PriorityClasses") or ()},
+    )
+
+
+def group_of(group: Mapping[str, Any]) -> Group:
+    """Return an instance group; one with requirements has several types."""
+    requirements = group.get("InstanceRequirements") or {}
+    types = [group["InstanceType"]] if group.get("InstanceType") else requirements.get("DesiredInstanceTypes", ())
+    return Group(
+        group["InstanceGroupName"],
+        tuple(types),
+        group.get("TargetCount") or 0,
+        group.get("CurrentCount") or 0,
+        group.get("Status") or "",
+    )
+
+
+def _instance(node: Mapping[str, Any]) -> ClusterNode:
+    status = node.get("InstanceStatus") or {}
+    return ClusterNode(
+        node.get("InstanceId") or node.get("NodeLogicalId") or "",
+        node["InstanceGroupName"],
+        node.get("InstanceType") or "",
+        status.get("Status") or "",
+        status.get("Message") or "",
+        node.get("CurrentImageReleaseVersion") or "",
+        node.get("ImageVersionStatus") or "",
+    )
+
+
+def _event(event: Mapping[str, Any]) -> ClusterEvent:
+    about = event.get("InstanceId") or event.get("InstanceGroupName") or event.get("ClusterName") or ""
+    return ClusterEvent(event["EventTime"], event.get("EventLevel") or "Info", about, event.get("Description") or "")
+
+
+def _addon(addon: Mapping[str, Any]) -> AddonHealth:
+    issues = (addon.get("health") or {}).get("issues") or ()
+    said = tuple(f"{each.get('code', '')}: {each.get('message', '')}" for each in issues)
+    return AddonHealth(addon["addonName"], addon.get("addonVersion") or "", addon.get("status") or "", said)
+
+
+def queue_of(document: Mapping[str, Any]) -> Queue:
+    """Return a ClusterQueue with its quotas and what is used of them."""
+    spec, status = document.get("spec") or {}, document.get("status") or {}
+    used = {
+        (flavor["name"], each["name"]): each
+        for flavor in status.get("flavorsReservation") or ()
+        for each in flavor.get("resources") or ()
+    }
+    quotas = {}
+    for flavor in (each for group in spec.get("resourceGroups") or () for each in group["flavors"]):
+        for resource in flavor["resources"]:
+            key = (flavor["name"], resource["name"])
+            usage = used.get(key, {})
+            quotas[key] = Quota(
+                nominal=_quantity(resource["nominalQuota"]),
+                borrowing_limit=_limit(resource.get("borrowingLimit")),
+                lending_limit=_limit(resource.get("lendingLimit")),
+                used=_quantity(usage.get("total", 0)),
+                borrowed=_quantity(usage.get("borrowed", 0)),
+            )
+    active = _conditions(status).get("Active")
+    preemption = spec.get("preemption") or {}
+    return Queue(
+        name=document["metadata"]["name"],
+        # v1beta1 says `cohort`.
+        cohort=spec.get("cohortName") or spec.get("cohort"),
+        weight=_quantity((spec.get("fairSharing") or {}).get("weight", 1)),
+        active=active is not None and active.status,
+        message="" if active is None else active.message,
+        within=preemption.get("withinClusterQueue") or "Never",
+        reclaim=preemption.get("reclaimWithinCohort") or "Never",
+        quotas=quotas,
+    )
+
+
+def _limit(value: Any) -> Decimal | None:
+    return None if value is None else _quantity(value)
+
+
+def _conditions(status: Mapping[str, Any]) -> dict[str, Condition]:
+    return {
+        each["type"]: Condition(
+            each["status"] == "True",
+            each.get("reason") or "",
+            each.get("message") or "",
+            _time(each.get("lastTransitionTime")),
+        )
+        for each in status.get("conditions") or ()
+    }
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def task_of(document: Mapping[str, Any], queues: Mapping[tuple[str, str], str]) -> Task:
+    """Return a Workload; queues: (namespace, LocalQueue) → ClusterQueue."""
+    metadata, spec, status = document["metadata"], document["spec"], document.get("status") or {}
+    owner = next((each for each in metadata.get("ownerReferences") or () if each.get("controller")), None)
+    admission = status.get("admission") or {}
+    local_queue = spec.get("queueName") or ""
+    return Task(
+        name=metadata["name"],
+        namespace=metadata["namespace"],
+        uid=metadata["uid"],
+        owner_kind="Workload" if owner is None else owner["kind"],
+        owner_name=metadata["name"] if owner is None else owner["name"],
+        local_queue=local_queue,
+        queue=admission.get("clusterQueue") or queues.get((metadata["namespace"], local_queue), ""),
+        priority=spec.get("priority") or 0,
+        # v1beta1 says `priorityClassName`.
+        priority_class=(spec.get("priorityClassRef") or {}).get("name") or spec.get("priorityClassName"),
+        created=datetime.fromisoformat(metadata["creationTimestamp"]),
+        pods=sum(each["count"] for each in spec["podSets"]),
+        active=spec.get("active", True),
+        requests=_requests(spec["podSets"], status),
+        usage=_usage(admission),
+        conditions=_conditions(status),
+        pod_sets=tuple(_pods(each, status) for each in spec["podSets"]),
+        longest=_longest(spec),
+    )
+
+
+def _pods(pod_set: Mapping[str, Any], status: Mapping[str, Any]) -> TaskPods:
+    """Return pods with what one asks for: as Kueue counted them, else by their template."""
+    template, name, count = pod_set["template"], pod_set.get("name") or "main", pod_set["count"]
+    counted = next((each for each in status.get("resourceRequests") or () if each.get("name") == name), None)
+    requests = (
+        _pod_requests(template["spec"])
+        if counted is None or not count
+        else {key: _quantity(amount) / count for key, amount in (counted.get("resources") or {}).items()}
+    )
+    return TaskPods(name, count, requests, template["spec"], topology_asked(pod_set.get("topologyRequest") or {}))
+
+
+def topology_asked(request: Mapping[str, Any]) -> TopologyAsked | None:
+    """Return what a PodSetTopologyRequest asks; None for one that has but labels, which Kueue itself writes into it.
+
+    Source: Kueue 0.19, PodSetTopologyRequest in workload_types.go, and IsExplicitlyRequestingTAS.
+    """
+    slices = [key for key in _SLICES if request.get(key)]
+    more = tuple(slices + [_GROUP] * bool(request.get(_GROUP)))
+    for mode in _LEVELS:
+        if request.get(mode):
+            return TopologyAsked(mode, request[mode], more)
+    if request.get("unconstrained"):
+        return TopologyAsked("unconstrained", None, more)
+    return TopologyAsked(None, None, more) if slices else None
+
+
+def _longest(spec: Mapping[str, Any]) -> float | None:
+    """Return the seconds after which a task has ended for certain: Kueue or the kubelet ends it, or its pods do.
+
+    Kueue: maximumExecutionTimeSeconds of the Workload; the kubelet: activeDeadlineSeconds of a pod, if all have one.
+    """
+    limit = spec.get("maximumExecutionTimeSeconds")
+    of_pods = [_longest_pod(each["template"]) for each in spec["podSets"]]
+    known = [each for each in of_pods if each is not None]
+    limits = [float(limit)] if limit is not None else []
+    if known and len(known) == len(of_pods):
+        limits.append(max(known))
+    return min(limits, default=None)
+
+
+def _longest_pod(template: Mapping[str, Any]) -> float | None:
+    deadline = (template.get("spec") or {}).get("activeDeadlineSeconds")
+    text = ((template.get("metadata") or {}).get("annotations") or {}).get(_LOCAL_RUN)
+    found = [] if deadline is None else [float(deadline)]
+    parts = _DURATION.findall(str(text or ""))
+    if parts:
+        found.append(sum(float(amount) * _SECONDS[unit] for amount, unit in parts))
+    return min(found, default=None)
+
+
+def flavor_of(document: Mapping[str, Any]) -> Flavor:
+    """Return a ResourceFlavor."""
+    spec = document.get("spec") or {}
+    return Flavor(document["metadata"]["name"], dict(spec.get("nodeLabels") or {}), bool(spec.get("topologyName")))
+
+
+def _requests(pod_sets: Iterable[Mapping[str, Any]], status: Mapping[str, Any]) -> Amounts:
+    """Return what all pods ask for: as Kueue counted it, else by their templates."""
+    assigned = (status.get("admission") or {}).get("podSetAssignments") or ()
+    counted = [each.get("resources") for each in status.get("resourceRequests") or ()] or [
+        each.get("resourceUsage") for each in assigned
+    ]
+    if counted:
+        return _sum((name, _quantity(amount)) for each in counted for name, amount in (each or {}).items())
+    return _sum(
+        (name, amount * each["count"])
+        for each in pod_sets
+        for name, amount in _pod_requests(each["template"]["spec"]).items()
+    )
+
+
+def _sum(amounts: Iterable[tuple[Key, Decimal]]) -> dict[Key, Decimal]:
+    total: defaultdict[Key, Decimal] = defaultdict(Decimal)
+    for name, amount in amounts:
+        total[name] += amount
+    return dict(total)
+
+
+def _usage(admission: Mapping[str, Any]) -> dict[tuple[str, str], Decimal]:
+    return _sum(
+        ((each["flavors"][name], name), _quantity(amount))
+        for each in admission.get("podSetAssignments") or ()
+        for name, amount in (each.get("resourceUsage") or {}).items()
+        if name in (each.get("flavors") or {})
+    )
+
+
+def _pod_requests(spec: Mapping[str, Any]) -> Amounts:
+    return pod_requests(spec, lambda _name, amount: _quantity(amount))
+
+
+def node_of(document: Mapping[str, Any]) -> KubernetesNode:
+    """Return a node with its place in the network."""
+    metadata, status = document["metadata"], document.get("status") or {}
+    labels = metadata.get("labels") or {}
+    layers = []
+    for label in NETWORK_LAYERS:
+        if label not in labels:
+            break
+        layers.append(labels[label])
+    ready = _conditions(status).get("Ready")
+    return KubernetesNode(
+        name=metadata["name"],
+        group=labels.get("sagemaker.amazonaws.com/instance-group-name", ""),
+        instance_type=labels.get("node.kubernetes.io/instance-type", ""),
+        zone=labels.get("topology.kubernetes.io/zone", ""),
+        pool=labels.get("karpenter.sh/nodepool"),
+        layers=tuple(layers),
+        ready=ready is not None and ready.status,
+        cordoned=bool((document.get("spec") or {}).get("unschedulable")),
+        allocatable={name: _quantity(each) for name, each in (status.get("allocatable") or {}).items()},
+    )
+
+
+def pod_of(document: Mapping[str, Any]) -> Pod:
+    """Return a pod."""
+    metadata, spec = document["metadata"], document["spec"]
+    owner = next((each["kind"] for each in metadata.get("ownerReferences") or () if each.get("controller")), "")
+    placed = _conditions(document.get("status") or {}).get("PodScheduled")
+    return Pod(
+        name=metadata["name"],
+        namespace=metadata["namespace"],
+        node=spec.get("nodeName"),
+        task=(metadata.get("annotations") or {}).get("kueue.x-k8s.io/workload"),
+        requests=_pod_requests(spec),
+        owner=owner,
+        unplaced="" if placed is None or placed.status else placed.message,
+    )
+
+
+def node_pool_of(document: Mapping[str, Any]) -> NodePool:
+    """Return a NodePool of Karpenter."""
+    status = document.get("status") or {}
+    ready = _conditions(status).get("Ready")
+    return NodePool(
+        name=document["metadata"]["name"],
+        ready=ready is None or ready.status,
+        message="" if ready is None else ready.message,
+        limits={name: _quantity(each) for name, each in (document["spec"].get("limits") or {}).items()},
+        used={name: _quantity(each) for name, each in (status.get("resources") or {}).items()},
+    )
+
+
+def _quantity(value: Any) -> Decimal:
+    untyped: Any = quantity.parse_quantity
+    parsed: Decimal = untyped(value)
+    return parsed

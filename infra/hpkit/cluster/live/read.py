@@ -1,0 +1,314 @@
+"""Reads a running platform: SageMaker, EKS and the Kubernetes API, side by side. Changes nothing.
+
+A call that is refused or fails does not mean absence: it is kept as unknown, with the service's message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, get_args
+
+from boto3 import Session
+from kubernetes.client import ApiException
+
+from hpkit.clients.aws import call_all
+from hpkit.clients.calls import ApiCall, FailedCall, Responses
+from hpkit.clients.kubernetes import KUBERNETES_ERRORS, api_client
+from hpkit.cluster.live.kubernetes import FORBIDDEN, NOT_FOUND, Kubernetes
+from hpkit.cluster.live.model import Observed, Platform
+from hpkit.cluster.live.parse import flavor_of, node_of, node_pool_of, platform_of, pod_of, queue_of, task_of
+from hpkit.errors import ToolError
+
+__all__ = ["AWS_PARTS", "AwsPart", "Clusters", "ask", "find", "objects_of", "read"]
+
+AwsPart = Literal["nodes", "policy", "addons", "events"]
+AWS_PARTS: Final[tuple[AwsPart, ...]] = get_args(AwsPart)
+
+_EVENTS: Final = 20
+# The most that ListClusterNodes gives at a time (API reference); it gives ten unless asked for more.
+_NODES: Final = 100
+# From the API server's cache, a moment old at most, and all at once (Kubernetes documentation, "API concepts",
+# semantics of resourceVersion): a list out of etcd takes twice as long. Pods and workloads may be too many for that.
+_FROM_CACHE: Final = ("resourceVersion", "0")
+# Finished pods hold nothing.
+_ALIVE: Final = ("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed")
+
+
+_QUOTAS: Final = ("clusterqueues", "workloadpriorityclasses", "resourceflavors")
+# Kinds that a team's members may list in the namespace of their team alone.
+_NAMESPACED: Final = ("pods", "localqueues", "workloads")
+_KINDS: Final = ("nodes", *_NAMESPACED, *_QUOTAS, "nodepools")
+
+
+def read(
+    session: Session,
+    *,
+    cluster: str,
+    aws: Collection[AwsPart] = AWS_PARTS,
+    inside: bool = True,
+    quotas: bool = True,
+    namespaces: Sequence[str] = (),
+) -> Observed:
+    """Return what a platform says now; cluster is the HyperPod cluster's name.
+
+    aws: what SageMaker and EKS are asked about beside the two clusters; without any there is no platform. inside:
+    whether the Kubernetes API is asked. quotas: whether queues, flavors, NodePools and priority classes are listed
+    there, and not nodes and what runs on them alone. namespaces: where pods and tasks are read when the caller may not
+    list them everywhere. Raises ToolError when the cluster or its EKS cluster cannot be described: all else depends on
+    them.
+    """
+    clusters = find(session, cluster)
+    described, eks = clusters.hyperpod, clusters.eks
+    unknown: list[str] = []
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        platform = pool.submit(_platform, session, described, eks, aws, unknown) if aws else None
+        objects = (
+            pool.submit(_kubernetes, session, eks, unknown, quotas=quotas, namespaces=namespaces) if inside else None
+        )
+        found = {} if objects is None else objects.result()
+        return Observed(
+            time=datetime.now(tz=UTC),
+            platform=None if platform is None else platform.result(),
+            **found,
+            unknown=tuple(unknown),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """The two clusters of a platform, as DescribeCluster of SageMaker and of EKS show them."""
+
+    hyperpod: Mapping[str, Any]
+    eks: Mapping[str, Any]
+
+
+def find(session: Session, cluster: str) -> Clusters:
+    """Return the HyperPod cluster of a name and the EKS cluster that orchestrates it.
+
+    Raises ToolError when either cannot be described.
+    """
+    described = ask(session, ApiCall("sagemaker", "DescribeCluster", {"ClusterName": cluster}))
+    orchestrator = (described.get("Orchestrator") or {}).get("Eks")
+    if orchestrator is None:
+        raise ToolError(f"{cluster} is not orchestrated by EKS, which is all that hpkit provisions")
+    name = str(orchestrator["ClusterArn"]).rpartition("/")[2]
+    return Clusters(described, ask(session, ApiCall("eks", "DescribeCluster", {"name": name}))["cluster"])
+
+
+def ask(session: Session, call: ApiCall) -> Any:
+    """Return the answer to a call that must succeed; raises ToolError, with what to do, where it does not."""
+    response = Responses(call_all(session, [call], on_progress=lambda *_: None)).of(call)
+    if isinstance(response, FailedCall) and response.is_absence:
+        name = next(iter(call.params.values()))
+        raise ToolError(
+            f"{session.region_name} has no cluster {name} that these credentials see ({response.action}: "
+            f"{response.message}). `pulumi up` makes it; one on the local cloud is seen after "
+            'eval "$(hpkit local env)"'
+        )
+    if isinstance(response, FailedCall):
+        raise ToolError(_sentence(response))
+    return response
+
+
+def _sentence(failure: FailedCall) -> str:
+    return f"{failure.action}: {failure.code}: {failure.message}. {failure.fix}"
+
+
+def _platform(
+    session: Session,
+    cluster: Mapping[str, Any],
+    eks_cluster: Mapping[str, Any],
+    parts: Collection[AwsPart],
+    unknown: list[str],
+) -> Platform:
+    eks = eks_cluster["name"]
+    name, arn = {"ClusterName": cluster["ClusterName"]}, {"ClusterArn": cluster["ClusterArn"]}
+    nodes = ApiCall("sagemaker", "ListClusterNodes", {**name, "MaxResults": _NODES})
+    events = ApiCall(
+        "sagemaker",
+        "ListClusterEvents",
+        {**name, "SortBy": "EventTime", "SortOrder": "Descending", "MaxResults": _EVENTS},
+    )
+    policies = ApiCall("sagemaker", "ListClusterSchedulerConfigs", arn)
+    listed = ApiCall("eks", "ListAddons", {"clusterName": eks})
+    calls: dict[AwsPart, ApiCall] = {"nodes": nodes, "policy": policies, "addons": listed}
+    first = _Answers(session, [call for part, call in calls.items() if part in parts], unknown)
+    configs = first.items(policies, "ClusterSchedulerConfigSummaries")
+    policy = next(
+        (
+            ApiCall("sagemaker", "DescribeClusterSchedulerConfig", {k: each[k] for k in ("ClusterSchedulerConfigId",)})
+            for each in configs
+            if each["Status"] not in ("Deleting", "Deleted")
+        ),
+        None,
+    )
+    addons = [
+        ApiCall("eks", "DescribeAddon", {"clusterName": eks, "addonName": each})
+        for each in first.items(listed, "addons")
+    ]
+    second = _Answers(session, [*addons, *([] if policy is None else [policy])], unknown)
+    described = [second.one(each) for each in addons]
+    unread = {
+        "policy": first.one(policies) is None or (policy is not None and second.one(policy) is None),
+        "addons": first.one(listed) is None or None in described,
+    }
+    return platform_of(
+        cluster,
+        first.items(nodes, "ClusterNodeSummaries"),
+        None if policy is None else second.one(policy),
+        [each["addon"] for each in described if each is not None],
+        _latest_events(session, events, unknown) if "events" in parts else (),
+        kubernetes=eks_cluster.get("version") or "",
+        unread=frozenset(name for name, is_missing in unread.items() if is_missing),
+    )
+
+
+def _latest_events(session: Session, call: ApiCall, unknown: list[str]) -> list[Any]:
+    """Return one page of events: all of them would be thousands."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        return list(session.client("sagemaker").list_cluster_events(**call.params).get("Events") or ())
+    except ClientError as error:
+        details = error.response.get("Error", {})
+        failed = FailedCall(call.action, details.get("Code", "Unknown"), details.get("Message", str(error)))
+    except BotoCoreError as error:
+        failed = FailedCall(call.action, type(error).__name__, str(error))
+    unknown.append(_sentence(failed))
+    return []
+
+
+class _Answers:
+    """The answers to calls that were made together; each failure is noted once."""
+
+    def __init__(self, session: Session, calls: list[ApiCall], unknown: list[str]) -> None:
+        self._made = {call.key for call in calls}
+        self._responses = Responses(call_all(session, calls, on_progress=lambda *_: None)) if calls else Responses({})
+        unknown += [
+            _sentence(each)
+            for each in map(self._responses.of, calls)
+            if isinstance(each, FailedCall) and not each.is_absence
+        ]
+
+    def one(self, call: ApiCall) -> Any:
+        """Return the answer to a call, None where it failed or was not made."""
+        found = self._responses.of(call) if call.key in self._made else None
+        return None if isinstance(found, FailedCall) else found
+
+    def items(self, call: ApiCall, key: str) -> list[Any]:
+        """Return the list of an answer."""
+        return list((self.one(call) or {}).get(key) or ())
+
+
+def _kubernetes(
+    session: Session, eks: Mapping[str, Any], unknown: list[str], *, quotas: bool, namespaces: Sequence[str]
+) -> dict[str, Any]:
+    try:
+        with api_client(session, eks) as client:
+            return objects_of(Kubernetes(client), unknown, quotas=quotas, namespaces=namespaces)
+    except KUBERNETES_ERRORS as error:
+        said = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
+        unknown.append(
+            f"the Kubernetes API of {eks['name']} does not answer this identity ({said}). "
+            "Run it from where the API is reachable, as a role that has an access entry with a view policy"
+        )
+        return {"unread": frozenset(_KINDS)}
+
+
+def objects_of(
+    api: Kubernetes, unknown: list[str], *, quotas: bool = True, namespaces: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the fields of Observed that an API server says; a kind that may not be listed is in unknown."""
+    return _Objects(api, unknown, namespaces).read(quotas=quotas)
+
+
+class _Objects:
+    """Lists objects of the Kubernetes API, side by side."""
+
+    def __init__(self, api: Kubernetes, unknown: list[str], namespaces: Sequence[str]) -> None:
+        self._api = api
+        self._unknown = unknown
+        self._namespaces = namespaces
+        self._unread: set[str] = set()
+        # Of a kind that may not be listed everywhere, where it may be.
+        self._read_in: dict[str, set[str]] = {}
+
+    def read(self, *, quotas: bool) -> dict[str, Any]:
+        """Return the fields of Observed that the Kubernetes API says."""
+        kueue = self._api.version_of("kueue.x-k8s.io")
+        karpenter = self._api.version_of("karpenter.sh") if quotas else None
+        wanted: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+            "nodes": ("/api/v1/nodes", (_FROM_CACHE,)),
+            "pods": ("/api/v1/pods", (_ALIVE,)),
+        }
+        if kueue is not None:
+            kinds = ("localqueues", "workloads", *(_QUOTAS if quotas else ()))
+            wanted |= {kind: (f"{kueue}/{kind}", () if kind == "workloads" else (_FROM_CACHE,)) for kind in kinds}
+        if karpenter is not None:
+            wanted["nodepools"] = (f"{karpenter}/nodepools", ())
+        with ThreadPoolExecutor(max_workers=len(wanted)) as pool:
+            running = {kind: pool.submit(self._list, kind, path, query) for kind, (path, query) in wanted.items()}
+            found = {kind: each.result() for kind, each in running.items()}
+        namespaces = self._where()
+        queues = {
+            (each["metadata"]["namespace"], each["metadata"]["name"]): str(each["spec"]["clusterQueue"])
+            for each in found.get("localqueues", ())
+        }
+        return {
+            "nodes": tuple(map(node_of, found["nodes"])),
+            "pods": tuple(map(pod_of, found["pods"])),
+            "queues": tuple(map(queue_of, found.get("clusterqueues", ()))),
+            "tasks": tuple(task_of(each, queues) for each in found.get("workloads", ())),
+            "pools": tuple(map(node_pool_of, found.get("nodepools", ()))),
+            "priority_classes": {
+                each["metadata"]["name"]: int(each["value"]) for each in found.get("workloadpriorityclasses", ())
+            },
+            "flavors": {each.name: each for each in map(flavor_of, found.get("resourceflavors", ()))},
+            "unread": frozenset(self._unread),
+            "namespaces": namespaces,
+        }
+
+    def _list(self, kind: str, path: str, query: tuple[tuple[str, str], ...]) -> list[Any]:
+        """Return all objects of a kind, in the namespaces where the caller may list them if nowhere else."""
+        try:
+            return list(self._api.pages(path, query))
+        except ApiException as error:
+            if error.status == NOT_FOUND:
+                return []
+            if error.status == FORBIDDEN and kind in _NAMESPACED and self._namespaces:
+                return self._list_in_namespaces(kind, path, query)
+            self._refused(kind, path, error)
+            return []
+
+    def _refused(self, kind: str, path: str, error: ApiException) -> None:
+        self._unknown.append(f"{path} of the Kubernetes API: {error.status} {error.reason}")
+        self._unread.add(kind)
+
+    def _list_in_namespaces(self, kind: str, path: str, query: tuple[tuple[str, str], ...]) -> list[Any]:
+        found: list[Any] = []
+        read: set[str] = set()
+        group = path.removesuffix(f"/{kind}")
+        for namespace in self._namespaces:
+            try:
+                found += self._api.pages(f"{group}/namespaces/{namespace}/{kind}", query)
+                read.add(namespace)
+            except ApiException as error:
+                refused = error
+        if not read:
+            self._refused(kind, path, refused)
+            return []
+        self._read_in[kind] = read
+        return found
+
+    def _where(self) -> tuple[str, ...] | None:
+        """Return in which namespaces all was read that could be; None is everywhere."""
+        if not self._read_in:
+            return None
+        read = set.intersection(*self._read_in.values())
+        where = tuple(each for each in self._namespaces if each in read)
+        kinds = ", ".join(kind for kind in _NAMESPACED if kind in self._read_in)
+        self._unknown.append(f"{kinds} of other namespaces than {', '.join(where) or 'none'}: they may not be listed")
+        return where

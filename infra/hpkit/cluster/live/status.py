@@ -1,0 +1,318 @@
+"""The state of a platform as a page: groups, teams, tasks that wait, add-ons, and what differs from the stack file.
+
+Does not: ask anybody. What the page says is computed from what was read, and from the plan of the stack.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from hpkit.cluster.live.model import Group, NodePool, Observed, Platform, Queue, Quota, Task
+from hpkit.cluster.live.waiting import amount, waiting_reason
+
+__all__ = [
+    "GroupStatus",
+    "Share",
+    "Status",
+    "TeamStatus",
+    "WaitingTask",
+    "main_resource",
+    "policy_words",
+    "status_of",
+]
+
+_ACCELERATORS = ("nvidia.com/gpu", "aws.amazon.com/neurondevice", "aws.amazon.com/neuroncore", "aws.amazon.com/neuron")
+# Of ClusterInstanceStatus in SageMaker's API: those that do not end by themselves.
+_FAILING = ("Failure", "NotFound")
+_SHOWN = 5
+_LENDERS = 3
+_ZERO = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStatus:
+    """An instance group: what is wanted, what runs, and what does not, each with the reason that the service gives."""
+
+    group: Group
+    running: int
+    others: Mapping[str, int]
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A team's part of one flavor, in pieces of its main resource.
+
+    lent: how much of its quota others hold now, at least and at most: Kueue counts what each borrows, not from whom.
+    lenders: teams whose idle quota covers what this one borrowed, those with most of it first; of many the first ones,
+    and how many more.
+    """
+
+    flavor: str
+    resource: str
+    quota: Decimal
+    used: Decimal
+    borrowed: Decimal
+    borrowing_limit: Decimal | None
+    lent: tuple[Decimal, Decimal]
+    lenders: tuple[str, ...]
+    more_lenders: int = 0
+
+    @property
+    def borrowed_words(self) -> str:
+        """Return what is borrowed, and from whom as far as that is certain."""
+        if not self.borrowed:
+            return "0"
+        names = " or ".join(self.lenders) or "idle capacity"
+        more = f" or {self.more_lenders} more" if self.more_lenders else ""
+        return f"{amount(self.borrowed)} from {names}{more}"
+
+    @property
+    def lent_words(self) -> str:
+        """Return what is lent: one number where it is certain, else the least and the most."""
+        least, most = self.lent
+        return amount(most) if least == most else f"{amount(least)} to {amount(most)}"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingTask:
+    """A task that waits: why, in words, for how long, and in whose namespace."""
+
+    kind: str
+    name: str
+    priority: int
+    seconds: int
+    reason: str
+    team: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamStatus:
+    """A team: its shares, and its tasks by state. problem: why its queue admits nothing, empty where it does.
+
+    seen: whether its tasks could be read; where not, none of them is here, and that says nothing.
+    """
+
+    team: str
+    shares: tuple[Share, ...]
+    running: int
+    waiting: tuple[WaitingTask, ...]
+    problem: str
+    seen: bool = True
+
+    @property
+    def runs_words(self) -> str:
+        """Return how many tasks run, as far as that is known."""
+        return str(self.running) if self.seen else "?"
+
+    @property
+    def waits_words(self) -> str:
+        """Return how many tasks wait, as far as that is known."""
+        return str(len(self.waiting)) if self.seen else "?"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The whole page; problems are the sentences that somebody must act on, worst first.
+
+    unserved: tasks that wait, and no team's queue admits: their LocalQueue is not there, or leads to another queue.
+    """
+
+    observed: Observed
+    groups: tuple[GroupStatus, ...]
+    teams: tuple[TeamStatus, ...]
+    pools: tuple[NodePool, ...]
+    problems: tuple[str, ...]
+    unserved: tuple[WaitingTask, ...] = ()
+
+
+def status_of(observed: Observed) -> Status:
+    """Return the page of what was read."""
+    groups = tuple(_groups(observed))
+    teams = tuple(_teams(observed))
+    unserved = tuple(_unserved(observed)) if observed.queues and "localqueues" not in observed.unread else ()
+    problems = (*_problems(observed, groups, teams), *_of_unserved(unserved))
+    return Status(observed, groups, teams, observed.pools, problems, unserved)
+
+
+def main_resource(names: Iterable[str]) -> str:
+    """Return the resource that people count in: an accelerator, a partition of one, else CPUs."""
+    there = set(names)
+    for name in _ACCELERATORS:
+        if name in there:
+            return name
+    return next((name for name in sorted(there) if name.startswith("nvidia.com/")), "cpu")
+
+
+def policy_words(platform: Platform) -> str:
+    """Return what the cluster policy is, in a line."""
+    policy = platform.policy
+    if policy is None:
+        return "not read" if "policy" in platform.unread else "none"
+    ranks = sorted(policy.priority_classes.items(), key=lambda each: (-each[1], each[0]))
+    order = ", ".join(f"{name} {weight}" for name, weight in ranks)
+    said = (
+        f"{policy.name} is {policy.status}",
+        f"priority classes {order}" if order else "first come, first served",
+        f"fair share {policy.fair_share}" if policy.fair_share else "",
+        f"idle resource sharing {policy.idle_sharing}" if policy.idle_sharing else "",
+    )
+    return "; ".join(each for each in said if each)
+
+
+def _groups(observed: Observed) -> Iterable[GroupStatus]:
+    if observed.platform is None:
+        return
+    by_group = defaultdict(list)
+    for node in observed.platform.nodes:
+        by_group[node.group].append(node)
+    for group in observed.platform.groups:
+        nodes = by_group[group.name]
+        states = Counter(node.status for node in nodes)
+        running = states.pop("Running", 0)
+        said = Counter(f"{node.status}: {node.message}" for node in nodes if node.message)
+        reasons = tuple(text if count == 1 else f"{text} ({count} instances)" for text, count in said.most_common())
+        yield GroupStatus(group, running, dict(states), reasons)
+
+
+def _teams(observed: Observed) -> Iterable[TeamStatus]:
+    by_queue = defaultdict(list)
+    for task in observed.tasks:
+        by_queue[task.queue].append(task)
+    found, borrowed = _idle_and_borrowed(observed.queues)
+    idle = {key: dict(sorted(there.items(), key=lambda each: (-each[1], each[0]))) for key, there in found.items()}
+    total = {key: sum(there.values(), _ZERO) for key, there in idle.items()}
+    for queue in sorted(observed.queues, key=lambda each: each.name):
+        if queue.team is None:
+            continue
+        tasks = by_queue[queue.name]
+        waiting = _by_rank(each for each in tasks if each.state == "pending")
+        yield TeamStatus(
+            team=queue.team,
+            shares=tuple(_shares(queue, idle, total, borrowed)),
+            running=sum(each.state in ("running", "starting") for each in tasks),
+            waiting=tuple(_waiting(observed, each, queue) for each in waiting),
+            problem="" if queue.active else queue.message or "its queue is not active",
+            seen=observed.sees(queue.namespace),
+        )
+
+
+def _by_rank(tasks: Iterable[Task]) -> list[Task]:
+    return sorted(tasks, key=lambda each: (-each.priority, each.created))
+
+
+def _waiting(observed: Observed, task: Task, queue: Queue | None) -> WaitingTask:
+    return WaitingTask(
+        task.owner_kind,
+        task.owner_name,
+        task.priority,
+        int((observed.time - task.created).total_seconds()),
+        waiting_reason(task, queue),
+        task.team,
+    )
+
+
+def _unserved(observed: Observed) -> Iterable[WaitingTask]:
+    """Yield what waits and is in no team's list."""
+    queues = {queue.name: queue for queue in observed.queues}
+    for task in _by_rank(each for each in observed.tasks if each.state == "pending"):
+        queue = queues.get(task.queue)
+        if queue is None or queue.team is None:
+            yield _waiting(observed, task, queue)
+
+
+def _of_unserved(unserved: Sequence[WaitingTask]) -> Iterable[str]:
+    for each in unserved[:_SHOWN]:
+        yield f"{each.kind} {each.name} of {each.team} waits: {each.reason}"
+    if len(unserved) > _SHOWN:
+        yield f"{len(unserved) - _SHOWN} more tasks wait in no team's queue: hpkit jobs"
+
+
+Key = tuple[str | None, str, str]
+
+
+def _idle_and_borrowed(queues: Iterable[Queue]) -> tuple[dict[Key, dict[str, Decimal]], dict[Key, Decimal]]:
+    """Return for each (cohort, flavor, resource) what each queue's quota leaves to others, and what all borrow."""
+    idle: defaultdict[Key, dict[str, Decimal]] = defaultdict(dict)
+    borrowed: defaultdict[Key, Decimal] = defaultdict(Decimal)
+    for queue in queues:
+        for (flavor, resource), quota in queue.quotas.items():
+            key = (queue.cohort, flavor, resource)
+            left = min(quota.lendable, max(_ZERO, quota.nominal - quota.used))
+            if left:
+                idle[key][queue.team or "idle capacity"] = left
+            borrowed[key] += quota.borrowed
+    return idle, borrowed
+
+
+def _shares(
+    queue: Queue,
+    idle: Mapping[Key, Mapping[str, Decimal]],
+    total: Mapping[Key, Decimal],
+    borrowed: Mapping[Key, Decimal],
+) -> Iterable[Share]:
+    flavors: dict[str, dict[str, Quota]] = {}
+    for (flavor, name), found in queue.quotas.items():
+        flavors.setdefault(flavor, {})[name] = found
+    for flavor, quotas in flavors.items():
+        counted = {name: each for name, each in quotas.items() if each.nominal or each.used or each.borrowing_limit}
+        resource = main_resource(counted)
+        quota = quotas.get(resource, Quota(_ZERO))
+        key = (queue.cohort, flavor, resource)
+        there = idle.get(key, {})
+        mine = there.get(queue.team or "", _ZERO)
+        by_others = borrowed[key] - quota.borrowed if key in borrowed else _ZERO
+        elsewhere = total.get(key, _ZERO) - mine
+        # Who borrows has no idle quota, and is none of them.
+        lenders = tuple(there) if quota.borrowed else ()
+        yield Share(
+            flavor=flavor,
+            resource=resource,
+            quota=quota.nominal,
+            used=quota.used,
+            borrowed=quota.borrowed,
+            borrowing_limit=quota.borrowing_limit,
+            lent=(max(_ZERO, min(mine, by_others - elsewhere)), min(mine, by_others)),
+            lenders=lenders[:_LENDERS],
+            more_lenders=max(0, len(lenders) - _LENDERS),
+        )
+
+
+def _problems(observed: Observed, groups: Iterable[GroupStatus], teams: Iterable[TeamStatus]) -> Iterable[str]:
+    if observed.platform is not None:
+        yield from _of_platform(observed.platform)
+    for each in groups:
+        failing = sum(count for status, count in each.others.items() if status in _FAILING)
+        if failing:
+            yield _because(f"{failing} of {each.group.target} instances of {each.group.name} fail", each.reasons)
+        elif each.group.current < each.group.target:
+            yield _because(f"{each.group.name} has {each.group.current} of {each.group.target} instances", each.reasons)
+    not_ready = sorted(node.name for node in observed.nodes if not node.ready)
+    if not_ready:
+        more = ", …" if len(not_ready) > _SHOWN else ""
+        are = "1 node is" if len(not_ready) == 1 else f"{len(not_ready)} nodes are"
+        yield f"{are} not ready: {', '.join(not_ready[:_SHOWN])}{more}"
+    for pool in observed.pools:
+        if not pool.ready:
+            yield _because(f"NodePool {pool.name} is not ready", (pool.message,))
+    for team in teams:
+        if team.problem:
+            yield f"team {team.team}: {team.problem}"
+
+
+def _of_platform(platform: Platform) -> Iterable[str]:
+    if platform.status != "InService":
+        yield _because(f"cluster {platform.name} is {platform.status}", (platform.message,))
+    if platform.policy is not None and platform.policy.status.endswith("Failed"):
+        yield _because(f"the cluster policy is {platform.policy.status}", (platform.policy.message,))
+    for addon in platform.addons:
+        if addon.status != "ACTIVE" or addon.issues:
+            yield _because(f"add-on {addon.name} is {addon.status}", addon.issues)
+
+
+def _because(what: str, reasons: Iterable[str]) -> str:
+    said = [each for each in reasons if each]
+    return f"{what}: {'; '.join(said)}" if said else what

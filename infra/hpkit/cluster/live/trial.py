@@ -1,0 +1,247 @@
+"""A running platform on the simulator of Kueue's admission: what if this one ended, or that one asked for less.
+
+Does not: place pods. Whether nodes are near enough to each other, or free of taints, is not tried.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import cast
+
+from hpkit.cluster.live.model import Observed, Queue, Task, TaskPods
+from hpkit.plan.pods import may_go_to
+from hpkit_whatif.admission import (
+    Admission,
+    ClusterQueue,
+    Event,
+    FlavorQuotas,
+    Model,
+    PodSet,
+    PodSetAssignment,
+    Preemption,
+    ResourceGroup,
+    ResourceQuota,
+    Simulator,
+    Workload,
+    per_unit,
+)
+from hpkit_whatif.admission.model import Policy, Strategy
+
+__all__ = ["Trial"]
+
+
+class Trial:
+    """The queues and tasks of a cohort as the simulator takes them up, again for each question about one task.
+
+    running: what holds quota, by rank, the lowest first; tasks that could not be read are one of each queue, which has
+    no name.
+    """
+
+    def __init__(
+        self, observed: Observed, asked: Task, queue: Queue, fair_sharing: tuple[Strategy, ...] | None
+    ) -> None:
+        mine = [each for each in observed.queues if each.active and each.cohort == queue.cohort]
+        if queue.cohort is None:
+            mine = [queue]
+        self._model = Model(queues=tuple(map(_queue, mine)), fair_sharing=fair_sharing)
+        self._observed, self._asked, self._queue = observed, asked, queue
+        known = self._queues = {each.name: each for each in mine}
+        others = [each for each in observed.tasks if each.queue in known and each.uid != asked.uid]
+        holding = [each for each in others if each.holds.keys() & known[each.queue].quotas.keys()]
+        self.running = sorted(
+            (*holding, *_unread(observed, mine, holding)), key=lambda each: (each.priority, -each.created.timestamp())
+        )
+        self._running = {each.uid: _admitted(each, known[each.queue]) for each in self.running}
+        self._waiting = [
+            self._pending(each) for each in others if each.state == "pending" and not each.holds and each.pod_sets
+        ]
+
+    def never(self) -> str | None:
+        """Return why a task is not admitted even if nothing else ran; None where it would be."""
+        if self._is_admitted(self._asked, (), ()):
+            return None
+        covered = {resource for _, resource in self._queue.quotas}
+        asked = {name for each in self._asked.pod_sets for name, value in each.requests.items() if value}
+        if asked - covered:
+            return f"its queue does not count {', '.join(sorted(asked - covered))}"
+        for each in self._asked.pod_sets:
+            if not self._selected(each, self._queue):
+                return "its pods select or require nodes that no flavor of its queue has"
+            if not self._flavors(each, self._queue):
+                return (
+                    "its pods ask for a topology, and no flavor of its queue that they may go to has one"
+                    if each.topology
+                    else "its pods ask for no topology, and every flavor of its queue that they may go to wants one"
+                )
+        return "quota and borrowing of its queue are too small for it"
+
+    def runs(self, task: Task, *, without: str = "") -> bool:
+        """Return whether a task would run now, after all that wait before it, if one task less ran."""
+        return self._is_admitted(task, [each for uid, each in self._running.items() if uid != without], self._waiting)
+
+    def preempts(self, task: Task) -> list[str] | None:
+        """Return whom a task would preempt to run now; None where it would not run, or preempt what was not read."""
+        simulator = Simulator(self._model, [*self._running.values(), *self._waiting, self._pending(task)])
+        outcome = simulator.run_until_quiet()
+        names = {each.uid: each.owner_name for each in self._observed.tasks}
+        victims = [each.name for each in outcome.preempted if each.by == task.uid]
+        if task.uid not in simulator.running() or not all(each in names for each in victims):
+            return None
+        return [names[each] for each in victims]
+
+    def most_pods(self, *, idle: bool = False) -> int:
+        """Return with how many of its pods a task would run now; idle: if nothing else ran."""
+        largest = max(self._asked.pod_sets, key=lambda each: each.count)
+        rest = self._asked.pods - largest.count
+        low, high = 0, largest.count
+        while high - low > 1:
+            middle = (low + high) // 2
+            smaller = [replace(each, count=middle) if each is largest else each for each in self._asked.pod_sets]
+            task = replace(self._asked, pods=rest + middle, pod_sets=tuple(smaller))
+            if self._is_admitted(task, (), ()) if idle else self.runs(task):
+                low = middle
+            else:
+                high = middle
+        return low + rest if low else 0
+
+    def starts(self, now: float) -> float | None:
+        """Return when a task starts if each runs as long as it may and nothing more comes.
+
+        None where that hangs on tasks of which nothing says how long they run.
+        """
+        found: list[float] = []
+
+        def look(event: Event) -> None:
+            if event.kind == "Admitted" and event.workload == self._asked.uid:
+                found.append(event.time)
+
+        simulator = Simulator(
+            self._model, [*self._running.values(), *self._waiting, self._pending(self._asked)], now=now
+        )
+        simulator.run_clock((), on_event=look)
+        return found[0] if found else None
+
+    def _is_admitted(self, task: Task, running: Iterable[Workload], waiting: Iterable[Workload]) -> bool:
+        simulator = Simulator(self._model, [*running, *waiting, self._pending(task)])
+        simulator.run_until_quiet()
+        return task.uid in simulator.running()
+
+    def _pending(self, task: Task) -> Workload:
+        sets = tuple(
+            PodSet(
+                f"{number}-{each.name}",
+                each.count,
+                {name: _units(name, value) for name, value in each.requests.items()},
+                flavors=self._flavors(each, self._queues[task.queue]),
+            )
+            for number, each in enumerate(task.pod_sets)
+        )
+        return _workload(task, sets)
+
+    def _selected(self, pods: TaskPods, queue: Queue) -> frozenset[str]:
+        """Return the flavors of a queue to which pods may go, by node selector and affinity."""
+        flavors = {flavor for flavor, _ in queue.quotas}
+        known = self._observed.flavors
+        keys = {key for name in flavors if name in known for key in known[name].labels}
+        return frozenset(
+            name for name in flavors if name not in known or may_go_to(pods.spec, known[name].labels, keys)
+        )
+
+    def _flavors(self, pods: TaskPods, queue: Queue) -> frozenset[str]:
+        """Return those that also place pods as these ask (flavorassigner, checkPodSetAndFlavorMatchForTAS).
+
+        Where all flavors of a queue have a topology, pods that ask for none are placed too.
+        """
+        known, flavors = self._observed.flavors, self._selected(pods, queue)
+        if all(name in known and known[name].topology for name, _ in queue.quotas):
+            return flavors
+        asks = pods.topology is not None
+        return frozenset(name for name in flavors if name not in known or known[name].topology == asks)
+
+
+def _unread(observed: Observed, queues: Iterable[Queue], holding: Iterable[Task]) -> Iterable[Task]:
+    """Return one task for all of a queue that hold quota and could not be read: Kueue says how much of it is used."""
+    seen: defaultdict[tuple[str, str, str], Decimal] = defaultdict(Decimal)
+    for each in holding:
+        for (flavor, resource), used in each.holds.items():
+            seen[each.queue, flavor, resource] += used
+    for queue in queues:
+        if observed.sees(queue.namespace):
+            continue
+        left = {key: quota.used - seen[queue.name, *key] for key, quota in queue.quotas.items()}
+        usage = {key: value for key, value in left.items() if value > 0}
+        if usage:
+            yield Task(
+                name="",
+                namespace=queue.namespace,
+                uid=f"unread of {queue.name}",
+                owner_kind="",
+                owner_name="",
+                local_queue="",
+                queue=queue.name,
+                priority=0,
+                priority_class=None,
+                created=observed.time,
+                pods=1,
+                active=True,
+                requests={},
+                usage=usage,
+                conditions={},
+            )
+
+
+def _queue(queue: Queue) -> ClusterQueue:
+    flavors: dict[str, dict[str, ResourceQuota]] = {}
+    for (flavor, resource), quota in queue.quotas.items():
+        flavors.setdefault(flavor, {})[resource] = ResourceQuota(
+            _units(resource, quota.nominal),
+            _limit(resource, quota.borrowing_limit),
+            _limit(resource, quota.lending_limit),
+        )
+    covered = tuple(dict.fromkeys(resource for _, resource in queue.quotas))
+    groups = (ResourceGroup(covered, tuple(FlavorQuotas(name, each) for name, each in flavors.items())),)
+    return ClusterQueue(
+        name=queue.name,
+        cohort=queue.cohort,
+        resource_groups=groups if flavors else (),
+        fair_weight=float(queue.weight),
+        preemption=Preemption(cast("Policy", queue.within), cast("Policy", queue.reclaim)),
+    )
+
+
+def _limit(resource: str, value: Decimal | None) -> int | None:
+    return None if value is None else _units(resource, value)
+
+
+def _units(resource: str, value: Decimal) -> int:
+    return int(value * per_unit(resource))
+
+
+def _admitted(task: Task, queue: Queue) -> Workload:
+    """Return what runs as one pod for each flavor that it holds, since only what it holds counts.
+
+    What its queue no longer has quota of is left out: nobody waits for it.
+    """
+    by_flavor: dict[str, dict[str, int]] = {}
+    for (flavor, resource), value in task.holds.items():
+        if (flavor, resource) in queue.quotas:
+            by_flavor.setdefault(flavor, {})[resource] = _units(resource, value)
+    admitted = task.conditions.get("Admitted") or task.conditions.get("QuotaReserved")
+    since = task.created if admitted is None or admitted.since is None else admitted.since
+    return replace(
+        _workload(task, tuple(PodSet(name, 1, amounts) for name, amounts in by_flavor.items())),
+        admission=Admission(since.timestamp(), tuple(_assigned(name, each) for name, each in by_flavor.items())),
+    )
+
+
+def _assigned(flavor: str, amounts: Mapping[str, int]) -> PodSetAssignment:
+    return PodSetAssignment(flavor, 1, dict.fromkeys(amounts, flavor), amounts)
+
+
+def _workload(task: Task, sets: tuple[PodSet, ...]) -> Workload:
+    return Workload(
+        task.uid, task.queue, sets, priority=task.priority, created=task.created.timestamp(), run=task.longest
+    )

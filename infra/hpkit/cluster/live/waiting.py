@@ -1,0 +1,140 @@
+"""Why a task waits, in words: Kueue's conditions, read."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Final
+
+from hpkit.cluster.live.model import Queue, Task
+
+__all__ = [
+    "amount",
+    "counted",
+    "message_words",
+    "preemption",
+    "preemptor",
+    "preemptor_queue",
+    "sized",
+    "waiting_reason",
+]
+
+_GIB: Final = 1024**3
+_IN_BYTES: Final = ("memory", "ephemeral-storage")
+# Messages of Kueue 0.19 (pkg/scheduler/flavorassigner: fitsResourceQuota, and pkg/scheduler: the requeue reasons).
+_TOO_LARGE: Final = re.compile(
+    r"insufficient quota for (?P<resource>\S+) in flavor (?P<flavor>\S+), previously considered podsets requests "
+    r"\((?P<before>\S+)\) \+ current podset request \((?P<request>\S+)\) > maximum capacity \((?P<maximum>\S+)\)"
+)
+_NO_ROOM: Final = re.compile(
+    r"insufficient unused quota for (?P<resource>\S+) in flavor (?P<flavor>\S+), (?P<missing>\S+) more needed"
+)
+# preemptionMessage of pkg/scheduler/preemption.
+_PREEMPTOR: Final = re.compile(r"\(UID: (?P<uid>[^,)]+)")
+_PREEMPTOR_QUEUE: Final = re.compile(r"preemptor path: (?:/[^/;\s]+)*/(?P<queue>[^/;\s]+)")
+_WHY_PREEMPTED: Final = {
+    "InClusterQueue": "a task of its own team with a higher priority needed the quota",
+    "InCohortReclamation": "the team that had lent the quota needed it back",
+    "InCohortFairSharing": "another team had less than its fair share of what is lent",
+    "InCohortReclaimWhileBorrowing": "the team that had lent the quota needed it back while borrowing itself",
+}
+
+
+# What the message says of each; the reason goes when the task is admitted again (workload.go, "Previously: ").
+_PREEMPTED_BY_MESSAGE: Final = {
+    "due to reclamation within the cohort while borrowing": "InCohortReclaimWhileBorrowing",
+    "due to reclamation within the cohort": "InCohortReclamation",
+    "due to Fair Sharing within the cohort": "InCohortFairSharing",
+    "due to prioritization in the ClusterQueue": "InClusterQueue",
+}
+_PREVIOUSLY: Final = "Previously: "
+
+
+def amount(value: Decimal) -> str:
+    """Return an amount as people write it: whole where it is, else with at most two decimals."""
+    return str(int(value)) if value == value.to_integral_value() else f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def counted(value: Decimal, resource: str) -> str:
+    """Return an amount of a resource with its name."""
+    return f"{sized(value, resource)} {resource}"
+
+
+def sized(value: Decimal, resource: str) -> str:
+    """Return an amount of a resource; of one that is counted in bytes, in GiB."""
+    return f"{amount(value / _GIB)} GiB" if resource in _IN_BYTES else amount(value)
+
+
+def waiting_reason(task: Task, queue: Queue | None) -> str:
+    """Return why a task waits; queue is its ClusterQueue, None where no queue serves it."""
+    if queue is None:
+        return f"no queue serves it: LocalQueue {task.local_queue or '(none named)'} is not in {task.namespace}"
+    if not queue.active:
+        return f"its queue admits nothing: {queue.message or 'not active'}"
+    return message_words(task)
+
+
+def message_words(task: Task) -> str:
+    """Return why a task waits by its own conditions alone."""
+    reserved = task.conditions.get("QuotaReserved")
+    if reserved is not None and reserved.status:
+        return "it has quota, and waits for its nodes to be provisioned or its pods to be placed"
+    message = "" if reserved is None else reserved.message
+    words = _quota_words(message)
+    again = preemption(task)
+    if again:
+        return f"{again}; now {words}" if words else again
+    return words or message or "Kueue has not looked at it yet"
+
+
+def _quota_words(message: str) -> str:
+    """Return what a message says of each flavor that was tried: where it can never fit, what comes free is no help."""
+    never: dict[str, list[str]] = {}
+    for each in _TOO_LARGE.finditer(message):
+        never.setdefault(each["flavor"], []).append(
+            f"{each['request']} {each['resource']} of {each['flavor']}, where quota and borrowing together are "
+            f"{each['maximum']}"
+        )
+    short: dict[str, list[str]] = {}
+    for each in _NO_ROOM.finditer(message):
+        if each["flavor"] not in never:
+            short.setdefault(each["flavor"], []).append(f"{each['missing']} more {each['resource']}")
+    if short:
+        return ", or ".join(
+            f"{' and '.join(dict.fromkeys(said))} of {flavor} must become free" for flavor, said in short.items()
+        )
+    said = [words for each in never.values() for words in dict.fromkeys(each)]
+    return f"it can never run: it asks for {', or '.join(said)}" if said else ""
+
+
+def _last_preemption(task: Task) -> tuple[str, str] | None:
+    """Return reason and message of a task's last preemption, which Kueue keeps when the task is admitted again."""
+    found = task.conditions.get("Preempted")
+    if found is None:
+        return None
+    if found.status:
+        return found.reason, found.message
+    if not found.message.startswith(_PREVIOUSLY):
+        return None
+    reason = next((name for words, name in _PREEMPTED_BY_MESSAGE.items() if words in found.message), "")
+    return reason, found.message.removeprefix(_PREVIOUSLY)
+
+
+def preemption(task: Task) -> str:
+    """Return why a task was last preempted, in words; empty where it was not."""
+    found = _last_preemption(task)
+    return "" if found is None else f"it was preempted, since {_WHY_PREEMPTED.get(*found)}"
+
+
+def preemptor(task: Task) -> str | None:
+    """Return the UID of the Workload for which a task was last preempted, None where it was not."""
+    found = _last_preemption(task)
+    match = None if found is None else _PREEMPTOR.search(found[1])
+    return None if match is None else match["uid"]
+
+
+def preemptor_queue(task: Task) -> str | None:
+    """Return the ClusterQueue of the Workload for which a task was last preempted, which outlives that Workload."""
+    found = _last_preemption(task)
+    match = None if found is None else _PREEMPTOR_QUEUE.search(found[1])
+    return None if match is None else match["queue"]

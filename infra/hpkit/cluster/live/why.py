@@ -1,0 +1,219 @@
+"""Why a task waits, what would let it run now, and when it could run, tried on the simulator of Kueue's admission."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Final
+
+from hpkit.cluster.live.model import Observed, Queue, Task
+from hpkit.cluster.live.trial import Trial
+from hpkit.cluster.live.waiting import amount, message_words, preemption, preemptor, preemptor_queue, waiting_reason
+from hpkit.errors import SelectionError, ToolError
+from hpkit_whatif.admission.model import Strategy
+
+__all__ = ["Explanation", "explain", "find_task", "holders"]
+
+# As many running tasks are tried one by one; more would take longer than anybody waits.
+_MOST_TRIED: Final = 50
+_SHOWN: Final = 5
+Strategies = tuple[Strategy, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A task's state in words.
+
+    preempted_by: the task for which it was last preempted, with its team. holders: who holds quota of the kinds that
+    it needs: team, flavor, pieces. remedies: what would let it run now, each tried on the simulator; without any,
+    outlook says why. runs_at: when it could run, as far as can be said; when says it, or why it cannot be said.
+    """
+
+    task: Task
+    reason: str
+    preempted_by: str | None = None
+    holders: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
+    outlook: str = ""
+    runs_at: datetime | None = None
+    when: str = ""
+
+
+def find_task(observed: Observed, name: str, team: str | None) -> Task:
+    """Return the task that a person means: by the name of its job or its Workload, the newest where several match.
+
+    SelectionError where there is none, or where several teams have one; ToolError where tasks could not be read.
+    """
+    if "workloads" in observed.unread:
+        raise ToolError(
+            "which tasks there are could not be read. What to do: run it as a role that may list "
+            "workloads.kueue.x-k8s.io, everywhere or in the team's namespace"
+        )
+    found = [
+        task for task in observed.tasks if name in (task.owner_name, task.name) and (team is None or task.team == team)
+    ]
+    if not found:
+        near = sorted({task.owner_name for task in observed.tasks})
+        shown = ", ".join(near[:8]) + (", …" if len(near) > 8 else "")
+        where = (
+            "" if observed.namespaces is None else f" in {', '.join(observed.namespaces)}, and no other could be read"
+        )
+        raise SelectionError(
+            f"Kueue knows no task {name}"
+            + (f" of team {team}" if team else "")
+            + (f"; it knows {shown}" if near else "; it knows none at all")
+            + where
+        )
+    teams = sorted({task.team for task in found})
+    if len(teams) > 1:
+        raise SelectionError(f"{', '.join(teams)} each have a task {name}: say whose with --team")
+    return max(found, key=lambda task: task.created)
+
+
+def explain(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Explanation:
+    """Return why a task waits, who holds what it needs, what would let it run now, and when it could run."""
+    queue = next((each for each in observed.queues if each.name == task.queue), None)
+    by = _preempted_by(observed, task)
+    if task.state != "pending":
+        return Explanation(task, _not_waiting(observed, task), by)
+    if queue is None and observed.unread & {"localqueues", "clusterqueues"}:
+        return Explanation(
+            task, message_words(task), by, outlook="what would let it run is not known: queues were not read"
+        )
+    reason = waiting_reason(task, queue)
+    if queue is None:
+        return Explanation(task, reason, by, outlook="it can never run so: its LocalQueue has to be there")
+    if not queue.active:
+        return Explanation(task, reason, by, outlook="it runs when its queue is active, and not before")
+    if task.holds:
+        return Explanation(task, reason, by, outlook="no quota has to come free for it")
+    trial = Trial(observed, task, queue, fair_sharing)
+    holding = tuple(holders(trial, observed, task, queue))
+    never = trial.never()
+    if never is not None:
+        fewer = tuple(_fewer_pods(trial, task, never=True))
+        return Explanation(task, reason, by, holding, fewer, "" if fewer else f"it can never run as it is: {never}")
+    remedies = tuple(_remedies(observed, task, queue, trial))
+    outlook = "" if remedies else "no single change would let it run now: several tasks must end"
+    if observed.namespaces is not None:
+        more = "what waits before it in other namespaces was not read, and is not counted"
+        outlook = f"{outlook}; {more}" if outlook else more
+    runs_at, when = _when(observed, trial)
+    return Explanation(task, reason, by, holding, remedies, outlook, runs_at, when)
+
+
+def _preempted_by(observed: Observed, task: Task) -> str | None:
+    uid = preemptor(task)
+    found = next((each for each in observed.tasks if each.uid == uid), None)
+    if found is not None:
+        return f"{found.owner_name} of {found.team}"
+    name = preemptor_queue(task)
+    if name is None:
+        return None
+    team = next((each.team for each in observed.queues if each.name == name), None)
+    there = "that is gone" if team is not None and observed.sees(_namespace(observed, team)) else "that is not read"
+    return f"a task of {team or name} {there}"
+
+
+def _namespace(observed: Observed, team: str) -> str:
+    return next((each.namespace for each in observed.queues if each.team == team), team)
+
+
+def _not_waiting(observed: Observed, task: Task) -> str:
+    words = {
+        "running": "it runs",
+        "starting": "it is admitted, and its pods are not all ready yet",
+        "stopped": "it was stopped by hand: spec.active of its Workload is false",
+        "succeeded": "it has finished",
+        "failed": "it has failed",
+    }
+    finished = task.conditions.get("Finished")
+    said = f": {finished.message}" if finished is not None and finished.status and finished.message else ""
+    if task.state in ("running", "starting"):
+        said += _pods_words(observed, task)
+    before = preemption(task)
+    return words[task.state] + said + (f". Before, {before}" if before else "")
+
+
+def _pods_words(observed: Observed, task: Task) -> str:
+    """Return what keeps the pods of an admitted task from running, empty where nothing is known to."""
+    if not observed.sees(task.namespace, "pods"):
+        return ""
+    mine = [pod for pod in observed.pods if (pod.namespace, pod.task) == (task.namespace, task.name)]
+    unplaced = [pod.unplaced for pod in mine if pod.node is None and pod.unplaced]
+    if unplaced:
+        return f": {len(unplaced)} of {task.pods} pods find no node: {unplaced[0].rstrip('.')}"
+    if task.state == "starting" and not mine:
+        kind = task.owner_kind.lower()
+        return f": none is there; `kubectl describe {kind} {task.owner_name} -n {task.namespace}` says why"
+    return ""
+
+
+def holders(trial: Trial, observed: Observed, task: Task, queue: Queue) -> Iterable[str]:
+    """Return who holds what a task needs, those that hold most first."""
+    teams = {each.name: each.team or "idle capacity" for each in observed.queues if each.cohort == queue.cohort}
+    # Whoever waits for accelerators does not wait for CPUs.
+    scarce = task.requests.keys() - {"cpu", "memory"} or task.requests.keys()
+    held: defaultdict[tuple[str, str, str], Decimal] = defaultdict(Decimal)
+    for each in trial.running:
+        for (flavor, resource), used in each.holds.items():
+            if each.queue in teams and resource in scarce and (flavor, resource) in queue.quotas and used:
+                held[teams[each.queue], flavor, resource] += used
+    for (team, flavor, resource), used in sorted(held.items(), key=lambda each: (-each[1], each[0])):
+        yield f"{team} holds {amount(used)} {resource} of {flavor}"
+
+
+def _remedies(observed: Observed, task: Task, queue: Queue, trial: Trial) -> Iterable[str]:
+    if trial.runs(task):
+        yield "nothing: the simulator admits it as things are; Kueue should within seconds"
+        return
+    needed = {key for key in queue.quotas if key[1] in task.requests}
+    tried = [each for each in trial.running if needed & each.holds.keys() and each.owner_name][:_MOST_TRIED]
+    ended = [each.owner_name for each in tried if trial.runs(task, without=each.uid)]
+    for name in ended[:_SHOWN]:
+        yield f"task {name} ends"
+    if len(ended) > _SHOWN:
+        yield f"any one of {len(ended) - _SHOWN} other tasks ends"
+    for name, value in sorted(observed.priority_classes.items(), key=lambda each: each[1]):
+        if value > task.priority:
+            victims = trial.preempts(replace(task, priority=value))
+            if victims is not None:
+                shown = ", ".join(sorted(victims))
+                yield f"it gets the priority class {name}" + (f"; then it preempts {shown}" if shown else "")
+                break
+    yield from _fewer_pods(trial, task)
+
+
+def _fewer_pods(trial: Trial, task: Task, *, never: bool = False) -> Iterable[str]:
+    if task.pods < 2:
+        return
+    fits = trial.most_pods()
+    if fits:
+        yield f"it asks for {fits} of its {task.pods} pods"
+        return
+    ever = trial.most_pods(idle=True) if never else 0
+    if ever:
+        yield f"it asks for at most {ever} of its {task.pods} pods, and others end"
+
+
+def _when(observed: Observed, trial: Trial) -> tuple[datetime | None, str]:
+    """Return when a task could run if nothing more came, and the words for it; or why that cannot be said."""
+    starts = trial.starts(observed.time.timestamp())
+    if starts is not None:
+        when = datetime.fromtimestamp(starts, tz=UTC)
+        minutes = max(1, round((starts - observed.time.timestamp()) / 60))
+        return when, (
+            f"by the simulator at {when:%Y-%m-%d %H:%M} UTC, in {minutes} min, if tasks run as long as they may and "
+            "nothing more is submitted"
+        )
+    endless = [each for each in trial.running if each.longest is None]
+    names = ", ".join(dict.fromkeys(each.owner_name or f"those of {each.team}" for each in endless[:_SHOWN]))
+    more = f" and {len(endless) - _SHOWN} more" if len(endless) > _SHOWN else ""
+    return None, (
+        f"cannot be said: nothing says how long {names}{more} may run"
+        if endless
+        else "cannot be said: what waits before it runs for an unknown time"
+    )

@@ -1,0 +1,53 @@
+"""Each step as a change of the stack file, on top of those before it, and what that would do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from hpkit.changes import Recorded, StackChange, change
+from hpkit.cluster.upgrade.model import Step
+from hpkit.config import Parsed, parse, read_text
+from hpkit.config.edit import diff, edited
+from hpkit.errors import HpkitError
+from hpkit.plan.derive import derive
+from hpkit.plan.model import Plan
+
+__all__ = ["PatchedStep", "patched"]
+
+Record = Callable[[Plan], Recorded]
+
+
+@dataclass(frozen=True, slots=True)
+class PatchedStep:
+    """A step, its patch (a unified diff, empty where the file stays), what it changes, and what is in its way."""
+
+    step: Step
+    patch: str
+    change: StackChange | None
+    problem: str = ""
+
+
+def patched(text: str, plan: Plan, steps: Sequence[Step], *, file: str, record: Record | None) -> Iterator[PatchedStep]:
+    """Yield the steps with their patches; record, where given, returns what a plan registers."""
+    before = None if record is None else record(plan)
+    for step in steps:
+        if not step.edits:
+            yield PatchedStep(step, "", None)
+            continue
+        try:
+            new = edited(text, read_text(text.encode()), step.edits, file=file)
+            after_plan = _plan(new, plan.environment)
+        except HpkitError as error:
+            yield PatchedStep(step, "", None, str(error))
+            continue
+        after = None if record is None else record(after_plan)
+        yield PatchedStep(step, diff(text, new, file), None if record is None else change(before, after))
+        text, before = new, after
+
+
+def _plan(text: str, environment: str) -> Plan:
+    parsed: Parsed = parse(read_text(text.encode()))
+    if parsed.organization is None or environment not in parsed.organization.environments:
+        raise HpkitError("the stack file could not be read with this change; write it by hand")
+    return derive(parsed.organization, environment)

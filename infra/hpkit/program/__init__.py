@@ -1,0 +1,1 @@
+"""The Pulumi program: what is registered, with its charts, rights and recording."""

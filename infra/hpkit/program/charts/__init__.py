@@ -1,0 +1,24 @@
+"""The dependencies chart: fetched, verified and packed; and the images that a stack's nodes pull.
+
+Does not: install. The program hands the package to the engine, whose plugin does.
+"""
+
+from hpkit.program.charts.copying import Tool, copy_commands, copying_tool, mirror
+from hpkit.program.charts.images import MirroredImage, images_in, mirrored
+from hpkit.program.charts.package import Package, cache_folder, ensure_package, kept_package
+from hpkit.program.charts.render import rendered
+
+__all__ = [
+    "MirroredImage",
+    "Package",
+    "Tool",
+    "cache_folder",
+    "copy_commands",
+    "copying_tool",
+    "ensure_package",
+    "images_in",
+    "kept_package",
+    "mirror",
+    "mirrored",
+    "rendered",
+]

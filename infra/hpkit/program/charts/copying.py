@@ -1,0 +1,120 @@
+"""Images copied to a registry of ECR, by the tool that is there: crane, or skopeo.
+
+Sources: Amazon ECR user guide, "Private registry authentication"; the copying of a closed network's images in
+awslabs/awsome-distributed-training (hyperpod-eks-tf/tools/copy-images-to-ecr.sh), which skips what is regional.
+"""
+
+import base64
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal
+
+from hpkit.errors import ToolError
+from hpkit.program.charts.images import MirroredImage
+
+__all__ = ["Tool", "copy_commands", "copying_tool", "mirror"]
+
+Tool = Literal["crane", "skopeo"]
+_ECR: Final = re.compile(r"^(?P<account>[0-9]{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(?:\.cn)?$")
+_LOGIN: Final = {"crane": ("auth", "login"), "skopeo": ("login",)}
+
+
+def copying_tool() -> Tool | None:
+    """Return the tool of PATH that copies images, None for none."""
+    if shutil.which("crane"):
+        return "crane"
+    return "skopeo" if shutil.which("skopeo") else None
+
+
+def copy_commands(images: Sequence[MirroredImage], tool: Tool) -> list[str]:
+    """Return the lines of a shell that copy images: logins, repositories, copies."""
+    lines = []
+    for host in _hosts(images):
+        found = _ECR.match(host)
+        if found is not None:
+            login = " ".join((tool, *_LOGIN[tool], host, "--username", "AWS", "--password-stdin"))
+            lines.append(f"aws ecr get-login-password --region {found['region']} | {login}")
+    for each in images:
+        host, _, name = each.target.partition("/")
+        place = _ECR.match(host)
+        if place is not None:
+            options = f"--region {place['region']} --registry-id {place['account']}"
+            repository = re.split("[:@]", name)[0]
+            lines.append(
+                f"aws ecr describe-repositories {options} --repository-names {repository} > /dev/null || "
+                f"aws ecr create-repository --region {place['region']} --repository-name {repository}"
+            )
+        lines.append(" ".join(_copy(tool, each)))
+    return lines
+
+
+def mirror(images: Sequence[MirroredImage], tool: Tool, *, say: Callable[[str], None]) -> None:
+    """Copy images, each with all its platforms, into repositories that are made where they are not.
+
+    Raises ToolError for what AWS or the tool refuses; what was copied before stays, and is found when it runs again.
+    """
+    for host in _hosts(images):
+        found = _ECR.match(host)
+        if found is not None:
+            _run([tool, *_LOGIN[tool], host, "--username", "AWS", "--password-stdin"], _password(found["region"]))
+    for each in images:
+        host, _, name = each.target.partition("/")
+        place = _ECR.match(host)
+        if place is not None:
+            _make_repository(place["region"], place["account"], re.split("[:@]", name)[0])
+        say(f"{each.source} → {each.target}")
+        _run(_copy(tool, each))
+
+
+def _hosts(images: Sequence[MirroredImage]) -> list[str]:
+    return sorted({name.partition("/")[0] for each in images for name in (each.source, each.target)})
+
+
+def _copy(tool: Tool, image: MirroredImage) -> list[str]:
+    if tool == "crane":
+        return ["crane", "copy", image.source, image.target]
+    # Skopeo takes no tag beside a digest (containers/image, docker transport).
+    source = re.sub(r":[^:@/]+@", "@", image.source)
+    return ["skopeo", "copy", "--all", f"docker://{source}", f"docker://{image.target}"]
+
+
+def _run(command: Sequence[str], secret: str = "") -> None:
+    try:
+        done = subprocess.run(command, input=secret, capture_output=True, text=True, check=False)  # noqa: S603
+    except OSError as error:
+        raise ToolError(f"{command[0]}: {error}") from None
+    if done.returncode:
+        raise ToolError(f"{' '.join(command[:4])}: {' '.join(done.stderr.split()) or done.returncode}")
+
+
+def _client(region: str) -> Any:
+    import boto3
+
+    return boto3.client("ecr", region_name=region)
+
+
+def _password(region: str) -> str:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        (data,) = _client(region).get_authorization_token()["authorizationData"]
+    except (BotoCoreError, ClientError) as error:
+        raise ToolError(f"no login for ECR in {region}: {error}") from None
+    return base64.b64decode(data["authorizationToken"]).decode().partition(":")[2]
+
+
+def _make_repository(region: str, account: str, name: str) -> None:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    client = _client(region)
+    try:
+        client.describe_repositories(registryId=account, repositoryNames=[name])
+    except client.exceptions.RepositoryNotFoundException:
+        try:
+            client.create_repository(registryId=account, repositoryName=name)
+        except (BotoCoreError, ClientError) as error:
+            raise ToolError(f"the repository {name} of ECR in {region} cannot be made: {error}") from None
+    except (BotoCoreError, ClientError) as error:
+        raise ToolError(f"the repository {name} of ECR in {region}: {error}") from None

@@ -1,0 +1,171 @@
+"""The pinned charts as packages on the disk: from a mirror, from what is kept, or from where its parts are published.
+
+Each part is verified by its contents and kept in the user's cache before the next one is fetched, so that a run that is
+interrupted goes on where it was. Environment variable HPKIT_MIRROR names a folder with packages as `helm package` names
+them, for machines that reach no network: a package there is taken as it is.
+
+Sources of the recipe: SageMaker HyperPod developer guide, "Installing packages on the Amazon EKS cluster using Helm"
+(`helm dependencies update`, then install); helm.sh/docs, "Helm Dependency Update".
+"""
+
+import http.client
+import os
+import shutil
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from hpkit.cache import cache_root
+from hpkit.catalog import CHARTS_FOLDER, PinnedChart, PublishedChart
+from hpkit.config.chart import contents_hash
+from hpkit.errors import InputError, ToolError
+from hpkit.program.charts.archive import Files, read_archive, write_archive
+
+__all__ = ["MIRROR", "Package", "cache_folder", "ensure_package", "kept_package"]
+
+MIRROR: Final = "HPKIT_MIRROR"
+Pin = PinnedChart | PublishedChart
+_SECONDS: Final = 20.0
+_MOST_BYTES: Final = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A package of the chart; contents: its sha256, is_pinned: whether that is the pin's."""
+
+    path: Path
+    contents: str
+    is_pinned: bool
+
+
+def cache_folder() -> Path:
+    """Return where parts and packages are kept for all projects."""
+    return cache_root() / "charts"
+
+
+def kept_package(pin: Pin, project: Path) -> Package | None:
+    """Return the package that can be had without a network: of the mirror, the project or the cache; None for none.
+
+    Raises ToolError for a mirror that is not there, and for a package in it that cannot be read.
+    """
+    given = _mirrored(pin)
+    if given is not None:
+        return given
+    for path in (project / CHARTS_FOLDER / pin.file, cache_folder() / pin.file):
+        found = _contents(path) if path.is_file() else ""
+        if found == pin.package:
+            return Package(path, found, is_pinned=True)
+    return None
+
+
+def ensure_package(
+    pin: Pin, project: Path, *, to: Path | None = None, say: Callable[[str], None] = lambda _: None
+) -> Package:
+    """Return the package in the project, for the engine; `to` names another file that it is to be.
+
+    Raises ToolError when it cannot be had, with what to do.
+    """
+    place = to or project / CHARTS_FOLDER / pin.file
+    try:
+        found = kept_package(pin, project)
+        if found is None:
+            package = cache_folder() / pin.file
+            write_archive(package, pin.name, _assembled(pin, say))
+            found = Package(package, pin.package, is_pinned=True)
+        if found.path != place:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            beside = place.with_name(f".{place.name}.{os.getpid()}")
+            shutil.copyfile(found.path, beside)
+            beside.replace(place)
+    except OSError as error:
+        raise ToolError(f"the chart {pin.name} cannot be kept: {error}") from None
+    return Package(place, found.contents, is_pinned=found.is_pinned)
+
+
+def _mirrored(pin: Pin) -> Package | None:
+    folder = os.environ.get(MIRROR)
+    if not folder:
+        return None
+    if not Path(folder).is_dir():
+        raise ToolError(f"{MIRROR}: there is no folder {folder}. What to do: create it, or unset the variable.")
+    file = Path(folder) / pin.published_file
+    if not file.is_file():
+        return None
+    contents = _contents(file)
+    if not contents:
+        raise ToolError(f"{file}, in the folder that {MIRROR} names, is no package of a chart. Replace or remove it.")
+    return Package(file, contents, is_pinned=contents == pin.package)
+
+
+def _contents(file: Path) -> str:
+    """Return the hash of a package's contents; empty for what is none."""
+    try:
+        return contents_hash(read_archive(file.read_bytes()))
+    except (InputError, OSError):
+        return ""
+
+
+def _assembled(pin: Pin, say: Callable[[str], None]) -> Files:
+    """Return the chart with all its parts, each as its pin says."""
+    if isinstance(pin, PublishedChart):
+        return _part(pin, f"{pin.name} {pin.version}", pin.url, "", pin.sha256, say)
+    name = f"{pin.name} of {pin.repository} at {pin.commit[:7]}"
+    own = _part(pin, name, pin.archive, pin.path, pin.contents, say)
+    files = {path: content for path, content in own.items() if path not in pin.replaced}
+    for each in pin.subcharts:
+        part = _part(pin, f"{each.name} {each.version}", each.url, "", each.sha256, say)
+        files |= {f"charts/{each.name}/{path}": content for path, content in part.items()}
+    found = contents_hash(files)
+    if found != pin.package:
+        raise ToolError(f"the chart {pin.name} has the contents {found}, and the catalog names {pin.package}")
+    return files
+
+
+def _part(pin: Pin, name: str, url: str, folder: str, sha256: str, say: Callable[[str], None]) -> Files:
+    """Return a part from the cache, or fetch, verify and keep it."""
+    kept = cache_folder() / f"{sha256}.tgz"
+    if kept.is_file() and _contents(kept) == sha256:
+        return read_archive(kept.read_bytes())
+    say(f"fetching {name}")
+    content = _get(pin, url)
+    try:
+        files = read_archive(content, folder)
+    except InputError as error:
+        raise ToolError(f"{url}: {error}. {_what_to_do(pin)}") from None
+    found = contents_hash(files)
+    if found != sha256:
+        raise ToolError(
+            f"{url} has the contents {found}, and the catalog names {sha256}: it is not what the kit was tried with, "
+            f"and is not used. {_what_to_do(pin)}"
+        )
+    write_archive(kept, pin.name, files)
+    return files
+
+
+def _get(pin: Pin, url: str) -> bytes:
+    request = urllib.request.Request(url, headers={"User-Agent": "hpkit"})  # noqa: S310 - addresses are the catalog's
+    try:
+        with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
+            content: bytes = answer.read(_MOST_BYTES + 1)
+    except (OSError, http.client.HTTPException) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
+        raise ToolError(f"the chart {pin.name} cannot be had: {url}: {error}. {_what_to_do(pin)}") from None
+    if len(content) > _MOST_BYTES:
+        raise ToolError(f"{url}: more than {_MOST_BYTES // 1024 // 1024} MiB. {_what_to_do(pin)}")
+    return content
+
+
+def _what_to_do(pin: Pin) -> str:
+    instead = (
+        "install KEDA from a chart of your own and remove autoscaling.keda"
+        if isinstance(pin, PublishedChart)
+        else "keep a chart of your own in the repository (cluster.dependencies.chart)"
+    )
+    return (
+        f"What to do: run `hpkit chart-fetch --to FOLDER` where there is a network, bring {pin.published_file} here, "
+        f"and set {MIRROR} to its folder; or {instead}."
+    )

@@ -1,0 +1,217 @@
+"""Who may do what: access entries of administrators, viewers and teams, and each team's rights in its namespace.
+
+What a team may ask for by its rights and must not get is refused by Pod Security and by admission policies; both are
+there before anybody of a team has rights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_kubernetes as k8s
+
+from hpkit.plan.access import ADMINISTRATOR_POLICY, TEAM_ROLE, VIEWER_POLICY, groups_of
+from hpkit.plan.lustre import has_team_volumes
+from hpkit.plan.model import Plan, TeamPlan
+from hpkit.plan.names import GROUP_PREFIX
+from hpkit.plan.team_limits import pod_limits
+from hpkit.program.components.admission import AdmissionPolicy, pod_security_labels, policies_of, request_limits
+from hpkit.program.components.admission_files import policies_of_users
+from hpkit.program.components.base import Component, DeployContext
+from hpkit.program.components.eks import Eks
+from hpkit.program.components.network import Network
+from hpkit.program.components.rbac import PolicyRule, cluster_rules, team_rules
+
+__all__ = ["Access"]
+
+_RBAC = "rbac.authorization.k8s.io"
+# A team's level and the policies are as the program says, whoever wrote them since; the service makes the namespace.
+_FORCE = {"pulumi.com/patchForce": "true"}
+_REQUESTS = "hpkit-requests"
+
+
+class Access(Component):
+    """Access of one environment: who gets in at once, and by `grant` what each team may do.
+
+    administrators: what lets them in, to be there before anything inside the cluster is, and to go after it, so that a
+    destroy does not lock out who runs it.
+    """
+
+    administrators: Sequence[pulumi.Resource]
+
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        context: DeployContext,
+        *,
+        network: Network,
+        eks: Eks,
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        super().__init__(name, opts=opts)
+        self._plan, self._eks, self._context, self._network = plan, eks, context, network
+        self._limits = pod_limits(plan)
+        groups = groups_of(plan)
+        self.administrators = [
+            each
+            for principal in plan.spec.eks.administrators
+            for each in self._entry(principal, groups.get(principal, ()), policy=ADMINISTRATOR_POLICY)
+        ]
+        for principal in plan.spec.eks.viewers:
+            self._entry(principal, (), policy=VIEWER_POLICY)
+        for principal in sorted(groups.keys() - set(plan.spec.eks.administrators)):
+            self._entry(principal, groups[principal])
+
+    def grant(self, quotas: Mapping[str, pulumi.Resource]) -> None:
+        """Let each team work in its namespace; quotas: by team; the namespace comes with one.
+
+        Of a team without members nothing is touched: whoever works there has got the rights elsewhere.
+        """
+        teams = [team for team in self._plan.teams if team.members]
+        policies = [
+            *policies_of(teams, self._limits),
+            *(policies_of_users(teams) if has_team_volumes(self._plan) else ()),
+        ]
+        bounds = [self._bound(policy, teams) for policy in policies] if teams else []
+        if teams:
+            self._cluster_role(teams)
+        for team in teams:
+            inside = [self._level(team, quotas[team.name]), self._requests(team, quotas[team.name])]
+            self._team(team, after=[quotas[team.name], *inside, *bounds])
+        eks = self._plan.spec.eks
+        self.register_outputs({"principals": sorted({*groups_of(self._plan), *eks.administrators, *eks.viewers})})
+
+    def _entry(self, principal: str, groups: Sequence[str], *, policy: str | None = None) -> list[pulumi.Resource]:
+        """Return the entry of a principal, and the policy that it has in the whole cluster."""
+        entry = aws.eks.AccessEntry(
+            _short(principal),
+            cluster_name=self._eks.name,
+            principal_arn=principal,
+            kubernetes_groups=list(groups),
+            type="STANDARD",
+            opts=self.child(after=self._network.connectivity),
+        )
+        if policy is None:
+            return [entry]
+        association = aws.eks.AccessPolicyAssociation(
+            _short(principal),
+            cluster_name=self._eks.name,
+            principal_arn=principal,
+            policy_arn=f"arn:{self._context.account.partition}:eks::aws:cluster-access-policy/{policy}",
+            access_scope=aws.eks.AccessPolicyAssociationAccessScopeArgs(type="cluster"),
+            opts=self.child(after=[entry]),
+        )
+        return [entry, association]
+
+    def _cluster_role(self, teams: Sequence[TeamPlan]) -> None:
+        inside = self.child(provider=self._eks.kubernetes)
+        k8s.rbac.v1.ClusterRole(TEAM_ROLE, metadata={"name": TEAM_ROLE}, rules=_rules(cluster_rules()), opts=inside)
+        k8s.rbac.v1.ClusterRoleBinding(
+            TEAM_ROLE,
+            metadata={"name": TEAM_ROLE},
+            role_ref={"api_group": _RBAC, "kind": "ClusterRole", "name": TEAM_ROLE},
+            subjects=[_group(team) for team in teams],
+            opts=inside,
+        )
+
+    def _level(self, team: TeamPlan, quota: pulumi.Resource) -> pulumi.Resource:
+        """Return the Pod Security level of a team's namespace."""
+        labels = pod_security_labels(self._plan.spec.eks.version)
+        return k8s.core.v1.NamespacePatch(
+            team.name,
+            metadata={"name": team.namespace, "labels": labels, "annotations": _FORCE},
+            opts=self.child(after=[quota], provider=self._eks.kubernetes),
+        )
+
+    def _requests(self, team: TeamPlan, quota: pulumi.Resource) -> pulumi.Resource:
+        """Return the LimitRange of a team's namespace."""
+        v1 = k8s.core.v1
+        given, least = request_limits(self._limits)
+        item = v1.LimitRangeItemArgs(type="Container", default_request=given, min=least)
+        return v1.LimitRange(
+            team.name,
+            metadata={"name": _REQUESTS, "namespace": team.namespace, "annotations": _FORCE},
+            spec=v1.LimitRangeSpecArgs(limits=[item]),
+            opts=self.child(after=[quota], provider=self._eks.kubernetes),
+        )
+
+    def _bound(self, policy: AdmissionPolicy, teams: Sequence[TeamPlan]) -> pulumi.Resource:
+        """Return an admission policy in force."""
+        inside = self.child(provider=self._eks.kubernetes)
+        made = k8s.admissionregistration.v1.ValidatingAdmissionPolicy(
+            policy.name,
+            metadata={"name": policy.name, "annotations": _FORCE},
+            spec=_spec(policy, teams),
+            opts=inside,
+        )
+        return k8s.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
+            policy.name,
+            metadata={"name": policy.name, "annotations": _FORCE},
+            spec={"policy_name": policy.name, "validation_actions": ["Deny"]},
+            # A set of which others own entries: applied, `Deny` would stand beside somebody's `Warn`, which the API
+            # server refuses.
+            opts=pulumi.ResourceOptions.merge(
+                self.child(after=[made], provider=self._eks.kubernetes),
+                pulumi.ResourceOptions(replace_on_changes=["spec.validationActions"], delete_before_replace=True),
+            ),
+        )
+
+    def _team(self, team: TeamPlan, *, after: Sequence[pulumi.Resource]) -> None:
+        inside = self.child(after=after, provider=self._eks.kubernetes)
+        metadata = k8s.meta.v1.ObjectMetaArgs(name=TEAM_ROLE, namespace=team.namespace)
+        rules = team_rules(team.workloads, ingress="Ingress" in self._limits.publish)
+        k8s.rbac.v1.Role(team.name, metadata=metadata, rules=_rules(rules), opts=inside)
+        k8s.rbac.v1.RoleBinding(
+            team.name,
+            metadata=metadata,
+            role_ref={"api_group": _RBAC, "kind": "Role", "name": TEAM_ROLE},
+            subjects=[_group(team)],
+            opts=inside,
+        )
+
+
+def _group(team: TeamPlan) -> k8s.rbac.v1.SubjectArgs:
+    return k8s.rbac.v1.SubjectArgs(api_group=_RBAC, kind="Group", name=f"{GROUP_PREFIX}{team.name}")
+
+
+def _rules(rules: Sequence[PolicyRule]) -> list[k8s.rbac.v1.PolicyRuleArgs]:
+    return [
+        k8s.rbac.v1.PolicyRuleArgs(api_groups=rule.api_groups, resources=rule.resources, verbs=rule.verbs)
+        for rule in rules
+    ]
+
+
+def _spec(
+    policy: AdmissionPolicy, teams: Sequence[TeamPlan]
+) -> k8s.admissionregistration.v1.ValidatingAdmissionPolicySpecArgs:
+    v1 = k8s.admissionregistration.v1
+    namespaces = k8s.meta.v1.LabelSelectorRequirementArgs(
+        key="kubernetes.io/metadata.name", operator="In", values=sorted(team.namespace for team in teams)
+    )
+    return v1.ValidatingAdmissionPolicySpecArgs(
+        failure_policy="Fail",
+        match_constraints=v1.MatchResourcesArgs(
+            namespace_selector=k8s.meta.v1.LabelSelectorArgs(match_expressions=[namespaces]),
+            resource_rules=[
+                v1.NamedRuleWithOperationsArgs(
+                    api_groups=list(rule.groups),
+                    api_versions=["*"],
+                    resources=list(rule.resources),
+                    operations=list(policy.operations),
+                )
+                for rule in policy.rules
+            ],
+        ),
+        match_conditions=[v1.MatchConditionArgs(name=name, expression=text) for name, text in policy.conditions.items()]
+        or None,
+        variables=[v1.VariableArgs(name=name, expression=text) for name, text in policy.variables.items()] or None,
+        validations=[v1.ValidationArgs(expression=each.expression, message=each.message) for each in policy.refusals],
+    )
+
+
+def _short(principal: str) -> str:
+    """Return `<account>:role/<name>` of an ARN: names of resources must not hold a double colon."""
+    return principal.partition("::")[2] or principal

@@ -1,0 +1,105 @@
+"""EKS add-ons in the order that works: before the nodes what nodes need, after them what needs nodes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from graphlib import TopologicalSorter
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from hpkit.catalog import TASK_GOVERNANCE, AddOn
+from hpkit.catalog import addons as known_addons
+from hpkit.plan.existing import POD_ACCOUNTS, is_associated
+from hpkit.plan.merging import merged
+from hpkit.plan.model import AddonPlan, Plan
+from hpkit.program.components.base import Component, DeployContext
+from hpkit.program.components.eks import Eks
+from hpkit.program.components.pod_identity import PodRoles
+
+__all__ = ["Addons"]
+
+
+class Addons(Component):
+    """Some of the plan's add-ons; installed by name.
+
+    values: what the kit tells an add-on. rights: what must be in force before one is installed. policies: what a role
+    that the kit makes for its pods allows, where that depends on resources of the stack.
+    """
+
+    installed: Mapping[str, aws.eks.Addon]
+
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        context: DeployContext,
+        *,
+        eks: Eks,
+        needing_nodes: bool,
+        after: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions,
+        values: Mapping[str, pulumi.Input[Mapping[str, Any]]] | None = None,
+        policies: Mapping[str, pulumi.Output[str]] | None = None,
+        rights: Mapping[str, Sequence[pulumi.Resource]] | None = None,
+    ) -> None:
+        super().__init__(name, opts=opts)
+        self._plan, self._eks = plan, eks
+        self._pods = PodRoles(self, plan, context, eks)
+        self._values = values or {}
+        self._policies = policies or {}
+        self._rights = rights or {}
+        known = {addon.name: addon for addon in known_addons()}
+        need_nodes = {addon.name for addon in known.values() if addon.needs_nodes}
+        wanted = {addon.name: addon for addon in plan.addons if (addon.name in need_nodes) == needing_nodes}
+        first = {name: [each for each in _requires(known, name) if each in wanted] for name in sorted(wanted)}
+        installed: dict[str, aws.eks.Addon] = {}
+        for each in TopologicalSorter(first).static_order():
+            installed[each] = self._install(wanted[each], [*after, *(installed[name] for name in first[each])])
+        self.installed = installed
+        self.register_outputs({"addons": sorted(self.installed)})
+
+    @property
+    def task_governance(self) -> aws.eks.Addon | None:
+        """The add-on that brings Kueue, if the plan has it."""
+        return self.installed.get(TASK_GOVERNANCE)
+
+    def _install(self, addon: AddonPlan, after: Sequence[pulumi.Resource]) -> aws.eks.Addon:
+        identity = [self._pod_identity(addon)] if is_associated(self._plan, addon) else []
+        rights = self._rights.get(addon.name, ())
+        # The API would take away associations that the add-on has of its own and the program does not name.
+        left_alone = pulumi.ResourceOptions(ignore_changes=None if addon.pod_identity else ["podIdentityAssociations"])
+        return aws.eks.Addon(
+            addon.name,
+            addon_name=addon.name,
+            addon_version=addon.version,
+            cluster_name=self._eks.name,
+            configuration_values=self._configuration(addon),
+            resolve_conflicts_on_create="OVERWRITE",
+            resolve_conflicts_on_update="OVERWRITE",
+            service_account_role_arn=addon.service_account_role_arn,
+            opts=pulumi.ResourceOptions.merge(self.child(after=[*after, *identity, *rights]), left_alone),
+        )
+
+    def _configuration(self, addon: AddonPlan) -> pulumi.Output[str] | None:
+        kits = self._values.get(addon.name)
+        if kits is None and not addon.configuration:
+            return None
+        return pulumi.Output.from_input(kits or {}).apply(
+            lambda known: json.dumps(merged(known, addon.configuration), sort_keys=True)
+        )
+
+    def _pod_identity(self, addon: AddonPlan) -> aws.eks.PodIdentityAssociation:
+        return self._pods.associate(
+            addon.name,
+            POD_ACCOUNTS[addon.name],
+            description=f"Pods of the add-on {addon.name}",
+            given=addon.role,
+            policy=self._policies.get(addon.name),
+        )
+
+
+def _requires(known: Mapping[str, AddOn], name: str) -> tuple[str, ...]:
+    return known[name].requires if name in known else ()

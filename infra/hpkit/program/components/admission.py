@@ -1,0 +1,68 @@
+"""Admission policies of the teams' namespaces: they refuse requests that RBAC allows by their verb alone.
+
+Does not: repeat Pod Security; the label of the namespace does that.
+"""
+
+from collections.abc import Sequence
+
+from hpkit.plan.model import POD_SECURITY_LEVEL, TeamPlan
+from hpkit.plan.team_limits import PodLimits
+from hpkit.program.components.admission_lifecycle import lifecycle_policies
+from hpkit.program.components.admission_members import member_policies
+from hpkit.program.components.admission_model import BOTH, AdmissionPolicy, Refusal, ResourceRule
+from hpkit.program.components.admission_pods import pod_policies
+from hpkit.program.components.admission_ray import ray_policy
+
+__all__ = ["AdmissionPolicy", "Refusal", "ResourceRule", "pod_security_labels", "policies_of", "request_limits"]
+
+
+def pod_security_labels(version: str) -> dict[str, str]:
+    """Return the labels of a team's namespace: `baseline` is enforced, `restricted` is warned of and audited.
+
+    Baseline is the strictest level that training passes: EFA, GPUs and huge pages are resources of a container and need
+    no privilege (EKS user guide, "Run machine learning training on Amazon EKS with Elastic Fabric Adapter"), and shared
+    memory is an emptyDir. The version is the cluster's own, so that no upgrade changes what is admitted unseen.
+    """
+    levels = {"enforce": POD_SECURITY_LEVEL, "warn": "restricted", "audit": "restricted"}
+    prefix = "pod-security.kubernetes.io"
+    return {f"{prefix}/{mode}": level for mode, level in levels.items()} | {
+        f"{prefix}/{mode}-version": f"v{version}" for mode in levels
+    }
+
+
+def policies_of(teams: Sequence[TeamPlan], limits: PodLimits | None = None) -> list[AdmissionPolicy]:
+    """Return the policies of the namespaces of teams; limits: the environment's, absent: the defaults."""
+    given = PodLimits() if limits is None else limits
+    return [
+        *pod_policies(teams, given),
+        _services(),
+        *member_policies(teams, given),
+        ray_policy(given),
+        *lifecycle_policies(),
+    ]
+
+
+def request_limits(limits: PodLimits) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what a container requests that states nothing, and the least that one may request.
+
+    Kueue adds the same defaults to what it counts (0.19.2, pkg/workload/resources.go, handlePodLimitRange). Without a
+    request it would count nothing and assign no instance type. Limits without requests are refused in templates.
+    """
+    defaults = limits.default_requests
+    return {"cpu": defaults.cpu, "memory": defaults.memory}, {"cpu": "1m", "memory": "1Mi"}
+
+
+def _services() -> AdmissionPolicy:
+    return AdmissionPolicy(
+        "hpkit-team-services",
+        (ResourceRule(("",), ("services",)),),
+        BOTH,
+        (
+            Refusal(
+                "spec.externalIPs",
+                "object.spec.?externalIPs.orValue([]).size() == 0",
+                "spec.externalIPs takes the traffic of addresses that aren't the team's. Remove it",
+                "every node would send traffic to that address to the team's pods (CVE-2020-8554)",
+            ),
+        ),
+    )

@@ -1,0 +1,188 @@
+"""Admission policies that end the pods of a job with the job, so that none runs after Kueue frees its quota.
+
+Kueue frees the quota of a job that is being deleted, that is gone, or that reports its end, without a look at the pods
+(0.19.2, pkg/controller/jobframework/reconciler.go: loadJob, finalize, step 3), and leaves the size of what another job
+owns to that job's controller (same file, isTopLevelJob). Of a job that runs, Kueue compares the containers with what it
+admitted, and no other field of the pods (pkg/util/equality/podset.go, comparePodTemplate): it writes the instance type
+into nodeSelector once.
+"""
+
+from hpkit.program.components.admission_model import BOTH, IS_MEMBER, AdmissionPolicy, Refusal, ResourceRule
+from hpkit.program.components.admission_pods import FRAMEWORKS, templates
+
+__all__ = ["lifecycle_policies"]
+
+_MEMBER = {"sent-by-a-member": IS_MEMBER}
+_WORK = (ResourceRule(("",), ("pods",)), ResourceRule(FRAMEWORKS, ("*",)))
+_KUBEFLOW = "kubeflow.org"
+_JOB_SETS = "jobset.x-k8s.io"
+_CONTROLLED = "oldObject.metadata.?ownerReferences.orValue([]).exists(owner, owner.?controller.orValue(false))"
+# The other objects that members may create.
+_OBJECTS = (
+    ResourceRule(("",), ("configmaps", "persistentvolumeclaims", "secrets", "services")),
+    ResourceRule(("autoscaling", "keda.sh"), ("*",)),
+)
+# The API server adds it to each claim (StorageObjectInUseProtection).
+_CLAIMS_OWN = "kubernetes.io/pvc-protection"
+_FINALIZERS = ".metadata.?finalizers.orValue([])"
+# Kueue's webhook adds it to a pod; Kueue removes it from pods alone.
+_KUEUES_OWN = "kueue.x-k8s.io/managed"
+_CLEAN = ".?spec.?runPolicy.?cleanPodPolicy.orValue('')"
+
+
+def lifecycle_policies() -> list[AdmissionPolicy]:
+    """Return the policies of how work is deleted, changed while it runs, and reported as ended."""
+    return [
+        AdmissionPolicy("hpkit-member-orphans", _WORK, ("DELETE",), (_orphans(), _parts()), conditions=_MEMBER),
+        AdmissionPolicy("hpkit-member-lifecycle", _WORK, BOTH, _lifecycle(), conditions=_MEMBER),
+        AdmissionPolicy("hpkit-member-finalizers", _OBJECTS, BOTH, (_finalizers(),), conditions=_MEMBER),
+        AdmissionPolicy(
+            "hpkit-team-ends",
+            (ResourceRule((_KUBEFLOW, _JOB_SETS), ("*/status",)),),
+            ("UPDATE",),
+            (_ends(), _restarts()),
+        ),
+    ]
+
+
+def _orphans() -> Refusal:
+    """Return the refusal of deletions that orphan.
+
+    Without a policy in the request, the API server follows the finalizers of the object, then the kind's default, which
+    orphans for Jobs of batch/v1 (Kubernetes API reference, DeleteOptions; pkg/registry/batch/job/strategy.go,
+    DefaultGarbageCollectionPolicy).
+    """
+    finalizers = f"oldObject{_FINALIZERS}"
+    default = (
+        f"'orphan' in {finalizers} ? 'Orphan' : ('foregroundDeletion' in {finalizers} ? 'Foreground' : "
+        "(request.resource.group == 'batch' && request.resource.resource == 'jobs' ? 'Orphan' : 'Background'))"
+    )
+    # propagationPolicy and the older orphanDependents exclude each other.
+    older = f"request.?options.?orphanDependents.optMap(orphans, orphans ? 'Orphan' : 'Background').orValue({default})"
+    return Refusal(
+        "propagationPolicy",
+        f"request.?options.?propagationPolicy.orValue({older}) != 'Orphan'",
+        "a deletion must not orphan the pods: use --cascade=background or --cascade=foreground. An API client sets "
+        "propagationPolicy, since the default of Jobs is Orphan",
+        "orphaned pods run on, and Kueue frees their quota",
+    )
+
+
+def _parts() -> Refusal:
+    """Return the refusal of deleting a Job that another object made; see _restarts."""
+    return Refusal(
+        "Jobs that a controller made",
+        f"request.resource.group != 'batch' || !{_CONTROLLED}",
+        "this Job belongs to another object, such as a JobSet, which would create it again. Delete its owner instead",
+        "Kueue frees the quota of a Job that succeeded, and JobSet runs it again when it is deleted",
+    )
+
+
+def _lifecycle() -> tuple[Refusal, ...]:
+    pod = "request.resource.group == '' && request.resource.resource == 'pods'"
+    old = f"(request.operation == 'CREATE' ? ({pod} ? ['{_KUEUES_OWN}'] : []) : oldObject{_FINALIZERS})"
+    return (
+        Refusal(
+            "metadata.finalizers",
+            f"object{_FINALIZERS}.all(name, name in {old}) && "
+            f"(request.operation == 'CREATE' || {old}.all(name, name in object{_FINALIZERS}))",
+            "metadata.finalizers are written by controllers alone. Leave them as they are",
+            "Kueue frees the quota of a job that is being deleted; a finalizer keeps the job, and so its pods",
+        ),
+        Refusal(
+            "metadata.finalizers of pod templates",
+            f"{templates('object')}.all(template, template.?metadata.?finalizers.orValue([]).size() == 0)",
+            "metadata.finalizers of a pod template aren't allowed. Remove them",
+            "each pod would stay after its deletion, and with it the namespace",
+        ),
+        Refusal(
+            "what a controller made",
+            f"request.operation == 'CREATE' || !{_CONTROLLED}",
+            "this object belongs to another one, such as a Job to its JobSet. Change its owner instead",
+            "Kueue counts the owner: a part that grows isn't counted, and a pod whose labels change leaves its owner",
+        ),
+        Refusal(
+            "pod templates",
+            "request.operation == 'CREATE' || request.resource.group in ['', 'apps'] || "
+            "oldObject.?spec.?suspend.orValue(false) || oldObject.?spec.?runPolicy.?suspend.orValue(false) || "
+            f"{templates('object')} == {templates('oldObject')}",
+            "pod templates of a job that runs can't change. Delete the job and create another",
+            "Kueue compares containers alone, so that pods could move to an instance type that isn't the team's",
+        ),
+        Refusal(
+            "spec.runPolicy.cleanPodPolicy of an MPIJob",
+            f"request.kind.kind != 'MPIJob' || object{_CLEAN} in ['Running', 'All']",
+            "spec.runPolicy.cleanPodPolicy of an MPIJob must be Running or All",
+            "workers run on after the launcher ends, and so does the job, which holds its quota",
+        ),
+        Refusal(
+            "spec.runPolicy.cleanPodPolicy",
+            f"request.operation == 'CREATE' || object{_CLEAN} == oldObject{_CLEAN}",
+            "spec.runPolicy.cleanPodPolicy can't change. Delete the job and create another",
+            "changed to None between a job's end and its cleanup, it would leave pods that nothing counts",
+        ),
+        Refusal(
+            "spec.replicatedJobs[].template.spec.ttlSecondsAfterFinished",
+            "object.?spec.?replicatedJobs.orValue([]).all(job, "
+            "!job.?template.?spec.?ttlSecondsAfterFinished.hasValue())",
+            "ttlSecondsAfterFinished of Jobs in a JobSet isn't allowed. Set spec.ttlSecondsAfterFinished of the JobSet",
+            "Kueue frees the quota of a Job that succeeded, and JobSet runs it again when it is deleted",
+        ),
+    )
+
+
+def _finalizers() -> Refusal:
+    old = f"(request.operation == 'CREATE' ? ['{_CLAIMS_OWN}'] : oldObject{_FINALIZERS})"
+    return Refusal(
+        "metadata.finalizers",
+        f"object{_FINALIZERS}.all(name, name in {old})",
+        "metadata.finalizers are written by controllers alone. Remove those that you add",
+        "a finalizer that nobody removes keeps the namespace, so that the team can't be removed",
+    )
+
+
+def _ends() -> Refusal:
+    """Return the refusal of an end that leaves pods: with `None`, the default, operators leave what still runs.
+
+    Source: kubeflow/training-operator 1.7.0, pkg/controller.v1/common/job.go, DeletePodsAndServices. The operator tries
+    again, and whenever a pod of the job changes; until then the job runs, and Kueue counts it.
+    """
+
+    def status(root: str, field: str, empty: str) -> str:
+        # Operators write null for what is empty.
+        return f"{root}.?status.?{field}.optMap(value, value == null ? {empty} : value).orValue({empty})"
+
+    def ended(root: str) -> str:
+        conditions = status(root, "conditions", "[]")
+        return f"{conditions}.exists(item, item.type in ['Succeeded', 'Failed'] && item.status == 'True')"
+
+    replicas = status("object", "replicaStatuses", "{}")
+    return Refusal(
+        "status.replicaStatuses",
+        f"!{ended('object')} || {ended('oldObject')} || object{_CLEAN} in ['Running', 'All'] || "
+        f"{replicas}.all(role, object.status.replicaStatuses[role].?active.orValue(0) == 0)",
+        "a job whose cleanPodPolicy is None ends when all of its pods have ended. Set spec.runPolicy.cleanPodPolicy to "
+        "Running to end them with the job",
+        "Kueue frees the quota of a job that ended, and the operator leaves the pods that still run",
+    )
+
+
+def _restarts() -> Refusal:
+    """Return the refusal of a JobSet's restart after one of its Jobs has succeeded: all of them would run again.
+
+    Kueue frees the quota of a Job that succeeded while the others run, and counts it never again (0.19.2,
+    pkg/controller/jobs/jobset/jobset_controller.go, ReclaimablePods; pkg/webhooks/workload_webhook.go,
+    validateReclaimablePodsUpdate). JobSet writes status.restarts before it deletes the Jobs, and with it how many have
+    succeeded (0.12.0, pkg/controllers/jobset_controller.go, reconcile).
+    """
+    none_succeeded = " && ".join(
+        f"{root}.?status.?replicatedJobsStatus.orValue([]).all(job, job.?succeeded.orValue(0) == 0)"
+        for root in ("oldObject", "object")
+    )
+    return Refusal(
+        "status.restarts",
+        f"request.resource.group != '{_JOB_SETS}' || "
+        f"object.?status.?restarts.orValue(0) <= oldObject.?status.?restarts.orValue(0) || ({none_succeeded})",
+        "a JobSet can't restart after one of its Jobs has succeeded. Delete the JobSet and create another",
+        "Kueue frees the quota of a Job that succeeded, and a restart runs it again",
+    )

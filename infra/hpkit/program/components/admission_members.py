@@ -1,0 +1,254 @@
+"""What the members of a team may not ask for, although RBAC lets them: what Kueue alone writes, and what publishes.
+
+Kueue leaves it to others that nobody poses as part of an admitted job (0.19.2, pkg/controller/jobframework,
+reconciler.go), and HyperPod's own policy demands no more than a queue label.
+"""
+
+from collections.abc import Sequence
+
+from hpkit.plan.model import NAMESPACE_PREFIX, TeamPlan
+from hpkit.plan.team_limits import GROUP_KEYS, REPLICA_TYPES, WORK_KEYS, PodLimits
+from hpkit.program.components.admission_model import (
+    BOTH,
+    CREATE,
+    IS_MEMBER,
+    AdmissionPolicy,
+    Refusal,
+    ResourceRule,
+    cel_list,
+)
+from hpkit.program.components.admission_pods import FRAMEWORKS, IMAGES, IMAGES_MESSAGE, templates
+
+__all__ = ["member_policies"]
+
+_QUEUE = "kueue.x-k8s.io/queue-name"
+_RANK = "kueue.x-k8s.io/priority-class"
+_KUEUE = "kueue.x-k8s.io/"
+_ROLE = "kueue.x-k8s.io/role-hash"
+_OWNERS = ".?metadata.?ownerReferences.orValue([])"
+_MEMBER = {"sent-by-a-member": IS_MEMBER}
+_PODS = ResourceRule(("",), ("pods",))
+
+
+def member_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[AdmissionPolicy]:
+    """Return the policies of what members ask for."""
+    ranks = {team.namespace: list(team.priority_labels) for team in teams if team.priority_classes}
+    return [
+        AdmissionPolicy(
+            "hpkit-member-work",
+            (_PODS, ResourceRule(FRAMEWORKS, ("*",))),
+            BOTH,
+            (*_of_queues(ranks), *_of_kueues_keys(), *_of_groups()),
+            conditions=_MEMBER,
+            variables={
+                "templates": templates("object"),
+                "metadata": _metadata("object", "variables.templates"),
+                "before": f"request.operation == 'CREATE' ? [] : {_metadata('oldObject', templates('oldObject'))}",
+                "isPod": "request.resource.group == '' && request.resource.resource == 'pods'",
+                "isGroup": "variables.isPod && (object.metadata.?labels.orValue({}).exists(key, "
+                f"key == '{_KUEUE}pod-group-name') || object.metadata.?annotations.orValue({{}}).exists(key, "
+                f"key == '{_KUEUE}pod-group-name'))",
+            },
+        ),
+        AdmissionPolicy("hpkit-member-pods", (_PODS,), ("UPDATE",), _of_running_pods(limits), conditions=_MEMBER),
+        AdmissionPolicy(
+            "hpkit-member-deletions",
+            (_PODS,),
+            ("DELETE",),
+            (
+                Refusal(
+                    "gracePeriodSeconds",
+                    f"request.?options.?gracePeriodSeconds.orValue(0) <= {limits.grace_seconds}",
+                    f"a pod may take at most {limits.grace_seconds} seconds to stop. Delete it with a shorter "
+                    "--grace-period, or without one",
+                    "Kueue frees the quota of a pod that stops, which would keep the accelerators",
+                ),
+            ),
+            conditions=_MEMBER,
+        ),
+        AdmissionPolicy(
+            "hpkit-member-services",
+            (ResourceRule(("",), ("services",)), ResourceRule(("networking.k8s.io",), ("ingresses",))),
+            BOTH,
+            (_publication(limits),),
+            conditions=_MEMBER,
+        ),
+        AdmissionPolicy(
+            "hpkit-member-secrets",
+            (ResourceRule(("",), ("secrets",)),),
+            CREATE,
+            (
+                Refusal(
+                    "type",
+                    "object.?type.orValue('') != 'kubernetes.io/service-account-token'",
+                    "a Secret of type kubernetes.io/service-account-token holds the rights of a service account. "
+                    "Use another type",
+                    "Kubernetes would write the token of any service account of the namespace into it",
+                ),
+            ),
+            conditions=_MEMBER,
+        ),
+    ]
+
+
+def _metadata(root: str, pod_templates: str) -> str:
+    """Return CEL for the metadata of a job, of its pod templates, and of the Jobs of a JobSet."""
+    return (
+        f"[{root}.metadata] + {pod_templates}.map(template, template.?metadata.orValue({{}})) + "
+        f"{root}.?spec.?replicatedJobs.orValue([]).map(job, job.?template.?metadata.orValue({{}}))"
+    )
+
+
+def _of_queues(ranks: dict[str, list[str]]) -> tuple[Refusal, ...]:
+    """Return the refusals about queue and rank; ranks: the classes of each namespace that hasn't all of them.
+
+    A Deployment's pods, which Kueue counts one by one, have the rank of its own label, or else of its template's.
+    """
+    bounds = "{" + ", ".join(f"'{name}': {['', *labels]}" for name, labels in sorted(ranks.items())) + "}"
+    labels = [f"object.{place}.?labels[?'{_RANK}'].orValue('')" for place in ("metadata", "?spec.?template.?metadata")]
+    ranked = " && ".join(f"{label} in {bounds}[request.namespace]" for label in labels)
+    suspended = [f".?spec.{path}.orValue(false)" for path in ("?suspend", "?runPolicy.?suspend")]
+    kept = " && ".join(f"!(oldObject{path} && !object{path})" for path in suspended)
+    return (
+        Refusal(
+            "metadata.ownerReferences",
+            f"object{_OWNERS} == (request.operation == 'CREATE' ? [] : oldObject{_OWNERS})",
+            "metadata.ownerReferences are written by controllers alone. Remove them",
+            "Kueue doesn't count what poses as part of an admitted job",
+        ),
+        Refusal(
+            "metadata.labels",
+            f"object.metadata.?labels[?'{_QUEUE}'].orValue('') == request.namespace + '-localqueue'",
+            f"the label {_QUEUE} must name the team's queue, `<namespace>-localqueue`",
+            "no quota counts work without a queue",
+        ),
+        Refusal(
+            _RANK,
+            f"!(request.namespace in {bounds}) || ({ranked})" if ranks else "true",
+            f"the label {_RANK} must name one of the team's priorityClasses in the organization file",
+            "the team's work would go before that of others by a rank that isn't the team's",
+        ),
+        Refusal(
+            "spec.runPolicy.schedulingPolicy.priorityClass",
+            "object.?spec.?runPolicy.?schedulingPolicy.?priorityClass.orValue('') == ''",
+            "spec.runPolicy.schedulingPolicy.priorityClass isn't allowed. Rank work by the label "
+            "kueue.x-k8s.io/priority-class",
+            "Kueue takes any PriorityClass of the cluster for the rank of the job, those of the system included",
+        ),
+        Refusal(
+            "types of replicas",
+            " && ".join(
+                f"object.?spec.?{field}.orValue({{}}).all(name, name in {cel_list(names)})"
+                for field, names in REPLICA_TYPES.items()
+            ),
+            "the types of replicas must be spelled as Kueue counts them. "
+            + "; ".join(f"{field}: {', '.join(names)}" for field, names in REPLICA_TYPES.items()),
+            "the training operator runs replicas of any name in a TFJob, and Kueue counts only these",
+        ),
+        Refusal(
+            "spec.suspend",
+            f"request.operation == 'CREATE' || ({kept})",
+            "only Kueue sets spec.suspend to false, when the queue has capacity",
+            "the job would run until Kueue stops it, again and again",
+        ),
+    )
+
+
+def _of_kueues_keys() -> tuple[Refusal, ...]:
+    """Return the refusals of labels and annotations of Kueue, but for those that users set.
+
+    Keys that were there before may stay: Kueue writes some into the templates of a job that it starts. Its webhooks
+    write others at once: `managed` into pods and Deployments, and into a Deployment which kind suspends its pods.
+    """
+
+    def known(field: str) -> str:
+        value = f"meta.{field}[key]"
+        return (
+            f"variables.metadata.all(meta, meta.?{field}.orValue({{}}).all(key, "
+            f"!key.split('/')[0].endsWith('kueue.x-k8s.io') || key in {cel_list(WORK_KEYS)} || "
+            f"(variables.isPod && key in {cel_list((*GROUP_KEYS, _ROLE))}) || "
+            f"(key == '{_KUEUE}managed' && {value} == 'true' && (variables.isPod || request.resource.group == 'apps')) "
+            f"|| (key == '{_KUEUE}pod-suspending-parent' && request.resource.group == 'apps' && "
+            f"{value} == request.kind.kind.lowerAscii()) || "
+            f"variables.before.exists(old, old.?{field}[?key].orValue('') == {value})))"
+        )
+
+    # The server notes who sent which field before webhooks add theirs, and without a note nothing is believed.
+    sent = "entry.?fieldsV1[?'f:metadata'][?'f:annotations'].orValue({})"
+    return (
+        Refusal(
+            "labels and annotations of kueue.x-k8s.io",
+            f"{known('labels')} && {known('annotations')}",
+            "labels and annotations of kueue.x-k8s.io may be: "
+            + ", ".join(key.removeprefix(_KUEUE) for key in (*WORK_KEYS, *GROUP_KEYS))
+            + "; those of pod groups on pods alone. Remove the others",
+            "the others are Kueue's own notes, by which a pod could ride on the quota of another",
+        ),
+        Refusal(
+            _ROLE,
+            "!variables.isPod || request.operation != 'CREATE' || (object.metadata.?managedFields.orValue([]).size() "
+            f"> 0 && object.metadata.managedFields.all(entry, !('f:{_ROLE}' in {sent})))",
+            f"the annotation {_ROLE} is written by Kueue alone. Remove it",
+            "a large pod with the hash of a small one would be counted as small",
+        ),
+    )
+
+
+def _of_groups() -> tuple[Refusal, ...]:
+    return (
+        Refusal(
+            "spec.initContainers[].restartPolicy",
+            "!variables.isGroup || object.spec.?initContainers.orValue([]).all(container, "
+            "container.?restartPolicy.orValue('') == '')",
+            "a pod of a pod group must not have init containers with a restartPolicy. Make it a container",
+            "Kueue's hash doesn't tell such a pod from one whose init containers end, and which requests less",
+        ),
+    )
+
+
+def _of_running_pods(limits: PodLimits) -> tuple[Refusal, ...]:
+    def same(field: str) -> str:
+        new, old = (f"{root}.metadata.?{field}.orValue({{}})" for root in ("object", "oldObject"))
+        return " && ".join(
+            f"{one}.all(key, !key.startsWith('{_KUEUE}') || (key in {other} && {other}[key] == {one}[key]))"
+            for one, other in ((new, old), (old, new))
+        )
+
+    finalizers = ".metadata.?finalizers.orValue([])"
+    return (
+        Refusal(
+            "spec.schedulingGates",
+            "object.spec.?schedulingGates.orValue([]) == oldObject.spec.?schedulingGates.orValue([])",
+            "only Kueue removes spec.schedulingGates, when the queue has capacity",
+            "the pod would start without quota",
+        ),
+        Refusal(
+            "metadata",
+            f"{same('labels')} && {same('annotations')} && "
+            f"oldObject{finalizers}.all(name, !name.startsWith('{_KUEUE}') || name in object{finalizers})",
+            f"only Kueue changes labels, annotations, and finalizers of {_KUEUE} on an existing pod",
+            "Kueue stops counting a pod without its label",
+        ),
+        Refusal(
+            "spec.containers[].image",
+            IMAGES.format(
+                spec="object.spec", repositories=limits.repositories.rstrip("/"), prefix=len(NAMESPACE_PREFIX)
+            ),
+            IMAGES_MESSAGE,
+            "nodes pull the images of every team, so that any pod could read them",
+        ),
+    )
+
+
+def _publication(limits: PodLimits) -> Refusal:
+    types = cel_list(("ClusterIP", "ExternalName", *(name for name in limits.publish if name != "Ingress")))
+    kept = "request.operation == 'UPDATE' && oldObject.spec.?type == object.spec.?type"
+    service = f"object.spec.?type.orValue('ClusterIP') in {types} || ({kept})"
+    ingress = "true" if "Ingress" in limits.publish else "false"
+    return Refusal(
+        "spec.type",
+        f"request.resource.resource == 'ingresses' ? {ingress} : ({service})",
+        "members publish nothing outside the cluster: the type must be ClusterIP or ExternalName, unless "
+        "teamLimits.publish in the organization file names the type",
+        "the work would be reachable from outside the cluster",
+    )

@@ -1,0 +1,255 @@
+"""What no pod of a team may ask for, wherever its specification is written: in a pod, a job, or a Workload of Kueue."""
+
+from collections.abc import Mapping, Sequence
+
+from hpkit.plan.model import NAMESPACE_PREFIX, TeamPlan
+from hpkit.plan.team_limits import MIG_PREFIX, NOT_READY, REPLICA_TYPES, TOLERATED_SECONDS, PodLimits
+from hpkit.program.components.admission_model import (
+    BOTH,
+    CREATE,
+    IS_MEMBER,
+    AdmissionPolicy,
+    Refusal,
+    ResourceRule,
+    cel_list,
+)
+
+__all__ = ["FRAMEWORKS", "IMAGES", "IMAGES_MESSAGE", "pod_policies", "templates"]
+
+# API groups of the kinds that make pods.
+FRAMEWORKS = (
+    "apps",
+    "batch",
+    "jobset.x-k8s.io",
+    "kubeflow.org",
+    "leaderworkerset.x-k8s.io",
+    "ray.io",
+    "sagemaker.amazonaws.com",
+    "workload.codeflare.dev",
+)
+_SPECS = "{0}.map(template, template.?spec.orValue({{}}))"
+
+
+def pod_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[AdmissionPolicy]:
+    """Return the policies of pods, of the templates that pods are made of, and of the Workloads that Kueue counts.
+
+    Pods of a job are made by controllers, so that these policies look at everybody's requests. A Workload that is
+    refused gets no quota, whatever kind it was made of.
+    """
+    accounts = {team.namespace: ["default", *team.service_accounts] for team in teams if team.service_accounts}
+    refusals = _refusals(accounts, limits)
+    return [
+        AdmissionPolicy(
+            "hpkit-team-pods",
+            (ResourceRule(("",), ("pods",)),),
+            CREATE,
+            refusals,
+            variables={"changed": "true", "specs": "[object.spec]"},
+        ),
+        AdmissionPolicy(
+            "hpkit-team-jobs",
+            (ResourceRule(FRAMEWORKS, ("*",)),),
+            BOTH,
+            refusals,
+            # Kueue writes into templates itself when it starts a job.
+            conditions={"created-or-changed-by-a-member": f"request.operation == 'CREATE' || {IS_MEMBER}"},
+            variables={
+                "specs": _SPECS.format(templates("object")),
+                "before": f"request.operation == 'CREATE' ? [] : {_SPECS.format(templates('oldObject'))}",
+                "changed": "request.operation == 'CREATE' || variables.specs != variables.before",
+            },
+        ),
+        AdmissionPolicy(
+            "hpkit-team-workloads",
+            (ResourceRule(("kueue.x-k8s.io",), ("workloads",)),),
+            BOTH,
+            (*refusals, *_ranks(teams)),
+            variables={
+                "specs": "object.spec.podSets.map(podSet, podSet.template.spec)",
+                "changed": "request.operation == 'CREATE' || object.spec.podSets != oldObject.spec.podSets",
+                # v1beta1 has priorityClassName and priorityClassSource, v1beta2 has priorityClassRef.
+                "rank": "object.spec.?priorityClassRef.?name.orValue(object.spec.?priorityClassName.orValue(''))",
+                "rankSource": "object.spec.?priorityClassRef.?group.orValue("
+                "object.spec.?priorityClassSource.orValue(''))",
+                "rankChanged": "request.operation == 'CREATE' || "
+                "object.spec.?priorityClassRef != oldObject.spec.?priorityClassRef || "
+                "object.spec.?priorityClassName != oldObject.spec.?priorityClassName",
+            },
+        ),
+    ]
+
+
+def templates(root: str) -> str:
+    """Return CEL for all pod templates of a job of any kind; root: the object's name in CEL.
+
+    Sources: batch/v1, apps/v1, kubeflow.org/v1 and v2beta1, jobset.x-k8s.io/v1alpha2, ray.io/v1,
+    leaderworkerset.x-k8s.io/v1, sagemaker.amazonaws.com/v1.
+    """
+    spec = f"{root}.?spec"
+    lists = [
+        _one(f"{spec}.?template"),
+        *(
+            f"{spec}.?{field}.orValue({{}}).map(name, {root}.spec.{field}[name].?template.orValue({{}}))"
+            for field in REPLICA_TYPES
+        ),
+        f"{spec}.?replicaSpecs.orValue([]).map(replica, replica.?template.orValue({{}}))",
+        f"{spec}.?replicatedJobs.orValue([]).map(job, job.?template.?spec.?template.orValue({{}}))",
+        _one(f"{spec}.?leaderWorkerTemplate.?leaderTemplate"),
+        _one(f"{spec}.?leaderWorkerTemplate.?workerTemplate"),
+        _one(f"{spec}.?submitterPodTemplate"),
+    ]
+    for cluster in (spec, f"{spec}.?rayClusterSpec"):
+        lists.append(_one(f"{cluster}.?headGroupSpec.?template"))
+        lists.append(f"{cluster}.?workerGroupSpecs.orValue([]).map(group, group.?template.orValue({{}}))")
+    return "(" + " + ".join(f"({one})" for one in lists) + ")"
+
+
+def _one(path: str) -> str:
+    return f"{path}.hasValue() ? [{path}.value()] : []"
+
+
+def _refusals(accounts: Mapping[str, list[str]], limits: PodLimits) -> tuple[Refusal, ...]:
+    """Return the refusals; accounts: the service accounts of each namespace that has others than its default one."""
+
+    def refusal(field: str, expression: str, message: str, reason: str) -> Refusal:
+        return Refusal(field, f"!variables.changed || variables.specs.all(spec, {expression})", message, reason)
+
+    # A raw template may use the old name of serviceAccountName, which the API server fills in on a pod alone.
+    literal = "{" + ", ".join(f"'{name}': {given}" for name, given in sorted(accounts.items())) + "}"
+    allowed = f"{literal}[?request.namespace].orValue(['default'])" if accounts else "['default']"
+    names = [f"spec.?{field}.orValue('default')" for field in ("serviceAccountName", "serviceAccount")]
+    used = " && ".join(f"({name} == '' || {name} in {allowed})" for name in names)
+    volumes = " || ".join(f"volume.?{volume_type}.hasValue()" for volume_type in limits.volumes)
+    return (
+        refusal(
+            "spec.priorityClassName",
+            "!spec.?priorityClassName.orValue('').startsWith('system-')",
+            "spec.priorityClassName must not be a class of the system. Rank work by the label "
+            "kueue.x-k8s.io/priority-class",
+            "the pod would evict the pods of every other team, and Kueue takes the class for the rank of the whole job",
+        ),
+        refusal(
+            "spec.nodeName",
+            "spec.?nodeName.orValue('') == ''",
+            "spec.nodeName bypasses the scheduler. Use nodeSelector or affinity",
+            "the pod would run on instances that its queue hasn't assigned to it, in spite of their taints",
+        ),
+        refusal(
+            "spec.tolerations",
+            f"spec.?tolerations.orValue([]).all(toleration, {_tolerated(limits)})",
+            "spec.tolerations may name accelerators, EFA, taints of the organization file, and teamLimits.tolerations; "
+            f"not-ready and unreachable for at most {TOLERATED_SECONDS} seconds. Remove the others",
+            "the pod would run on nodes that are faulty, being checked, leaving, or reserved for others",
+        ),
+        refusal(
+            "spec.serviceAccountName",
+            used,
+            "spec.serviceAccountName must be `default`, or one of the team's serviceAccounts in the organization file",
+            "a pod has the rights of its service account, in the cluster and, by Pod Identity, in AWS",
+        ),
+        refusal(
+            "spec.terminationGracePeriodSeconds",
+            f"spec.?terminationGracePeriodSeconds.orValue(30) <= {limits.grace_seconds}",
+            f"spec.terminationGracePeriodSeconds must be at most {limits.grace_seconds} seconds "
+            "(teamLimits.terminationGracePeriodSeconds in the organization file)",
+            "Kueue frees the quota of a job while its pods still stop, and those would keep the accelerators",
+        ),
+        refusal(
+            "spec.volumes",
+            f"spec.?volumes.orValue([]).all(volume, {volumes})",
+            f"spec.volumes must be of the types {', '.join(limits.volumes)}. For shared data, use a claim",
+            "other types reach the node's files, or mount remote storage with the rights of the node",
+        ),
+        refusal(
+            "spec.containers[].image",
+            IMAGES.format(spec="spec", repositories=limits.repositories.rstrip("/"), prefix=len(NAMESPACE_PREFIX)),
+            IMAGES_MESSAGE,
+            "nodes pull the images of every team, so that any pod could read them",
+        ),
+        refusal(
+            "spec.containers[].resources",
+            f"request.resource.group == 'apps' || {_REQUESTED}",
+            "a container with a limit of cpu or memory must request it too. Add resources.requests.cpu and memory, for "
+            "example with the values of the limits",
+            "Kueue counts the default requests, and the pod requests its limits",
+        ),
+        refusal(
+            "spec.resourceClaims",
+            "spec.?resourceClaims.orValue([]).size() == 0",
+            "spec.resourceClaims isn't allowed. Request accelerators as resources, such as nvidia.com/gpu",
+            "the queue doesn't count devices that are claimed",
+        ),
+        refusal(
+            "spec.affinity",
+            f"({_TERMS}).all(term, !term.?namespaceSelector.hasValue() && "
+            "term.?namespaces.orValue([]).all(name, name == request.namespace))",
+            "spec.affinity.podAffinity and podAntiAffinity must not select pods of other namespaces. Remove "
+            "namespaces and namespaceSelector from their terms",
+            "the scheduler keeps the pods of other teams away from every node that such a pod excludes them from",
+        ),
+    )
+
+
+# The scheduler heeds the anti-affinity of running pods when it places others (Kubernetes, "Assigning Pods to Nodes",
+# inter-pod affinity and anti-affinity; "Namespace selector").
+_TERMS = " + ".join(
+    f"spec.?affinity.?{field}.?requiredDuringSchedulingIgnoredDuringExecution.orValue([]) + "
+    f"spec.?affinity.?{field}.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])"
+    ".map(preferred, preferred.?podAffinityTerm.orValue({}))"
+    for field in ("podAffinity", "podAntiAffinity")
+)
+
+# Where the second part of an image is the stack, the third is the team (registry/stack/team/name:tag). A node runs an
+# image that it has by its ID too, of which the first digits are enough (containerd, internal/cri/server/images,
+# LocalResolve; go-digest, digestset, Lookup), and `sha256:1a` is a valid name of an image.
+IMAGES = (
+    "({spec}.?initContainers.orValue([]) + {spec}.?containers.orValue([])).all(container, "
+    "!container.?image.orValue('').startsWith('sha256:') && ("
+    "container.?image.orValue('').split('/').size() < 3 || container.image.split('/')[1] != '{repositories}' || "
+    "container.image.split('/')[2] == request.namespace.substring({prefix})))"
+)
+IMAGES_MESSAGE = (
+    "the image must not be in another team's repository, or named by an ID such as sha256:1a. Push it to a repository "
+    "of this team, and use its name there"
+)
+# Of a pod template, Kueue sets default requests before it looks at limits (0.19.2, pkg/workload/resources.go,
+# AdjustResources); the API server looks at limits first (SetDefaults_Pod, then LimitRanger). Kueue counts the pods of a
+# Deployment one by one, as the API server has completed them.
+_REQUESTED = (
+    "(spec.?initContainers.orValue([]) + spec.?containers.orValue([])).all(container, ['cpu', 'memory'].all(name, "
+    "!container.?resources.?limits[?name].hasValue() || container.?resources.?requests[?name].hasValue()))"
+)
+
+
+def _tolerated(limits: PodLimits) -> str:
+    key = "toleration.?key.orValue('')"
+    return (
+        f"{key} in {cel_list(limits.tolerations)} || {key}.startsWith('{MIG_PREFIX}') || "
+        f"({key} in {cel_list(NOT_READY)} && toleration.?effect.orValue('') == 'NoExecute' && "
+        f"toleration.?tolerationSeconds.orValue({TOLERATED_SECONDS + 1}) <= {TOLERATED_SECONDS})"
+    )
+
+
+def _ranks(teams: Sequence[TeamPlan]) -> tuple[Refusal, ...]:
+    """Return the refusals of a Workload's rank, which Kueue reads from a job of any kind."""
+    labels = {team.namespace: list(team.priority_labels) for team in teams if team.priority_classes}
+    bounds = "{" + ", ".join(f"'{name}': {given}" for name, given in sorted(labels.items())) + "}"
+    sources = cel_list(("kueue.x-k8s.io", "kueue.x-k8s.io/workloadpriorityclass"))
+    own = f"variables.rankSource in {sources} && variables.rank in {bounds}[request.namespace]"
+    return (
+        Refusal(
+            "spec.priorityClassRef",
+            "!variables.rankChanged || !variables.rank.startsWith('system-') || variables.rankSource in " + sources,
+            "the rank must not be a PriorityClass of the system. Rank work by the label kueue.x-k8s.io/priority-class",
+            "the work would go before everybody's, and preempt it",
+        ),
+        Refusal(
+            "spec.priorityClassRef of the team",
+            f"!variables.rankChanged || variables.rank == '' || !(request.namespace in {bounds}) || ({own})"
+            if labels
+            else "true",
+            "the rank must be one of the team's priorityClasses in the organization file, given by the label "
+            "kueue.x-k8s.io/priority-class",
+            "the team's work would go before that of others by a rank that isn't the team's",
+        ),
+    )

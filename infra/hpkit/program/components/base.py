@@ -1,0 +1,65 @@
+"""What every component is: a resource with typed outputs, and children that are named after the plan's own names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+
+from hpkit.program.components.credentials import Credentials
+from hpkit.program.iam.account import AwsAccount
+
+__all__ = ["Component", "DeployContext", "document"]
+
+
+class Component(pulumi.ComponentResource):
+    """A part of the platform; its type is `hpkit:index:<class>`."""
+
+    def __init__(self, name: str, *, opts: pulumi.ResourceOptions) -> None:
+        super().__init__(f"hpkit:index:{type(self).__name__}", name, None, opts)
+
+    def child(
+        self,
+        *,
+        after: Sequence[pulumi.Resource] = (),
+        protect: bool | None = None,
+        provider: pulumi.ProviderResource | None = None,
+        import_id: str | None = None,
+    ) -> pulumi.ResourceOptions:
+        """Return options of a resource inside this component that waits for others."""
+        return pulumi.ResourceOptions(
+            parent=self, depends_on=list(after), protect=protect, provider=provider, import_=import_id
+        )
+
+
+class DeployContext:
+    """Where the platform is built, with what the AWS provider says of it.
+
+    account: partition, region and account; caller: ARN of who runs this, of a role's session mostly; credentials: how
+    that one is come by; has_log_group: whether there is a log group that a new EKS cluster would write to.
+    """
+
+    def __init__(
+        self, account: AwsAccount, *, caller: str, credentials: Credentials, zones: Sequence[str], has_log_group: bool
+    ) -> None:
+        self.account = account
+        self.caller = caller
+        self.credentials = credentials
+        self.zones = tuple(zones)
+        self.has_log_group = has_log_group
+
+    @property
+    def control_plane_zones(self) -> tuple[str, ...]:
+        """The first two zones of the region: they stay the same whatever zones the nodes are in."""
+        return self.zones[:2]
+
+
+def document(build: Any, **inputs: Any) -> pulumi.Output[str]:
+    """Return an IAM document as text, built by a pure function once its inputs are known."""
+
+    def text(known: Mapping[str, Any]) -> str:
+        return json.dumps(build(**known), sort_keys=True)
+
+    return pulumi.Output.all(**inputs).apply(text)

@@ -1,0 +1,224 @@
+"""The EKS cluster that orchestrates HyperPod: made or found, and how programs reach its Kubernetes API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_kubernetes as k8s
+
+from hpkit.plan.model import Plan
+from hpkit.plan.names import log_group
+from hpkit.plan.principals import is_administrator
+from hpkit.plan.protected import kept
+from hpkit.program.components.base import Component, DeployContext
+from hpkit.program.components.credentials import Credentials
+from hpkit.program.components.identity import Identity
+from hpkit.program.components.network import Network
+from hpkit.program.iam.documents import key_policy
+
+__all__ = ["Eks"]
+
+_LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+_KEY_DELETION_DAYS = 30
+_HTTPS = 443
+
+
+class Eks(Component):
+    """The EKS cluster.
+
+    name and arn; issuer: address of its OIDC provider; kubeconfig: what kubectl and the Kubernetes provider use, with a
+    token of the AWS CLI; kubernetes: the provider of everything inside the cluster, once `connect` was called. kept:
+    ids of what is made and must not be lost, by name in `allowReplace`. key_arn: the key that is made with it, None
+    where it is there already.
+    """
+
+    name: pulumi.Output[str]
+    arn: pulumi.Output[str]
+    issuer: pulumi.Output[str]
+    kubeconfig: pulumi.Output[str]
+    kubernetes: k8s.Provider
+    kept: Mapping[str, pulumi.Output[str]]
+    key_arn: pulumi.Output[str] | None = None
+
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        context: DeployContext,
+        *,
+        network: Network,
+        identity: Identity,
+        guard: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        super().__init__(name, opts=opts)
+        self._plan, self._context = plan, context
+        existing = plan.spec.eks.existing
+        if existing is not None:
+            found = aws.eks.get_cluster_output(name=existing.name, opts=pulumi.InvokeOutputOptions(parent=self))
+            self._ways: list[pulumi.Resource] = []
+            self.name, self.arn, endpoint, self.kept = found.name, found.arn, found.endpoint, {}
+            authority = found.certificate_authorities[0].data
+            self.issuer = found.identities.apply(_issuer)
+        else:
+            groups, self._ways = self._private_ways(network)
+            made = self._build(network, identity, guard, groups=groups)
+            self.name, self.arn, endpoint = made.name, made.arn, made.endpoint
+            authority = made.certificate_authority.apply(lambda each: each.data or "")
+            self.issuer = made.identities.apply(_issuer)
+        self.kubeconfig = pulumi.Output.all(
+            name=self.name, endpoint=endpoint, authority=authority, region=plan.spec.region
+        ).apply(lambda known: _kubeconfig(known, context.credentials))
+        self.register_outputs({"name": self.name, "arn": self.arn})
+
+    def connect(self, after: Sequence[pulumi.Resource]) -> None:
+        """Begin what everything inside the cluster is made and deleted by; after: what that needs to get there."""
+        # What is done through it is done after the way is open, and undone before the way is shut.
+        opts = self.child(after=[*self._ways, *after])
+        self.kubernetes = k8s.Provider(
+            "kubernetes", kubeconfig=self.kubeconfig, enable_server_side_apply=True, opts=opts
+        )
+
+    def _private_ways(self, network: Network) -> tuple[list[pulumi.Output[str]], list[pulumi.Resource]]:
+        """Return the groups that the control plane's interfaces have beside the nodes', and what opens the way.
+
+        Source: Amazon EKS user guide, cluster endpoint access: port 443 from connected networks has to be admitted by
+        a security group of the control plane. One of its own, since the group that EKS makes has none of this
+        environment's tags, by which a deployer is allowed to change it.
+        """
+        ranges = dict.fromkeys(self._plan.spec.eks.endpoint.private_from)
+        if not ranges:
+            return [], []
+        name = f"{self._plan.stack}-kubernetes-api"
+        group = aws.ec2.SecurityGroup(
+            "kubernetes-api",
+            name=name,
+            description="The Kubernetes API, from connected networks",
+            vpc_id=network.vpc_id,
+            tags={"Name": name},
+            opts=self.child(),
+        )
+        rules: list[pulumi.Resource] = [
+            aws.vpc.SecurityGroupIngressRule(
+                f"kubernetes-api-from-{cidr.replace('/', '-')}",
+                security_group_id=group.id,
+                cidr_ipv4=cidr,
+                ip_protocol="tcp",
+                from_port=_HTTPS,
+                to_port=_HTTPS,
+                opts=self.child(),
+            )
+            for cidr in ranges
+        ]
+        return [group.id], rules
+
+    def _build(
+        self,
+        network: Network,
+        identity: Identity,
+        guard: Sequence[pulumi.Resource],
+        *,
+        groups: Sequence[pulumi.Output[str]],
+    ) -> aws.eks.Cluster:
+        plan, eks = self._plan, self._plan.spec.eks
+        name = log_group(plan)
+        key = aws.kms.Key(
+            "key",
+            description=f"Kubernetes secrets and control-plane logs of {plan.stack}",
+            enable_key_rotation=True,
+            deletion_window_in_days=_KEY_DELETION_DAYS,
+            policy=json.dumps(key_policy(self._context.account, name), sort_keys=True),
+            opts=self.child(protect=kept(plan, "key")),
+        )
+        # Made before EKS would make it, since that one would keep its logs for ever.
+        logs = aws.cloudwatch.LogGroup(
+            "control-plane",
+            name=name,
+            retention_in_days=eks.log_retention_days,
+            kms_key_id=key.arn,
+            # One that is there is what EKS wrote of a cluster that is gone (terraform-aws-eks issues 2446, 2763). It is
+            # taken over, then changed (pulumi pull request 19339); of what the state holds, this says nothing.
+            opts=self.child(import_id=name if self._context.has_log_group else None),
+        )
+        cluster = aws.eks.Cluster(
+            "cluster",
+            name=plan.stack,
+            version=eks.version,
+            role_arn=identity.control_plane_role_arn or "",
+            access_config=aws.eks.ClusterAccessConfigArgs(
+                authentication_mode="API",
+                # The creator must be able to apply what comes next: by EKS's own entry, or by that of an administrator,
+                # which EKS would refuse a second time (409 ResourceInUseException).
+                bootstrap_cluster_creator_admin_permissions=not is_administrator(plan, self._context.caller),
+            ),
+            bootstrap_self_managed_addons=False,
+            enabled_cluster_log_types=list(_LOG_TYPES),
+            encryption_config=aws.eks.ClusterEncryptionConfigArgs(
+                provider=aws.eks.ClusterEncryptionConfigProviderArgs(key_arn=key.arn), resources=["secrets"]
+            ),
+            deletion_protection=plan.spec.protect,
+            upgrade_policy=aws.eks.ClusterUpgradePolicyArgs(support_type=eks.support_type),
+            vpc_config=aws.eks.ClusterVpcConfigArgs(
+                subnet_ids=list(network.control_plane_subnet_ids),
+                security_group_ids=[*network.security_group_ids, *groups],
+                endpoint_private_access=True,
+                endpoint_public_access=eks.endpoint.public,
+                public_access_cidrs=list(eks.endpoint.public_cidrs) if eks.endpoint.public else None,
+            ),
+            opts=pulumi.ResourceOptions.merge(
+                # It knows at once the ranges that the VPC has when it is made; later ones may take it hours.
+                self.child(
+                    after=[logs, *network.ranges, *identity.for_control_plane, *guard], protect=kept(plan, "eks")
+                ),
+                # Said when the cluster is made, and never again: whoever deploys later is another one.
+                pulumi.ResourceOptions(ignore_changes=["accessConfig.bootstrapClusterCreatorAdminPermissions"]),
+            ),
+        )
+        self.kept, self.key_arn = {"eks": cluster.id, "key": key.id}, key.arn
+        return cluster
+
+
+def _issuer(identities: Sequence[Any]) -> str:
+    """Return the address of the OIDC provider that EKS gave the cluster."""
+    found: str = identities[0].oidcs[0].issuer
+    return found
+
+
+def _kubeconfig(known: dict[str, str], credentials: Credentials) -> str:
+    name = known["name"]
+    asked = ["--cluster-name", name, "--output", "json", *credentials.token_options()]
+    token = ["--region", known["region"], "eks", "get-token", *asked]
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": name,
+            "clusters": [
+                {
+                    "name": name,
+                    "cluster": {
+                        "server": known["endpoint"],
+                        "certificate-authority-data": known["authority"],
+                    },
+                }
+            ],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+            "users": [
+                {
+                    "name": name,
+                    "user": {
+                        "exec": {
+                            "apiVersion": "client.authentication.k8s.io/v1beta1",
+                            "command": "aws",
+                            "args": token,
+                        }
+                    },
+                }
+            ],
+        },
+        sort_keys=True,
+    )

@@ -1,0 +1,100 @@
+"""The guards: what must not be replaced or deleted by accident ends a run at preview, whatever the cause.
+
+Those that compare live ids stand after what they guard: an id that is not known any more belongs to something that
+is replaced. At `up` that is too late for what was replaced before it; there the engine's own protection refuses
+the rest, and the plugin the HyperPod cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+
+from hpkit.plan.model import Plan
+from hpkit.plan.protected import allowed_in, contents_of, kept, nested_of, parts_allowed, parts_of, places_of
+from hpkit.program.sdk import ChangeGuard
+
+__all__ = ["guard_base", "guard_cluster", "guard_groups", "guard_parts", "guard_version"]
+
+# What the last guard keeps, by its names in `allowReplace`; the one before keeps what the cluster stands on.
+_LAST = ("cluster", "grafana", "prometheus")
+
+
+def guard_groups(plan: Plan, *, opts: pulumi.ResourceOptions) -> ChangeGuard:
+    """Guard the places of instance groups, before a subnet is made that none of them could move to."""
+    return ChangeGuard(
+        "keep-groups",
+        subject=f"The place of the instance groups of {plan.spec.cluster.name}",
+        fixed=places_of(plan),
+        remedy="give these groups new names: the new ones start in the new subnets, and the old ones are deleted "
+        f"(`allowDelete: {{instanceGroups: […]}}` in {allowed_in(plan)})",
+        opts=opts,
+    )
+
+
+def guard_version(plan: Plan, *, opts: pulumi.ResourceOptions) -> ChangeGuard:
+    """Guard the Kubernetes version of an EKS cluster that the kit makes: one minor version up at a time."""
+    existing = plan.spec.eks.existing
+    return ChangeGuard(
+        "keep-eks",
+        subject=f"the EKS cluster of {plan.stack}",
+        version=None if existing else plan.spec.eks.version,
+        opts=opts,
+    )
+
+
+def guard_parts(plan: Plan, *, opts: pulumi.ResourceOptions) -> ChangeGuard:
+    """Guard teams, NodePools, add-ons and NAT gateways: what is deleted because the file does not name it any more."""
+    parts = parts_of(plan)
+    return ChangeGuard(
+        "keep-parts",
+        subject=plan.stack,
+        parts={name: called for name, (called, _) in parts.items()},
+        contents={name: words for name, (_, words) in parts.items()},
+        allow_replace=sorted(parts_allowed(plan)),
+        where=allowed_in(plan),
+        opts=opts,
+    )
+
+
+def guard_base(plan: Plan, identity: Mapping[str, pulumi.Output[str]], *, opts: pulumi.ResourceOptions) -> ChangeGuard:
+    """Guard what the HyperPod cluster stands on; the cluster waits for it, so that one refusal names all that goes."""
+    names = [name for name in plan.spec.allow_replace if name not in _LAST]
+    return _guard("keep-base", plan, identity, names, opts=opts)
+
+
+def guard_cluster(
+    plan: Plan,
+    identity: Mapping[str, pulumi.Output[str]],
+    *,
+    after: Sequence[pulumi.Resource],
+    opts: pulumi.ResourceOptions,
+) -> ChangeGuard:
+    """Guard the HyperPod cluster, workspaces and, waiting for everything, all of the stack: protected, nothing goes.
+
+    The cluster itself is not protected in the engine: one that never came to be could not be replaced then.
+    """
+    waiting = pulumi.ResourceOptions(depends_on=list(after), protect=kept(plan, "cluster"))
+    names = [name for name in plan.spec.allow_replace if name in _LAST]
+    return _guard("keep", plan, identity, names, opts=pulumi.ResourceOptions.merge(opts, waiting))
+
+
+def _guard(
+    name: str,
+    plan: Plan,
+    identity: Mapping[str, pulumi.Output[str]],
+    allowed: Sequence[str],
+    *,
+    opts: pulumi.ResourceOptions,
+) -> ChangeGuard:
+    return ChangeGuard(
+        name,
+        subject=plan.stack,
+        identity=dict(identity),
+        contents=contents_of(plan),
+        nested=list(nested_of(plan)),
+        allow_replace=sorted(allowed),
+        where=allowed_in(plan),
+        opts=opts,
+    )

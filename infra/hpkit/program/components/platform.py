@@ -1,0 +1,369 @@
+"""The whole platform of one environment: every component, in the order that AWS itself forces and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_kubernetes as k8s
+
+from hpkit.plan.model import Plan
+from hpkit.plan.names import log_group
+from hpkit.plan.principals import is_administrator, is_deployer, is_viewer, teams_of
+from hpkit.plan.protected import contents_of, kept
+from hpkit.plan.registry import repositories_of
+from hpkit.program.components.access import Access
+from hpkit.program.components.addons import Addons
+from hpkit.program.components.autoscaling import Autoscaling
+from hpkit.program.components.base import DeployContext, document
+from hpkit.program.components.credentials import Credentials, configured
+from hpkit.program.components.eks import Eks
+from hpkit.program.components.governance import Governance
+from hpkit.program.components.guards import guard_base, guard_cluster, guard_groups, guard_parts, guard_version
+from hpkit.program.components.hyperpod import Dependencies, HyperPod
+from hpkit.program.components.identity import Identity
+from hpkit.program.components.inference import Inference
+from hpkit.program.components.lustre import TeamVolumes
+from hpkit.program.components.network import Network
+from hpkit.program.components.observability import Observability
+from hpkit.program.components.outputs import team_table
+from hpkit.program.components.registry import Registry
+from hpkit.program.components.scheduling import Scheduling
+from hpkit.program.components.storage import Storage
+from hpkit.program.components.untagged import untagged
+from hpkit.program.iam.account import AwsAccount
+from hpkit.program.iam.documents import lustre_policy, volumes_policy
+from hpkit.program.sdk import Provider
+
+__all__ = ["build"]
+
+# Zones where EKS cannot place its control plane (Amazon EKS user guide, VPC and subnet considerations).
+_NO_CONTROL_PLANE = ["use1-az3", "usw1-az2", "cac1-az3"]
+_EBS_CSI, _FSX_CSI = "aws-ebs-csi-driver", "aws-fsx-csi-driver"
+
+
+def build(plan: Plan) -> dict[str, Any]:
+    """Register everything that the plan says, and return the stack's outputs."""
+    tags = aws.ProviderDefaultTagsArgs(tags=dict(plan.tags)) if plan.spec.manage_tags else None
+    credentials = configured()
+    provider = aws.Provider(
+        "aws",
+        region=plan.spec.region,
+        allowed_account_ids=[plan.spec.account] if plan.spec.account else None,
+        default_tags=tags,
+        profile=credentials.profile,
+        assume_roles=[_assumed(role) for role in credentials.roles] or None,
+    )
+    context, hyperpod_provider = _start_providers(plan, provider, credentials)
+    _check_account(plan, context.account.id)
+    _check_caller(plan, context.caller)
+    # What is done to the resources of a component is taken from its options: every component gets these.
+    opts = pulumi.ResourceOptions(
+        providers=[provider, hyperpod_provider], transformations=None if plan.spec.manage_tags else [untagged]
+    )
+    network = Network("network", plan, context, guard=[guard_groups(plan, opts=opts)], opts=opts)
+    storage = Storage("storage", plan, context, network=network, opts=opts)
+    identity = Identity("identity", plan, context, network=network, storage=storage, opts=opts)
+    eks = Eks(
+        "eks", plan, context, network=network, identity=identity, guard=[guard_version(plan, opts=opts)], opts=opts
+    )
+    registry = (
+        Registry("registry", plan, key_arn=eks.key_arn or storage.key_arn, opts=opts) if repositories_of(plan) else None
+    )
+    access = Access("access", plan, context, network=network, eks=eks, opts=opts)
+    # EKS takes longer than all of the network: waiting for that here costs an `up` nothing.
+    reached = [*network.connectivity, *access.administrators]
+    eks.connect(after=reached)
+    before = Addons("addons", plan, context, eks=eks, needing_nodes=False, after=reached, opts=opts)
+    ready = list(before.installed.values())
+    # Nothing of the chart runs before the nodes do, so it is installed next to the add-ons, which take a minute.
+    dependencies = Dependencies("dependencies", plan, eks=eks, after=reached, opts=opts)
+    guard = guard_base(plan, {**network.kept, **storage.kept, **eks.kept}, opts=opts)
+    # After the other, whose refusal says more: what stands on a cluster that leaves goes with it.
+    named = guard_parts(plan, opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[guard])))
+    platform = HyperPod(
+        "hyperpod",
+        plan,
+        network=network,
+        storage=storage,
+        identity=identity,
+        eks=eks,
+        after=[guard, *reached, *ready, *([dependencies.release] if dependencies.release else [])],
+        opts=opts,
+    )
+    addons, observed = _node_addons(plan, context, eks, storage, platform, opts=opts)
+    parts: list[pulumi.Resource] = [named, network, storage, identity, eks, before, dependencies, platform, addons]
+    parts += [each for each in (observed, registry) if each is not None]
+    parts += [*_on_the_cluster(plan, context, eks, platform, addons, access, observed, storage, opts=opts), access]
+    live = {"cluster": platform.cluster.cluster_arn, **(observed.kept if observed else {})}
+    guard_cluster(plan, live, after=parts, opts=opts)
+    return _outputs(plan, eks, platform, registry)
+
+
+def _on_the_cluster(
+    plan: Plan,
+    context: DeployContext,
+    eks: Eks,
+    platform: HyperPod,
+    addons: Addons,
+    access: Access,
+    observed: Observability | None,
+    storage: Storage,
+    *,
+    opts: pulumi.ResourceOptions,
+) -> Sequence[pulumi.Resource]:
+    """Return what is used of the cluster: autoscaling, governance, each team's access and its claims."""
+    parts: list[pulumi.Resource] = []
+    after = [platform.cluster]
+    if plan.spec.autoscaling is not None:
+        groups = platform.autoscaled
+        workspace = observed.workspace if observed else None
+        parts.append(
+            Autoscaling(
+                "autoscaling",
+                plan,
+                plan.spec.autoscaling,
+                context,
+                eks=eks,
+                workspace_arn=None if workspace is None else workspace.arn,
+                after=after,
+                groups=groups,
+                opts=opts,
+            )
+        )
+    quotas = {}
+    if plan.policy is not None:
+        kueue = addons.task_governance
+        governance = Governance(
+            "governance",
+            plan,
+            plan.policy,
+            cluster=platform.cluster,
+            after=[] if kueue is None else [kueue],
+            opts=opts,
+        )
+        quotas = dict(governance.quotas)
+        parts.append(governance)
+        if kueue is not None and plan.manages_topology:
+            parts.append(
+                Scheduling(
+                    "scheduling",
+                    plan,
+                    eks=eks,
+                    addon=kueue,
+                    policy=governance.policy,
+                    quotas=list(quotas.values()),
+                    opts=opts,
+                )
+            )
+    access.grant(quotas)
+    wanted = plan.spec.storage.lustre if plan.spec.storage else None
+    if wanted is not None and wanted.teams and storage.lustre is not None:
+        driver = addons.installed[_FSX_CSI]
+        parts.append(
+            TeamVolumes(
+                "team-volumes",
+                plan,
+                wanted,
+                eks=eks,
+                file_system=storage.lustre,
+                driver=driver,
+                quotas=quotas,
+                opts=opts,
+            )
+        )
+    return parts
+
+
+def _assumed(role: Mapping[str, Any]) -> aws.ProviderAssumeRoleArgs:
+    return aws.ProviderAssumeRoleArgs(
+        role_arn=role["roleArn"], session_name=role.get("sessionName"), duration=role.get("duration")
+    )
+
+
+def _start_providers(plan: Plan, provider: aws.Provider, credentials: Credentials) -> tuple[DeployContext, Provider]:
+    """Ask AWS where this is; raises pulumi.RunError when AWS does not answer, for wrong credentials say.
+
+    The engine starts one plugin after the other, and this program is idle while it waits for the first of them: that is
+    when the SDKs are loaded, which takes as long. The second plugin starts while resources are made ready.
+    """
+    asked = pulumi.InvokeOptions(provider=provider)
+    # Left only when all is loaded: modules that load themselves when touched must not be touched from two threads.
+    with ThreadPoolExecutor(max_workers=1) as side, _answered(plan):
+        loaded = side.submit(_load_sdks)
+        zones = _zones(asked)
+    loaded.result()
+    # The word is the provider's: on behalf of another resource that is replaced, the engine asks for the cluster's Diff
+    # with its old inputs; for another region, it does not ask at all.
+    hyperpod = Provider(
+        "hyperpod",
+        region=plan.spec.region,
+        account_id=plan.spec.account,
+        profile=credentials.profile,
+        assume_role_arn=credentials.role_arn,
+        allow_replace=None if kept(plan, "cluster") else "true",
+        contents="; ".join(contents_of(plan).values()),
+    )
+    with _answered(plan):
+        caller = aws.get_caller_identity(opts=asked)
+        account = AwsAccount(
+            partition=aws.get_partition(opts=asked).partition, region=plan.spec.region, id=caller.account_id
+        )
+        has_log_group = _has_log_group(plan, asked)
+    context = DeployContext(
+        account, caller=caller.arn, credentials=credentials, zones=zones, has_log_group=has_log_group
+    )
+    return context, hyperpod
+
+
+def _check_caller(plan: Plan, caller: str) -> None:
+    """Refuse an `up` by who could not finish it; raises pulumi.RunError.
+
+    A role has one access entry in an EKS cluster, and that of a viewer or a team member lets it make nothing.
+    """
+    if pulumi.runtime.is_dry_run() or is_administrator(plan, caller):
+        return
+    if not is_deployer(plan, caller):
+        raise pulumi.RunError(
+            f"{caller} is not among `deployers` of {plan.stack} ({', '.join(plan.spec.deployers)}): it could not write "
+            "to the lifecycle bucket. Nothing was made. Deploy with one of these, or name this role's ARN there and "
+            "have one of them run `pulumi up`."
+        )
+    teams = teams_of(plan, caller)
+    if is_viewer(plan, caller):
+        raise pulumi.RunError(
+            f"{caller} is among eks.viewers of {plan.stack}: it may preview and change nothing. Nothing was made. "
+            "Deploy with another role, or name this one in eks.administrators instead."
+        )
+    if teams and plan.spec.eks.existing is None:
+        raise pulumi.RunError(
+            f"{caller} is a data scientist of {', '.join(teams)} and no administrator of {plan.stack}: it could make "
+            "nothing inside the EKS cluster. Nothing was made. Deploy with another role, or name this one in "
+            "eks.administrators as well."
+        )
+
+
+def _check_account(plan: Plan, found: str) -> None:
+    """Refuse credentials of another account; raises pulumi.RunError.
+
+    Both plugins refuse them as well, since `pulumi refresh` and `pulumi destroy` do not run this program.
+    """
+    expected = plan.spec.account
+    if expected is not None and found != expected:
+        raise pulumi.RunError(
+            f"these credentials are of account {found}, and {plan.stack} belongs to account {expected}, as `account` "
+            f"of its environment says. Nothing was made. Use credentials of {expected} (AWS_PROFILE, aws sso login, "
+            "aws:profile of the stack), or correct `account`."
+        )
+
+
+@contextmanager
+def _answered(plan: Plan) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - the SDK raises nothing more particular
+        expected = f" ({plan.stack} belongs to account {plan.spec.account})" if plan.spec.account else ""
+        raise pulumi.RunError(f"AWS did not say where this is: {error}{expected}") from None
+
+
+def _zones(asked: pulumi.InvokeOptions) -> list[str]:
+    found = aws.get_availability_zones(
+        state="available",
+        exclude_zone_ids=_NO_CONTROL_PLANE,
+        filters=[aws.GetAvailabilityZonesFilterArgs(name="opt-in-status", values=["opt-in-not-required"])],
+        opts=asked,
+    )
+    return sorted(found.names)
+
+
+def _has_log_group(plan: Plan, asked: pulumi.InvokeOptions) -> bool:
+    if plan.spec.eks.existing is not None:
+        return False
+    name = log_group(plan)
+    return name in aws.cloudwatch.get_log_groups(log_group_name_prefix=name, opts=asked).log_group_names
+
+
+def _load_sdks() -> tuple[type[pulumi.Resource], ...]:
+    """Return the largest of what every platform has: the SDKs load a resource's module when it is first asked for."""
+    return (
+        *(aws.ec2.Vpc, aws.ec2.Subnet, aws.ec2.RouteTable, aws.ec2.SecurityGroup, aws.ec2.VpcEndpoint),
+        *(aws.s3.Bucket, aws.s3.BucketLifecycleConfiguration, aws.s3.BucketServerSideEncryptionConfiguration),
+        *(aws.iam.Role, aws.kms.Key, aws.cloudwatch.LogGroup, aws.eks.Cluster, aws.vpc.SecurityGroupEgressRule),
+        *(k8s.core.v1.Namespace, k8s.core.v1.ConfigMap, k8s.rbac.v1.Role),
+    )
+
+
+def _node_addons(
+    plan: Plan,
+    context: DeployContext,
+    eks: Eks,
+    storage: Storage,
+    platform: HyperPod,
+    *,
+    opts: pulumi.ResourceOptions,
+) -> tuple[Addons, Observability | None]:
+    """Return the add-ons that need nodes, and what they report to."""
+    observed = None
+    policies = {_EBS_CSI: document(volumes_policy, cluster_arn=platform.cluster.cluster_arn, eks_arn=eks.arn)}
+    values: dict[str, pulumi.Input[Mapping[str, Any]]] = {}
+    if plan.spec.observability is not None:
+        observed = Observability("observability", plan, plan.spec.observability, context, opts=opts)
+        policies.update(observed.policies)
+        values.update(observed.values)
+    if storage.lustre is not None:
+        policies[_FSX_CSI] = document(lustre_policy, file_system_arn=storage.lustre.arn)
+    rights: dict[str, Sequence[pulumi.Resource]] = {}
+    if plan.spec.inference is not None:
+        workspace = observed.workspace if observed else None
+        inference = Inference(
+            "inference",
+            plan,
+            plan.spec.inference,
+            context,
+            eks=eks,
+            cluster_arn=platform.cluster.cluster_arn,
+            workspace_arn=None if workspace is None else workspace.arn,
+            opts=opts,
+        )
+        policies.update(inference.policies)
+        values.update(inference.values)
+        rights.update(inference.rights)
+    addons = Addons(
+        "node-addons",
+        plan,
+        context,
+        eks=eks,
+        needing_nodes=True,
+        after=[platform.cluster],
+        values=values,
+        policies=policies,
+        rights=rights,
+        opts=opts,
+    )
+    return addons, observed
+
+
+def _outputs(plan: Plan, eks: Eks, built: HyperPod, registry: Registry | None) -> dict[str, Any]:
+    region, stack = plan.spec.region, plan.stack
+    kubeconfig = pulumi.Output.concat("aws eks update-kubeconfig --region ", region, " --name ", eks.name)
+    steps = [
+        f"hpkit quota --stack {stack}    # who has what, and may borrow what",
+        "kubectl get clusterqueues      # the same as the scheduler sees it",
+    ]
+    return {
+        "clusterArn": built.cluster.cluster_arn,
+        "eksClusterName": eks.name,
+        "kubeconfigCommand": kubeconfig,
+        "teams": _with_repositories(team_table(plan), registry),
+        "nextSteps": [kubeconfig, *steps],
+    }
+
+
+def _with_repositories(teams: dict[str, dict[str, Any]], registry: Registry | None) -> dict[str, dict[str, Any]]:
+    """Return what each team gets, with the repositories of those that have any."""
+    found = registry.uris if registry is not None else {}
+    return {name: {**row, "repositories": found[name]} if name in found else row for name, row in teams.items()}

@@ -1,0 +1,67 @@
+"""The role that pods of a service account take by EKS Pod Identity: made here, or there already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pulumi
+import pulumi_aws as aws
+
+from hpkit.plan.existing import PodAccount
+from hpkit.plan.model import Plan
+from hpkit.program.components.base import Component, DeployContext, document
+from hpkit.program.components.eks import Eks
+from hpkit.program.components.roles import Roles
+from hpkit.program.iam.documents import pod_trust
+
+__all__ = ["PodRoles"]
+
+
+class PodRoles:
+    """Makes associations, and the roles that they need, as children of a component.
+
+    A pod is given its role when it is created: what runs it has to wait for its association.
+    """
+
+    def __init__(self, component: Component, plan: Plan, context: DeployContext, eks: Eks) -> None:
+        self._component, self._account, self._eks = component, context.account, eks
+        self._roles = Roles(component, plan, context.account)
+
+    def associate(
+        self,
+        name: str,
+        account: PodAccount,
+        *,
+        description: str,
+        given: str | None,
+        policy: pulumi.Output[str] | None,
+    ) -> aws.eks.PodIdentityAssociation:
+        """Return the association of a service account, in force with its rights.
+
+        given: a role that is there already, None to make one; policy: what that one allows beside the account's
+        managed policies, None for nothing.
+        """
+        role: pulumi.Input[str]
+        rights: Sequence[pulumi.Resource]
+        role, rights = (given, ()) if given is not None else self._role(name, account, description, policy)
+        return aws.eks.PodIdentityAssociation(
+            name,
+            cluster_name=self._eks.name,
+            namespace=account.namespace,
+            service_account=account.name,
+            role_arn=role,
+            opts=self._component.child(after=rights),
+        )
+
+    def _role(
+        self, name: str, account: PodAccount, description: str, policy: pulumi.Output[str] | None
+    ) -> tuple[pulumi.Output[str], Sequence[pulumi.Resource]]:
+        trust = document(lambda cluster_arn: pod_trust(self._account, cluster_arn), cluster_arn=self._eks.arn)
+        role = self._roles.make(name, trust=trust, description=description)
+        rights = [
+            self._roles.attach(role, managed, name=f"{name}-{managed.rpartition('/')[2]}")
+            for managed in account.managed
+        ]
+        if policy is not None:
+            rights.append(self._roles.allow(role, name, policy))
+        return role.arn, rights

@@ -1,0 +1,51 @@
+"""Repositories of the teams' images in Amazon ECR."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pulumi
+import pulumi_aws as aws
+
+from hpkit.plan.model import Plan
+from hpkit.plan.registry import lifecycle_policy, repositories_of
+from hpkit.program.components.base import Component
+
+__all__ = ["Registry"]
+
+
+class Registry(Component):
+    """A repository for each name that a team of the environment has in `registry`.
+
+    uris: team → what the team calls a repository → where its images are pushed to and pulled from.
+    """
+
+    uris: Mapping[str, Mapping[str, pulumi.Output[str]]]
+
+    def __init__(
+        self, name: str, plan: Plan, *, key_arn: pulumi.Input[str] | None, opts: pulumi.ResourceOptions
+    ) -> None:
+        """Make them; key_arn: None for the key that AWS manages for ECR."""
+        super().__init__(name, opts=opts)
+        uris: dict[str, dict[str, pulumi.Output[str]]] = {}
+        for each in repositories_of(plan):
+            made = aws.ecr.Repository(
+                each.key,
+                name=each.name,
+                # Who pulls a tag twice gets the same image twice.
+                image_tag_mutability="IMMUTABLE",
+                image_scanning_configuration=aws.ecr.RepositoryImageScanningConfigurationArgs(scan_on_push=True),
+                encryption_configurations=[
+                    aws.ecr.RepositoryEncryptionConfigurationArgs(encryption_type="KMS", kms_key=key_arn)
+                ],
+                # ECR itself then refuses to delete one that has images.
+                force_delete=False,
+                # A repository keeps the key that it was made with: another one would replace it, images and all.
+                opts=pulumi.ResourceOptions.merge(
+                    self.child(), pulumi.ResourceOptions(ignore_changes=["encryptionConfigurations"])
+                ),
+            )
+            aws.ecr.LifecyclePolicy(each.key, repository=made.name, policy=lifecycle_policy(plan), opts=self.child())
+            uris.setdefault(each.team, {})[each.called] = made.repository_url
+        self.uris = uris
+        self.register_outputs({"repositories": uris})

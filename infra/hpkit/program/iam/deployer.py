@@ -1,0 +1,447 @@
+"""The least that who runs `pulumi up`, `refresh` and `destroy` of a stack must be allowed, as IAM policies.
+
+Does not: cover the backend of Pulumi's state, nor the Kubernetes API, where the cluster's creator is administrator.
+
+Two stages. Before the first `up` no ARN is known: the policies allow making resources with this environment's tags, and
+changing those that have them where nobody can put such tags on a resource that exists. With the stack's state they also
+name what IAM can tell apart by its ARN alone.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import takewhile
+from typing import Any, Final
+
+from hpkit.errors import CatalogError
+from hpkit.plan.existing import (
+    cluster_role,
+    execution_roles,
+    made_roles,
+    makes_certificate_bucket,
+    makes_karpenter_role,
+    makes_keda_role,
+    makes_node_role,
+    makes_pod_role,
+    pod_roles,
+    service_account_roles,
+)
+from hpkit.plan.model import Plan
+from hpkit.plan.names import (
+    bucket_name,
+    certificate_bucket_name,
+    inference_role_name,
+    log_group,
+    role_name,
+    topic_name,
+)
+from hpkit.plan.registry import repositories_of, repository_prefix
+from hpkit.program.iam.account import AwsAccount, managed_policy
+from hpkit.program.iam.calls import always, calls
+from hpkit.program.iam.documents import bystander_document
+from hpkit.program.iam.live import LiveResource
+from hpkit.program.iam.rules import Rule, actions_of_call, rules
+from hpkit.program.iam.template import Values, fill
+
+__all__ = [
+    "NO_ACCOUNT",
+    "SIZE_LIMIT",
+    "NamedDocument",
+    "actions_of",
+    "bystander_policies",
+    "calling_types",
+    "deployer_policies",
+    "policies_text",
+    "viewer_policies",
+]
+
+# Well-formed, so that IAM takes the policy, and nobody's, so that it then allows nothing.
+NO_ACCOUNT: Final = "000000000000"
+# IAM user guide, quotas: characters of a managed policy, white space not counted.
+SIZE_LIMIT: Final = 6144
+# Packages whose resources are made by calls of AWS's APIs, and what of them makes none.
+_CALLING: Final = ("aws:", "hyperpod:")
+_CALLS_NOTHING: Final = frozenset({"hyperpod:index:ChangeGuard"})
+_SERVICE_ROLES: Final = {
+    "aws:eks/cluster:Cluster": "eks.amazonaws.com",
+    "aws:fsx/lustreFileSystem:LustreFileSystem": "fsx.amazonaws.com",
+    "aws:grafana/workspace:Workspace": "grafana.amazonaws.com",
+    "hyperpod:index:Cluster": "hyperpod.sagemaker.amazonaws.com",
+}
+# Roles by purpose, and to which services they are passed.
+_PASSED: Final = {
+    "control-plane": ("aws:eks/cluster:Cluster", ("eks.amazonaws.com",)),
+    "grafana": ("aws:grafana/workspace:Workspace", ("grafana.amazonaws.com",)),
+    "karpenter": ("hyperpod:index:Cluster", ("hyperpod.sagemaker.amazonaws.com", "sagemaker.amazonaws.com")),
+    "nodes": ("hyperpod:index:Cluster", ("sagemaker.amazonaws.com",)),
+}
+# Conditions that look at tags; they hold nothing where the kit manages no tags.
+_BY_TAGS: Final = ("NEW", "OWN", "UNTAGGED", "EC2_CREATES", "SAGEMAKER_CREATES")
+# The tags that say whose a resource is.
+_OWNERSHIP: Final = ("hpkit:organization", "hpkit:environment")
+_CUSTOM_IMAGE: Final = "DescribeImages DescribeSnapshots ModifyImageAttribute ModifySnapshotAttribute"
+# What sets or takes away tags, in the words of each service.
+_TAGGING: Final = re.compile(r":(?:(?:Tag|Untag)\w+|(?:Add|Create|Delete)Tags|(?:Put|Delete)\w+Tagging)$")
+_UNTAGGING: Final = re.compile(r":(?:Untag\w+|DeleteTags)$")
+# What changes nothing. `kms:Decrypt` and the like are no reading of a resource's settings.
+_READING: Final = re.compile(r":(?:Describe|Get|List|Head)\w+$")
+_STORAGE_KEY: Final = "CreateGrant Decrypt DescribeKey GenerateDataKey"
+_SAGEMAKER_CREATES: Final = ("CreateCluster", "CreateClusterSchedulerConfig", "CreateComputeQuota")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDocument:
+    """One managed policy: its name, and the document that IAM takes."""
+
+    name: str
+    document: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as it is printed."""
+        return {"name": self.name, "document": self.document}
+
+
+def deployer_policies(
+    plan: Plan,
+    account: AwsAccount,
+    types: frozenset[str],
+    *,
+    live: Sequence[LiveResource] = (),
+    until: str | None = None,
+) -> tuple[NamedDocument, ...]:
+    """Return the policies to attach, all of them, to who deploys the stack; as few as IAM's size limit allows.
+
+    types: those that its program registers, of those that make AWS calls. live: the resources of its state, none before
+    the first `up`. until: the time (ISO 8601, UTC) up to which an environment whose tags the kit does not manage may
+    change resources of any name; without it, it may change those of `live` alone.
+    """
+    statements = _statements(plan, account, types, live, until)
+    return tuple(
+        NamedDocument(f"{plan.stack}-{plan.spec.region}-deployer-{number}", _document(packed))
+        for number, packed in enumerate(_pack(statements), 1)
+    )
+
+
+def viewer_policies(plan: Plan, account: AwsAccount, types: frozenset[str]) -> tuple[NamedDocument, ...]:
+    """Return the policies of who previews the stack: what of the deployer's rights only reads, on the same resources.
+
+    ReadOnlyAccess would read every bucket, queue and table of the account as well.
+    """
+    found = []
+    for each in _statements(plan, account, types):
+        kept = [action for action in each["Action"] if each["Effect"] == "Allow" and _READING.search(action)]
+        if kept:
+            found.append({**each, "Action": kept})
+    return tuple(
+        NamedDocument(f"{plan.stack}-{plan.spec.region}-viewer-{number}", _document(packed))
+        for number, packed in enumerate(_pack(found), 1)
+    )
+
+
+def bystander_policies(plan: Plan, account: AwsAccount) -> tuple[NamedDocument, ...]:
+    """Return what to deny to every other role of the account that may use SageMaker, such as those of Studio.
+
+    Nothing of it hinders notebooks, jobs and endpoints with other roles than the stack's.
+    """
+    document = bystander_document(account, roles=_made_role_arns(plan, account))
+    return (NamedDocument(f"{plan.stack}-{plan.spec.region}-bystander", document),)
+
+
+def policies_text(policies: Iterable[NamedDocument]) -> str:
+    """Return policies as JSON: a list of `name` and `document`."""
+    return json.dumps([policy.as_dict() for policy in policies], indent=2) + "\n"
+
+
+def calling_types(types: Iterable[str]) -> frozenset[str]:
+    """Return those of the types that a program registers that make AWS calls.
+
+    Raises CatalogError for one of AWS whose calls nobody wrote down: the policies would lack them.
+    """
+    found = {each for each in types if each.startswith(_CALLING) and each not in _CALLS_NOTHING}
+    unknown = sorted(found - calls().keys())
+    if unknown:
+        raise CatalogError(f"the calls of {', '.join(unknown)} are not known: add them to hpkit/iam/data/calls.yaml")
+    return frozenset(found)
+
+
+def actions_of(plan: Plan, types: frozenset[str]) -> frozenset[str]:
+    """Return every IAM action that the stack's types, and services on their behalf, need."""
+    made = [calls()[name] for name in types]
+    asked = {*always(), *(call for each in made for call in each.operations())}
+    actions = {action for call in asked for action in actions_of_call(call)}
+    actions |= {action for each in made for action in each.service}
+    if _images(plan):
+        actions |= {f"ec2:{action}" for action in _CUSTOM_IMAGE.split()}
+    if plan.spec.permissions_boundary:
+        actions.add("iam:PutRolePermissionsBoundary")
+    if plan.spec.storage is not None and plan.spec.storage.kms_key_arn:
+        actions |= {f"kms:{action}" for action in _STORAGE_KEY.split()}
+    return frozenset(actions if plan.spec.manage_tags else (each for each in actions if not _TAGGING.search(each)))
+
+
+def _statements(
+    plan: Plan,
+    account: AwsAccount,
+    types: frozenset[str],
+    live: Sequence[LiveResource] = (),
+    until: str | None = None,
+) -> list[dict[str, Any]]:
+    actions, values = actions_of(plan, types), _values(plan, account)
+    conditions = _conditions(plan, account, actions, live)
+    statements = []
+    for rule in rules():
+        kept, resources = sorted(rule.actions & actions), fill(list(rule.resources), values)
+        if kept and resources:
+            statements += _narrowed(plan, rule, kept, resources, conditions, live, until)
+    return [*statements, *_passed(plan, account, types), *_service_roles(account, types), *_kept_boundary(plan)]
+
+
+def _narrowed(
+    plan: Plan,
+    rule: Rule,
+    actions: list[str],
+    resources: list[str],
+    conditions: Mapping[str, dict[str, Any]],
+    live: Sequence[LiveResource],
+    until: str | None,
+) -> list[dict[str, Any]]:
+    """Return the statements of one rule; none where it is for named resources, and none of them is known."""
+    others = [conditions[name] for name in rule.conditions if name not in ("OWN", "EXACT")]
+    matching = [each for each in live if any(fnmatchcase(each.arn, pattern) for pattern in resources)]
+    arns = [each.arn for each in matching]
+    if "OWN" in rule.conditions and plan.spec.manage_tags:
+        found = _tagging_apart(plan, rule.sid, actions, resources, [conditions["OWN"], *others])
+        # What `hpkit adopt` has imported has no tags of the kit yet: the next `up` puts them on exactly these.
+        untagged = [each.arn for each in matching if not _is_own(plan, each.tags)]
+        adding = [each for each in actions if _TAGGING.search(each) and not _UNTAGGING.search(each)]
+        if untagged and adding:
+            found.append(_statement(f"{rule.sid}Adopt", adding, untagged, [conditions["NEW"]]))
+        return found
+    if "EXACT" in rule.conditions:
+        return _tagging_apart(plan, rule.sid, actions, arns, others) if arns else []
+    if "OWN" in rule.conditions:
+        reading = [action for action in actions if _READING.search(action)]
+        writing = [action for action in actions if action not in reading]
+        found = [_statement(f"{rule.sid}Read", reading, resources, others)] if reading else []
+        if arns and writing:
+            found.append(_statement(rule.sid, writing, arns, others))
+        if until is not None and writing:
+            window = {"DateLessThan": {"aws:CurrentTime": until}}
+            found.append(_statement(f"{rule.sid}Until", writing, resources, [*others, window]))
+        return found
+    return [_statement(rule.sid, actions, resources, others)]
+
+
+def _tagging_apart(
+    plan: Plan, sid: str, actions: list[str], resources: list[str], conditions: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return a statement, and others for its actions on tags, which leave the tags that say whose a resource is."""
+    if not plan.spec.manage_tags:
+        return [_statement(sid, actions, resources, conditions)]
+    kept = {f"aws:RequestTag/{key}": plan.tags[key] for key in _OWNERSHIP}
+    groups: tuple[tuple[str, list[str], list[dict[str, Any]]], ...] = (
+        (sid, [each for each in actions if not _TAGGING.search(each)], []),
+        (
+            f"{sid}Tag",
+            [each for each in actions if _TAGGING.search(each) and not _UNTAGGING.search(each)],
+            [{"StringEqualsIfExists": kept}],
+        ),
+        (
+            f"{sid}Untag",
+            [each for each in actions if _UNTAGGING.search(each)],
+            [{"ForAllValues:StringNotEquals": {"aws:TagKeys": list(_OWNERSHIP)}}],
+        ),
+    )
+    return [_statement(name, chosen, resources, [*conditions, *further]) for name, chosen, further in groups if chosen]
+
+
+def _is_own(plan: Plan, tags: Mapping[str, str]) -> bool:
+    return all(tags.get(key) == plan.tags[key] for key in _OWNERSHIP)
+
+
+def _values(plan: Plan, account: AwsAccount) -> Values:
+    """Return what stands in the rules' resources; one that has no value leaves its resource out."""
+    existing, storage = plan.spec.eks.existing, plan.spec.storage
+    bucket = storage.existing.bucket if storage and storage.existing else bucket_name(plan, account.id)
+    certificates = (
+        (f"arn:{account.partition}:s3:::{certificate_bucket_name(plan, account.id)}",)
+        if makes_certificate_bucket(plan)
+        else ()
+    )
+    plans = sorted({arn for group in plan.all_groups if (arn := group.spec.training_plan_arn)})
+    return {
+        **account.values(),
+        "bucket": bucket,
+        "certificates": certificates,
+        "certificate_objects": tuple(f"{each}/*" for each in certificates),
+        "eks": existing.name if existing else plan.stack,
+        "log_group": log_group(plan),
+        "topic": topic_name(plan, "alerts"),
+        "roles": _made_role_arns(plan, account),
+        "pod_roles": pod_roles(plan),
+        "repositories": (account.arn("ecr", f"repository/{repository_prefix(plan)}*"),)
+        if repositories_of(plan)
+        else (),
+        "images": tuple(f"arn:{account.partition}:ec2:{account.region}::image/{image}" for image in _images(plan)),
+        "storage_key": (storage.kms_key_arn,) if storage is not None and storage.kms_key_arn else (),
+        "training_plans": tuple(plans),
+        "reserved_capacity": (account.arn("sagemaker", "reserved-capacity/*"),) if plans else (),
+    }
+
+
+def _images(plan: Plan) -> list[str]:
+    """Return the AMIs of the account's own that groups run."""
+    return sorted({image for group in plan.groups if (image := group.spec.image_id) not in (None, "default")})
+
+
+def _vpcs(plan: Plan, live: Sequence[LiveResource]) -> list[str]:
+    """Return the id of the stack's VPC: any before it exists."""
+    existing = plan.spec.network.existing
+    made = [each.arn.rpartition("/")[2] for each in live if ":vpc/" in each.arn]
+    return [existing.vpc_id] if existing else made or ["*"]
+
+
+def _conditions(
+    plan: Plan, account: AwsAccount, actions: Iterable[str], live: Sequence[LiveResource]
+) -> dict[str, dict[str, Any]]:
+    services = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+    boundary = plan.spec.permissions_boundary
+    managed = {"ArnEquals": {"iam:PolicyARN": _managed(plan, account)}}
+    # The tags of a service are there whoever manages those of the environment.
+    others: dict[str, dict[str, Any]] = {
+        "FOR_SERVICES": services,
+        "MANAGED_POLICIES": managed,
+        "BOUNDARY": {"StringEquals": {"iam:PermissionsBoundary": boundary}} if boundary else {},
+        "BY_ECR": {"StringEquals": {"kms:ViaService": f"ecr.{account.region}.amazonaws.com"}},
+        "GUARDDUTY": {"StringEquals": {"aws:ResourceTag/GuardDutyManaged": "true"}},
+        "GUARDDUTY_SERVICE": {"StringLike": {"ec2:VpceServiceName": "*.guardduty-data*"}},
+        "VPC": {"ArnLike": {"ec2:Vpc": [account.arn("ec2", f"vpc/{vpc}") for vpc in _vpcs(plan, live)]}},
+        # No file names a custom image's snapshots; whoever makes them says by a tag that they are the organization's.
+        "ORGANIZATION": {"StringEquals": {"aws:ResourceTag/hpkit:organization": plan.organization}},
+        "NOT_PUBLIC": {"Null": {"ec2:Add/group": "true"}},
+        # As Route 53 writes them.
+        "VPCS": {
+            "ForAnyValue:StringLike": {
+                "route53:VPCs": [f"VPCId={vpc},VPCRegion={plan.spec.region}" for vpc in _vpcs(plan, live)]
+            }
+        },
+    }
+    tags = {key: plan.tags[key] for key in _OWNERSHIP}
+    own = {f"aws:ResourceTag/{key}": value for key, value in tags.items()}
+    tagged = [rule.actions for rule in rules() if rule.conditions == ("NEW",) and rule.service == "ec2"]
+    creates = sorted(name.removeprefix("ec2:") for name in frozenset().union(*tagged).intersection(actions))
+    if not plan.spec.manage_tags:
+        # Nothing tells this environment's resources from others: their tags are not the kit's.
+        return {**{name: {} for name in _BY_TAGS}, **others}
+    return {
+        "NEW": {"StringEquals": {f"aws:RequestTag/{key}": value for key, value in tags.items()}},
+        "OWN": {"StringEquals": own},
+        "UNTAGGED": {
+            "Null": dict.fromkeys(own, "true"),
+            "ForAllValues:StringEquals": {"aws:TagKeys": sorted({*plan.tags, "Name"})},
+        },
+        "EC2_CREATES": {"StringEquals": {"ec2:CreateAction": creates}},
+        "SAGEMAKER_CREATES": {"StringEquals": {"sagemaker:TaggingAction": list(_SAGEMAKER_CREATES)}},
+        **others,
+    }
+
+
+def _managed(plan: Plan, account: AwsAccount) -> list[str]:
+    """Return the policies that the stack's roles get, and no others: whoever attaches any could give himself all."""
+    return sorted(managed_policy(account, name) for role in made_roles(plan) for name in role.managed)
+
+
+def _passed(plan: Plan, account: AwsAccount, types: frozenset[str]) -> list[dict[str, Any]]:
+    """Return statements about roles that are handed to services: the program's own, and those the file names."""
+    prefix = account.role_arn(f"{_role_prefix(plan)}*")
+    own = {purpose: [account.role_arn(role_name(plan, purpose))] for purpose in _PASSED}
+    karpenter = cluster_role(plan)
+    there = {
+        "karpenter": ([] if not makes_karpenter_role(plan) else own["karpenter"]) + ([karpenter] if karpenter else []),
+        "nodes": (own["nodes"] if makes_node_role(plan) else []) + list(execution_roles(plan)),
+    }
+    passed = {
+        purpose: (there.get(purpose, own[purpose]), services)
+        for purpose, (token, services) in _PASSED.items()
+        if token in types
+    }
+    made = makes_keda_role(plan) or any(makes_pod_role(plan, addon) for addon in plan.addons)
+    pods = [prefix] if made else []
+    passed["pods"] = ([*pods, *pod_roles(plan)], ("pods.eks.amazonaws.com",))
+    statements = [
+        _statement(
+            "Pass" + "".join(word.capitalize() for word in purpose.split("-")),
+            ["iam:PassRole"],
+            arns,
+            [{"StringEquals": {"iam:PassedToService": list(services)}}],
+        )
+        for purpose, (arns, services) in passed.items()
+        if arns
+    ]
+    # EKS does not document to which service it passes these.
+    accounts = list(service_account_roles(plan))
+    return statements + ([_statement("PassServiceAccounts", ["iam:PassRole"], accounts, [])] if accounts else [])
+
+
+def _service_roles(account: AwsAccount, types: frozenset[str]) -> list[dict[str, Any]]:
+    services = sorted(service for token, service in _SERVICE_ROLES.items() if token in types)
+    resources = [account.role_arn(f"aws-service-role/{service}/*") for service in services]
+    condition = {"StringEquals": {"iam:AWSServiceName": services}}
+    return [_statement("ServiceLinkedRoles", ["iam:CreateServiceLinkedRole"], resources, [condition])]
+
+
+def _kept_boundary(plan: Plan) -> list[dict[str, Any]]:
+    """Return what keeps the boundary as it is, whatever else the deployer may do.
+
+    Source: IAM user guide, permissions boundaries, "Delegating responsibility to others using permissions boundaries".
+    """
+    boundary = plan.spec.permissions_boundary
+    if boundary is None:
+        return []
+    taken = _statement("KeepBoundary", ["iam:DeleteRolePermissionsBoundary"], ["arn:*:iam::*:role/*"], [])
+    changes = ["CreatePolicyVersion", "DeletePolicy", "DeletePolicyVersion", "SetDefaultPolicyVersion"]
+    changed = _statement("KeepBoundaryPolicy", [f"iam:{each}" for each in changes], [boundary], [])
+    return [{**each, "Effect": "Deny"} for each in (taken, changed)]
+
+
+def _made_role_arns(plan: Plan, account: AwsAccount) -> tuple[str, ...]:
+    """Return patterns of the ARNs of the roles that the program makes."""
+    named = (inference_role_name(plan),) if plan.spec.inference is not None else ()
+    ours = (f"{_role_prefix(plan)}*",) if made_roles(plan) else ()
+    return tuple(account.role_arn(name) for name in (*ours, *named))
+
+
+def _role_prefix(plan: Plan) -> str:
+    """Return what the names of all the stack's roles begin with, also of those that are cut to IAM's limit."""
+    names = (role_name(plan, purpose) for purpose in ("control-plane", "nodes", "x" * 64))
+    return "".join(
+        letters[0] for letters in takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    )
+
+
+def _statement(sid: str, actions: list[str], resources: list[str], conditions: list[dict[str, Any]]) -> dict[str, Any]:
+    statement: dict[str, Any] = {"Sid": sid, "Effect": "Allow", "Action": actions, "Resource": resources}
+    merged: dict[str, Any] = {}
+    for condition in conditions:
+        for operator, keys in condition.items():
+            merged[operator] = {**merged.get(operator, {}), **keys}
+    return {**statement, "Condition": merged} if merged else statement
+
+
+def _pack(statements: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    packed: list[list[dict[str, Any]]] = [[]]
+    for statement in statements:
+        if packed[-1] and _size(_document([*packed[-1], statement])) > SIZE_LIMIT:
+            packed.append([])
+        packed[-1].append(statement)
+    return packed
+
+
+def _size(document: dict[str, Any]) -> int:
+    return len(json.dumps(document, separators=(",", ":")))
+
+
+def _document(statements: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"Version": "2012-10-17", "Statement": statements}

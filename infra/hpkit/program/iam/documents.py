@@ -1,0 +1,228 @@
+"""IAM documents of the platform's roles, key and lifecycle bucket; what they say stands in data/documents.yaml."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hpkit.program.iam.account import AwsAccount
+from hpkit.program.iam.template import fill, read
+
+__all__ = [
+    "bucket_policy",
+    "bystander_document",
+    "grafana_policy",
+    "inference_policy",
+    "instance_role_policy",
+    "karpenter_role_policy",
+    "keda_policy",
+    "key_policy",
+    "load_balancer_policy",
+    "lustre_policy",
+    "metrics_policy",
+    "models_policy",
+    "pod_trust",
+    "sagemaker_trust",
+    "scientist_policy",
+    "service_trust",
+    "topic_policy",
+    "volumes_policy",
+    "web_identity_trust",
+]
+
+Document = dict[str, Any]
+
+
+def service_trust(account: AwsAccount, service: str, *, from_account: bool = True) -> Document:
+    """Let a service assume the role; `from_account`: for resources of this account only."""
+    name = "service-trust-from-account" if from_account else "service-trust"
+    return _document(name, account, service=service)
+
+
+def sagemaker_trust(account: AwsAccount) -> Document:
+    """Let SageMaker assume the role, but for none of the jobs that tell IAM what they are.
+
+    HyperPod is not on the service's list of features that send a source, so that no condition may ask for one.
+    """
+    return _document("sagemaker-trust", account)
+
+
+def pod_trust(account: AwsAccount, cluster_arn: str) -> Document:
+    """Let EKS Pod Identity assume the role, for pods of this cluster only."""
+    return _document("pod-trust", account, cluster=cluster_arn)
+
+
+def web_identity_trust(
+    *,
+    provider_arn: str,
+    issuer: str,
+    namespace: str,
+    service_account: str,
+    endpoints_of: AwsAccount | None = None,
+) -> Document:
+    """Let pods of one service account assume the role by the OIDC provider.
+
+    issuer: address of the provider, with or without `https://`. endpoints_of: the account where SageMaker assumes the
+    role as well, None without.
+    """
+    pods = _document(
+        "web-identity-trust",
+        provider=provider_arn,
+        issuer=issuer.removeprefix("https://"),
+        namespace=namespace,
+        service_account=service_account,
+    )
+    others = [] if endpoints_of is None else sagemaker_trust(endpoints_of)["Statement"]
+    return {**pods, "Statement": [*pods["Statement"], *others]}
+
+
+def instance_role_policy(
+    account: AwsAccount,
+    *,
+    eks_arn: str,
+    bucket_arn: str | None,
+    key_arn: str | None = None,
+    vpc_id: str,
+    subnet_ids: Sequence[str],
+    security_group_ids: Sequence[str],
+    watches_alarms: bool = False,
+    pulled: Sequence[str] | None = None,
+) -> Document:
+    """Return what an instance group's execution role needs on EKS, beside the policy that AWS manages for it.
+
+    bucket_arn: where lifecycle scripts lie, None without any; key_arn: what they are encrypted with, None for S3's own;
+    watches_alarms: updates of the group are rolled back by alarms. pulled: names of the repositories of this account
+    that nodes pull from, None for all.
+    """
+    any_images = f"arn:{account.partition}:ecr:*:*:repository/*"
+    return _document(
+        "instance-role",
+        account,
+        cluster=eks_arn,
+        vpc=account.arn("ec2", f"vpc/{vpc_id}"),
+        subnets=[account.arn("ec2", f"subnet/{subnet}") for subnet in subnet_ids],
+        security_groups=[account.arn("ec2", f"security-group/{group}") for group in security_group_ids],
+        bucket=bucket_arn or (),
+        scripts=f"{bucket_arn}/*" if bucket_arn else (),
+        key=key_arn if bucket_arn and key_arn else (),
+        alarms="*" if watches_alarms else (),
+        any_images=any_images if pulled is None else (),
+        others_images=() if pulled is None else any_images,
+        own_images=[account.arn("ecr", f"repository/{name}") for name in pulled or ()],
+    )
+
+
+def karpenter_role_policy(account: AwsAccount) -> Document:
+    """Return what managed Karpenter needs."""
+    return _document("karpenter-role", account)
+
+
+def metrics_policy(account: AwsAccount, workspace_arn: str) -> Document:
+    """Return what the observability add-on's collector needs."""
+    return _document("metrics", account, workspace=workspace_arn)
+
+
+def grafana_policy(
+    account: AwsAccount, *, eks: str, workspace_arn: str | None, topic_arn: str | None = None
+) -> Document:
+    """Return what Managed Grafana needs of CloudWatch, and of a workspace of Managed Prometheus, None without one.
+
+    eks: name of the EKS cluster, whose container logs it reads; topic_arn: the topic that its alert rules notify.
+    """
+    return _document(
+        "grafana",
+        account,
+        eks=eks,
+        workspace=workspace_arn or (),
+        listed="*" if workspace_arn is not None else (),
+        topic=topic_arn or (),
+    )
+
+
+def volumes_policy(cluster_arn: str, eks_arn: str) -> Document:
+    """Return what the EBS CSI driver needs to attach volumes to nodes of a HyperPod cluster."""
+    return _document("volumes", nodes=cluster_arn, cluster=eks_arn)
+
+
+def keda_policy(workspace_arn: str | None, *, cloudwatch: bool = True, queues: Sequence[str] = ()) -> Document:
+    """Return what KEDA needs to scale by CloudWatch metrics, those of a workspace (None: of none), and SQS queues."""
+    return _document("keda", workspace=workspace_arn or (), metrics="*" if cloudwatch else (), queues=queues)
+
+
+def bystander_document(account: AwsAccount, *, roles: Sequence[str]) -> Document:
+    """Return what to deny to roles that may use SageMaker and have no part in the platform; roles: ARNs of its own."""
+    return _document("bystander", account, roles=roles)
+
+
+def scientist_policy(
+    account: AwsAccount, *, eks: str, tags: Mapping[str, str], repositories: Sequence[str] = ()
+) -> Document:
+    """Return what a data scientist's role needs at AWS.
+
+    tags: of the HyperPod cluster, none where it has none; repositories: names of those that the team pushes to.
+    """
+    document = _document(
+        "scientist",
+        account,
+        eks=account.arn("eks", f"cluster/{eks}"),
+        login="*" if repositories else (),
+        repositories=[account.arn("ecr", f"repository/{name}") for name in repositories],
+    )
+    if tags:
+        of_stack = {f"aws:ResourceTag/{key}": value for key, value in sorted(tags.items())}
+        document["Statement"][0]["Condition"] = {"StringEquals": of_stack}
+    return document
+
+
+def inference_policy(account: AwsAccount, bucket: str) -> Document:
+    """Return what the inference operator needs of the bucket of its certificates."""
+    return _document("inference", account, certificates=bucket)
+
+
+def models_policy(account: AwsAccount, buckets: Sequence[str]) -> Document:
+    """Return what the S3 CSI driver needs to read models in these buckets."""
+    arns = [f"arn:{account.partition}:s3:::{bucket}" for bucket in buckets]
+    return _document("models", model_buckets=arns, model_objects=[f"{arn}/*" for arn in arns])
+
+
+def load_balancer_policy(account: AwsAccount) -> Document:
+    """Return what the AWS Load Balancer Controller needs."""
+    return _document("load-balancers", account)
+
+
+def topic_policy(account: AwsAccount, *, topic_arn: str, workspace_arn: str) -> Document:
+    """Let Managed Prometheus publish to the topic for one workspace alone."""
+    return _document("topic", account, topic=topic_arn, workspace=workspace_arn)
+
+
+def lustre_policy(file_system_arn: str) -> Document:
+    """Return what the FSx CSI driver needs to mount one file system that is there already."""
+    return _document("lustre", file_system=file_system_arn)
+
+
+def key_policy(account: AwsAccount, log_group: str) -> Document:
+    """Return the policy of the platform's key."""
+    return _document("key", account, log_group=log_group)
+
+
+def bucket_policy(
+    bucket_arn: str, *, whose: str = "Deployers", writers: Sequence[str], keepers: Sequence[str], sealed: bool
+) -> Document:
+    """Refuse every request to the bucket that does not come over TLS, and every change but by those who may make it.
+
+    writers: of objects, whose: what these are called; keepers: of the bucket's settings; both patterns of their ARNs.
+    sealed: the policy itself is the keepers' alone as well.
+    """
+    return _document(
+        "bucket",
+        bucket=bucket_arn,
+        whose=whose,
+        writers=writers,
+        keepers=keepers,
+        sealed_bucket=bucket_arn if sealed else (),
+    )
+
+
+def _document(name: str, account: AwsAccount | None = None, **values: str | Sequence[str]) -> Document:
+    known = {**(account.values() if account else {}), **values}
+    statements = [fill(statement, known) for statement in read("documents")[name]]
+    # A trust has no resources at all; a statement that is left with none would be refused by IAM.
+    return {"Version": "2012-10-17", "Statement": [each for each in statements if each.get("Resource") != []]}

@@ -1,0 +1,271 @@
+"""What a plan registers, without an engine: the program runs under Pulumi's own mocks, and every request is kept.
+
+Whoever wants to know what is created reads a recording, so that nothing but the program says it. Nothing is asked of
+AWS: account and zones are made up unless they are given. Ids and ARNs that AWS would give out are made up as well, the
+same on every run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import networkx
+import pulumi
+from pulumi.runtime import mocks, resource
+from pulumi.runtime.proto import source_pb2
+
+from hpkit.plan.model import Plan
+from hpkit.program.components import build
+
+__all__ = ["PROJECT", "Answers", "RecordedResource", "Recording", "record"]
+
+PROJECT = "hpkit"
+_STACK = "pulumi:pulumi:Stack"
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What AWS would say of where the platform is built.
+
+    account: its twelve digits; partition: `aws`, `aws-cn`, …; zones: names of the region's zones, absent: four;
+    eks: an EKS cluster that is there already, as DescribeCluster describes it; caller: ARN of who asks, absent: a role
+    that no file names, or the first of the file's deployers; log_groups: names of log groups that are there.
+    """
+
+    account: str = "123456789012"
+    partition: str = "aws"
+    zones: Sequence[str] = ()
+    eks: Mapping[str, Any] = field(default_factory=dict)
+    caller: str = ""
+    log_groups: Sequence[str] = ()
+
+    def to(self, token: str, *, region: str) -> dict[str, Any]:
+        """Return the answer to an invoke; raises KeyError for one that the program does not make."""
+        zones = list(self.zones) or [f"{region}{letter}" for letter in "abcd"]
+        arn = f"arn:{self.partition}:eks:{region}:{self.account}:cluster/found"
+        nobody = f"arn:{self.partition}:sts::{self.account}:assumed-role/-/-"
+        answers: dict[str, dict[str, Any]] = {
+            "getCallerIdentity": {"accountId": self.account, "arn": self.caller or nobody},
+            "getPartition": {"partition": self.partition},
+            "getAvailabilityZones": {"names": zones},
+            "getLogGroups": {"logGroupNames": list(self.log_groups)},
+            "getCluster": {
+                "name": self.eks.get("name", "found"),
+                "arn": self.eks.get("arn", arn),
+                "endpoint": self.eks.get("endpoint", "https://found.example"),
+                "identities": [_identity(region)],
+                "certificateAuthorities": [self.eks.get("certificateAuthority", {"data": "Q0E="})],
+            },
+        }
+        return answers[token.rpartition(":")[2]]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedResource:
+    """One registration.
+
+    parent and provider are URNs ("" for none); after: URNs that it waits for; uses: property → URNs of the resources
+    whose outputs are in it; deleted_with: URN of the resource that takes it along; ignore_changes: inputs that keep
+    what is live; import_id: id of what is there and is taken over, "" for none; version: of the plugin, "" for any;
+    made: what only AWS could say of it, as it was made up here (its id, its ARN), and so what others hold that use it.
+    """
+
+    urn: str
+    type: str
+    name: str
+    inputs: Mapping[str, Any]
+    parent: str
+    provider: str
+    after: frozenset[str]
+    uses: Mapping[str, frozenset[str]]
+    protect: bool
+    custom: bool
+    retain_on_delete: bool
+    deleted_with: str
+    ignore_changes: tuple[str, ...]
+    import_id: str
+    version: str
+    made: Mapping[str, Any]
+
+
+@dataclass
+class Recording:
+    """Everything that a plan registers, by URN, in the order in which it was registered; and the stack's outputs."""
+
+    plan: Plan
+    resources: dict[str, RecordedResource] = field(default_factory=dict)
+    outputs: dict[str, Any] = field(default_factory=dict)
+
+    def all(self, kind: str) -> list[RecordedResource]:
+        """Return the resources whose type ends so, such as `eks/addon:Addon`."""
+        return [each for each in self.resources.values() if each.type.endswith(kind)]
+
+    def named(self, kind: str) -> dict[str, RecordedResource]:
+        """Return the resources of a type by name."""
+        return {each.name: each for each in self.all(kind)}
+
+    def one(self, kind: str, name: str | None = None) -> RecordedResource:
+        """Return the only resource of a type, or the one of that name; raises LookupError for none and for several."""
+        found = [each for each in self.all(kind) if name in (None, each.name)]
+        if len(found) != 1:
+            raise LookupError(f"{kind} {name or ''}: {[each.name for each in found]}")
+        return found[0]
+
+    @property
+    def names(self) -> set[tuple[str, str]]:
+        """Type and name of everything."""
+        return {(each.type, each.name) for each in self.resources.values()}
+
+    @cached_property
+    def graph(self) -> networkx.DiGraph:
+        """Edges from what is made earlier to what waits for it, as for its provider; deletion goes the other way."""
+        graph = networkx.DiGraph()
+        for each in self.resources.values():
+            graph.add_node(each.urn)
+            graph.add_edges_from((before, each.urn) for before in each.after)
+            if each.provider in self.resources:
+                graph.add_edge(each.provider, each.urn)
+        return graph
+
+    def waits(self, later: RecordedResource, earlier: RecordedResource) -> bool:
+        """Say whether one resource is made after another, directly or not."""
+        return bool(networkx.has_path(self.graph, earlier.urn, later.urn))
+
+
+def record(plan: Plan, answers: Answers | None = None, *, stack: str = "") -> Recording:
+    """Return what a plan registers in a stack, by default the plan's own; raises what the program raises."""
+    given = answers or (Answers(account=plan.spec.account) if plan.spec.account else Answers())
+    if not given.caller and plan.spec.deployers:
+        given = replace(given, caller=plan.spec.deployers[0])
+    if not given.eks and plan.spec.eks.existing is not None:
+        given = replace(given, eks=_existing(plan.spec.eks.existing.name, plan.spec.region, given))
+    engine, recording = _Engine(plan.spec.region, given), Recording(plan)
+    monitor = _Monitor(engine)
+    _ensure_event_loop()
+    mocks.set_mocks(engine, project=PROJECT, stack=stack or plan.stack, preview=False, monitor=monitor)
+
+    @pulumi.runtime.test  # type: ignore[untyped-decorator] # it waits for every registration, whatever its name says
+    def run() -> pulumi.Output[None]:
+        outputs = build(plan)
+        return pulumi.Output.all(**outputs).apply(recording.outputs.update)
+
+    with _without_places():
+        run()
+    for urn, request in monitor.requests.items():
+        recording.resources[urn] = _resource(urn, request, engine)
+    return recording
+
+
+def _existing(name: str, region: str, given: Answers) -> dict[str, Any]:
+    """Return what can be said of an EKS cluster that is there without asking for it."""
+    return {"name": name, "arn": f"arn:{given.partition}:eks:{region}:{given.account}:cluster/{name}"}
+
+
+def _ensure_event_loop() -> None:
+    """Give this thread an event loop where asyncio.run() left none: the SDK's first stack takes one as given."""
+    try:
+        asyncio.get_event_loop()
+    except RuntimeError:
+        asyncio.set_event_loop(asyncio.new_event_loop())
+
+
+@contextmanager
+def _without_places() -> Iterator[None]:
+    """Leave out where in the program each resource was registered: nobody asks, and it is an eighth of a recording."""
+    traced = resource._get_stack_trace  # noqa: SLF001 - the SDK has no setting for it
+    resource._get_stack_trace = source_pb2.StackTrace  # noqa: SLF001
+    try:
+        yield
+    finally:
+        resource._get_stack_trace = traced  # noqa: SLF001
+
+
+def _resource(urn: str, request: Any, engine: _Engine) -> RecordedResource:
+    provider = request.provider or next(iter(request.providers.values()), "")
+    inputs = pulumi.runtime.rpc.deserialize_properties(request.object)
+    made = {"id": engine.id_of(request.name), **engine.made(request.name)}
+    return RecordedResource(
+        urn=urn,
+        type=request.type,
+        name=request.name,
+        inputs=inputs,
+        parent="" if _type_of(request.parent) in ("", _STACK) else request.parent,
+        provider=provider.rpartition("::")[0],
+        after=frozenset(request.dependencies),
+        uses={name: frozenset(each.urns) for name, each in request.propertyDependencies.items() if each.urns},
+        protect=request.protect,
+        custom=request.custom,
+        retain_on_delete=request.retainOnDelete,
+        deleted_with=request.deletedWith,
+        version=request.version,
+        ignore_changes=tuple(request.ignoreChanges),
+        import_id=request.importId,
+        made={key: value for key, value in made.items() if key not in inputs},
+    )
+
+
+def _identity(region: str) -> dict[str, Any]:
+    """Return what EKS says of a cluster's OIDC provider."""
+    return {"oidcs": [{"issuer": f"https://oidc.eks.{region}.amazonaws.com/id/0123456789ABCDEF"}]}
+
+
+def _type_of(urn: str) -> str:
+    """Return the qualified type of a URN, its parents' types before it."""
+    return urn.split("::")[2] if urn else ""
+
+
+class _Engine(mocks.Mocks):
+    """Makes nothing: says what the real engine would say after it made it."""
+
+    def __init__(self, region: str, answers: Answers) -> None:
+        self._region, self._answers = region, answers
+
+    def id_of(self, name: str) -> str:
+        """Return the id that a resource is given."""
+        return f"{name}-id"
+
+    def made(self, name: str) -> dict[str, Any]:
+        """Return what AWS would say of a resource beside its inputs."""
+        place = f"{self._region}:{self._answers.account}"
+        return {
+            "arn": f"arn:{self._answers.partition}:made:{place}:{name}",
+            "endpoint": "https://made.example",
+            "certificateAuthority": {"data": "Q0E="},
+            "identities": [_identity(self._region)],
+            "clusterArn": f"arn:{self._answers.partition}:sagemaker:{place}:cluster/abcdefghijkl",
+            "prometheusEndpoint": "https://aps.example/",
+            "dnsName": f"{name}.fsx.example",
+            "mountName": "abcdefgh",
+            "repositoryUrl": f"{self._answers.account}.dkr.ecr.{self._region}.amazonaws.com/{name}",
+        }
+
+    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        return self.id_of(args.name), {**self.made(args.name), **args.inputs}
+
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        return self._answers.to(args.token, region=self._region), []
+
+
+class _Monitor(mocks.MockMonitor):
+    """Keeps every request; the SDK's own monitor keeps only what was answered."""
+
+    def __init__(self, engine: _Engine) -> None:
+        super().__init__(engine)
+        self.requests: dict[str, Any] = {}
+
+    def make_urn(self, parent: str, type_: str, name: str) -> str:
+        """Return the URN that the engine gives: with the types of all parents, but not the stack's."""
+        above = _type_of(parent)
+        qualified = type_ if above in ("", _STACK) else f"{above}${type_}"
+        return "::".join([f"urn:pulumi:{pulumi.get_stack()}", PROJECT, qualified, name])
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
+        answer: Any = super().RegisterResource(request)  # type: ignore[no-untyped-call] # the SDK's is untyped
+        if request.type != _STACK:
+            self.requests[answer.urn] = request
+        return answer

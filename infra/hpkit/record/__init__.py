@@ -1,6 +1,0 @@
-"""What a running cluster's teams asked for, as a scenario."""
-
-from hpkit.record.cluster import Recorded, recorded
-from hpkit.record.write import Yaml, writing
-
-__all__ = ["Recorded", "Yaml", "recorded", "writing"]

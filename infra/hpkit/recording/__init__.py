@@ -1,6 +1,0 @@
-"""What the program registers for a plan, told by the program itself, without an engine."""
-
-from hpkit.recording.record import PROJECT, Answers, RecordedResource, Recording, record
-from hpkit.recording.tree import UNKNOWN_ACCOUNT, Node, tree_of
-
-__all__ = ["PROJECT", "UNKNOWN_ACCOUNT", "Answers", "Node", "RecordedResource", "Recording", "record", "tree_of"]

@@ -1,0 +1,1 @@
+"""Text for people: plurals, spelling, numbers, and characters that terminals obey."""

@@ -1,0 +1,222 @@
+"""Calls to AWS: one client, throttles waited out, every call counted."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.config import Config
+from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError
+from botocore.session import Session
+
+from hpkit_provider import VERSION
+from hpkit_provider.aws.errors import classify, refused
+from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.task import Task
+
+__all__ = ["ClientSettings", "Document", "SageMakerApi", "operation_name", "settings_from"]
+
+Document = dict[str, Any]  # what an operation takes or answers, in API form
+
+_CONNECTIONS = 64
+_TRANSIENT_TRIES = 12  # for 40 seconds or so
+_BEST_EFFORT_TRIES = 6  # for 2
+_FIRST_DELAY, _MAX_DELAY = 0.1, 15.0
+# What is safe to send again when nobody knows whether it arrived.
+_REPEATABLE = ("describe_", "list_", "delete_", "add_tags")
+
+
+@dataclass(frozen=True)
+class ClientSettings:
+    """Where to send calls, and as whom."""
+
+    region: str | None = None
+    endpoint: str | None = None
+    profile: str | None = None
+    assume_role_arn: str | None = None
+    account_id: str | None = None
+    sts_endpoint: str | None = None
+
+
+def settings_from(config: Mapping[str, str], environment: Mapping[str, str]) -> ClientSettings:
+    """Read the provider's configuration; what it leaves out is taken from the stack's `aws:` values (PULUMI_CONFIG)."""
+    try:
+        stack = json.loads(environment.get("PULUMI_CONFIG") or "{}")
+    except ValueError:
+        stack = {}
+    aws = {key.rpartition(":")[2]: value for key, value in stack.items() if key.startswith("aws:")}
+    endpoint = (
+        config.get("endpoint") or _first(aws, "endpoints", "sagemaker") or environment.get("AWS_ENDPOINT_URL_SAGEMAKER")
+    )
+    sts_endpoint = _first(aws, "endpoints", "sts")
+    if _is_loopback(environment.get("AWS_ENDPOINT_URL", "")):
+        _require_loopback(endpoint, sts_endpoint)
+    return ClientSettings(
+        region=config.get("region") or aws.get("region") or environment.get("AWS_REGION"),
+        endpoint=endpoint,
+        account_id=config.get("accountId"),
+        # A local cloud answers for every service; AWS's own endpoint of SageMaker for that one alone.
+        sts_endpoint=sts_endpoint or (endpoint if endpoint and _is_loopback(endpoint) else None),
+        profile=config.get("profile") or aws.get("profile"),
+        assume_role_arn=config.get("assumeRoleArn") or _first(aws, "assumeRoles", "roleArn"),
+    )
+
+
+def _first(aws: Mapping[str, Any], key: str, member: str) -> str | None:
+    """Return a member of the first entry of a structured `aws:` value, which the engine hands over as JSON text."""
+    value = aws.get(key)
+    try:
+        entries = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return None
+    entry = entries[0] if isinstance(entries, list) and entries else entries
+    found = entry.get(member) if isinstance(entry, dict) else None
+    return found if isinstance(found, str) and found else None
+
+
+def _require_loopback(*endpoints: str | None) -> None:
+    """Refuse to leave this machine where all of AWS is led to it: a run on a local cloud would call AWS."""
+    away = [each for each in endpoints if each and not _is_loopback(each)]
+    if away:
+        raise RefusedError(
+            f"AWS_ENDPOINT_URL leads to this machine, and another endpoint to {', '.join(away)}: nothing was read or "
+            "changed. What to do: on a local cloud take hyperpod:endpoint, aws:endpoints and "
+            "AWS_ENDPOINT_URL_SAGEMAKER away; to work in AWS, unset AWS_ENDPOINT_URL"
+        )
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class SageMakerApi:
+    """The SageMaker API, as the handlers use it."""
+
+    def __init__(self, settings: ClientSettings) -> None:
+        self.settings = settings
+        self.calls: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        self._created: Any = None
+        self._is_account_checked = settings.account_id is None
+
+    def client(self) -> Any:
+        """Return the boto3 client, which is created at the first call."""
+        with self._lock:
+            if self._created is None:
+                session = boto3.Session(botocore_session=_session(self.settings), region_name=self.settings.region)
+                if not self._is_account_checked:
+                    self._check_account(session)
+                self._created = session.client(
+                    "sagemaker",
+                    endpoint_url=self.settings.endpoint,
+                    config=Config(
+                        # Retries are the kit's own, so that they can be cancelled, counted and shown.
+                        retries={"total_max_attempts": 1},
+                        max_pool_connections=_CONNECTIONS,
+                        user_agent_extra=f"hyperpod-plugin/{VERSION}",
+                    ),
+                )
+                self._created.meta.events.register("before-parse", _require_whole_body)
+            return self._created
+
+    def _check_account(self, session: boto3.Session) -> None:
+        """Ask whose the credentials are, before any other call: to another account, all of a stack seems to be gone."""
+        try:
+            asked = session.client("sts", endpoint_url=self.settings.sts_endpoint).get_caller_identity()
+        except (ClientError, BotoCoreError) as error:
+            raise refused("GetCallerIdentity", error) from None
+        found, expected = asked["Account"], self.settings.account_id
+        if found != expected:
+            raise RefusedError(
+                f"these credentials ({asked['Arn']}) are of account {found}, and this stack belongs to account "
+                f"{expected}: nothing was read or changed. What to do: use credentials of {expected} (AWS_PROFILE, "
+                "aws:profile of the stack), or correct hyperpod:accountId (hpkit: `account` of the environment)"
+            )
+        self._is_account_checked = True
+
+    def _send(self, operation: str, params: Document) -> Document:
+        answer: Document = getattr(self.client(), operation)(**params)
+        return answer
+
+    def raw(self, task: Task, operation: str, /, **params: Any) -> Document:
+        """Call once, throttles waited out; any other failure comes as botocore raised it."""
+        delays = task.delays(_FIRST_DELAY, _MAX_DELAY)
+        transient_failures, most = 0, _BEST_EFFORT_TRIES if task.best_effort else _TRANSIENT_TRIES
+        while True:
+            with self._lock:
+                self.calls[operation] += 1
+            try:
+                return self._send(operation, params)
+            except (ClientError, BotoCoreError) as error:
+                kind = classify(error)
+                if kind == "transient" and operation.startswith(_REPEATABLE):
+                    transient_failures += 1
+                    kind = "throttled" if transient_failures < most else kind
+                if kind != "throttled":
+                    raise
+            task.pause(next(delays))
+
+    def call(self, task: Task, operation: str, /, **params: Any) -> Document:
+        """Call; a failure is a readable one."""
+        try:
+            return self.raw(task, operation, **params)
+        except (ClientError, BotoCoreError) as error:
+            raise refused(operation_name(operation), error) from None
+
+    def find(self, task: Task, operation: str, /, **params: Any) -> Document | None:
+        """Call; None when the thing is not there."""
+        try:
+            return self.raw(task, operation, **params)
+        except (ClientError, BotoCoreError) as error:
+            if classify(error) == "not found":
+                return None
+            raise refused(operation_name(operation), error) from None
+
+    def pages(self, task: Task, operation: str, /, *, member: str, **params: Any) -> Iterator[Document]:
+        """Yield the entries of all pages of a list."""
+        token: dict[str, Any] = {}
+        while True:
+            answer = self.call(task, operation, **params, **token)
+            yield from answer.get(member, [])
+            if not answer.get("NextToken"):
+                return
+            token = {"NextToken": answer["NextToken"]}
+
+
+def operation_name(operation: str) -> str:
+    """Return what the API calls an operation: `create_cluster` is CreateCluster."""
+    return "".join(part.capitalize() for part in operation.split("_"))
+
+
+def _require_whole_body(response_dict: Mapping[str, Any], **_: Any) -> None:
+    """Refuse an answer that was cut off: botocore takes one without its body for an empty success."""
+    length, body = response_dict["headers"].get("content-length", "0"), response_dict["body"]
+    if isinstance(body, bytes) and len(body) < int(length):
+        raise ConnectionClosedError(endpoint_url="sagemaker")
+
+
+def _session(settings: ClientSettings) -> Session:
+    session = Session(profile=settings.profile)
+    if settings.assume_role_arn:
+        fetcher = AssumeRoleCredentialFetcher(
+            client_creator=session.create_client,
+            source_credentials=session.get_credentials(),
+            role_arn=settings.assume_role_arn,
+            extra_args={"RoleSessionName": f"hyperpod-plugin-{os.getpid()}"},
+        )
+        credentials = DeferredRefreshableCredentials(method="assume-role", refresh_using=fetcher.fetch_credentials)
+        session._credentials = credentials  # noqa: SLF001 - botocore offers no setter; boto3's docs do the same
+    return session

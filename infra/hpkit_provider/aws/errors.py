@@ -1,0 +1,71 @@
+"""Errors of the SageMaker API: what kind each is, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from botocore.exceptions import ClientError, EndpointConnectionError, HTTPClientError
+
+from hpkit_provider.engine import refusals
+from hpkit_provider.engine.errors import RefusedError
+
+__all__ = ["ErrorKind", "classify", "refused"]
+
+# "role" is a role that cannot be assumed (yet), "refused" everything that trying again does not help.
+ErrorKind = Literal["throttled", "transient", "conflict", "not found", "role", "health check running", "refused"]
+
+_CODES: Final[Mapping[ErrorKind, frozenset[str]]] = {
+    "throttled": frozenset(
+        {
+            "ThrottlingException",
+            "Throttling",
+            "ThrottledException",
+            "TooManyRequestsException",
+            "RequestLimitExceeded",
+            "RequestThrottled",
+            "SlowDown",
+        }
+    ),
+    "conflict": frozenset({"ConflictException", "ResourceInUse", "ResourceInUseException"}),
+    "not found": frozenset({"ResourceNotFound", "ResourceNotFoundException"}),
+    "transient": frozenset({"InternalFailure", "InternalServerError", "InternalServerException", "ServiceUnavailable"}),
+}
+_SERVER_ERROR: Final = 500
+# What SageMaker says with ValidationException alone; of a missing thing: "Could not find …", "… does not exist".
+_TEXTS: Final[Mapping[ErrorKind, re.Pattern[str]]] = {
+    "not found": re.compile(r"^(could not find|cluster \S+ (does not exist|not found))", re.IGNORECASE),
+    "role": re.compile(r"(cannot|can't|unable to|could not) assume", re.IGNORECASE),
+    "health check running": re.compile(r"deep health checks? (run|is|are)", re.IGNORECASE),
+}
+
+_ADVICE: Final = {
+    "AccessDeniedException": "give the caller this permission, or set hyperpod:profile or hyperpod:assumeRoleArn",
+    "ResourceLimitExceeded": "ask for a higher Service Quota for SageMaker (`… for cluster usage`), or use fewer",
+}
+_SETTINGS: Final = "hyperpod:region, hyperpod:endpoint, hyperpod:profile"
+
+
+def classify(error: Exception) -> ErrorKind:
+    """Say what kind of failure a call met."""
+    if isinstance(error, (EndpointConnectionError, HTTPClientError)):
+        return "transient"
+    if not isinstance(error, ClientError):
+        return "refused"
+    code = error.response.get("Error", {}).get("Code", "")
+    text = error.response.get("Error", {}).get("Message", "")
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    for kind, codes in _CODES.items():
+        if code in codes:
+            return kind
+    if status >= _SERVER_ERROR:
+        return "transient"
+    if code == "ValidationException":
+        return next((kind for kind, pattern in _TEXTS.items() if pattern.search(text)), "refused")
+    return "refused"
+
+
+def refused(operation: str, error: Exception) -> RefusedError:
+    """Turn what botocore raised into one readable sentence."""
+    return refusals.refused(operation, error, advice=_ADVICE, settings=_SETTINGS)

@@ -1,0 +1,182 @@
+"""What any plugin of this kind is to the engine: a gRPC server on loopback, logs, cancel, clean errors.
+
+The servicer stands on the SDK's own protocol stubs. The SDK's ready-made server turns every exception into its
+text with a Python stack and cannot keep what a failed creation made; this one does both rightly. Every call has
+a thread of its own, so that a call that takes long holds nothing else up.
+"""
+
+# ruff: noqa: ARG002, N802 - names and arguments of the methods are those of the gRPC service
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import wraps
+from typing import Any, ClassVar
+
+import grpc
+from google.protobuf import any_pb2, empty_pb2
+from pulumi.runtime.proto import (
+    engine_pb2,
+    engine_pb2_grpc,
+    plugin_pb2,
+    provider_pb2,
+    provider_pb2_grpc,
+    status_pb2,
+)
+
+from hpkit.text.printable import printable_lines
+from hpkit_provider.engine.errors import InitFailedError, PluginError
+from hpkit_provider.engine.values import Props, from_struct, is_unknown, to_struct
+
+__all__ = ["OPTIONS", "PluginServicer", "announce", "old_settings", "readable", "run", "serve", "token_of"]
+
+_THREADS = 256
+_GRACE_SECONDS = 4  # for answers under way
+_PARENT_SECONDS = 1.0
+_MESSAGE = 400 * 1024 * 1024
+_SEVERITY = {"info": engine_pb2.INFO, "warning": engine_pb2.WARNING}
+OPTIONS = [("grpc.max_receive_message_length", _MESSAGE), ("grpc.max_send_message_length", _MESSAGE)]
+
+
+class _Status(grpc.Status):  # type: ignore[misc] # grpc ships no types
+    def __init__(self, details: str, error: status_pb2.Status) -> None:
+        self.code = grpc.StatusCode.UNKNOWN
+        self.details = details
+        self.trailing_metadata = (("grpc-status-details-bin", error.SerializeToString()),)
+
+
+def readable(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Turn every error into one the engine shows as it stands; a fault of the plugin says so, without a stack."""
+
+    @wraps(method)
+    def wrapper(self: PluginServicer, request: Any, context: grpc.ServicerContext) -> Any:
+        try:
+            return method(self, request, context)
+        except InitFailedError as error:
+            shown = printable_lines(str(error))
+            details = provider_pb2.ErrorResourceInitFailed(
+                id=error.resource_id,
+                properties=to_struct(error.state),
+                inputs=to_struct(error.inputs),
+                reasons=[shown],
+            )
+            packed = any_pb2.Any()
+            packed.Pack(details)
+            status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=shown, details=[packed])
+            context.abort_with_status(_Status(shown, status))
+        except PluginError as error:
+            context.abort(grpc.StatusCode.UNKNOWN, printable_lines(str(error)))
+        except Exception as error:
+            if context.code() is not None:  # an abort is on its way already
+                raise
+            debug = f"{self.package.upper()}_DEBUG"
+            if os.environ.get(debug):
+                raise
+            text = f"{method.__name__}: unexpected {type(error).__name__}: {printable_lines(str(error))}"
+            context.abort(grpc.StatusCode.INTERNAL, f"{text}. This is a fault of the plugin; {debug}=1 shows it.")
+
+    return wrapper
+
+
+def old_settings(request: Any) -> Props:
+    """Return the settings of then; an engine that does not send them as inputs leaves them in the state."""
+    return from_struct(request.old_inputs if request.HasField("old_inputs") else request.olds)
+
+
+def token_of(urn: str) -> str:
+    """Return the type of the resource that a URN names, without its parents' types."""
+    return urn.split("::")[2].rpartition("$")[2]
+
+
+class PluginServicer(provider_pb2_grpc.ResourceProviderServicer):
+    """The calls that are the same for every plugin."""
+
+    package: ClassVar[str]
+    version: ClassVar[str]
+
+    def __init__(self, engine: str = "") -> None:
+        self.cancelled = threading.Event()
+        self._engine: engine_pb2_grpc.EngineStub | None = None
+        self._attach(engine)
+
+    def _attach(self, address: str) -> None:
+        if address:
+            self._engine = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address, options=OPTIONS))
+
+    def log(self, severity: str, message: str, ephemeral: bool, urn: str) -> None:
+        """Show something at the resource; the engine not listening is no reason to fail."""
+        if self._engine is None:
+            return
+        request = engine_pb2.LogRequest(
+            severity=_SEVERITY[severity], message=printable_lines(message), urn=urn, ephemeral=ephemeral
+        )
+        try:
+            self._engine.Log(request, timeout=5)
+        except grpc.RpcError:
+            self._engine = None
+
+    def GetPluginInfo(self, request: Any, context: Any) -> Any:
+        """Return the version."""
+        return plugin_pb2.PluginInfo(version=self.version)
+
+    @readable
+    def Attach(self, request: Any, context: Any) -> Any:
+        """Take the address of the engine, when the plugin ran before it."""
+        self._attach(request.address)
+        self.cancelled.clear()
+        return empty_pb2.Empty()
+
+    @readable
+    def DiffConfig(self, request: Any, context: Any) -> Any:
+        """Say which settings differ: the engine goes on with the old ones of a provider without a difference."""
+        old, new = old_settings(request), from_struct(request.news)
+        names = sorted(
+            name for name in old.keys() | new.keys() if not is_unknown(new.get(name)) and old.get(name) != new.get(name)
+        )
+        some = provider_pb2.DiffResponse.DIFF_SOME if names else provider_pb2.DiffResponse.DIFF_NONE
+        return provider_pb2.DiffResponse(changes=some, diffs=names)
+
+    def Cancel(self, request: Any, context: Any) -> Any:
+        """End every wait; what runs elsewhere goes on there and stays in state."""
+        self.cancelled.set()
+        return empty_pb2.Empty()
+
+
+def serve(servicer: PluginServicer, *, port: int = 0) -> tuple[grpc.Server, int]:
+    """Start serving on loopback; return the server and its port."""
+    server = grpc.server(ThreadPoolExecutor(max_workers=_THREADS), options=OPTIONS)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
+    bound = server.add_insecure_port(f"127.0.0.1:{port}")
+    server.start()
+    return server, bound
+
+
+def announce(port: int) -> None:
+    """Tell the engine where the plugin listens: the first line it reads."""
+    sys.stdout.write(f"{port}\n")
+    sys.stdout.flush()
+
+
+def run(servicer: Callable[[str], PluginServicer], arguments: list[str]) -> int:
+    """Serve until the engine ends the process; `servicer` is given the engine's address, if any is known."""
+    # An engine that is killed asks for nothing: a process that has lost its parent has no engine any more.
+    engine = os.getppid()
+    addresses = [argument for argument in arguments if not argument.startswith("-")]
+    stop = threading.Event()
+    # The engine ends a plugin by SIGINT, and waits five seconds for one that ignores it. A person's Ctrl-C does not
+    # come here: the engine answers it with Cancel.
+    for ending in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(ending, lambda *_: stop.set())
+    plugin = servicer(addresses[0] if addresses else "")
+    server, port = serve(plugin)
+    announce(port)
+    while not stop.wait(_PARENT_SECONDS) and os.getppid() == engine:
+        pass
+    # Python ends when the last thread does: whoever waits for AWS has to be told.
+    plugin.cancelled.set()
+    server.stop(grace=_GRACE_SECONDS).wait()
+    return 0

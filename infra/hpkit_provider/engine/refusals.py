@@ -1,0 +1,47 @@
+"""A failed call to AWS as one readable sentence: code, message, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from hpkit_provider.engine.errors import RefusedError
+
+__all__ = ["refused"]
+
+_ADVICE: Final = {
+    "AccessDeniedException": "give the caller this permission",
+    "UnrecognizedClientException": "check the credentials: `aws sts get-caller-identity`",
+    "ExpiredTokenException": "the credentials have expired: sign in again",
+    "InvalidClientTokenId": "check the credentials: `aws sts get-caller-identity`",
+    "ConflictException": "another change holds it: wait for that to end, or free what the message names, run again",
+    "ResourceInUse": "it exists already: choose another name, or `pulumi import` it",
+    "ResourceNotFound": "run `pulumi refresh`: it was deleted outside of Pulumi",
+    "ValidationException": "correct the property that the message names",
+}
+
+
+def refused(
+    operation: str,
+    error: Exception,
+    *,
+    advice: Mapping[str, str] | None = None,
+    settings: str = "the plugin's region, endpoint, profile",
+) -> RefusedError:
+    """Turn what botocore raised into one sentence.
+
+    `advice` adds to what is said of an error code in general; `settings` names what decides where a call is sent.
+    """
+    if isinstance(error, ClientError):
+        detail = error.response.get("Error", {})
+        code, text = detail.get("Code", "Unknown"), detail.get("Message", "no message")
+        remedy = {**_ADVICE, **(advice or {})}.get(code, "look the code up in the API reference of " + operation)
+        return RefusedError(f"{operation} was refused ({code}): {text}. What to do: {remedy}.")
+    if isinstance(error, BotoCoreError):
+        return RefusedError(
+            f"{operation} could not be sent ({type(error).__name__}): {error} "
+            f"What to do: check {settings} and the credentials."
+        )
+    return RefusedError(f"{operation} failed ({type(error).__name__}): {error}")

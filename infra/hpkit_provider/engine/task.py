@@ -1,0 +1,74 @@
+"""One operation under way: its clock, its way to be cancelled, its line in the engine's status column."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from hpkit_provider.engine.errors import CancelledError, TimedOutError
+
+__all__ = ["Log", "Task", "silent"]
+
+Log = Callable[[str, str, bool, str], None]  # severity, message, ephemeral, urn
+_GROWTH = 1.7
+
+
+def silent(severity: str, message: str, ephemeral: bool, urn: str) -> None:
+    """Log to nobody."""
+
+
+@dataclass
+class Task:
+    """What every step of an operation needs to know; if `best_effort`, no answer is better than a late one."""
+
+    urn: str
+    seconds: float
+    cancel: threading.Event
+    log: Log = silent
+    best_effort: bool = False
+    started: float = field(default_factory=time.monotonic)
+    status: str = "working"
+    changed: float = field(default_factory=time.monotonic)
+
+    @property
+    def left(self) -> float:
+        """Seconds until the time-out."""
+        return self.started + self.seconds - time.monotonic()
+
+    def mark_changed(self) -> None:
+        """Take note that something was just changed: what was seen before is out of date."""
+        self.changed = time.monotonic()
+
+    def max_age(self, age: float) -> float:
+        """Return how old an answer may be, so that it still shows the last change."""
+        return max(0.0, min(age, time.monotonic() - self.changed))
+
+    def progress(self, text: str) -> None:
+        """Show where the operation is, in the status column."""
+        if text != self.status:
+            self.status = text
+            self.log("info", text, True, self.urn)
+
+    def warn(self, text: str) -> None:
+        """Tell something that stays on the screen."""
+        self.log("warning", text, False, self.urn)
+
+    def pause(self, seconds: float) -> None:
+        """Wait; a cancelled run or a time-out ends the wait with its error."""
+        if self.left <= 0:
+            raise TimedOutError(
+                f"not finished after {self.seconds:.0f} s (last: {self.status}). What to do: run `pulumi up` again, "
+                "it goes on from here; or give the resource longer customTimeouts."
+            )
+        if self.cancel.wait(min(seconds, max(self.left, 0.01))):
+            raise CancelledError(f"cancelled (last: {self.status}); the change goes on in AWS, run `pulumi up` again")
+
+    def delays(self, first: float, maximum: float) -> Iterator[float]:
+        """Yield growing delays with jitter, so that many operations do not knock at once."""
+        delay = first
+        while True:
+            yield delay * random.uniform(0.6, 1.2)  # noqa: S311 - jitter, not a secret
+            delay = min(delay * _GROWTH, maximum)

@@ -1,0 +1,39 @@
+"""Waiting for a change to settle: polls with jitter, progress shown, time-outs and cancel honoured."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from hpkit_provider.engine.task import Task
+
+__all__ = ["wait"]
+
+T = TypeVar("T")
+_MIN_POLL_SECONDS: Final = 0.15
+
+
+def wait(
+    task: Task,
+    poll: Callable[[], T],
+    *,
+    settled: Callable[[T], bool],
+    progress: Callable[[T], str],
+    max_seconds: float,
+    fraction: float,
+) -> T:
+    """Poll until it is settled; `max_seconds` is the longest pause between two polls.
+
+    A pause is a fraction of the time waited so far: what takes seconds and what takes minutes is seen equally soon
+    after. A small fraction suits a resource of which there is one; hundreds polled at once would be throttled with it.
+    """
+    started = time.monotonic()
+    while True:
+        seen = poll()
+        task.progress(progress(seen))
+        if settled(seen):
+            return seen
+        pause = min(max_seconds, max(_MIN_POLL_SECONDS, fraction * (time.monotonic() - started)))
+        task.pause(pause * random.uniform(0.6, 1.2))  # noqa: S311 - jitter, not a secret

@@ -1,0 +1,108 @@
+"""AutoscaledGroup: an instance group that managed Karpenter fills, so that its deletion has a place in the order.
+
+A HyperpodNodeClass must not name a group that is gone. The engine updates the cluster before a NodeClass that depends
+on it, and deletes last, in reverse order: a group that stands for itself goes after the NodeClass has let go of it.
+Does not: make the group. The cluster does.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hpkit_provider.aws.client import Document
+from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.values import Props
+from hpkit_provider.resources.cluster.cluster_state import group_names, live_inputs
+from hpkit_provider.resources.cluster.live_cluster import LiveCluster
+from hpkit_provider.resources.handler import Handler, ResourceState
+from hpkit_provider.schema.field_table import table
+
+__all__ = ["AutoscaledGroupHandler"]
+
+
+class AutoscaledGroupHandler(Handler):
+    """Handler of hyperpod:index:AutoscaledGroup; its id is the cluster's ARN, a slash, the group's name."""
+
+    name: ClassVar[str] = "AutoscaledGroup"
+    seconds: ClassVar[float] = 2 * 3600.0  # nodes are drained first, and several groups may be waiting
+
+    def create(self, task: Task, inputs: Props) -> ResourceState:
+        """Make sure that the cluster has it."""
+        arn, group = inputs["clusterArn"], inputs["instanceGroupName"]
+        document = LiveCluster(self.api, task, arn).describe()
+        if document is None or group not in _groups(document):
+            there = "that cluster is gone" if document is None else f"it has {', '.join(_groups(document)) or 'none'}"
+            raise RefusedError(
+                f"There is no instance group {group!r} in {arn}: {there}. "
+                "What to do: add it to instanceGroups of the Cluster, or run `pulumi refresh` if it was deleted."
+            )
+        return ResourceState(f"{arn}/{group}", inputs, inputs)
+
+    def read(self, task: Task, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
+        """Return it if the cluster has it."""
+        del inputs, state
+        arn, group = _parts(resource_id)
+        document = LiveCluster(self.api, task, arn).describe()
+        if document is None or group not in _groups(document):
+            return None
+        found = {"clusterArn": arn, "instanceGroupName": group}
+        return ResourceState(resource_id, found, found)
+
+    def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+        """Take note of the inputs; any that differ make it another group, and come as a replacement."""
+        del task, old, state
+        return ResourceState(resource_id, new, new)
+
+    def delete(self, task: Task, resource_id: str) -> None:
+        """Delete the group, unless the program has it still and only Karpenter has let go of it."""
+        arn, group = _parts(resource_id)
+        live = LiveCluster(self.api, task, arn)
+        document = live.describe()
+        if document is None or group in (self.clients.declared_groups.declared(arn) or ()):
+            return
+        if self.clients.declared_groups.declared(arn) is None and group in _groups(document):
+            raise RefusedError(
+                f"Instance group {group!r} stays: this run leaves the cluster {arn} out, so nobody knows whether the "
+                "program still has the group. What to do: run `pulumi up` without --target and --exclude, or destroy "
+                "the cluster along with it."
+            )
+        with self.clients.declared_groups.exclusive(task, arn, group):
+            self._remove(live, group)
+
+    def _remove(self, live: LiveCluster, group: str) -> None:
+        """Delete it, and in the same call all others that wait for their turn: the API makes one change at a time."""
+        for tries, delay in enumerate(live.task.delays(0.2, 20.0)):
+            document = live.settle()
+            if document is None or group not in _groups(document):
+                return
+            waiting = sorted(self.clients.declared_groups.deleting(live.name) & set(_groups(document)))
+            try:
+                sent = live.update({"InstanceGroupsToDelete": waiting}, tries=tries)
+            except RefusedError:
+                document = live.describe()
+                if document is None or group not in _groups(document):
+                    return  # somebody else was faster
+                raise
+            if not sent:
+                live.task.pause(delay)
+                continue
+            document = live.settle()
+            if document is None or group not in _groups(document):
+                return
+            raise live.failure_with_events(
+                f"Instance group {group!r} is still there after its deletion was accepted.", document
+            )
+
+
+def _parts(resource_id: str) -> tuple[str, str]:
+    arn, _, group = resource_id.rpartition("/")
+    if not arn.rpartition(":")[2].startswith("cluster/"):
+        raise RefusedError(
+            f"{resource_id!r} names no instance group. What to do: write CLUSTER-ARN/INSTANCE-GROUP-NAME."
+        )
+    return arn, group
+
+
+def _groups(document: Document) -> list[str]:
+    return group_names(live_inputs(table("Cluster"), document))

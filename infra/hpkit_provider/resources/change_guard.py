@@ -1,0 +1,213 @@
+"""ChangeGuard: says no, at preview already, to a change that would replace or delete what must not be lost.
+
+It makes nothing anywhere. The program hands it the live ids of what it guards: an id that is missing, another, or not
+known any more belongs to something that goes, whatever the cause. What is not allowed by name ends the run there.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.values import Props, is_unknown
+from hpkit_provider.resources.handler import Handler, ResourceDiff, ResourceState
+from hpkit_provider.schema.check import check
+
+__all__ = ["ChangeGuardHandler"]
+
+
+class ChangeGuardHandler(Handler):
+    """Handler of hyperpod:index:ChangeGuard."""
+
+    name: ClassVar[str] = "ChangeGuard"
+    seconds: ClassVar[float] = 60.0
+
+    def diff(self, old: Props, new: Props, state: Props) -> ResourceDiff:
+        """Compare; what would be lost, or a version that is skipped, is an error unless it is allowed."""
+        skipped = _skipped(old.get("version"), new.get("version"))
+        if skipped:
+            raise RefusedError(f"{new['subject']}: {skipped}")
+        moved = _moved(old.get("fixed", {}), new.get("fixed", {}))
+        if moved:
+            remedy = f", or {new['remedy']}" if new.get("remedy") else ""
+            raise RefusedError(
+                f"{new['subject']} cannot change in place:\n  "
+                + "\n  ".join(moved)
+                + f"\nWhat to do: take the change back{remedy}."
+            )
+        lost = _lost(old, new)
+        if lost.keys() - _names(new.get("allowReplace")):
+            raise RefusedError(_refusal(lost, old, new))
+        # What leaves the program is still protected in the state, until a run before has lifted that.
+        unseen = sorted(
+            name
+            for name in lost
+            if not _is_part(name)
+            and name not in new.get("identity", {})
+            and name not in _names(old.get("allowReplace"))
+        )
+        if unseen:
+            raise RefusedError(
+                f"{new['subject']}: {_listed(unseen, old)} would be DELETED, as allowed, but is still protected in the "
+                f"state. What to do: keep `allowReplace: [{', '.join(unseen)}]`{_where(new)}, take the rest of the "
+                "change back and run `pulumi up`, which lifts the protection; then make the change."
+            )
+        return super().diff(old, new, state)
+
+    def diff_warnings(self, old: Props, new: Props, state: Props) -> list[str]:
+        """Say loudly what an allowed change costs, and which allowance nothing needs."""
+        del state
+        lost = _lost(old, new)
+        found = []
+        if lost:
+            causes = "; ".join(f"{name}: {cause}" for name, cause in lost.items())
+            found.append(f"This change REPLACES or DELETES {_listed(lost, old)}, as allowed ({causes}).")
+        if ("identity" in new and not is_unknown(new["identity"])) or "parts" in new:
+            found += [
+                f"{_key(name)} names {name.rpartition('/')[2]}, and nothing "
+                f"{'deletes' if _is_part(name) else 'replaces'} it (any more): take it out{_where(new, 'of')}."
+                for name in sorted(_names(new.get("allowReplace")) - lost.keys())
+            ]
+        return found
+
+    def create(self, task: Task, inputs: Props) -> ResourceState:
+        """Take note of the subject as it is."""
+        return ResourceState(_logical_name(task), inputs, inputs)
+
+    def read(self, task: Task, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
+        """Return what was noted: there is nothing else. At import the id is the JSON text of the inputs."""
+        if state or inputs:
+            return ResourceState(resource_id, state or inputs, inputs or state)
+        given = _imported(resource_id)
+        return ResourceState(_logical_name(task), given, given)
+
+    def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+        """Take note of the subject as it becomes."""
+        del task, old, state
+        return ResourceState(resource_id, new, new)
+
+    def delete(self, task: Task, resource_id: str) -> None:
+        """Forget the subject."""
+
+
+def _logical_name(task: Task) -> str:
+    return task.urn.rpartition("::")[2]
+
+
+def _imported(text: str) -> Props:
+    """Read the id that an import gives; raises RefusedError saying what is wrong with it."""
+    what_to_do = (
+        "What to do: give the JSON text of its inputs as the id, "
+        """such as '{"subject": "acme-dev", "identity": {"vpc": "vpc-0123456789abcdef0"}}'."""
+    )
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        raise RefusedError(f"The id {text!r} of a ChangeGuard is not JSON ({error}). {what_to_do}") from None
+    if not isinstance(given, dict):
+        raise RefusedError(f"The id {text!r} of a ChangeGuard is no JSON object. {what_to_do}")
+    failures = [f"{failure.path} {failure.reason}" for failure in check("ChangeGuard", given)]
+    if failures:
+        raise RefusedError(f"The id of a ChangeGuard has wrong inputs: {'; '.join(failures)}. {what_to_do}")
+    return given
+
+
+def _lost(old: Props, new: Props) -> dict[str, str]:
+    """Return what goes, by name: what it was and is; no ids are compared where none are given, or none is known yet."""
+    before, after = dict(old.get("parts", {})), dict(new.get("parts", {}))
+    ids = old.get("identity"), new.get("identity")
+    if isinstance(ids[0], dict) and isinstance(ids[1], dict):
+        before, after = before | ids[0], after | ids[1]
+    return {
+        name: f"{called} {_fate(after, name)}" for name, called in sorted(before.items()) if after.get(name) != called
+    }
+
+
+def _moved(old: Props, new: Props) -> list[str]:
+    """List the settings that differ; one that comes, goes, or is not known yet is no change."""
+    return [
+        f"{name}: {old[name]} becomes {new[name]}"
+        for name in sorted(old.keys() & new.keys())
+        if not is_unknown(new[name]) and old[name] != new[name]
+    ]
+
+
+def _fate(after: dict[str, Any], name: str) -> str:
+    if name not in after:
+        return "is not in the program any more"
+    return "is replaced" if is_unknown(after[name]) else f"becomes {after[name]}"
+
+
+def _refusal(lost: dict[str, str], old: Props, new: Props) -> str:
+    nested, allowed = list(old.get("nested", [])), _names(new.get("allowReplace"))
+    first = min((nested.index(name) for name in lost if name in nested), default=len(nested))
+    # What stands on something that goes goes with it, though it may come later in the program.
+    going = [*nested[first:], *sorted(set(lost) - set(nested))]
+    words = old.get("contents", {})
+    needed = [*going, *sorted(allowed - set(going))]
+    return "\n  ".join(
+        [
+            f"This change would REPLACE or DELETE of {new['subject']}:",
+            *(f"{name}: {cause}" for name, cause in lost.items()),
+            "That takes away:",
+            *(f"  {words.get(name, name)}" for name in going),
+        ]
+    ) + (
+        f"\nWhat to do: take the change back. To allow it once: {_allowance(needed)}{_where(new)}, "
+        "and take that out again afterwards."
+    )
+
+
+def _is_part(name: str) -> bool:
+    """Return whether a name is that of a part, `teams/nlp`: the engine does not protect those."""
+    return "/" in name
+
+
+def _key(name: str) -> str:
+    kind, part, _ = name.partition("/")
+    return f"allowDelete.{kind}" if part else "allowReplace"
+
+
+def _allowance(names: list[str]) -> str:
+    """Return the lines of the file that allow all of this."""
+    whole = [name for name in names if not _is_part(name)]
+    parts: dict[str, list[str]] = {}
+    for kind, _, name in (name.partition("/") for name in names if _is_part(name)):
+        parts.setdefault(kind, []).append(name)
+    said = [f"`allowReplace: [{', '.join(whole)}]`"] if whole else []
+    if parts:
+        listed = ", ".join(f"{kind}: [{', '.join(found)}]" for kind, found in parts.items())
+        said.append(f"`allowDelete: {{{listed}}}`")
+    return " and ".join(said)
+
+
+def _listed(names: Any, old: Props) -> str:
+    words = old.get("contents", {})
+    return "; ".join(str(words.get(name, name)) for name in sorted(names))
+
+
+def _where(new: Props, word: str = "in") -> str:
+    return f" {word} {new['where']}" if new.get("where") else ""
+
+
+def _names(value: Any) -> set[str]:
+    """Return the names in a list; versions before this one wrote a boolean."""
+    return set(value) if isinstance(value, list) else set()
+
+
+def _skipped(old: str | None, new: str | None) -> str:
+    """Say what is wrong with a step between minor versions: EKS goes up one at a time, and never down."""
+    if old is None or new is None or is_unknown(new):
+        return ""
+    before, after = (tuple(int(part) for part in version.split(".")) for version in (old, new))
+    if after < before:
+        return f"version {old} cannot go back to {new}. What to do: write version {old}."
+    if after > (before[0], before[1] + 1):
+        step = f"{before[0]}.{before[1] + 1}"
+        return (
+            f"version {old} cannot become {new} in one step: EKS upgrades one minor version at a time. "
+            f"What to do: write {step} first, run `pulumi up`, then go on."
+        )
+    return ""

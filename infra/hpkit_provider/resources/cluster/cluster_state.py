@@ -1,0 +1,221 @@
+"""A live cluster as inputs and state: what is compared, what the engine keeps."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hpkit_provider.aws.client import Document
+from hpkit_provider.engine.values import Props
+from hpkit_provider.resources.handler import ResourceState
+from hpkit_provider.schema.field_table import Field, from_api
+from hpkit_provider.schema.projection import project
+
+__all__ = [
+    "GROUPS",
+    "group_names",
+    "groups_with_added_subnets",
+    "live_inputs",
+    "to_state",
+    "without_added_subnets",
+    "without_autoscaled_counts",
+    "without_inherited_network",
+]
+
+GROUPS: Final = ("instanceGroups", "restrictedInstanceGroups")
+
+
+def live_inputs(spec: Field, document: Document) -> Props:
+    """Return what DescribeCluster says, as inputs: what is desired counts, not what is there already."""
+    found = dict(document)
+    for member in GROUPS:
+        api = member[:1].upper() + member[1:]
+        groups = [group for group in document.get(api, []) if group.get("Status") != "Deleting"]
+        if api in document:
+            found[api] = [_desired_group(group) for group in groups]
+    shared = document.get("RestrictedInstanceGroupsConfig", {}).get("SharedEnvironmentConfig")
+    if shared:
+        found["RestrictedInstanceGroupsConfig"] = {"SharedEnvironmentConfig": _desired_environment(shared)}
+    if document.get("AutoScaling", {}).get("Status") == "Failed":
+        # Asked for and not there: to the program that is a difference, which the next run fixes.
+        found["AutoScaling"] = {**document["AutoScaling"], "Mode": "Disable"}
+    return {name: value for name, value in from_api(spec, found).items() if value != []}
+
+
+def _desired_group(details: Document) -> Document:
+    group = {**details, "InstanceCount": details["TargetCount"]}
+    renamed = {
+        "MinInstanceCount": "MinCount",
+        "ImageId": "DesiredImageId",
+        "ImageReleaseVersion": "DesiredImageReleaseVersion",
+    }
+    for name, source in renamed.items():
+        if details.get(source) is not None:
+            group[name] = details[source]
+    if "KubernetesConfig" in details:
+        config = details["KubernetesConfig"]
+        group["KubernetesConfig"] = {
+            name: config[source]
+            for name in ("Labels", "Taints")
+            if (source := f"Desired{name}") in config or (source := f"Current{name}") in config
+        }
+    if "InstanceRequirements" in details:
+        types = details["InstanceRequirements"]
+        group["InstanceRequirements"] = {
+            "InstanceTypes": types.get("DesiredInstanceTypes") or types.get("CurrentInstanceTypes", [])
+        }
+    return group
+
+
+def _desired_environment(details: Document) -> Document:
+    return {
+        name: details[source]
+        for name in ("FSxLustreConfig", "FSxLustreDeletionPolicy")
+        if (source := f"Desired{name}") in details or (source := f"Current{name}") in details
+    }
+
+
+def to_state(
+    spec: Field, document: Document, live: Props, inputs: Props, *, managed: list[str], failed: bool
+) -> ResourceState:
+    """Return what is live in the form of the inputs; without inputs it is an import."""
+    projected = project(spec, inputs or None, {**live, **_declared_parts(spec, live, inputs)} if inputs else live)
+    extra = {
+        "clusterArn": document["ClusterArn"],
+        "clusterStatus": document["ClusterStatus"],
+        "creationTime": document["CreationTime"].isoformat(),
+        "failureMessage": document.get("FailureMessage"),
+        "managedInstanceGroups": sorted(managed),
+        "creationFailed": True if failed else None,
+    }
+    state = {**projected, **{name: value for name, value in extra.items() if value is not None}}
+    # The program may have given a group more subnets than it can take: state says what is, inputs what was asked for.
+    return ResourceState(
+        str(document["ClusterArn"]),
+        state,
+        _with_subnets_of(projected, _overrides(inputs), _groups_with_added(inputs, projected)),
+    )
+
+
+def group_names(inputs: Props) -> list[str]:
+    """Return the names of all instance groups."""
+    return sorted(group["instanceGroupName"] for member in GROUPS for group in inputs.get(member, []))
+
+
+def without_autoscaled_counts(inputs: Props, new: Props) -> Props:
+    """Leave the counts out that belong to Karpenter."""
+    autoscaled = new.get("autoscaledInstanceGroups", [])
+    groups = inputs.get("instanceGroups")
+    if not isinstance(autoscaled, list) or not isinstance(groups, list):
+        return inputs
+    shown = [
+        {**group, "instanceCount": 0}
+        if isinstance(group, dict) and group.get("instanceGroupName") in autoscaled
+        else group
+        for group in groups
+    ]
+    return {**inputs, "instanceGroups": shown}
+
+
+def without_added_subnets(inputs: Props, live: Props) -> Props:
+    """Leave out the subnets that were only added to live groups: the API takes them on new groups alone."""
+    return _with_subnets_of(inputs, _overrides(live), _groups_with_added(inputs, live))
+
+
+def without_inherited_network(inputs: Props, live: Props | None = None) -> Props:
+    """Leave out the network of groups that name the cluster's own: to the API that is the same as none.
+
+    With live, groups that exist keep what they have there, and new ones what they state: the API takes no change of it.
+    """
+    own = _network(inputs.get("vpcConfig"))
+    there, exist = _overrides(live or {}), group_names(live or {})
+
+    def own_network_left_out(group: Any) -> Any:
+        override = group.get("overrideVpcConfig") if isinstance(group, dict) else {}
+        if own is None or (override is not None and _network(override) != own):
+            return group
+        name = group.get("instanceGroupName")
+        if name in there:
+            return {**group, "overrideVpcConfig": there[name]} if _network(there[name]) == own else group
+        if live is not None and name not in exist:
+            return group
+        return {key: value for key, value in group.items() if key != "overrideVpcConfig"}
+
+    return {
+        **inputs,
+        **{member: [own_network_left_out(group) for group in groups] for member, groups in _lists(inputs).items()},
+    }
+
+
+def _network(config: Any) -> tuple[frozenset[str], frozenset[str]] | None:
+    """Return subnets and security groups, which have no order; None for what is not known yet."""
+    lists = [config.get(name) for name in ("subnets", "securityGroupIds")] if isinstance(config, dict) else [None]
+    if not all(isinstance(ids, list) and all(isinstance(each, str) for each in ids) for ids in lists):
+        return None
+    return frozenset(lists[0] or ()), frozenset(lists[1] or ())
+
+
+def groups_with_added_subnets(old: Props, new: Props, live: Props) -> list[str]:
+    """Return the live groups that are now given more subnets than before."""
+    before, after = _overrides(old), _overrides(new)
+    return sorted(
+        name
+        for name in _groups_with_added(new, live)
+        if any(subnet not in before.get(name, {}).get("subnets", ()) for subnet in after[name]["subnets"])
+    )
+
+
+def _groups_with_added(inputs: Props, live: Props) -> set[str]:
+    """Return the groups that have all their live subnets and more; some of the more may not be known yet."""
+    there = _overrides(live)
+    return {
+        name
+        for name, override in _overrides(inputs).items()
+        if name in there
+        and len(override["subnets"]) > len(there[name]["subnets"])
+        and all(subnet in override["subnets"] for subnet in there[name]["subnets"])
+    }
+
+
+def _overrides(inputs: Props) -> dict[str, Props]:
+    """Return the network of each group that has one of its own; what is not known yet is left out."""
+    return {
+        group["instanceGroupName"]: override
+        for groups in _lists(inputs).values()
+        for group in groups
+        if isinstance(group, dict) and isinstance(group.get("instanceGroupName"), str)
+        if isinstance(override := group.get("overrideVpcConfig"), dict) and isinstance(override.get("subnets"), list)
+    }
+
+
+def _with_subnets_of(inputs: Props, overrides: dict[str, Props], names: set[str]) -> Props:
+    """Return the inputs, in which the named groups take their subnets from elsewhere."""
+
+    def with_subnets(group: Any) -> Any:
+        name = group.get("instanceGroupName") if isinstance(group, dict) else None
+        if name not in names:
+            return group
+        return {**group, "overrideVpcConfig": {**group["overrideVpcConfig"], "subnets": overrides[name]["subnets"]}}
+
+    return {
+        **inputs,
+        **{member: [with_subnets(group) for group in groups] for member, groups in _lists(inputs).items()},
+    }
+
+
+def _lists(inputs: Props) -> dict[str, list[Any]]:
+    return {member: groups for member in GROUPS if isinstance(groups := inputs.get(member), list)}
+
+
+def _declared_parts(spec: Field, live: Props, inputs: Props) -> Props:
+    """Return the live groups of the program, with the declared count where Karpenter counts, and own members."""
+    declared = {group["instanceGroupName"]: group for group in inputs.get("instanceGroups", [])}
+    autoscaled = inputs.get("autoscaledInstanceGroups", [])
+    found = []
+    for group in live.get("instanceGroups", []):
+        name = group["instanceGroupName"]
+        if name in declared:
+            count = declared[name]["instanceCount"] if name in autoscaled else group["instanceCount"]
+            found.append({**group, "instanceCount": count})
+    # What the API does not have is live as it was declared.
+    own = {member.name: inputs[member.name] for member in spec.members if not member.api and member.name in inputs}
+    return {"instanceGroups": found, **own}

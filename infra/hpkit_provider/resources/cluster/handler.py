@@ -1,0 +1,354 @@
+"""Cluster: a HyperPod cluster orchestrated by EKS."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import ClassVar, Final
+
+from hpkit_provider.aws.client import Document
+from hpkit_provider.aws.statuses import classify_status
+from hpkit_provider.aws.tags import live_tags, set_tags
+from hpkit_provider.engine.errors import ChangeFailedError, InitFailedError, PluginError, RefusedError
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.values import Props, walk_unknown
+from hpkit_provider.engine.waiter import wait
+from hpkit_provider.resources.cluster import protection
+from hpkit_provider.resources.cluster.cluster_state import (
+    GROUPS,
+    group_names,
+    groups_with_added_subnets,
+    live_inputs,
+    to_state,
+    without_added_subnets,
+    without_autoscaled_counts,
+    without_inherited_network,
+)
+from hpkit_provider.resources.cluster.live_cluster import (
+    MAX_POLL_SECONDS,
+    POLL_FRACTION,
+    LiveCluster,
+    has_failed,
+    status_line,
+)
+from hpkit_provider.resources.cluster.update_request import (
+    next_update,
+    node_counts,
+    refused_changes,
+    removed_autoscaled_groups,
+    settled,
+    undeclared_groups,
+)
+from hpkit_provider.resources.handler import Handler, ResourceDiff, ResourceState, forced_replacement
+from hpkit_provider.resources.ownership import require_own
+from hpkit_provider.schema.diff import same
+from hpkit_provider.schema.field_table import to_api
+
+__all__ = ["ClusterHandler"]
+
+_MAX_UPDATES: Final = 40
+_SHORT_TASK_SECONDS: Final = 10.0
+
+
+class ClusterHandler(Handler):
+    """Handler of hyperpod:index:Cluster."""
+
+    name: ClassVar[str] = "Cluster"
+    seconds: ClassVar[float] = 3 * 3600.0  # MinInstanceCount alone may take three hours
+
+    def diff(self, old: Props, new: Props, state: Props) -> ResourceDiff:
+        """Compare; counts that Karpenter moves, or that are live already, are no difference.
+
+        What the API refuses, or what must not go, is an error.
+        """
+        self._declare(str(state.get("clusterArn", "")), new)
+        old_inputs = without_inherited_network(without_added_subnets(old, state))
+        new_inputs = without_inherited_network(without_added_subnets(new, state))
+        before = without_autoscaled_counts(old_inputs, new_inputs)
+        after = without_autoscaled_counts(new_inputs, new_inputs)
+        found = super().diff(before, after, state)
+        if found.changes and self._is_live(found, new, state):
+            return ResourceDiff([])
+        if found.changes and state.get("clusterArn"):
+            self.clients.ledger.mark_resized(state["clusterArn"])
+        if state.get("creationFailed"):
+            # Nothing ever ran on it: there is nothing to lose.
+            return ResourceDiff([*found.changes, forced_replacement("clusterStatus")])
+        if found.replaces:
+            if not self._may_replace(new):
+                raise RefusedError(self._replacement(found, old_inputs, new_inputs, state))
+            return found
+        refused = [*refused_changes(self.spec, old_inputs, new_inputs), *protection.lost_subnets(new_inputs, state)]
+        if refused:
+            raise RefusedError("HyperPod cannot make these changes in place:\n  " + "\n  ".join(refused))
+        lost = [group for group in self._removed_with_instances(old, new, state) if not _may_delete(new, group.name)]
+        if lost:
+            raise RefusedError(protection.deletion_refused(lost))
+        return found
+
+    def _is_live(self, found: ResourceDiff, new: Props, state: Props) -> bool:
+        """Return whether nothing but counts differs, and the cluster has them: nodes were deleted, and written so."""
+        if state.get("creationFailed") or not all(each.path.endswith(".instanceCount") for each in found.changes):
+            return False
+        document = self._described(state)
+        if not document or not settled(document):
+            return False
+        managed, live = group_names(new), live_inputs(self.spec, document)
+        update = next_update(self.spec, old=new, new=new, live=live, document=document, managed=managed)
+        return not update.body and not update.waits_for
+
+    def diff_warnings(self, old: Props, new: Props, state: Props) -> list[str]:
+        """Say which groups stay out of added subnets, what goes as allowed, and what is allowed in vain."""
+        found = [
+            f"Instance group {name} keeps its subnets: the API cannot add to them. New zones are used by new groups."
+            for name in groups_with_added_subnets(old, new, state)
+        ]
+        if state.get("creationFailed"):
+            return found
+        before, after = without_added_subnets(old, state), without_added_subnets(new, state)
+        replaced = bool(super().diff(before, after, state).replaces)
+        removed = protection.removed_groups(old, new, state)
+        if removed and not replaced and (there := self._removed_with_instances(old, new, state)):
+            found.append(protection.deletion_warning(there))
+        return [*found, *protection.unused_allowances(new, removed, replaced=replaced)]
+
+    def _may_replace(self, new: Props) -> bool:
+        """Return whether it may be replaced; the provider's setting holds too where the engine asks with old inputs."""
+        return new.get("allowReplace") is True or self.clients.allow_replace
+
+    def _replacement(self, found: ResourceDiff, old: Props, new: Props, state: Props) -> str:
+        name = str(old.get("clusterName", state.get("clusterArn", "")))
+        why = protection.replacement_reasons(found.changes, old, new)
+        return protection.replacement_refused(
+            name, why, nodes=protection.nodes_by_group(state), teams=self._teams(str(state.get("clusterArn")))
+        )
+
+    def _teams(self, arn: str) -> list[str]:
+        """Return the teams with quota on a cluster; none when the service does not answer."""
+        try:
+            entries = self.clients.ledger.quotas(_short_task(), arn).value
+        except PluginError:
+            return []
+        return sorted({str(entry["ComputeQuotaTarget"]["TeamName"]) for entry in entries})
+
+    def _removed_with_instances(self, old: Props, new: Props, state: Props) -> list[protection.RemovedGroup]:
+        """Return the groups that a change deletes with instances; the service is asked only if a group is removed."""
+        removed = protection.removed_groups(old, new, state)
+        if not removed or not state.get("clusterArn"):
+            return []
+        return protection.with_instances(removed, self._described(state))
+
+    def _described(self, state: Props) -> Document | None:
+        """Return the live cluster of a state, empty where it is gone; None where there is none or nobody answers."""
+        if not state.get("clusterArn"):
+            return None
+        try:
+            return LiveCluster(self.api, _short_task(), str(state["clusterArn"])).describe() or {}
+        except PluginError:
+            return None
+
+    def create(self, task: Task, inputs: Props) -> ResourceState:
+        """Create without autoscaling, then enable it; a cluster that a killed run created is taken over."""
+        arn = self._create_or_find(task, inputs)
+        managed = group_names(inputs)
+
+        def work() -> ResourceState:
+            live = LiveCluster(self.api, task, arn)
+            first = live.settle()
+            if first is not None and classify_status(first["ClusterStatus"]) == "failed":
+                raise live.failure(first)
+            return self._converge(task, arn, old={}, new=inputs, managed=managed)
+
+        return self._keeping_state(task, arn, inputs, work, managed=managed, creating=True)
+
+    def read(self, task: Task, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
+        """Return it as it is; groups nobody declared are reported, at import they are taken over."""
+        document = LiveCluster(self.api, task, resource_id).describe()
+        if document is None:
+            return None
+        arn = str(document["ClusterArn"])
+        live = live_inputs(self.spec, document)
+        managed = list(state.get("managedInstanceGroups", group_names(inputs or live)))
+        if inputs:
+            undeclared = undeclared_groups(inputs, live, managed)
+            if undeclared:
+                task.warn(f"Instance groups {', '.join(undeclared)} are not in the program; they are left alone.")
+        if not inputs or "tags" in inputs:
+            live["tags"] = live_tags(self.api, task, arn)
+        return to_state(self.spec, document, live, inputs, managed=managed, failed=bool(state.get("creationFailed")))
+
+    def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+        """Send what differs from what is live, and see it through."""
+        self._declare(resource_id, new)
+        known = {*state.get("managedInstanceGroups", group_names(old)), *group_names(new)}
+        managed = sorted(known.difference(removed_autoscaled_groups(old, new)))
+
+        def work() -> ResourceState:
+            live = self._converge(task, resource_id, old=old, new=new, managed=managed)
+            set_tags(self.api, task, resource_id, old=old.get("tags", []), new=new.get("tags", []))
+            return live
+
+        return self._keeping_state(task, resource_id, new, work, managed=managed, creating=False)
+
+    def delete(self, task: Task, resource_id: str) -> None:
+        """Delete and wait until it is gone: roles and network must outlive it."""
+        live = LiveCluster(self.api, task, resource_id)
+        for tries, delay in enumerate(task.delays(0.2, MAX_POLL_SECONDS)):
+            if live.settle() is None:
+                return
+            params = {"ClusterName": resource_id}
+            if live.send("delete_cluster", params, tries=tries, also_retried=frozenset({"not found"})) is None:
+                task.pause(delay)
+                continue
+            document = live.settle()
+            if document is None:
+                return
+            raise live.failure(document)
+
+    def _declare(self, arn: str, new: Props) -> None:
+        """Tell those who delete groups which ones the program has; a preview may not know, and deletes none."""
+        if arn and not any(walk_unknown([new.get(member) for member in GROUPS])):
+            self.clients.declared_groups.declare(arn, group_names(new))
+
+    def _create_or_find(self, task: Task, inputs: Props) -> str:
+        """Return the ARN of the cluster that was created or found."""
+        wanted = {name: value for name, value in inputs.items() if name != "autoScaling"}
+        live = LiveCluster(self.api, task, inputs["clusterName"])
+        for tries, delay in enumerate(task.delays(0.3, MAX_POLL_SECONDS)):
+            found = self._existing(task, inputs)
+            if found is not None:
+                if tries == 0:
+                    # What is there at a later look is what this run sent, with an answer that was lost.
+                    require_own(self.api, task, found, inputs, name=self.name)
+                return str(found["ClusterArn"])
+            created = live.send("create_cluster", to_api(self.spec, wanted), tries=tries)
+            if created is not None:
+                return str(created["ClusterArn"])
+            task.pause(delay)
+        raise AssertionError  # pragma: no cover - delays never end
+
+    def _existing(self, task: Task, inputs: Props) -> Document | None:
+        """Return a cluster of that name if it is the one meant; else say what is in the way."""
+        document = LiveCluster(self.api, task, inputs["clusterName"]).describe()
+        if document is not None and document["ClusterStatus"] == "Deleting":
+            document = LiveCluster(self.api, task, str(document["ClusterArn"])).settle()
+        if document is None:
+            return None
+        live = live_inputs(self.spec, document)
+        for name in ("orchestrator", "vpcConfig"):
+            if not same(self.spec.by_name[name], live.get(name, {}), inputs[name]):
+                raise RefusedError(
+                    f"There is a cluster {inputs['clusterName']!r} already, with another {name}: {live.get(name)}. "
+                    "What to do: choose another clusterName, or `pulumi import` that cluster."
+                )
+        if classify_status(document["ClusterStatus"]) == "failed":
+            raise RefusedError(
+                f"There is a cluster {inputs['clusterName']!r} already, in status Failed: "
+                f"{document.get('FailureMessage', 'no reason given')}. What to do: delete it, then run again."
+            )
+        return document
+
+    def _converge(self, task: Task, arn: str, *, old: Props, new: Props, managed: list[str]) -> ResourceState:
+        cluster = LiveCluster(self.api, task, arn)
+        delays, tries = task.delays(0.2, MAX_POLL_SECONDS), 0
+        removed = removed_autoscaled_groups(old, new)
+        for _ in range(_MAX_UPDATES):
+            document = cluster.settle()
+            if document is None:
+                raise _gone(arn)
+            live = live_inputs(self.spec, document)
+            update = next_update(self.spec, old=old, new=new, live=live, document=document, managed=managed)
+            if not update.body and not update.waits_for:
+                if classify_status(document["ClusterStatus"]) == "failed":
+                    raise cluster.failure(document)
+                return self._await_nodes(cluster, new, managed=managed, removed=removed)
+            if not update.body:
+                raise RefusedError(
+                    f"{update.waits_for} cannot change while autoScaling is enabled: disable that first."
+                )
+            if not cluster.update(update.body, tries=tries):
+                tries += 1
+                task.pause(next(delays))
+                continue
+            after = cluster.settle()
+            if after is not None and has_failed(after):
+                raise cluster.failure(after)
+            if not update.waits_for:
+                old = new  # what is newly stated was sent; from here on only live differences count
+        raise ChangeFailedError(
+            f"Cluster {arn} does not take over: {sorted(update.body)} still differ after every update."
+        )
+
+    def _await_nodes(
+        self, cluster: LiveCluster, inputs: Props, *, managed: list[str], removed: list[str]
+    ) -> ResourceState:
+        """Wait for nodes within reason: continuous provisioning accepts part of the capacity and goes on asking."""
+        task = cluster.task
+        autoscaled = [*inputs.get("autoscaledInstanceGroups", []), *removed]
+        deadline = time.monotonic() + self.clients.node_wait
+
+        def enough(document: Document | None) -> bool:
+            there, wanted = node_counts(document or {}, autoscaled=autoscaled)
+            return there >= wanted or time.monotonic() > deadline
+
+        document = wait(
+            task,
+            cluster.describe,
+            settled=enough,
+            progress=lambda seen: status_line(seen, autoscaled),
+            max_seconds=MAX_POLL_SECONDS,
+            fraction=POLL_FRACTION,
+        )
+        if document is None:
+            raise _gone(cluster.name)
+        there, wanted = node_counts(document, autoscaled=autoscaled)
+        if there < wanted:
+            task.warn(f"{there} of {wanted} nodes are there; HyperPod keeps asking for the rest.")
+        live = live_inputs(self.spec, document)
+        undeclared = undeclared_groups(inputs, live, [*managed, *removed])
+        if undeclared:
+            task.warn(f"Instance groups {', '.join(undeclared)} are not in the program; they are left alone.")
+        if "tags" in inputs:
+            live["tags"] = inputs["tags"]
+        return to_state(self.spec, document, live, inputs, managed=group_names(inputs), failed=False)
+
+    def _keeping_state(
+        self,
+        task: Task,
+        arn: str,
+        inputs: Props,
+        work: Callable[[], ResourceState],
+        *,
+        managed: list[str],
+        creating: bool,
+    ) -> ResourceState:
+        """Run; whatever ends it early leaves the true state with the engine."""
+        try:
+            return work()
+        except PluginError as error:
+            state: Props = {**inputs, "clusterArn": arn, "clusterStatus": "Unknown", "managedInstanceGroups": managed}
+            try:
+                # The time is up or the run is cancelled: one last call needs a moment of its own.
+                document = LiveCluster(self.api, Task(task.urn, 20.0, threading.Event(), task.log), arn).describe()
+            except PluginError:
+                document = None
+            if document is not None:
+                failed = creating and classify_status(document["ClusterStatus"]) == "failed"
+                live = live_inputs(self.spec, document)
+                seen = to_state(self.spec, document, live, inputs, managed=managed, failed=failed).state
+                state = {**seen, **without_added_subnets(inputs, live)}
+            raise InitFailedError(str(error), resource_id=arn, state=state, inputs=inputs) from None
+
+
+def _gone(arn: str) -> RefusedError:
+    return RefusedError(f"Cluster {arn} is gone. What to do: run `pulumi refresh`, then `pulumi up`.")
+
+
+def _short_task() -> Task:
+    """Return what one call needs: a comparison has no clock of its own, and must not wait long."""
+    return Task("", _SHORT_TASK_SECONDS, threading.Event(), best_effort=True)
+
+
+def _may_delete(new: Props, group: str) -> bool:
+    return group in new.get("allowDeleteInstanceGroups", [])

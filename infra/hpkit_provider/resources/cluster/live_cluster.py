@@ -1,0 +1,105 @@
+"""A live cluster: described, waited for, changed, with the service's own reasons when that fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from hpkit_provider.aws.client import Document, SageMakerApi, operation_name
+from hpkit_provider.aws.errors import ErrorKind, classify, refused
+from hpkit_provider.aws.statuses import classify_status
+from hpkit_provider.engine.errors import ChangeFailedError, PluginError
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.waiter import wait
+from hpkit_provider.resources.cluster.update_request import node_counts, settled
+from hpkit_provider.resources.handler import CONFLICT_RETRIES
+
+__all__ = ["MAX_POLL_SECONDS", "POLL_FRACTION", "LiveCluster", "has_failed", "status_line"]
+
+MAX_POLL_SECONDS: Final = 20.0  # seconds between two polls, at most
+POLL_FRACTION: Final = 0.05  # of the time waited, between two polls
+_EVENTS: Final = 3
+_RETRIED: Final[frozenset[ErrorKind]] = frozenset({"conflict", "transient", "role", "health check running"})
+
+
+@dataclass(frozen=True)
+class LiveCluster:
+    """One cluster, by name or ARN, as one operation sees it."""
+
+    api: SageMakerApi
+    task: Task
+    name: str
+
+    def describe(self) -> Document | None:
+        """Return what DescribeCluster says; None when there is no such cluster."""
+        return self.api.find(self.task, "describe_cluster", ClusterName=self.name)
+
+    def settle(self) -> Document | None:
+        """Wait until no change runs."""
+        return wait(
+            self.task,
+            self.describe,
+            settled=settled,
+            progress=lambda seen: status_line(seen, []),
+            max_seconds=MAX_POLL_SECONDS,
+            fraction=POLL_FRACTION,
+        )
+
+    def send(
+        self, operation: str, params: Document, *, tries: int, also_retried: frozenset[ErrorKind] = frozenset()
+    ) -> Document | None:
+        """Send a change; None when it has to be tried again. `tries` counts how often it was before."""
+        try:
+            return self.api.raw(self.task, operation, **params)
+        except (ClientError, BotoCoreError) as error:
+            kind = classify(error)
+            # Deep health checks take hours: what waits for them waits as long as its time-out lets it.
+            if kind not in _RETRIED | also_retried or (tries >= CONFLICT_RETRIES and kind != "health check running"):
+                raise refused(operation_name(operation), error) from None
+            return None
+
+    def update(self, request: Document, *, tries: int) -> bool:
+        """Send one UpdateCluster; False when it has to be tried again."""
+        return self.send("update_cluster", {"ClusterName": self.name, **request}, tries=tries) is not None
+
+    def failure(self, document: Document) -> ChangeFailedError:
+        """Say why it failed: the service's reason, and the last events of the cluster."""
+        reason = document.get("FailureMessage") or document.get("AutoScaling", {}).get("FailureMessage")
+        return self.failure_with_events(
+            f"Cluster {document['ClusterName']!r} is {document['ClusterStatus']}: {reason or 'no reason given'}",
+            document,
+        )
+
+    def failure_with_events(self, text: str, document: Document) -> ChangeFailedError:
+        """Return a failure with the last events of the cluster."""
+        try:
+            answer = self.api.call(
+                self.task,
+                "list_cluster_events",
+                ClusterName=document["ClusterArn"],
+                SortBy="EventTime",
+                SortOrder="Descending",
+                MaxResults=_EVENTS,
+            )
+        except PluginError:
+            return ChangeFailedError(text)
+        events = [f"  {event['EventTime']:%H:%M:%S} {event['Description']}" for event in answer.get("Events", [])]
+        return ChangeFailedError("\n".join([text, "Last events:", *events]) if events else text)
+
+
+def has_failed(document: Document) -> bool:
+    """Whether the cluster or its autoscaler failed."""
+    return (
+        classify_status(document["ClusterStatus"]) == "failed"
+        or document.get("AutoScaling", {}).get("Status") == "Failed"
+    )
+
+
+def status_line(document: Document | None, autoscaled: list[str]) -> str:
+    """Return the status column: status, and nodes that are there of those that should be."""
+    if document is None:
+        return "gone"
+    there, wanted = node_counts(document, autoscaled=autoscaled)
+    return f"{document['ClusterStatus']} {there}/{wanted} nodes"

@@ -1,0 +1,221 @@
+"""What of a cluster must not go by accident: the cluster itself, groups with instances, subnets of groups that stay.
+
+Nothing here knows why something goes: whatever is lost is compared with what the state and the service say is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hpkit_provider.engine.results import PropertyChange
+from hpkit_provider.engine.values import Props, is_unknown, walk_unknown
+from hpkit_provider.resources.cluster.cluster_state import GROUPS
+
+__all__ = [
+    "RemovedGroup",
+    "deletion_refused",
+    "deletion_warning",
+    "lost_subnets",
+    "nodes_by_group",
+    "removed_groups",
+    "replacement_reasons",
+    "replacement_refused",
+    "unused_allowances",
+    "with_instances",
+]
+
+_NOT_KNOWN = "not known yet, because what it comes from is replaced"
+
+
+@dataclass(frozen=True)
+class RemovedGroup:
+    """A group that is there and not in the program any more; count is None where nobody could say it."""
+
+    name: str
+    count: int | None
+    types: str
+
+    @property
+    def text(self) -> str:
+        """Name, count and instance type, as messages say them."""
+        return f"{self.name} ({'?' if self.count is None else self.count} × {self.types or 'unknown type'})"
+
+
+def removed_groups(old: Props, new: Props, state: Props) -> list[RemovedGroup]:
+    """Return the groups that a change deletes, with the counts of the state; none while names are not known.
+
+    Groups of Karpenter's have no count there; those that an earlier run began to delete have no entry at all.
+    """
+    if any(is_unknown(new.get(member)) for member in GROUPS) or any(walk_unknown(list(_named(new)))):
+        return []
+    there = {**_groups(old), **_groups(state)}
+    managed = state.get("managedInstanceGroups", [])
+    autoscaled = old.get("autoscaledInstanceGroups", [])
+    return [
+        RemovedGroup(
+            name,
+            there[name].get("instanceCount", 0) if name in there and name not in autoscaled else None,
+            _types(there.get(name, {})),
+        )
+        for name in sorted({*there, *managed} - set(_named(new)))
+    ]
+
+
+def with_instances(removed: Iterable[RemovedGroup], document: Mapping[str, Any] | None) -> list[RemovedGroup]:
+    """Return those that have instances by DescribeCluster; without it (None) those that may have some by the state."""
+    if document is None:
+        return [group for group in removed if group.count is None or group.count > 0]
+    live = {
+        group["InstanceGroupName"]: group
+        for member in ("InstanceGroups", "RestrictedInstanceGroups")
+        for group in document.get(member, [])
+        if group.get("Status") != "Deleting"
+    }
+    found = []
+    for group in removed:
+        seen = live.get(group.name, {})
+        count = max(group.count or 0, seen.get("CurrentCount", 0), seen.get("TargetCount", 0)) if seen else 0
+        if count:
+            types = group.types or seen.get("InstanceType", "")
+            found.append(RemovedGroup(group.name, count, types))
+    return found
+
+
+def lost_subnets(new: Props, state: Props) -> list[str]:
+    """List groups that stay and lose a subnet: it is replaced, since others that are not known yet are in the list.
+
+    The API takes other subnets on new groups alone; it would refuse this in the middle of the run.
+    """
+    before = {name: _subnets(group) for name, group in _groups(state).items()}
+    found = []
+    for name, group in _groups(new).items():
+        subnets = _subnets(group)
+        lost = [subnet for subnet in before.get(name, []) if subnet not in subnets]
+        if lost and any(walk_unknown(subnets)):
+            found.append(
+                f"instanceGroups[{name}].overrideVpcConfig.subnets: {', '.join(lost)} is replaced, and a group that "
+                "exists cannot change its subnets: give the group a new name"
+            )
+    return found
+
+
+def replacement_refused(name: str, why: Iterable[str], *, nodes: Iterable[str], teams: Iterable[str]) -> str:
+    """Say what a replacement of the cluster takes along, and how it is allowed."""
+    teams = list(teams)
+    going = [*(f"nodes: {each}" for each in nodes), *([f"teams: {', '.join(teams)}"] if teams else [])]
+    return "\n  ".join(
+        [
+            f"This change would REPLACE the HyperPod cluster {name}: it is deleted with all on it, then made anew.",
+            *why,
+            *(["With it go:", *(f"  {each}" for each in going)] if going else []),
+        ]
+    ) + (
+        "\nWhat to do: take the change back. To allow it once, set `allowReplace` to true on the Cluster or on its "
+        "provider (hpkit: `allowReplace: [cluster]` in the environment, with all else that is replaced), "
+        "and take that out again afterwards."
+    )
+
+
+def replacement_reasons(changes: Iterable[PropertyChange], old: Props, new: Props) -> list[str]:
+    """Say of each property that replaces what it was and what it becomes."""
+    return [
+        f"{change.path}: {_shown(_at(old, change.path))} → {_shown(_at(new, change.path))}"
+        for change in changes
+        if change.replaces
+    ]
+
+
+def nodes_by_group(state: Props) -> list[str]:
+    """Return group, count and type of every group that has instances by the state."""
+    return [
+        f"{name} {group['instanceCount']} × {_types(group)}"
+        for name, group in sorted(_groups(state).items())
+        if group.get("instanceCount", 0) > 0
+    ]
+
+
+def deletion_refused(groups: Iterable[RemovedGroup]) -> str:
+    """Say which groups would go with their instances, and how that is allowed."""
+    groups = list(groups)
+    names = ", ".join(group.name for group in groups)
+    return (
+        f"This change would DELETE {_plural(groups)} with all instances: {', '.join(each.text for each in groups)}. "
+        "A rename is that as well: the group is deleted, and an empty one of the new name is filled; if you meant a "
+        "rename, the service cannot.\nWhat to do: take the change back, or give the new group its place first and "
+        "delete this one when nothing runs on it. To allow it once, set `allowDeleteInstanceGroups` of the Cluster to "
+        f"[{names}] (hpkit: `allowDelete: {{instanceGroups: [{names}]}}` in the environment), "
+        "and take that out again afterwards."
+    )
+
+
+def deletion_warning(groups: Iterable[RemovedGroup]) -> str:
+    """Say loudly what an allowed deletion takes along."""
+    groups = list(groups)
+    return f"This change DELETES {_plural(groups)}, as allowed: {', '.join(each.text for each in groups)}."
+
+
+def unused_allowances(new: Props, removed: Iterable[RemovedGroup], *, replaced: bool) -> list[str]:
+    """Return a warning for each allowance that nothing needs; none while names are not known."""
+    allowed, names = new.get("allowDeleteInstanceGroups", []), list(_named(new))
+    found = []
+    if new.get("allowReplace") is True and not replaced:
+        found.append("allowReplace is set, and nothing replaces the cluster (any more): take it out.")
+    if any(walk_unknown([allowed, names])) or replaced:
+        return found
+    gone = {group.name for group in removed}
+    for name in sorted(set(allowed) - gone):
+        why = "stays" if name in names else "is not there (any more)"
+        found.append(f"The deletion of instance group {name} is allowed, and it {why}: take it out of what is allowed.")
+    return found
+
+
+def _plural(groups: list[RemovedGroup]) -> str:
+    return "the instance group" if len(groups) == 1 else f"{len(groups)} instance groups"
+
+
+def _lists(inputs: Props) -> Iterator[Any]:
+    for member in GROUPS:
+        groups = inputs.get(member)
+        if isinstance(groups, list):
+            yield from groups
+
+
+def _named(inputs: Props) -> Iterator[Any]:
+    for group in _lists(inputs):
+        yield group.get("instanceGroupName") if isinstance(group, dict) else group
+
+
+def _groups(inputs: Props) -> dict[str, Props]:
+    return {
+        group["instanceGroupName"]: group
+        for group in _lists(inputs)
+        if isinstance(group, dict) and isinstance(group.get("instanceGroupName"), str)
+    }
+
+
+def _types(group: Props) -> str:
+    flexible = group.get("instanceRequirements", {})
+    kinds = [group.get("instanceType"), *(flexible.get("instanceTypes", []) if isinstance(flexible, dict) else [])]
+    return " or ".join(kind for kind in kinds if isinstance(kind, str))
+
+
+def _subnets(group: Props) -> list[Any]:
+    override = group.get("overrideVpcConfig")
+    subnets = override.get("subnets") if isinstance(override, dict) else None
+    return subnets if isinstance(subnets, list) else []
+
+
+def _at(inputs: Any, path: str) -> Any:
+    for step in path.split("."):
+        if not isinstance(inputs, dict):
+            return inputs  # all of it is not known
+        inputs = inputs.get(step)
+    return inputs
+
+
+def _shown(value: Any) -> str:
+    if any(walk_unknown(value)):
+        return _NOT_KNOWN
+    return "nothing" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,258 @@
+"""The next UpdateCluster call of a cluster: pure comparison of inputs with what is live, without any call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hpkit_provider.aws.client import Document
+from hpkit_provider.aws.statuses import classify_status
+from hpkit_provider.engine.values import Props, walk_unknown
+from hpkit_provider.resources.cluster.cluster_state import (
+    GROUPS,
+    group_names,
+    without_added_subnets,
+    without_inherited_network,
+)
+from hpkit_provider.schema.diff import same, says_nothing
+from hpkit_provider.schema.field_table import Field, to_api, value_to_api
+from hpkit_provider.schema.projection import project
+from hpkit_provider.schema.resets import with_resets
+
+__all__ = [
+    "UpdateRequest",
+    "next_update",
+    "node_counts",
+    "refused_changes",
+    "removed_autoscaled_groups",
+    "settled",
+    "undeclared_groups",
+]
+
+# What UpdateCluster takes beside groups and autoscaling.
+_CLUSTER_MEMBERS: Final = ("nodeRecovery", "tieredStorageConfig", "clusterRole", "restrictedInstanceGroupsConfig")
+
+
+@dataclass
+class UpdateRequest:
+    """One UpdateCluster call: `body` in API form, empty if nothing is to be done.
+
+    `waits_for` names what can only be changed by a call after this one.
+    """
+
+    body: Document = field(default_factory=dict)
+    waits_for: str = ""
+
+
+def _by_name(inputs: Props, member: str = "instanceGroups") -> dict[str, Props]:
+    return {group["instanceGroupName"]: group for group in inputs.get(member, [])}
+
+
+def refused_changes(spec: Field, old: Props, new: Props) -> list[str]:
+    """List changes that the API refuses on a group or cluster that exists; each says what to do instead."""
+    if any(walk_unknown([group.get("instanceGroupName") for member in GROUPS for group in new.get(member, [])])):
+        return []
+    refused = [refusal for member in GROUPS for refusal in _refused_of_groups(spec, old, new, member)]
+    enabled = all(side.get("autoScaling", {}).get("mode") == "Enable" for side in (old, new))
+    if enabled and _differs(old.get("clusterRole"), new.get("clusterRole")):
+        refused.append(
+            "clusterRole: cannot change while autoScaling is enabled: "
+            "set autoScaling.mode to Disable in one `pulumi up`, change the role in the next"
+        )
+    return refused
+
+
+def _refused_of_groups(spec: Field, old: Props, new: Props, list_name: str) -> list[str]:
+    refused = []
+    before, item = _by_name(old, list_name), _item(spec.by_name[list_name])
+    for name, group in _by_name(new, list_name).items():
+        if any(name in _by_name(old, other) for other in GROUPS if other != list_name):
+            refused.append(
+                f"{list_name}[{name}]: a group that exists cannot become the other kind: give the group a new name"
+            )
+        if name not in before:
+            continue
+        past = before[name]
+        frozen = [
+            member.name
+            for member in item.members
+            if member.frozen and _differs(_taken(member, past), _taken(member, group))
+        ]
+        if ("instanceType" in past) != ("instanceType" in group) and "instanceType" not in frozen:
+            frozen.append("instanceType")
+        refused += [
+            f"{list_name}[{name}].{member}: {past.get(member)!r} cannot become {group.get(member)!r} "
+            "on a group that exists: give the group a new name"
+            for member in frozen
+        ]
+        refused += [
+            f"{list_name}[{name}].{member.name}: cannot be taken away from a group that exists: "
+            "give the group a new name"
+            for member in item.members
+            # A group that loses its instanceRequirements gets an instanceType, which is refused above.
+            if member.sticky and member.name in past.keys() - group.keys() and member.name != "instanceRequirements"
+        ]
+    return refused
+
+
+def _taken(member: Field, group: Props) -> Any:
+    """Return what a group has of a property: what is stated, or what the service takes without."""
+    return group.get(member.name, member.default)
+
+
+def _differs(old: Any, new: Any) -> bool:
+    """Whether two values surely differ; sets of ids have no order."""
+    if any(walk_unknown([old, new])):
+        return False
+    return bool(_sorted(old) != _sorted(new))
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted(item) for key, item in value.items()}
+    return sorted(value) if isinstance(value, list) and all(isinstance(item, str) for item in value) else value
+
+
+def undeclared_groups(inputs: Props, live: Props, managed: list[str]) -> list[str]:
+    """Live groups that neither the program nor an earlier run of it knows."""
+    known = {*managed, *(name for member in GROUPS for name in _by_name(inputs, member))}
+    return sorted(name for member in GROUPS for name in _by_name(live, member) if name not in known)
+
+
+def removed_autoscaled_groups(old: Props, new: Props) -> list[str]:
+    """Return Karpenter's groups that are removed: their AutoscaledGroup deletes them later, not the cluster."""
+    return sorted(set(old.get("autoscaledInstanceGroups", [])).difference(group_names(new)))
+
+
+def next_update(
+    spec: Field, *, old: Props, new: Props, live: Props, document: Document, managed: list[str]
+) -> UpdateRequest:
+    """Return the next UpdateCluster call: only what differs from what is live."""
+    body: Document = {}
+    old = without_inherited_network(without_added_subnets(old, live), live)
+    new = without_inherited_network(without_added_subnets(new, live), live)
+    scaling, mode = _autoscaling(new, document)
+    if mode == "Enable" and document.get("AutoScaling", {}).get("Status") == "Failed":
+        # Asking for a mode that is set already changes nothing: let go of what failed, then enable it anew.
+        return UpdateRequest({"AutoScaling": {"Mode": "Disable"}}, waits_for="autoScaling")
+    role = new.get("clusterRole")
+    if role and role != live.get("clusterRole") and document.get("AutoScaling", {}).get("Mode") == "Enable":
+        # The role is in use: Karpenter has to let go of it first.
+        return UpdateRequest({"AutoScaling": {"Mode": "Disable"}} if mode == "Disable" else {}, waits_for="clusterRole")
+    for name in _CLUSTER_MEMBERS:
+        member = spec.by_name[name]
+        wanted = new.get(name, member.reset_to if name in live else None)
+        if wanted is not None and not _holds(member, wanted, live.get(name, member.reset_to)):
+            body[member.api] = value_to_api(member, wanted)
+    for member_name in GROUPS:
+        member = spec.by_name[member_name]
+        changed = _groups(member, old=old, new=new, live=live)
+        if changed:
+            body[member.api] = changed
+    removed = sorted(
+        name
+        for member_name in GROUPS
+        for name in _by_name(live, member_name)
+        if name in managed and not any(name in _by_name(new, other) for other in GROUPS)
+    )
+    if removed:
+        body["InstanceGroupsToDelete"] = removed
+    if scaling:
+        body["AutoScaling"] = scaling
+    return UpdateRequest(body)
+
+
+def _holds(member: Field, wanted: Any, live: Any) -> bool:
+    return live is not None and same(member, project(member, wanted, live), wanted)
+
+
+def _autoscaling(new: Props, document: Document) -> tuple[Document | None, str]:
+    wanted = new.get("autoScaling", {"mode": "Disable"})
+    mode = wanted["mode"]
+    if document.get("AutoScaling", {}).get("Mode", "Disable") == mode:
+        return None, mode
+    return {"Mode": mode, "AutoScalerType": wanted.get("autoScalerType", "Karpenter")}, mode
+
+
+def _groups(member: Field, *, old: Props, new: Props, live: Props) -> list[Document]:
+    """Return the groups to send: those that are new, and those that are not as they should be."""
+    item = _item(member)
+    before, existing = _by_name(old, member.name), _by_name(live, member.name)
+    autoscaled = new.get("autoscaledInstanceGroups", [])
+    sent = []
+    for name, group in _by_name(new, member.name).items():
+        if name not in existing:
+            sent.append(to_api(item, group))
+            continue
+        full = _with_group_resets(item, group, existing[name], before.get(name, {}))
+        if name in autoscaled:
+            # Karpenter's own number: sending anything else would start or stop nodes.
+            full["instanceCount"] = existing[name]["instanceCount"]
+        past = before.get(name, group)
+        owned = {each.name for each in item.members if each.service_owned}
+        moved = {key for key in owned if key in full and full[key] != past.get(key)}
+        restated = not same(item, {**past, "instanceCount": 0}, {**group, "instanceCount": 0})
+        if moved or restated or _group_differs(item, full, existing[name]):
+            kept = {key: value for key, value in full.items() if key not in owned or key in moved}
+            kept = {
+                key: value for key, value in kept.items() if not _first_said(item.by_name[key], value, existing[name])
+            }
+            sent.append(to_api(item, kept))
+    return sent
+
+
+def _first_said(member: Field, value: Any, live: Props) -> bool:
+    """Whether a frozen property is said for the first time: on a group that exists the service may refuse even that."""
+    return member.frozen and member.name not in live and member.default is not None and value == member.default
+
+
+def _with_group_resets(item: Field, group: Props, live: Props, old: Props) -> Props:
+    """Write out what is not stated any more, or was changed by hand, so that the service goes back to its default."""
+    dropped = {
+        member.name: member.reset_to
+        for member in item.members
+        if member.reset_to is not None and (member.name in old or (member.watched and member.name in live))
+    }
+    return {
+        name: with_resets(member, value) if (member := item.by_name[name]).kind == "object" else value
+        for name, value in {**dropped, **group}.items()
+    }
+
+
+def _group_differs(item: Field, full: Props, live: Props) -> bool:
+    for name, wanted in full.items():
+        member = item.by_name[name]
+        if member.service_owned:
+            continue
+        if name not in live:
+            if wanted != member.reset_to and not says_nothing(member, wanted):
+                return True
+        elif not same(member, project(member, wanted, live[name]), wanted):
+            return True
+    return False
+
+
+def _item(member: Field) -> Field:
+    return member.item or member
+
+
+def settled(document: Document | None) -> bool:
+    """Whether no change runs: neither on the cluster, nor on a group, nor on the autoscaler."""
+    if document is None:
+        return True
+    if classify_status(document["ClusterStatus"]) == "failed":
+        return True
+    groups = [*document.get("InstanceGroups", []), *document.get("RestrictedInstanceGroups", [])]
+    statuses = [document["ClusterStatus"], document.get("AutoScaling", {}).get("Status", "InService")]
+    statuses += [group.get("Status", "InService") for group in groups if group.get("Status") != "Degraded"]
+    return all(classify_status(status) != "modifying" for status in statuses)
+
+
+def node_counts(document: Document, *, autoscaled: list[str]) -> tuple[int, int]:
+    """Return nodes that are there and nodes that should be, Karpenter's left out."""
+    groups = [
+        group
+        for group in [*document.get("InstanceGroups", []), *document.get("RestrictedInstanceGroups", [])]
+        if group["InstanceGroupName"] not in autoscaled
+    ]
+    return sum(group.get("CurrentCount", 0) for group in groups), sum(group["TargetCount"] for group in groups)

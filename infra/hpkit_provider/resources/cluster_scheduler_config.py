@@ -1,0 +1,44 @@
+"""ClusterSchedulerConfig: the one policy of a cluster."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hpkit_provider.aws.client import Document
+from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.values import Props
+from hpkit_provider.resources.versioned_handler import VersionedHandler
+
+__all__ = ["ClusterSchedulerConfigHandler"]
+
+
+class ClusterSchedulerConfigHandler(VersionedHandler):
+    """Handler of hyperpod:index:ClusterSchedulerConfig."""
+
+    name: ClassVar[str] = "ClusterSchedulerConfig"
+    operation: ClassVar[str] = "cluster_scheduler_config"
+
+    def poll(self, task: Task, arn: str, inputs: Props) -> Document | None:
+        """Return it; there is one per cluster, so a call of its own costs nothing."""
+        del inputs
+        return self.describe(task, arn)
+
+    def find(self, task: Task, inputs: Props) -> Document | None:
+        """Return the policy of the cluster; one of another name is in the way."""
+        for entry in self.api.pages(
+            task,
+            "list_cluster_scheduler_configs",
+            member="ClusterSchedulerConfigSummaries",
+            ClusterArn=inputs["clusterArn"],
+        ):
+            if entry["Status"] == "Deleted":
+                continue
+            if entry["Name"] != inputs["name"]:
+                raise RefusedError(
+                    f"The cluster already has the policy {entry['Name']!r}, and can have one. What to do: "
+                    f"`pulumi import hyperpod:index:ClusterSchedulerConfig NAME {entry['ClusterSchedulerConfigArn']}`, "
+                    "or delete it."
+                )
+            return entry
+        return None

@@ -1,0 +1,128 @@
+"""ComputeQuota: what a team has reserved on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, ClassVar, Final
+
+from hpkit_provider.aws.client import Document
+from hpkit_provider.engine.errors import PluginError, RefusedError
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.values import Props, walk_unknown
+from hpkit_provider.resources.compute_quota.amounts import Amounts, amounts_of, decreased, increased, minimum
+from hpkit_provider.resources.handler import ResourceDiff, ResourceState
+from hpkit_provider.resources.versioned_handler import VersionedHandler
+from hpkit_provider.schema.field_table import from_api, to_api
+
+__all__ = ["ComputeQuotaHandler"]
+
+_LIST_MAX_AGE: Final = 0.3  # many quotas wait at once: they may share a list that is this old
+
+
+class ComputeQuotaHandler(VersionedHandler):
+    """Handler of hyperpod:index:ComputeQuota."""
+
+    name: ClassVar[str] = "ComputeQuota"
+    operation: ClassVar[str] = "compute_quota"
+
+    def diff(self, old: Props, new: Props, state: Props) -> ResourceDiff:
+        """Compare, and announce a quota that is going to decrease; one that is replaced frees all it has."""
+        found = super().diff(old, new, state)
+        known = not any(walk_unknown(new)) and bool(new.get("clusterArn"))
+        if known:
+            self.clients.ledger.declare(new["clusterArn"], new["name"], new=self._amounts(new))
+        arn = state.get("computeQuotaArn")
+        if arn and (known or found.replaces) and old.get("clusterArn"):
+            left = {**old, "computeQuotaConfig": {}} if found.replaces else new
+            self.clients.ledger.announce(
+                old["clusterArn"],
+                old["name"],
+                old=self._amounts(old),
+                new=self._amounts(left),
+                quota_arn=arn,
+                apply=partial(self._decrease, arn=arn, inputs=left),
+            )
+        return found
+
+    def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+        """Converge; those who wait for it to decrease are told how it ends."""
+        with self.clients.ledger.updating(new["clusterArn"], new["name"]):
+            return super().update(task, resource_id, old=old, new=new, state=state)
+
+    def delete(self, task: Task, resource_id: str) -> None:
+        """Delete and wait until it is gone."""
+        super().delete(task, resource_id)
+        self.clients.ledger.deleted(resource_id)
+
+    def preview_warnings(self, task: Task, old: Props, new: Props) -> list[str]:
+        """Warn of a quota that will find no capacity for its increase."""
+        if any(walk_unknown(new)) or not new.get("clusterArn"):
+            return []
+        before, after = self._amounts(old), self._amounts(new)
+        try:
+            warning = self.clients.ledger.preview_warning(task, new["clusterArn"], new["name"], old=before, new=after)
+        except PluginError:
+            return []  # a preview needs no access to the service; the change itself says what is wrong
+        return [warning] if warning else []
+
+    def poll(self, task: Task, arn: str, inputs: Props) -> Document | None:
+        """Return it from the list of all quotas of its cluster, which one call brings to all who wait."""
+        if not inputs.get("clusterArn"):
+            return self.describe(task, arn)
+        quotas = self.clients.ledger.quotas(task, inputs["clusterArn"], age=task.max_age(_LIST_MAX_AGE))
+        for entry in quotas.value:
+            if entry["ComputeQuotaArn"] == arn:
+                # The list leaves the description out; it is what was sent.
+                return {"Description": inputs.get("description", ""), **entry}
+        return self.describe(task, arn)
+
+    def find(self, task: Task, inputs: Props) -> Document | None:
+        """Return the quota of that name on that cluster; it must be the same team's."""
+        for entry in self.clients.ledger.quotas(task, inputs["clusterArn"]).value:
+            if entry["Name"] != inputs["name"]:
+                continue
+            team, wanted = entry["ComputeQuotaTarget"]["TeamName"], inputs["computeQuotaTarget"]["teamName"]
+            if team != wanted:
+                raise RefusedError(
+                    f"There is a ComputeQuota {inputs['name']!r} on this cluster for team {team!r}, not {wanted!r}. "
+                    "What to do: choose another name, or delete that quota."
+                )
+            return entry
+        return None
+
+    @contextmanager
+    def changing(self, task: Task, inputs: Props, live: Document | None) -> Iterator[None]:
+        """Reserve capacity for the quota while it changes."""
+        old: Amounts = {} if live is None else amounts_of(live.get("ComputeQuotaConfig", {}))
+        new = self._amounts(inputs)
+        with self.clients.ledger.reserve(task, inputs["clusterArn"], inputs["name"], old=old, new=new):
+            yield
+
+    def next_step(self, inputs: Props, live: Document) -> Props:
+        """Decrease first, increase next: two quotas that swap would else wait for each other."""
+        new, old = self._amounts(inputs), amounts_of(live["ComputeQuotaConfig"])
+        smaller = self._decreased(inputs, live)
+        if increased(old, new) and decreased(old, self._amounts(smaller)):
+            return smaller
+        return inputs
+
+    def _decrease(self, task: Task, *, arn: str, inputs: Props) -> None:
+        """Decrease ahead of the quota's own step, and change nothing else."""
+        live = self.poll(task, arn, {})
+        if live is not None:
+            self._converge(task, arn, self._decreased(inputs, live), just_sent=False)
+
+    def _decreased(self, inputs: Props, live: Document) -> Props:
+        """Return what is live, with no larger amounts than `inputs` has."""
+        wanted = self._config(inputs).get("ComputeQuotaResources", [])
+        config = live["ComputeQuotaConfig"]
+        resources = minimum(config.get("ComputeQuotaResources", []), wanted)
+        return from_api(self.spec, {**live, "ComputeQuotaConfig": {**config, "ComputeQuotaResources": resources}})
+
+    def _config(self, inputs: Props) -> dict[str, Any]:
+        return to_api(self.spec.by_name["computeQuotaConfig"], inputs.get("computeQuotaConfig", {}))
+
+    def _amounts(self, inputs: Props) -> Amounts:
+        return amounts_of(self._config(inputs))

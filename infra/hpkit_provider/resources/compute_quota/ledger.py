@@ -1,0 +1,306 @@
+"""The ledger of a cluster's quotas: some decrease before others increase, so that what is reserved always fits.
+
+Whole instances of types that a cluster has in fixed numbers are counted. Where no number is known (managed Karpenter,
+fractions of an instance) the order alone keeps the sum down: a quota increases after all decreases of that type that
+the program announces.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hpkit_provider.aws.client import SageMakerApi
+from hpkit_provider.aws.statuses import classify_status
+from hpkit_provider.engine.errors import CancelledError, PluginError, TimedOutError
+from hpkit_provider.engine.single_flight import Answer, SingleFlight
+from hpkit_provider.engine.task import Task
+from hpkit_provider.resources.compute_quota.amounts import Amounts, amounts_of, decreased, increased, maximum, total
+from hpkit_provider.resources.compute_quota.pending_decreases import PendingDecrease, PendingDecreases
+from hpkit_provider.resources.compute_quota.snapshot import (
+    QuotaSnapshot,
+    capacity_timeout,
+    decrease_failed,
+    missing_instances,
+    preview_warning,
+    types_without_limit,
+)
+
+__all__ = ["QuotaLedger"]
+
+_MAX_POLL_SECONDS: Final = 3.0
+_CAPACITY_MAX_AGE: Final = 10.0
+_PAGE_SIZE: Final = 100
+_DECLARING_SECONDS: Final = 2.0  # after the last quota that the engine named, until all count as named
+_PATIENCE_WITH_PENDING: Final = 15  # times as long as without a decrease that is announced
+
+QuotaList = Answer[list[dict[str, Any]]]
+
+
+@dataclass
+class _Reservation:
+    amounts: Amounts
+    finished: float | None = None
+
+
+@dataclass
+class _ClusterQuotas:
+    """What is known of the quotas of one cluster."""
+
+    listed: SingleFlight[list[dict[str, Any]]] = field(default_factory=SingleFlight)
+    described: SingleFlight[dict[str, Any]] = field(default_factory=SingleFlight)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    reservations: dict[str, _Reservation] = field(default_factory=dict)
+    pending: PendingDecreases = field(default_factory=PendingDecreases)
+    declared: dict[str, Amounts] = field(default_factory=dict)
+    last_declared: float = field(default_factory=time.monotonic)
+    resized: bool = False
+
+    def declare(self, name: str, amounts: Amounts) -> None:
+        """Take note of what the program wants, and of when the engine last named a quota."""
+        self.declared[name] = amounts
+        self.last_declared = time.monotonic()
+
+    @property
+    def declaring(self) -> bool:
+        """Whether the engine is still naming quotas: more decreases may be announced, others may have started."""
+        return time.monotonic() < self.last_declared + _DECLARING_SECONDS
+
+
+@dataclass(frozen=True)
+class _Shortage:
+    """Why a quota cannot increase yet."""
+
+    missing: Amounts
+    used: Amounts
+    instance_types: Set[str]
+    snapshot: QuotaSnapshot
+    changing: bool  # something is under way that may end the shortage
+
+
+class QuotaLedger:
+    """What this process is about to change of quotas, over what is live."""
+
+    def __init__(self, api: SageMakerApi, *, patience: float = 20.0) -> None:
+        self._api = api
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._clusters: dict[str, _ClusterQuotas] = {}
+
+    def _cluster(self, arn: str) -> _ClusterQuotas:
+        with self._lock:
+            return self._clusters.setdefault(arn, _ClusterQuotas())
+
+    def quotas(self, task: Task, arn: str, *, age: float = 0.0) -> QuotaList:
+        """Return the quotas of a cluster, at most `age` seconds old; one list serves all who ask."""
+
+        def fetch() -> list[dict[str, Any]]:
+            pages = self._api.pages(
+                task,
+                "list_compute_quotas",
+                member="ComputeQuotaSummaries",
+                ClusterArn=arn,
+                SortBy="CreationTime",
+                SortOrder="Ascending",
+                MaxResults=_PAGE_SIZE,
+            )
+            return [entry for entry in pages if entry["Status"] != "Deleted"]
+
+        return self._cluster(arn).listed.get(fetch, not_before=time.monotonic() - age)
+
+    def mark_resized(self, arn: str) -> None:
+        """Take note, at diff time, that the cluster's own counts will change: live counts limit nothing then."""
+        self._cluster(arn).resized = True
+
+    def preview_warning(self, task: Task, arn: str, name: str, *, old: Amounts, new: Amounts) -> str | None:
+        """Return, at preview, why an increase will find no capacity; None when it will, or when that is not known.
+
+        Waits a moment for the other quotas of the program, which the engine names side by side. One that is live and
+        not named by then will be deleted by this run, or is another program's; its capacity is not free in time.
+        """
+        cluster = self._cluster(arn)
+        cluster.declare(name, new)
+        if not increased(old, new):
+            return None
+        capacity = self._capacity(task, arn)
+        until = time.monotonic() + _DECLARING_SECONDS
+        while True:
+            live = _live_amounts(self.quotas(task, arn, age=_DECLARING_SECONDS))
+            warning = preview_warning(QuotaSnapshot(live, dict(cluster.declared), capacity), name, old=old, new=new)
+            if warning is None or cluster.resized:
+                return None
+            if time.monotonic() >= until:
+                return warning
+            task.pause(_DECLARING_SECONDS / 10)
+
+    def declare(self, arn: str, name: str, *, new: Amounts) -> None:
+        """Take note, at diff time, of what the program wants."""
+        self._cluster(arn).declare(name, new)
+
+    def announce(
+        self, arn: str, name: str, *, old: Amounts, new: Amounts, quota_arn: str, apply: Callable[[Task], object]
+    ) -> None:
+        """Take note, at diff time, of whether a quota will decrease; `apply` does so for one that waits for it."""
+        pending = self._cluster(arn).pending
+        types = frozenset(measure.instance_type for measure in decreased(old, new))
+        if types:
+            pending.announce(PendingDecrease(name, types, quota_arn, apply))
+        else:
+            pending.complete(name)
+
+    @contextmanager
+    def updating(self, arn: str, name: str) -> Iterator[None]:
+        """Tell those who wait for this quota to decrease that its own step is under way, and how it ended."""
+        pending = self._cluster(arn).pending
+        pending.start(name)
+        try:
+            yield
+        except PluginError as error:
+            pending.fail(name, str(error).partition("\n")[0])
+            raise
+        pending.complete(name)
+
+    def deleted(self, quota_arn: str) -> None:
+        """Record that a quota is deleted: whoever waits for it to decrease need not any more."""
+        with self._lock:
+            clusters = list(self._clusters.values())
+        for cluster in clusters:
+            cluster.pending.deleted(quota_arn)
+
+    @contextmanager
+    def reserve(self, task: Task, arn: str, name: str, *, old: Amounts, new: Amounts) -> Iterator[None]:
+        """Hold capacity for a change from `old` to `new` while it runs; an increase waits until there is enough."""
+        cluster = self._cluster(arn)
+        if name not in cluster.declared:
+            cluster.declare(name, new)
+        if increased(old, new):
+            # Whatever it frees is free by now; two that wait must not wait for each other.
+            cluster.pending.complete(name)
+            reservation = self._await_capacity(task, arn, name, old=old, new=new)
+        else:
+            reservation = _Reservation(maximum(old, new))
+            with cluster.lock:
+                cluster.reservations[name] = reservation
+        try:
+            yield
+        finally:
+            with cluster.lock:
+                reservation.finished = time.monotonic()
+        cluster.pending.complete(name)
+
+    def _await_capacity(self, task: Task, arn: str, name: str, *, old: Amounts, new: Amounts) -> _Reservation:
+        cluster = self._cluster(arn)
+        started, waited, last = time.monotonic(), 0.0, None
+        for delay in task.delays(0.1, _MAX_POLL_SECONDS):
+            capacity = self._capacity(task, arn)
+            quotas = self.quotas(task, arn, age=max(0.0, time.monotonic() - started) if last is None else 0.0)
+            found = _try_reserve(cluster, quotas, name, old=old, new=new, capacity=capacity)
+            if isinstance(found, _Reservation):
+                return found
+            decrease = None if cluster.declaring else cluster.pending.claim(found.instance_types)
+            if decrease is not None:
+                self._apply(task, cluster, decrease)
+                continue
+            if found.changing or found.used != last:
+                waited, last = 0.0, found.used
+            self._check_patience(cluster, found, name, waited=waited)
+            task.progress(_progress(cluster, found))
+            task.pause(delay)
+            waited += delay
+        raise AssertionError  # pragma: no cover - delays never end
+
+    @staticmethod
+    def _apply(task: Task, cluster: _ClusterQuotas, decrease: PendingDecrease) -> None:
+        """Decrease another quota ahead of its own step; if that fails, its own step may still do it."""
+        task.progress(f"waiting for room: shrinking {decrease.name} first")
+        try:
+            decrease.apply(task)
+        except CancelledError:
+            raise
+        except PluginError:
+            return
+        cluster.pending.complete(decrease.name)
+
+    def _check_patience(self, cluster: _ClusterQuotas, shortage: _Shortage, name: str, *, waited: float) -> None:
+        """Give up when no capacity is to be expected any more."""
+        first = cluster.pending.of_types(shortage.instance_types)
+        hopeless = bool(first) and not shortage.missing and all(decrease.failure for decrease in first)
+        expected = any(not decrease.failure for decrease in first)
+        if not hopeless and waited <= self._patience * (_PATIENCE_WITH_PENDING if expected else 1):
+            return
+        if shortage.missing:
+            raise TimedOutError(capacity_timeout(shortage.missing, shortage.used, shortage.snapshot, name))
+        raise TimedOutError(decrease_failed({decrease.name: decrease.failure for decrease in first}, name))
+
+    def _capacity(self, task: Task, arn: str) -> dict[str, int]:
+        """Instances by type, of the types whose number is fixed."""
+
+        def fetch() -> dict[str, Any]:
+            return self._api.find(task, "describe_cluster", ClusterName=arn) or {}
+
+        cluster = self._cluster(arn).described.get(fetch, not_before=time.monotonic() - _CAPACITY_MAX_AGE).value
+        if cluster.get("AutoScaling", {}).get("Mode") == "Enable":
+            return {}
+        groups = cluster.get("InstanceGroups", [])
+        flexible = {
+            each for group in groups for each in group.get("InstanceRequirements", {}).get("DesiredInstanceTypes", [])
+        }
+        capacity: dict[str, int] = {}
+        for group in groups:
+            instance_type = group.get("InstanceType")
+            if instance_type and instance_type not in flexible:
+                capacity[instance_type] = capacity.get(instance_type, 0) + group["TargetCount"]
+        return capacity
+
+
+def _try_reserve(
+    cluster: _ClusterQuotas, quotas: QuotaList, name: str, *, old: Amounts, new: Amounts, capacity: dict[str, int]
+) -> _Reservation | _Shortage:
+    """Reserve the capacity if it is there; else say what it waits for."""
+    with cluster.lock:
+        used = _used_by_others(cluster, quotas, name)
+        missing = missing_instances(used, new, old=old, capacity=capacity)
+        unlimited = types_without_limit(used, new, old=old, capacity=capacity)
+        unannounced = _may_be_announced(cluster, quotas) if unlimited else False
+        if not missing and not unannounced and not cluster.pending.of_types(unlimited):
+            cluster.reservations[name] = _Reservation(maximum(old, new))
+            return cluster.reservations[name]
+        changing = unannounced or any(each.finished is None for each in cluster.reservations.values())
+    return _Shortage(
+        missing,
+        used,
+        {measure.instance_type for measure in missing} | unlimited,
+        QuotaSnapshot(_live_amounts(quotas), dict(cluster.declared), capacity),
+        changing or any(classify_status(entry["Status"]) == "modifying" for entry in quotas.value),
+    )
+
+
+def _may_be_announced(cluster: _ClusterQuotas, quotas: QuotaList) -> bool:
+    """Whether the decrease of a live quota may still be announced."""
+    return cluster.declaring and any(entry["Name"] not in cluster.declared for entry in quotas.value)
+
+
+def _live_amounts(quotas: QuotaList) -> dict[str, Amounts]:
+    return {entry["Name"]: amounts_of(entry.get("ComputeQuotaConfig", {})) for entry in quotas.value}
+
+
+def _used_by_others(cluster: _ClusterQuotas, quotas: QuotaList, name: str) -> Amounts:
+    """Count what others than the named one hold, changes under way counted at their larger end."""
+    live = _live_amounts(quotas)
+    for key, reservation in list(cluster.reservations.items()):
+        if reservation.finished is not None and reservation.finished < quotas.started:
+            del cluster.reservations[key]
+        else:
+            live[key] = maximum(live.get(key, {}), reservation.amounts)
+    live.pop(name, None)
+    return total(live.values())
+
+
+def _progress(cluster: _ClusterQuotas, shortage: _Shortage) -> str:
+    missing = [f"{number:g} × {measure}" for measure, number in shortage.missing.items()]
+    first = [f"{decrease.name} to shrink" for decrease in cluster.pending.of_types(shortage.instance_types)]
+    return "waiting for room: " + ", ".join([*missing, *first[:3]])

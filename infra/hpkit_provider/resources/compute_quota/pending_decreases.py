@@ -1,0 +1,77 @@
+"""Quotas that a run is going to decrease, announced by the engine's diffs before any change begins.
+
+The engine runs only so many changes at once (`pulumi up --parallel`), in an order of its own: those that increase may
+occupy every slot while those that would free capacity for them wait for one. So whoever waits may carry a decrease out
+itself; the quota's own step finds it done.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+
+from hpkit_provider.engine.task import Task
+
+__all__ = ["PendingDecrease", "PendingDecreases"]
+
+
+@dataclass
+class PendingDecrease:
+    """One announced decrease; `apply` carries it out."""
+
+    name: str
+    instance_types: frozenset[str]
+    arn: str
+    apply: Callable[[Task], object]
+    started: bool = False
+    failure: str = ""
+
+
+class PendingDecreases:
+    """The announced decreases of one cluster that have not completed yet, by name of the quota."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pending: dict[str, PendingDecrease] = {}
+
+    def announce(self, decrease: PendingDecrease) -> None:
+        """Take note of a decrease; what was known of that quota is out of date."""
+        with self._lock:
+            self._pending[decrease.name] = decrease
+
+    def start(self, name: str) -> None:
+        """Record that the quota's own step is under way: nobody else needs to do it."""
+        with self._lock:
+            if name in self._pending:
+                self._pending[name].started = True
+
+    def complete(self, name: str) -> None:
+        """Record that the quota has decreased, or is not going to."""
+        with self._lock:
+            self._pending.pop(name, None)
+
+    def fail(self, name: str, reason: str) -> None:
+        """Record that the quota's own step has failed: this run will not free that capacity any more."""
+        with self._lock:
+            if name in self._pending:
+                self._pending[name].failure = reason
+
+    def deleted(self, arn: str) -> None:
+        """Record that a quota is deleted."""
+        with self._lock:
+            self._pending = {name: decrease for name, decrease in self._pending.items() if decrease.arn != arn}
+
+    def of_types(self, instance_types: Set[str]) -> list[PendingDecrease]:
+        """Return the decreases of any of these instance types that have not completed."""
+        with self._lock:
+            return [decrease for decrease in self._pending.values() if decrease.instance_types & instance_types]
+
+    def claim(self, instance_types: Set[str]) -> PendingDecrease | None:
+        """Return a decrease whose own step has not started, for the caller to apply; each is handed out once."""
+        with self._lock:
+            for decrease in self._pending.values():
+                if decrease.instance_types & instance_types and not decrease.started:
+                    decrease.started = True
+                    return decrease
+        return None

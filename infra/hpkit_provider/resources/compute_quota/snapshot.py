@@ -1,0 +1,143 @@
+"""What an increase of a quota will run into, and the messages about it: pure comparison, without any call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from typing import Final
+
+from hpkit_provider.resources.compute_quota.amounts import WHOLE, Amounts, Measure, increased, total, with_pro_rata
+
+__all__ = [
+    "QuotaSnapshot",
+    "capacity_timeout",
+    "decrease_failed",
+    "missing_instances",
+    "preview_warning",
+    "types_without_limit",
+]
+
+_SHOWN: Final = 8
+# The engine names a resource only when it has a place for the one before (`--parallel`, four times the processors):
+# so many increases in a row keep it from ever naming the decreases. A preview has the same order and places.
+_OR_LATE: Final = " (or names only after more growing quotas than Pulumi changes at once)"
+_PLACES: Final = "if it is to shrink in this run, declare it before those that grow, or give `--parallel` more places"
+
+
+@dataclass(frozen=True)
+class QuotaSnapshot:
+    """The quotas of a cluster: as they are live, as the program declares them, and whole instances by type."""
+
+    live: Mapping[str, Amounts]
+    declared: Mapping[str, Amounts]
+    capacity: Mapping[str, int]
+
+    @property
+    def undeclared(self) -> dict[str, Amounts]:
+        """Live quotas that the program does not declare: it deletes them, or they are another program's."""
+        return {name: amounts for name, amounts in self.live.items() if name not in self.declared}
+
+
+def missing_instances(used: Amounts, new: Amounts, *, old: Amounts, capacity: Mapping[str, int]) -> Amounts:
+    """Return the whole instances that an increase takes and the cluster does not have, of types with a fixed number."""
+    sums = total([used, new])
+    return {
+        measure: sums[measure] - capacity[measure.instance_type]
+        for measure in sorted(increased(old, new))
+        if measure.name == WHOLE
+        and measure.instance_type in capacity
+        and sums[measure] > capacity[measure.instance_type]
+    }
+
+
+def types_without_limit(used: Amounts, new: Amounts, *, old: Amounts, capacity: Mapping[str, int]) -> Set[str]:
+    """Return the types a quota increases in for which no number limits it: only the order of changes helps."""
+    fractions = {measure.instance_type for measure in total([used, old, new]) if measure.name != WHOLE}
+    types = {measure.instance_type for measure in increased(old, new)}
+    return {each for each in types if each not in capacity or each in fractions}
+
+
+def preview_warning(snapshot: QuotaSnapshot, name: str, *, old: Amounts, new: Amounts) -> str | None:
+    """Return why an increase will find no capacity, or will pass what the cluster has for a while."""
+    declared = {key: with_pro_rata(amounts, snapshot.live.get(key, {})) for key, amounts in snapshot.declared.items()}
+    after = total(amounts for key, amounts in {**snapshot.live, **declared}.items() if key != name)
+    missing = missing_instances(after, new, old=old, capacity=snapshot.capacity)
+    if missing:
+        return _no_capacity(missing, snapshot, name)
+    types = types_without_limit(after, new, old=old, capacity=snapshot.capacity)
+    now, then = total(snapshot.live.values()), total([after, new])
+    rising = {
+        measure
+        for measure in increased(old, new)
+        if measure.instance_type in types and then[measure] > now.get(measure, 0)
+    }
+    holders = _holders(snapshot, rising)
+    if not holders:
+        return None
+    return (
+        f"The quota {name!r} grows ({', '.join(map(str, sorted(rising)))}) while {_some(holders)}, which this "
+        f"program does not declare{_OR_LATE}, {'holds' if len(holders) == 1 else 'hold'} some. If this run takes some "
+        "of that away, it is after the growth, and what is reserved may pass what the cluster has. What to do: remove "
+        f"what is to go in a `pulumi up` of its own first; {_PLACES}."
+    )
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
+
+
+def _holders(snapshot: QuotaSnapshot, measures: Set[Measure]) -> list[str]:
+    """Return the undeclared quotas that have some of these instance types."""
+    types = {measure.instance_type for measure in measures}
+    return sorted(
+        name
+        for name, amounts in snapshot.undeclared.items()
+        if any(value for measure, value in amounts.items() if measure.instance_type in types)
+    )
+
+
+def _no_capacity(missing: Amounts, snapshot: QuotaSnapshot, name: str) -> str:
+    few = ", ".join(f"{number:g} × {measure}" for measure, number in missing.items())
+    holders = _holders(snapshot, missing.keys())
+    if not holders:
+        return (
+            f"The quota {name!r} will find no room ({few} too few): the quotas of this program together reserve "
+            "more than the cluster has. What to do: shrink one of them, or add instances."
+        )
+    return (
+        f"The quota {name!r} will find no room ({few} too few): it is held by {_some(holders)}, which this program "
+        f"does not declare{_OR_LATE}, and Pulumi deletes only after it has updated. What to do: remove "
+        f"{'it' if len(holders) == 1 else 'them'} in a `pulumi up` of its own first, then let this one grow; {_PLACES}."
+    )
+
+
+def capacity_timeout(missing: Amounts, used: Amounts, snapshot: QuotaSnapshot, name: str) -> str:
+    """Return why an increase gives up waiting for capacity."""
+    parts = []
+    for measure, number in missing.items():
+        holders = [
+            f"{key} {amounts[measure]:g}"
+            for key, amounts in snapshot.live.items()
+            if key != name and amounts.get(measure)
+        ]
+        capacity = snapshot.capacity[measure.instance_type]
+        parts.append(
+            f"{measure.instance_type}: {number:g} instance(s) too few; the cluster has {capacity}, others "
+            f"hold {used.get(measure, 0):g} ({_some(holders) or 'changes under way'})"
+        )
+    return (
+        f"There is no room for quota {name!r} and no known change will make some. {'; '.join(parts)}. What to do: "
+        "shrink one of these quotas first, or add instances. Pulumi deletes only after it has updated: a quota that "
+        f"is to go must go in a `pulumi up` of its own, before the others grow; {_PLACES}."
+    )
+
+
+def decrease_failed(failures: Mapping[str, str], name: str) -> str:
+    """Return why an increase gives up waiting for the decreases that were to come first (name → failure)."""
+    parts = [f"{key} ({failure})" if failure else key for key, failure in sorted(failures.items())]
+    return (
+        f"The quota {name!r} does not grow, so that what is reserved does not pass what the cluster has: "
+        f"{', '.join(parts)} {'was' if len(failures) == 1 else 'were'} to shrink first in this run, and did not. "
+        "What to do: run `pulumi up` again; if that does not shrink, take the growth out of the program until it does."
+    )

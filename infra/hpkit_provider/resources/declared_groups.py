@@ -1,0 +1,62 @@
+"""What one run of the engine knows of clusters' instance groups: those the program declares, those to be deleted.
+
+The engine deletes after it has updated, and tells a deletion nothing of the program. The cluster, which it compares
+in every run, says here which groups the program has; whoever deletes one asks here first.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from hpkit_provider.engine.task import Task
+
+__all__ = ["DeclaredGroups"]
+
+_LOCK_POLL_SECONDS: Final = 0.3
+
+
+class DeclaredGroups:
+    """Groups by the ARN of their cluster; safe for many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._declared: dict[str, frozenset[str]] = {}
+        self._deleting: dict[str, set[str]] = defaultdict(set)
+        self._cluster_locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    def declare(self, arn: str, names: Iterable[str]) -> None:
+        """Take note of all groups that the program has in a cluster."""
+        with self._lock:
+            self._declared[arn] = frozenset(names)
+
+    def declared(self, arn: str) -> frozenset[str] | None:
+        """Return the groups that the program has in a cluster; None when this run did not look at the cluster."""
+        with self._lock:
+            return self._declared.get(arn)
+
+    def deleting(self, arn: str) -> frozenset[str]:
+        """Return all groups that wait to be deleted."""
+        with self._lock:
+            return frozenset(self._deleting[arn])
+
+    @contextmanager
+    def exclusive(self, task: Task, arn: str, name: str) -> Iterator[None]:
+        """Have the cluster to oneself to delete a group; whoever has it may delete all that wait as well."""
+        with self._lock:
+            self._deleting[arn].add(name)
+            lock = self._cluster_locks[arn]
+        try:
+            while not lock.acquire(blocking=False):
+                task.progress("waiting for other groups to be deleted")
+                task.pause(_LOCK_POLL_SECONDS)
+            try:
+                yield
+            finally:
+                lock.release()
+        finally:
+            with self._lock:
+                self._deleting[arn].discard(name)

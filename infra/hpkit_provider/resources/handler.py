@@ -1,0 +1,109 @@
+"""What every resource handler does: what the server calls, and the diff they share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+from hpkit_provider.aws.client import SageMakerApi
+from hpkit_provider.engine.results import PropertyChange
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.values import Props
+from hpkit_provider.resources.compute_quota.ledger import QuotaLedger
+from hpkit_provider.resources.declared_groups import DeclaredGroups
+from hpkit_provider.schema.diff import changes
+from hpkit_provider.schema.field_table import RESOURCES, Field, ResourceTable, table
+
+__all__ = ["CONFLICT_RETRIES", "Clients", "Handler", "ResourceDiff", "ResourceState", "forced_replacement"]
+
+CONFLICT_RETRIES: Final = 12
+
+
+@dataclass
+class Clients:
+    """What the handlers work with: the API, and what all resources of a run share."""
+
+    api: SageMakerApi
+    ledger: QuotaLedger
+    node_wait: float = 1200.0
+    allow_replace: bool = False  # clusters may be replaced, and the region may change
+    declared_groups: DeclaredGroups = field(default_factory=DeclaredGroups)
+
+
+@dataclass(frozen=True)
+class ResourceDiff:
+    """What a diff found."""
+
+    changes: list[PropertyChange] = field(default_factory=list)
+
+    @property
+    def replaces(self) -> list[str]:
+        """Properties that make a replacement necessary, by their path."""
+        return sorted({change.path for change in self.changes if change.replaces})
+
+
+@dataclass(frozen=True)
+class ResourceState:
+    """A resource as it is live: what the engine keeps of it."""
+
+    resource_id: str
+    state: Props
+    inputs: Props
+
+
+def forced_replacement(output: str) -> PropertyChange:
+    """Return a replacement that no input asks for: by this output, the service can only delete it and make it anew."""
+    return PropertyChange(output, "update", replaces=True)
+
+
+class Handler(ABC):
+    """One resource: everything the engine can ask for."""
+
+    name: ClassVar[str]
+    seconds: ClassVar[float]
+
+    def __init__(self, clients: Clients) -> None:
+        self.clients = clients
+        self.api = clients.api
+
+    @property
+    def table(self) -> ResourceTable:
+        """What is written down about the resource."""
+        return RESOURCES[self.name]
+
+    @property
+    def spec(self) -> Field:
+        """The inputs."""
+        return table(self.name)
+
+    def diff(self, old: Props, new: Props, state: Props) -> ResourceDiff:
+        """Compare the inputs of then and now."""
+        del state
+        return ResourceDiff(list(changes(self.spec, old, new)))
+
+    def diff_warnings(self, old: Props, new: Props, state: Props) -> list[str]:
+        """Return what the user must know of a comparison, even if nothing changes."""
+        del old, new, state
+        return []
+
+    def preview_warnings(self, task: Task, old: Props, new: Props) -> list[str]:
+        """Return what the change itself would run into; most resources have nothing to say."""
+        del task, old, new
+        return []
+
+    @abstractmethod
+    def create(self, task: Task, inputs: Props) -> ResourceState:
+        """Create it, or take over what an interrupted run created."""
+
+    @abstractmethod
+    def read(self, task: Task, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
+        """Return it as it is; None when it is gone. Without inputs it is an import."""
+
+    @abstractmethod
+    def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+        """Bring what is live to the new inputs."""
+
+    @abstractmethod
+    def delete(self, task: Task, resource_id: str) -> None:
+        """Delete it; no error if it is gone."""

@@ -1,0 +1,50 @@
+"""Whose a thing of that name is: taken over, or cleared away, only when it has every tag that the program gives it.
+
+Creations take no client token, so what a killed run made is found by its name. A name says nothing of who made it; the
+tags that went out with the creation do. Without tags nothing does, and nothing is taken over.
+"""
+
+from __future__ import annotations
+
+from hpkit_provider.aws.client import Document, SageMakerApi
+from hpkit_provider.aws.tags import live_tags
+from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.values import Props
+
+__all__ = ["require_own"]
+
+
+def require_own(api: SageMakerApi, task: Task, found: Document, inputs: Props, *, name: str) -> None:
+    """Refuse what somebody else made; name: of the resource, as in `ComputeQuota`.
+
+    Raises RefusedError with the command that imports it.
+    """
+    arn = str(found[f"{name}Arn"])
+    wanted = {tag["key"]: tag["value"] for tag in inputs.get("tags", [])}
+    live = {tag["key"]: tag["value"] for tag in live_tags(api, task, arn)}
+    if wanted and wanted.items() <= live.items():
+        return
+    called = found.get("Name") or found.get("ClusterName")
+    differing = [
+        f"{key}={value} (there: {live.get(key, 'none')})"
+        for key, value in sorted(wanted.items())
+        if live.get(key) != value
+    ]
+    why = f"it lacks the tags {', '.join(differing)}" if wanted else "this program gives it no tags to know it by"
+    raise RefusedError(
+        f"There is a {name} {called!r} already ({arn}), and nothing says that this stack made it: {why}. It was not "
+        f"touched. What to do: if it shall belong to this stack, `{_import_command(task.urn, arn)}` "
+        "(`pulumi stack --show-urns` has the URNs), then `pulumi up`; if not, choose another name."
+    )
+
+
+def _import_command(urn: str, arn: str) -> str:
+    """Return the command that imports a thing as the resource of a URN."""
+    parts = urn.split("::")
+    types, name = parts[2].split("$"), parts[3]
+    stack = parts[0].rpartition(":")[2]
+    # A URN has the types of its parents, and not their names.
+    parent = " --parent parent=<the parent's URN>" if len(types) > 1 else ""
+    options = f"{parent} --provider hyperpod=<the provider's URN>"
+    return f"pulumi import --stack {stack} {types[-1]} {name} {arn}{options}"

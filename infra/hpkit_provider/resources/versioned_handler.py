@@ -1,0 +1,281 @@
+"""What resources with versions have in common, quotas and cluster policies: statuses, one way to converge.
+
+Neither call takes a client token, so every creation looks by name first: what a killed run of this stack created is
+taken over, not created twice; what others created is left alone. Statuses and remedies: SageMaker developer guide,
+"Troubleshoot task governance".
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, ClassVar, Final, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from hpkit_provider.aws.client import Document
+from hpkit_provider.aws.errors import classify, refused
+from hpkit_provider.aws.statuses import classify_status
+from hpkit_provider.aws.tags import live_tags, set_tags
+from hpkit_provider.engine.errors import ChangeFailedError, InitFailedError, PluginError, RefusedError
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.values import Props
+from hpkit_provider.engine.waiter import wait
+from hpkit_provider.resources.handler import CONFLICT_RETRIES, Handler, ResourceDiff, ResourceState, forced_replacement
+from hpkit_provider.resources.ownership import require_own
+from hpkit_provider.schema.diff import changes, same
+from hpkit_provider.schema.field_table import from_api, to_api
+from hpkit_provider.schema.projection import project
+from hpkit_provider.schema.resets import with_resets
+
+__all__ = ["VersionedHandler"]
+
+T = TypeVar("T")
+_MAX_POLL_SECONDS: Final = 10.0
+_POLL_FRACTION: Final = 0.25  # of the time waited; an organization has hundreds of quotas
+# These can only be deleted and made again; UpdateFailed is retried with the current version.
+_UNRECOVERABLE: Final = frozenset({"CreateFailed", "CreateRollbackFailed", "UpdateRollbackFailed"})
+_DELETING: Final = frozenset({"Deleting", "DeleteFailed", "DeleteRollbackFailed"})
+_RETRIED: Final = frozenset({"conflict", "transient", "role"})
+
+
+class VersionedHandler(Handler):
+    """Create, read, update and delete of an object with versions; subclasses say what it is called."""
+
+    seconds: ClassVar[float] = 1200.0
+    operation: ClassVar[str]  # what the operations are called: compute_quota
+
+    @abstractmethod
+    def poll(self, task: Task, arn: str, inputs: Props) -> Document | None:
+        """Return the object cheaply, for waiting."""
+
+    @abstractmethod
+    def find(self, task: Task, inputs: Props) -> Document | None:
+        """Return the object of that name on that cluster."""
+
+    @contextmanager
+    def changing(self, task: Task, inputs: Props, live: Document | None) -> Iterator[None]:
+        """Hold whatever a change needs while it runs."""
+        del task, inputs, live
+        yield
+
+    def next_step(self, inputs: Props, live: Document) -> Props:
+        """Return what to send now on the way to `inputs`."""
+        del live
+        return inputs
+
+    def describe(self, task: Task, arn: str) -> Document | None:
+        """Return the object in full."""
+        ident = {f"{self.name}Id": arn.rpartition("/")[2]}
+        found = self.api.find(task, f"describe_{self.operation}", **ident)
+        return None if found is None or classify_status(found["Status"]) == "deleted" else found
+
+    def diff(self, old: Props, new: Props, state: Props) -> ResourceDiff:
+        """Compare; an object in a status that only deletion ends is replaced."""
+        found = super().diff(old, new, state)
+        if state.get("status") in _UNRECOVERABLE:
+            return ResourceDiff([*found.changes, forced_replacement("status")])
+        return found
+
+    def create(self, task: Task, inputs: Props) -> ResourceState:
+        """Create, or take over what a killed run of this stack created."""
+        arn, created = self._create_or_find(task, inputs)
+        return self._keeping_state(task, arn, inputs, lambda: self._converge(task, arn, inputs, just_sent=created))
+
+    def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+        """Converge; tags go by calls of their own."""
+        del state
+
+        def work() -> ResourceState:
+            live = self._converge(task, resource_id, new, just_sent=False, stated=self._stated(old, new))
+            set_tags(self.api, task, resource_id, old=old.get("tags", []), new=new.get("tags", []))
+            return live
+
+        return self._keeping_state(task, resource_id, new, work)
+
+    def read(self, task: Task, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
+        """Return it as it is."""
+        del state
+        live = self.describe(task, resource_id)
+        if live is None:
+            return None
+        tags = live_tags(self.api, task, live[f"{self.name}Arn"]) if not inputs or "tags" in inputs else None
+        return self._resource_state(live, inputs, tags=tags)
+
+    def delete(self, task: Task, resource_id: str) -> None:
+        """Delete and wait until it is gone."""
+        delays = task.delays(0.2, _MAX_POLL_SECONDS)
+        tries = 0
+        while True:
+            live = self._settle(task, resource_id, {})
+            if live is None:
+                return
+            try:
+                self.api.raw(task, f"delete_{self.operation}", **{f"{self.name}Id": resource_id.rpartition("/")[2]})
+            except (ClientError, BotoCoreError) as error:
+                tries += 1
+                if classify(error) not in {"conflict", "transient", "not found"} or tries > CONFLICT_RETRIES:
+                    raise refused(f"Delete{self.name}", error) from None
+                task.pause(next(delays))
+                continue
+            left = self._settle(task, resource_id, {})
+            if left is None:
+                return
+            raise ChangeFailedError(f"{self._label(left)} could not be deleted ({left['Status']}): {_reason(left)}")
+
+    def _create_or_find(self, task: Task, inputs: Props) -> tuple[str, bool]:
+        """Return the ARN, and whether it was created just now (else it was found)."""
+        delays = task.delays(0.2, _MAX_POLL_SECONDS)
+        for tries in range(CONFLICT_RETRIES + 1):
+            live = self.find(task, inputs)
+            if live is not None and live["Status"] == "Deleting":
+                self._settle(task, live[f"{self.name}Arn"], inputs)
+                live = self.find(task, inputs)
+            if live is not None and tries == 0:
+                # What is there at a later look is what this run sent, with an answer that was lost.
+                require_own(self.api, task, live, inputs, name=self.name)
+            if live is not None and live["Status"] in _UNRECOVERABLE | _DELETING:
+                self.delete(task, live[f"{self.name}Arn"])
+                live = None
+            if live is not None:
+                return str(live[f"{self.name}Arn"]), False
+            try:
+                with self.changing(task, inputs, None):
+                    answer = self.api.raw(task, f"create_{self.operation}", **to_api(self.spec, inputs))
+                    task.mark_changed()
+                    arn = str(answer[f"{self.name}Arn"])
+                    self._keeping_state(task, arn, inputs, partial(self._settle, task, arn, inputs))
+                    return arn, True
+            except (ClientError, BotoCoreError) as error:
+                # Somebody else's change, a fresh role, or an answer that was lost: look by name again, then go on.
+                if classify(error) not in _RETRIED or tries == CONFLICT_RETRIES:
+                    raise refused(f"Create{self.name}", error) from None
+            task.pause(next(delays))
+        raise AssertionError  # pragma: no cover - the loop ends by return or raise
+
+    def _stated(self, old: Props, new: Props) -> bool:
+        """Whether the program states something new; what it no longer states must go back to the default."""
+        return any(change.path.partition("[")[0] != "tags" for change in changes(self.spec, old, new))
+
+    def _converge(self, task: Task, arn: str, inputs: Props, *, just_sent: bool, stated: bool = False) -> ResourceState:
+        """Update until the live object is what the inputs say; at least once if they are newly `stated`."""
+        delays = task.delays(0.2, _MAX_POLL_SECONDS)
+        tries = 0
+        while True:
+            live = self._settle(task, arn, inputs) if just_sent else self._describe_settled(task, arn)
+            if live is None:
+                raise RefusedError(f"{self.name} {arn} is gone. What to do: run `pulumi refresh`, then `pulumi up`.")
+            if live["Status"] in _UNRECOVERABLE:
+                raise ChangeFailedError(
+                    f"{self._label(live)} is {live['Status']}: {_reason(live)}. "
+                    "What to do: run `pulumi up` again, it will be deleted and made anew."
+                )
+            if classify_status(live["Status"]) == "ready" and not stated and self._is_current(live, inputs):
+                return self._resource_state(live, inputs, tags=None)
+            just_sent = False
+            try:
+                just_sent = self._update_once(task, arn, inputs, live)
+                stated = stated and not just_sent
+            except (ClientError, BotoCoreError) as error:
+                tries += 1
+                if classify(error) not in _RETRIED or tries > CONFLICT_RETRIES:
+                    raise refused(f"Update{self.name}", error) from None
+                task.pause(next(delays))
+
+    def _update_once(self, task: Task, arn: str, inputs: Props, live: Document) -> bool:
+        """Send one update against the version that was seen last, and see it through; say if it was sent."""
+        if classify_status(live["Status"]) == "modifying":
+            return False
+        inputs = self.next_step(inputs, live)
+        full = to_api(self.spec, with_resets(self.spec, inputs))
+        body = {name: value for name, value in full.items() if name not in ("Name", "ClusterArn", "Tags")}
+        ident = {f"{self.name}Id": arn.rpartition("/")[2], "TargetVersion": live[f"{self.name}Version"]}
+        with self.changing(task, inputs, live):
+            self.api.raw(task, f"update_{self.operation}", **ident, **body)
+            task.mark_changed()
+            after = self._settle(task, arn, inputs)
+            if after is not None and classify_status(after["Status"]) == "failed":
+                raise ChangeFailedError(
+                    f"{self._label(after)} is {after['Status']}: {_reason(after)}. "
+                    "What to do: run `pulumi up` again, the update is retried with the current version."
+                )
+        return True
+
+    def _describe_settled(self, task: Task, arn: str) -> Document | None:
+        live = self.describe(task, arn)
+        if live is not None and classify_status(live["Status"]) == "modifying":
+            self._settle(task, arn, {})
+            live = self.describe(task, arn)
+        return live
+
+    def _settle(self, task: Task, arn: str, inputs: Props) -> Document | None:
+        """Wait until no change runs; a failed object comes back in full, with its reason."""
+        seen = wait(
+            task,
+            lambda: self.poll(task, arn, inputs),
+            settled=lambda found: classify_status(found["Status"] if found else None) != "modifying",
+            progress=lambda found: found["Status"] if found else "gone",
+            max_seconds=_MAX_POLL_SECONDS,
+            fraction=_POLL_FRACTION,
+        )
+        if seen is not None and classify_status(seen["Status"]) == "failed":
+            return self.describe(task, arn)
+        return seen
+
+    def _keeping_state(self, task: Task, arn: str, inputs: Props, work: Callable[[], T]) -> T:
+        """Run; whatever ends it early leaves the true state with the engine."""
+        try:
+            return work()
+        except InitFailedError:
+            raise
+        except PluginError as error:
+            state = {**inputs, f"{_lower(self.name)}Arn": arn, "status": "Unknown"}
+            try:
+                # The time is up or the run is cancelled: one last call needs a moment of its own.
+                last = self.describe(Task(task.urn, 20.0, threading.Event(), task.log), arn)
+            except PluginError:
+                last = None
+            if last is not None:
+                state = self._state(last, inputs)
+            raise InitFailedError(str(error), resource_id=arn, state=state, inputs=inputs) from None
+
+    def _is_current(self, live: Document, inputs: Props) -> bool:
+        wanted = {name: value for name, value in with_resets(self.spec, inputs).items() if name != "tags"}
+        return same(self.spec, wanted, project(self.spec, wanted, from_api(self.spec, live)))
+
+    def _resource_state(self, live: Document, inputs: Props, *, tags: list[Any] | None) -> ResourceState:
+        found = from_api(self.spec, live)
+        stated = inputs or None
+        if tags is None and "tags" in inputs:
+            found["tags"] = inputs["tags"]
+        elif tags:
+            found["tags"] = tags
+        projected = project(self.spec, stated, found)
+        return ResourceState(str(live[f"{self.name}Arn"]), self._state(live, projected), projected)
+
+    def _state(self, live: Document, inputs: Props) -> Props:
+        first = _lower(self.name)
+        extra = {
+            f"{first}Arn": live[f"{self.name}Arn"],
+            f"{first}Id": live[f"{self.name}Id"],
+            f"{first}Version": live[f"{self.name}Version"],
+            "status": live["Status"],
+            "failureReason": live.get("FailureReason"),
+        }
+        return {**inputs, **{name: value for name, value in extra.items() if value is not None}}
+
+    def _label(self, live: Document) -> str:
+        return f"{self.name} {live.get('Name', '')!r}"
+
+
+def _reason(live: Document) -> str:
+    details = live.get("StatusDetails") or {}
+    parts = [f"{part} {status}" for part, status in details.items() if classify_status(status) == "failed"]
+    return "; ".join(filter(None, [live.get("FailureReason", "no reason given"), *parts])).rstrip(".")
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,286 @@
+"""The resources of the package, each with what the service's own model does not say of it.
+
+Sources: SageMaker API reference, UpdateCluster and the other Update operations (what they lack cannot change). Where a
+table below has no source of its own, it is that reference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from hpkit_provider.schema.field import Behavior, Field, ResourceTable
+
+__all__ = ["RESOURCES"]
+
+
+def _output(name: str, text: str, kind: str = "string") -> Field:
+    return Field(name, name[0].upper() + name[1:], kind, text=text)
+
+
+_NAMES = Field("", "", "string")
+_KIT_OWN = (
+    Field(
+        "autoscaledInstanceGroups",
+        "",
+        "list",
+        identity="*",
+        item=_NAMES,
+        text="Names of the groups whose counts belong to managed Karpenter: never sent again, never a difference.",
+    ),
+    Field("allowReplace", "", "boolean", silent=True, text="Whether a change may replace the cluster."),
+    Field(
+        "allowDeleteInstanceGroups",
+        "",
+        "list",
+        identity="*",
+        item=_NAMES,
+        silent=True,
+        text="Names of the groups that a change may delete although they have instances.",
+    ),
+)
+# What the program states for policies; SageMaker has no such properties.
+_STATED_OF_QUOTA = (
+    Field(
+        "elasticInstanceTypes",
+        "",
+        "list",
+        identity="*",
+        item=_NAMES,
+        silent=True,
+        text="Instance types whose quota may count on nodes that Karpenter adds. Policies read it; SageMaker doesn't.",
+    ),
+    Field(
+        "futureInstanceTypes",
+        "",
+        "list",
+        identity="*",
+        item=_NAMES,
+        silent=True,
+        text="Instance types whose quota may precede any instance group. Policies read it; SageMaker doesn't.",
+    ),
+)
+
+_VERSION = r"[0-9]+\.[0-9]+"
+_GUARDED = (
+    Field("subject", "", "string", required=True, silent=True, text="What is guarded, as messages call it."),
+    Field(
+        "identity",
+        "",
+        "map",
+        item=_NAMES,
+        key=_NAMES,
+        text="Live id of each thing that is kept, by the name that allowReplace takes for it.",
+    ),
+    Field(
+        "parts",
+        "",
+        "map",
+        item=_NAMES,
+        key=_NAMES,
+        silent=True,
+        text="What each part is called live that leaves only by name, as `teams/nlp`; new ones may come.",
+    ),
+    Field(
+        "contents",
+        "",
+        "map",
+        item=_NAMES,
+        key=_NAMES,
+        silent=True,
+        text="What each of them is and what goes with it, as messages say it.",
+    ),
+    Field(
+        "nested",
+        "",
+        "list",
+        item=_NAMES,
+        silent=True,
+        text="Names of things that stand on one another, the lowest first.",
+    ),
+    Field(
+        "allowReplace",
+        "",
+        "list",
+        identity="*",
+        item=_NAMES,
+        silent=True,
+        text="Names of what may be replaced or deleted; then only a warning is shown.",
+    ),
+    Field("where", "", "string", silent=True, text="Where allowReplace is written, as messages call it."),
+    Field(
+        "fixed",
+        "",
+        "map",
+        item=_NAMES,
+        key=_NAMES,
+        silent=True,
+        text="Settings that cannot change in place: one that is there before and after keeps its value.",
+    ),
+    Field("remedy", "", "string", silent=True, text="What to do instead of changing a fixed setting."),
+    Field("version", "", "string", pattern=_VERSION, text="Kubernetes minor version: one up at a time, never down."),
+)
+
+_AUTOSCALED_GROUP = (
+    Field("clusterArn", "", "string", required=True, text="ARN of the cluster that has the group."),
+    Field("instanceGroupName", "", "string", required=True, text="Name of the group, as the Cluster declares it."),
+)
+
+
+def _default(value: object, *, watched: bool = False) -> Behavior:
+    """Return the behavior of a property that goes back to its default only if a request sends that."""
+    return Behavior(default=value, reset_to=value, watched=watched)
+
+
+# Refused on a group that exists; source: API reference, UpdateCluster, "continuous provisioning".
+_FROZEN: Final = Behavior(frozen=True)
+# The API has no empty value for these.
+_STICKY: Final = Behavior(sticky=True)
+# Changed by patching and image updates.
+_SERVICE_OWNED: Final = Behavior(service_owned=True)
+
+# Source: API reference, CreateCluster and UpdateCluster.
+_CLUSTER_BEHAVIORS: Final = {
+    "nodeRecovery": _default("Automatic", watched=True),
+    "tieredStorageConfig": Behavior(reset_to={"mode": "Disable"}),
+    "instanceGroups.minInstanceCount": Behavior(reset_to=0, watched=True),
+    "instanceGroups.kubernetesConfig": Behavior(reset_to={}, watched=True),
+    "instanceGroups.kubernetesConfig.labels": Behavior(reset_to={}, watched=True),
+    "instanceGroups.kubernetesConfig.taints": Behavior(reset_to=[], watched=True),
+    "instanceGroups.instanceStorageConfigs": Behavior(reset_to=[]),
+    "restrictedInstanceGroups.instanceStorageConfigs": Behavior(reset_to=[]),
+    "instanceGroups.imageId": Behavior(reset_to="default", service_owned=True),
+    "instanceGroups.imageReleaseVersion": _SERVICE_OWNED,
+    "instanceGroups.autoPatchConfig.patchSchedule": _SERVICE_OWNED,
+    "instanceGroups.instanceType": _FROZEN,
+    "instanceGroups.executionRole": _FROZEN,
+    # The API reference names no default. A group that was made without it must not seem to change when a program
+    # begins to say 2, which is what the service would refuse.
+    "instanceGroups.threadsPerCore": Behavior(frozen=True, default=2),
+    "instanceGroups.overrideVpcConfig": _FROZEN,
+    "instanceGroups.capacityRequirements": _FROZEN,
+    "instanceGroups.lifeCycleConfig": _STICKY,
+    "instanceGroups.onStartDeepHealthChecks": _STICKY,
+    "instanceGroups.trainingPlanArn": _STICKY,
+    "instanceGroups.scheduledUpdateConfig": _STICKY,
+    "instanceGroups.autoPatchConfig": _STICKY,
+    "instanceGroups.networkInterface": _STICKY,
+    "instanceGroups.instanceRequirements": _STICKY,
+    # The API reference lists what cannot change on a group, of either kind.
+    "restrictedInstanceGroups.instanceType": _FROZEN,
+    "restrictedInstanceGroups.executionRole": _FROZEN,
+    "restrictedInstanceGroups.threadsPerCore": Behavior(frozen=True, default=2),
+    "restrictedInstanceGroups.overrideVpcConfig": _FROZEN,
+    "restrictedInstanceGroups.onStartDeepHealthChecks": _STICKY,
+    "restrictedInstanceGroups.trainingPlanArn": _STICKY,
+    "restrictedInstanceGroups.scheduledUpdateConfig": _STICKY,
+    "restrictedInstanceGroups.environmentConfig": _STICKY,
+}
+# Source: API reference, CreateComputeQuota; developer guide, task governance.
+_QUOTA_BEHAVIORS: Final = {
+    "description": Behavior(reset_to="", watched=True),
+    "activationState": _default("Enabled", watched=True),
+    "computeQuotaTarget.fairShareWeight": _default(0, watched=True),
+    "computeQuotaConfig.preemptTeamTasks": _default("LowerPriority", watched=True),
+    "computeQuotaConfig.computeQuotaResources": Behavior(reset_to=[]),
+    "computeQuotaConfig.resourceSharingConfig": Behavior(reset_to={"strategy": "LendAndBorrow"}),
+    "computeQuotaConfig.resourceSharingConfig.strategy": Behavior(default="LendAndBorrow"),
+    # Never written out: it is refused beside a strategy that does not borrow.
+    "computeQuotaConfig.resourceSharingConfig.borrowLimit": Behavior(default=50),
+}
+# Source: API reference, CreateClusterSchedulerConfig; developer guide, task governance.
+_SCHEDULER_BEHAVIORS: Final = {
+    "description": Behavior(reset_to="", watched=True),
+    "schedulerConfig.fairShare": _default("Enabled"),
+    "schedulerConfig.idleResourceSharing": _default("Disabled"),
+    "schedulerConfig.priorityClasses": Behavior(reset_to=[]),
+}
+
+RESOURCES: Final = {
+    resource.name: resource
+    for resource in (
+        ResourceTable(
+            name="Cluster",
+            operation="CreateCluster",
+            text="A HyperPod cluster orchestrated by Amazon EKS, with its instance groups.",
+            replacing=frozenset({"clusterName", "vpcConfig", "orchestrator", "nodeProvisioningMode"}),
+            extra=_KIT_OWN,
+            # Slurm clusters are not what this package is for; the API takes exactly one orchestrator.
+            omitted=frozenset({"orchestrator.slurm", "instanceGroups.slurmConfig"}),
+            required=frozenset({"orchestrator", "orchestrator.eks", "vpcConfig"}),
+            identities={
+                "instanceGroups": "instanceGroupName",
+                "restrictedInstanceGroups": "instanceGroupName",
+                "instanceGroups.kubernetesConfig.taints": "*",
+                "instanceGroups.onStartDeepHealthChecks": "*",
+                "instanceGroups.overrideVpcConfig.subnets": "*",
+                "instanceGroups.overrideVpcConfig.securityGroupIds": "*",
+                "restrictedInstanceGroups.onStartDeepHealthChecks": "*",
+                "restrictedInstanceGroups.overrideVpcConfig.subnets": "*",
+                "restrictedInstanceGroups.overrideVpcConfig.securityGroupIds": "*",
+                "vpcConfig.subnets": "*",
+                "vpcConfig.securityGroupIds": "*",
+                "tags": "key",
+            },
+            behaviors=_CLUSTER_BEHAVIORS,
+            outputs=(
+                _output("clusterArn", "ARN of the cluster."),
+                _output("clusterStatus", "Status as the service last said it."),
+                _output("creationTime", "When the cluster was made."),
+                _output("failureMessage", "Why the last change failed."),
+                replace(
+                    _output("managedInstanceGroups", "Groups made or taken over; only these are ever removed.", "list"),
+                    item=_NAMES,
+                ),
+                _output("creationFailed", "The cluster never came to be: the next update replaces it.", "boolean"),
+            ),
+        ),
+        ResourceTable(
+            name="AutoscaledGroup",
+            operation="",
+            text="An instance group that managed Karpenter fills: what names it lets go of it before it goes.",
+            replacing=frozenset({"clusterArn", "instanceGroupName"}),
+            extra=_AUTOSCALED_GROUP,
+            outputs=(),
+        ),
+        ResourceTable(
+            name="ComputeQuota",
+            operation="CreateComputeQuota",
+            text="What a team has reserved on a cluster, and how it shares it.",
+            replacing=frozenset({"name", "clusterArn", "computeQuotaTarget.teamName"}),
+            extra=_STATED_OF_QUOTA,
+            identities={"tags": "key"},
+            behaviors=_QUOTA_BEHAVIORS,
+            outputs=(
+                _output("computeQuotaArn", "ARN of the quota."),
+                _output("computeQuotaId", "Id of the quota."),
+                _output("computeQuotaVersion", "Version; the service counts it up with each update.", "integer"),
+                _output("status", "Status as the service last said it."),
+                _output("failureReason", "Why the last change failed."),
+            ),
+        ),
+        ResourceTable(
+            name="ClusterSchedulerConfig",
+            operation="CreateClusterSchedulerConfig",
+            text="The policy of a cluster: task priorities, fair share, sharing of idle compute. One per cluster.",
+            replacing=frozenset({"name", "clusterArn"}),
+            identities={"schedulerConfig.priorityClasses": "name", "tags": "key"},
+            behaviors=_SCHEDULER_BEHAVIORS,
+            outputs=(
+                _output("clusterSchedulerConfigArn", "ARN of the policy."),
+                _output("clusterSchedulerConfigId", "Id of the policy."),
+                _output("clusterSchedulerConfigVersion", "Version; counted up with each update.", "integer"),
+                _output("status", "Status as the service last said it."),
+                _output("failureReason", "Why the last change failed."),
+            ),
+        ),
+        ResourceTable(
+            name="ChangeGuard",
+            operation="",
+            text="Refuses a change that would replace or delete what it names, at preview already; it makes nothing.",
+            replacing=frozenset(),
+            extra=_GUARDED,
+            outputs=(),
+        ),
+    )
+}

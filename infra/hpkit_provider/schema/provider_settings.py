@@ -1,0 +1,83 @@
+"""The settings of the provider: what each is for, and what a change of them does.
+
+Another region or account is refused, since it would leave everything behind. The engine replaces all resources of a
+provider that is replaced without asking for their Diff, and asks of no resource in which account it is: this is the
+only place where that can be refused before it begins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.values import Props, is_unknown
+
+__all__ = ["SETTINGS", "SettingChanges", "allows_replacement", "changed_settings"]
+
+SETTINGS: Final = {
+    "region": "AWS region; else aws:region, else the environment's.",
+    "endpoint": "URL of the SageMaker API; for a local cloud.",
+    "profile": "Named profile; else aws:profile, else the environment's.",
+    "accountId": "Account that the credentials must be of: with another one's, nothing is read or changed.",
+    "assumeRoleArn": "Role to assume for every call.",
+    "nodeWaitSeconds": "How long to wait for nodes once a cluster is InService (1200); then go on with a warning.",
+    "allowReplace": "`true` lets a change replace clusters, or all resources by another region.",
+    "contents": "What another region would lose, as messages say it.",
+    "capacityWaitSeconds": "How long a growing quota waits for capacity that no known change will free (20).",
+}
+# Never a difference by themselves: they only appear in messages.
+_MESSAGE_TEXTS: Final = frozenset({"contents"})
+
+
+@dataclass(frozen=True)
+class SettingChanges:
+    """Settings that differ, those that replace the provider, and warnings about that."""
+
+    names: list[str] = field(default_factory=list)
+    replaces: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def allows_replacement(settings: Props) -> bool:
+    """Return whether settings let a change replace clusters."""
+    return str(settings.get("allowReplace", "")).lower() == "true"
+
+
+def changed_settings(old: Props, new: Props) -> SettingChanges:
+    """Compare; raises RefusedError for another account, and for another region that is not allowed."""
+    names = sorted(name for name in SETTINGS.keys() - _MESSAGE_TEXTS if old.get(name) != new.get(name))
+    contents = old.get("contents")
+    lost = f": {contents}" if isinstance(contents, str) else ""
+    if _moves("accountId", old, new):
+        before, after = old["accountId"], new["accountId"]
+        raise RefusedError(
+            f"accountId: {before} → {after} would leave behind, unmanaged and at its price, everything that is in "
+            f"{before}{lost}.\nWhat to do: take the change back (hpkit: `account` of the environment); for another "
+            f"account, make another stack. One that is to go, `pulumi destroy` with credentials of {before}."
+        )
+    if not _moves("region", old, new):
+        return SettingChanges(names)
+    before, after = old["region"], new["region"]
+    if allows_replacement(new) and not allows_replacement(old):
+        # On behalf of what is deleted first, the engine asks a plugin with the settings of the run before.
+        raise RefusedError(
+            f"region: {before} → {after} is allowed, but was not in the run before, whose settings the engine still "
+            f"uses for what is there.\nWhat to do: set region to {before} again and run `pulumi up`, which takes note "
+            "of the allowance; then change the region."
+        )
+    if allows_replacement(new):
+        warning = f"The region becomes {after}, as allowed: this REPLACES everything in {before}{lost}."
+        return SettingChanges(names, ["region"], [warning])
+    raise RefusedError(
+        f"region: {before} → {after} would REPLACE everything that is in {before}{lost}.\n"
+        "What to do: take the change back; for another region, make another stack. To allow it once, set "
+        "`allowReplace` of the provider to true (hpkit: `allowReplace` in the environment, with the names of all that "
+        "it has: [bucket, cluster, eks, fileSystem, key, vpc]), and take that out again afterwards."
+    )
+
+
+def _moves(name: str, old: Props, new: Props) -> bool:
+    """Return whether a setting that says where everything is becomes another; one that was not given says nothing."""
+    before, after = old.get(name), new.get(name)
+    return before is not None and after is not None and not is_unknown(after) and before != after

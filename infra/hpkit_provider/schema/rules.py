@@ -1,0 +1,155 @@
+"""Rules of the service that concern several fields at once.
+
+Sources: API reference of CreateCluster, UpdateCluster and CreateComputeQuota; SageMaker developer guide,
+"Continuous provisioning", "Custom labels and taints", "Task governance: compute allocation".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from hpkit_provider.engine.values import Props, is_unknown
+
+__all__ = ["RULES"]
+
+Rule = Iterator[tuple[str, str]]
+_MEASURES: Final = ("accelerators", "vCpu", "memoryInGiB", "acceleratorPartition")
+
+
+def _both(*lists: object) -> list[Any]:
+    """Return the known entries of lists whose names are of one cluster."""
+    return [item for each in lists for item in _known(each)]
+
+
+def _known(value: object) -> list[Any]:
+    """Return the known entries of a list that may not be known itself."""
+    return [item for item in value if not is_unknown(item)] if isinstance(value, list) else []
+
+
+def _cluster(inputs: Props) -> Rule:
+    if "instanceGroups" not in inputs and "restrictedInstanceGroups" not in inputs:
+        yield "instanceGroups", "a cluster needs at least one instance group"
+    groups = inputs.get("instanceGroups", [])
+    yield from _unique("instanceGroups", _both(groups, inputs.get("restrictedInstanceGroups")), "instanceGroupName")
+    continuous = inputs.get("nodeProvisioningMode") == "Continuous" or is_unknown(inputs.get("nodeProvisioningMode"))
+    for index, group in enumerate(groups if isinstance(groups, list) else []):
+        if not is_unknown(group):
+            yield from _group(group, f"instanceGroups[{index}]", continuous=continuous)
+    names = [group.get("instanceGroupName") for group in _known(groups)]
+    for index, name in enumerate(_known(inputs.get("autoscaledInstanceGroups", []))):
+        if name not in names and not any(is_unknown(known) for known in names):
+            yield f"autoscaledInstanceGroups[{index}]", f"there is no instance group {name!r}"
+    yield from _autoscaling(inputs, continuous=continuous)
+
+
+def _autoscaling(inputs: Props, *, continuous: bool) -> Rule:
+    wanted = inputs.get("autoScaling")
+    if not isinstance(wanted, dict) or wanted.get("mode") != "Enable":
+        return
+    if not continuous:
+        yield "nodeProvisioningMode", "must be Continuous for autoScaling"
+    if "clusterRole" not in inputs:
+        yield "clusterRole", "is required for autoScaling: the role that managed Karpenter works with"
+    if inputs.get("nodeRecovery", "Automatic") == "None":
+        yield "nodeRecovery", "must be Automatic for autoScaling, not None"
+
+
+def _group(group: Props, path: str, *, continuous: bool) -> Rule:
+    if ("instanceType" in group) == ("instanceRequirements" in group):
+        yield path, "needs exactly one of instanceType and instanceRequirements"
+    if not continuous:
+        for name in ("minInstanceCount", "instanceRequirements"):
+            if name in group:
+                yield f"{path}.{name}", "needs nodeProvisioningMode Continuous"
+        if "spot" in _object(group, "capacityRequirements"):
+            yield f"{path}.capacityRequirements", "Spot needs nodeProvisioningMode Continuous"
+    if len(_object(group, "capacityRequirements")) > 1:
+        yield f"{path}.capacityRequirements", "is either spot or onDemand, not both"
+    least, count = group.get("minInstanceCount"), group.get("instanceCount")
+    if isinstance(least, int) and isinstance(count, int) and least > count:
+        yield f"{path}.minInstanceCount", f"{least} is more than the instanceCount of {count}"
+    script = _object(group, "lifeCycleConfig")
+    if "onCreate" in script and "onInitComplete" in script:
+        yield f"{path}.lifeCycleConfig", "takes onCreate or onInitComplete, not both"
+    if _object(group, "kubernetesConfig").get("taints") and group.get("onStartDeepHealthChecks"):
+        yield f"{path}.kubernetesConfig.taints", "cannot be used together with onStartDeepHealthChecks"
+    yield from _storage(group, path)
+    yield from _patching(_object(group, "autoPatchConfig"), f"{path}.autoPatchConfig")
+
+
+def _object(group: Props, name: str) -> Props:
+    found = group.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _storage(group: Props, path: str) -> Rule:
+    for index, entry in enumerate(_known(group.get("instanceStorageConfigs", []))):
+        volume = _object(entry, "ebsVolumeConfig")
+        where = f"{path}.instanceStorageConfigs[{index}].ebsVolumeConfig"
+        if volume.get("rootVolume") is True:
+            if "volumeSizeInGB" in volume or "volumeKmsKeyId" not in volume:
+                yield where, "a root volume takes volumeKmsKeyId and no volumeSizeInGB"
+        elif volume and "volumeSizeInGB" not in volume:
+            yield f"{where}.volumeSizeInGB", "is required for a volume that is not the root volume"
+
+
+def _patching(config: Props, path: str) -> Rule:
+    strategy = config.get("patchingStrategy")
+    if is_unknown(strategy):
+        return
+    if "drainPolicy" in config and strategy != "DrainFirst":
+        yield f"{path}.drainPolicy", f"needs patchingStrategy DrainFirst, not {strategy}"
+    policy = _object(_object(config, "deploymentConfig"), "rollingUpdatePolicy")
+    if strategy == "DrainFirst" and "maximumBatchSize" not in policy:
+        yield f"{path}.deploymentConfig", "patchingStrategy DrainFirst needs rollingUpdatePolicy.maximumBatchSize"
+
+
+def _unique(path: str, entries: object, key: str) -> Rule:
+    names = [entry.get(key) for entry in _known(entries) if isinstance(entry, dict)]
+    for name, times in Counter(name for name in names if isinstance(name, str)).items():
+        if times > 1:
+            yield path, f"{key} {name!r} is given {times} times; it must be unique"
+
+
+def _quota(inputs: Props) -> Rule:
+    config = _object(inputs, "computeQuotaConfig")
+    yield from _quota_resources(config.get("computeQuotaResources"), "computeQuotaConfig.computeQuotaResources")
+    sharing = _object(config, "resourceSharingConfig")
+    where = "computeQuotaConfig.resourceSharingConfig"
+    yield from _quota_resources(sharing.get("absoluteBorrowLimits"), f"{where}.absoluteBorrowLimits")
+    strategy = sharing.get("strategy")
+    for name in ("borrowLimit", "absoluteBorrowLimits"):
+        if name in sharing and strategy in ("Lend", "DontLend"):
+            yield f"{where}.{name}", f"has no meaning with strategy {strategy}: only LendAndBorrow borrows"
+
+
+def _quota_resources(resources: object, path: str) -> Rule:
+    for index, resource in enumerate(resources if isinstance(resources, list) else []):
+        if is_unknown(resource):
+            continue
+        given = [name for name in _MEASURES if name in resource]
+        where = f"{path}[{index}]"
+        if "count" in resource and given:
+            yield where, f"count (whole instances) cannot be combined with {', '.join(given)}"
+        if "count" not in resource and not given:
+            yield where, f"needs count, or one of {', '.join(_MEASURES)}"
+        if "accelerators" in resource and "acceleratorPartition" in resource:
+            yield where, "accelerators and acceleratorPartition exclude each other"
+
+
+def _policy(inputs: Props) -> Rule:
+    classes = _object(inputs, "schedulerConfig").get("priorityClasses", [])
+    yield from _unique("schedulerConfig.priorityClasses", classes, "name")
+    weights = [entry.get("weight") for entry in _known(classes)]
+    for weight, times in Counter(weight for weight in weights if isinstance(weight, int)).items():
+        if times > 1:
+            yield "schedulerConfig.priorityClasses", f"weight {weight} is given {times} times; it must be unique"
+
+
+RULES: Final[dict[str, Callable[[Props], Rule]]] = {
+    "Cluster": _cluster,
+    "ComputeQuota": _quota,
+    "ClusterSchedulerConfig": _policy,
+}

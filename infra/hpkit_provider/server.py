@@ -1,0 +1,211 @@
+"""The plugin as the engine talks to it: gRPC in, handlers in threads."""
+
+# ruff: noqa: ARG002, N802 - names and arguments of the methods are those of the gRPC service
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from google.protobuf import empty_pb2
+from pulumi.runtime.proto import provider_pb2
+
+from hpkit.text.printable import printable, printable_lines
+from hpkit_provider import VERSION
+from hpkit_provider.aws.client import SageMakerApi, settings_from
+from hpkit_provider.engine.errors import PluginError
+from hpkit_provider.engine.plugin_server import PluginServicer, old_settings, readable, token_of
+from hpkit_provider.engine.results import PropertyChange
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.values import UNKNOWN, Props, from_struct, is_unknown, to_struct
+from hpkit_provider.resources.autoscaled_group import AutoscaledGroupHandler
+from hpkit_provider.resources.change_guard import ChangeGuardHandler
+from hpkit_provider.resources.cluster.handler import ClusterHandler
+from hpkit_provider.resources.cluster_scheduler_config import ClusterSchedulerConfigHandler
+from hpkit_provider.resources.compute_quota.handler import ComputeQuotaHandler
+from hpkit_provider.resources.compute_quota.ledger import QuotaLedger
+from hpkit_provider.resources.handler import Clients, Handler
+from hpkit_provider.schema.check import check
+from hpkit_provider.schema.field_table import RESOURCES
+from hpkit_provider.schema.package import schema_text
+from hpkit_provider.schema.provider_settings import SETTINGS, allows_replacement, changed_settings
+
+__all__ = ["HyperpodServicer"]
+
+_HANDLERS: tuple[type[Handler], ...] = (
+    ClusterHandler,
+    AutoscaledGroupHandler,
+    ComputeQuotaHandler,
+    ClusterSchedulerConfigHandler,
+    ChangeGuardHandler,
+)
+_ENGINE_SETTINGS = ("version", "pluginDownloadURL", "__internal")  # set by the engine itself
+_KINDS = {"add": "ADD", "delete": "DELETE", "update": "UPDATE"}
+
+
+class HyperpodServicer(PluginServicer):
+    """The `hyperpod` provider."""
+
+    package = "hyperpod"
+    version = VERSION
+
+    def __init__(self, engine: str = "") -> None:
+        super().__init__(engine)
+        self.clients = _clients({})
+        self._warned: set[str] = set()
+
+    def _handler(self, urn: str) -> Handler:
+        token = token_of(urn)
+        for kind in _HANDLERS:
+            if RESOURCES[kind.name].token == token:
+                return kind(self.clients)
+        known = ", ".join(resource.token for resource in RESOURCES.values())
+        raise PluginError(f"There is no resource {token!r} in package hyperpod; known: {known}.")
+
+    def _task(self, request: Any, handler: Handler) -> Task:
+        seconds = getattr(request, "timeout", 0.0) or handler.seconds
+        return Task(request.urn, seconds, self.cancelled, self.log, best_effort=getattr(request, "preview", False))
+
+    @readable
+    def GetSchema(self, request: Any, context: Any) -> Any:
+        """Return the package schema."""
+        return provider_pb2.GetSchemaResponse(schema=schema_text())
+
+    @readable
+    def CheckConfig(self, request: Any, context: Any) -> Any:
+        """Refuse settings that do not exist."""
+        news, known = from_struct(request.news), ", ".join(SETTINGS)
+        failures = [
+            provider_pb2.CheckFailure(property=name, reason=f"there is no setting {name!r}; known: {known}")
+            for name in news
+            if name not in {*SETTINGS, *_ENGINE_SETTINGS}
+        ]
+        return provider_pb2.CheckResponse(inputs=request.news, failures=failures)
+
+    @readable
+    def DiffConfig(self, request: Any, context: Any) -> Any:
+        """Compare settings: another region is other resources, all else is taken over."""
+        changed = changed_settings(old_settings(request), from_struct(request.news))
+        for warning in changed.warnings:
+            self._warn_once(warning, request.urn)
+        return provider_pb2.DiffResponse(
+            changes=provider_pb2.DiffResponse.DIFF_SOME if changed.names else provider_pb2.DiffResponse.DIFF_NONE,
+            replaces=changed.replaces,
+            diffs=changed.names,
+        )
+
+    def _warn_once(self, warning: str, urn: str) -> None:
+        """Warn; the engine asks once more for every resource of a provider that is replaced."""
+        if warning not in self._warned:
+            self._warned.add(warning)
+            self.log("warning", warning, False, urn)
+
+    @readable
+    def Configure(self, request: Any, context: Any) -> Any:
+        """Take the settings; the client is made at the first call."""
+        settings = {key.rpartition(":")[2]: value for key, value in request.variables.items()}
+        settings.update({key: str(value) for key, value in from_struct(request.args).items() if not is_unknown(value)})
+        self.clients = _clients(settings)
+        return provider_pb2.ConfigureResponse(supportsPreview=True)
+
+    @readable
+    def Check(self, request: Any, context: Any) -> Any:
+        """Name everything that is wrong with the inputs."""
+        handler = self._handler(request.urn)
+        failures = check(handler.name, from_struct(request.news))
+        return provider_pb2.CheckResponse(
+            inputs=request.news,
+            failures=[
+                provider_pb2.CheckFailure(property=printable(fail.path), reason=printable_lines(fail.reason))
+                for fail in failures
+            ],
+        )
+
+    @readable
+    def Diff(self, request: Any, context: Any) -> Any:
+        """Compare inputs of then and now."""
+        handler = self._handler(request.urn)
+        state = from_struct(request.olds)
+        old, new = _old_inputs(handler, request, state), from_struct(request.news)
+        found = handler.diff(old, new, state)
+        for warning in handler.diff_warnings(old, new, state):
+            self.log("warning", warning, False, request.urn)
+        some = provider_pb2.DiffResponse.DIFF_SOME if found.changes else provider_pb2.DiffResponse.DIFF_NONE
+        return provider_pb2.DiffResponse(
+            changes=some,
+            replaces=found.replaces,
+            # Names are the program's own and unique: the old one must be gone before the new one can be.
+            deleteBeforeReplace=bool(found.replaces),
+            diffs=sorted({change.path.partition(".")[0].partition("[")[0] for change in found.changes}),
+            detailedDiff={change.path: _property_diff(change) for change in found.changes},
+            hasDetailedDiff=True,
+        )
+
+    @readable
+    def Create(self, request: Any, context: Any) -> Any:
+        """Create, or say what would be."""
+        handler, inputs = self._handler(request.urn), from_struct(request.properties)
+        if request.preview:
+            self._warn_at_preview(handler, request, {}, inputs)
+            unknown = {output.name: UNKNOWN for output in handler.table.outputs if output.kind == "string"}
+            return provider_pb2.CreateResponse(properties=to_struct({**unknown, **inputs}))
+        live = handler.create(self._task(request, handler), inputs)
+        return provider_pb2.CreateResponse(id=live.resource_id, properties=to_struct(live.state))
+
+    def _warn_at_preview(self, handler: Handler, request: Any, old: Props, new: Props) -> None:
+        task = self._task(request, handler)
+        for warning in handler.preview_warnings(task, old, new):
+            task.warn(warning)
+
+    @readable
+    def Read(self, request: Any, context: Any) -> Any:
+        """Refresh or import."""
+        handler = self._handler(request.urn)
+        inputs, state = from_struct(request.inputs), from_struct(request.properties)
+        live = handler.read(self._task(request, handler), request.id, inputs, state)
+        if live is None:
+            return provider_pb2.ReadResponse()
+        return provider_pb2.ReadResponse(
+            id=live.resource_id, properties=to_struct(live.state), inputs=to_struct(live.inputs)
+        )
+
+    @readable
+    def Update(self, request: Any, context: Any) -> Any:
+        """Update, or say what would be."""
+        handler, state, new = self._handler(request.urn), from_struct(request.olds), from_struct(request.news)
+        if request.preview:
+            self._warn_at_preview(handler, request, _old_inputs(handler, request, state), new)
+            kept = {output.name: state[output.name] for output in handler.table.outputs if output.name in state}
+            return provider_pb2.UpdateResponse(properties=to_struct({**kept, **new}))
+        old = _old_inputs(handler, request, state)
+        live = handler.update(self._task(request, handler), request.id, old=old, new=new, state=state)
+        return provider_pb2.UpdateResponse(properties=to_struct(live.state))
+
+    @readable
+    def Delete(self, request: Any, context: Any) -> Any:
+        """Delete."""
+        handler = self._handler(request.urn)
+        handler.delete(self._task(request, handler), request.id)
+        return empty_pb2.Empty()
+
+
+def _old_inputs(handler: Handler, request: Any, state: Props) -> Props:
+    """Return the inputs of then; an engine that does not send them leaves them in the state."""
+    if request.HasField("old_inputs"):
+        return from_struct(request.old_inputs)
+    names = {member.name for member in handler.spec.members}
+    return {name: value for name, value in state.items() if name in names}
+
+
+def _property_diff(change: PropertyChange) -> Any:
+    kind = _KINDS[change.kind] + ("_REPLACE" if change.replaces else "")
+    return provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.Kind.Value(kind), inputDiff=True)
+
+
+def _clients(settings: Props) -> Clients:
+    api = SageMakerApi(settings_from(settings, os.environ))
+    return Clients(
+        api,
+        QuotaLedger(api, patience=float(settings.get("capacityWaitSeconds", 20))),
+        node_wait=float(settings.get("nodeWaitSeconds", 1200)),
+        allow_replace=allows_replacement(settings),
+    )

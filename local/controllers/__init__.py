@@ -1,5 +1,0 @@
-"""The controllers of EKS, HyperPod and task governance: what these services do in the cluster when they are called."""
-
-from local.controllers.callbacks import make
-
-__all__ = ["make"]

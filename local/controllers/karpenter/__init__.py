@@ -1,6 +1,0 @@
-"""Managed Karpenter, stood in for: its kinds and conditions, nodes for pods that wait, and their end when empty."""
-
-from local.controllers.karpenter.claims import CLAIMS, Provisioner, marks
-from local.controllers.karpenter.conditions import kinds, update_status
-
-__all__ = ["CLAIMS", "Provisioner", "kinds", "marks", "update_status"]

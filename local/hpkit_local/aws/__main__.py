@@ -1,0 +1,14 @@
+"""Entry of the endpoint: `python -m hpkit_local.aws`."""
+
+import gc
+import sys
+from importlib import import_module
+
+if __name__ == "__main__":
+    # Every start of a local cloud waits for this: looking for garbage among modules while they load takes half of the
+    # time, and what is loaded stays.
+    gc.disable()
+    command = import_module("hpkit_local.aws.command")
+    gc.freeze()
+    gc.enable()
+    sys.exit(command.main())

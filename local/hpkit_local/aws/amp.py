@@ -1,0 +1,107 @@
+"""What moto's Managed Service for Prometheus lacks: alert manager definitions."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import yaml
+
+from hpkit_local.aws.api import operation
+from hpkit_local.aws.backend import Context, Record
+from hpkit_local.aws.errors import ServiceError
+
+__all__: list[str] = []
+
+_TABLE = "alertmanager"
+
+
+def _refuse(problem: str) -> ServiceError:
+    return ServiceError("ValidationException", f"error validating Alertmanager config: {problem}", status=400)
+
+
+def _check(data: str) -> None:
+    """Refuse what the service cannot read, and receivers that it does not have.
+
+    Source: Amazon Managed Service for Prometheus user guide, "Create an alert manager configuration file", and
+    "Configure alert manager to send messages to your Amazon SNS topic": SNS alone, with the region of its topic.
+    """
+    document = _mapping(base64.b64decode(data).decode(), "the definition")
+    config = _mapping(document.get("alertmanager_config") or "", "alertmanager_config")
+    receivers = {each.get("name"): each for each in config.get("receivers") or ()}
+    wanted = (config.get("route") or {}).get("receiver")
+    if wanted not in receivers:
+        raise _refuse(f"undefined receiver {wanted!r} used in route")
+    for name, receiver in receivers.items():
+        others = sorted(key for key in receiver if key.endswith("_configs") and key != "sns_configs")
+        if others:
+            raise _refuse(f"receiver {name!r} has {', '.join(others)}: only sns_configs are supported")
+        for sns in receiver.get("sns_configs") or ():
+            if not sns.get("topic_arn") or not (sns.get("sigv4") or {}).get("region"):
+                raise _refuse(f"receiver {name!r}: sns_configs need topic_arn and sigv4.region")
+
+
+def _mapping(text: str, what: str) -> dict[str, Any]:
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise _refuse(f"{what}: {error}") from None
+    if not isinstance(found, dict):
+        raise _refuse(f"{what} is not a mapping")
+    return found
+
+
+def _require_workspace(ctx: Context, workspace: str) -> None:
+    if workspace not in ctx.backend.moto.backend("amp", ctx.region).workspaces:
+        raise ServiceError("ResourceNotFoundException", f"Workspace not found: {workspace}", status=404)
+    # A definition goes with its workspace, which moto deletes without telling.
+    backend = ctx.backend.moto.backend("amp", ctx.region)
+    for gone in [name for name in ctx.table(_TABLE) if name not in backend.workspaces]:
+        del ctx.table(_TABLE)[gone]
+
+
+def _find(ctx: Context, workspace: str) -> Record:
+    _require_workspace(ctx, workspace)
+    found = ctx.table(_TABLE).get(workspace)
+    if found is None:
+        message = f"Alert manager definition not found for workspace: {workspace}"
+        raise ServiceError("ResourceNotFoundException", message, status=404)
+    return found
+
+
+@operation("amp", "CreateAlertManagerDefinition")
+def create_alert_manager_definition(ctx: Context, params: Record) -> Record:
+    """Set the one definition of a workspace."""
+    workspace = params["workspaceId"]
+    _require_workspace(ctx, workspace)
+    _check(params["data"])
+    if workspace in ctx.table(_TABLE):
+        message = f"Alert manager definition already exists for workspace: {workspace}"
+        raise ServiceError("ConflictException", message, status=409)
+    status = {"statusCode": "ACTIVE"}
+    definition = {"data": params["data"], "createdAt": ctx.now, "modifiedAt": ctx.now, "status": status}
+    ctx.table(_TABLE)[workspace] = definition
+    return {"status": status}
+
+
+@operation("amp", "PutAlertManagerDefinition")
+def put_alert_manager_definition(ctx: Context, params: Record) -> Record:
+    """Replace the definition."""
+    found = _find(ctx, params["workspaceId"])
+    _check(params["data"])
+    found.update(data=params["data"], modifiedAt=ctx.now)
+    return {"status": found["status"]}
+
+
+@operation("amp", "DescribeAlertManagerDefinition")
+def describe_alert_manager_definition(ctx: Context, params: Record) -> Record:
+    """Return the definition."""
+    return {"alertManagerDefinition": _find(ctx, params["workspaceId"])}
+
+
+@operation("amp", "DeleteAlertManagerDefinition")
+def delete_alert_manager_definition(ctx: Context, params: Record) -> Record:
+    """Take the definition away."""
+    _find(ctx, params["workspaceId"])
+    del ctx.table(_TABLE)[params["workspaceId"]]
+    return {}

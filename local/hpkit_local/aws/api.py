@@ -1,0 +1,161 @@
+"""The operations this package implements itself, and what is alike for all of them."""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import json
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Any
+
+from hpkit_local.aws.backend import Context, Record
+from hpkit_local.aws.errors import ServiceError, unsupported
+from hpkit_local.aws.protocol import Call, parameters, service_model
+from hpkit_local.aws.validation import WrongTypeError, check_request, violations
+
+__all__ = ["OPERATIONS", "Operation", "invoke", "is_own", "load", "operation", "page"]
+
+Operation = Callable[[Context, Record], Record]
+OPERATIONS: dict[tuple[str, str], Operation] = {}
+# Services that are answered here in whole, and the code with which they refuse a request that breaks their model.
+_OWN_SERVICES = {
+    "eks": "InvalidParameterException",
+    "grafana": "ValidationException",
+    "sagemaker": "ValidationException",
+    "sso-admin": "ValidationException",
+}
+# Services that moto answers but for what is registered here.
+_SHARED_SERVICES = {"amp": "ValidationException", "fsx": "BadRequest", "logs": "InvalidParameterException"}
+_CODES = {**_OWN_SERVICES, **_SHARED_SERVICES}
+TOKEN_SECONDS = 8 * 3600  # BatchAddClusterNodes: "The token is valid for 8 hours"
+
+_MODULES = (
+    "hpkit_local.aws.amp",
+    "hpkit_local.aws.eks.access",
+    "hpkit_local.aws.eks.addons",
+    "hpkit_local.aws.eks.clusters",
+    "hpkit_local.aws.eks.versions",
+    "hpkit_local.aws.eks.podidentity",
+    "hpkit_local.aws.eks.tags",
+    "hpkit_local.aws.eks.updates",
+    "hpkit_local.aws.eks.addon_catalog",
+    "hpkit_local.aws.fsx",
+    "hpkit_local.aws.logs",
+    "hpkit_local.aws.grafana.alerting",
+    "hpkit_local.aws.grafana.dashboards",
+    "hpkit_local.aws.grafana.permissions",
+    "hpkit_local.aws.grafana.service_accounts",
+    "hpkit_local.aws.grafana.tags",
+    "hpkit_local.aws.grafana.workspaces",
+    "hpkit_local.aws.hyperpod.attachments",
+    "hpkit_local.aws.hyperpod.batch",
+    "hpkit_local.aws.hyperpod.cluster",
+    "hpkit_local.aws.hyperpod.events",
+    "hpkit_local.aws.hyperpod.nodes",
+    "hpkit_local.aws.hyperpod.policy",
+    "hpkit_local.aws.hyperpod.quota",
+    "hpkit_local.aws.hyperpod.tags",
+    "hpkit_local.aws.hyperpod.update",
+    "hpkit_local.aws.identity_center",
+)
+
+
+def operation(service: str, name: str) -> Callable[[Operation], Operation]:
+    """Register the implementation of an operation; a name that the API model lacks is a mistake."""
+    service_model(service).operation_model(name)
+
+    def register(function: Operation) -> Operation:
+        OPERATIONS[service, name] = function
+        return function
+
+    return register
+
+
+def is_own(call: Call) -> bool:
+    """Whether this package answers, not moto."""
+    return call.service in _OWN_SERVICES or (call.service, call.operation) in OPERATIONS
+
+
+def load() -> None:
+    """Import every module that registers operations."""
+    for module in _MODULES:
+        importlib.import_module(module)
+
+
+def invoke(ctx: Context, call: Call) -> Record:
+    """Validate a request, carry it out once per client token, and validate the answer."""
+    implementation = OPERATIONS.get((call.service, call.operation))
+    if implementation is None:
+        raise unsupported(call.service, call.operation)
+    params = parameters(call)
+    model = service_model(call.service).operation_model(call.operation)
+    if model.input_shape is not None:
+        check_request(model.input_shape, params, code=_CODES[call.service])
+    params = {name: value for name, value in params.items() if value is not None}
+    result = _once(ctx, call, implementation, params, model.idempotent_members)
+    _check_answer(call, result)
+    return result
+
+
+def _once(ctx: Context, call: Call, implementation: Operation, params: Record, members: Sequence[str]) -> Record:
+    token = next((params[name] for name in members if name in params), None)
+    if token is None:
+        return implementation(ctx, params)
+    known = ctx.backend.tokens
+    for key in [key for key, entry in known.items() if entry["until"] <= ctx.now]:
+        del known[key]
+    key = f"{ctx.region}:{call.service}:{call.operation}:{token}"
+    digest = sha256(json.dumps(params, sort_keys=True).encode()).hexdigest()
+    if key in known:
+        if known[key]["digest"] != digest:
+            raise ServiceError(
+                _CODES[call.service],
+                f"Client token {token} was used by a {call.operation} request with other parameters",
+            )
+        answer: Record = known[key]["answer"]
+        return answer
+    result = implementation(ctx, params)
+    known[key] = {
+        "until": ctx.now + TOKEN_SECONDS,
+        "digest": digest,
+        "answer": json.loads(json.dumps(result)),
+    }
+    return result
+
+
+def _check_answer(call: Call, result: Record) -> None:
+    """Report an answer that the API model does not allow as the defect it is, instead of sending it."""
+    shape = service_model(call.service).operation_model(call.operation).output_shape
+    if shape is None:
+        return
+    try:
+        found = list(violations(shape, result, sizes=False))
+    except WrongTypeError as error:
+        found = [str(error)]
+    if found:
+        raise ServiceError(
+            "InternalFailure",
+            f"{call.operation} built an answer its model forbids: {'; '.join(found)}",
+            status=500,
+        )
+
+
+def page(
+    items: Sequence[Any],
+    *,
+    size: int | None,
+    token: str | None,
+    default: int = 100,
+    code: str = "ValidationException",
+) -> tuple[list[Any], str | None]:
+    """One page of `items`, and the token of the next one."""
+    start = 0
+    if token:
+        try:
+            start = int(base64.urlsafe_b64decode(token.encode()).decode().removeprefix("offset:"))
+        except ValueError:
+            raise ServiceError(code, f"Invalid pagination token: {token}") from None
+    end = start + (size or default)
+    following = base64.urlsafe_b64encode(f"offset:{end}".encode()).decode() if end < len(items) else None
+    return list(items[start:end]), following

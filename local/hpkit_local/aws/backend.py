@@ -1,0 +1,249 @@
+"""The state of one endpoint: its records, timers, faults, clock, random numbers, and moto's backends."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from hpkit_local.aws.clock import Clock, WallClock
+from hpkit_local.aws.controllers import ControllerError, Controllers, NoControllers, RequeueAfter
+from hpkit_local.aws.errors import EndpointError, Reply
+from hpkit_local.aws.faults import Faults
+from hpkit_local.aws.lifecycle import ACTIONS, MACHINES
+from hpkit_local.aws.moto_state import DEFAULT_ACCOUNT, SERVICES, MotoState
+from hpkit_local.aws.state import StateFile
+
+__all__ = ["Backend", "Context", "EndpointSettings", "Record"]
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class EndpointSettings:
+    """How an endpoint is started.
+
+    account: the AWS account of all that is in it. caller_account: that of callers, None for the same; callers of
+    another account see nothing. caller_role: the ARN of the role that callers have a session of, None: they are
+    a user. caller_address: where callers are, as the cloud's networks see them, None for wherever
+    each EKS cluster admits them.
+    """
+
+    state_file: Path | None = None
+    latency_factor: float = 1.0
+    faults: dict[str, object] = field(default_factory=dict)
+    region: str = "us-west-2"
+    seed: int | None = None
+    clock: Clock = field(default_factory=WallClock)
+    controllers: Controllers = field(default_factory=NoControllers)
+    account: str = DEFAULT_ACCOUNT
+    caller_account: str | None = None
+    caller_role: str | None = None
+    caller_address: str | None = None
+
+
+class Backend:
+    """The state of one endpoint. Everything but `lock` itself is used with the lock held."""
+
+    def __init__(self, settings: EndpointSettings) -> None:
+        if settings.latency_factor < 0:
+            raise EndpointError(f"latency factor {settings.latency_factor:g} must be 0 or more")
+        self.settings = settings
+        self.lock = threading.RLock()
+        self.moto = MotoState(settings.account)
+        self._file = StateFile(settings.state_file) if settings.state_file else None
+        self._data: Record = self._load()
+        self._data["boots"] += 1
+        if settings.caller_role or self._file:
+            with self.moto.active():
+                self.moto.set_caller(settings.caller_role, settings.region)
+        self._touched = {"own"}
+        self._answers: dict[str, bytes] = {}
+        # A restart must not draw the ids of the run before it.
+        seed = None if settings.seed is None else f"{settings.seed}:{self._data['boots']}"
+        self.rng = random.Random(seed)  # noqa: S311 - ids and dice, no secrets
+        self.faults = Faults(self.rng)
+        self.faults.update(settings.faults)
+        self.scheduled_seconds = 0.0
+
+    def _load(self) -> Record:
+        fresh: Record = {"boots": 0, "serial": 0, "regions": {}, "timers": [], "tokens": {}}
+        if self._file is None:
+            return fresh
+        for name, blob in self._file.read().items():
+            if name == "own":
+                fresh = json.loads(blob)
+            elif name.removeprefix("moto:") in SERVICES:
+                self.moto.restore(name.removeprefix("moto:"), blob)
+        return fresh
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the lock: no other request runs, and moto sees this endpoint's backends."""
+        with self.lock, self.moto.active():
+            yield
+
+    def table(self, region: str, kind: str) -> dict[str, Record]:
+        """Return the records of one kind in one region, by key; survives a restart."""
+        tables = self._data["regions"].setdefault(region, {})
+        found: dict[str, Record] = tables.setdefault(kind, {})
+        return found
+
+    def names(self, kind: str) -> list[str]:
+        """Return the keys of one kind in all regions."""
+        return [name for tables in self._data["regions"].values() for name in tables.get(kind, {})]
+
+    @property
+    def regions(self) -> list[str]:
+        """Regions that have records."""
+        return list(self._data["regions"])
+
+    @property
+    def tokens(self) -> dict[str, Record]:
+        """Answers remembered for client tokens."""
+        found: dict[str, Record] = self._data["tokens"]
+        return found
+
+    def context(self, region: str, *, now: float | None = None, access_key: str = "") -> Context:
+        """Return the context of one call or one timer."""
+        return Context(
+            backend=self,
+            region=region,
+            now=self.settings.clock.now() if now is None else now,
+            access_key=access_key,
+        )
+
+    def later(self, ctx: Context, seconds: float, action: str, args: Record) -> None:
+        """Set a timer, in seconds of real time."""
+        self._data["serial"] += 1
+        self._data["timers"].append(
+            {
+                "at": ctx.now + seconds,
+                "serial": self._data["serial"],
+                "region": ctx.region,
+                "action": action,
+                "args": args,
+            }
+        )
+
+    def settle(self) -> None:
+        """Apply every transition that is due, in the order of time; call it `locked`."""
+        while (timer := self._next_due()) is not None:
+            self._data["timers"].remove(timer)
+            self.touched("own")
+            ctx = self.context(timer["region"], now=timer["at"])
+            try:
+                ACTIONS[timer["action"]](ctx, **timer["args"])
+            except RequeueAfter as request:
+                timer["at"] = self.settings.clock.now() + max(request.seconds, 0.05)
+                self._data["timers"].append(timer)
+            except ControllerError as error:
+                ACTIONS[timer["action"]](ctx, **{**timer["args"], "failure": str(error)})
+
+    def _next_due(self) -> Record | None:
+        now = self.settings.clock.now()
+        due = [timer for timer in self._data["timers"] if timer["at"] <= now]
+        return min(due, key=lambda timer: (timer["at"], timer["serial"]), default=None)
+
+    def seconds_to_next(self) -> float | None:
+        """How long until the next transition falls due."""
+        now = self.settings.clock.now()
+        waits = [timer["at"] - now for timer in self._data["timers"]]
+        return max(0.0, min(waits)) if waits else None
+
+    def touched(self, service: str) -> None:
+        """Note that a moto backend, or `own` for this package's records, must be written by the next save."""
+        self._touched.add(service)
+
+    def save(self, *changed: str) -> None:
+        """Write what changed: this package's records, and moto's backends of the services named."""
+        names, answers = self._touched.union(changed), dict(self._answers)
+        self._touched.clear()
+        self._answers.clear()
+        if self._file is None or not names | answers.keys():
+            return
+        blobs = {f"moto:{service}": self.moto.snapshot(service) for service in names if service in SERVICES}
+        if "own" in names:
+            blobs["own"] = json.dumps(self._data).encode()
+        self._file.write(blobs, answers)
+
+    def answered(self, invocation: str) -> Reply | None:
+        """Return what was answered to this request before: its sender did not hear it, the process being killed."""
+        told = self._file.answer(invocation) if self._file is not None and invocation else None
+        if told is None:
+            return None
+        head, _, body = told.partition(b"\n")
+        return Reply(body=body, **json.loads(head))
+
+    def remember(self, invocation: str, reply: Reply) -> None:
+        """Keep an answer, with the changes of the next save."""
+        if invocation and reply.status < HTTPStatus.MULTIPLE_CHOICES:
+            head = {"status": reply.status, "headers": dict(reply.headers)}
+            self._answers[invocation] = json.dumps(head).encode() + b"\n" + reply.body
+
+    def close(self) -> None:
+        """Write all and let go."""
+        with self.locked():
+            self.save("own", *SERVICES)
+        self.moto.close()
+        if self._file is not None:
+            self._file.close()
+
+
+@dataclass(frozen=True)
+class Context:
+    """What one call works with: the backend, and where, when and on whose behalf."""
+
+    backend: Backend
+    region: str
+    now: float
+    access_key: str = ""
+
+    @property
+    def account(self) -> str:
+        """The one account of the endpoint."""
+        return self.backend.settings.account
+
+    @property
+    def faults(self) -> Faults:
+        """The active faults."""
+        return self.backend.faults
+
+    @property
+    def controllers(self) -> Controllers:
+        """The controllers that follow changes in the cluster."""
+        return self.backend.settings.controllers
+
+    def table(self, kind: str) -> dict[str, Record]:
+        """Return the records of one kind in this region."""
+        return self.backend.table(self.region, kind)
+
+    def arn(self, service: str, resource: str) -> str:
+        """Return an ARN in this region and account."""
+        return f"arn:aws:{service}:{self.region}:{self.account}:{resource}"
+
+    def token(self, length: int, alphabet: str = "abcdefghijklmnopqrstuvwxyz0123456789") -> str:
+        """Return a random id, repeatable with the endpoint's seed."""
+        return "".join(self.backend.rng.choice(alphabet) for _ in range(length))
+
+    def uuid(self) -> str:
+        """Return a random id in the form of a UUID."""
+        digits = self.token(32, "0123456789abcdef")
+        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+    def begin(self, machine: str, action: str, **args: Any) -> str:
+        """Start a declared change: a timer for `action`; returns the status shown meanwhile."""
+        declared = MACHINES[machine]
+        factor = self.backend.settings.latency_factor
+        seconds = declared.seconds * factor + (self.faults.value(f"slow-{declared.change}", declared.kind) or 0.0)
+        self.backend.scheduled_seconds += seconds
+        if self.faults.strikes(f"failed-{declared.change}", declared.kind):
+            args["failure"] = f"fault injected: failed-{declared.change}"
+        self.backend.later(self, seconds, action, args)
+        return declared.running

@@ -1,0 +1,188 @@
+"""What controllers implement that act in the cluster when something changes here: see local/hpkit_local/controllers.
+
+Callbacks run in order, one at a time, when a status machine arrives; they get what the Describe call
+would answer. They must be quick and must not call the endpoint. To keep the object in its running status
+while slow work goes on elsewhere, raise `RequeueAfter`: the same callback is called again. To fail the change,
+raise `ControllerError`. `access_entry_*`, `cluster_in_service` and `nodes_changed` raise neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from hpkit_local.aws.snapshot import View
+
+__all__ = ["ControllerError", "Controllers", "EksConnection", "NoControllers", "RequeueAfter"]
+
+Document = Mapping[str, Any]
+
+
+class RequeueAfter(Exception):  # noqa: N818 - it is a request for time, not an error
+    """The work is under way: ask again after `seconds` (real time)."""
+
+    def __init__(self, seconds: float = 0.2) -> None:
+        super().__init__(f"ask again in {seconds} s")
+        self.seconds = seconds
+
+
+class ControllerError(Exception):
+    """A controller cannot do its work; the message becomes the object's failure reason."""
+
+
+@dataclass(frozen=True)
+class EksConnection:
+    """How to reach the API server of a cluster: what DescribeCluster of EKS then answers."""
+
+    endpoint: str
+    certificate_authority: str
+
+
+class Controllers(Protocol):
+    """What happens in the cluster when something changes in the endpoint."""
+
+    def started(self, view: View) -> None:
+        """Hear that the endpoint begins to serve; `view` reads its state from any thread."""
+
+    def stopped(self) -> None:
+        """Hear that the endpoint no longer serves."""
+
+    def asked(self, page: str, body: bytes) -> Document | None:
+        """Answer a POST to /_hpkit/<page>, without the endpoint's lock held; None if there is no such page."""
+
+    def eks_cluster_requested(self, name: str, others: Sequence[str]) -> None:
+        """Hear that an EKS cluster is asked for beside others; ControllerError refuses it."""
+
+    def eks_cluster_created(self, cluster: Document) -> EksConnection | None:
+        """Hear that an EKS cluster is about to become ACTIVE; None keeps the made-up endpoint."""
+
+    def eks_cluster_deleted(self, cluster: Document) -> None:
+        """Hear that an EKS cluster is about to vanish."""
+
+    def cluster_created(self, cluster: Document) -> None:
+        """Hear that a HyperPod cluster is about to be created; ControllerError fails its creation."""
+
+    def cluster_in_service(self, cluster: Document) -> None:
+        """Hear that a HyperPod cluster arrives in InService, first or again."""
+
+    def cluster_deleted(self, cluster: Document) -> None:
+        """Hear that a HyperPod cluster is about to vanish."""
+
+    def nodes_changed(self, cluster: Document, nodes: Sequence[Document]) -> None:
+        """Nodes came, went or changed status; `nodes` are all NodeDetails of the cluster."""
+
+    def autoscaling_enabled(self, cluster: Document) -> None:
+        """Hear that Managed Karpenter is about to be InService."""
+
+    def autoscaling_disabled(self, cluster: Document) -> None:
+        """Hear that Managed Karpenter is about to be gone."""
+
+    def brings_cert_manager(self) -> bool:
+        """Say whether the EKS cluster has a cert-manager that no add-on brought."""
+
+    def addon_active(self, addon: Document) -> None:
+        """Hear that an EKS add-on is about to become ACTIVE, after create or update."""
+
+    def addon_deleted(self, addon: Document, *, preserve: bool) -> None:
+        """Hear that an EKS add-on is about to vanish; with `preserve` its software stays."""
+
+    def access_entry_changed(self, entry: Document, policies: Sequence[Document]) -> None:
+        """Hear that an access entry or its associated policies changed."""
+
+    def access_entry_deleted(self, entry: Document) -> None:
+        """Hear that an access entry is gone."""
+
+    def quota_created(self, quota: Document, cluster: Document) -> None:
+        """Hear that a compute quota is about to be Created."""
+
+    def quota_updated(self, quota: Document, cluster: Document) -> None:
+        """Hear that a compute quota is about to be Updated."""
+
+    def quota_deleted(self, quota: Document, cluster: Document) -> None:
+        """Hear that a compute quota is about to vanish."""
+
+    def policy_created(self, policy: Document, cluster: Document) -> None:
+        """Hear that a cluster scheduler config is about to be Created."""
+
+    def policy_updated(self, policy: Document, cluster: Document) -> None:
+        """Hear that a cluster scheduler config is about to be Updated."""
+
+    def policy_deleted(self, policy: Document, cluster: Document) -> None:
+        """Hear that a cluster scheduler config is about to vanish."""
+
+
+class NoControllers:
+    """The endpoint on its own, without a cluster. Subclass it to implement single callbacks."""
+
+    def started(self, view: View) -> None:
+        """Do nothing."""
+
+    def stopped(self) -> None:
+        """Do nothing."""
+
+    def asked(self, page: str, body: bytes) -> Document | None:  # noqa: ARG002 - see Controllers
+        """Serve no page."""
+        return None
+
+    def eks_cluster_requested(self, name: str, others: Sequence[str]) -> None:
+        """Let it be."""
+
+    def eks_cluster_created(self, cluster: Document) -> EksConnection | None:  # noqa: ARG002 - see Controllers
+        """Keep the made-up endpoint."""
+        return None
+
+    def eks_cluster_deleted(self, cluster: Document) -> None:
+        """Do nothing."""
+
+    def cluster_created(self, cluster: Document) -> None:
+        """Let it be."""
+
+    def cluster_in_service(self, cluster: Document) -> None:
+        """Do nothing."""
+
+    def cluster_deleted(self, cluster: Document) -> None:
+        """Do nothing."""
+
+    def nodes_changed(self, cluster: Document, nodes: Sequence[Document]) -> None:
+        """Do nothing."""
+
+    def autoscaling_enabled(self, cluster: Document) -> None:
+        """Do nothing."""
+
+    def autoscaling_disabled(self, cluster: Document) -> None:
+        """Do nothing."""
+
+    def brings_cert_manager(self) -> bool:
+        """Answer that there is no cluster to have it."""
+        return False
+
+    def addon_active(self, addon: Document) -> None:
+        """Do nothing."""
+
+    def addon_deleted(self, addon: Document, *, preserve: bool) -> None:
+        """Do nothing."""
+
+    def access_entry_changed(self, entry: Document, policies: Sequence[Document]) -> None:
+        """Do nothing."""
+
+    def access_entry_deleted(self, entry: Document) -> None:
+        """Do nothing."""
+
+    def quota_created(self, quota: Document, cluster: Document) -> None:
+        """Do nothing."""
+
+    def quota_updated(self, quota: Document, cluster: Document) -> None:
+        """Do nothing."""
+
+    def quota_deleted(self, quota: Document, cluster: Document) -> None:
+        """Do nothing."""
+
+    def policy_created(self, policy: Document, cluster: Document) -> None:
+        """Do nothing."""
+
+    def policy_updated(self, policy: Document, cluster: Document) -> None:
+        """Do nothing."""
+
+    def policy_deleted(self, policy: Document, cluster: Document) -> None:
+        """Do nothing."""

@@ -1,0 +1,91 @@
+"""Records of access entries: made by calls, by HyperPod for its nodes, and by EKS for a cluster's creator."""
+
+from __future__ import annotations
+
+import hashlib
+
+from hpkit_local.aws.backend import Context, Record
+
+__all__ = [
+    "POLICY_ARN",
+    "create_entry",
+    "ensure_creator_entry",
+    "ensure_node_entry",
+    "entry_key",
+    "principal_arn",
+    "remove_node_entry",
+]
+
+POLICY_ARN = "arn:aws:eks::aws:cluster-access-policy/"
+
+
+def entry_key(cluster: str, principal: str) -> str:
+    """Return where the record of an entry is."""
+    return f"{cluster}|{principal}"
+
+
+def principal_arn(ctx: Context, caller: str) -> str:
+    """Return the IAM principal behind what STS GetCallerIdentity answers: for a session its role, path included."""
+    _, _, _, _, account, resource = caller.split(":", 5)
+    kind, _, rest = resource.partition("/")
+    if kind != "assumed-role":
+        return caller.replace(":sts:", ":iam:", 1)
+    name = rest.partition("/")[0]
+    roles = ctx.backend.moto.backend("iam", ctx.region).roles.values()
+    return next((str(role.arn) for role in roles if role.name == name), f"arn:aws:iam::{account}:role/{name}")
+
+
+def ensure_creator_entry(ctx: Context, cluster: Record) -> None:
+    """bootstrapClusterCreatorAdminPermissions: who made the cluster is its administrator."""
+    bare = not cluster["bootstrap"] or cluster["accessConfig"]["authenticationMode"] == "CONFIG_MAP"
+    if bare or entry_key(cluster["name"], cluster["creator"]) in ctx.table("access"):
+        return
+    policy = f"{POLICY_ARN}AmazonEKSClusterAdminPolicy"
+    scope = {"type": "cluster", "namespaces": []}
+    association = {"policyArn": policy, "accessScope": scope, "associatedAt": ctx.now, "modifiedAt": ctx.now}
+    params = {"clusterName": cluster["name"], "principalArn": cluster["creator"]}
+    create_entry(ctx, params, policies={policy: association})
+
+
+def ensure_node_entry(ctx: Context, cluster: str, principal: str) -> bool:
+    """HyperPod makes an entry for its nodes' role itself; False when there was one already."""
+    if entry_key(cluster, principal) in ctx.table("access"):
+        return False
+    params = {"clusterName": cluster, "principalArn": principal, "type": "HYPERPOD_LINUX"}
+    create_entry(ctx, params)
+    return True
+
+
+def remove_node_entry(ctx: Context, cluster: str, principal: str) -> None:
+    """HyperPod takes away the entry that it made."""
+    found = ctx.table("access").pop(entry_key(cluster, principal), None)
+    if found is not None:
+        ctx.controllers.access_entry_deleted(found["entry"])
+
+
+def create_entry(ctx: Context, params: Record, *, policies: Record | None = None) -> Record:
+    """Make an entry, whose request has been checked; `policies` are associations by ARN."""
+    cluster, principal = params["clusterName"], params["principalArn"]
+    kind = params.get("type", "STANDARD")
+    _, _, _, _, account, resource = principal.split(":", 5)
+    digest = hashlib.sha256(f"{cluster}{principal}".encode()).hexdigest()
+    identifier = f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
+    what, name = resource.partition("/")[0], resource.rpartition("/")[2]
+    default = f"arn:aws:sts::{account}:assumed-role/{name}/{{{{SessionName}}}}" if what == "role" else principal
+    groups = {"STANDARD": params.get("kubernetesGroups", [])}.get(kind, ["system:nodes"])
+    if kind != "STANDARD":
+        default = "system:node:{{SessionName}}" if kind == "HYPERPOD_LINUX" else "system:node:{{EC2PrivateDNSName}}"
+    entry: Record = {
+        "clusterName": cluster,
+        "principalArn": principal,
+        "kubernetesGroups": groups,
+        "accessEntryArn": ctx.arn("eks", f"access-entry/{cluster}/{what}/{account}/{name}/{identifier}"),
+        "createdAt": ctx.now,
+        "modifiedAt": ctx.now,
+        "tags": params.get("tags", {}),
+        "username": params.get("username", default),
+        "type": kind,
+    }
+    ctx.table("access")[entry_key(cluster, principal)] = {"entry": entry, "policies": policies or {}}
+    ctx.controllers.access_entry_changed(entry, list((policies or {}).values()))
+    return entry

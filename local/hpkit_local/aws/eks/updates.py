@@ -1,0 +1,58 @@
+"""EKS updates: the receipts of UpdateAddon, UpdateClusterConfig and UpdateClusterVersion."""
+
+from __future__ import annotations
+
+from hpkit_local.aws.api import operation, page
+from hpkit_local.aws.backend import Context, Record
+from hpkit_local.aws.errors import ServiceError
+
+__all__ = ["finish_update", "start_update"]
+
+
+def start_update(
+    ctx: Context, cluster: str, *, kind: str, addon: str = "", params: dict[str, str] | None = None
+) -> Record:
+    """Return a new update in progress, as the service shows it."""
+    update: Record = {
+        "id": ctx.uuid(),
+        "status": "InProgress",
+        "type": kind,
+        "params": [{"type": name, "value": value} for name, value in (params or {}).items()],
+        "createdAt": ctx.now,
+        "errors": [],
+    }
+    ctx.table("updates")[f"{cluster}|{update['id']}"] = {"update": update, "addon": addon}
+    return dict(update)
+
+
+def finish_update(ctx: Context, cluster: str, update_id: str, *, failure: str = "") -> None:
+    """Mark an update as done or failed."""
+    update = ctx.table("updates")[f"{cluster}|{update_id}"]["update"]
+    update["status"] = "Failed" if failure else "Successful"
+    if failure:
+        update["errors"] = [{"errorCode": "Unknown", "errorMessage": failure}]
+
+
+@operation("eks", "DescribeUpdate")
+def describe_update(ctx: Context, params: Record) -> Record:
+    """One update."""
+    found = ctx.table("updates").get(f"{params['name']}|{params['updateId']}")
+    if found is None or found["addon"] != params.get("addonName", ""):
+        raise ServiceError("ResourceNotFoundException", f"No update found for ID: {params['updateId']}", status=404)
+    return {"update": found["update"]}
+
+
+@operation("eks", "ListUpdates")
+def list_updates(ctx: Context, params: Record) -> Record:
+    """Ids of the updates of a cluster, or of one add-on."""
+    if params["name"] not in ctx.table("eks"):
+        raise ServiceError("ResourceNotFoundException", f"No cluster found for name: {params['name']}.", status=404)
+    ids = [
+        entry["update"]["id"]
+        for key, entry in ctx.table("updates").items()
+        if key.startswith(f"{params['name']}|") and entry["addon"] == params.get("addonName", "")
+    ]
+    found, token = page(
+        ids, size=params.get("maxResults"), token=params.get("nextToken"), code="InvalidParameterException"
+    )
+    return {"updateIds": found, **({"nextToken": token} if token else {})}

@@ -1,0 +1,134 @@
+"""Kubernetes versions as the endpoint's clock finds them: offered, in which support, and for which clusters.
+
+The days are the catalog's. Source of what is refused: Amazon EKS user guide, "Understand the Kubernetes version
+lifecycle on EKS" (no new cluster of a version whose extended support is over) and "View current cluster upgrade
+policy" (the policy cannot change while the version is out of standard support). That a new cluster with STANDARD is
+refused for a version in extended support is not written there; EKS may upgrade it at once instead, and the program, for
+which that is as bad, never asks for it (rule EKS003).
+The words of EKS's refusals are not documented. Does not: upgrade clusters by itself.
+"""
+
+from __future__ import annotations
+
+import datetime
+
+from hpkit.catalog import KubernetesVersion, eks_versions
+from hpkit_local.aws.api import operation, page
+from hpkit_local.aws.backend import Context, Record
+from hpkit_local.aws.errors import ServiceError
+
+__all__ = ["check_policy_change", "check_version", "default_version", "next_version", "offered", "reaches"]
+
+INVALID = "InvalidParameterException"
+# The deprecated member `status` spells them otherwise.
+_STATUSES = {
+    "standard-support": "STANDARD_SUPPORT",
+    "extended-support": "EXTENDED_SUPPORT",
+    "unsupported": "UNSUPPORTED",
+}
+
+
+def _today(ctx: Context) -> datetime.date:
+    return datetime.datetime.fromtimestamp(ctx.now, tz=datetime.UTC).date()
+
+
+def _released(ctx: Context) -> list[KubernetesVersion]:
+    return [each for each in eks_versions() if each.released <= _today(ctx)]
+
+
+def offered(ctx: Context) -> list[str]:
+    """Return the versions that are supported on the day, oldest first."""
+    return [each.version for each in _released(ctx) if each.support(_today(ctx)) != "UNSUPPORTED"]
+
+
+def default_version(ctx: Context) -> str:
+    """Return the version of a cluster that asks for none: the newest in standard support."""
+    standard = [each for each in _released(ctx) if each.support(_today(ctx)) == "STANDARD_SUPPORT"]
+    if not standard:
+        raise ServiceError(INVALID, f"no Kubernetes version known here is in standard support on {_today(ctx)}")
+    return standard[-1].version
+
+
+def check_version(ctx: Context, version: str, support_type: str) -> None:
+    """Refuse a version that a new cluster cannot have."""
+    known = {each.version: each for each in _released(ctx)}
+    if version not in known:
+        raise ServiceError(INVALID, f"unsupported Kubernetes version {version}; supported: {', '.join(offered(ctx))}")
+    found = known[version]
+    support = found.support(_today(ctx))
+    if support == "UNSUPPORTED":
+        raise ServiceError(
+            INVALID,
+            f"unsupported Kubernetes version {version}: its extended support ended on {found.end_of_extended_support}; "
+            f"supported: {', '.join(offered(ctx))}",
+        )
+    if support == "EXTENDED_SUPPORT" and support_type == "STANDARD":
+        raise ServiceError(
+            INVALID,
+            f"Kubernetes version {version} left standard support on {found.end_of_standard_support}: "
+            "upgradePolicy.supportType must be EXTENDED",
+        )
+
+
+def next_version(ctx: Context, version: str) -> str | None:
+    """Return the version that a cluster can be upgraded to: one minor version up, and supported."""
+    later = [each for each in _released(ctx) if reaches(each.version, version) and each.version != version]
+    return later[0].version if later and later[0].version in offered(ctx) else None
+
+
+def check_policy_change(ctx: Context, version: str) -> None:
+    """Refuse another upgrade policy while the version is out of standard support."""
+    found = next((each for each in eks_versions() if each.version == version), None)
+    if found is not None and found.support(_today(ctx)) != "STANDARD_SUPPORT":
+        raise ServiceError(
+            "InvalidRequestException",
+            f"The upgrade policy cannot change: Kubernetes version {version} left standard support on "
+            f"{found.end_of_standard_support}",
+        )
+
+
+def reaches(version: str, least: str) -> bool:
+    """Return whether a version is not older than another."""
+    return _order(version) >= _order(least)
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in version.split("."))
+
+
+@operation("eks", "DescribeClusterVersions")
+def describe_cluster_versions(ctx: Context, params: Record) -> Record:
+    """Which Kubernetes versions there are and until when; those out of support only when all are asked for."""
+    status = params.get("versionStatus") or _STATUSES.get(params.get("status", ""))
+    named = params.get("clusterVersions")
+    newest_first = list(reversed(_released(ctx)))
+    found = [_version(ctx, each) for each in newest_first if not named or each.version in named]
+    if not params.get("includeAll") and not named and status != "UNSUPPORTED":
+        found = [each for each in found if each["versionStatus"] != "UNSUPPORTED"]
+    if status:
+        found = [each for each in found if each["versionStatus"] == status]
+    if params.get("defaultOnly"):
+        found = [each for each in found if each["defaultVersion"]]
+    if params.get("clusterType", "eks") != "eks":
+        found = []
+    versions, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
+    return {"clusterVersions": versions, **({"nextToken": token} if token else {})}
+
+
+def _version(ctx: Context, each: KubernetesVersion) -> Record:
+    support = each.support(_today(ctx))
+    spelled = {new: old for old, new in _STATUSES.items()}
+    return {
+        "clusterVersion": each.version,
+        "clusterType": "eks",
+        "defaultVersion": each.version == default_version(ctx),
+        "releaseDate": _midnight(each.released),
+        "endOfStandardSupportDate": _midnight(each.end_of_standard_support),
+        "endOfExtendedSupportDate": _midnight(each.end_of_extended_support),
+        "status": spelled[support],
+        "versionStatus": support,
+    }
+
+
+def _midnight(day: datetime.date) -> float:
+    return datetime.datetime.combine(day, datetime.time(), tzinfo=datetime.UTC).timestamp()

@@ -1,0 +1,102 @@
+"""Faults injected by name: what AWS does on a bad day, on demand and repeatable.
+
+A fault is `name=value`, optionally `name=value@PATTERN` where PATTERN (shell wildcards) narrows it to
+operations (`UpdateCluster`), to kinds of object (`quota`) or, for `capacity`, to instance groups.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from hpkit_local.aws.errors import EndpointError
+
+__all__ = ["FAULTS", "Fault", "Faults", "parse_fault"]
+
+FAULTS: dict[str, str] = {
+    "throttle": "probability that a call is answered with ThrottlingException",
+    "conflict": "probability that a changing call is answered with the conflict error of its API model",
+    "internal": "probability that a call is answered with InternalFailure (HTTP 500)",
+    "latency": "seconds that every call is held back",
+    "failed-create": "probability that a creation ends in its failed status",
+    "failed-update": "probability that an update ends in its failed status",
+    "failed-delete": "probability that a deletion ends in its failed status",
+    "slow-create": "seconds added to every creation",
+    "slow-update": "seconds added to every update",
+    "slow-delete": "seconds added to every deletion",
+    "late-logs": "seconds after the deletion of an EKS cluster at which its last logs come, into a log group made anew",
+    "capacity": "nodes that an instance group can get; what it asks beyond stays missing",
+    "node-failure": "probability that a new node fails",
+    "role-race": "CreateCluster calls still to be refused because a fresh role cannot be assumed yet",
+}
+_PROBABILITIES = frozenset(
+    ("throttle", "conflict", "internal", "failed-create", "failed-update", "failed-delete", "node-failure")
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One active fault."""
+
+    value: float
+    pattern: str = "*"
+
+
+def parse_fault(name: str, value: object) -> Fault:
+    """Read one fault; the error says which names and values exist."""
+    if name not in FAULTS:
+        raise EndpointError(f"there is no fault {name!r}; known: {', '.join(sorted(FAULTS))}")
+    text, _, pattern = str(value).partition("@")
+    try:
+        number = float(text)
+    except ValueError:
+        raise EndpointError(f"fault {name}: {text!r} is not a number ({FAULTS[name]})") from None
+    if number < 0 or (name in _PROBABILITIES and number > 1):
+        limit = "between 0 and 1" if name in _PROBABILITIES else "0 or more"
+        raise EndpointError(f"fault {name}: {text} must be {limit} ({FAULTS[name]})")
+    return Fault(number, pattern or "*")
+
+
+class Faults:
+    """The active faults and the dice they are thrown with."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._active: dict[str, Fault] = {}
+
+    def update(self, changes: Mapping[str, object]) -> None:
+        """Set faults by name; None takes one away. Nothing changes when one of them is wrong."""
+        parsed = {name: None if value is None else parse_fault(name, value) for name, value in changes.items()}
+        for name, fault in parsed.items():
+            if fault is None:
+                self._active.pop(name, None)
+            else:
+                self._active[name] = fault
+
+    def clear(self) -> None:
+        """Take all faults away."""
+        self._active.clear()
+
+    def describe(self) -> dict[str, str]:
+        """Return the active faults as `name: value@pattern`."""
+        return {name: f"{fault.value:g}@{fault.pattern}" for name, fault in sorted(self._active.items())}
+
+    def value(self, name: str, target: str) -> float | None:
+        """Return the value of a fault where it applies to `target`, else None."""
+        fault = self._active.get(name)
+        return fault.value if fault is not None and fnmatchcase(target, fault.pattern) else None
+
+    def strikes(self, name: str, target: str) -> bool:
+        """Throw the dice for a fault that is a probability."""
+        value = self.value(name, target)
+        return value is not None and self._rng.random() < value
+
+    def spend(self, name: str, target: str) -> bool:
+        """Use up one of a fault that is a count."""
+        value = self.value(name, target)
+        if not value:
+            return False
+        self._active[name] = Fault(value - 1, self._active[name].pattern)
+        return True

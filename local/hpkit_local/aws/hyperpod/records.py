@@ -1,0 +1,185 @@
+"""Records of HyperPod clusters: how they are found and what DescribeCluster shows of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from hpkit_local.aws.backend import Context, Record
+from hpkit_local.aws.errors import ServiceError
+
+__all__ = ["busy", "current_count", "describe", "moment", "nodes_of", "require"]
+
+GONE = "ShuttingDown"
+
+
+def require(ctx: Context, name_or_arn: str) -> Record:
+    """Return the cluster by name or ARN, or the service's refusal."""
+    for cluster in ctx.table("clusters").values():
+        if name_or_arn in (cluster["name"], cluster["arn"]):
+            return cluster
+    raise ServiceError("ResourceNotFound", f"Cluster with name '{name_or_arn}' not found")
+
+
+def busy(cluster: Record) -> ServiceError:
+    """Return the refusal of a change while another one runs."""
+    return ServiceError(
+        "ConflictException",
+        f"Cluster '{cluster['name']}' cannot be changed while its status is {cluster['status']}",
+    )
+
+
+def moment(value: Any) -> float:
+    """Return a timestamp of a request: a number of seconds or ISO 8601."""
+    if isinstance(value, (int, float)):
+        return float(value)
+    try:
+        return datetime.fromisoformat(str(value)).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        raise ServiceError("SerializationException", f"{value!r} is not a timestamp") from None
+
+
+def nodes_of(cluster: Record, group: str) -> list[Record]:
+    """Nodes of a group that are not on their way out."""
+    return [node for node in cluster["nodes"].values() if node["group"] == group and node["status"] != GONE]
+
+
+def current_count(cluster: Record, group: str) -> int:
+    """Instances that a group has: those that have started."""
+    return sum(1 for node in nodes_of(cluster, group) if node["status"] != "Pending")
+
+
+def describe(cluster: Record) -> Record:
+    """Return what DescribeCluster answers."""
+    document: Record = {
+        "ClusterArn": cluster["arn"],
+        "ClusterName": cluster["name"],
+        "ClusterStatus": cluster["status"],
+        "CreationTime": cluster["created"],
+        "InstanceGroups": [_group(cluster, group) for group in cluster["groups"].values() if not group["restricted"]],
+    }
+    restricted = [_restricted(cluster, group) for group in cluster["groups"].values() if group["restricted"]]
+    if restricted:
+        document["RestrictedInstanceGroups"] = restricted
+    if cluster["failure"]:
+        document["FailureMessage"] = cluster["failure"]
+    if cluster["autoscaling"]:
+        document["AutoScaling"] = dict(cluster["autoscaling"])
+    document.update(cluster["settings"])
+    if "RestrictedInstanceGroupsConfig" in document:
+        document["RestrictedInstanceGroupsConfig"] = _shared(document["RestrictedInstanceGroupsConfig"])
+    return document
+
+
+def _shared(config: Record) -> Record:
+    """Return the environment that restricted groups share: each member as it is and as it is to be."""
+    given = config["SharedEnvironmentConfig"]
+    details = {f"{when}{member}": value for member, value in given.items() for when in ("Current", "Desired")}
+    return {"SharedEnvironmentConfig": details}
+
+
+_AS_GIVEN = (
+    "LifeCycleConfig",
+    "ThreadsPerCore",
+    "InstanceStorageConfigs",
+    "OnStartDeepHealthChecks",
+    "TrainingPlanArn",
+    "OverrideVpcConfig",
+    "ScheduledUpdateConfig",
+    "CapacityRequirements",
+    "NetworkInterface",
+    "InstanceType",
+)
+_RESTRICTED = (
+    "CurrentCount",
+    "TargetCount",
+    "InstanceGroupName",
+    "InstanceType",
+    "ExecutionRole",
+    "ThreadsPerCore",
+    "InstanceStorageConfigs",
+    "OnStartDeepHealthChecks",
+    "Status",
+    "TrainingPlanArn",
+    "OverrideVpcConfig",
+    "ScheduledUpdateConfig",
+)
+
+
+def _group(cluster: Record, group: Record) -> Record:
+    spec = group["spec"]
+    name = spec["InstanceGroupName"]
+    count = current_count(cluster, name)
+    document: Record = {
+        "InstanceGroupName": name,
+        "CurrentCount": count,
+        "TargetCount": spec["InstanceCount"],
+        "ExecutionRole": spec["ExecutionRole"],
+        "Status": group["status"],
+        **{member: spec[member] for member in _AS_GIVEN if member in spec},
+        **_image(group, spec),
+    }
+    if "MinInstanceCount" in spec:
+        document["MinCount"] = spec["MinInstanceCount"]
+    if "InstanceRequirements" in spec:
+        document.update(_flexible(cluster, spec))
+    if "KubernetesConfig" in spec:
+        document["KubernetesConfig"] = kubernetes_details(spec["KubernetesConfig"])
+    if "AutoPatchConfig" in spec:
+        document["AutoPatchConfig"] = _patching(spec["AutoPatchConfig"])
+    if group.get("software"):
+        document["SoftwareUpdateStatus"] = group["software"]
+    if any(
+        entry["Status"] == "InProgress" and entry["ScalingDetails"][0]["InstanceGroupName"] == name
+        for entry in cluster["operations"]
+    ):
+        document["ActiveOperations"] = {"Scaling": 1}
+    return document
+
+
+def _restricted(cluster: Record, group: Record) -> Record:
+    """Return a restricted group: what an ordinary one shows as far as its shape has it, and its environment."""
+    document = {member: value for member, value in _group(cluster, group).items() if member in _RESTRICTED}
+    environment = group["spec"].get("EnvironmentConfig")
+    return {**document, **({"EnvironmentConfig": environment} if environment else {})}
+
+
+def _image(group: Record, spec: Record) -> Record:
+    release = spec.get("ImageReleaseVersion", group["release"])
+    document = {
+        "CurrentImageReleaseVersion": group["release"],
+        "DesiredImageReleaseVersion": release,
+        "ImageVersionStatus": "UpToDate" if group["release"] == release else "UpdateAvailable",
+    }
+    if "ImageId" in spec:
+        document["CurrentImageId"] = document["DesiredImageId"] = spec["ImageId"]
+    return document
+
+
+def _flexible(cluster: Record, spec: Record) -> Record:
+    types = spec["InstanceRequirements"]["InstanceTypes"]
+    live = [node for node in nodes_of(cluster, spec["InstanceGroupName"]) if node["status"] != "Pending"]
+    details = [
+        {"InstanceType": kind, "CurrentCount": sum(1 for node in live if node["type"] == kind)} for kind in types
+    ]
+    return {
+        "InstanceRequirements": {"CurrentInstanceTypes": types, "DesiredInstanceTypes": types},
+        "InstanceTypeDetails": details,
+    }
+
+
+def kubernetes_details(config: Record) -> Record:
+    """Labels and taints as desired and as they are; the service applies them at once here."""
+    document: Record = {}
+    if "Labels" in config:
+        document.update(CurrentLabels=config["Labels"], DesiredLabels=config["Labels"])
+    if "Taints" in config:
+        document.update(CurrentTaints=config["Taints"], DesiredTaints=config["Taints"])
+    return document
+
+
+def _patching(config: Record) -> Record:
+    document = {name: value for name, value in config.items() if name != "PatchSchedule"}
+    if "PatchSchedule" in config:
+        document["CurrentPatchSchedule"] = document["DesiredPatchSchedule"] = config["PatchSchedule"]
+    return document

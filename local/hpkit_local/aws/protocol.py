@@ -1,0 +1,217 @@
+"""HTTP requests of AWS clients ↔ service, region, operation and parameters."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+import botocore.session
+from botocore.model import OperationModel, ServiceModel
+
+from hpkit_local.aws.errors import Reply, ServiceError
+from hpkit_local.aws.guard import is_form
+
+__all__ = ["Call", "check_signed", "parameters", "path_segments", "read_call", "render", "service_model"]
+
+# S3 tells these apart by a header, all other operations by method, path and query.
+_COPIES = {"CopyObject": "PutObject", "UploadPartCopy": "UploadPart"}
+# Services that sign requests with another name than the one their API model has.
+_SIGNING_NAMES = {
+    "aps": "amp",
+    "monitoring": "cloudwatch",
+    "servicequotas": "service-quotas",
+    "sso": "sso-admin",
+}
+_RPC = re.compile(r"/service/[^/]+/operation/([^/]+)")
+_CREDENTIAL = re.compile(r"Credential=([^/]*)/\d{8}/([^/]+)/([^/]+)/aws4_request")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request, as far as every service is alike; `invocation` is the same when an SDK sends it again."""
+
+    service: str
+    region: str
+    operation: str
+    protocol: str
+    path: str
+    query: dict[str, list[str]]
+    body: bytes
+    access_key: str
+    invocation: str
+
+    @property
+    def changes_state(self) -> bool:
+        """Whether the operation's name says that it only reads."""
+        return not self.operation.startswith(("Describe", "List", "Get", "Head", "Unknown"))
+
+
+@cache
+def service_model(service: str) -> ServiceModel:
+    """Botocore's model of a service."""
+    return botocore.session.get_session().get_service_model(service)
+
+
+@cache
+def _known_services() -> frozenset[str]:
+    return frozenset(botocore.session.get_session().get_available_services())
+
+
+def read_call(environ: dict[str, Any], *, default_region: str) -> Call:
+    """Find out who is called; the request body is read and put back."""
+    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    environ["wsgi.input"] = io.BytesIO(body)
+    query = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
+    raw = environ.get("RAW_URI") or environ.get("REQUEST_URI") or environ.get("PATH_INFO", "/")
+    path = raw.split("?", 1)[0]
+    key, region, service = _signer(environ, query, default_region)
+    invocation = environ.get("HTTP_AMZ_SDK_INVOCATION_ID", "")
+    target = environ.get("HTTP_X_AMZ_TARGET", "")
+    if service is None:
+        service = "sagemaker" if target.startswith("SageMaker.") else "s3"
+    if service not in _known_services():
+        return Call(service, region, "Unknown", "json", path, query, body, key, invocation)
+    model = service_model(service)
+    protocol = str(model.metadata["protocol"])
+    if protocol == "json" or target.startswith(f"{model.metadata.get('targetPrefix')}."):
+        protocol = "json"
+        operation = target.rpartition(".")[2] or "Unknown"
+    elif found := _RPC.fullmatch(path):  # smithy-rpc-v2-cbor, which CloudWatch speaks
+        protocol, operation = "json", found[1]
+    elif protocol in ("query", "ec2") or (body.startswith(b"Action=") and "query" in model.metadata["protocols"]):
+        protocol = "ec2" if protocol == "ec2" else "query"
+        form = parse_qs(body.decode("utf-8", "replace"))
+        operation = (form.get("Action") or query.get("Action") or ["Unknown"])[0]
+    else:
+        operation = _route(service, environ["REQUEST_METHOD"], path, query)
+        if operation in _COPIES and "HTTP_X_AMZ_COPY_SOURCE" not in environ:
+            operation = _COPIES[operation]
+    return Call(service, region, operation, protocol, path, query, body, key, invocation)
+
+
+def _signer(environ: dict[str, Any], query: dict[str, list[str]], default_region: str) -> tuple[str, str, str | None]:
+    found = _CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
+    if found is None:
+        presigned = query.get("X-Amz-Credential", [""])[0]
+        found = _CREDENTIAL.search(f"Credential={presigned}")
+    if found is None:
+        # URLs that boto3 presigns for S3 by default carry a signature of version 2, which names no region or service.
+        return query.get("AWSAccessKeyId", [""])[0], default_region, None
+    return found[1], found[2], _SIGNING_NAMES.get(found[3], found[3])
+
+
+def check_signed(call: Call, environ: dict[str, Any]) -> None:
+    """Refuse a call that names no access key, as AWS does; that the signature is right, nothing here can tell.
+
+    A form can carry a query string but no header Authorization, so a presigned POST is refused too: no SDK sends one.
+    """
+    if call.access_key and not (is_form(environ) and "HTTP_AUTHORIZATION" not in environ):
+        return
+    if call.service == "s3":
+        raise ServiceError("AccessDenied", "Access Denied", status=403)
+    raise ServiceError("MissingAuthenticationToken", "Request is missing Authentication Token", status=403)
+
+
+@cache
+def _routes(service: str) -> tuple[tuple[str, re.Pattern[str], frozenset[str], str], ...]:
+    """Return method, path, required query keys and name of each operation, most specific first."""
+    rows = []
+    for name in service_model(service).operation_names:
+        model = service_model(service).operation_model(name)
+        # S3's PutBucketLifecycle is where PutBucketLifecycleConfiguration is, and takes another document.
+        if model.deprecated:
+            continue
+        http = model.http
+        path, _, query = http["requestUri"].partition("?")
+        pattern = re.sub(r"\\\{(\w+)(\\\+)?\\\}", _segment, re.escape(path))
+        keys = frozenset(part.partition("=")[0] for part in query.split("&") if part) | _required_in_query(
+            service, name
+        )
+        rows.append((http["method"], re.compile(pattern + "/?"), keys, name))
+    return tuple(sorted(rows, key=lambda row: (-len(row[2]), row[1].pattern.count("(?P<"), -len(row[1].pattern))))
+
+
+def _required_in_query(service: str, operation: str) -> frozenset[str]:
+    """Return what tells DeleteObject from AbortMultipartUpload: the query that an operation cannot do without."""
+    shape = service_model(service).operation_model(operation).input_shape
+    if shape is None:
+        return frozenset()
+    places = {name: member.serialization for name, member in shape.members.items()}
+    return frozenset(
+        str(places[name].get("name", name))
+        for name in shape.required_members
+        if places[name].get("location") == "querystring"
+    )
+
+
+def _segment(found: re.Match[str]) -> str:
+    return f"(?P<{found[1]}>{'.+' if found[2] else '[^/]+'})"
+
+
+def _route(service: str, method: str, path: str, query: dict[str, list[str]]) -> str:
+    for wanted, pattern, keys, name in _routes(service):
+        if method == wanted and pattern.fullmatch(path) and keys <= query.keys():
+            return name
+    return "Unknown"
+
+
+def parameters(call: Call) -> dict[str, Any]:
+    """Return the operation's input, from wherever its protocol carries it."""
+    operation = service_model(call.service).operation_model(call.operation)
+    try:
+        body = json.loads(call.body) if call.body else {}
+    except ValueError as error:
+        raise ServiceError("SerializationException", f"the body is not JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise ServiceError("SerializationException", "the body is not a JSON object")
+    if call.protocol == "json" or operation.input_shape is None:
+        return body
+    return _rest_parameters(call, operation, body)
+
+
+def _rest_parameters(call: Call, operation: OperationModel, body: dict[str, Any]) -> dict[str, Any]:
+    segments = path_segments(call)
+    members = operation.input_shape.members
+    wire = {shape.serialization.get("name", name): name for name, shape in members.items()}
+    result = {wire.get(key, key): value for key, value in body.items()}
+    for name, shape in members.items():
+        place = shape.serialization.get("location")
+        key = shape.serialization.get("name", name)
+        if place == "uri" and key in segments:
+            result[name] = unquote(segments[key])
+        elif place == "querystring" and key in call.query:
+            result[name] = _from_text(shape, call.query[key])
+    return result
+
+
+def path_segments(call: Call) -> dict[str, str]:
+    """Return the parts of a path that its operation names, as they were sent."""
+    pattern = next(row[1] for row in _routes(call.service) if row[3] == call.operation)
+    found = pattern.fullmatch(call.path)
+    return found.groupdict() if found else {}
+
+
+def _from_text(shape: Any, values: list[str]) -> Any:
+    if shape.type_name == "list":
+        return values
+    if shape.type_name == "boolean":
+        return values[0] == "true"
+    if shape.type_name == "integer":
+        try:
+            return int(values[0])
+        except ValueError:
+            raise ServiceError("SerializationException", f"{values[0]!r} is not an integer") from None
+    return values[0]
+
+
+def render(call: Call, result: dict[str, Any], *, request_id: str) -> Reply:
+    """Return an answer of this package's operations, all of which speak JSON."""
+    kind = "application/x-amz-json-1.1" if call.protocol == "json" else "application/json"
+    operation = service_model(call.service).operation_model(call.operation)
+    status = operation.http.get("responseCode", 200)
+    return Reply(int(status), json.dumps(result).encode(), {"Content-Type": kind, "x-amzn-RequestId": request_id})

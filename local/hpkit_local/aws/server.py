@@ -1,0 +1,301 @@
+"""The HTTP server: one port for every service, and the control pages under /_hpkit/."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from uuid import uuid4
+
+from moto.moto_server.werkzeug_app import MotoRequestHandler
+from werkzeug.serving import make_server
+
+from hpkit_local.aws import api
+from hpkit_local.aws.backend import Backend
+from hpkit_local.aws.errors import EndpointError, Reply, ServiceError, render_error, unsupported
+from hpkit_local.aws.grafana import http
+from hpkit_local.aws.guard import is_form, refusal
+from hpkit_local.aws.moto_requests import check_moto_request
+from hpkit_local.aws.moto_rules import check_moto_rules
+from hpkit_local.aws.moto_state import SERVICES
+from hpkit_local.aws.protocol import Call, check_signed, read_call, render, service_model
+from hpkit_local.aws.record import CallRecorder
+from hpkit_local.aws.view import BackendView
+
+__all__ = ["Endpoint"]
+
+_log = logging.getLogger(__name__)
+_STATUS_TEXT = {
+    200: "OK",
+    201: "Created",
+    204: "No Content",
+    400: "Bad Request",
+    403: "Forbidden",
+    404: "Not Found",
+    415: "Unsupported Media Type",
+}
+_THROTTLED = {"ec2": "RequestLimitExceeded", "query": "Throttling", "rest-xml": "SlowDown"}
+_MOTO_NAMES = {"service-quotas": "servicequotas"}  # what moto calls a service, where botocore says otherwise
+StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+
+
+class _QuietHandler(MotoRequestHandler):
+    # An answer goes out in one piece: a kill between its head and its body would leave half of it.
+    wbufsize = 1 << 20
+
+    def handle_expect_100(self) -> bool:
+        """Send at once what clients that upload wait a second for, and then go on without."""
+        expected = super().handle_expect_100()
+        self.wfile.flush()
+        return expected
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        _log.debug("%s %s %s", self.requestline, code, size)
+
+
+class Endpoint:
+    """A running AWS endpoint on loopback; `start` and `stop` it, or use `hpkit_local.aws.testing`."""
+
+    def __init__(self, backend: Backend, *, port: int = 0, record: CallRecorder | None = None) -> None:
+        api.load()
+        self.backend = backend
+        self._record = record
+        self._calls: Counter[str] = Counter()
+        self._errors: Counter[str] = Counter()
+        self._delayed = 0.0
+        self._server = make_server("127.0.0.1", port, self._application, threaded=True, request_handler=_QuietHandler)
+        self._wake = threading.Event()
+        self._stopping = False
+        self._threads = [
+            threading.Thread(target=self._server.serve_forever, args=(0.1,), name="aws-http", daemon=True),
+            threading.Thread(target=self._tick, name="aws-transitions", daemon=True),
+        ]
+
+    @property
+    def url(self) -> str:
+        """Where clients reach it."""
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self.backend.settings.controllers.started(BackendView(self.backend))
+        for thread in self._threads:
+            thread.start()
+
+    def warm(self) -> None:
+        """Load what is first asked for; a request that comes meanwhile waits no longer than it would without."""
+        with self.backend.locked():
+            self.backend.moto.warm(self.backend.settings.region)
+
+    def stop(self) -> None:
+        """Stop answering, write the state file, release the port."""
+        self._server.shutdown()
+        self._stopping = True
+        self._wake.set()
+        for thread in self._threads:
+            thread.join()
+        self._server.server_close()
+        self.backend.settings.controllers.stopped()
+        self.backend.close()
+        if self._record:
+            self._record.close()
+
+    def reset(self, backend: Backend) -> None:
+        """Forget everything and serve `backend` at the same address: clients need not be made anew."""
+        with self.backend.lock:
+            old, self.backend = self.backend, backend
+            self._calls.clear()
+            self._errors.clear()
+            self._delayed = 0.0
+        # Without the lock, as controllers may be reading.
+        old.settings.controllers.stopped()
+        backend.settings.controllers.started(BackendView(backend))
+        old.close()
+
+    def stats(self) -> dict[str, Any]:
+        """Call and error counts by operation, and the time that was injected."""
+        with self.backend.lock:
+            return {
+                "calls": dict(sorted(self._calls.items())),
+                "errors": dict(sorted(self._errors.items())),
+                "injectedLatencySeconds": round(self._delayed, 3),
+                "scheduledTransitionSeconds": round(self.backend.scheduled_seconds, 3),
+                "latencyFactor": self.backend.settings.latency_factor,
+                "faults": self.backend.faults.describe(),
+            }
+
+    def set_faults(self, changes: dict[str, object]) -> None:
+        """Set faults by name; None takes one away."""
+        with self.backend.lock:
+            self.backend.faults.update(changes)
+
+    def _tick(self) -> None:
+        """Apply transitions when they fall due, also when nobody asks."""
+        while not self._stopping:
+            with self.backend.locked():
+                try:
+                    self.backend.settle()
+                    self.backend.save()
+                except Exception:  # noqa: BLE001 - the thread must live on; the next request meets the same state
+                    _log.exception("a transition failed")
+                wait = self.backend.seconds_to_next()
+            self._wake.wait(timeout=1.0 if wait is None else min(max(wait, 0.02), 1.0))
+            self._wake.clear()
+
+    def _application(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        grafana = http.workspace_of_host(environ.get("HTTP_HOST", ""))
+        if why := refusal(environ, port=self._server.server_port, other_host=grafana is not None):
+            reply = _json(403, {"error": why})
+        elif grafana is not None:
+            with self.backend.locked():
+                reply = http.answer(self.backend, environ, *grafana)
+        elif environ.get("PATH_INFO", "").startswith("/_hpkit/"):
+            reply = self._control(environ)
+        else:
+            reply = self._aws(environ)
+        # Moto lets every origin read its answers.
+        headers = [
+            (name, value) for name, value in reply.headers.items() if not name.lower().startswith("access-control-")
+        ]
+        if environ["REQUEST_METHOD"] != "HEAD":
+            headers = [(name, value) for name, value in headers if name.lower() != "content-length"]
+            headers.append(("Content-Length", str(len(reply.body))))
+        start_response(f"{reply.status} {_STATUS_TEXT.get(reply.status, 'Status')}", headers)
+        return [reply.body]
+
+    def _aws(self, environ: dict[str, Any]) -> Reply:
+        request_id = str(uuid4())
+        call = read_call(environ, default_region=self.backend.settings.region)
+        name = f"{call.service}.{call.operation}"
+        try:
+            self._hold_back(call)
+            with self.backend.locked():
+                self._calls[name] += 1
+                if self._record:
+                    self._record.add(call)
+                reply = self._guarded(call, environ, request_id)
+        except ServiceError as error:
+            reply = render_error(error, call.protocol, request_id=request_id)
+            with self.backend.lock:
+                self._errors[f"{name}:{error.code}"] += 1
+        self._wake.set()
+        return reply
+
+    def _guarded(self, call: Call, environ: dict[str, Any], request_id: str) -> Reply:
+        """Answer a defect, ours or moto's, the way the service would, and log where it is."""
+        try:
+            return self._answer(call, environ, request_id)
+        except ServiceError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a defect is answered as one
+            _log.exception("%s:%s failed", call.service, call.operation)
+            raise ServiceError("InternalFailure", f"{type(error).__name__}: {error}", status=500) from None
+
+    def _answer(self, call: Call, environ: dict[str, Any], request_id: str) -> Reply:
+        check_signed(call, environ)
+        if call.changes_state and (before := self.backend.answered(call.invocation)) is not None:
+            return before
+        self._inject(call)
+        service = _MOTO_NAMES.get(call.service, call.service)
+        foreign = self.backend.settings.caller_account
+        if api.is_own(call):
+            if foreign not in (None, self.backend.settings.account):
+                raise ServiceError(
+                    "AccessDeniedException",
+                    f"the caller is of account {foreign}, and all that is here belongs to account "
+                    f"{self.backend.settings.account}",
+                    status=403,
+                )
+            self.backend.settle()
+            if call.changes_state:
+                self.backend.touched("own")
+            try:
+                ctx = self.backend.context(call.region, access_key=call.access_key)
+                reply = render(call, api.invoke(ctx, call), request_id=request_id)
+                if call.changes_state:
+                    self.backend.remember(call.invocation, reply)
+                return reply
+            finally:
+                self.backend.save()
+        if service not in SERVICES:
+            raise unsupported(call.service, call.operation)
+        params = check_moto_request(call, environ)
+        check_moto_rules(self.backend.context(call.region), call.service, call.operation, params)
+        reply = self.backend.moto.call(environ, service=call.service, operation=call.operation, account=foreign)
+        if call.changes_state:
+            self.backend.remember(call.invocation, reply)
+            self.backend.save(service)
+        return reply
+
+    def _hold_back(self, call: Call) -> None:
+        with self.backend.lock:
+            seconds = self.backend.faults.value("latency", call.operation) or 0.0
+            self._delayed += seconds
+        if seconds:
+            time.sleep(seconds)
+
+    def _inject(self, call: Call) -> None:
+        faults = self.backend.faults
+        if faults.strikes("throttle", call.operation):
+            raise ServiceError(_THROTTLED.get(call.protocol, "ThrottlingException"), "Rate exceeded")
+        if faults.strikes("internal", call.operation):
+            raise ServiceError("InternalFailure", "fault injected: internal", status=500)
+        if not api.is_own(call) or not call.changes_state:
+            return
+        codes = _error_codes(call)
+        for code in ("ConflictException", "ResourceInUseException"):
+            if code in codes and faults.strikes("conflict", call.operation):
+                raise ServiceError(code, "fault injected: conflict; the resource is being changed, try again")
+
+    def _control(self, environ: dict[str, Any]) -> Reply:
+        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        # A page can have a browser send no JSON to another site without asking: CORS preflight, which is refused.
+        if is_form(environ):
+            return _json(415, {"error": f"POST {path} takes JSON: send the header Content-Type: application/json"})
+        try:
+            if (method, path) == ("GET", "/_hpkit/stats"):
+                return _json(200, self.stats())
+            if (method, path) == ("GET", "/_hpkit/address"):
+                address = f"{self.backend.settings.caller_address or ''}\n"
+                return Reply(200, address.encode(), {"Content-Type": "text/plain"})
+            if path == "/_hpkit/faults":
+                return self._faults(method, environ)
+            if method == "POST":
+                body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+                answer = self.backend.settings.controllers.asked(path.removeprefix("/_hpkit/"), body)
+                if answer is not None:
+                    return _json(200, answer)
+        except EndpointError as error:
+            return _json(400, {"error": str(error)})
+        pages = "GET /_hpkit/stats, GET /_hpkit/address, GET|POST|DELETE /_hpkit/faults"
+        return _json(404, {"error": f"no {method} {path}; there are {pages}"})
+
+    def _faults(self, method: str, environ: dict[str, Any]) -> Reply:
+        with self.backend.lock:
+            if method == "POST":
+                body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+                try:
+                    changes = json.loads(body)
+                except ValueError as error:
+                    raise EndpointError(f"the body is not JSON: {error}") from None
+                if not isinstance(changes, dict):
+                    raise EndpointError('the body must be an object such as {"throttle": 0.5, "conflict": null}')
+                self.backend.faults.update(changes)
+            elif method == "DELETE":
+                self.backend.faults.clear()
+            return _json(200, self.backend.faults.describe())
+
+
+def _error_codes(call: Call) -> set[str]:
+    model = service_model(call.service)
+    if call.operation not in model.operation_names:
+        return set()
+    return {shape.error_code for shape in model.operation_model(call.operation).error_shapes}
+
+
+def _json(status: int, document: Mapping[str, Any]) -> Reply:
+    return Reply(status, json.dumps(document).encode(), {"Content-Type": "application/json"})

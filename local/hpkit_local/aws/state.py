@@ -1,0 +1,78 @@
+"""The state file: an SQLite database, so that every write is atomic and only what changed is written.
+
+Key `own` is JSON (what this package keeps); keys `moto:<service>` are pickles of moto's backends. Answers are kept
+beside them, each with the change that it tells of. Open only files that this program wrote: a pickle can carry code.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from hpkit_local.aws.errors import EndpointError
+
+__all__ = ["StateFile"]
+
+FORMAT = 1
+# More than there can be requests under way when the process is killed.
+_ANSWERS = 1000
+
+
+class StateFile:
+    """Named blobs that survive the end of the process, kill -9 included."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Whoever writes a pickle runs code here. SQLite gives its journal the mode of the database.
+        path.touch(mode=0o600)
+        path.chmod(0o600)
+        self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=1.0)
+        try:
+            self._open()
+        except sqlite3.OperationalError as error:
+            self._database.close()
+            raise EndpointError(
+                f"{path} cannot be opened ({error}); stop the endpoint that uses it, or give another path"
+            ) from None
+        except sqlite3.DatabaseError as error:
+            self._database.close()
+            raise EndpointError(f"{path} is not a state file of this program ({error}); give another path") from None
+        except EndpointError:
+            self._database.close()
+            raise
+
+    def _open(self) -> None:
+        # The page cache outlives the process, so losing it needs a power cut: no fsync for each call.
+        self._database.execute("PRAGMA synchronous=OFF")
+        # Held until the process ends, however it ends: two endpoints must not write one file.
+        self._database.execute("PRAGMA locking_mode=EXCLUSIVE")
+        (found,) = self._database.execute("PRAGMA user_version").fetchone()
+        if found not in (0, FORMAT):
+            raise EndpointError(
+                f"{self.path} has state format {found}, this program writes {FORMAT}; delete it or give another path"
+            )
+        self._database.execute("CREATE TABLE IF NOT EXISTS blobs (name TEXT PRIMARY KEY, value BLOB NOT NULL)")
+        self._database.execute("CREATE TABLE IF NOT EXISTS answers (name TEXT PRIMARY KEY, value BLOB NOT NULL)")
+        self._database.execute(f"PRAGMA user_version={FORMAT}")
+
+    def read(self) -> dict[str, bytes]:
+        """Everything that was written."""
+        return dict(self._database.execute("SELECT name, value FROM blobs").fetchall())
+
+    def answer(self, name: str) -> bytes | None:
+        """Return what was answered to a request, if that was not long ago."""
+        found = self._database.execute("SELECT value FROM answers WHERE name = ?", (name,)).fetchone()
+        return None if found is None else bytes(found[0])
+
+    def write(self, blobs: dict[str, bytes], answers: dict[str, bytes]) -> None:
+        """Write these blobs and answers in one transaction."""
+        self._database.execute("BEGIN")
+        self._database.executemany("REPLACE INTO blobs (name, value) VALUES (?, ?)", list(blobs.items()))
+        self._database.executemany("REPLACE INTO answers (name, value) VALUES (?, ?)", list(answers.items()))
+        self._database.execute("DELETE FROM answers WHERE rowid <= (SELECT MAX(rowid) FROM answers) - ?", (_ANSWERS,))
+        self._database.execute("COMMIT")
+
+    def close(self) -> None:
+        """Release the file."""
+        self._database.close()

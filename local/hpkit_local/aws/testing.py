@@ -1,0 +1,107 @@
+"""The endpoint inside a test: real HTTP on loopback, stopped when the block ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from hpkit_local.aws.backend import Backend, EndpointSettings
+from hpkit_local.aws.clock import Clock, WallClock
+from hpkit_local.aws.controllers import Controllers, NoControllers
+from hpkit_local.aws.moto_state import DEFAULT_ACCOUNT
+from hpkit_local.aws.server import Endpoint
+from hpkit_local.aws.snapshot import Snapshot
+from hpkit_local.aws.view import BackendView
+
+__all__ = ["RunningEndpoint", "client", "running_endpoint"]
+
+
+def client(url: str, service: str, *, region: str = "us-west-2") -> Any:
+    """Return a boto3 client of the endpoint at `url`, with dummy credentials and no retries of its own."""
+    return boto3.client(
+        service,
+        region_name=region,
+        endpoint_url=url,
+        aws_access_key_id="testing",
+        aws_secret_access_key="testing",  # noqa: S106 - the endpoint checks no signature
+        config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}),
+    )
+
+
+class RunningEndpoint:
+    """What `running_endpoint` yields."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self.url = endpoint.url
+
+    def reset(self, *, latency_factor: float = 0.0, clock: Clock | None = None) -> None:
+        """Forget everything, as a new endpoint would, at the same address."""
+        settings = EndpointSettings(latency_factor=latency_factor, seed=1, clock=clock or WallClock())
+        self._endpoint.reset(Backend(settings))
+
+    def warm(self) -> None:
+        """Load what is first asked for, as the process does when it begins."""
+        self._endpoint.warm()
+
+    def snapshot(self) -> Snapshot:
+        """Return what controllers read of this endpoint."""
+        return BackendView(self._endpoint.backend).snapshot()
+
+    def stats(self) -> dict[str, Any]:
+        """Return what `GET /_hpkit/stats` answers."""
+        return self._endpoint.stats()
+
+    def set_faults(self, faults: Mapping[str, object] | None = None, **more: object) -> None:
+        """Set faults by name (`failed_update=1` is `failed-update`); None takes one away."""
+        named = {name.replace("_", "-"): value for name, value in more.items()}
+        self._endpoint.set_faults({**(faults or {}), **named})
+
+    def client(self, service: str, region: str = "us-west-2") -> Any:
+        """Return a boto3 client of this endpoint."""
+        return client(self.url, service, region=region)
+
+
+@contextmanager
+def running_endpoint(
+    *,
+    state_file: str | Path | None = None,
+    latency_factor: float = 0.0,
+    faults: Iterable[str] = (),
+    seed: int | None = 1,
+    clock: Clock | None = None,
+    controllers: Controllers | None = None,
+    account: str = DEFAULT_ACCOUNT,
+    caller_account: str | None = None,
+    caller_role: str | None = None,
+    caller_address: str | None = None,
+) -> Iterator[RunningEndpoint]:
+    """Run an endpoint in this process; `faults` are `name=value`. Several may run side by side."""
+    settings = EndpointSettings(
+        state_file=Path(state_file) if state_file else None,
+        latency_factor=latency_factor,
+        faults=dict(_fault(text) for text in faults),
+        seed=seed,
+        clock=clock or WallClock(),
+        controllers=controllers or NoControllers(),
+        account=account,
+        caller_account=caller_account,
+        caller_role=caller_role,
+        caller_address=caller_address,
+    )
+    endpoint = Endpoint(Backend(settings))
+    endpoint.start()
+    try:
+        yield RunningEndpoint(endpoint)
+    finally:
+        endpoint.stop()
+
+
+def _fault(text: str) -> tuple[str, object]:
+    name, _, value = text.partition("=")
+    return name, value

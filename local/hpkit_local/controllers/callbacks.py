@@ -1,0 +1,190 @@
+"""The callbacks of the AWS endpoint: each submits what should be, and waits until the API server is so."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+from hpkit_local.aws.controllers import ControllerError, Document, EksConnection, NoControllers
+from hpkit_local.aws.errors import EndpointError
+from hpkit_local.aws.snapshot import View
+from hpkit_local.controllers.dependencies import has_cert_manager
+from hpkit_local.controllers.policy import ADDON
+from hpkit_local.controllers.reconciler import Reconciler
+from hpkit_local.controllers.tokens import review
+from hpkit_local.kubernetes.api import Api
+from hpkit_local.kubernetes.forwarder import Forwarder
+
+__all__ = ["ENDPOINT_PORT", "ClusterControllers", "make"]
+
+# The variable with the port of EKS's endpoint; without it, a free one.
+ENDPOINT_PORT = "HPKIT_EKS_PORT"
+
+
+def make() -> ClusterControllers:
+    """Return the controllers of the API server that KUBECONFIG leads to."""
+    path = os.environ.get("KUBECONFIG", "")
+    if not path:
+        raise EndpointError("--controllers hpkit_local.controllers:make needs KUBECONFIG; `hpkit local start` sets it")
+    return ClusterControllers(Path(path), port=int(os.environ.get(ENDPOINT_PORT, "0")))
+
+
+class ClusterControllers(NoControllers):
+    """What HyperPod, EKS and task governance do in a cluster when their APIs are called."""
+
+    def __init__(self, kubeconfig: Path, *, port: int = 0) -> None:
+        self._kubeconfig = kubeconfig
+        self._port = port
+        self._view: View | None = None
+        self._reconciler: Reconciler | None = None
+        self._endpoint: Forwarder | None = None
+
+    def started(self, view: View) -> None:
+        """Start reconciling, and EKS's endpoint of the API server."""
+        self._view = view
+        server = urlsplit(str(self._cluster()["server"]))
+        target = (server.hostname or "", server.port or 0)
+        self._endpoint = Forwarder(target, admits=lambda: not self._why_unreachable(), port=self._port)
+        self._endpoint.start()
+        self._reconciler = Reconciler(self._kubeconfig, view)
+        self._reconciler.start()
+
+    def stopped(self) -> None:
+        """Stop reconciling, and shut the endpoint."""
+        if self._endpoint is not None:
+            self._endpoint.stop()
+        if self._reconciler is not None:
+            self._reconciler.stop()
+
+    def asked(self, page: str, body: bytes) -> Document | None:
+        """Answer the API server's TokenReview, and whoever finds EKS's endpoint shut."""
+        if self._view is None:
+            return None
+        if page == "unreachable":
+            return {"why": self._why_unreachable()}
+        if page != "token-review":
+            return None
+        try:
+            request = json.loads(body)
+        except ValueError:
+            request = None
+        if not isinstance(request, dict):
+            raise EndpointError("the body is not a TokenReview")
+        return review(self._view, request)
+
+    def eks_cluster_requested(self, name: str, others: Sequence[str]) -> None:
+        """Refuse a second cluster: there is one API server."""
+        if others:
+            raise ControllerError(
+                f"EKS cluster '{name}' cannot be created: a local cloud has one API server, and EKS cluster "
+                f"'{others[0]}' has it. Start another local cloud for it: hpkit local start --name NAME"
+            )
+
+    def eks_cluster_created(self, cluster: Document) -> EksConnection | None:
+        """Return the address of the endpoint, when the API server answers."""
+        self._submit(f"eks/{cluster['name']}", cluster)
+        port = 0 if self._endpoint is None else self._endpoint.port
+        return EksConnection(f"https://127.0.0.1:{port}", str(self._cluster()["certificate-authority-data"]))
+
+    def eks_cluster_deleted(self, cluster: Document) -> None:
+        """Take away all that is in the cluster."""
+        self._submit(f"eks/{cluster['name']}", None)
+
+    def cluster_created(self, cluster: Document) -> None:
+        """Look for what HyperPod expects in the cluster."""
+        self._submit(f"dependencies/{cluster['ClusterName']}", cluster)
+
+    def cluster_in_service(self, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
+        """Reconcile groups and nodes."""
+        self._wake()
+
+    def cluster_deleted(self, cluster: Document) -> None:
+        """Take the nodes away."""
+        self._submit(f"cluster/{cluster['ClusterName']}", None)
+
+    def nodes_changed(self, cluster: Document, nodes: Sequence[Document]) -> None:  # noqa: ARG002 - see Controllers
+        """Reconcile nodes."""
+        self._wake()
+
+    def autoscaling_enabled(self, cluster: Document) -> None:
+        """Bring the kinds of Karpenter."""
+        self._submit(f"autoscaling/{cluster['ClusterName']}", cluster["AutoScaling"])
+
+    def autoscaling_disabled(self, cluster: Document) -> None:
+        """Take the kinds of Karpenter away, and their objects with them."""
+        self._submit(f"autoscaling/{cluster['ClusterName']}", None)
+
+    def brings_cert_manager(self) -> bool:
+        """Look for it in the API server; where that does not answer, it is not there."""
+        try:
+            return has_cert_manager(Api.of_kubeconfig(self._kubeconfig))
+        except OSError:
+            return False
+
+    def addon_active(self, addon: Document) -> None:
+        """Bring what task governance installs; other add-ons have no counterpart here."""
+        if addon["addonName"] == ADDON:
+            self._submit(_addon_key(addon), addon)
+
+    def addon_deleted(self, addon: Document, *, preserve: bool) -> None:
+        """Take away what task governance installed, unless it is to stay."""
+        if addon["addonName"] == ADDON and not preserve:
+            self._submit(_addon_key(addon), None)
+
+    def access_entry_changed(self, entry: Document, policies: Sequence[Document]) -> None:  # noqa: ARG002 - see Controllers
+        """Reconcile bindings."""
+        self._wake()
+
+    def access_entry_deleted(self, entry: Document) -> None:  # noqa: ARG002 - see Controllers
+        """Reconcile bindings."""
+        self._wake()
+
+    def quota_created(self, quota: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
+        """Make the team's namespace and queues."""
+        self._submit(f"quota/{quota['ComputeQuotaId']}", quota)
+
+    quota_updated = quota_created
+
+    def quota_deleted(self, quota: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
+        """Take the team's namespace and queues away, and all that is in them."""
+        self._submit(f"quota/{quota['ComputeQuotaId']}", None)
+
+    def policy_created(self, policy: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
+        """Make priority classes, and share as the policy says."""
+        self._submit(f"policy/{policy['ClusterSchedulerConfigId']}", policy)
+
+    policy_updated = policy_created
+
+    def policy_deleted(self, policy: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
+        """Take the priority classes away."""
+        self._submit(f"policy/{policy['ClusterSchedulerConfigId']}", None)
+
+    def _cluster(self) -> Mapping[str, Any]:
+        """Return what the kubeconfig says of the API server."""
+        found: Mapping[str, Any] = yaml.safe_load(self._kubeconfig.read_text(encoding="utf-8"))["clusters"][0][
+            "cluster"
+        ]
+        return found
+
+    def _why_unreachable(self) -> str:
+        """Say why callers do not reach the API server through EKS's endpoint; empty if they do."""
+        return "the endpoint has not been started" if self._view is None else self._view.why_unreachable()
+
+    def _submit(self, key: str, document: Mapping[str, Any] | None) -> None:
+        if self._reconciler is None:
+            raise ControllerError("the controllers have not been started")
+        self._reconciler.submit(key, document)
+
+    def _wake(self) -> None:
+        if self._reconciler is not None:
+            self._reconciler.wake()
+
+
+def _addon_key(addon: Document) -> str:
+    return f"addon/{addon['clusterName']}|{addon['addonName']}"

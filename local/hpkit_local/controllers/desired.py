@@ -1,0 +1,27 @@
+"""All that should be in the API server, from all that is in the AWS endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from hpkit_local.aws.snapshot import Snapshot
+from hpkit_local.controllers.access import access
+from hpkit_local.controllers.karpenter import kinds
+from hpkit_local.controllers.nodes import NodeMark, nodes
+from hpkit_local.controllers.objects import Manifests
+from hpkit_local.controllers.policy import governance
+
+__all__ = ["desired"]
+
+
+def desired(
+    snapshot: Snapshot, *, namespaces: Collection[str], registered: Collection[str], marks: Mapping[str, NodeMark]
+) -> Manifests:
+    """Return every object that should be; nothing without an EKS cluster.
+
+    `namespaces` and `registered` are the names of namespaces and nodes that are there now, `marks` what Karpenter adds
+    to its nodes, by logical id.
+    """
+    if not snapshot.eks:
+        return Manifests()
+    return kinds(snapshot) + nodes(snapshot, registered, marks) + access(snapshot, namespaces) + governance(snapshot)

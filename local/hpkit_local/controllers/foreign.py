@@ -1,0 +1,35 @@
+"""A Kueue on the API server that is not the local cloud's own: task governance must not be installed beside it."""
+
+from __future__ import annotations
+
+from hpkit_local.controllers.objects import MANAGED
+from hpkit_local.kubernetes.api import Api
+
+__all__ = ["foreign_kueue"]
+
+_HOOKS = "/apis/admissionregistration.k8s.io/v1"
+
+
+def foreign_kueue(api: Api) -> str:
+    """Return why the add-on cannot be installed, or nothing."""
+    found = [
+        f"Deployment {each['metadata']['namespace']}/{each['metadata']['name']}"
+        for each in api.items("/apis/apps/v1/deployments")
+        if not each["metadata"].get("labels", {}).items() >= MANAGED.items()
+        if "kueue" in (each["metadata"]["name"], each["metadata"].get("labels", {}).get("app.kubernetes.io/name"))
+        or each["metadata"]["name"].endswith("kueue-controller-manager")
+    ]
+    for plural, kind in (
+        ("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
+        ("mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
+    ):
+        for each in api.items(f"{_HOOKS}/{plural}"):
+            services = [hook["clientConfig"].get("service") or {} for hook in each.get("webhooks", [])]
+            if any("-kueue-x-k8s-io-" in service.get("path", "") for service in services):
+                found.append(f"{kind} {each['metadata']['name']}")
+    if not found:
+        return ""
+    return (
+        f"Kueue is already installed in the cluster: {', '.join(found)}. Task governance brings its own: "
+        "remove that one, then delete the add-on and create it again"
+    )

@@ -1,0 +1,345 @@
+"""NodeClaims: nodes that the stand-in for Karpenter asks HyperPod for, follows, and gives back.
+
+It asks as the service does, by BatchAddClusterNodes and BatchDeleteClusterNodes, in the groups that the node class
+names. A claim holds a finalizer until its node is gone, so that deleting a NodePool takes its nodes along.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from hpkit_local.aws.errors import ServiceError
+from hpkit_local.aws.snapshot import Snapshot, View
+from hpkit_local.controllers.karpenter.conditions import (
+    CAPACITY_LABEL,
+    CLASSES,
+    POOL_LABEL,
+    POOLS,
+    TYPE_LABEL,
+    ZONE_LABEL,
+    set_conditions,
+)
+from hpkit_local.controllers.karpenter.disruption import Claimed, surplus
+from hpkit_local.controllers.karpenter.scheduling import (
+    Launch,
+    Offering,
+    Room,
+    amounts_of,
+    is_daemons,
+    launches,
+    matches_all,
+    requests,
+    waits_for_node,
+)
+from hpkit_local.controllers.nodes import (
+    READY,
+    NodeMark,
+    capacity_of,
+    group_labels,
+    group_taints,
+    node_name,
+    provider_id,
+)
+from hpkit_local.kubernetes.api import Api
+
+__all__ = ["CLAIMS", "Provisioner", "marks"]
+
+_log = logging.getLogger(__name__)
+CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
+_LOGICAL, _EMPTY = "hpkit.local/node-logical-id", "hpkit.local/empty"
+_FINALIZER = "karpenter.sh/termination"
+# What AWS refused is not asked for again for so long; Karpenter waits three minutes.
+_REFUSED_SECONDS = 180.0
+_ENDED = ("Succeeded", "Failed")
+Document = Mapping[str, Any]
+# Cluster and NodeDetails, by logical id.
+_Instances = Mapping[str, tuple[Document, Document]]
+
+
+def marks(claims: Iterable[Document]) -> dict[str, NodeMark]:
+    """Return what claims add to nodes, by the nodes' logical ids."""
+    return {
+        _annotation(claim, _LOGICAL): NodeMark(
+            {**claim["metadata"].get("labels", {}), "karpenter.sh/registered": "true"},
+            claim["spec"].get("taints") or [],
+        )
+        for claim in claims
+        if _annotation(claim, _LOGICAL)
+    }
+
+
+class Provisioner:
+    """Looks at pods, node pools and claims, and makes or ends nodes; what it knows is in the API server."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        # What AWS had no room for, until when.
+        self._refused: dict[tuple[str, str, str], float] = {}
+
+    def step(self, api: Api, snapshot: Snapshot, claims: Sequence[Document]) -> bool:
+        """Do all there is to do once; say whether nodes are on their way in or out."""
+        pools = {each["metadata"]["name"]: each for each in api.items(POOLS)} if _scales(snapshot) else {}
+        if not pools and not claims:
+            return False
+        instances = {
+            details["NodeLogicalId"]: (snapshot.clusters[cluster], details)
+            for cluster, found in snapshot.nodes.items()
+            for details in found
+        }
+        pods = api.items("/api/v1/pods")
+        busy = False
+        for claim in claims:
+            busy = self._follow(api, claim, instances, pods, cut_off=snapshot.cut_off) or busy
+        self._end_surplus(api, pools, claims, instances)
+        return self._launch(api, snapshot, pools, claims, pods, instances) or busy
+
+    def _follow(
+        self,
+        api: Api,
+        claim: Document,
+        instances: _Instances,
+        pods: Iterable[Document],
+        *,
+        cut_off: Collection[str],
+    ) -> bool:
+        """Write what has become of a claim's node, or end it; say whether it is on its way."""
+        metadata = claim["metadata"]
+        logical = _annotation(claim, _LOGICAL)
+        path = f"{CLAIMS}/{metadata['name']}"
+        cluster, details = instances.get(logical, ({}, {}))
+        status = details.get("InstanceStatus", {}).get("Status", "")
+        if "deletionTimestamp" in metadata:
+            if not details:
+                api.merge(path, {"metadata": {"finalizers": None}})
+            elif status != "ShuttingDown" and details["InstanceId"] not in cut_off:
+                # A node that nobody reaches cannot be drained: its kubelet ends no pod.
+                self._call(cluster, "BatchDeleteClusterNodes", NodeLogicalIds=[logical])
+            return True
+        if not details:
+            # The node is gone without Karpenter: somebody deleted it, or HyperPod replaced it.
+            api.delete(path)
+            return True
+        capacity, allocatable = capacity_of(details)
+        running = status in READY
+        name = node_name(details["InstanceId"])
+        empty = running and not any(_counts(pod, name) for pod in pods)
+        before = claim.get("status") or {}
+        was_empty = _annotation(claim, _EMPTY) == "true"
+        since = before.get("lastPodEventTime")
+        if since is None or was_empty != empty:
+            since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            api.merge(path, {"metadata": {"annotations": {_EMPTY: str(empty).lower()}}})
+        conditions = {
+            "Launched": (True, "Launched", ""),
+            "Registered": (running, "Registered" if running else "NodeNotFound", ""),
+            "Initialized": (running, "Initialized" if running else "NodeNotReady", ""),
+            "Ready": (running, "Ready" if running else "NodeNotReady", ""),
+        }
+        more = {
+            "nodeName": name,
+            "providerID": provider_id(details),
+            "capacity": capacity,
+            "allocatable": allocatable,
+            "lastPodEventTime": since,
+        }
+        set_conditions(api, path, claim, conditions, more)
+        return not running
+
+    def _end_surplus(
+        self,
+        api: Api,
+        pools: Mapping[str, Document],
+        claims: Sequence[Document],
+        instances: _Instances,
+    ) -> None:
+        """Delete claims of empty nodes, as each pool's disruption settings have it."""
+        now, factor = datetime.now(UTC), self._view.latency_factor
+        for name, pool in pools.items():
+            mine = [claim for claim in claims if claim["metadata"].get("labels", {}).get(POOL_LABEL) == name]
+            nodes = [_claimed(claim) for claim in mine if _annotation(claim, _LOGICAL) in instances]
+            for each in surplus(pool, nodes, now=now, factor=factor):
+                api.delete(f"{CLAIMS}/{each}")
+
+    def _launch(
+        self,
+        api: Api,
+        snapshot: Snapshot,
+        pools: Mapping[str, Document],
+        claims: Sequence[Document],
+        pods: Sequence[Document],
+        instances: _Instances,
+    ) -> bool:
+        """Ask for the nodes that pods wait for; say whether there are such."""
+        waiting = [pod for pod in pods if waits_for_node(pod)]
+        if not waiting or not pools:
+            return False
+        classes = {each["metadata"]["name"]: each for each in api.items(CLASSES)}
+        now = time.monotonic()
+        offerings = [
+            each
+            for pool in pools.values()
+            for each in _offerings(pool, classes, snapshot)
+            if self._refused.get((each.group, each.instance_type, each.zone), 0.0) <= now
+        ]
+        there = [claim for claim in claims if _annotation(claim, _LOGICAL) in instances]
+        staying = [claim for claim in there if "deletionTimestamp" not in claim["metadata"]]
+        used: dict[str, dict[str, Any]] = {}
+        for claim in there:
+            mine = used.setdefault(claim["metadata"].get("labels", {}).get(POOL_LABEL, ""), {})
+            _, details = instances[_annotation(claim, _LOGICAL)]
+            for name, amount in amounts_of(capacity_of(details)[0]).items():
+                mine[name] = mine.get(name, 0) + amount
+        wanted = launches(
+            waiting,
+            rooms=[_room(claim, *instances[_annotation(claim, _LOGICAL)], pods) for claim in staying],
+            offerings=offerings,
+            used=used,
+            limits={name: amounts_of(pool["spec"].get("limits") or {}) for name, pool in pools.items()},
+        )
+        for launch in wanted:
+            self._claim(api, pools[launch.offering.pool], launch, snapshot)
+        return bool(wanted)
+
+    def _claim(self, api: Api, pool: Document, launch: Launch, snapshot: Snapshot) -> None:
+        """Ask AWS for a node, and write down whose it is."""
+        offering = launch.offering
+        entry = {
+            "InstanceGroupName": offering.group,
+            "IncrementTargetCountBy": 1,
+            "InstanceTypes": [offering.instance_type],
+            "AvailabilityZones": [offering.zone],
+        }
+        answer = self._call(snapshot.clusters[offering.cluster], "BatchAddClusterNodes", NodesToAdd=[entry])
+        if not answer.get("Successful"):
+            key = (offering.group, offering.instance_type, offering.zone)
+            self._refused[key] = time.monotonic() + max(1.0, _REFUSED_SECONDS * self._view.latency_factor)
+            return
+        spec = pool["spec"]["template"]["spec"]
+        document = {
+            "apiVersion": "karpenter.sh/v1",
+            "kind": "NodeClaim",
+            "metadata": {
+                "name": f"{offering.pool}-{secrets.token_hex(3)}",
+                "labels": {
+                    **(pool["spec"]["template"].get("metadata") or {}).get("labels", {}),
+                    POOL_LABEL: offering.pool,
+                    **{key: offering.labels[key] for key in (CAPACITY_LABEL, TYPE_LABEL, ZONE_LABEL)},
+                },
+                "annotations": {_LOGICAL: answer["Successful"][0]["NodeLogicalId"]},
+                "finalizers": [_FINALIZER],
+                "ownerReferences": [
+                    {
+                        "apiVersion": "karpenter.sh/v1",
+                        "kind": "NodePool",
+                        "name": offering.pool,
+                        "uid": pool["metadata"]["uid"],
+                        "blockOwnerDeletion": True,
+                    }
+                ],
+            },
+            "spec": {
+                "nodeClassRef": spec["nodeClassRef"],
+                "requirements": [{"key": TYPE_LABEL, "operator": "In", "values": [offering.instance_type]}],
+                "taints": spec.get("taints") or [],
+            },
+        }
+        api.create(CLAIMS, document)
+        _log.info("node of group %s for %s", offering.group, ", ".join(launch.pods))
+
+    def _call(self, cluster: Document, operation: str, **parameters: Any) -> dict[str, Any]:
+        """Call SageMaker for a cluster; what it refuses is tried again later."""
+        region = cluster["ClusterArn"].split(":")[3]
+        try:
+            return self._view.call(region, "sagemaker", operation, ClusterName=cluster["ClusterName"], **parameters)
+        except ServiceError as error:
+            _log.info("%s: %s", operation, error)
+            return {}
+
+
+def _scales(snapshot: Snapshot) -> bool:
+    return any("AutoScaling" in cluster for cluster in snapshot.clusters.values())
+
+
+def _offerings(pool: Document, classes: Mapping[str, Document], snapshot: Snapshot) -> Iterable[Offering]:
+    """Yield what a pool may launch: every type and zone of every group of its class that its requirements allow."""
+    spec = pool["spec"]["template"]["spec"]
+    node_class = classes.get(spec["nodeClassRef"]["name"])
+    ready = {each["type"]: each["status"] for each in (pool.get("status") or {}).get("conditions", [])}
+    if node_class is None or ready.get("Ready") != "True" or "deletionTimestamp" in pool["metadata"]:
+        return
+    name = pool["metadata"]["name"]
+    template = (pool["spec"]["template"].get("metadata") or {}).get("labels", {})
+    shown = {each["name"]: each for each in (node_class.get("status") or {}).get("instanceGroups", [])}
+    there = [
+        (cluster, group, shown[group["InstanceGroupName"]])
+        for cluster in snapshot.clusters.values()
+        for group in cluster.get("InstanceGroups", [])
+        if group["InstanceGroupName"] in shown
+    ]
+    for cluster, group, found in there:
+        for kind in found["instanceTypes"] if found["subnets"] else ():
+            zone = found["subnets"][0]["zone"]
+            capacity, allocatable = capacity_of({"InstanceType": kind, "ThreadsPerCore": group.get("ThreadsPerCore")})
+            labels = {
+                **group_labels(cluster, group, kind, zone),
+                **template,
+                POOL_LABEL: name,
+                CAPACITY_LABEL: "spot" if "Spot" in found["capacities"] else "on-demand",
+            }
+            if not matches_all(spec.get("requirements") or [], labels):
+                continue
+            yield Offering(
+                pool=name,
+                cluster=cluster["ClusterName"],
+                group=group["InstanceGroupName"],
+                instance_type=kind,
+                zone=zone,
+                labels=labels,
+                taints=[*(spec.get("taints") or []), *group_taints(group)],
+                allocatable=amounts_of(allocatable),
+                capacity=amounts_of(capacity),
+                weight=int(pool["spec"].get("weight", 0)),
+            )
+
+
+def _room(claim: Document, cluster: Document, details: Document, pods: Iterable[Document]) -> Room:
+    """Return what is free on a claim's node, which may be on its way."""
+    free = amounts_of(capacity_of(details)[1])
+    name = node_name(details["InstanceId"])
+    for pod in pods:
+        if _is_on(pod, name):
+            for resource, amount in requests(pod).items():
+                free[resource] = free.get(resource, Decimal()) - amount
+    zone = details["Placement"]["AvailabilityZone"]
+    labels = {**group_labels(cluster, details, details["InstanceType"], zone), **claim["metadata"].get("labels", {})}
+    return Room(labels, [*(claim["spec"].get("taints") or []), *group_taints(details)], free)
+
+
+def _claimed(claim: Document) -> Claimed:
+    status = claim.get("status") or {}
+    since = status.get("lastPodEventTime")
+    return Claimed(
+        name=claim["metadata"]["name"],
+        empty=_annotation(claim, _EMPTY) == "true",
+        since=datetime.fromisoformat(since) if since else datetime.now(UTC),
+        going="deletionTimestamp" in claim["metadata"],
+    )
+
+
+def _counts(pod: Document, node: str) -> bool:
+    """Say whether a pod keeps its node: it runs there, and is no daemon's."""
+    return _is_on(pod, node) and not is_daemons(pod)
+
+
+def _is_on(pod: Document, node: str) -> bool:
+    return pod["spec"].get("nodeName") == node and pod["status"].get("phase") not in _ENDED
+
+
+def _annotation(claim: Document, name: str) -> str:
+    return str(claim["metadata"].get("annotations", {}).get(name, ""))

@@ -1,0 +1,200 @@
+"""Managed Karpenter: its kinds while it is on, and conditions on node classes and node pools.
+
+Conditions are those of the SageMaker developer guide ("Create a NodeClass", "Create a NodePool"); reasons are worded
+here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hpkit.catalog import find_instance_type
+from hpkit_local.aws.snapshot import Snapshot
+from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
+from hpkit_local.kubernetes.api import Api
+from hpkit_local.kubernetes.crds import crds_in
+from hpkit_local.toolchain import tool_path
+
+__all__ = [
+    "CAPACITY_LABEL",
+    "CLASSES",
+    "POOLS",
+    "POOL_LABEL",
+    "TYPE_LABEL",
+    "ZONE_LABEL",
+    "kinds",
+    "set_conditions",
+    "update_status",
+]
+
+CLASSES = "/apis/karpenter.sagemaker.amazonaws.com/v1/hyperpodnodeclasses"
+POOLS = "/apis/karpenter.sh/v1/nodepools"
+POOL_LABEL = "karpenter.sh/nodepool"
+_GROUP = CLASSES.split("/")[2]
+TYPE_LABEL, _ARCH = "node.kubernetes.io/instance-type", "kubernetes.io/arch"
+ZONE_LABEL, CAPACITY_LABEL = "topology.kubernetes.io/zone", "karpenter.sh/capacity-type"
+# The capacity type may be given and is ignored: it comes with the group.
+_KEYS = (TYPE_LABEL, ZONE_LABEL, _ARCH, CAPACITY_LABEL)
+Document = Mapping[str, Any]
+_OWN = Path(__file__).parent / "manifests"
+
+
+def kinds(snapshot: Snapshot) -> Manifests:
+    """Return NodePool, NodeClaim and HyperpodNodeClass, while a cluster has autoscaling."""
+    owners = frozenset(f"autoscaling/{name}" for name, cluster in snapshot.clusters.items() if "AutoScaling" in cluster)
+    kind = KINDS["CustomResourceDefinition"]
+    items = [
+        Manifest(
+            kind,
+            crd["metadata"]["name"],
+            {"spec": crd["spec"]},
+            annotations=crd["metadata"].get("annotations", {}),
+            owners=owners,
+        )
+        for crd in _crds()
+    ]
+    return Manifests(tuple(items)) if owners else Manifests()
+
+
+@cache
+def _crds() -> tuple[dict[str, Any], ...]:
+    return tuple(crd for folder in (tool_path("karpenter-crds"), _OWN) for crd in crds_in(folder))
+
+
+def update_status(api: Api, snapshot: Snapshot, claims: Iterable[Document]) -> None:
+    """Write the conditions of every node class and node pool that differ from what they should be."""
+    clusters = [cluster for cluster in snapshot.clusters.values() if "AutoScaling" in cluster]
+    if not clusters:
+        return
+    groups = {
+        group["InstanceGroupName"]: (cluster, group) for cluster in clusters for group in cluster["InstanceGroups"]
+    }
+    ready: dict[str, bool] = {}
+    for each in api.items(CLASSES):
+        name = each["metadata"]["name"]
+        conditions, status = _class_status(each, groups, snapshot)
+        ready[name] = all(fine for fine, _, _ in conditions.values())
+        set_conditions(api, f"{CLASSES}/{name}", each, _with_ready(conditions), status)
+    nodes = Counter(claim["metadata"].get("labels", {}).get(POOL_LABEL) for claim in claims)
+    for each in api.items(POOLS):
+        name = each["metadata"]["name"]
+        conditions = _with_ready(_pool_conditions(each, ready))
+        set_conditions(api, f"{POOLS}/{name}", each, conditions, {"nodes": nodes[name]})
+
+
+_Conditions = dict[str, tuple[bool, str, str]]
+
+
+def _class_status(
+    node_class: Document, groups: Mapping[str, tuple[Document, Document]], snapshot: Snapshot
+) -> tuple[_Conditions, dict[str, Any]]:
+    names = node_class["spec"]["instanceGroups"]
+    missing = [name for name in names if name not in groups]
+    shown = [_shown(*groups[name], snapshot) for name in names if name in groups]
+    if not names:
+        group_ready = (False, "NoInstanceGroups", "spec.instanceGroups is empty")
+    elif missing:
+        known = ", ".join(groups) or "none"
+        group_ready = (
+            False,
+            "InstanceGroupNotFound",
+            f"not groups of the cluster: {', '.join(missing)}; it has {known}",
+        )
+    else:
+        group_ready = (True, "InstanceGroupReady", "")
+    bare = [each["name"] for each in shown if not each["subnets"]]
+    wide = [each["name"] for each in shown if len({subnet["zone"] for subnet in each["subnets"]}) > 1]
+    if bare or not shown:
+        subnets_ready = (False, "SubnetsNotFound", f"no subnets of instance groups {', '.join(bare) or 'at all'}")
+    elif wide:
+        text = f"subnets span Availability Zones in instance groups {', '.join(wide)}; a group is for one zone"
+        subnets_ready = (False, "SubnetsSpanZones", text)
+    else:
+        subnets_ready = (True, "SubnetsReady", "")
+    return {"InstanceGroupReady": group_ready, "SubnetsReady": subnets_ready}, {"instanceGroups": shown}
+
+
+def _shown(cluster: Document, group: Document, snapshot: Snapshot) -> dict[str, Any]:
+    """Return what status.instanceGroups says of a group."""
+    config = group.get("OverrideVpcConfig") or cluster.get("VpcConfig", {})
+    types = group.get("InstanceRequirements", {}).get("CurrentInstanceTypes") or [group["InstanceType"]]
+    labels = group.get("KubernetesConfig", {}).get("DesiredLabels", {})
+    capacity = "Spot" if "Spot" in group.get("CapacityRequirements", {}) else "OnDemand"
+    return {
+        "name": group["InstanceGroupName"],
+        "instanceTypes": list(types),
+        "subnets": [
+            {"id": subnet, **snapshot.subnets[subnet]}
+            for subnet in config.get("Subnets", [])
+            if subnet in snapshot.subnets
+        ],
+        "desiredLabels": [{"key": key, "value": value} for key, value in labels.items()],
+        "capacities": {capacity: {}},
+    }
+
+
+def _pool_conditions(pool: Document, ready: Mapping[str, bool]) -> _Conditions:
+    spec = pool["spec"]["template"]["spec"]
+    reference = spec["nodeClassRef"]
+    name = reference["name"]
+    fault = _fault(spec.get("requirements") or [])
+    if reference["group"] != _GROUP or reference["kind"] != "HyperpodNodeClass":
+        text = f"nodeClassRef names {reference['kind']}.{reference['group']}; HyperPod has HyperpodNodeClass.{_GROUP}"
+        class_ready = (False, "NodeClassNotSupported", text)
+    elif name not in ready:
+        class_ready = (False, "NodeClassNotFound", f"HyperpodNodeClass {name} not found")
+    elif not ready[name]:
+        class_ready = (False, "NodeClassNotReady", f"HyperpodNodeClass {name} is not Ready")
+    else:
+        class_ready = (True, "NodeClassReady", "")
+    valid = (False, "NodePoolValidationFailed", fault) if fault else (True, "ValidationSucceeded", "")
+    return {"ValidationSucceeded": valid, "NodeClassReady": class_ready}
+
+
+def _fault(requirements: Iterable[Document]) -> str:
+    """Return why HyperPod does not take the requirements, or nothing."""
+    for each in requirements:
+        key, values = each["key"], each.get("values") or []
+        if key not in _KEYS:
+            return f"requirement key {key} is not supported; supported: {', '.join(_KEYS)}"
+        if key == _ARCH and each["operator"] == "In" and "amd64" not in values:
+            return f"{_ARCH} {', '.join(values)} is not supported; supported: amd64"
+        if key == TYPE_LABEL and (unknown := [value for value in values if find_instance_type(value) is None]):
+            return f"{TYPE_LABEL} {', '.join(unknown)}: no instance type of HyperPod (they begin with ml.)"
+    return ""
+
+
+def _with_ready(conditions: _Conditions) -> _Conditions:
+    wrong = [kind for kind, (fine, _, _) in conditions.items() if not fine]
+    verdict = (False, "UnhealthyDependents", f"not true: {', '.join(wrong)}") if wrong else (True, "Ready", "")
+    return {**conditions, "Ready": verdict}
+
+
+def set_conditions(api: Api, path: str, thing: Document, conditions: _Conditions, more: dict[str, Any]) -> None:
+    """Write an object's conditions, each as (true or not, reason, message), and more of its status, if they differ."""
+    status = thing.get("status", {})
+    before = {each["type"]: each for each in status.get("conditions", [])}
+    generation = thing["metadata"]["generation"]
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    after = []
+    for kind, (fine, reason, message) in conditions.items():
+        old = before.get(kind, {})
+        said = "True" if fine else "False"
+        since = old["lastTransitionTime"] if old.get("status") == said else now
+        condition = {"type": kind, "status": said, "reason": reason, "message": message}
+        after.append({**condition, "lastTransitionTime": since, "observedGeneration": generation})
+    # An empty message may come back as none at all.
+    current = [{"message": "", **before.get(kind, {})} for kind in conditions]
+    if current == after and all(status.get(key) == value for key, value in more.items()):
+        return
+    document = {
+        "apiVersion": thing.get("apiVersion"),
+        "kind": thing.get("kind"),
+        "metadata": {"name": path.rpartition("/")[2]},
+    }
+    api.apply(f"{path}/status", {**document, "status": {"conditions": after, **more}})

@@ -1,0 +1,190 @@
+"""Node objects for the nodes of HyperPod clusters.
+
+kwok is their kubelet. They are Ready while HyperPod shows them Running; while they are rebooted or shut down they are
+not, and whether they are is Unknown once their network is cut. They are tainted as the node lifecycle controller would
+taint them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hpkit.catalog import NETWORK_LAYERS, InstanceType, find_instance_type, kubelet_reserved
+from hpkit_local.aws.snapshot import Snapshot
+from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
+from hpkit_local.kubernetes.control_plane import NODE_ANNOTATION, UNREACHABLE
+
+__all__ = [
+    "READY",
+    "NodeMark",
+    "capacity_of",
+    "group_labels",
+    "group_taints",
+    "node_name",
+    "nodes",
+    "provider_id",
+]
+
+Document = Mapping[str, Any]
+
+# Which nodes are near each other is EC2's affair; here it is those whose addresses are.
+# How many addresses a network node of each layer spans.
+_INSTANCES = (64, 16, 4)
+_SINCE = "2026-01-01T00:00:00Z"
+_HEALTH = "sagemaker.amazonaws.com/node-health-status"
+READY = ("Running", "DeepHealthCheckInProgress")
+_EFFECTS = ("NoSchedule", "NoExecute")
+_SHOWN = (*READY, "SystemUpdating", "Failure")
+
+
+@dataclass(frozen=True)
+class NodeMark:
+    """What Karpenter adds to a node of its own."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: Sequence[Document] = ()
+
+
+def nodes(snapshot: Snapshot, registered: Collection[str], marks: Mapping[str, NodeMark]) -> Manifests:
+    """Return the nodes of all clusters that run, or have run and go on to.
+
+    `registered` are the names there now; `marks` what NodeClaims add, by logical id.
+    """
+    items = [
+        _node(
+            snapshot.clusters[name],
+            details,
+            marks.get(details["NodeLogicalId"], NodeMark()),
+            cut_off=details["InstanceId"] in snapshot.cut_off,
+        )
+        for name, found in snapshot.nodes.items()
+        for details in found
+        if details["InstanceStatus"]["Status"] in _SHOWN or node_name(details["InstanceId"]) in registered
+    ]
+    return Manifests(tuple(items))
+
+
+def node_name(instance_id: str) -> str:
+    """Return the name under which HyperPod registers an instance."""
+    return f"hyperpod-{instance_id}"
+
+
+def provider_id(details: Document) -> str:
+    """Return what a node says of the instance that it is."""
+    zone = details["Placement"]["AvailabilityZoneId"]
+    return f"aws:///{zone}/sagemaker/cluster/{node_name(details['InstanceId'])}"
+
+
+def group_labels(cluster: Document, group: Document, instance_type: str, zone: str) -> dict[str, str]:
+    """Return the labels that every node of a type and zone has in an instance group."""
+    kind = find_instance_type(instance_type)
+    return {
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "arm64" if kind is not None and kind.architecture == "arm64" else "amd64",
+        "node.kubernetes.io/instance-type": instance_type,
+        "topology.kubernetes.io/zone": zone,
+        "topology.kubernetes.io/region": zone[:-1],
+        "sagemaker.amazonaws.com/cluster-name": cluster["ClusterName"],
+        "sagemaker.amazonaws.com/instance-group-name": group["InstanceGroupName"],
+        "sagemaker.amazonaws.com/compute-type": "hyperpod",
+        **group.get("KubernetesConfig", {}).get("CurrentLabels", {}),
+    }
+
+
+def group_taints(group: Document) -> list[dict[str, str]]:
+    """Return the taints that a group, or a node of it, has from its settings."""
+    return [
+        {"key": taint["Key"], **({"value": taint["Value"]} if taint.get("Value") else {}), "effect": taint["Effect"]}
+        for taint in group.get("KubernetesConfig", {}).get("CurrentTaints", [])
+    ]
+
+
+def capacity_of(details: Document) -> tuple[dict[str, str], dict[str, str]]:
+    """Return capacity and allocatable of a node; what the catalog does not know is left out."""
+    return _amounts(find_instance_type(details["InstanceType"]), details.get("ThreadsPerCore"))
+
+
+def _node(cluster: Document, details: Document, mark: NodeMark, *, cut_off: bool) -> Manifest:
+    status = details["InstanceStatus"]["Status"]
+    schedulable = status == "Running"
+    taints = [*group_taints(details), *mark.taints]
+    if not schedulable:
+        taints.append({"key": _HEALTH, "value": "Unschedulable", "effect": "NoSchedule"})
+    if cut_off:
+        taints += [{"key": "node.kubernetes.io/unreachable", "effect": effect} for effect in _EFFECTS]
+    elif status not in READY:
+        taints += [{"key": "node.kubernetes.io/not-ready", "effect": effect} for effect in _EFFECTS]
+    zone, name = details["Placement"], node_name(details["InstanceId"])
+    labels = {
+        "kubernetes.io/hostname": name,
+        "topology.k8s.aws/zone-id": zone["AvailabilityZoneId"],
+        _HEALTH: "Schedulable" if schedulable else "Unschedulable",
+        **group_labels(cluster, details, details["InstanceType"], zone["AvailabilityZone"]),
+        **_network_nodes(zone["AvailabilityZone"], details["PrivatePrimaryIp"]),
+        **mark.labels,
+    }
+    if status == "DeepHealthCheckInProgress":
+        labels["sagemaker.amazonaws.com/deep-health-check-status"] = "InProgress"
+    return Manifest(
+        KINDS["Node"],
+        name,
+        {"spec": {"taints": taints, "providerID": provider_id(details)}},
+        annotations=NODE_ANNOTATION,
+        labels=labels,
+        status=_status(details, name, ready=status in READY, cut_off=cut_off),
+    )
+
+
+def _network_nodes(zone: str, address: str) -> dict[str, str]:
+    """Return the network node of each layer above an instance."""
+    number = int(ipaddress.ip_address(address))
+    above = {label: f"{zone}/{size}/{number // size}" for label, size in zip(NETWORK_LAYERS, _INSTANCES, strict=True)}
+    return {label: f"nn-{hashlib.sha256(path.encode()).hexdigest()[:17]}" for label, path in above.items()}
+
+
+def _status(details: Document, name: str, *, ready: bool, cut_off: bool) -> dict[str, Any]:
+    capacity, allocatable = capacity_of(details)
+    said = ("True", "KubeletReady") if ready else ("False", "HyperPodNodeFailure")
+    message = details["InstanceStatus"].get("Message", "") or "HyperPod says so"
+    if cut_off:
+        # What the node lifecycle controller says of a node that it does not hear of.
+        said, message = ("Unknown", UNREACHABLE), "Kubelet stopped posting node status."
+    return {
+        "capacity": capacity,
+        "allocatable": allocatable,
+        "addresses": [
+            {"type": "InternalIP", "address": details["PrivatePrimaryIp"]},
+            {"type": "Hostname", "address": name},
+        ],
+        "conditions": [
+            {
+                "type": "Ready",
+                "status": said[0],
+                "reason": said[1],
+                "message": message,
+                "lastHeartbeatTime": _SINCE,
+                "lastTransitionTime": _SINCE,
+            }
+        ],
+    }
+
+
+def _amounts(kind: InstanceType | None, threads: int | None) -> tuple[dict[str, str], dict[str, str]]:
+    """Return capacity and allocatable; what the catalogue does not know is left out."""
+    if kind is None or kind.vcpu is None or kind.memory_gib is None:
+        return {}, {}
+    # What the operating system sees with so many threads of each core.
+    vcpu = kind.with_threads(threads).vcpu or kind.vcpu
+    counted = {"pods": str(kind.max_pods)} if kind.max_pods else {}
+    if kind.accelerators and kind.accelerator_resource:
+        counted[kind.accelerator_resource] = str(kind.accelerators)
+    if kind.efa_interfaces:
+        counted["vpc.amazonaws.com/efa"] = str(kind.efa_interfaces)
+    cpu, memory = kubelet_reserved(vcpu, kind.memory_gib)
+    capacity = {"cpu": str(vcpu), "memory": f"{kind.memory_gib}Gi", **counted}
+    left = {"cpu": f"{round((vcpu - cpu) * 1000)}m", "memory": f"{round((kind.memory_gib - memory) * 1024)}Mi"}
+    return capacity, {**left, **counted}

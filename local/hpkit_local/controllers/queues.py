@@ -1,0 +1,190 @@
+"""Compute quotas as Kueue objects: namespace, flavors, cluster queue and local queue of each team.
+
+How the service maps its settings is documented in part only (SageMaker developer guide, "Policies"). What is not: the
+cohort's name, that a lender reclaims whatever the borrower's priority, that DontLend holds everything back, and that
+the limit on borrowing is rounded down to whole units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hpkit_local.aws.snapshot import Snapshot
+from hpkit_local.controllers.amounts import RESOURCES, Amounts, UnknownTypeError, amounts, quantity, whole
+from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
+
+__all__ = ["COHORT", "TOPOLOGY", "namespace_of", "queues"]
+
+COHORT = "hyperpod-cohort"
+TOPOLOGY = "hyperpod-default"
+_IDLE = "hyperpod-ns-idle-resource-sharing-cq-1"
+_TYPE = "node.kubernetes.io/instance-type"
+# Families whose network topology is known; source: SageMaker developer guide, "Using topology-aware scheduling".
+_WITH_TOPOLOGY = ("ml.p4d.", "ml.p4de.", "ml.p5.", "ml.p5e.", "ml.p5en.", "ml.p6e-gb200.", "ml.p6-b300.", "ml.trn")
+Document = Mapping[str, Any]
+
+
+def namespace_of(quota: Document) -> str:
+    """Return the namespace of a quota's team."""
+    return f"hyperpod-ns-{quota['ComputeQuotaTarget']['TeamName']}"
+
+
+def queues(snapshot: Snapshot, *, fair: bool, idle: bool) -> Manifests:
+    """Return what all quotas make; `idle` adds a queue that lends what no team has reserved."""
+    manifests = Manifests()
+    used: dict[str, set[str]] = {}
+    reserved: dict[str, Amounts] = {}
+    for quota_id, quota in snapshot.quotas.items():
+        owner = f"quota/{quota_id}"
+        try:
+            mine = amounts(quota["ComputeQuotaConfig"]["ComputeQuotaResources"])
+            limits = amounts(_sharing(quota).get("AbsoluteBorrowLimits", []))
+        except UnknownTypeError as error:
+            manifests += Manifests(refused={owner: str(error)})
+            continue
+        for kind in (*mine, *limits):
+            used.setdefault(kind, set()).add(owner)
+        for kind, found in mine.items():
+            _add(reserved.setdefault(kind, {}), found)
+        manifests += _team(quota, mine, limits, fair=fair)
+    free = _free(snapshot, reserved) if idle else {}
+    owners = frozenset(f"policy/{policy_id}" for policy_id in snapshot.policies)
+    for kind in free:
+        used.setdefault(kind, set())
+    return (
+        Manifests(tuple(_flavor(kind, frozenset(users)) for kind, users in used.items()))
+        + manifests
+        + _idle_queue(free, owners)
+    )
+
+
+def _add(total: Amounts, more: Amounts) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _sharing(quota: Document) -> Document:
+    found: Document = quota["ComputeQuotaConfig"].get("ResourceSharingConfig", {})
+    return found
+
+
+def _flavor(instance_type: str, owners: frozenset[str]) -> Manifest:
+    spec: dict[str, Any] = {"nodeLabels": {_TYPE: instance_type}}
+    if instance_type.startswith(_WITH_TOPOLOGY):
+        spec["topologyName"] = TOPOLOGY
+    return Manifest(KINDS["ResourceFlavor"], instance_type, {"spec": spec}, owners=owners)
+
+
+def _team(quota: Document, mine: dict[str, Amounts], limits: dict[str, Amounts], *, fair: bool) -> Manifests:
+    namespace = namespace_of(quota)
+    owners = frozenset({f"quota/{quota['ComputeQuotaId']}"})
+    active = quota.get("ActivationState", "Enabled") == "Enabled"
+    labels = {
+        "sagemaker.amazonaws.com/activate-quota": "Enabled" if active else "Disabled",
+        "sagemaker.amazonaws.com/sagemaker-managed-queue": "true",
+    }
+    own = {"sagemaker.amazonaws.com/sagemaker-managed-queue": "true"}
+    weight = {"fairSharing": {"weight": str(quota["ComputeQuotaTarget"].get("FairShareWeight", 0))}} if fair else {}
+    spec = {
+        "cohortName": COHORT,
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "preemption": {
+            "reclaimWithinCohort": "Any",
+            "withinClusterQueue": quota["ComputeQuotaConfig"].get("PreemptTeamTasks", "LowerPriority"),
+        },
+        "resourceGroups": _groups(quota, mine, limits),
+        # A quota that is switched off admits nothing more; what runs goes on.
+        "stopPolicy": "None" if active else "Hold",
+        **weight,
+    }
+    queue = {"clusterQueue": f"{namespace}-clusterqueue"}
+    return Manifests(
+        (
+            Manifest(KINDS["Namespace"], namespace, {}, labels=labels, owners=owners),
+            Manifest(KINDS["ClusterQueue"], queue["clusterQueue"], {"spec": spec}, labels=own, owners=owners),
+            Manifest(
+                KINDS["LocalQueue"],
+                f"{namespace}-localqueue",
+                {"spec": queue},
+                namespace=namespace,
+                labels=own,
+                owners=owners,
+            ),
+        )
+    )
+
+
+def _groups(quota: Document, mine: dict[str, Amounts], limits: dict[str, Amounts]) -> list[dict[str, Any]]:
+    kinds = dict.fromkeys([*mine, *limits])
+    partitions = sorted({name for found in mine.values() for name in found} - set(RESOURCES))
+    covered = [*RESOURCES, *partitions]
+    flavors = [
+        {
+            "name": kind,
+            "resources": [
+                _resource(quota, name, mine.get(kind, {}).get(name, 0), limit=_limit(quota, limits, kind, name))
+                for name in covered
+            ],
+        }
+        for kind in kinds
+    ]
+    return [{"coveredResources": covered, "flavors": flavors}] if flavors else []
+
+
+def _limit(quota: Document, limits: dict[str, Amounts], kind: str, resource: str) -> int | None:
+    """Return the absolute limit on borrowing of a type; none where the type has none of its own."""
+    given = "AbsoluteBorrowLimits" in _sharing(quota)
+    return limits[kind].get(resource, 0) if given and kind in limits else None
+
+
+def _resource(quota: Document, name: str, nominal: int, *, limit: int | None) -> dict[str, str]:
+    sharing = _sharing(quota)
+    strategy = sharing.get("Strategy", "LendAndBorrow")
+    borrowing = 0
+    if strategy == "LendAndBorrow":
+        borrowing = nominal * int(sharing.get("BorrowLimit", 0)) // 100 if limit is None else limit
+    found = {
+        "name": name,
+        "nominalQuota": quantity(name, nominal),
+        "borrowingLimit": quantity(name, borrowing),
+    }
+    return {**found, "lendingLimit": "0"} if strategy == "DontLend" else found
+
+
+def _free(snapshot: Snapshot, reserved: dict[str, Amounts]) -> dict[str, Amounts]:
+    """Return what nodes that run have beyond all quotas."""
+    running: dict[str, int] = {}
+    for details in (node for found in snapshot.nodes.values() for node in found):
+        if details["InstanceStatus"]["Status"] == "Running":
+            running[details["InstanceType"]] = running.get(details["InstanceType"], 0) + 1
+    free: dict[str, Amounts] = {}
+    for kind, count in running.items():
+        try:
+            has = whole(kind, count)
+        except UnknownTypeError:
+            continue
+        free[kind] = {name: max(0, amount - reserved.get(kind, {}).get(name, 0)) for name, amount in has.items()}
+    return free
+
+
+def _idle_queue(free: dict[str, Amounts], owners: frozenset[str]) -> Manifests:
+    if not free:
+        return Manifests()
+    flavors = [
+        {
+            "name": kind,
+            "resources": [
+                {"name": name, "nominalQuota": quantity(name, has.get(name, 0)), "borrowingLimit": "0"}
+                for name in RESOURCES
+            ],
+        }
+        for kind, has in free.items()
+    ]
+    spec = {
+        "cohortName": COHORT,
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "none-submits-here"}},
+        "resourceGroups": [{"coveredResources": list(RESOURCES), "flavors": flavors}],
+        "preemption": {"reclaimWithinCohort": "Any"},
+    }
+    return Manifests((Manifest(KINDS["ClusterQueue"], _IDLE, {"spec": spec}, owners=owners),))

@@ -1,0 +1,291 @@
+"""The thread that reconciles the API server with the state of the endpoint, again and again.
+
+It compares all that should exist, applies what differs and deletes what is no longer desired. Nothing is remembered
+across restarts but what is in the endpoint and in the API server; what fails because either is away is retried.
+"""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import threading
+import time
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from hpkit_local.aws.controllers import ControllerError, RequeueAfter
+from hpkit_local.aws.snapshot import Snapshot, View
+from hpkit_local.controllers.dependencies import missing_dependencies
+from hpkit_local.controllers.desired import desired
+from hpkit_local.controllers.foreign import foreign_kueue
+from hpkit_local.controllers.karpenter import CLAIMS, Provisioner, marks, update_status
+from hpkit_local.controllers.objects import KINDS, MANAGED, Manifest
+from hpkit_local.controllers.pending import with_pending
+from hpkit_local.controllers.wipe import wipe
+from hpkit_local.kubernetes.api import Api, RefusedError
+from hpkit_local.kubernetes.client import ApiResource
+from hpkit_local.kubernetes.control_plane import READY_ANNOTATION
+from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, POD_LABELS, digest, running
+
+__all__ = ["Reconciler"]
+
+_log = logging.getLogger(__name__)
+_FIELD_MANAGER = "sagemaker.amazonaws.com"
+_IDLE_SECONDS = 1.5
+_BUSY_SECONDS = 0.1
+# What takes long is looked at less often.
+_LONGEST_BUSY_SECONDS = 0.5
+_ASK_SECONDS = 0.05
+_END_SECONDS = 3.0
+_FORGET_SECONDS = 10.0
+_NODES = f"{KINDS['Node'].folder()}/"
+_KUEUE_PODS = f"{CONFIG_MAP.rpartition('/configmaps')[0]}/pods"
+# What the API server says when what is asked for can never be.
+_INVALID = (http.client.BAD_REQUEST, http.client.UNPROCESSABLE_ENTITY)
+
+Document = Mapping[str, Any]
+# Metadata of what there is, by kind and path.
+_Present = dict[str, dict[str, dict[str, Any]]]
+
+
+class Reconciler:
+    """One thread for one API server; `submit` is called under the endpoint's lock, all else happens in the thread."""
+
+    def __init__(self, kubeconfig: Path, view: View) -> None:
+        self._kubeconfig = kubeconfig
+        self._view = view
+        self._api: Api | None = None
+        self._pending: dict[str, Document | None] = {}
+        self._asked: dict[str, float] = {}
+        self._outcomes: dict[str, tuple[Document | None, str]] = {}
+        self._applied: dict[str, tuple[str, object]] = {}
+        self._provisioner = Provisioner(view)
+        self._empty = False
+        # What a pass that found nothing to do has seen: of the endpoint, and how far the API server was. It is settled
+        # when two have seen it, since what the first was told may have been a moment old.
+        self._quiet: tuple[Snapshot, str] | None = None
+        self._settled: tuple[Snapshot, str] | None = None
+        self._busy_seconds = _BUSY_SECONDS
+        self._wake = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="reconciler", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the pass that runs."""
+        self._stopping = True
+        self._wake.set()
+        # An API server that hangs must not keep the endpoint from ending.
+        self._thread.join(timeout=_END_SECONDS)
+
+    def wake(self) -> None:
+        """Reconcile soon."""
+        self._wake.set()
+
+    def submit(self, key: str, document: Document | None) -> None:
+        """Return when the API server is so; until then raise RequeueAfter, and ControllerError if it cannot be."""
+        outcome = self._outcomes.pop(key, None)
+        if outcome is not None and key in self._pending and outcome[0] == document:
+            del self._pending[key]
+            if outcome[1]:
+                raise ControllerError(outcome[1])
+            return
+        if key not in self._pending or self._pending[key] != document:
+            self._pending[key] = document
+            self._busy_seconds = _BUSY_SECONDS
+            self._wake.set()
+        self._asked[key] = time.monotonic()
+        raise RequeueAfter(_ASK_SECONDS)
+
+    def _run(self) -> None:
+        while not self._stopping:
+            pause = _IDLE_SECONDS
+            try:
+                pause = self._reconcile()
+            except OSError as error:
+                # The API server is away or refuses for now, which it says itself.
+                _log.debug("to be tried again: %s", error)
+            except Exception as error:  # noqa: BLE001 - a defect must not end the thread
+                _log.exception("reconciling failed")
+                self._fail(f"{type(error).__name__}: {error}; the log of part aws says where")
+            self._wake.wait(pause)
+            self._wake.clear()
+        if self._api is not None:
+            self._api.close()
+
+    def _reconcile(self) -> float:
+        """Do all there is to do once, and return how long to pause."""
+        with self._view.held():
+            self._forget()
+            pending = dict(self._pending)
+            before = self._view.snapshot()
+        snapshot = with_pending(before, pending)
+        api = self._api = self._api or Api.of_kubeconfig(self._kubeconfig, field_manager=_FIELD_MANAGER)
+        if not snapshot.eks and self._empty and not pending:
+            # Without an EKS cluster there is nothing to reconcile; the API server can be used for itself.
+            return _IDLE_SECONDS
+        seen = (snapshot, api.revision())
+        # What is asked about the cluster, and changes nothing that should be in it, waits for an answer all the same.
+        if seen == self._settled and not pending:
+            return _IDLE_SECONDS
+        there = {name: _present(api, kind) for name, kind in KINDS.items()}
+        claims = api.items(CLAIMS)
+        manifests = desired(
+            snapshot,
+            namespaces=_names(there["Namespace"]),
+            registered=_names(there["Node"]),
+            marks=marks(claims),
+        )
+        refused = {**manifests.refused, **_foreign(api, pending), **_without_dependencies(api, pending)}
+        late = self._apply(api, manifests.items, refused, there)
+        left = self._prune(api, {manifest.path for manifest in manifests.items}, there)
+        if any(key.startswith("eks/") and change is None for key, change in pending.items()):
+            left = wipe(api) or left
+        update_status(api, snapshot, claims)
+        coming = self._provisioner.step(api, snapshot, claims)
+        starting = _kueue_starts(api)
+        self._empty = not snapshot.eks and not left
+        self._settle(pending, refused, late, left=left)
+        busy = late or left or coming or starting or self._pending
+        # Nodes of Karpenter's are taken away by the clock.
+        quiet = None if busy or claims else seen
+        self._settled, self._quiet = quiet if quiet == self._quiet else None, quiet
+        if not busy:
+            self._busy_seconds = _BUSY_SECONDS
+            return _IDLE_SECONDS
+        self._busy_seconds = min(self._busy_seconds * 1.2, _LONGEST_BUSY_SECONDS)
+        return self._busy_seconds
+
+    def _forget(self) -> None:
+        """Drop pending changes that nobody asks about any more: what they were for is gone."""
+        now = time.monotonic()
+        for key in [key for key in self._pending if now - self._asked[key] > _FORGET_SECONDS]:
+            del self._pending[key]
+
+    def _fail(self, why: str) -> None:
+        """Let every change that waits fail, rather than wait for ever."""
+        with self._view.held():
+            self._outcomes.update({key: (change, why) for key, change in self._pending.items()})
+
+    def _settle(
+        self, pending: Mapping[str, Document | None], refused: Mapping[str, str], late: Collection[str], *, left: bool
+    ) -> None:
+        for key, document in pending.items():
+            if key in refused:
+                self._outcomes[key] = (document, refused[key])
+            elif key not in late and not (document is None and left):
+                self._outcomes[key] = (document, "")
+
+    def _apply(self, api: Api, items: Iterable[Manifest], refused: dict[str, str], there: _Present) -> set[str]:
+        """Apply what differs; return which changes have to wait, and add to `refused` those whose object cannot be."""
+        late: set[str] = set()
+        for manifest in items:
+            if manifest.owners and manifest.owners <= refused.keys():
+                continue
+            found = there[manifest.kind.kind].get(manifest.path, {})
+            if "deletionTimestamp" in found:
+                late |= manifest.owners or {""}
+                continue
+            try:
+                if not found or self._applied.get(manifest.path) != (manifest.digest(), found.get("generation")):
+                    self._applied[manifest.path] = (manifest.digest(), _put(api, manifest))
+            except RefusedError as error:
+                if error.status in _INVALID:
+                    refused.update(dict.fromkeys(manifest.owners, str(error)))
+                _log.debug("%s: %s", manifest.path, error)
+                # What nobody waits for and cannot be is tried again, but not in haste.
+                late |= manifest.owners or (set() if error.status in _INVALID else {""})
+            if manifest.path == CONFIG_MAP and not _kueue_follows(api):
+                late |= manifest.owners
+        return late - refused.keys()
+
+    def _prune(self, api: Api, wanted: Collection[str], there: _Present) -> bool:
+        """Delete what was made here and is no longer desired; say whether something is still there."""
+        found = {path: metadata for name in reversed(there) for path, metadata in there[name].items()}
+        surplus = [
+            path
+            for path, metadata in found.items()
+            if path not in wanted and metadata.get("labels", {}).items() >= MANAGED.items()
+        ]
+        for path in surplus:
+            self._applied.pop(path, None)
+            if "deletionTimestamp" not in found[path]:
+                api.delete(path)
+                if path.startswith(_NODES):
+                    _end_pods(api, found[path]["name"])
+        return bool(surplus)
+
+
+def _present(api: Api, kind: ApiResource) -> dict[str, dict[str, Any]]:
+    """Return the metadata of all objects of a kind, by path."""
+    found = [each["metadata"] for each in api.items(kind.folder(), bare=True, cached=True)]
+    return {kind.path(each.get("namespace", ""), each["name"]): each for each in found}
+
+
+def _put(api: Api, manifest: Manifest) -> object:
+    """Apply an object and its status; return its generation then."""
+    document = manifest.document()
+    answer = api.apply(manifest.path, document)
+    if manifest.kind.kind == "Node" and answer["spec"].get("taints", []) != document["spec"]["taints"]:
+        # Admission marks every new node as not ready, and leaves it to a controller to take that away.
+        answer = api.apply(manifest.path, document)
+    if manifest.status is not None:
+        api.apply(f"{manifest.path}/status", {**document, "status": manifest.status})
+    if manifest.kind.kind == "CustomResourceDefinition":
+        spec = answer["spec"]
+        for version in spec["versions"]:
+            # Being established is not enough: objects are refused until this is answered.
+            api.read(f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}?limit=1")
+    return answer["metadata"].get("generation")
+
+
+def _end_pods(api: Api, node: str) -> None:
+    """Delete the pods of a node that is gone; the garbage collector of pods would take a minute to find them."""
+    for pod in api.items("/api/v1/pods", fields=f"spec.nodeName={node}", bare=True):
+        metadata = pod["metadata"]
+        api.delete(f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}")
+
+
+def _names(found: Mapping[str, Document]) -> set[str]:
+    """Return the names of objects that are there to stay."""
+    return {each["name"] for each in found.values() if "deletionTimestamp" not in each}
+
+
+def _kueue_starts(api: Api) -> bool:
+    """Make the pod that stands for Kueue ready when Kueue is, with its settings; say whether that is still to come."""
+    labels = ",".join(f"{key}={value}" for key, value in POD_LABELS.items())
+    pods = [
+        each["metadata"]
+        for each in api.items(_KUEUE_PODS, labels=labels, bare=True)
+        if each["metadata"].get("annotations", {}).get(READY_ANNOTATION) == "false"
+        and "deletionTimestamp" not in each["metadata"]
+    ]
+    if pods and _kueue_follows(api):
+        for pod in pods:
+            api.merge(f"{_KUEUE_PODS}/{pod['name']}", {"metadata": {"annotations": {READY_ANNOTATION: "true"}}})
+        return False
+    return bool(pods)
+
+
+def _kueue_follows(api: Api) -> bool:
+    """Say whether Kueue runs with the settings that are in the cluster."""
+    found = api.read(CONFIG_MAP)
+    return running(api) == digest(found.get("data", {}).get(CONFIG_KEY, ""))
+
+
+def _foreign(api: Api, pending: Mapping[str, Document | None]) -> dict[str, str]:
+    """Refuse the task governance add-on beside a Kueue that is not the local cloud's."""
+    asked = [key for key, change in pending.items() if key.startswith("addon/") and change is not None]
+    found = foreign_kueue(api) if asked else ""
+    return dict.fromkeys(asked, found) if found else {}
+
+
+def _without_dependencies(api: Api, pending: Mapping[str, Document | None]) -> dict[str, str]:
+    """Refuse HyperPod clusters on a cluster without the chart of what they expect."""
+    asked = [key for key in pending if key.startswith("dependencies/")]
+    found = missing_dependencies(api) if asked else ""
+    return dict.fromkeys(asked, found) if found else {}

@@ -1,0 +1,107 @@
+"""What goes with an EKS cluster: everything in the API server that is not the local cloud's own."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from hpkit_local.kubernetes.api import Api, RefusedError
+
+__all__ = ["wipe"]
+
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_HOOKS = "/apis/admissionregistration.k8s.io/v1"
+_KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+_FOLDERS = (
+    # First: while one of them is not served, no namespace ends.
+    "/apis/apiregistration.k8s.io/v1/apiservices",
+    "/api/v1/namespaces",
+    "/api/v1/nodes",
+    "/api/v1/persistentvolumes",
+    "/apis/storage.k8s.io/v1/storageclasses",
+    "/apis/scheduling.k8s.io/v1/priorityclasses",
+    f"{_RBAC}/clusterrolebindings",
+    f"{_RBAC}/clusterroles",
+    f"{_HOOKS}/validatingwebhookconfigurations",
+    f"{_HOOKS}/mutatingwebhookconfigurations",
+    f"{_HOOKS}/validatingadmissionpolicies",
+    f"{_HOOKS}/validatingadmissionpolicybindings",
+    f"{_KUEUE}/clusterqueues",
+    f"{_KUEUE}/cohorts",
+    f"{_KUEUE}/resourceflavors",
+    f"{_KUEUE}/workloadpriorityclasses",
+    f"{_KUEUE}/topologies",
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+)
+_KEPT_PREFIXES = ("kube-", "kueue-", "system:", "system-")
+_KEPT = ("default",)
+# Of the API server itself, and what says that it serves an API by itself.
+_BORN = {"kubernetes.io/bootstrapping", "kube-aggregator.kubernetes.io/automanaged"}
+# In Kueue's own namespace, which stays.
+_FOREIGN = "/apis/apps/v1/namespaces/kueue-system/deployments"
+
+
+def wipe(api: Api) -> bool:
+    """Delete it, and say whether some of it is still there."""
+    left = False
+    for folder in _FOLDERS:
+        for each in api.items(folder, bare=True):
+            metadata = each["metadata"]
+            if _own(metadata):
+                continue
+            left = True
+            if "deletionTimestamp" not in metadata:
+                api.delete(f"{folder}/{metadata['name']}")
+    for each in api.items(_FOREIGN, bare=True):
+        left = True
+        api.delete(f"{_FOREIGN}/{each['metadata']['name']}")
+    # Namespace default cannot be deleted, and the API server's own Service in it comes back.
+    return _empty(api, "default", keep=("kubernetes", "default", "kube-root-ca.crt")) or left
+
+
+def _own(metadata: Mapping[str, Any]) -> bool:
+    name = metadata["name"]
+    born = not _BORN.isdisjoint(metadata.get("labels", {}))
+    return born or name in _KEPT or name.startswith(_KEPT_PREFIXES) or name.endswith(".kueue.x-k8s.io")
+
+
+def _empty(api: Api, namespace: str, *, keep: Collection[str]) -> bool:
+    """Delete all that is in a namespace but what is named; say whether anything else still is there."""
+    left = False
+    for folder in _namespaced(api):
+        path = folder.format(namespace=namespace)
+        for each in api.items(path, bare=True):
+            if each["metadata"]["name"] not in keep:
+                left = True
+                _remove(api, f"{path}/{each['metadata']['name']}", each["metadata"])
+    return left
+
+
+def _remove(api: Api, path: str, metadata: Mapping[str, Any]) -> None:
+    if "deletionTimestamp" not in metadata:
+        api.delete(path)
+        return
+    # Who would take finalizers away may be gone with its namespace; Kueue does it within one look.
+    if metadata.get("finalizers"):
+        try:
+            api.merge(path, {"metadata": {"finalizers": None}})
+        except RefusedError as error:
+            if error.status != http.client.NOT_FOUND:
+                raise
+
+
+def _namespaced(api: Api) -> Iterator[str]:
+    """Yield the folder of every kind that lives in namespaces, with `{namespace}` in it."""
+    groups = api.read("/apis")["groups"]
+    apis = ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]
+    for root in apis:
+        try:
+            resources = api.read(root).get("resources", [])
+        except RefusedError:
+            # An API that a chart brought, and that is on its way out.
+            continue
+        for resource in resources:
+            deletable = {"list", "delete"} <= set(resource["verbs"])
+            if resource["namespaced"] and deletable and "/" not in resource["name"]:
+                yield f"{root}/namespaces/{{namespace}}/{resource['name']}"

@@ -1,0 +1,147 @@
+"""The API server of an instance: read, server-side apply, merge, replace and delete, each by path."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kubernetes.client import ApiClient
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
+
+from hpkit_local.kubernetes.client import (
+    APPLY_PATCH,
+    JSON,
+    MERGE_PATCH,
+    METADATA_LIST,
+    configuration_of,
+    loopback_client,
+    request,
+)
+
+__all__ = ["Api", "RefusedError"]
+
+# A large CRD takes a busy API server more than ten.
+_SECONDS = 30
+_FIELD_MANAGER = "hpkit-local"
+
+
+class RefusedError(OSError):
+    """The API server answered with an error; the message is its own, `status` the HTTP one."""
+
+    def __init__(self, message: str, *, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Api:
+    """An API server on loopback. Threads share it; OSError while it cannot be reached."""
+
+    def __init__(self, client: ApiClient, *, field_manager: str) -> None:
+        self._client = client
+        self._field_manager = field_manager
+
+    @classmethod
+    def of_kubeconfig(cls, path: Path, *, field_manager: str = _FIELD_MANAGER) -> Api:
+        """Return the server that a kubeconfig of an instance leads to.
+
+        Python reads certificates from files only: they are in folder `pki` beside the kubeconfig, not where temporary
+        files may be cleaned up, until this process ends.
+        """
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        # The instance's own, though somebody has chosen another since.
+        context = document["contexts"][0]["name"]
+        configuration = configuration_of(
+            document, context=context, folder=path.parent, certificates=path.parent / "pki"
+        )
+        return cls(loopback_client(configuration), field_manager=field_manager)
+
+    @property
+    def host(self) -> str:
+        """Return the server's address."""
+        return str(self._client.configuration.host)
+
+    def healthy(self) -> bool:
+        """Say whether it is ready to serve."""
+        return self._send("GET", "/readyz")[0] == http.client.OK
+
+    def read(self, path: str) -> dict[str, Any]:
+        """Return what a path holds; RefusedError if the server does not give it."""
+        return self._answer("GET", path)
+
+    def items(
+        self, folder: str, *, labels: str = "", fields: str = "", bare: bool = False, cached: bool = False
+    ) -> list[dict[str, Any]]:
+        """Return the objects of a kind, `bare` only their metadata; none if the server does not have the kind.
+
+        `cached` takes what the API server remembers, which may be behind by moments and costs it next to nothing.
+        """
+        query = {**({"labelSelector": labels} if labels else {}), **({"fieldSelector": fields} if fields else {})}
+        if cached:
+            query["resourceVersion"] = "0"
+        try:
+            # No objects may come as null.
+            answer = self._answer("GET", folder, query=query, accept=METADATA_LIST if bare else JSON)
+        except RefusedError as error:
+            if error.status != http.client.NOT_FOUND:
+                raise
+            return []
+        return answer["items"] or []
+
+    def revision(self) -> str:
+        """Return how far the server's memory is: the same as before while nobody has written anything."""
+        answer = self._answer("GET", "/api/v1/namespaces", query={"limit": "1"}, accept=METADATA_LIST)
+        return str(answer["metadata"]["resourceVersion"])
+
+    def apply(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Server-side apply: the document's fields become as given, whoever had them before."""
+        query = {"fieldManager": self._field_manager, "force": "true"}
+        return self._answer("PATCH", path, document, query=query, content_type=APPLY_PATCH)
+
+    def merge(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        """JSON merge patch: null removes a field."""
+        return self._answer("PATCH", path, document, content_type=MERGE_PATCH)
+
+    def create(self, folder: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Create an object; RefusedError if it exists."""
+        return self._answer("POST", folder, document)
+
+    def replace(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Replace a whole object."""
+        return self._answer("PUT", path, document)
+
+    def delete(self, path: str) -> None:
+        """Begin to delete; nothing happens if the object is gone.
+
+        A pod ends at once, without its period of grace.
+        """
+        query = {"propagationPolicy": "Background", "gracePeriodSeconds": "0"}
+        try:
+            self._answer("DELETE", path, query=query)
+        except RefusedError as error:
+            if error.status != http.client.NOT_FOUND:
+                raise
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        self._client.rest_client.close()
+
+    def _answer(self, method: str, path: str, document: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+        status, text = self._send(method, path, document, **more)
+        if status >= http.client.BAD_REQUEST:
+            reason = text[:2000].decode(errors="replace")
+            raise RefusedError(f"{method} {path}: {status} {reason}", status=status)
+        answer: dict[str, Any] = json.loads(text)
+        return answer
+
+    def _send(
+        self, method: str, path: str, document: Mapping[str, Any] | None = None, **more: Any
+    ) -> tuple[int, bytes]:
+        try:
+            return request(self._client, method, path, document, seconds=_SECONDS, **more)
+        except (HTTPError, ApiException) as error:
+            raise ConnectionError(f"{method} {path}: {error}") from error

@@ -1,0 +1,110 @@
+"""kube-apiserver as a service, and the kubeconfig that leads to it."""
+
+import base64
+import json
+from pathlib import Path
+
+from hpkit_local.kubernetes.api import Api
+from hpkit_local.kubernetes.egress import FrontProxy
+from hpkit_local.kubernetes.pki import Pair
+from hpkit_local.processes.files import write_private
+from hpkit_local.processes.service import Service
+
+__all__ = ["apiserver", "write_kubeconfig", "write_reviews"]
+
+
+def apiserver(
+    executable: Path,
+    *,
+    api: Api,
+    port: int,
+    etcd_port: int,
+    authority: Pair,
+    server: Pair,
+    reviews: Path,
+    front_proxy: FrontProxy,
+    egress: Path,
+) -> Service:
+    """Return the service: RBAC, client certificates of the instance's authority, tokens that `reviews` leads to.
+
+    front_proxy: as whom it calls aggregated APIs. egress: the file that says how it reaches Services.
+
+    Admission is that of EKS with Kubernetes 1.34: the API server's own default, and two plugins more. Like EKS, it lets
+    privileged containers be; a namespace's Pod Security level may not. Source: EKS user guide, "Platform versions".
+    """
+    return Service(
+        name="kube-apiserver",
+        needs=("etcd",),
+        command=(
+            str(executable),
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+            "--advertise-address=127.0.0.1",
+            "--endpoint-reconciler-type=none",
+            f"--etcd-servers=http://127.0.0.1:{etcd_port}",
+            # Nobody reads these metrics, and an idle local cloud should take next to nothing.
+            "--etcd-count-metric-poll-period=0s",
+            "--etcd-db-metric-poll-interval=0s",
+            f"--client-ca-file={authority.certificate}",
+            f"--tls-cert-file={server.certificate}",
+            f"--tls-private-key-file={server.key}",
+            "--authorization-mode=Node,RBAC",
+            "--anonymous-auth=false",
+            f"--authentication-token-webhook-config-file={reviews}",
+            "--authentication-token-webhook-version=v1",
+            # Beside the ten seconds for which it keeps every success anyway.
+            "--authentication-token-webhook-cache-ttl=1s",
+            "--enable-admission-plugins=NodeRestriction,ExtendedResourceToleration",
+            "--allow-privileged=true",
+            # etcd before 3.5.13 cannot say how far a watch is, which streamed lists need: watches would break off. And
+            # without the lease of the only API server, nothing is written while nothing happens.
+            "--feature-gates=WatchList=false,APIServerIdentity=false",
+            f"--requestheader-client-ca-file={front_proxy.authority.certificate}",
+            f"--requestheader-allowed-names={front_proxy.name}",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+            f"--proxy-client-cert-file={front_proxy.client.certificate}",
+            f"--proxy-client-key-file={front_proxy.client.key}",
+            f"--egress-selector-config-file={egress}",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={server.key}",
+            f"--service-account-signing-key-file={server.key}",
+        ),
+        healthy=api.healthy,
+    )
+
+
+def write_kubeconfig(path: Path, *, name: str, port: int, authority: Pair, client: Pair) -> None:
+    """Write a kubeconfig (mode 0600, JSON being YAML) that holds all it needs."""
+    user = {
+        "client-certificate-data": _encoded(client.certificate),
+        "client-key-data": _encoded(client.key),
+    }
+    cluster = {
+        "server": f"https://127.0.0.1:{port}",
+        "certificate-authority-data": _encoded(authority.certificate),
+    }
+    _write(path, name, cluster=cluster, user=user)
+
+
+def write_reviews(path: Path, url: str) -> None:
+    """Write where the API server asks who a bearer token stands for, in the form of a kubeconfig."""
+    _write(path, "token-review", cluster={"server": url}, user={})
+
+
+def _write(path: Path, name: str, *, cluster: dict[str, str], user: dict[str, str]) -> None:
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": user}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+    }
+    write_private(path, json.dumps(document, indent=2).encode())
+
+
+def _encoded(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()

@@ -1,0 +1,94 @@
+"""kube-controller-manager, kube-scheduler and kwok as services: what makes pods of Jobs, places them and runs them.
+
+kwok is every node's kubelet; what pods do there stands in stages.yaml. Nodes and their conditions are written by
+whoever says that there are nodes, hence no node lifecycle controller, which would wait for heartbeats. Not run either:
+what acts in a cloud (routes, load balancers, addresses) or on a node (attaching volumes).
+"""
+
+import http.client
+from pathlib import Path
+
+from hpkit_local.kubernetes.pki import Pair
+from hpkit_local.processes.health import http_status
+from hpkit_local.processes.service import Service
+
+__all__ = ["NODE_ANNOTATION", "READY_ANNOTATION", "UNREACHABLE", "controller_manager", "kwok", "scheduler"]
+
+# Nodes with this annotation are kwok's.
+NODE_ANNOTATION = {"kwok.x-k8s.io/node": "fake"}
+# "false" on a pod: it runs, and is not ready until this is "true".
+READY_ANNOTATION = "hpkit.local/ready"
+# Reason of the condition Ready of a node whose network is cut.
+UNREACHABLE = "NodeStatusUnknown"
+_STAGES = Path(__file__).with_name("stages.yaml")
+_LEFT_OUT = (
+    "cloud-node-lifecycle-controller",
+    "node-ipam-controller",
+    "node-lifecycle-controller",
+    "node-route-controller",
+    "persistentvolume-attach-detach-controller",
+    "service-lb-controller",
+    "ttl-controller",
+)
+
+
+def controller_manager(executable: Path, *, kubeconfig: Path, port: int, authority: Pair, server: Pair) -> Service:
+    """Return the service."""
+    return Service(
+        name="kube-controller-manager",
+        needs=("kube-apiserver",),
+        command=(
+            str(executable),
+            *_alike(kubeconfig, port, server),
+            f"--controllers=*,{','.join(f'-{name}' for name in _LEFT_OUT)}",
+            f"--root-ca-file={authority.certificate}",
+            f"--service-account-private-key-file={server.key}",
+        ),
+        # A small heap: one cluster with few objects.
+        environment={"GOGC": "50"},
+        healthy=lambda: http_status(port, "/healthz", authority=authority.certificate) == http.client.OK,
+    )
+
+
+def scheduler(executable: Path, *, kubeconfig: Path, port: int, authority: Pair, server: Pair) -> Service:
+    """Return the service."""
+    return Service(
+        name="kube-scheduler",
+        needs=("kube-apiserver",),
+        command=(str(executable), *_alike(kubeconfig, port, server)),
+        healthy=lambda: http_status(port, "/readyz", authority=authority.certificate) == http.client.OK,
+    )
+
+
+def kwok(executable: Path, *, kubeconfig: Path, port: int) -> Service:
+    """Return the service."""
+    ((annotation, value),) = NODE_ANNOTATION.items()
+    return Service(
+        name="kwok",
+        needs=("kube-apiserver",),
+        command=(
+            str(executable),
+            f"--kubeconfig={kubeconfig}",
+            f"--config={_STAGES}",
+            f"--manage-nodes-with-annotation-selector={annotation}={value}",
+            "--node-lease-duration-seconds=0",
+            # Of the range that VPCs use for pods beside their own.
+            "--cidr=100.64.0.0/16",
+            f"--server-address=127.0.0.1:{port}",
+        ),
+        healthy=lambda: http_status(port, "/healthz") == http.client.OK,
+    )
+
+
+def _alike(kubeconfig: Path, port: int, server: Pair) -> tuple[str, ...]:
+    """Return the arguments that controller manager and scheduler share."""
+    return (
+        f"--kubeconfig={kubeconfig}",
+        "--leader-elect=false",
+        "--kube-api-qps=200",
+        "--kube-api-burst=400",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        f"--tls-cert-file={server.certificate}",
+        f"--tls-private-key-file={server.key}",
+    )

@@ -1,0 +1,98 @@
+"""How the API server reaches what serves behind a Service: over a proxy, for here pods are processes on loopback.
+
+The API server's egress selector sends it what is for the network `cluster`: webhooks and aggregated APIs whose
+configuration names a Service. Source: Kubernetes, `EgressSelectorConfiguration` of apiserver.k8s.io/v1beta1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hpkit_local.kubernetes.pki import Pair, authority, signed
+from hpkit_local.kubernetes.relay import Reader, Relay, Writer
+from hpkit_local.processes.files import write_private
+
+__all__ = ["Egress", "FrontProxy", "front_proxy", "write_selection"]
+
+_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class FrontProxy:
+    """Who the API server is to aggregated APIs and to the proxy: its name there and certificate, and their authority.
+
+    server: as whom the proxy answers it.
+    """
+
+    name: str
+    client: Pair
+    server: Pair
+    authority: Pair
+
+
+def front_proxy(folder: Path) -> FrontProxy:
+    """Return the certificates, made if absent: of an authority that signs nothing else."""
+    name = "front-proxy-client"
+    issuer = authority(folder, "front-proxy-ca")
+    return FrontProxy(name, signed(folder, name, issuer=issuer), signed(folder, "egress", issuer=issuer), issuer)
+
+
+def write_selection(path: Path, *, port: int, front: FrontProxy) -> None:
+    """Write what tells an API server to reach Services over a proxy on this port of loopback."""
+    tls = {
+        "caBundle": str(front.authority.certificate),
+        "clientCert": str(front.client.certificate),
+        "clientKey": str(front.client.key),
+    }
+    transport = {"tcp": {"url": f"https://127.0.0.1:{port}", "tlsConfig": tls}}
+    connection = {"proxyProtocol": "HTTPConnect", "transport": transport}
+    document = {
+        "apiVersion": "apiserver.k8s.io/v1beta1",
+        "kind": "EgressSelectorConfiguration",
+        "egressSelections": [{"name": "cluster", "connection": connection}],
+    }
+    write_private(path, json.dumps(document).encode())
+
+
+class Egress(Relay):
+    """An HTTPS proxy for the API server that knows CONNECT alone; `locate` turns host and port into a port on loopback.
+
+    It is called in a thread of its own with what the API server names, the address of a Service or its name. It raises
+    LookupError with the reason where nothing serves, OSError while the API server is away.
+    """
+
+    def __init__(self, port: int, *, front: FrontProxy, locate: Callable[[str, int], int]) -> None:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=front.authority.certificate)
+        context.load_cert_chain(front.server.certificate, front.server.key)
+        context.verify_mode = ssl.CERT_REQUIRED
+        super().__init__(port=port, context=context)
+        self._locate = locate
+
+    async def serve(self, reader: Reader, writer: Writer) -> None:
+        """Connect one caller with what he names, or tell him why not."""
+        try:
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _SECONDS)
+            host, port = _target(head.decode("latin-1"))
+            address = ("127.0.0.1", await self.loop.run_in_executor(None, self._locate, host, port))
+            await self.pass_on(reader, writer, address, first=b"HTTP/1.1 200 Connection established\r\n\r\n")
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
+            return
+        except (OSError, LookupError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            writer.write(f"HTTP/1.1 502 {reason}\r\nContent-Length: 0\r\n\r\n".encode())
+            writer.close()
+            await writer.wait_closed()
+
+
+def _target(head: str) -> tuple[str, int]:
+    """Return host and port of a request's head; ValueError if it asks for anything but a connection."""
+    words = head.split("\r\n", 1)[0].split(" ")
+    host, _, port = words[1].rpartition(":") if len(words) > 1 else ("", "", "")
+    if words[0] != "CONNECT" or not host:
+        raise ValueError(f"{words[0]} is not known, CONNECT HOST:PORT alone is")
+    return host, int(port)

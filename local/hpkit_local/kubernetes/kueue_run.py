@@ -1,0 +1,234 @@
+"""`python -m hpkit_local.kubernetes.kueue_run`: Kueue, started again when its settings in the cluster change.
+
+The settings are where the task governance add-on keeps them, in ConfigMap kueue-manager-config; they take effect here
+without `kubectl rollout restart`. What belongs to the instance (addresses, certificates) is not theirs. Beside Kueue it
+runs the operators that charts bring, and leads the API server to them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hpkit_local.kubernetes.api import Api, RefusedError
+from hpkit_local.kubernetes.control_plane import UNREACHABLE
+from hpkit_local.kubernetes.egress import Egress, front_proxy
+from hpkit_local.kubernetes.operators import Operators
+from hpkit_local.processes.files import write_private
+from hpkit_local.processes.health import http_status
+from hpkit_local.processes.process import Identity, end, identify, spawn
+
+__all__ = ["CONFIG_KEY", "CONFIG_MAP", "POD_LABELS", "digest", "main", "merged", "running"]
+
+_FOLDER = "/api/v1/namespaces/kueue-system/configmaps"
+_PODS = "/api/v1/namespaces/kueue-system/pods"
+POD_LABELS = {"control-plane": "controller-manager", "app.kubernetes.io/name": "kueue"}
+CONFIG_MAP = f"{_FOLDER}/kueue-manager-config"
+CONFIG_KEY = "controller_manager_config.yaml"
+# With which text Kueue runs is noted beside its settings, not on them: whoever reads those sees no change by itself.
+_NOTE = "hpkit-local-kueue"
+_NOTE_KEY = "running"
+_OPEN = (
+    *("fairSharing", "waitForPodsReady", "manageJobsWithoutQueueName", "resources", "admissionFairSharing"),
+    *("integrations", "managedJobsNamespaceSelector"),
+)
+# While nothing changes, and while Kueue or an operator starts.
+_IDLE_SECONDS = 0.5
+_BUSY_SECONDS = 0.2
+_END_SECONDS = 6.0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run until SIGTERM, or until Kueue ends by itself."""
+    arguments = _arguments(argv)
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    api = Api.of_kubeconfig(arguments.kubeconfig)
+    runner = _Runner(arguments, api)
+    operators = Operators(
+        api,
+        kubeconfig=arguments.kubeconfig,
+        executables={name: Path(executable) for name, executable in arguments.operator},
+        logs=arguments.log.parent,
+    )
+    try:
+        egress = Egress(arguments.egress_port, front=front_proxy(arguments.front_proxy), locate=operators.locate)
+    except OSError as error:
+        # Another program has the port; whoever started this chooses another.
+        print(f"kueue_run: {error}", file=sys.stderr)
+        return 1
+    egress.start()
+    settled = ""
+    try:
+        while not stop.is_set():
+            code = runner.ended()
+            if code is not None:
+                return code
+            pause = _BUSY_SECONDS
+            try:
+                revision = api.revision()
+                if revision != settled or operators.died():
+                    settled = ""
+                    if runner.poll() and operators.poll():
+                        settled = revision
+                if settled:
+                    pause = _IDLE_SECONDS
+            except OSError as error:
+                # The API server is away: look again.
+                print(f"kueue_run: {error}", file=sys.stderr)
+                pause = _IDLE_SECONDS
+            stop.wait(pause)
+    finally:
+        egress.stop()
+        operators.end()
+        runner.end()
+        api.close()
+    return 0
+
+
+def merged(base: Mapping[str, Any], text: str | None) -> dict[str, Any]:
+    """Return the configuration to run with; without a text in the cluster, the base as it is."""
+    if text is None:
+        return dict(base)
+    try:
+        wanted = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return dict(base)
+    if not isinstance(wanted, dict):
+        return dict(base)
+    own = {key: value for key, value in base.items() if key not in _OPEN}
+    gates = {**wanted.get("featureGates", {}), **base.get("featureGates", {})}
+    return {**own, **{key: wanted[key] for key in _OPEN if key in wanted}, "featureGates": gates}
+
+
+def running(api: Api) -> str:
+    """Return the digest of the text with which Kueue runs, empty if it runs with none."""
+    return _data(api, f"{_FOLDER}/{_NOTE}").get(_NOTE_KEY, "")
+
+
+def _data(api: Api, path: str) -> Mapping[str, str]:
+    """Return what a ConfigMap holds: nothing where there is none."""
+    try:
+        found: Mapping[str, str] = api.read(path).get("data", {})
+    except RefusedError as error:
+        if error.status != http.client.NOT_FOUND:
+            raise
+        return {}
+    return found
+
+
+def _is_cut_off(api: Api) -> bool:
+    """Say whether there are pods of Kueue on nodes, and none of these nodes can be reached."""
+    labels = ",".join(f"{key}={value}" for key, value in POD_LABELS.items())
+    homes = {each["spec"].get("nodeName") for each in api.items(_PODS, labels=labels)} - {None}
+    if not homes:
+        return False
+    nodes = {each["metadata"]["name"]: each for each in api.items("/api/v1/nodes")}
+    return all(_is_unreachable(nodes[name]) for name in homes & nodes.keys()) and bool(homes & nodes.keys())
+
+
+def _is_unreachable(node: Mapping[str, Any]) -> bool:
+    conditions = node.get("status", {}).get("conditions", [])
+    return any(each["type"] == "Ready" and each.get("reason") == UNREACHABLE for each in conditions)
+
+
+def digest(text: str) -> str:
+    """Return what is noted of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+class _Runner:
+    """Kueue's process and the configuration that it has."""
+
+    def __init__(self, arguments: argparse.Namespace, api: Api) -> None:
+        self._arguments = arguments
+        self._api = api
+        self._base: dict[str, Any] = json.loads(arguments.config.read_text(encoding="utf-8"))
+        self._config: dict[str, Any] = {}
+        self._child: subprocess.Popen[bytes] | None = None
+        self._identity: Identity | None = None
+
+    def ended(self) -> int | None:
+        """Return Kueue's exit code if it has ended by itself."""
+        return None if self._child is None or self._child.poll() is None else self._child.returncode or 1
+
+    def poll(self) -> bool:
+        """Start Kueue or start it again, as its settings ask; say whether it runs with them, as noted."""
+        if _is_cut_off(self._api):
+            self._stand_still()
+            return True
+        text = _data(self._api, CONFIG_MAP).get(CONFIG_KEY)
+        config = merged(self._base, text)
+        noted = running(self._api)
+        if config != self._config:
+            if noted:
+                self._note("")
+            self.end()
+            self._start(config)
+            return False
+        if text is not None and noted != digest(text):
+            if self._is_ready():
+                self._note(digest(text))
+            return False
+        return True
+
+    def end(self) -> None:
+        """End Kueue, if it runs."""
+        if self._child is not None and self._identity is not None:
+            end([self._identity], seconds=_END_SECONDS)
+            self._child.wait()
+        self._child = self._identity = None
+
+    def _start(self, config: dict[str, Any]) -> None:
+        path = self._arguments.config.with_name("running.json")
+        write_private(path, json.dumps(config).encode())
+        command = [str(self._arguments.kueue), f"--config={path}"]
+        self._child = spawn(command, log=self._arguments.log, environment=os.environ, folder=None, bound=True)
+        self._identity = identify(self._child.pid)
+        self._config = config
+
+    def _stand_still(self) -> None:
+        """End Kueue until a node that it is on can be reached: its finalizers stay, and its webhooks do not answer."""
+        if self._child is not None:
+            print("kueue_run: no node of Kueue's pods can be reached, so nothing of it works", file=sys.stderr)
+            self._note("")
+            self.end()
+            self._config = {}
+
+    def _note(self, found: str) -> None:
+        """Note with which text Kueue runs."""
+        note = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": _NOTE}, "data": {_NOTE_KEY: found}}
+        self._api.apply(f"{_FOLDER}/{_NOTE}", note)
+
+    def _is_ready(self) -> bool:
+        try:
+            return http_status(self._arguments.health_port, "/readyz") == http.client.OK
+        except ConnectionError:
+            # It is still starting.
+            return False
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m hpkit_local.kubernetes.kueue_run", description=__doc__)
+    for name in ("kueue", "config", "log", "kubeconfig", "front-proxy"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--operator", nargs=2, action="append", default=[], metavar=("NAME", "EXECUTABLE"))
+    parser.add_argument("--health-port", type=int, required=True)
+    parser.add_argument("--egress-port", type=int, required=True)
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""Calls to the endpoint: one client a service and region, races and dependencies waited out, every call declared."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import boto3
+from botocore import xform_name
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError, EndpointConnectionError
+
+from hpkit_local.plugins.aws.config import Settings
+from hpkit_provider.engine.errors import PluginError
+from hpkit_provider.engine.refusals import refused
+from hpkit_provider.engine.task import Task
+
+__all__ = ["Account", "Calls", "Clients"]
+
+_TRIES = 8
+_FIRST, _MOST = 0.1, 3.0
+_PATIENCE_SECONDS = 60.0
+_AWAY: Final = (ConnectionClosedError, EndpointConnectionError)
+_AWAY_TRIES = 156  # five minutes: a cloud that is started again is up by then, on the busiest machine
+_AWAY_MOST = 2.0
+_GONE: Final = re.compile(
+    r"NotFound$|^NoSuch|^ResourceNotFound|NotFoundException$|NotFoundError$|^404$|^InvalidVpcEndpoint(Id)?NotFound"
+)
+# What another change still holds, and what a role that was made a moment ago runs into.
+_HELD: Final = frozenset(
+    {"DependencyViolation", "DeleteConflict", "ConflictException", "ResourceInUse", "ResourceInUseException"}
+)
+_RACES: Final = frozenset({"OperationAborted", "ConcurrentModification", "OperationNotPermittedException"})
+_FRESH_ROLE: Final = re.compile(r"(cannot|can't|unable to|could not|not authorized to) (be )?assume", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Account:
+    """Who the calls are made as."""
+
+    account: str
+    arn: str
+    user: str
+
+
+class Clients:
+    """The clients of one configuration."""
+
+    def __init__(self, settings: Settings, cancelled: threading.Event) -> None:
+        self.settings = settings
+        self._cancelled = cancelled
+        self._lock = threading.Lock()
+        self._made: dict[tuple[str, str], Any] = {}
+        # Explicit, so that nothing here ever reads a person's own credentials.
+        self._session = boto3.Session(
+            aws_access_key_id="local",
+            aws_secret_access_key="local",  # noqa: S106 - the endpoint checks no signature
+            region_name=settings.region,
+        )
+        for role in settings.roles:
+            self._session = self._as(role)
+
+    def _as(self, role: str) -> boto3.Session:
+        try:
+            answer = self._client("sts").assume_role(RoleArn=role, RoleSessionName="pulumi")["Credentials"]
+        except (ClientError, BotoCoreError) as error:
+            raise _failed("AssumeRole", error) from None
+        return boto3.Session(
+            aws_access_key_id=answer["AccessKeyId"],
+            aws_secret_access_key=answer["SecretAccessKey"],
+            aws_session_token=answer["SessionToken"],
+            region_name=self.settings.region,
+        )
+
+    def _client(self, service: str, region: str | None = None) -> Any:
+        client = self._session.client(
+            service,
+            region_name=region,
+            endpoint_url=self.settings.endpoints.get(service, self.settings.endpoint),
+            config=Config(
+                retries={"mode": "standard", "total_max_attempts": _TRIES},
+                s3={"addressing_style": "path"},
+                max_pool_connections=64,
+            ),
+        )
+        client.meta.events.register_first("needs-retry", self._outlast)
+        return client
+
+    def _outlast(self, attempts: int, caught_exception: Exception | None, **_: Any) -> float | None:
+        """Wait out an endpoint that is away: repeated within one call of botocore, a request is known as the same."""
+        if not isinstance(caught_exception, _AWAY):
+            return None
+        cancelled = self._cancelled.wait(min(_FIRST * 2 ** (attempts - 1), _AWAY_MOST))
+        # False, because None would leave it to botocore's own retries.
+        return False if cancelled or attempts >= _AWAY_TRIES else 0.0
+
+    def get(self, service: str, region: str) -> Any:
+        """Return a client; making one is not safe in several threads at once."""
+        with self._lock:
+            key = (service, region)
+            if key not in self._made:
+                self._made[key] = self._client(service, region)
+            return self._made[key]
+
+    @cached_property
+    def account(self) -> str:
+        """The account of the endpoint."""
+        return self.whoami().account
+
+    def whoami(self) -> Account:
+        """Return the account, and refuse one that the configuration excludes."""
+        try:
+            answer = self.get("sts", self.settings.region).get_caller_identity()
+        except (ClientError, BotoCoreError) as error:
+            raise _failed("GetCallerIdentity", error) from None
+        account = str(answer["Account"])
+        allowed, forbidden = self.settings.allowed_accounts, self.settings.forbidden_accounts
+        if allowed and account not in allowed:
+            raise PluginError(f"The account is {account}; aws:allowedAccountIds allows {', '.join(allowed)} only.")
+        if account in forbidden:
+            raise PluginError(f"The account is {account}, which aws:forbiddenAccountIds excludes.")
+        return Account(account, str(answer["Arn"]), str(answer["UserId"]))
+
+
+class Calls:
+    """The calls of one operation on one resource: `call("CreateVpc", CidrBlock=…)`; values of None are not sent."""
+
+    def __init__(
+        self, clients: Clients, task: Task, *, service: str, region: str, allowed: frozenset[str], owner: str
+    ) -> None:
+        self.clients, self.task, self.service, self.region = clients, task, service, region
+        self._allowed, self._owner = allowed, owner
+
+    def __call__(self, operation: str, /, **params: Any) -> Any:
+        """Call; a failure is a readable one."""
+        try:
+            return self._patiently(operation, params)
+        except (ClientError, BotoCoreError) as error:
+            raise _failed(operation, error) from None
+
+    def find(self, operation: str, /, **params: Any) -> Any | None:
+        """Call; None when the thing is not there."""
+        try:
+            return self._patiently(operation, params)
+        except (ClientError, BotoCoreError) as error:
+            if isinstance(error, ClientError) and _GONE.search(error.response["Error"]["Code"]):
+                return None
+            raise _failed(operation, error) from None
+
+    @property
+    def account(self) -> str:
+        """The account that ARNs name."""
+        return self.clients.account
+
+    def pages(self, operation: str, member: str, /, **params: Any) -> Iterator[Any]:
+        """Yield the entries of all pages of a list; nothing when what it belongs to is gone."""
+        client = self._client(operation)
+        sent = {name: value for name, value in params.items() if value is not None}
+        try:
+            for page in client.get_paginator(xform_name(operation)).paginate(**sent):
+                yield from page.get(member, [])
+        except (ClientError, BotoCoreError) as error:
+            if not (isinstance(error, ClientError) and _GONE.search(error.response["Error"]["Code"])):
+                raise _failed(operation, error) from None
+
+    def _client(self, operation: str) -> Any:
+        if operation not in self._allowed:
+            raise PluginError(f"{self._owner} calls {operation}, which its entry in the table does not name.")
+        return self.clients.get(self.service, self.region)
+
+    def _patiently(self, operation: str, params: dict[str, Any]) -> Any:
+        client = self._client(operation)
+        sent = {name: value for name, value in params.items() if value is not None}
+        waited = 0.0
+        for delay in self.task.delays(_FIRST, _MOST):
+            try:
+                return getattr(client, xform_name(operation))(**sent)
+            except ClientError as error:
+                if waited > _PATIENCE_SECONDS or not _passing(operation, error):
+                    raise
+            self.task.progress(f"{operation} has to wait for another change")
+            self.task.pause(delay)
+            waited += delay
+        raise AssertionError  # pragma: no cover - delays never end
+
+
+def _failed(operation: str, error: ClientError | BotoCoreError) -> PluginError:
+    """Turn what botocore raised into one readable sentence."""
+    if isinstance(error, _AWAY):
+        return PluginError(
+            f"{operation}: the endpoint of the local cloud does not answer ({error}). "
+            "What to do: `hpkit local status`, `hpkit local start`, then run again."
+        )
+    return refused(operation, error)
+
+
+def _passing(operation: str, error: ClientError) -> bool:
+    code, text = error.response["Error"]["Code"], error.response["Error"].get("Message", "")
+    if code in _RACES or _FRESH_ROLE.search(text):
+        return True
+    # A Create that meets its own name already there is refused for good.
+    return code in _HELD and not operation.startswith(("Create", "Put", "Associate"))

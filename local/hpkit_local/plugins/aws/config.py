@@ -1,0 +1,100 @@
+"""The provider's configuration, and the one rule of a fake plugin: nothing but a loopback endpoint."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from hpkit_provider.engine.errors import PluginError
+from hpkit_provider.engine.values import Props, is_unknown
+
+__all__ = ["CONFIG", "Settings", "loopback", "settings_from"]
+
+CONFIG: Final = {
+    "region": "the region of resources that name none",
+    "defaultTags": "tags of every resource",
+    "allowedAccountIds": "refuse to work in another account",
+    "forbiddenAccountIds": "refuse to work in these accounts",
+    "assumeRoles": "roles to work as, one after the other",
+    "endpoints": "an endpoint of its own for a service; loopback only",
+    "profile": "not used: the local endpoint asks for no credentials",
+    "accessKey": "not used",
+    "secretKey": "not used",
+    "token": "not used",
+    "maxRetries": "not used",
+    "retryMode": "not used",
+    "sharedConfigFiles": "not used",
+    "sharedCredentialsFiles": "not used",
+    "s3UsePathStyle": "not used: always so",
+    "skipCredentialsValidation": "not used",
+    "skipMetadataApiCheck": "not used",
+    "skipRegionValidation": "not used",
+    "skipRequestingAccountId": "not used",
+    "stsRegion": "not used",
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where to work, and what every resource gets."""
+
+    endpoint: str
+    region: str
+    endpoints: Mapping[str, str] = field(default_factory=dict)
+    default_tags: Mapping[str, str] = field(default_factory=dict)
+    allowed_accounts: tuple[str, ...] = ()
+    forbidden_accounts: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+
+
+def settings_from(config: Props, environment: Mapping[str, str]) -> Settings:
+    """Read the configuration; nested values travel as JSON text."""
+    values = {name: _parsed(value) for name, value in config.items() if not is_unknown(value)}
+    endpoint = environment.get("AWS_ENDPOINT_URL", "")
+    region = values.get("region") or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+    if not region:
+        raise PluginError("The local cloud's aws plugin has no region: set aws:region or AWS_REGION.")
+    return Settings(
+        endpoint=loopback(endpoint, "AWS_ENDPOINT_URL"),
+        region=region,
+        endpoints=_endpoints(values.get("endpoints") or []),
+        default_tags={str(key): str(value) for key, value in (values.get("defaultTags") or {}).get("tags", {}).items()},
+        allowed_accounts=tuple(map(str, values.get("allowedAccountIds") or [])),
+        forbidden_accounts=tuple(map(str, values.get("forbiddenAccountIds") or [])),
+        roles=tuple(role["roleArn"] for role in values.get("assumeRoles") or [] if role.get("roleArn")),
+    )
+
+
+def loopback(url: str, source: str) -> str:
+    """Return the URL if it leads to this machine and nowhere else."""
+    host = urlsplit(url).hostname or ""
+    try:
+        inside = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        inside = False
+    if not inside:
+        shown = f"{source} is {url!r}" if url else f"{source} is not set"
+        raise PluginError(
+            f"This aws plugin is the local cloud's fake and works on a loopback endpoint only, but {shown}. "
+            "To use the local cloud, set it as `hpkit local env` shows; to work in AWS, unset PULUMI_HOME, "
+            "so that the engine takes the real plugin."
+        )
+    return url
+
+
+def _parsed(value: Any) -> Any:
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value
+
+
+def _endpoints(entries: list[Mapping[str, str]]) -> dict[str, str]:
+    stated = {service: url for entry in entries for service, url in entry.items() if url}
+    return {service: loopback(url, f"aws:endpoints.{service}") for service, url in stated.items()}

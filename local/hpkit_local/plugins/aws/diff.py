@@ -1,0 +1,129 @@
+"""What differs between what is live and what is wanted, and what is live in the words of the program."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from hpkit_local.plugins.aws.check import DEFAULTS
+from hpkit_local.plugins.aws.resource_type import Prop, ResourceType
+from hpkit_provider.engine.results import PropertyChange
+from hpkit_provider.engine.values import Props, walk_unknown
+
+__all__ = ["changes", "clashes", "inputs_of", "overlaid", "same"]
+
+
+def changes(resource_type: ResourceType, old: Props, new: Props) -> Iterator[PropertyChange]:
+    """Yield the properties that differ, tags left out."""
+    for prop in resource_type.spec.members:
+        if prop.name != "tags" and not _equal(prop, old.get(prop.name), new.get(prop.name)):
+            how = "add" if prop.name not in old else "delete" if prop.name not in new else "update"
+            yield PropertyChange(prop.name, how, _replaces(prop, old.get(prop.name), new.get(prop.name)))
+
+
+def clashes(resource_type: ResourceType, old: Props, new: Props) -> bool:
+    """Whether the old one must be gone before the new one can be: both would be called the same."""
+    if not resource_type.identity or resource_type.autoname in old.get(DEFAULTS, []):
+        return False
+    return all(old.get(name) == new.get(name) for name in resource_type.identity)
+
+
+def same(prop: Prop, one: Any, other: Any) -> bool:
+    """Whether two values mean the same: JSON without its layout, sets without order, IAM's lists of one."""
+    return bool(_plain(prop, one) == _plain(prop, other))
+
+
+def inputs_of(resource_type: ResourceType, stated: Props, live: Props) -> Props:
+    """Return what is live as the inputs that would say it, in the program's own form where it means the same."""
+    found: Props = {DEFAULTS: stated[DEFAULTS]} if DEFAULTS in stated else {}
+    for prop in resource_type.spec.members:
+        name = prop.name
+        if prop.write_only or name == "region":
+            if name in stated:
+                found[name] = stated[name]
+        elif name in stated:
+            if name in live:
+                found[name] = _projected(prop, stated[name], live[name])
+        elif name in live and not prop.computed and not _equal(prop, None, live[name]):
+            found[name] = live[name]
+    return found
+
+
+def _equal(prop: Prop, old: Any, new: Any) -> bool:
+    if any(walk_unknown(new)) or any(walk_unknown(old)):
+        return False
+    if old is None and prop.write_only and prop.immutable:
+        return True  # nobody knows what it was: no reason to replace anything
+    if new is None and (prop.computed or (prop.write_only and prop.default is None)):
+        return True
+    empty = prop.default if prop.default is not None else {"boolean": False}.get(prop.kind)
+    old, new = (empty if value is None or value in ("", [], {}) else value for value in (old, new))
+    if old is None or new is None:
+        return old is None and new is None
+    if prop.members and isinstance(old, dict) and isinstance(new, dict):
+        return all(_equal(member, old.get(member.name), new.get(member.name)) for member in prop.members)
+    if prop.members and isinstance(old, list) and isinstance(new, list) and prop.kind == "list":
+        inner = Prop("", "object", members=prop.members)
+        return len(old) == len(new) and all(_equal(inner, *pair) for pair in zip(old, new, strict=True))
+    return same(prop, old, new)
+
+
+def _replaces(prop: Prop, old: Any, new: Any) -> bool:
+    """Whether a difference concerns something that cannot change: the property itself, or a part of it."""
+    if prop.only_grows and isinstance(old, int | float) and isinstance(new, int | float):
+        return new < old
+    if prop.immutable or not prop.members:
+        return prop.immutable
+    before, after = (value if isinstance(value, dict) else {} for value in (old, new))
+    return any(
+        _replaces(member, before.get(member.name), after.get(member.name))
+        for member in prop.members
+        if not _equal(member, before.get(member.name), after.get(member.name))
+    )
+
+
+def overlaid(live: Any, stated: Any) -> Any:
+    """Return what is live with what the program states in the program's own words, all the way down."""
+    if isinstance(live, dict) and isinstance(stated, dict):
+        return {**live, **{name: overlaid(live.get(name), value) for name, value in stated.items()}}
+    if isinstance(live, list) and isinstance(stated, list) and len(live) == len(stated):
+        return [overlaid(*pair) for pair in zip(live, stated, strict=True)]
+    return stated
+
+
+def _projected(prop: Prop, stated: Any, live: Any) -> Any:
+    """Return the live value as far as the program says anything about it."""
+    if prop.members and isinstance(stated, dict) and isinstance(live, dict):
+        return {
+            name: _projected(prop.by_name[name], value, live[name]) if name in live else value
+            for name, value in stated.items()
+            if name in live or prop.by_name[name].write_only
+        }
+    if prop.members and isinstance(stated, list) and isinstance(live, list) and len(stated) == len(live):
+        inner = Prop("", "object", members=prop.members)
+        return [_projected(inner, *pair) for pair in zip(stated, live, strict=True)]
+    return stated if same(prop, stated, live) else live
+
+
+def _plain(prop: Prop, value: Any) -> Any:
+    if prop.kind == "policy" and isinstance(value, str):
+        try:
+            return _unlisted(json.loads(value))
+        except ValueError:
+            return value
+    if prop.kind == "url" and isinstance(value, str):
+        return value.removeprefix("https://")
+    if prop.kind == "set" and isinstance(value, list):
+        return sorted(json.dumps(item, sort_keys=True) for item in value)
+    return value
+
+
+def _unlisted(value: Any) -> Any:
+    """IAM takes a list of one for its only entry, and keeps lists in no order."""
+    if isinstance(value, dict):
+        return {key: _unlisted(item) for key, item in value.items()}
+    if isinstance(value, list):
+        items = [_unlisted(item) for item in value]
+        return items[0] if len(items) == 1 else sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
+    return value

@@ -1,0 +1,188 @@
+"""What is the same for every type: create, read, update and delete around its own functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.check import DEFAULTS
+from hpkit_local.plugins.aws.diff import changes, inputs_of, overlaid
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType, defaults
+from hpkit_provider.engine.errors import InitFailedError, PluginError
+from hpkit_provider.engine.results import PropertyChange
+from hpkit_provider.engine.values import UNKNOWN, Props, is_unknown
+
+__all__ = ["ResourceState", "create", "delete", "differences", "preview_outputs", "read", "update"]
+
+Tags = dict[str, str]
+
+
+@dataclass(frozen=True)
+class ResourceState:
+    """A resource as it is: what the engine keeps of it."""
+
+    resource_id: str
+    state: Props
+    inputs: Props
+
+
+def differences(
+    resource_type: ResourceType, *, old: Props, new: Props, state: Props, common: Tags
+) -> list[PropertyChange]:
+    """Return what differs; tags are compared with all that are there, those of the configuration included."""
+    found = list(changes(resource_type, _before(resource_type, old=old, state=state), new))
+    if resource_type.tagging:
+        wanted = _all_tags(new, common)
+        if is_unknown(wanted) or wanted != state.get("tagsAll", {}):
+            found.append(PropertyChange("tags" if old.get("tags") != new.get("tags") else "tagsAll", "update"))
+    return found
+
+
+def preview_outputs(resource_type: ResourceType, new: Props, state: Props, common: Tags, region: str) -> Props:
+    """Return the outputs that a preview shows: what is computed is unknown until it is there."""
+    computed = (
+        dict.fromkeys(resource_type.computed, UNKNOWN) if not state else dict.fromkeys(resource_type.volatile, UNKNOWN)
+    )
+    kept = {name: state[name] for name in resource_type.computed if name in state}
+    tags = {"tagsAll": _all_tags(new, common)} if resource_type.tagging else {}
+    given = {
+        name: _expected(resource_type.spec.by_name[name], value, state.get(name)) for name, value in _given(new).items()
+    }
+    return {**_effective(resource_type, {}), **kept, **computed, "region": region, **given, **tags}
+
+
+def create(resource_type: ResourceType, call: Calls, inputs: Props, common: Tags) -> ResourceState:
+    """Make it; what fails after it exists leaves it in state, with the inputs that were surely carried out."""
+    wanted = _effective(resource_type, inputs)
+    if resource_type.tagging:
+        wanted["tagsAll"] = _all_tags(inputs, common)
+    resource_id = resource_type.create(call, wanted)
+    try:
+        call.task.mark_changed()
+        if resource_type.wait:
+            resource_type.wait(call, resource_id, Change({}, wanted, frozenset(wanted)))
+        stated = frozenset(name for name in resource_type.later if name in wanted)
+        if stated and resource_type.update:
+            resource_type.update(call, resource_id, Change({}, wanted, stated))
+        return _seen(resource_type, call, resource_id, inputs=inputs, known=wanted, common=common)
+    except PluginError as error:
+        raise _partly(resource_type, error, resource_id, inputs, wanted) from None
+
+
+def read(
+    resource_type: ResourceType, call: Calls, resource_id: str, *, inputs: Props, state: Props, common: Tags
+) -> ResourceState | None:
+    """Return it as it is; None when it is gone. Without inputs it is an import."""
+    live = resource_type.read(call, resource_id, {**state, **_given(inputs)})
+    return None if live is None else _live(resource_type, call, resource_id, live, inputs, common)
+
+
+def update(
+    resource_type: ResourceType, call: Calls, resource_id: str, *, old: Props, new: Props, state: Props, common: Tags
+) -> ResourceState:
+    """Bring what is live to the new inputs."""
+    there = _before(resource_type, old=old, state=state)
+    names = frozenset(change.path for change in changes(resource_type, there, new))
+    before, wanted = _effective(resource_type, there), _effective(resource_type, new)
+    # What the program no longer states must not come back from the state.
+    inputs = {name for name, prop in resource_type.spec.by_name.items() if not prop.computed}
+    known = {**{name: value for name, value in state.items() if name not in inputs}, **wanted}
+    if resource_type.tagging:
+        known["tagsAll"] = _all_tags(new, common)
+        state = _whole(resource_type, call, resource_id, inputs=new, state=state, common=common)
+        _retag(resource_type, call, resource_id, state=state, wanted=_all_tags(new, common))
+    if names and resource_type.update:
+        resource_type.update(call, resource_id, Change(before, known, names))
+    if resource_type.wait:
+        resource_type.wait(call, resource_id, Change(before, known, names))
+    return _seen(resource_type, call, resource_id, inputs=new, known=known, common=common)
+
+
+def delete(resource_type: ResourceType, call: Calls, resource_id: str, state: Props) -> None:
+    """Delete it; no error if it is gone."""
+    resource_type.delete(call, resource_id, _effective(resource_type, state))
+
+
+def _before(resource_type: ResourceType, *, old: Props, state: Props) -> Props:
+    """Return the old inputs, with what is known of those that the program left out until now."""
+    left_out = [prop.name for prop in resource_type.spec.members if prop.computed or prop.write_only]
+    return {**{name: state[name] for name in left_out if name in state}, **old}
+
+
+def _whole(
+    resource_type: ResourceType, call: Calls, resource_id: str, *, inputs: Props, state: Props, common: Tags
+) -> Props:
+    """Return the state with the ARN and tags that one of an interrupted creation does not have."""
+    if "tagsAll" in state:
+        return state
+    live = read(resource_type, call, resource_id, inputs=inputs, state=state, common=common)
+    return {**state, **live.state} if live else state
+
+
+def _retag(resource_type: ResourceType, call: Calls, resource_id: str, *, state: Props, wanted: Tags) -> None:
+    there: Tags = state.get("tagsAll", {})
+    changed = {key: value for key, value in wanted.items() if there.get(key) != value}
+    dropped = sorted(there.keys() - wanted.keys())
+    if resource_type.tagging and (changed or dropped):
+        resource_type.tagging.change(call, resource_id, state, changed, dropped)
+
+
+def _seen(
+    resource_type: ResourceType, call: Calls, resource_id: str, *, inputs: Props, known: Props, common: Tags
+) -> ResourceState:
+    live = resource_type.read(call, resource_id, known)
+    if live is None:
+        raise PluginError(f"{resource_id} was made, and is not there any more.")
+    return _live(resource_type, call, resource_id, live, inputs, common)
+
+
+def _live(
+    resource_type: ResourceType, call: Calls, resource_id: str, live: Props, inputs: Props, common: Tags
+) -> ResourceState:
+    live = {name: value for name, value in live.items() if value is not None}
+    if resource_type.tagging:
+        tags = {key: value for key, value in live.pop("tags", {}).items() if not key.startswith("aws:")}
+        stated: Any = inputs.get("tags", {})
+        live["tagsAll"] = tags
+        live["tags"] = {k: v for k, v in tags.items() if k in stated or common.get(k) != v}
+    found = inputs_of(resource_type, inputs, live)
+    base = {
+        name: value
+        for name, value in _effective(resource_type, {}).items()
+        if inputs or name not in resource_type.write_only_inputs
+    }
+    state = {**base, **overlaid(live, _given(found)), "region": call.region}
+    resource_id = str(state.pop("id", resource_id))
+    return ResourceState(resource_id, state, found)
+
+
+def _expected(prop: Prop, value: Any, there: Any) -> Any:
+    """Return an input as an output of a preview: parts that the service fills in are as they are, or unknown."""
+    if not isinstance(value, dict) or prop.kind != "object":
+        return value
+    computed = [member.name for member in prop.members if member.computed and not member.write_only]
+    return {**{name: (there or {}).get(name, UNKNOWN) for name in computed}, **value}
+
+
+def _partly(
+    resource_type: ResourceType, error: PluginError, resource_id: str, inputs: Props, wanted: Props
+) -> InitFailedError:
+    # Only what cannot change is kept as an input: the next update then carries out all the rest.
+    fixed = {name for name, prop in resource_type.spec.by_name.items() if prop.immutable or prop.write_only}
+    kept = {name: value for name, value in inputs.items() if name in fixed or name in resource_type.identity}
+    state = {name: value for name, value in wanted.items() if name not in ("tags", "tagsAll")}
+    return InitFailedError(str(error), resource_id=resource_id, state=state, inputs=kept)
+
+
+def _effective(resource_type: ResourceType, inputs: Props) -> Props:
+    return {**defaults(resource_type.spec), **_given(inputs)}
+
+
+def _given(inputs: Props) -> Props:
+    return {name: value for name, value in inputs.items() if name != DEFAULTS}
+
+
+def _all_tags(inputs: Props, common: Tags) -> Any:
+    tags = inputs.get("tags", {})
+    return UNKNOWN if is_unknown(tags) else {**common, **tags}

@@ -1,0 +1,135 @@
+"""Amazon ECR: repositories, and which of their images go after a while."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
+from hpkit_local.plugins.aws.shapes import tag_list, tag_map
+from hpkit_provider.engine.values import Props
+
+__all__ = ["RESOURCE_TYPES"]
+
+_SCANNING: Final = "imageScanningConfiguration"
+
+
+def _encryption(wanted: Props) -> dict[str, Any] | None:
+    for each in wanted.get("encryptionConfigurations", []):
+        key = {"kmsKey": each["kmsKey"]} if each.get("kmsKey") else {}
+        return {"encryptionType": each.get("encryptionType", "AES256"), **key}
+    return None
+
+
+def _create(call: Calls, wanted: Props) -> str:
+    answer = call(
+        "CreateRepository",
+        repositoryName=wanted["name"],
+        imageTagMutability=wanted["imageTagMutability"],
+        imageScanningConfiguration=wanted.get(_SCANNING),
+        encryptionConfiguration=_encryption(wanted),
+        tags=tag_list(wanted["tagsAll"]),
+    )
+    return str(answer["repository"]["repositoryName"])
+
+
+def _read(call: Calls, name: str, _known: Props) -> Props | None:
+    answer = call.find("DescribeRepositories", repositoryNames=[name])
+    if answer is None:
+        return None
+    (found,) = answer["repositories"]
+    encryption = found.get("encryptionConfiguration")
+    return {
+        "name": name,
+        "arn": found["repositoryArn"],
+        "registryId": found["registryId"],
+        "repositoryUrl": found["repositoryUri"],
+        "imageTagMutability": found["imageTagMutability"],
+        _SCANNING: found.get(_SCANNING),
+        "encryptionConfigurations": [encryption] if encryption else None,
+        "tags": tag_map(call("ListTagsForResource", resourceArn=found["repositoryArn"])["tags"]),
+    }
+
+
+def _update(call: Calls, name: str, change: Change) -> None:
+    if "imageTagMutability" in change:
+        call("PutImageTagMutability", repositoryName=name, imageTagMutability=change.new["imageTagMutability"])
+    if _SCANNING in change:
+        wanted = change.new.get(_SCANNING) or {"scanOnPush": False}
+        call("PutImageScanningConfiguration", repositoryName=name, imageScanningConfiguration=wanted)
+
+
+def _delete(call: Calls, name: str, state: Props) -> None:
+    call.find("DeleteRepository", repositoryName=name, force=state["forceDelete"])
+
+
+def _tag(call: Calls, _name: str, live: Props, changed: dict[str, str], dropped: list[str]) -> None:
+    if changed:
+        call("TagResource", resourceArn=live["arn"], tags=tag_list(changed))
+    if dropped:
+        call("UntagResource", resourceArn=live["arn"], tagKeys=dropped)
+
+
+def _put_policy(call: Calls, wanted: Props) -> str:
+    call("PutLifecyclePolicy", repositoryName=wanted["repository"], lifecyclePolicyText=wanted["policy"])
+    return str(wanted["repository"])
+
+
+def _read_policy(call: Calls, name: str, _known: Props) -> Props | None:
+    answer = call.find("GetLifecyclePolicy", repositoryName=name)
+    if answer is None:
+        return None
+    return {"repository": name, "registryId": answer["registryId"], "policy": answer["lifecyclePolicyText"]}
+
+
+def _update_policy(call: Calls, _name: str, change: Change) -> None:
+    _put_policy(call, change.new)
+
+
+def _delete_policy(call: Calls, name: str, _state: Props) -> None:
+    call.find("DeleteLifecyclePolicy", repositoryName=name)
+
+
+RESOURCE_TYPES: Final = (
+    ResourceType(
+        "aws:ecr/repository:Repository",
+        "ecr",
+        props=(
+            Prop("name", immutable=True, computed=True),
+            Prop("imageTagMutability", default="MUTABLE"),
+            Prop(_SCANNING, "object", computed=True, members=(Prop("scanOnPush", "boolean", required=True),)),
+            Prop(
+                "encryptionConfigurations",
+                "list",
+                immutable=True,
+                computed=True,
+                members=(Prop("encryptionType", default="AES256"), Prop("kmsKey", computed=True)),
+            ),
+            Prop("forceDelete", "boolean", write_only=True, default=False),
+        ),
+        calls="CreateRepository DescribeRepositories ListTagsForResource PutImageTagMutability "
+        "PutImageScanningConfiguration DeleteRepository",
+        create=_create,
+        read=_read,
+        update=_update,
+        delete=_delete,
+        outputs=("arn", "registryId", "repositoryUrl"),
+        tagging=Tagging(_tag, "TagResource UntagResource"),
+        autoname="name",
+        longest_name=256,
+        identity=("name",),
+        note="no tags that are excepted from immutability",
+    ),
+    ResourceType(
+        "aws:ecr/lifecyclePolicy:LifecyclePolicy",
+        "ecr",
+        props=(Prop("repository", required=True, immutable=True), Prop("policy", "policy", required=True)),
+        calls="PutLifecyclePolicy GetLifecyclePolicy DeleteLifecyclePolicy",
+        create=_put_policy,
+        read=_read_policy,
+        update=_update_policy,
+        delete=_delete_policy,
+        outputs=("registryId",),
+        identity=("repository",),
+    ),
+)

@@ -1,0 +1,104 @@
+"""AWS IAM: roles, policies, and identity providers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
+from hpkit_local.plugins.aws.shapes import policy_text, tag_list, tag_map
+from hpkit_provider.engine.values import Props
+
+__all__ = ["RESOURCE_TYPES"]
+
+
+def _create_role(call: Calls, wanted: Props) -> str:
+    answer = call(
+        "CreateRole",
+        RoleName=wanted["name"],
+        AssumeRolePolicyDocument=wanted["assumeRolePolicy"],
+        Path=wanted["path"],
+        Description=wanted.get("description"),
+        MaxSessionDuration=wanted["maxSessionDuration"],
+        PermissionsBoundary=wanted.get("permissionsBoundary"),
+        Tags=tag_list(wanted["tagsAll"]),
+    )
+    return str(answer["Role"]["RoleName"])
+
+
+def _read_role(call: Calls, name: str, _known: Props) -> Props | None:
+    answer = call.find("GetRole", RoleName=name)
+    role = answer and answer["Role"]
+    return role and {
+        "name": name,
+        "arn": role["Arn"],
+        "uniqueId": role["RoleId"],
+        "createDate": role["CreateDate"].strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "assumeRolePolicy": policy_text(role["AssumeRolePolicyDocument"]),
+        "path": role["Path"],
+        "description": role.get("Description", ""),
+        "maxSessionDuration": role.get("MaxSessionDuration", 3600),
+        "permissionsBoundary": role.get("PermissionsBoundary", {}).get("PermissionsBoundaryArn"),
+        "tags": tag_map(role.get("Tags")),
+    }
+
+
+def _update_role(call: Calls, name: str, change: Change) -> None:
+    new = change.new
+    if "assumeRolePolicy" in change:
+        call("UpdateAssumeRolePolicy", RoleName=name, PolicyDocument=new["assumeRolePolicy"])
+    if change.among("description", "maxSessionDuration"):
+        call(
+            "UpdateRole",
+            RoleName=name,
+            Description=new.get("description", ""),
+            MaxSessionDuration=new["maxSessionDuration"],
+        )
+    if "permissionsBoundary" in change and new.get("permissionsBoundary"):
+        call("PutRolePermissionsBoundary", RoleName=name, PermissionsBoundary=new["permissionsBoundary"])
+    elif "permissionsBoundary" in change:
+        call("DeleteRolePermissionsBoundary", RoleName=name)
+
+
+def _delete_role(call: Calls, name: str, state: Props) -> None:
+    if state["forceDetachPolicies"]:
+        for policy in call.pages("ListAttachedRolePolicies", "AttachedPolicies", RoleName=name):
+            call.find("DetachRolePolicy", RoleName=name, PolicyArn=policy["PolicyArn"])
+        for inline in call.pages("ListRolePolicies", "PolicyNames", RoleName=name):
+            call.find("DeleteRolePolicy", RoleName=name, PolicyName=inline)
+    call.find("DeleteRole", RoleName=name)
+
+
+def _tag_role(call: Calls, name: str, _live: Props, changed: dict[str, str], dropped: list[str]) -> None:
+    if changed:
+        call("TagRole", RoleName=name, Tags=tag_list(changed))
+    if dropped:
+        call("UntagRole", RoleName=name, TagKeys=dropped)
+
+
+RESOURCE_TYPES: Final[tuple[ResourceType, ...]] = (
+    ResourceType(
+        "aws:iam/role:Role",
+        "iam",
+        props=(
+            Prop("name", immutable=True, computed=True),
+            Prop("assumeRolePolicy", "policy", required=True),
+            Prop("description"),
+            Prop("maxSessionDuration", "integer", default=3600),
+            Prop("permissionsBoundary"),
+            Prop("path", immutable=True, default="/"),
+            Prop("forceDetachPolicies", "boolean", write_only=True, default=False),
+        ),
+        calls="CreateRole GetRole UpdateAssumeRolePolicy UpdateRole PutRolePermissionsBoundary "
+        "DeleteRolePermissionsBoundary ListAttachedRolePolicies DetachRolePolicy ListRolePolicies DeleteRolePolicy "
+        "DeleteRole",
+        create=_create_role,
+        read=_read_role,
+        update=_update_role,
+        delete=_delete_role,
+        outputs=("arn", "uniqueId", "createDate"),
+        tagging=Tagging(_tag_role, "TagRole UntagRole"),
+        autoname="name",
+        identity=("name",),
+    ),
+)

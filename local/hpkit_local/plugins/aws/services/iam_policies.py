@@ -1,0 +1,219 @@
+"""Policies of IAM: inline, managed by the customer, attached; and OpenID Connect providers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
+from hpkit_local.plugins.aws.shapes import policy_text, tag_list, tag_map
+from hpkit_provider.engine.values import Props
+
+__all__ = ["RESOURCE_TYPES"]
+
+_VERSIONS = 5  # of a policy, at most: IAM quotas
+
+
+def _put_inline(call: Calls, wanted: Props) -> str:
+    call("PutRolePolicy", RoleName=wanted["role"], PolicyName=wanted["name"], PolicyDocument=wanted["policy"])
+    return f"{wanted['role']}:{wanted['name']}"
+
+
+def _read_inline(call: Calls, resource_id: str, _known: Props) -> Props | None:
+    role, _, name = resource_id.partition(":")
+    answer = call.find("GetRolePolicy", RoleName=role, PolicyName=name)
+    return answer and {"role": role, "name": name, "policy": policy_text(answer["PolicyDocument"])}
+
+
+def _update_inline(call: Calls, _resource_id: str, change: Change) -> None:
+    _put_inline(call, change.new)
+
+
+def _delete_inline(call: Calls, resource_id: str, _state: Props) -> None:
+    role, _, name = resource_id.partition(":")
+    call.find("DeleteRolePolicy", RoleName=role, PolicyName=name)
+
+
+def _attach(call: Calls, wanted: Props) -> str:
+    call("AttachRolePolicy", RoleName=wanted["role"], PolicyArn=wanted["policyArn"])
+    return f"{wanted['role']}/{wanted['policyArn']}"
+
+
+def _read_attached(call: Calls, resource_id: str, _known: Props) -> Props | None:
+    role, _, arn = resource_id.partition("/")
+    attached = call.pages("ListAttachedRolePolicies", "AttachedPolicies", RoleName=role)
+    there = any(policy["PolicyArn"] == arn for policy in attached)
+    return {"role": role, "policyArn": arn} if there else None
+
+
+def _detach(call: Calls, resource_id: str, _state: Props) -> None:
+    role, _, arn = resource_id.partition("/")
+    call.find("DetachRolePolicy", RoleName=role, PolicyArn=arn)
+
+
+def _create_policy(call: Calls, wanted: Props) -> str:
+    answer = call(
+        "CreatePolicy",
+        PolicyName=wanted["name"],
+        PolicyDocument=wanted["policy"],
+        Path=wanted["path"],
+        Description=wanted.get("description"),
+        Tags=tag_list(wanted["tagsAll"]),
+    )
+    return str(answer["Policy"]["Arn"])
+
+
+def _read_policy(call: Calls, arn: str, _known: Props) -> Props | None:
+    answer = call.find("GetPolicy", PolicyArn=arn)
+    if answer is None:
+        return None
+    policy = answer["Policy"]
+    version = call("GetPolicyVersion", PolicyArn=arn, VersionId=policy["DefaultVersionId"])["PolicyVersion"]
+    return {
+        "arn": arn,
+        "policyId": policy["PolicyId"],
+        "name": policy["PolicyName"],
+        "path": policy["Path"],
+        "description": policy.get("Description"),
+        "policy": policy_text(version["Document"]),
+        "tags": tag_map(policy.get("Tags")),
+    }
+
+
+def _update_policy(call: Calls, arn: str, change: Change) -> None:
+    versions = list(call.pages("ListPolicyVersions", "Versions", PolicyArn=arn))
+    others = sorted((each for each in versions if not each["IsDefaultVersion"]), key=lambda each: each["CreateDate"])
+    if len(versions) >= _VERSIONS:
+        call("DeletePolicyVersion", PolicyArn=arn, VersionId=others[0]["VersionId"])
+    call("CreatePolicyVersion", PolicyArn=arn, PolicyDocument=change.new["policy"], SetAsDefault=True)
+
+
+def _delete_policy(call: Calls, arn: str, _state: Props) -> None:
+    for version in list(call.pages("ListPolicyVersions", "Versions", PolicyArn=arn)):
+        if not version["IsDefaultVersion"]:
+            call.find("DeletePolicyVersion", PolicyArn=arn, VersionId=version["VersionId"])
+    call.find("DeletePolicy", PolicyArn=arn)
+
+
+def _tag_policy(call: Calls, arn: str, _live: Props, changed: dict[str, str], dropped: list[str]) -> None:
+    if changed:
+        call("TagPolicy", PolicyArn=arn, Tags=tag_list(changed))
+    if dropped:
+        call("UntagPolicy", PolicyArn=arn, TagKeys=dropped)
+
+
+def _create_provider(call: Calls, wanted: Props) -> str:
+    answer = call(
+        "CreateOpenIDConnectProvider",
+        Url=wanted["url"] if "://" in wanted["url"] else f"https://{wanted['url']}",
+        ClientIDList=wanted["clientIdLists"],
+        ThumbprintList=wanted.get("thumbprintLists"),
+        Tags=tag_list(wanted["tagsAll"]),
+    )
+    return str(answer["OpenIDConnectProviderArn"])
+
+
+def _read_provider(call: Calls, arn: str, _known: Props) -> Props | None:
+    answer = call.find("GetOpenIDConnectProvider", OpenIDConnectProviderArn=arn)
+    if answer is None:
+        return None
+    return {
+        "arn": arn,
+        "url": answer["Url"],
+        "clientIdLists": answer["ClientIDList"],
+        "thumbprintLists": answer.get("ThumbprintList", []),
+        "tags": tag_map(answer.get("Tags")),
+    }
+
+
+def _update_provider(call: Calls, arn: str, change: Change) -> None:
+    which = {"OpenIDConnectProviderArn": arn}
+    if "thumbprintLists" in change:
+        call("UpdateOpenIDConnectProviderThumbprint", **which, ThumbprintList=change.new["thumbprintLists"])
+    if "clientIdLists" in change:
+        before, after = set(change.old.get("clientIdLists", [])), set(change.new["clientIdLists"])
+        for client in sorted(after - before):
+            call("AddClientIDToOpenIDConnectProvider", **which, ClientID=client)
+        for client in sorted(before - after):
+            call("RemoveClientIDFromOpenIDConnectProvider", **which, ClientID=client)
+
+
+def _delete_provider(call: Calls, arn: str, _state: Props) -> None:
+    call.find("DeleteOpenIDConnectProvider", OpenIDConnectProviderArn=arn)
+
+
+def _tag_provider(call: Calls, arn: str, _live: Props, changed: dict[str, str], dropped: list[str]) -> None:
+    if changed:
+        call("TagOpenIDConnectProvider", OpenIDConnectProviderArn=arn, Tags=tag_list(changed))
+    if dropped:
+        call("UntagOpenIDConnectProvider", OpenIDConnectProviderArn=arn, TagKeys=dropped)
+
+
+RESOURCE_TYPES: Final = (
+    ResourceType(
+        "aws:iam/rolePolicy:RolePolicy",
+        "iam",
+        props=(
+            Prop("role", required=True, immutable=True),
+            Prop("name", immutable=True, computed=True),
+            Prop("policy", "policy", required=True),
+        ),
+        calls="PutRolePolicy GetRolePolicy DeleteRolePolicy",
+        create=_put_inline,
+        read=_read_inline,
+        update=_update_inline,
+        delete=_delete_inline,
+        autoname="name",
+        longest_name=128,
+        identity=("role", "name"),
+    ),
+    ResourceType(
+        "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+        "iam",
+        props=(Prop("role", required=True, immutable=True), Prop("policyArn", required=True, immutable=True)),
+        calls="AttachRolePolicy ListAttachedRolePolicies DetachRolePolicy",
+        create=_attach,
+        read=_read_attached,
+        delete=_detach,
+        identity=("role", "policyArn"),
+    ),
+    ResourceType(
+        "aws:iam/policy:Policy",
+        "iam",
+        props=(
+            Prop("name", immutable=True, computed=True),
+            Prop("policy", "policy", required=True),
+            Prop("path", immutable=True, default="/"),
+            Prop("description", immutable=True),
+        ),
+        calls="CreatePolicy GetPolicy GetPolicyVersion ListPolicyVersions CreatePolicyVersion DeletePolicyVersion "
+        "DeletePolicy",
+        create=_create_policy,
+        read=_read_policy,
+        update=_update_policy,
+        delete=_delete_policy,
+        outputs=("arn", "policyId"),
+        tagging=Tagging(_tag_policy, "TagPolicy UntagPolicy"),
+        autoname="name",
+        longest_name=128,
+        identity=("name", "path"),
+    ),
+    ResourceType(
+        "aws:iam/openIdConnectProvider:OpenIdConnectProvider",
+        "iam",
+        props=(
+            Prop("url", "url", required=True, immutable=True),
+            Prop("clientIdLists", "set", required=True),
+            Prop("thumbprintLists", "list", computed=True),
+        ),
+        calls="CreateOpenIDConnectProvider GetOpenIDConnectProvider UpdateOpenIDConnectProviderThumbprint "
+        "AddClientIDToOpenIDConnectProvider RemoveClientIDFromOpenIDConnectProvider DeleteOpenIDConnectProvider",
+        create=_create_provider,
+        read=_read_provider,
+        update=_update_provider,
+        delete=_delete_provider,
+        outputs=("arn",),
+        tagging=Tagging(_tag_provider, "TagOpenIDConnectProvider UntagOpenIDConnectProvider"),
+        identity=("url",),
+    ),
+)

@@ -1,0 +1,143 @@
+"""AWS KMS: keys and their aliases."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
+from hpkit_provider.engine.errors import PluginError
+from hpkit_provider.engine.values import Props
+
+__all__ = ["RESOURCE_TYPES"]
+
+
+def _create_key(call: Calls, wanted: Props) -> str:
+    answer = call(
+        "CreateKey",
+        Policy=wanted.get("policy"),
+        Description=wanted.get("description"),
+        KeyUsage=wanted["keyUsage"],
+        KeySpec=wanted["customerMasterKeySpec"],
+        MultiRegion=wanted.get("multiRegion"),
+        Tags=[{"TagKey": key, "TagValue": value} for key, value in wanted["tagsAll"].items()] or None,
+    )
+    return str(answer["KeyMetadata"]["KeyId"])
+
+
+def _read_key(call: Calls, key: str, _known: Props) -> Props | None:
+    answer = call.find("DescribeKey", KeyId=key)
+    data = answer and answer["KeyMetadata"]
+    if not data or data["KeyState"] == "PendingDeletion":
+        return None
+    rotation = call.find("GetKeyRotationStatus", KeyId=key) or {}
+    return {
+        "arn": data["Arn"],
+        "keyId": data["KeyId"],
+        "description": data.get("Description", ""),
+        "keyUsage": data["KeyUsage"],
+        "customerMasterKeySpec": data.get("KeySpec", "SYMMETRIC_DEFAULT"),
+        "multiRegion": data.get("MultiRegion", False),
+        "isEnabled": data["Enabled"],
+        "policy": call("GetKeyPolicy", KeyId=key, PolicyName="default")["Policy"],
+        "enableKeyRotation": rotation.get("KeyRotationEnabled", False),
+        "tags": {tag["TagKey"]: tag["TagValue"] for tag in call("ListResourceTags", KeyId=key)["Tags"]},
+    }
+
+
+def _update_key(call: Calls, key: str, change: Change) -> None:
+    new = change.new
+    # A new key is enabled; the real provider enables one alone that was disabled.
+    if "isEnabled" in change and new["isEnabled"] and not change.old.get("isEnabled", True):
+        call("EnableKey", KeyId=key)
+    if "enableKeyRotation" in change:
+        call("EnableKeyRotation" if new["enableKeyRotation"] else "DisableKeyRotation", KeyId=key)
+    if "description" in change:
+        call("UpdateKeyDescription", KeyId=key, Description=new.get("description", ""))
+    if "policy" in change and new.get("policy"):
+        call("PutKeyPolicy", KeyId=key, PolicyName="default", Policy=new["policy"])
+    if "isEnabled" in change and not new["isEnabled"]:
+        call("DisableKey", KeyId=key)
+
+
+def _delete_key(call: Calls, key: str, state: Props) -> None:
+    if _read_key(call, key, state) is not None:
+        call("ScheduleKeyDeletion", KeyId=key, PendingWindowInDays=state["deletionWindowInDays"])
+
+
+def _tag_key(call: Calls, key: str, _live: Props, changed: dict[str, str], dropped: list[str]) -> None:
+    if changed:
+        call("TagResource", KeyId=key, Tags=[{"TagKey": name, "TagValue": value} for name, value in changed.items()])
+    if dropped:
+        call("UntagResource", KeyId=key, TagKeys=dropped)
+
+
+def _create_alias(call: Calls, wanted: Props) -> str:
+    name = str(wanted["name"])
+    if not name.startswith("alias/"):
+        raise PluginError(f"name: {name!r} must begin with 'alias/'")
+    call("CreateAlias", AliasName=name, TargetKeyId=wanted["targetKeyId"])
+    return name
+
+
+def _read_alias(call: Calls, name: str, known: Props) -> Props | None:
+    alias = next((each for each in call.pages("ListAliases", "Aliases") if each["AliasName"] == name), None)
+    if alias is None or "TargetKeyId" not in alias:
+        return None
+    target, stated = alias["TargetKeyId"], str(known.get("targetKeyId", ""))
+    arn, _, _ = alias["AliasArn"].rpartition(":")
+    return {
+        "arn": alias["AliasArn"],
+        "name": name,
+        # A program may name the key by its id or by its ARN.
+        "targetKeyId": stated if stated.rpartition("/")[2] == target else target,
+        "targetKeyArn": f"{arn}:key/{target}",
+    }
+
+
+def _update_alias(call: Calls, name: str, change: Change) -> None:
+    call("UpdateAlias", AliasName=name, TargetKeyId=change.new["targetKeyId"])
+
+
+def _delete_alias(call: Calls, name: str, _state: Props) -> None:
+    call.find("DeleteAlias", AliasName=name)
+
+
+RESOURCE_TYPES: Final = (
+    ResourceType(
+        "aws:kms/key:Key",
+        "kms",
+        props=(
+            Prop("policy", "policy", computed=True),
+            Prop("description", computed=True),
+            Prop("enableKeyRotation", "boolean", default=False),
+            Prop("isEnabled", "boolean", default=True),
+            Prop("deletionWindowInDays", "integer", write_only=True, default=30),
+            Prop("keyUsage", immutable=True, default="ENCRYPT_DECRYPT"),
+            Prop("customerMasterKeySpec", immutable=True, default="SYMMETRIC_DEFAULT"),
+            Prop("multiRegion", "boolean", immutable=True, computed=True),
+        ),
+        calls="CreateKey DescribeKey GetKeyRotationStatus GetKeyPolicy ListResourceTags EnableKey DisableKey "
+        "EnableKeyRotation DisableKeyRotation UpdateKeyDescription PutKeyPolicy ScheduleKeyDeletion",
+        create=_create_key,
+        read=_read_key,
+        update=_update_key,
+        later=("enableKeyRotation", "isEnabled"),
+        delete=_delete_key,
+        outputs=("arn", "keyId"),
+        tagging=Tagging(_tag_key, "TagResource UntagResource"),
+    ),
+    ResourceType(
+        "aws:kms/alias:Alias",
+        "kms",
+        props=(Prop("name", required=True, immutable=True), Prop("targetKeyId", required=True)),
+        calls="CreateAlias ListAliases UpdateAlias DeleteAlias",
+        create=_create_alias,
+        read=_read_alias,
+        update=_update_alias,
+        delete=_delete_alias,
+        outputs=("arn", "targetKeyArn"),
+        identity=("name",),
+        note="`name` is never made up",
+    ),
+)

@@ -1,0 +1,84 @@
+"""Amazon S3: buckets and objects."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.resource_type import Prop, ResourceType, Tagging
+from hpkit_local.plugins.aws.shapes import tag_list, tag_map
+from hpkit_provider.engine.values import Props
+
+__all__ = ["RESOURCE_TYPES"]
+
+_ZONES = {"us-east-1": "Z3AQBSTGFYJSTF", "us-west-2": "Z3BJ6K6RIION7M", "eu-west-1": "Z1BKCTXD74EZPE"}
+
+
+def _create_bucket(call: Calls, wanted: Props) -> str:
+    place = {"LocationConstraint": call.region} if call.region != "us-east-1" else None
+    call(
+        "CreateBucket",
+        Bucket=wanted["bucket"],
+        CreateBucketConfiguration=place,
+        ObjectLockEnabledForBucket=wanted.get("objectLockEnabled") or None,
+    )
+    if wanted["tagsAll"]:
+        call("PutBucketTagging", Bucket=wanted["bucket"], Tagging={"TagSet": tag_list(wanted["tagsAll"])})
+    return str(wanted["bucket"])
+
+
+def _read_bucket(call: Calls, bucket: str, _known: Props) -> Props | None:
+    if call.find("HeadBucket", Bucket=bucket) is None:
+        return None
+    tags = call.find("GetBucketTagging", Bucket=bucket)
+    lock = call.find("GetObjectLockConfiguration", Bucket=bucket)
+    return {
+        "bucket": bucket,
+        "arn": f"arn:aws:s3:::{bucket}",
+        "bucketRegion": call.region,
+        "bucketDomainName": f"{bucket}.s3.amazonaws.com",
+        "bucketRegionalDomainName": f"{bucket}.s3.{call.region}.amazonaws.com",
+        "hostedZoneId": _ZONES.get(call.region),
+        "objectLockEnabled": bool(lock and lock["ObjectLockConfiguration"].get("ObjectLockEnabled") == "Enabled"),
+        "tags": tag_map((tags or {}).get("TagSet")),
+    }
+
+
+def _delete_bucket(call: Calls, bucket: str, state: Props) -> None:
+    if state["forceDestroy"]:
+        for member in ("Versions", "DeleteMarkers"):
+            for entry in call.pages("ListObjectVersions", member, Bucket=bucket):
+                call("DeleteObject", Bucket=bucket, Key=entry["Key"], VersionId=entry["VersionId"])
+    call.find("DeleteBucket", Bucket=bucket)
+
+
+def _tag_bucket(call: Calls, bucket: str, live: Props, changed: dict[str, str], dropped: list[str]) -> None:
+    kept = {key: value for key, value in live.get("tagsAll", {}).items() if key not in dropped}
+    tags = tag_list({**kept, **changed})
+    if tags:
+        call("PutBucketTagging", Bucket=bucket, Tagging={"TagSet": tags})
+    else:
+        call("DeleteBucketTagging", Bucket=bucket)
+
+
+RESOURCE_TYPES: Final[tuple[ResourceType, ...]] = (
+    ResourceType(
+        "aws:s3/bucket:Bucket",
+        "s3",
+        props=(
+            Prop("bucket", immutable=True, computed=True),
+            Prop("forceDestroy", "boolean", write_only=True, default=False),
+            Prop("objectLockEnabled", "boolean", immutable=True, computed=True),
+        ),
+        calls="CreateBucket HeadBucket GetBucketTagging GetObjectLockConfiguration ListObjectVersions DeleteObject "
+        "DeleteBucket",
+        create=_create_bucket,
+        read=_read_bucket,
+        delete=_delete_bucket,
+        outputs=("arn", "bucketRegion", "bucketDomainName", "bucketRegionalDomainName", "hostedZoneId"),
+        tagging=Tagging(_tag_bucket, "PutBucketTagging DeleteBucketTagging"),
+        autoname="bucket",
+        longest_name=63,
+        identity=("bucket",),
+    ),
+)

@@ -1,0 +1,135 @@
+"""Objects in buckets, from text or from a file."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
+from hpkit_local.plugins.aws.shapes import tag_list, tag_map
+from hpkit_provider.engine.errors import PluginError
+from hpkit_provider.engine.values import Props
+
+__all__ = ["RESOURCE_TYPES"]
+
+_HEADERS = {
+    "contentType": "ContentType",
+    "cacheControl": "CacheControl",
+    "contentEncoding": "ContentEncoding",
+    "contentDisposition": "ContentDisposition",
+    "contentLanguage": "ContentLanguage",
+    "serverSideEncryption": "ServerSideEncryption",
+    "kmsKeyId": "SSEKMSKeyId",
+    "storageClass": "StorageClass",
+    "metadata": "Metadata",
+    "websiteRedirect": "WebsiteRedirectLocation",
+}
+_COMPUTED = ("contentType", "serverSideEncryption", "kmsKeyId", "storageClass")
+
+
+def _body(props: Props) -> bytes:
+    if "content" in props:
+        return str(props["content"]).encode()
+    if "contentBase64" in props:
+        return base64.b64decode(props["contentBase64"])
+    asset: dict[str, Any] = props.get("source") or {}
+    if "text" in asset:
+        return str(asset["text"]).encode()
+    if "path" in asset:
+        try:
+            return Path(asset["path"]).read_bytes()
+        except OSError as error:
+            raise PluginError(f"source: {asset['path']} cannot be read: {error.strerror}") from None
+    if asset:
+        raise PluginError("source: the local cloud takes a FileAsset or a StringAsset.")
+    return b""
+
+
+def _put(call: Calls, wanted: Props) -> str:
+    key = wanted["key"]
+    call(
+        "PutObject",
+        Bucket=wanted["bucket"],
+        Key=key,
+        Body=_body(wanted),
+        Tagging=urlencode(wanted["tagsAll"]) or None,
+        **{member: wanted.get(name) for name, member in _HEADERS.items()},
+    )
+    return f"{wanted['bucket']}/{key}"
+
+
+def _read(call: Calls, resource_id: str, _known: Props) -> Props | None:
+    """Find it; at import its id is `BUCKET/KEY` or `s3://BUCKET/KEY`."""
+    bucket, _, key = resource_id.removeprefix("s3://").partition("/")
+    answer = call.find("HeadObject", Bucket=bucket, Key=key)
+    if answer is None:
+        return None
+    tags = call.find("GetObjectTagging", Bucket=bucket, Key=key) or {}
+    live = {name: answer.get(member) for name, member in _HEADERS.items()}
+    return {
+        **live,
+        "id": f"{bucket}/{key}",
+        "arn": f"arn:aws:s3:::{bucket}/{key}",
+        "bucket": bucket,
+        "key": key,
+        "serverSideEncryption": answer.get("ServerSideEncryption", "AES256"),
+        "storageClass": answer.get("StorageClass", "STANDARD"),
+        "etag": answer["ETag"].strip('"'),
+        "versionId": answer.get("VersionId", ""),
+        "tags": tag_map(tags.get("TagSet")),
+    }
+
+
+def _update(call: Calls, _resource_id: str, change: Change) -> None:
+    _put(call, {**change.new, "tagsAll": change.new.get("tagsAll", {})})
+
+
+def _delete(call: Calls, resource_id: str, _state: Props) -> None:
+    """Delete it with all its versions, as the real provider does."""
+    bucket, _, key = resource_id.partition("/")
+    for member in ("Versions", "DeleteMarkers"):
+        for entry in list(call.pages("ListObjectVersions", member, Bucket=bucket, Prefix=key)):
+            if entry["Key"] == key:
+                call.find("DeleteObject", Bucket=bucket, Key=key, VersionId=entry["VersionId"])
+    call.find("DeleteObject", Bucket=bucket, Key=key)
+
+
+def _tag(call: Calls, resource_id: str, live: Props, changed: dict[str, str], dropped: list[str]) -> None:
+    bucket, _, key = resource_id.partition("/")
+    kept = {name: value for name, value in live.get("tagsAll", {}).items() if name not in dropped}
+    tags = tag_list({**kept, **changed}) or []
+    call("PutObjectTagging", Bucket=bucket, Key=key, Tagging={"TagSet": tags})
+
+
+RESOURCE_TYPES: Final = (
+    ResourceType(
+        "aws:s3/bucketObjectv2:BucketObjectv2",
+        "s3",
+        props=(
+            Prop("bucket", required=True, immutable=True),
+            Prop("key", immutable=True, computed=True),
+            Prop("content", write_only=True),
+            Prop("contentBase64", write_only=True),
+            Prop("source", "asset", write_only=True),
+            Prop("sourceHash", write_only=True),
+            Prop("forceDestroy", "boolean", write_only=True, default=False),
+            Prop("etag", computed=True),
+            *(Prop(name, "map" if name == "metadata" else "string", computed=name in _COMPUTED) for name in _HEADERS),
+        ),
+        calls="PutObject HeadObject GetObjectTagging ListObjectVersions DeleteObject",
+        create=_put,
+        read=_read,
+        update=_update,
+        delete=_delete,
+        outputs=("arn", "versionId"),
+        volatile=("etag", "versionId"),
+        tagging=Tagging(_tag, "PutObjectTagging"),
+        autoname="key",
+        longest_name=1024,
+        identity=("bucket", "key"),
+        note="what is in the object is not read back: change it here, or state `etag`, to find drift",
+    ),
+)

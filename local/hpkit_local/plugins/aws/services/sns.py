@@ -1,0 +1,126 @@
+"""Amazon SNS: topics, and who is subscribed to them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
+from hpkit_provider.engine.values import Props
+
+__all__ = ["RESOURCE_TYPES"]
+
+# The provider's name and the attribute's.
+_ATTRIBUTES: Final = {"displayName": "DisplayName", "kmsMasterKeyId": "KmsMasterKeyId", "policy": "Policy"}
+
+
+def _create_topic(call: Calls, wanted: Props) -> str:
+    answer = call(
+        "CreateTopic",
+        Name=wanted["name"],
+        Attributes={told: wanted[name] for name, told in _ATTRIBUTES.items() if wanted.get(name)} or None,
+        Tags=[{"Key": key, "Value": value} for key, value in wanted["tagsAll"].items()] or None,
+    )
+    return str(answer["TopicArn"])
+
+
+def _read_topic(call: Calls, arn: str, _known: Props) -> Props | None:
+    answer = call.find("GetTopicAttributes", TopicArn=arn)
+    if answer is None:
+        return None
+    found = answer["Attributes"]
+    tags = call("ListTagsForResource", ResourceArn=arn)["Tags"]
+    return {
+        **{name: found.get(told) or None for name, told in _ATTRIBUTES.items()},
+        "name": arn.rpartition(":")[2],
+        "arn": arn,
+        "owner": found["Owner"],
+        "tags": {tag["Key"]: tag["Value"] for tag in tags},
+    }
+
+
+def _update_topic(call: Calls, arn: str, change: Change) -> None:
+    for name, told in _ATTRIBUTES.items():
+        if name in change:
+            call("SetTopicAttributes", TopicArn=arn, AttributeName=told, AttributeValue=change.new.get(name, ""))
+
+
+def _delete_topic(call: Calls, arn: str, _state: Props) -> None:
+    call.find("DeleteTopic", TopicArn=arn)
+
+
+def _tag_topic(call: Calls, arn: str, _live: Props, changed: dict[str, str], dropped: list[str]) -> None:
+    if changed:
+        call("TagResource", ResourceArn=arn, Tags=[{"Key": key, "Value": value} for key, value in changed.items()])
+    if dropped:
+        call("UntagResource", ResourceArn=arn, TagKeys=dropped)
+
+
+def _subscribe(call: Calls, wanted: Props) -> str:
+    answer = call(
+        "Subscribe",
+        TopicArn=wanted["topic"],
+        Protocol=wanted["protocol"],
+        Endpoint=wanted["endpoint"],
+        ReturnSubscriptionArn=True,
+    )
+    return str(answer["SubscriptionArn"])
+
+
+def _read_subscription(call: Calls, arn: str, _known: Props) -> Props | None:
+    answer = call.find("GetSubscriptionAttributes", SubscriptionArn=arn)
+    if answer is None:
+        return None
+    found = answer["Attributes"]
+    return {
+        "topic": found["TopicArn"],
+        "protocol": found["Protocol"],
+        "endpoint": found["Endpoint"],
+        "arn": arn,
+        "pendingConfirmation": found.get("PendingConfirmation") == "true",
+    }
+
+
+def _unsubscribe(call: Calls, arn: str, _state: Props) -> None:
+    call.find("Unsubscribe", SubscriptionArn=arn)
+
+
+RESOURCE_TYPES: Final = (
+    ResourceType(
+        "aws:sns/topic:Topic",
+        "sns",
+        props=(
+            Prop("name", immutable=True, computed=True),
+            Prop("displayName"),
+            Prop("kmsMasterKeyId"),
+            Prop("policy", "policy", computed=True),
+        ),
+        calls="CreateTopic GetTopicAttributes ListTagsForResource SetTopicAttributes DeleteTopic",
+        create=_create_topic,
+        read=_read_topic,
+        update=_update_topic,
+        delete=_delete_topic,
+        outputs=("arn", "owner"),
+        tagging=Tagging(_tag_topic, "TagResource UntagResource"),
+        autoname="name",
+        longest_name=256,
+        identity=("name",),
+        note="standard topics; delivery policies and feedback roles are not offered",
+    ),
+    ResourceType(
+        "aws:sns/topicSubscription:TopicSubscription",
+        "sns",
+        props=(
+            Prop("topic", required=True, immutable=True),
+            Prop("protocol", required=True, immutable=True),
+            Prop("endpoint", required=True, immutable=True),
+        ),
+        calls="Subscribe GetSubscriptionAttributes Unsubscribe",
+        create=_subscribe,
+        read=_read_subscription,
+        delete=_unsubscribe,
+        outputs=("arn", "pendingConfirmation"),
+        identity=("topic", "protocol", "endpoint"),
+        note="attributes are not offered",
+    ),
+)

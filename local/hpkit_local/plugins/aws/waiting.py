@@ -1,0 +1,45 @@
+"""Waiting for a status, shown in the engine's status column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_provider.engine.errors import ChangeFailedError
+from hpkit_provider.engine.waiter import wait
+
+__all__ = ["until"]
+
+_MOST = 5.0
+_SHARE = 0.05  # of the time waited, between two looks
+
+
+def until(
+    call: Calls,
+    look: Callable[[], Any | None],
+    *,
+    status: Callable[[Any], str],
+    ready: Collection[str] = (),
+    failed: Collection[str] = (),
+    gone: bool = False,
+) -> None:
+    """Look until the status is one of `ready`, or, with `gone`, until there is nothing to see any more."""
+
+    def told(seen: Any | None) -> str:
+        return "gone" if seen is None else status(seen)
+
+    def settled(seen: Any | None) -> bool:
+        return (seen is None) if gone and told(seen) not in failed else seen is None or told(seen) in {*ready, *failed}
+
+    seen = wait(call.task, look, settled=settled, progress=told, max_seconds=_MOST, fraction=_SHARE)
+    if seen is not None and told(seen) in failed:
+        raise ChangeFailedError(f"ended in status {told(seen)}: {_reason(seen)}")
+    if seen is None and not gone:
+        raise ChangeFailedError("was deleted while it was waited for; run `pulumi refresh`")
+
+
+def _reason(seen: Any) -> str:
+    issues = seen.get("health", {}).get("issues", []) if isinstance(seen, dict) else []
+    texts = [str(issue.get("message", issue.get("code"))) for issue in issues]
+    return "; ".join(texts) or str(seen.get("FailureMessage") or seen.get("FailureDetails") or "AWS gives no reason")

@@ -1,0 +1,171 @@
+"""The provider's settings, and from them the way to the API server: never one beyond this machine."""
+
+import ipaddress
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+from kubernetes.client import ApiClient, Configuration
+from kubernetes.config import ConfigException
+
+from hpkit_local.kubernetes.client import configuration_of, loopback_client
+from hpkit_local.plugins.kubernetes.token import EksToken, eks_token
+from hpkit_provider.engine.errors import PluginError
+
+__all__ = ["KNOWN", "Access", "ProviderSettings", "connect", "settings_from"]
+
+# What the official plugin's provider accepts.
+KNOWN = frozenset(
+    {
+        *("alwaysRender", "cluster", "clusterIdentifier", "context", "deleteUnreachable", "enableConfigMapMutable"),
+        *("enablePatchForce", "enableSecretMutable", "enableServerSideApply", "helmReleaseSettings"),
+        *("kubeClientSettings", "kubeconfig", "namespace", "renderYamlToDirectory", "skipUpdateUnreachable"),
+        *("strictMode", "suppressDeprecationWarnings", "suppressHelmHookWarnings", "upsertExistingObjects"),
+        *("version", "pluginDownloadURL", "__internal"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class ProviderSettings:
+    """What the provider was told, as far as it bears on what happens."""
+
+    kubeconfig: str = ""
+    context: str | None = None
+    cluster: str | None = None
+    namespace: str = ""
+    server_side_apply: bool = True
+    patch_force: bool = False
+    upsert: bool = False
+    config_map_mutable: bool = False
+    secret_mutable: bool = False
+    helm: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Access:
+    """A connection that may be used: a client, the default namespace, and the token if EKS gives it."""
+
+    client: ApiClient
+    namespace: str
+    token: EksToken | None = None
+
+
+def settings_from(config: Mapping[str, Any]) -> ProviderSettings:
+    """Read the provider's configuration, in which booleans come as text."""
+
+    def flag(name: str, default: bool = False) -> bool:
+        return str(config.get(name, default)).lower() == "true"
+
+    if config.get("renderYamlToDirectory"):
+        raise PluginError("kubernetes:renderYamlToDirectory: the local cloud's fake plugin applies only. Leave it out.")
+    return ProviderSettings(
+        kubeconfig=str(config.get("kubeconfig", "")),
+        context=config.get("context") or None,
+        cluster=config.get("cluster") or None,
+        namespace=str(config.get("namespace", "")),
+        server_side_apply=flag("enableServerSideApply", default=True),
+        patch_force=flag("enablePatchForce"),
+        upsert=flag("upsertExistingObjects"),
+        config_map_mutable=flag("enableConfigMapMutable"),
+        secret_mutable=flag("enableSecretMutable"),
+        helm=_helm_settings(config.get("helmReleaseSettings")),
+    )
+
+
+def connect(settings: ProviderSettings) -> Access:
+    """Return the connection; PluginError if the kubeconfig does not lead to an API server on this machine."""
+    document, folder = _kubeconfig(settings.kubeconfig)
+    try:
+        context = _named(document, "contexts", settings.context or document.get("current-context"))["context"]
+        context["cluster"] = settings.cluster or context.get("cluster")
+        server = str(_named(document, "clusters", context["cluster"])["cluster"].get("server", ""))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise PluginError(f"kubeconfig: there is no {error}. What to do: check kubernetes:kubeconfig.") from None
+    _require_loopback(server)
+    token = _taken_over(document, context.get("user"))
+    configuration = _configuration(document, settings.context, folder)
+    if token is not None:
+        configuration.api_key["BearerToken"] = ""
+
+        def renew(target: Configuration) -> None:
+            target.api_key["BearerToken"] = f"Bearer {token.value()}"
+
+        configuration.refresh_api_key_hook = renew  # type: ignore[assignment] # its default, None, is taken for its type
+    namespace = settings.namespace or context.get("namespace") or "default"
+    return Access(loopback_client(configuration), str(namespace), token)
+
+
+def _helm_settings(given: Any) -> Mapping[str, Any]:
+    """Return settings that come as a mapping, or as the text of one in JSON."""
+    try:
+        found = json.loads(given) if isinstance(given, str) and given else given or {}
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise PluginError(f"kubernetes:helmReleaseSettings: {given!r} is not a mapping, nor one as JSON")
+    return found
+
+
+def _kubeconfig(given: str) -> tuple[dict[str, Any], Path]:
+    """Return the document and the folder that its relative paths start from."""
+    if not given:
+        given = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    one_line = "\n" not in given and not given.lstrip().startswith("{")
+    path = Path(given).expanduser()
+    try:
+        text = path.read_text(encoding="utf-8") if one_line else given
+        document = yaml.safe_load(text)
+    except (OSError, yaml.YAMLError) as error:
+        raise PluginError(
+            f"kubeconfig {path if one_line else '(given as text)'} is not readable: {error}. What to do: set "
+            "kubernetes:kubeconfig or KUBECONFIG; `hpkit local env` prints that of the local cloud."
+        ) from None
+    if not isinstance(document, dict):
+        raise PluginError("kubeconfig: this is not a kubeconfig document (a mapping with clusters and contexts).")
+    return document, path.parent if one_line else Path.cwd()
+
+
+def _named(document: Mapping[str, Any], section: str, name: str | None) -> dict[str, Any]:
+    for entry in document.get(section) or []:
+        if entry.get("name") == name:
+            found: dict[str, Any] = entry
+            return found
+    raise KeyError(f"{name!r} in {section}")
+
+
+def _require_loopback(server: str) -> None:
+    host = urlsplit(server).hostname or ""
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback:
+        raise PluginError(
+            f"the API server {server or '(none)'} is not on a loopback address. This is the local cloud's fake of "
+            "the kubernetes plugin, and it never acts on any other cluster. What to do: for a real cluster run "
+            "pulumi without the variables of `hpkit local env`; it then uses the official plugin."
+        )
+
+
+def _taken_over(document: dict[str, Any], user: str | None) -> EksToken | None:
+    """Take `aws eks get-token` out of the kubeconfig: the token is made here, the AWS CLI need not be installed."""
+    for entry in document.get("users") or []:
+        if entry.get("name") == user and (entry.get("user") or {}).get("exec"):
+            token = eks_token(entry["user"]["exec"])
+            if token is not None:
+                del entry["user"]["exec"]
+            return token
+    return None
+
+
+def _configuration(document: dict[str, Any], context: str | None, folder: Path) -> Configuration:
+    try:
+        return configuration_of(document, folder=folder, context=context)
+    except ConfigException as error:
+        raise PluginError(f"kubeconfig: {error}. What to do: check kubernetes:kubeconfig.") from None

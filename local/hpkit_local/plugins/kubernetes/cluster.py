@@ -1,0 +1,245 @@
+"""Create, read, update and delete of any object, by server-side apply; a deletion is waited for until it is gone."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from hpkit_local.kubernetes.client import ApiResource
+from hpkit_local.plugins.kubernetes.access import ProviderSettings
+from hpkit_local.plugins.kubernetes.api import ApiError, RetryingApi
+from hpkit_local.plugins.kubernetes.objects import LiveObject, Ref, annotation, clean, metadata_of, ref_of
+from hpkit_local.plugins.kubernetes.waiting import Readiness, why
+from hpkit_provider.engine.errors import PluginError
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.values import Props
+
+__all__ = ["Cluster"]
+
+_FIRST, _MOST = 0.1, 2.0
+_REFUSED_FOR_NOW = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
+_PROPAGATION: Final = {"orphan": "Orphan", "background": "Background"}
+# Kinds whose deletion is not waited for with skipAwait, as with the official plugin (provider/pkg/metadata).
+_SKIPPED_WHEN_DELETED: Final = frozenset(
+    {"DaemonSet", "Deployment", "Job", "Namespace", "Pod", "ReplicationController", "StatefulSet"}
+)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The API server, as the provider's settings want it used."""
+
+    api: RetryingApi
+    settings: ProviderSettings
+
+    def ref(self, task: Task, inputs: Props) -> tuple[ApiResource, Ref]:
+        """Return kind and reference of an object; PluginError when its kind is not served."""
+        kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
+        if kind is None:
+            raise PluginError(
+                f"the API server serves no {inputs['kind']} of {inputs['apiVersion']}. What to do: check apiVersion "
+                "and kind; for a custom resource let it depend on its CustomResourceDefinition (depends_on)."
+            )
+        return kind, ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
+
+    @property
+    def _ready(self) -> Readiness:
+        return Readiness(self.api)
+
+    def lacking(self, task: Task, inputs: Props, live: Props) -> str:
+        """Say what keeps an object from being ready; empty if nothing."""
+        return self._ready.lacking(task, inputs, live)
+
+    def preview(self, task: Task, inputs: Props, manager: str, *, new: bool) -> Props | None:
+        """Return the answer of a dry run; None when the API server cannot tell yet."""
+        kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
+        if kind is None:
+            return None
+        try:
+            if new:
+                return self._post(task, kind, inputs, manager, dryRun="All")
+            ref = ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
+            return self._apply(task, kind, ref, inputs, manager=manager, dryRun="All")
+        except ApiError as error:
+            # Namespace not there yet; or the object to be replaced still there; or a webhook that has side effects.
+            if (new and error.code in _REFUSED_FOR_NOW) or "does not support dry run" in error.message:
+                return None
+            # Who may only look: the real plugin shows what the program says then (provider.go, Create and Update).
+            if error.code == HTTPStatus.FORBIDDEN:
+                return None
+            raise _readable(error, inputs) from None
+
+    def preview_patch(self, task: Task, inputs: Props, manager: str) -> Props | None:
+        """Return the answer of a dry run of a patch; None while there is nothing to patch."""
+        kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
+        if kind is None:
+            return None
+        ref = ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
+        if self.api.find(task, kind.path(ref.namespace, ref.name)) is None:
+            return None
+        return self.preview(task, inputs, manager, new=False)
+
+    def create(self, task: Task, inputs: Props, manager: str, *, patch: bool) -> LiveObject:
+        """Create, or for a patch type change what is there; wait until it is ready."""
+        kind = self.ref(task, _placeholder(inputs))[0]
+        if metadata_of(inputs).get("generateName") and not metadata_of(inputs).get("name"):
+            live = self._call(inputs, lambda: self._post(task, kind, inputs, manager))
+            ref = ref_of(live, default_namespace="", namespaced=kind.namespaced)
+            return self._ready.wait(task, LiveObject(ref, live, manager), kind, inputs)
+        ref = ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
+        present = self._present(task, kind, ref)
+        if patch and present is None:
+            raise _nothing_to_patch(ref)
+        if present is not None and not (patch or self.settings.upsert):
+            raise PluginError(
+                f"{ref} already exists. What to do: `pulumi import` it, choose another metadata.name, or set "
+                "kubernetes:upsertExistingObjects to take it over."
+            )
+        live = self._call(inputs, lambda: self._apply(task, kind, ref, inputs, manager=manager))
+        return self._ready.wait(task, LiveObject(ref, live, manager), kind, inputs)
+
+    def update(self, task: Task, inputs: Props, state: Props, *, manager: str, patch: bool) -> LiveObject:
+        """Apply anew; wait until it is ready."""
+        kind, ref = self.ref(task, inputs)
+        if patch and self._present(task, kind, ref) is None:
+            raise _nothing_to_patch(ref)
+        live = self._call(inputs, lambda: self._apply(task, kind, ref, inputs, manager=manager))
+        former = str(state.get("__fieldManager") or manager)
+        if former != manager:
+            # What only the former manager applied is nobody's any more, and goes.
+            live = self._relinquish(task, kind, ref, live, manager=former)
+        return self._ready.wait(task, LiveObject(ref, live, manager), kind, inputs)
+
+    def read(self, task: Task, ref: Ref, manager: str) -> LiveObject | None:
+        """Return an object as it is; None when it, or its kind, is not there."""
+        kind = self.api.kind(task, ref.api_version, ref.kind)
+        live = self.api.find(task, kind.path(ref.namespace, ref.name)) if kind else None
+        return LiveObject(ref, live, manager) if live is not None else None
+
+    def delete(self, task: Task, inputs: Props, *, manager: str, patch: bool) -> None:
+        """Delete and wait until it is gone; of a patch type give up the fields alone."""
+        kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
+        if kind is None:
+            return
+        ref = ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
+        path = kind.path(ref.namespace, ref.name)
+        live = self.api.find(task, path)
+        if live is None:
+            return
+        if patch:
+            self._relinquish(task, kind, ref, live, manager=manager)
+            return
+        uid = live["metadata"]["uid"]
+        policy = _PROPAGATION.get(annotation(inputs, "deletionPropagationPolicy").lower(), "Foreground")
+        options = {"propagationPolicy": policy, "preconditions": {"uid": uid}}
+        try:
+            self.api.ask(task, "DELETE", path, options)
+        except ApiError as error:
+            if error.code not in _REFUSED_FOR_NOW:
+                raise
+        if annotation(inputs, "skipAwait") != "true" or ref.kind not in _SKIPPED_WHEN_DELETED:
+            self._until_gone(task, kind, ref, uid)
+
+    def _until_gone(self, task: Task, kind: ApiResource, ref: Ref, uid: str) -> None:
+        holding = ""
+        try:
+            for delay in task.delays(_FIRST, _MOST):
+                live = self.api.find(task, kind.path(ref.namespace, ref.name))
+                if live is None or live["metadata"]["uid"] != uid:
+                    return
+                holding = _holding(live)
+                task.progress(f"deleting; held by {holding}")
+                task.pause(delay)
+        except PluginError as error:
+            if isinstance(error, ApiError):
+                raise
+            raise type(error)(
+                f"{ref} is being deleted and not gone yet, held by {holding}: {why(task, error)}. What to do: let "
+                "the controller that owns the finalizer do its work, or remove it, and run pulumi again."
+            ) from None
+
+    def _present(self, task: Task, kind: ApiResource, ref: Ref) -> Props | None:
+        """Return what is there under the name, once a deletion under way has ended."""
+        live = self.api.find(task, kind.path(ref.namespace, ref.name))
+        if live is not None and live["metadata"].get("deletionTimestamp"):
+            self._until_gone(task, kind, ref, live["metadata"]["uid"])
+            return None
+        return live
+
+    def _apply(self, task: Task, kind: ApiResource, ref: Ref, inputs: Props, *, manager: str, **query: str) -> Props:
+        forced = annotation(inputs, "patchForce")
+        force = forced == "true" or (forced != "false" and self.settings.patch_force)
+        # Without server-side apply the official plugin overrides what others set.
+        force = force or not self.settings.server_side_apply
+        document = _document(inputs, ref)
+        path = kind.path(ref.namespace, ref.name)
+        return self.api.apply(task, path, document, fieldManager=manager, force=str(force).lower(), **query)
+
+    def _post(self, task: Task, kind: ApiResource, inputs: Props, manager: str, **query: str) -> Props:
+        namespace = str(metadata_of(inputs).get("namespace") or self.api.namespace)
+        query |= {"fieldManager": manager, "fieldValidation": "Strict"}
+        return self.api.ask(task, "POST", kind.folder(namespace), clean(inputs), **query)
+
+    def _relinquish(self, task: Task, kind: ApiResource, ref: Ref, live: Props, *, manager: str) -> Props:
+        """Apply nothing: what this manager alone applied goes. The uid keeps it from being created anew."""
+        empty = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": {"uid": live["metadata"]["uid"]}}
+        try:
+            path = kind.path(ref.namespace, ref.name)
+            return self.api.apply(task, path, _document(empty, ref), fieldManager=manager, force="true")
+        except ApiError as error:
+            if error.code in _REFUSED_FOR_NOW:
+                return live
+            raise
+
+    def _call(self, inputs: Props, call: Callable[[], Props]) -> Props:
+        try:
+            return call()
+        except ApiError as error:
+            raise _readable(error, inputs) from None
+
+
+def _nothing_to_patch(ref: Ref) -> PluginError:
+    return PluginError(f"{ref} is not there, so there is nothing to patch. What to do: create it first.")
+
+
+def _placeholder(inputs: Props) -> Props:
+    """Name what the server will name, to ask for its kind."""
+    metadata = metadata_of(inputs)
+    return {**inputs, "metadata": {"name": metadata.get("generateName", ""), **metadata}}
+
+
+def _document(inputs: Props, ref: Ref) -> Props:
+    document = clean(inputs)
+    uid = metadata_of(inputs).get("uid")
+    metadata = document.setdefault("metadata", {})
+    metadata.update({"name": ref.name} | ({"namespace": ref.namespace} if ref.namespace else {}))
+    metadata.update({"uid": uid} if uid else {})
+    return document
+
+
+def _holding(live: Props) -> str:
+    """Say what keeps an object from going: finalizers, those in the spec of a namespace included."""
+    finalizers = [*live["metadata"].get("finalizers", []), *((live.get("spec") or {}).get("finalizers") or [])]
+    text = f"finalizers {', '.join(map(str, finalizers)) or '(none)'}"
+    # Of a namespace the controller says what is left in it.
+    conditions = (live.get("status") or {}).get("conditions") or []
+    remains = [str(each.get("message")) for each in conditions if each.get("status") == "True"]
+    return "; ".join([text, *remains]) if live.get("kind") == "Namespace" else text
+
+
+def _readable(error: ApiError, inputs: Props) -> PluginError:
+    """Say of a refusal which object and what to do, where the server's own words do not."""
+    what = f"{inputs.get('kind')} {metadata_of(inputs).get('name', '')}"
+    conflicts = [cause for cause in error.causes if cause.get("reason") == "FieldManagerConflict"]
+    if conflicts:
+        told = "; ".join(f"{cause.get('field')}: {cause.get('message')}" for cause in conflicts)
+        return PluginError(
+            f"{what}: fields are set by another field manager: {told}. What to do: leave them out of the program, or "
+            'take them over with the annotation pulumi.com/patchForce: "true".'
+        )
+    if "immutable" in error.message:
+        return PluginError(
+            f"{what}: {error.message} What to do: let Pulumi make a new one (`pulumi up --replace URN`, or the "
+            "resource option replace_on_changes)."
+        )
+    return PluginError(f"{what} was refused ({error.code} {error.reason}): {error.message}")

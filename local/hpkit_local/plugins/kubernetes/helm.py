@@ -1,0 +1,178 @@
+"""Runs the toolchain's helm against one API server: secrets go by file, its waits are shown, it ends with the task."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from kubernetes.client import Configuration
+
+from hpkit.errors import ToolError
+from hpkit_local.plugins.kubernetes.api import RetryingApi
+from hpkit_local.toolchain import tool_path
+from hpkit_provider.engine.errors import PluginError
+from hpkit_provider.engine.task import Task
+
+__all__ = ["Answer", "Helm", "HelmRun"]
+
+_LOOK_SECONDS: Final = 0.2
+_GRACE_SECONDS: Final = 10  # in which helm writes down that a release failed
+# What `--debug` prints while helm waits (helm.sh/helm/v3/pkg/kube/ready.go), after the place in its source.
+_WAITS: Final = re.compile(
+    r"^\S+\.go:\d+: .*\[debug\] (?P<says>.*\bnot ready\b.*|.*\bbeginning wait\b.*)$", re.MULTILINE
+)
+_DEBUG: Final = re.compile(r"^\S+\.go:\d+: ")
+# Helm's own variables for another API server than that of --kubeconfig (`helm env`).
+_ELSEWHERE: Final = ("HELM_KUBE", "HELM_NAMESPACE", "KUBECONFIG")
+# helmReleaseSettings of the provider, and the variables by which helm takes them.
+_SETTINGS: Final = {
+    "driver": "HELM_DRIVER",
+    "pluginsPath": "HELM_PLUGINS",
+    "registryConfigPath": "HELM_REGISTRY_CONFIG",
+    "repositoryCache": "HELM_REPOSITORY_CACHE",
+    "repositoryConfigPath": "HELM_REPOSITORY_CONFIG",
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a run of helm ended: its exit code, what it printed, its error in one line, what it last waited for."""
+
+    code: int
+    output: str
+    error: str
+    waited_for: str
+
+
+@dataclass(frozen=True)
+class HelmRun:
+    """A helm that can be called, and a folder that goes afterwards."""
+
+    executable: Path
+    folder: Path
+    environment: Mapping[str, str]
+
+    def call(self, task: Task, *arguments: str, **environment: str) -> Answer:
+        """Run helm to its end, or to that of the task."""
+        command = [str(self.executable), *arguments, "--kubeconfig", str(self.folder / "kubeconfig"), "--debug"]
+        output, errors = self.folder / "output", self.folder / "errors"
+        with (
+            output.open("wb") as out,
+            errors.open("wb") as err,
+            subprocess.Popen(  # noqa: S603 - the toolchain's helm
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env={**self.environment, **environment}
+            ) as process,
+        ):
+            self._until_ended(task, process, arguments[0])
+        told = errors.read_text(encoding="utf-8", errors="replace")
+        text = output.read_text(encoding="utf-8", errors="replace")
+        return Answer(process.returncode, text, _error(told), _waited_for(told))
+
+    def write(self, name: str, text: str) -> str:
+        """Write a file that only this user can read; return its path."""
+        file = self.folder / name
+        file.touch(mode=0o600)
+        file.write_text(text, encoding="utf-8")
+        return str(file)
+
+    def _until_ended(self, task: Task, process: "subprocess.Popen[bytes]", verb: str) -> None:
+        while True:
+            try:
+                process.wait(timeout=_LOOK_SECONDS)
+            except subprocess.TimeoutExpired:
+                said = _waited_for((self.folder / "errors").read_text(encoding="utf-8", errors="replace"))
+                task.progress(f"helm {verb}: {said}" if said else f"helm {verb}")
+                try:
+                    task.pause(0.0)
+                except PluginError:
+                    # Told to end, helm marks the release as failed, and so the next run can go on.
+                    process.terminate()
+                    try:
+                        process.wait(timeout=_GRACE_SECONDS)
+                    except subprocess.TimeoutExpired:
+                        process.kill()
+                    raise
+            else:
+                return
+
+
+@dataclass(frozen=True)
+class Helm:
+    """The helm of the toolchain, pointed at one API server, with the provider's `helmReleaseSettings`."""
+
+    api: RetryingApi
+    settings: Mapping[str, Any]
+
+    def lacking(self) -> str:
+        """Say why there is no helm; empty if there is one."""
+        try:
+            tool_path("helm")
+        except ToolError as error:
+            return str(error)
+        return ""
+
+    @contextmanager
+    def run(self, task: Task, namespace: str) -> Iterator[HelmRun]:
+        """Yield a helm with a kubeconfig of its own, mode 0600; the folder and all in it goes at the end."""
+        try:
+            executable = tool_path("helm")
+        except ToolError as error:
+            raise PluginError(str(error)) from None
+        # Helm waits for no API server that is being started, so it is asked before for what helm will ask.
+        self.api.ask(task, "GET", f"/api/v1/namespaces/{namespace}/secrets", limit="1")
+        # Of a wait of helm's the token must last to the end.
+        self.api.renew_token()
+        with TemporaryDirectory(prefix="hpkit-helm-") as name:
+            run = HelmRun(executable, Path(name), self._environment())
+            run.write("kubeconfig", json.dumps(_kubeconfig(self.api.configuration)))
+            yield run
+
+    def _environment(self) -> dict[str, str]:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(_ELSEWHERE)}
+        stated = {variable: str(self.settings[key]) for key, variable in _SETTINGS.items() if self.settings.get(key)}
+        return {**kept, "HELM_DRIVER": "secret", **stated}
+
+
+def _kubeconfig(configuration: Configuration) -> dict[str, Any]:
+    cluster: dict[str, Any] = {"server": configuration.host}
+    if configuration.ssl_ca_cert:
+        cluster["certificate-authority"] = configuration.ssl_ca_cert
+    if not configuration.verify_ssl:
+        cluster["insecure-skip-tls-verify"] = True
+    user: dict[str, Any] = {}
+    if configuration.cert_file:
+        user = {"client-certificate": configuration.cert_file, "client-key": configuration.key_file}
+    bearer = configuration.auth_settings().get("BearerToken")
+    if bearer is not None and bearer["value"]:
+        user["token"] = str(bearer["value"]).removeprefix("Bearer ")
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "clusters": [{"name": "here", "cluster": cluster}],
+        "users": [{"name": "here", "user": user}],
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "here"}}],
+    }
+
+
+def _waited_for(errors: str) -> str:
+    """Return what helm last said to wait for."""
+    found: Sequence[str] = _WAITS.findall(errors)
+    return found[-1].strip() if found else ""
+
+
+def _error(errors: str) -> str:
+    """Return helm's error, which may take several lines, without what it says of its own source around it."""
+    _, mark, after = errors.partition("Error: ")
+    lines = []
+    for line in (after if mark else errors).splitlines():
+        if _DEBUG.match(line):
+            break
+        lines.append(line)
+    return " ".join(" ".join(lines).split()) or "helm gives no reason"

@@ -1,0 +1,76 @@
+"""A release as helm tells it: status, values, revision and chart, and what its manifest holds."""
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from hpkit_local.plugins.kubernetes.documents import documents_of
+from hpkit_local.plugins.kubernetes.helm import HelmRun
+from hpkit_provider.engine.errors import PluginError
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.values import Props
+
+__all__ = ["LiveRelease", "live_release"]
+
+_NOT_FOUND: Final = "release: not found"
+
+
+@dataclass(frozen=True)
+class LiveRelease:
+    """What helm keeps of the newest revision of a release."""
+
+    status: str
+    description: str
+    values: Props
+    objects: list[Props]
+    chart: Props
+
+    @property
+    def pending(self) -> bool:
+        """Whether a helm is at work, or was cut off."""
+        return self.status.startswith("pending-")
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether a first installation was ended before it was done: nobody has used it yet."""
+        ended = self.status == "failed" and "context canceled" in self.description
+        return self.status == "pending-install" or (ended and self.chart["revision"] == 1)
+
+    @property
+    def outputs(self) -> Props:
+        """The outputs of a Release, as the official plugin has them (helm_release.go, setReleaseAttributes)."""
+        names: dict[str, set[str]] = {}
+        for each in self.objects:
+            metadata, api_version = each.get("metadata") or {}, str(each.get("apiVersion"))
+            group = api_version.rpartition("/")[0]
+            key = f"{each['kind']}{'.' if group else ''}{group}/{api_version}"
+            space = metadata.get("namespace")
+            names.setdefault(key, set()).add(f"{space}/{metadata.get('name')}" if space else str(metadata.get("name")))
+        status = {key: value for key, value in self.chart.items() if value != ""}
+        return {"status": status, "resourceNames": {key: sorted(each) for key, each in sorted(names.items())}}
+
+
+def live_release(task: Task, helm: HelmRun, namespace: str, name: str) -> LiveRelease | None:
+    """Ask helm for a release; None when there is none."""
+    answers = []
+    for question in (("status",), ("get", "metadata")):
+        answer = helm.call(task, *question, name, "--namespace", namespace, "--output", "json")
+        if _NOT_FOUND in answer.error:
+            return None
+        if answer.code:
+            raise PluginError(f"helm cannot read release {namespace}/{name}: {answer.error}")
+        answers.append(json.loads(answer.output))
+    release, metadata = answers
+    info = release.get("info") or {}
+    keys = ("name", "namespace", "revision", "status", "chart", "version", "appVersion")
+    return LiveRelease(
+        status=str(info.get("status")),
+        description=str(info.get("description", "")),
+        values=release.get("config") or {},
+        objects=_objects(str(release.get("manifest") or "")),
+        chart={key: metadata.get(key, "") for key in keys},
+    )
+
+
+def _objects(manifest: str) -> list[Props]:
+    return [each for each in documents_of(manifest) if isinstance(each, dict) and each.get("kind")]

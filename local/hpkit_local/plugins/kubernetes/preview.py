@@ -1,0 +1,48 @@
+"""What a preview can say of an object: the answer of a dry run, where the API server can give one already."""
+
+import copy
+
+from hpkit_local.plugins.kubernetes.cluster import Cluster
+from hpkit_local.plugins.kubernetes.objects import metadata_of
+from hpkit_local.plugins.kubernetes.ready import tests_of
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.values import UNKNOWN, Props, is_unknown, walk_unknown
+
+__all__ = ["preview_outputs"]
+
+# What is another in each new object, though a dry run gives it a value.
+_PER_OBJECT = ("creationTimestamp", "generation", "resourceVersion", "uid")
+_PER_CHANGE = ("generation", "resourceVersion")
+_ALLOCATED = ("clusterIP", "clusterIPs")
+
+
+def preview_outputs(cluster: Cluster, task: Task, inputs: Props, state: Props, *, manager: str, patch: bool) -> Props:
+    """Return the outputs of a preview; PluginError for what the API server would refuse."""
+    told = None
+    if not any(walk_unknown(inputs)):
+        tests_of(inputs)  # a malformed annotation shows here, not after the object is made
+        if patch:
+            told = cluster.preview_patch(task, inputs, manager)
+        else:
+            told = cluster.preview(task, inputs, manager, new=not state)
+    if state:
+        return _updated(told, inputs, state)
+    result = copy.deepcopy(told or inputs)
+    result["status"] = UNKNOWN
+    metadata = result.setdefault("metadata", {})
+    if not is_unknown(metadata):
+        metadata.update(dict.fromkeys(_PER_OBJECT, UNKNOWN))
+        metadata.pop("managedFields", None)
+    spec = result.get("spec")
+    if inputs.get("kind") == "Service" and isinstance(spec, dict):
+        stated = inputs.get("spec") or {}
+        spec.update({key: UNKNOWN for key in _ALLOCATED if key not in stated})
+    return result
+
+
+def _updated(told: Props | None, inputs: Props, state: Props) -> Props:
+    result = {**state, **inputs, **(told or {})}
+    metadata = {**metadata_of(state), **metadata_of(inputs), **metadata_of(told or {})}
+    metadata.update({key: UNKNOWN for key in _PER_CHANGE if key in metadata})
+    metadata.pop("managedFields", None)
+    return {**result, "metadata": UNKNOWN if is_unknown(inputs.get("metadata")) else metadata}

@@ -1,0 +1,64 @@
+"""Releases whose chart is out of reach: written down in a Secret, so that the rest of a program can be tried."""
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from hpkit_local.plugins.kubernetes.cluster import Cluster
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.values import Props
+
+__all__ = ["RECORDED", "RecordedReleases"]
+
+RECORDED: Final = "recorded"
+_MANAGER: Final = "pulumi-kubernetes"
+_TYPE: Final = "hpkit.local/release.v1"
+
+
+@dataclass(frozen=True)
+class RecordedReleases:
+    """A Secret for each, in the release's namespace."""
+
+    cluster: Cluster
+
+    def write(self, task: Task, inputs: Props, *, revision: int) -> Props:
+        """Write down; return the outputs."""
+        known = {key: inputs.get(key, "") for key in ("name", "namespace", "chart", "version")}
+        outputs = {**inputs, "status": {**known, "status": RECORDED, "revision": revision}, "resourceNames": {}}
+        name, namespace = str(inputs["name"]), str(inputs["namespace"])
+        if inputs.get("createNamespace"):
+            space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+            self._apply(task, f"/api/v1/namespaces/{namespace}", space)
+        document = {
+            **_document(namespace, name),
+            "type": _TYPE,
+            "data": {"release": base64.b64encode(json.dumps(outputs).encode()).decode()},
+        }
+        document["metadata"]["labels"] = {"owner": "hpkit", "name": name}
+        self._apply(task, _path(namespace, name), document)
+        return outputs
+
+    def read(self, task: Task, namespace: str, name: str) -> Props | None:
+        """Return the outputs as written down; None when nothing is."""
+        found = self.cluster.api.find(task, _path(namespace, name))
+        if found is None or found.get("type") != _TYPE:
+            return None
+        outputs: Props = json.loads(base64.b64decode(found["data"]["release"]))
+        return outputs if outputs["status"]["status"] == RECORDED else None
+
+    def forget(self, task: Task, namespace: str, name: str) -> None:
+        """Delete what is written down, if anything is."""
+        self.cluster.delete(task, _document(namespace, name), manager=_MANAGER, patch=False)
+
+    def _apply(self, task: Task, path: str, document: Props) -> None:
+        self.cluster.api.apply(task, path, document, fieldManager=_MANAGER, force="true")
+
+
+def _document(namespace: str, name: str) -> Props:
+    metadata = {"name": f"hpkit.release.v1.{name}", "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+
+
+def _path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/secrets/hpkit.release.v1.{name}"

@@ -1,0 +1,218 @@
+"""Helm releases: installed, upgraded, read and uninstalled by helm; recorded only where the chart is out of reach."""
+
+import random
+import secrets
+import threading
+from dataclasses import dataclass
+from typing import Final
+
+from hpkit_local.plugins.kubernetes.charts import MIRROR, chart_of
+from hpkit_local.plugins.kubernetes.cluster import Cluster
+from hpkit_local.plugins.kubernetes.helm import Answer, Helm, HelmRun
+from hpkit_local.plugins.kubernetes.live_release import LiveRelease, live_release
+from hpkit_local.plugins.kubernetes.objects import ref_of
+from hpkit_local.plugins.kubernetes.ready import tests_of
+from hpkit_local.plugins.kubernetes.recorded import RECORDED, RecordedReleases
+from hpkit_local.plugins.kubernetes.release_inputs import flags, merged_values, values_files, waits, with_values
+from hpkit_local.plugins.kubernetes.stand_in import stand_in
+from hpkit_provider.engine.errors import InitFailedError, PluginError
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.values import UNKNOWN, Props, is_unknown
+
+__all__ = ["REPLACES", "SECONDS", "TOKEN", "Release", "checked"]
+
+TOKEN: Final = "kubernetes:helm.sh/v3:Release"  # noqa: S105 - a type's token
+REPLACES: Final = ("name", "namespace")
+SECONDS: Final = 24 * 3600.0  # `timeout` bounds each of helm's waits; the official plugin bounds the whole in no way
+_ASKING_SECONDS: Final = 30.0
+_MOST: Final = 3
+_REPLACEABLE: Final = ("failed", "uninstalled")
+_ADVICE: Final = f"`hpkit doctor`; or put the chart's package into a folder that {MIRROR} names"
+_OUTPUTS: Final = ("status", "resourceNames")
+
+
+def checked(inputs: Props, old: Props, *, name: str, namespace: str, seed: bytes) -> Props:
+    """Return the inputs with a name and a namespace, as the official plugin gives them."""
+    digits = random.Random(seed).getrandbits(32) if seed else secrets.randbits(32)  # noqa: S311 - the engine's seed
+    made = {"name": old.get("name") or f"{name}-{digits:08x}", "namespace": old.get("namespace") or namespace}
+    return {**made, **inputs}
+
+
+@dataclass(frozen=True)
+class Release:
+    """The releases of an API server."""
+
+    cluster: Cluster
+    helm: Helm
+
+    @property
+    def _recorded(self) -> RecordedReleases:
+        return RecordedReleases(self.cluster)
+
+    def preview(self, inputs: Props) -> Props:
+        """Return the outputs of a preview."""
+        return {**inputs, **dict.fromkeys(_OUTPUTS, UNKNOWN)}
+
+    def create(self, task: Task, inputs: Props) -> tuple[str, Props]:
+        """Install, or write down only; return id and outputs."""
+        if any(is_unknown(inputs.get(key)) for key in ("name", "namespace", "chart")):
+            raise PluginError("name, namespace and chart of a release must be known to make it")
+        return _id(inputs), self._write(task, inputs, revision=1, upgrade=False)
+
+    def may_come(self, task: Task, inputs: Props, state: Props) -> bool:
+        """Return whether what was only recorded could be installed now: helm and the chart can be had."""
+        if (state.get("status") or {}).get("status") != RECORDED or self.helm.lacking():
+            return False
+        if any(is_unknown(inputs.get(key)) for key in ("namespace", "chart")):
+            return False
+        try:
+            with self.helm.run(task, str(inputs["namespace"])) as helm:
+                return chart_of(task, helm, inputs).path is not None
+        except PluginError:  # a preview does not fail for what is not there yet, nor wait long for it
+            return False
+
+    def update(self, task: Task, inputs: Props, state: Props) -> Props:
+        """Upgrade, or write down anew; what was recorded is installed once its chart can be had."""
+        status = state.get("status") or {}
+        revision = int(status.get("revision", 0)) + 1
+        return self._write(task, inputs, revision=revision, upgrade=status.get("status") != RECORDED)
+
+    def read(self, task: Task, release_id: str, inputs: Props, state: Props) -> tuple[Props, Props] | None:
+        """Return inputs and outputs as helm tells them, or as written down; None when there is no such release."""
+        namespace, _, name = release_id.rpartition("/")
+        namespace = namespace or self.cluster.api.namespace
+        recorded = self._recorded.read(task, namespace, name)
+        if recorded is not None:
+            return {key: value for key, value in recorded.items() if key not in _OUTPUTS}, recorded
+        with self.helm.run(task, namespace) as helm:
+            live = live_release(task, helm, namespace, name)
+        if live is None or live.status == "uninstalled":
+            return None
+        seen = _seen(inputs, state, live)
+        outputs = {**seen, **live.outputs}
+        if inputs and live.status != "deployed":
+            reason = f"release {namespace}/{name} is {live.status}: {live.description}"
+            raise InitFailedError(reason, resource_id=release_id, state=outputs, inputs=seen)
+        return seen, outputs
+
+    def delete(self, task: Task, release_id: str, state: Props) -> None:
+        """Uninstall what was installed, forget what was recorded; its namespace and CRDs stay, as with helm."""
+        namespace, _, name = release_id.rpartition("/")
+        recorded = self._recorded.read(task, namespace, name)
+        self._recorded.forget(task, namespace, name)
+        if recorded is None:
+            with self.helm.run(task, namespace) as helm:
+                self._uninstall(task, helm, {**state, "name": name, "namespace": namespace})
+        elif not self.helm.lacking():
+            with self.helm.run(task, namespace) as helm:
+                stand_in(task, helm, recorded, wanted=False)
+
+    def _write(self, task: Task, inputs: Props, *, revision: int, upgrade: bool) -> Props:
+        missing, instead = self.helm.lacking(), ""
+        if not missing:
+            with self.helm.run(task, str(inputs["namespace"])) as helm:
+                chart = chart_of(task, helm, inputs)
+                if not upgrade:
+                    instead = stand_in(task, helm, inputs, wanted=chart.path is None, new=revision == 1)
+                if chart.path is not None:
+                    outputs = self._install(task, helm, inputs, str(chart.path), upgrade=upgrade)
+                    self._recorded.forget(task, str(inputs["namespace"]), str(inputs["name"]))
+                    return outputs
+                missing = chart.missing
+        if upgrade:
+            raise PluginError(f"release {_id(inputs)} cannot be upgraded: {missing}. What to do: {_ADVICE}.")
+        version = f" {inputs['version']}" if inputs.get("version") else ""
+        task.warn(f"{inputs['chart']}{version}: recorded, not installed: {missing}. {instead}What to do: {_ADVICE}.")
+        return self._recorded.write(task, inputs, revision=revision)
+
+    def _install(self, task: Task, helm: HelmRun, inputs: Props, chart: str, *, upgrade: bool) -> Props:
+        """Install or upgrade; what is there but not ready stays in state."""
+        name, namespace = str(inputs["name"]), str(inputs["namespace"])
+        values = values_files(inputs, helm)
+        if inputs.get("lint"):
+            answer = helm.call(task, "lint", chart, *values)
+            if answer.code:
+                raise PluginError(f"helm lint of {inputs['chart']}: {answer.error}: {' '.join(answer.output.split())}")
+        verb = self._verb(task, helm, inputs, upgrade=upgrade)
+        told = flags(inputs, upgrade=verb == "upgrade")
+        try:
+            answer = helm.call(task, verb, name, chart, "--namespace", namespace, *values, *told)
+        except PluginError as error:  # the task has ended, and helm with it
+            answer = Answer(code=1, output="", error=str(error), waited_for="")
+        # Of its own time, and not to be cancelled: what is there must be in state.
+        asking = Task(task.urn, _ASKING_SECONDS, threading.Event(), task.log)
+        live = live_release(asking, helm, namespace, name)
+        if answer.code == 0 and live is not None:
+            task.progress("")
+            return {**inputs, **live.outputs}
+        text = f"helm could not {verb} release {namespace}/{name}: {answer.error}"
+        if live is None:
+            raise PluginError(text)
+        reasons = [text, *([answer.waited_for] if answer.waited_for else []), *self._unready(asking, live, namespace)]
+        state = {**inputs, **live.outputs}
+        raise InitFailedError("; ".join(reasons), resource_id=_id(inputs), state=state, inputs=inputs)
+
+    def _verb(self, task: Task, helm: HelmRun, inputs: Props, *, upgrade: bool) -> str:
+        """Return what helm has to do, once what a run that was cut off left behind is out of the way."""
+        name, namespace = str(inputs["name"]), str(inputs["namespace"])
+        live = live_release(task, helm, namespace, name)
+        if live is not None and (live.cut_off or live.status == "uninstalling"):
+            task.warn(f"release {_id(inputs)} is {live.status}, left by a run that was cut off: it is installed anew")
+            self._uninstall(task, helm, inputs)
+            return "install"
+        if live is not None and live.pending and upgrade:
+            task.warn(f"release {_id(inputs)} is {live.status}, left by a run that was cut off: rolled back first")
+            answer = helm.call(task, "rollback", name, "--namespace", namespace, "--no-hooks")
+            if answer.code:
+                raise PluginError(f"helm could not roll back release {_id(inputs)}: {answer.error}")
+        elif live is None and upgrade:
+            raise PluginError(
+                f"release {_id(inputs)} is gone. What to do: `pulumi refresh`; then `pulumi up` installs it."
+            )
+        elif live is not None and not upgrade and not (inputs.get("replace") and live.status in _REPLACEABLE):
+            raise PluginError(
+                f"release {_id(inputs)} is there already ({live.status}, revision {live.chart['revision']}). What to "
+                f"do: `pulumi import {TOKEN} NAME {_id(inputs)}`, take another name, or `helm uninstall` it."
+            )
+        return "upgrade" if upgrade else "install"
+
+    def _uninstall(self, task: Task, helm: HelmRun, inputs: Props) -> None:
+        name, namespace = str(inputs["name"]), str(inputs["namespace"])
+        waiting = waits({**inputs, "skipAwait": inputs.get("skipAwait") and not inputs.get("atomic")})
+        answer = helm.call(task, "uninstall", name, "--namespace", namespace, "--ignore-not-found", *waiting)
+        if answer.code:
+            raise PluginError(f"helm could not uninstall release {namespace}/{name}: {answer.error}")
+
+    def _unready(self, task: Task, live: LiveRelease, namespace: str) -> list[str]:
+        """Say of the first few objects of a release that are not ready what they lack."""
+        told = []
+        for each in live.objects:
+            kind = self.cluster.api.kind(task, str(each["apiVersion"]), str(each["kind"]))
+            if kind is None or not tests_of(each):
+                continue
+            ref = ref_of(each, default_namespace=namespace, namespaced=kind.namespaced)
+            found = self.cluster.api.find(task, kind.path(ref.namespace, ref.name))
+            lacks = "is not there" if found is None else self.cluster.lacking(task, each, found)
+            told += [f"{ref}: {lacks}"] if lacks else []
+        return told[:_MOST]
+
+
+def _seen(inputs: Props, state: Props, live: LiveRelease) -> Props:
+    """Return the inputs with what another made of them: by `helm upgrade`, or in another program."""
+    if not inputs:
+        found = {key: live.chart[key] for key in ("name", "namespace", "chart", "version")}
+        return {**found, **({"values": live.values} if live.values else {})}
+    seen, former = dict(inputs), state.get("status") or {}
+    stated = merged_values(inputs)
+    # With reuseValues, those of former revisions are among them.
+    expected = with_values(live.values, stated) if inputs.get("reuseValues") else stated
+    if expected != live.values:
+        seen["values"] = live.values
+    for key in ("chart", "version"):
+        if former.get(key) and former[key] != live.chart[key]:
+            seen[key] = live.chart[key]
+    return seen
+
+
+def _id(inputs: Props) -> str:
+    return f"{inputs['namespace']}/{inputs['name']}"

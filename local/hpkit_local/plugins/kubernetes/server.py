@@ -1,0 +1,278 @@
+"""The plugin as the engine talks to it: gRPC in, one object or one release recorded out."""
+
+# ruff: noqa: ARG002, N802 - names and arguments of the methods are those of the gRPC service
+import difflib
+import json
+import os
+from typing import Any
+
+from google.protobuf import empty_pb2
+from pulumi.runtime.proto import provider_pb2
+
+from hpkit_local.plugins.kubernetes import VERSION
+from hpkit_local.plugins.kubernetes.access import KNOWN, ProviderSettings, connect, settings_from
+from hpkit_local.plugins.kubernetes.api import RetryingApi
+from hpkit_local.plugins.kubernetes.cluster import Cluster
+from hpkit_local.plugins.kubernetes.diff import Change, changes, deletes_first, replaces
+from hpkit_local.plugins.kubernetes.helm import Helm
+from hpkit_local.plugins.kubernetes.invokes import invoke
+from hpkit_local.plugins.kubernetes.objects import (
+    Ref,
+    annotation,
+    applied,
+    clean,
+    is_patch,
+    manager_of,
+    metadata_of,
+    named,
+    seen_inputs,
+    typed,
+)
+from hpkit_local.plugins.kubernetes.preview import preview_outputs
+from hpkit_local.plugins.kubernetes.release import REPLACES, SECONDS, TOKEN, Release, checked
+from hpkit_local.plugins.kubernetes.release_inputs import failures
+from hpkit_provider.engine.errors import InitFailedError, PluginError
+from hpkit_provider.engine.plugin_server import PluginServicer, readable, token_of
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.values import Props, from_struct, is_unknown, to_struct
+
+__all__ = ["KubernetesServicer"]
+
+_SECONDS = 600.0  # the official plugin's default
+_LOOKING_SECONDS = 15.0  # for a chart that could not be had when its release was recorded
+
+
+class KubernetesServicer(PluginServicer):
+    """The `kubernetes` provider of the local cloud."""
+
+    package = "kubernetes"
+    version = VERSION
+
+    def __init__(self, engine: str = "") -> None:
+        super().__init__(engine)
+        self._settings = ProviderSettings()
+        self._connected: Cluster | PluginError = PluginError("the provider is not configured yet")
+
+    @property
+    def _cluster(self) -> Cluster:
+        if isinstance(self._connected, PluginError):
+            raise self._connected
+        return self._connected
+
+    @property
+    def _release(self) -> Release:
+        return Release(self._cluster, Helm(self._cluster.api, self._settings.helm))
+
+    def _task(self, request: Any, inputs: Props | None = None) -> Task:
+        """Return the operation; its time is that of customTimeouts, else of `pulumi.com/timeoutSeconds`."""
+        stated = annotation(inputs or {}, "timeoutSeconds")
+        usual = SECONDS if token_of(request.urn) == TOKEN else _SECONDS
+        seconds = float(stated) if stated.isdecimal() else usual
+        return Task(request.urn, getattr(request, "timeout", 0.0) or seconds, self.cancelled, self.log)
+
+    @readable
+    def GetSchema(self, request: Any, context: Any) -> Any:
+        """Return a schema without types: the SDK that programs use is the official one."""
+        return provider_pb2.GetSchemaResponse(schema=json.dumps({"name": self.package, "version": VERSION}))
+
+    @readable
+    def CheckConfig(self, request: Any, context: Any) -> Any:
+        """Name settings that do not exist."""
+        failures = []
+        for name in from_struct(request.news):
+            if name not in KNOWN:
+                near = difflib.get_close_matches(name, KNOWN, n=1)
+                reason = f"there is no setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+                failures.append(provider_pb2.CheckFailure(property=name, reason=reason))
+        return provider_pb2.CheckResponse(inputs=request.news, failures=failures)
+
+    @readable
+    def Configure(self, request: Any, context: Any) -> Any:
+        """Take the settings; refuse an API server elsewhere at once, other trouble when it is first needed."""
+        config: Props = {key.rpartition(":")[2]: value for key, value in request.variables.items()}
+        config.update(from_struct(request.args))
+        if is_unknown(config.get("kubeconfig")):
+            self._connected = PluginError("the kubeconfig is not known yet")
+            return provider_pb2.ConfigureResponse(supportsPreview=True)
+        self._settings = settings_from({key: value for key, value in config.items() if not is_unknown(value)})
+        self._connected = _connected(self._settings)
+        return provider_pb2.ConfigureResponse(supportsPreview=True)
+
+    @readable
+    def Invoke(self, request: Any, context: Any) -> Any:
+        """Answer a function."""
+        return provider_pb2.InvokeResponse(**{"return": to_struct(invoke(request.tok, from_struct(request.args)))})
+
+    @readable
+    def Construct(self, request: Any, context: Any) -> Any:
+        """Refuse the components that the official plugin makes by itself."""
+        raise PluginError(
+            f"{request.type} is made inside the official kubernetes plugin, and the local cloud's fake plugin makes no "
+            "components. What to do: use pulumi_kubernetes.yaml.ConfigGroup or .ConfigFile, or single resources."
+        )
+
+    @readable
+    def Check(self, request: Any, context: Any) -> Any:
+        """Fill in type, name and namespace."""
+        token, inputs, old = token_of(request.urn), from_struct(request.news), from_struct(request.olds)
+        name, seed = request.urn.rpartition("::")[2], request.randomSeed
+        if token == TOKEN:
+            namespace = self._cluster.api.namespace
+            inputs = checked(inputs, old, name=name, namespace=namespace, seed=seed)
+            return _check_response(inputs, failures(inputs))
+        api_version, kind = typed(token, inputs)
+        inputs = {"apiVersion": api_version, "kind": kind, **inputs}
+        if is_patch(token, inputs):
+            if not self._settings.server_side_apply:
+                return _check_response(inputs, [("", "a patch needs server-side apply: enableServerSideApply")])
+            if not is_unknown(inputs.get("metadata")) and not metadata_of(inputs).get("name"):
+                return _check_response(inputs, [("metadata.name", "is required: it says which object to patch")])
+        else:
+            inputs = named(inputs, old, name=name, seed=seed)
+        return _check_response(self._placed(request, inputs), [])
+
+    def _placed(self, request: Any, inputs: Props) -> Props:
+        """Put an object of a namespaced kind into the default namespace if it names none."""
+        metadata = metadata_of(inputs)
+        if is_unknown(inputs.get("metadata")) or metadata.get("namespace") or is_unknown(inputs["apiVersion"]):
+            return inputs
+        kind = self._cluster.api.kind(self._task(request), inputs["apiVersion"], inputs["kind"])
+        if kind is None or not kind.namespaced:
+            return inputs
+        return {**inputs, "metadata": {**metadata, "namespace": self._cluster.api.namespace}}
+
+    @readable
+    def Diff(self, request: Any, context: Any) -> Any:
+        """Compare inputs of then and now."""
+        old, new = _old_inputs(request), from_struct(request.news)
+        found = list(changes(old, new))
+        token = token_of(request.urn)
+        release = token == TOKEN
+        anew = [change for change in found if self._replaces(change, token, old, new)]
+        if release and not found:
+            task = Task(request.urn, _LOOKING_SECONDS, self.cancelled, self.log)
+            if self._release.may_come(task, new, from_struct(request.olds)):
+                return _update_of("chart")
+        some = provider_pb2.DiffResponse.DIFF_SOME if found else provider_pb2.DiffResponse.DIFF_NONE
+        return provider_pb2.DiffResponse(
+            changes=some,
+            replaces=[change.path for change in anew],
+            deleteBeforeReplace=bool(anew) and not release and deletes_first(old, new),
+            diffs=sorted({str(change.keys[0]) for change in found if change.keys}),
+            detailedDiff={change.path: _property_diff(change, change in anew) for change in found},
+            hasDetailedDiff=True,
+        )
+
+    def _replaces(self, change: Change, token: str, old: Props, new: Props) -> bool:
+        if token == TOKEN:
+            return change.plain in REPLACES
+        return replaces(change, old, new, patch=is_patch(token, new), settings=self._settings)
+
+    @readable
+    def Create(self, request: Any, context: Any) -> Any:
+        """Create, or say what would be."""
+        token, inputs = token_of(request.urn), from_struct(request.properties)
+        task = self._task(request, inputs)
+        if token == TOKEN:
+            if request.preview:
+                return provider_pb2.CreateResponse(properties=to_struct(self._release.preview(inputs)))
+            release_id, outputs = self._release.create(task, inputs)
+            return provider_pb2.CreateResponse(id=release_id, properties=to_struct(outputs))
+        manager, patch = manager_of(request.urn, inputs, {}), is_patch(token, inputs)
+        if request.preview:
+            outputs = preview_outputs(self._cluster, task, inputs, {}, manager=manager, patch=patch)
+            return provider_pb2.CreateResponse(properties=to_struct(outputs))
+        live = self._cluster.create(task, inputs, manager, patch=patch)
+        return provider_pb2.CreateResponse(id=live.ref.id, properties=to_struct(live.state))
+
+    @readable
+    def Read(self, request: Any, context: Any) -> Any:
+        """Refresh or import."""
+        task, token = self._task(request), token_of(request.urn)
+        inputs, state = from_struct(request.inputs), from_struct(request.properties)
+        if token == TOKEN:
+            found = self._release.read(task, request.id, inputs, state)
+            return _read_response(request.id, *found) if found else provider_pb2.ReadResponse()
+        live = self._cluster.read(task, self._ref(task, request.id, *typed(token, inputs or state)), _manager(state))
+        if live is None:
+            return provider_pb2.ReadResponse()
+        seen = seen_inputs(inputs, live.object) if inputs else applied(live.object)
+        lacks = self._cluster.lacking(task, inputs, live.object) if inputs else ""
+        if lacks:
+            reason = f"{live.ref} is not ready: {lacks}"
+            raise InitFailedError(reason, resource_id=request.id, state=live.state, inputs=seen)
+        return _read_response(live.ref.id, seen, live.state)
+
+    def _ref(self, task: Task, resource_id: str, api_version: str, name: str) -> Ref:
+        kind = self._cluster.api.kind(task, api_version, name)
+        namespace, _, object_name = resource_id.rpartition("/")
+        if kind is not None and kind.namespaced and not namespace:
+            namespace = self._cluster.api.namespace
+        return Ref(api_version, name, namespace, object_name)
+
+    @readable
+    def Update(self, request: Any, context: Any) -> Any:
+        """Update, or say what would be."""
+        token, state, inputs = token_of(request.urn), from_struct(request.olds), from_struct(request.news)
+        task = self._task(request, inputs)
+        if token == TOKEN:
+            if request.preview:
+                return provider_pb2.UpdateResponse(properties=to_struct(self._release.preview(inputs)))
+            return provider_pb2.UpdateResponse(properties=to_struct(self._release.update(task, inputs, state)))
+        manager = manager_of(request.urn, inputs, state)
+        if request.preview:
+            outputs = preview_outputs(
+                self._cluster, task, inputs, state, manager=manager, patch=is_patch(token, inputs)
+            )
+            return provider_pb2.UpdateResponse(properties=to_struct(outputs))
+        live = self._cluster.update(task, inputs, state, manager=manager, patch=is_patch(token, inputs))
+        return provider_pb2.UpdateResponse(properties=to_struct(live.state))
+
+    @readable
+    def Delete(self, request: Any, context: Any) -> Any:
+        """Delete, and wait until it is gone."""
+        token, state = token_of(request.urn), from_struct(request.properties)
+        task = self._task(request, state)
+        if token == TOKEN:
+            self._release.delete(task, request.id, state)
+        else:
+            self._cluster.delete(task, state, manager=_manager(state), patch=is_patch(token, state))
+        return empty_pb2.Empty()
+
+
+def _connected(settings: ProviderSettings) -> Cluster | PluginError:
+    try:
+        return Cluster(RetryingApi(connect(settings)), settings)
+    except PluginError as error:
+        if settings.kubeconfig or os.environ.get("KUBECONFIG"):
+            raise
+        return error  # a program may need no API server at all
+
+
+def _manager(state: Props) -> str:
+    return str(state.get("__fieldManager") or "pulumi-kubernetes")
+
+
+def _old_inputs(request: Any) -> Props:
+    """Return the inputs of then; an engine that does not send them leaves the state."""
+    return from_struct(request.old_inputs) if request.HasField("old_inputs") else clean(from_struct(request.olds))
+
+
+def _check_response(inputs: Props, failures: list[tuple[str, str]]) -> Any:
+    told = [provider_pb2.CheckFailure(property=path, reason=reason) for path, reason in failures]
+    return provider_pb2.CheckResponse(inputs=to_struct(inputs), failures=told)
+
+
+def _read_response(resource_id: str, inputs: Props, outputs: Props) -> Any:
+    return provider_pb2.ReadResponse(id=resource_id, inputs=to_struct(inputs), properties=to_struct(outputs))
+
+
+def _update_of(key: str) -> Any:
+    diff = provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.Kind.UPDATE, inputDiff=False)
+    some = provider_pb2.DiffResponse.DIFF_SOME
+    return provider_pb2.DiffResponse(changes=some, diffs=[key], detailedDiff={key: diff}, hasDetailedDiff=True)
+
+
+def _property_diff(change: Change, replace: bool) -> Any:
+    kind = change.kind + ("_REPLACE" if replace else "")
+    return provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.Kind.Value(kind), inputDiff=True)

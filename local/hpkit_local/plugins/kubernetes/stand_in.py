@@ -1,0 +1,118 @@
+"""What stands in for the dependencies chart where that is out of reach: the training operator that it would bring.
+
+The operator's own manifests, as the toolchain has them pinned, are a chart that helm installs as a release of its own.
+Not stood in for: the rest of the chart, whose pods would do nothing here. Environment variable HPKIT_STAND_INS=none
+leaves this one out too.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+from hpkit.errors import ToolError
+from hpkit_local.kubernetes.crds import crds_in, documents
+from hpkit_local.plugins.kubernetes.helm import HelmRun
+from hpkit_local.plugins.kubernetes.release_inputs import merged_values
+from hpkit_local.toolchain import expected_path, tool_path
+from hpkit_local.toolchain.table import tool_named
+from hpkit_provider.engine.errors import PluginError
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.values import Props
+
+__all__ = ["SWITCH", "chart_documents", "stand_in"]
+
+SWITCH: Final = "HPKIT_STAND_INS"
+_NAME: Final = "training-operator"
+_MANIFESTS: Final = "training-operator-manifests"
+_GET: Final = f"`hpkit doctor --fix {_NAME} {_MANIFESTS}`"
+# The release that the program makes of the chart, and where the chart puts the operator.
+_RELEASE: Final = "hyperpod-dependencies"
+_NAMESPACE: Final = "kubeflow"
+_FILES: Final = ("service-account.yaml", "role.yaml", "cluster-role-binding.yaml", "deployment.yaml")
+# As values.yaml of the chart's part training-operators has them, but for MXJob, of which Kueue knows nothing. Its
+# MPIJob is the MPI operator's.
+_KINDS: Final = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob")
+_SAID: Final = f"{', '.join(_KINDS[:-1])} and {_KINDS[-1]}"
+_SECONDS: Final = 60
+
+
+def stand_in(task: Task, helm: HelmRun, inputs: Props, *, wanted: bool, new: bool = False) -> str:
+    """Install the operator, or take it away; return in words what there is in place of the chart.
+
+    wanted: whether the chart is out of reach; where its values have the operator off, nothing stands in for it.
+    new: whether there has been no such release before, so that there is nothing to take away.
+    """
+    if inputs.get("name") != _RELEASE or os.environ.get(SWITCH) == "none":
+        return ""
+    if wanted and _has_operator(merged_values(inputs)):
+        return f"{_bring(task, helm, str(inputs['namespace']))}. "
+    if not new:
+        _take(task, helm, str(inputs["namespace"]))
+    return ""
+
+
+def _has_operator(values: Mapping[str, Any]) -> bool:
+    """Return whether values of the chart have its training operator on, as its own have."""
+    stated = values.get("trainingOperators")
+    return not isinstance(stated, Mapping) or bool(stated.get("enabled", True))
+
+
+def _bring(task: Task, helm: HelmRun, namespace: str) -> str:
+    try:
+        manifests = tool_path(_MANIFESTS)
+    except ToolError:
+        return f"Nothing stands in for its training operator, which has {_SAID}, before {_GET}"
+    folder = helm.folder / _NAME
+    (folder / "templates").mkdir(parents=True)
+    version = tool_named(_MANIFESTS).version
+    helm.write(f"{_NAME}/Chart.yaml", json.dumps({"apiVersion": "v2", "name": _NAME, "version": version}))
+    for number, document in enumerate(chart_documents(manifests)):
+        helm.write(f"{_NAME}/templates/{number}.yaml", json.dumps(document))
+    answer = helm.call(task, "upgrade", _NAME, str(folder), "--install", "--namespace", namespace)
+    if answer.code:
+        return f"Nothing stands in for its training operator: {answer.error}"
+    if not os.access(expected_path(_NAME), os.X_OK):
+        return f"In its place are the kinds {_SAID}, which nothing runs before {_GET}"
+    return f"In its place Kubeflow's training operator {version} runs {_SAID}"
+
+
+def _take(task: Task, helm: HelmRun, namespace: str) -> None:
+    """Uninstall it, its kinds and all that is of them; nothing where it is not there."""
+    waiting = ("--wait", "--timeout", f"{_SECONDS}s")
+    answer = helm.call(task, "uninstall", _NAME, "--namespace", namespace, "--ignore-not-found", *waiting)
+    if answer.code:
+        raise PluginError(f"helm could not uninstall release {namespace}/{_NAME}: {answer.error}")
+
+
+def chart_documents(manifests: Path) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of the operator, of the pinned manifests in a folder."""
+    yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAMESPACE}}
+    for crd in crds_in(manifests):
+        if crd["spec"]["names"]["kind"] in _KINDS:
+            yield _light(crd)
+    for document in chain.from_iterable(documents(manifests / file) for file in _FILES):
+        if not document["kind"].startswith("Cluster"):
+            document["metadata"]["namespace"] = _NAMESPACE
+        for subject in document.get("subjects", ()):
+            subject["namespace"] = _NAMESPACE
+        if document["kind"] == "Deployment":
+            (container,) = document["spec"]["template"]["spec"]["containers"]
+            # Told nothing, it has all on, and ends where a kind is not here.
+            container["args"] = [f"--enable-scheme={kind.lower()}" for kind in _KINDS]
+        yield document
+
+
+def _light(schema: Any) -> Any:
+    """Return a CRD in which a pod's template is anything.
+
+    The API server takes ten seconds and 70 MiB for the templates' schemas, which are Kubernetes' own four times over.
+    """
+    if isinstance(schema, list):
+        return [_light(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {key: anything if key == "template" else _light(value) for key, value in schema.items()}

@@ -1,0 +1,106 @@
+"""Waits until an object is ready: what is missing is shown meanwhile, and kept as the reason where it does not end."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from hpkit_local.kubernetes.client import ApiResource
+from hpkit_local.plugins.kubernetes.api import RetryingApi
+from hpkit_local.plugins.kubernetes.objects import LiveObject
+from hpkit_local.plugins.kubernetes.ready import Test, has_endpoints, tests_of, unserved, waited_for, why_not
+from hpkit_local.plugins.kubernetes.related import Related
+from hpkit_provider.engine.errors import CancelledError, ChangeFailedError, InitFailedError, PluginError
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.values import Props
+
+__all__ = ["Readiness", "why"]
+
+_FIRST, _MOST = 0.1, 0.5
+_LAST_QUESTION_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """What objects of an API server lack, and the wait for it."""
+
+    api: RetryingApi
+
+    @property
+    def _related(self) -> Related:
+        return Related(self.api)
+
+    def lacking(self, task: Task, inputs: Props, live: Props) -> str:
+        """Say what keeps an object from being ready, now; empty if nothing."""
+        try:
+            tests, _ = self._tests(task, inputs, live)
+            lacks = self._lacks(task, tests, inputs, live)
+        except ChangeFailedError as error:
+            lacks = str(error)
+        return "; ".join([lacks, *self._details(task, live)]) if lacks else ""
+
+    def wait(self, task: Task, live: LiveObject, kind: ApiResource, inputs: Props) -> LiveObject:
+        """Return the object once it is ready; what does not become ready stays in state."""
+        seen, lacks = live.object, ""
+        try:
+            tests, warning = self._tests(task, inputs, seen)
+            if warning:
+                task.warn(f"{live.ref}: {warning}")
+            for delay in task.delays(_FIRST, _MOST):
+                lacks = self._lacks(task, tests, inputs, seen)
+                if not lacks:
+                    if seen is not live.object:
+                        task.progress("")  # what was missing is so no more
+                    return LiveObject(live.ref, seen, live.manager)
+                task.progress("; ".join([lacks, *self._related.pods_lack(task, seen)]))
+                task.pause(delay)
+                found = self.api.find(task, kind.path(live.ref.namespace, live.ref.name))
+                if found is None:
+                    raise PluginError(f"{live.ref} was deleted while it was waited for")  # noqa: TRY301
+                seen = found
+        except PluginError as error:
+            state = LiveObject(live.ref, seen, live.manager).state
+            text = self._unfinished(task, error, lacks, seen)
+            reason = f"{live.ref} is not ready: {text}" if text else str(error)
+            raise InitFailedError(reason, resource_id=live.ref.id, state=state, inputs=inputs) from None
+        raise AssertionError  # pragma: no cover - delays never end
+
+    def _tests(self, task: Task, inputs: Props, live: Props) -> tuple[list[Test], str]:
+        """Return what must hold, and what is said of what nothing here can make hold."""
+        tests = tests_of(inputs)
+        if live.get("kind") != "PersistentVolumeClaim" or not waited_for(inputs):
+            return tests, unserved(inputs, live)
+        later, provisioned = self._related.binds_later(task, live)
+        if later:
+            return [], ""
+        return ([], unserved(inputs, live)) if provisioned else (tests, "")
+
+    def _lacks(self, task: Task, tests: list[Test], inputs: Props, live: Props) -> str:
+        lacks = why_not(tests, live)
+        if not lacks and has_endpoints(inputs, live):
+            lacks = self._related.endpoints_lack(task, live)
+        return lacks
+
+    def _unfinished(self, task: Task, error: PluginError, lacks: str, seen: Props) -> str:
+        """Say what was missing when the wait ended, and what ended it; empty if the error says it all."""
+        failed = isinstance(error, ChangeFailedError)
+        told = [str(error) if failed else lacks] if failed or lacks else []
+        if told and not isinstance(error, CancelledError):
+            # The time of the wait may be over: what is asked now has a moment of its own.
+            with suppress(PluginError):
+                told += self._details(Task(task.urn, _LAST_QUESTION_SECONDS, task.cancel), seen)
+        return "; ".join(told) + ("" if failed or not told else f": {why(task, error)}")
+
+    def _details(self, task: Task, live: Props) -> list[str]:
+        """Return what the pods of a workload say, and the warnings that were reported beside that."""
+        pods = self._related.pods_lack(task, live)
+        told = "; ".join(pods)
+        return [
+            *pods,
+            *(f"{reason}: {text}" for reason, text in self._related.warnings(task, live) if text not in told),
+        ]
+
+
+def why(task: Task, error: PluginError) -> str:
+    """Say in a few words what ended a wait."""
+    if isinstance(error, CancelledError):
+        return "cancelled"
+    return str(error) if task.left > 0 else f"time-out after {task.seconds:.0f} s"

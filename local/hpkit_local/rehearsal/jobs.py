@@ -1,0 +1,131 @@
+"""Workloads as Jobs, and the state of Jobs as their controller would write it: no pod is ever made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from hpkit_local.kubernetes.client import ApiResource
+from hpkit_local.rehearsal.objects import REHEARSED
+from hpkit_whatif.admission import PodSet, PodSetAssignment, Workload, per_unit
+
+__all__ = ["JOBS", "TASK", "assignments", "controlled", "job_of", "namespace_of", "status_of_ended"]
+
+JOBS = ApiResource("batch/v1", "Job", "jobs", namespaced=True)
+TASK = "hpkit.local/task"
+"""The annotation with the task's name, which need not be one that Kubernetes allows."""
+
+_QUEUE = "kueue.x-k8s.io/queue-name"
+_PRIORITY = "kueue.x-k8s.io/priority-class"
+_TYPE = "node.kubernetes.io/instance-type"
+_TOPOLOGY = "kueue.x-k8s.io/podset-{mode}-topology"
+# Whose Jobs these are: Kubernetes' own controller leaves them alone.
+_CONTROLLER = "hpkit.local/hpkit_local/rehearsal"
+# Devices are asked for as limits; Kubernetes takes them for requests too.
+_BASIC = ("cpu", "memory")
+
+
+def namespace_of(workload: Workload) -> str:
+    """Return the namespace of a workload's team."""
+    return workload.queue.removesuffix("-clusterqueue")
+
+
+def job_of(workload: Workload, number: int, *, priority_class: str | None) -> dict[str, Any]:
+    """Return the Job that a workload of one pod set is."""
+    (pods,) = workload.pod_sets
+    namespace = namespace_of(workload)
+    labels = {_QUEUE: f"{namespace}-localqueue"} | ({_PRIORITY: priority_class} if priority_class else {})
+    # A scenario's task goes to one instance type, or has all flavors of its queue.
+    kind = next(iter(pods.flavors)) if pods.flavors is not None and len(pods.flavors) == 1 else None
+    template = {
+        "metadata": {"labels": labels, "annotations": _placement(pods)},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "rehearsed", "resources": _resources(pods)}],
+            **({"nodeSelector": {_TYPE: kind}} if kind else {}),
+        },
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": f"rehearsed-{number}",
+            "namespace": namespace,
+            "labels": {**labels, **REHEARSED},
+            "annotations": {TASK: workload.name},
+        },
+        "spec": {
+            "parallelism": pods.count,
+            "completions": pods.count,
+            "suspend": True,
+            "managedBy": _CONTROLLER,
+            "template": template,
+        },
+    }
+
+
+def _resources(pods: PodSet) -> dict[str, dict[str, str]]:
+    amounts = {
+        name: f"{amount}m" if per_unit(name) == 1000 else str(amount) for name, amount in pods.per_pod.items() if amount
+    }
+    return {
+        "requests": {name: text for name, text in amounts.items() if name in _BASIC},
+        "limits": {name: text for name, text in amounts.items() if name not in _BASIC},
+    }
+
+
+def _placement(pods: PodSet) -> dict[str, str]:
+    request = pods.topology
+    if request is None:
+        return {}
+    return {_TOPOLOGY.format(mode=request.mode): request.level or "true"}
+
+
+def controlled(job: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the status that the controller writes when a Job was suspended or let go; None where it has it."""
+    status, spec = job.get("status", {}), job["spec"]
+    if any(
+        each["type"] in ("Complete", "Failed") and each["status"] == "True" for each in status.get("conditions", ())
+    ):
+        return None
+    active = int(status.get("active", 0))
+    if spec.get("suspend"):
+        return {"active": 0, "ready": 0, "startTime": None} if active else None
+    if active:
+        return None
+    return {"active": spec["parallelism"], "ready": spec["parallelism"], "startTime": _now()}
+
+
+def status_of_ended(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the status of a Job whose pods have all ended well."""
+    now = _now()
+    conditions = [
+        {"type": kind, "status": "True", "reason": "CompletionsReached", "message": "", "lastTransitionTime": now}
+        for kind in ("SuccessCriteriaMet", "Complete")
+    ]
+    return {
+        "active": 0,
+        "ready": 0,
+        "succeeded": job["spec"]["completions"],
+        "startTime": job["status"]["startTime"],
+        "completionTime": now,
+        "conditions": [*job["status"].get("conditions", ()), *conditions],
+    }
+
+
+def assignments(workload: Mapping[str, Any]) -> tuple[PodSetAssignment, ...]:
+    """Return what an admitted Workload got: flavors, counts, and the nodes where a topology has them."""
+    return tuple(
+        PodSetAssignment(each["name"], each["count"], each.get("flavors", {}), {}, _domains(each))
+        for each in workload["status"]["admission"]["podSetAssignments"]
+    )
+
+
+def _domains(assigned: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    topology = assigned.get("topologyAssignment") or {}
+    return tuple((each["values"][-1], each["count"]) for each in topology.get("domains", ()))
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

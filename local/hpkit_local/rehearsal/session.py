@@ -1,0 +1,174 @@
+"""A rehearsal on an instance: what it needs is made, and all that was made is taken away again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from hpkit.errors import ToolError
+from hpkit_local.controllers.objects import KINDS
+from hpkit_local.kubernetes.api import Api, RefusedError
+from hpkit_local.kubernetes.client import ApiResource
+from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, digest, running
+from hpkit_local.rehearsal.jobs import JOBS
+from hpkit_local.rehearsal.metrics import Metrics
+from hpkit_local.rehearsal.objects import REHEARSED, node_objects, path_of
+from hpkit_local.rehearsal.scheduler import KueueScheduler
+from hpkit_whatif.admission import Node
+
+if TYPE_CHECKING:
+    from hpkit_local.supervisor.instance import Instance
+
+__all__ = ["Session", "rehearsal"]
+
+_KUEUE = "kueue.x-k8s.io/v1beta2"
+_WORKLOADS = ApiResource(_KUEUE, "Workload", "workloads", namespaced=True)
+_LABELS = ",".join(f"{name}={value}" for name, value in REHEARSED.items())
+# What is compared with the model of a plan.
+_COMPARED = ("ClusterQueue", "ResourceFlavor", "WorkloadPriorityClass")
+# In this order: nobody lets go of what another still names.
+_DELETED = (
+    *("LocalQueue", "ClusterQueue", "WorkloadPriorityClass", "ResourceFlavor", "Topology", "Node", "ConfigMap"),
+    "Namespace",
+)
+_POLL_SECONDS = 0.2
+_HANGS_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class Session:
+    """The scheduler to rehearse on, and the objects that it decides by, as the API server has them."""
+
+    scheduler: KueueScheduler
+    objects: list[dict[str, Any]]
+
+
+@contextmanager
+def rehearsal(
+    instance: Instance, objects: Sequence[Mapping[str, Any]], nodes: Sequence[Node], *, classes: Mapping[int, str]
+) -> Iterator[Session]:
+    """Give Kueue of an instance with a stack's objects on it, and take away afterwards what was made.
+
+    objects, nodes: made where the instance has no stack; else its own are used. classes: names of the priority classes
+    by weight. ToolError for an API server that is not on loopback, or where other work waits or runs already.
+    """
+    api = Api.of_kubeconfig(instance.kubeconfig, field_manager="hpkit-rehearsal")
+    refuse_remote(api.host)
+    metrics = Metrics(api, instance.ports()["kueue-metrics"])
+    try:
+        _clean(api)
+        _refuse_work(api, instance.name)
+        queues = {each["metadata"]["name"] for each in api.items(KINDS["ClusterQueue"].folder())}
+        if not queues:
+            _make(api, objects, nodes)
+        else:
+            refuse_other_queues(queues, objects, instance.name)
+        _await_active(api)
+        metrics.prepare()
+        there = [{**each, "kind": kind} for kind in _COMPARED for each in api.items(KINDS[kind].folder())]
+        yield Session(KueueScheduler(api, metrics, classes=classes), there)
+    except OSError as error:
+        raise ToolError(f"{instance.name}: {error}. What to do: look at `hpkit local status` and its logs") from None
+    finally:
+        metrics.close()
+        _clean(api)
+        api.close()
+
+
+def refuse_remote(host: str) -> None:
+    """Raise ToolError for the address of an API server that is not on this machine."""
+    name = urlsplit(host).hostname
+    if name not in ("127.0.0.1", "::1", "localhost"):
+        raise ToolError(
+            f"{host} is not on this machine: a rehearsal creates and ends Jobs, so it runs on a local cloud alone. "
+            "What to do: leave --name out, and it starts one of its own"
+        )
+
+
+def _refuse_work(api: Api, name: str) -> None:
+    found = [
+        f"{each['metadata']['namespace']}/{each['metadata']['name']}"
+        for each in api.items(_WORKLOADS.folder())
+        if not any(one["type"] == "Finished" for one in each.get("status", {}).get("conditions", ()))
+    ]
+    if found:
+        raise ToolError(
+            f"on {name} other work waits or runs: {', '.join(sorted(found)[:5])}. What to do: end it, or leave --name "
+            "out, and the rehearsal starts an instance of its own"
+        )
+
+
+def refuse_other_queues(queues: Container[str], objects: Iterable[Mapping[str, Any]], name: str) -> None:
+    """Raise ToolError for an instance whose queues are not those that a stack would have."""
+    wanted = (each["metadata"]["name"] for each in objects if each["kind"] == "ClusterQueue")
+    missing = [queue for queue in wanted if queue not in queues]
+    if missing:
+        raise ToolError(
+            f"{name} has queues already, and not {', '.join(missing[:5])}: they are of another stack, or of another "
+            "state of this one. What to do: name the instance on which the stack is up, or leave --name out, and the "
+            "rehearsal starts an instance of its own"
+        )
+
+
+def _make(api: Api, objects: Sequence[Mapping[str, Any]], nodes: Sequence[Node]) -> None:
+    for node, status in node_objects(nodes):
+        path = KINDS["Node"].path("", node["metadata"]["name"])
+        api.apply(path, node)
+        api.merge(f"{path}/status", status)
+        # A node comes with the taint of one that is not ready, and nobody else here takes it away.
+        api.merge(path, {"spec": {"taints": None}})
+    for each in objects:
+        _insist(api, each)
+        if each["kind"] == "ConfigMap":
+            _await_settings(api, digest(each["data"][CONFIG_KEY]))
+
+
+def _await_settings(api: Api, wanted: str) -> None:
+    _await(lambda: running(api) == wanted, "Kueue runs with the stack's settings")
+
+
+def _insist(api: Api, document: Mapping[str, Any]) -> None:
+    """Apply an object, again while Kueue's webhook does not answer yet."""
+    ends = time.monotonic() + _HANGS_SECONDS
+    while True:
+        try:
+            api.apply(path_of(document), document)
+        except RefusedError as error:
+            if "failed calling webhook" not in str(error) or time.monotonic() > ends:
+                raise ToolError(f"{document['kind']} {document['metadata']['name']}: {error}") from None
+            time.sleep(_POLL_SECONDS)
+        else:
+            return
+
+
+def _await_active(api: Api) -> None:
+    def active() -> bool:
+        queues = api.items(KINDS["ClusterQueue"].folder())
+        conditions = [each.get("status", {}).get("conditions", ()) for each in queues]
+        return all(any(one["type"] == "Active" and one["status"] == "True" for one in found) for found in conditions)
+
+    _await(active, "all queues are active")
+
+
+def _await(holds: Callable[[], bool], what: str) -> None:
+    ends = time.monotonic() + _HANGS_SECONDS
+    while not holds():
+        if time.monotonic() > ends:
+            raise ToolError(f"not within {_HANGS_SECONDS:.0f} s: {what}. What to do: look at `hpkit local logs kueue`")
+        time.sleep(_POLL_SECONDS)
+
+
+def _clean(api: Api) -> None:
+    """Delete what this rehearsal or one that was killed has made, and wait until Kueue has let go of it."""
+    for kind in (JOBS, *(KINDS[name] for name in _DELETED)):
+        for each in api.items(kind.folder(), labels=_LABELS, bare=True):
+            api.delete(kind.path(each["metadata"].get("namespace", ""), each["metadata"]["name"]))
+        _await_gone(api, kind)
+
+
+def _await_gone(api: Api, kind: ApiResource) -> None:
+    _await(lambda: not api.items(kind.folder(), labels=_LABELS, bare=True), f"{kind.plural} are gone")

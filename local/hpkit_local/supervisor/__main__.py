@@ -1,0 +1,46 @@
+"""`python -m hpkit_local.supervisor FOLDER`: keep one instance running until SIGTERM."""
+
+import fcntl
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from hpkit.errors import HpkitError
+from hpkit_local.supervisor.instance import Instance
+from hpkit_local.supervisor.services import services_of
+from hpkit_local.supervisor.supervisor import Supervisor
+
+__all__ = ["main"]
+
+_POLL_SECONDS = 0.1
+_STEADY_SECONDS = 0.5
+
+
+def main(folder: str) -> int:
+    """Hold the instance's lock, so that there is one supervisor; start, watch, and end with SIGTERM or SIGINT."""
+    instance = Instance(Path(folder))
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with (instance.folder / "lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("another supervisor has this instance", file=sys.stderr)
+            return 1
+        try:
+            supervisor = Supervisor(instance, services_of(instance))
+        except HpkitError as error:
+            print(error, file=sys.stderr)
+            return 1
+        try:
+            while not stop.wait(_STEADY_SECONDS if supervisor.steady else _POLL_SECONDS):
+                supervisor.poll()
+        finally:
+            supervisor.end()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,305 @@
+"""Starts and stops instances from outside: what `hpkit local` does."""
+
+import fcntl
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hpkit.errors import ToolError
+from hpkit_local.plugins.install import install
+from hpkit_local.processes.process import end, spawn
+from hpkit_local.supervisor.instance import Instance, State
+from hpkit_local.supervisor.lock import exclusive
+from hpkit_local.supervisor.stacks import stacks_up
+from hpkit_local.toolchain import TOOLS, locate, search_path
+
+__all__ = [
+    "VARIABLES",
+    "environment",
+    "find_root",
+    "reset",
+    "running",
+    "service_endpoints",
+    "shell_environment",
+    "start",
+    "stop",
+    "take_caller",
+]
+
+# What `environment` sets, beside endpoints of single services; taking it back needs no instance.
+VARIABLES = (
+    "HPKIT_STACK",
+    "KUBECONFIG",
+    "AWS_ENDPOINT_URL",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_EC2_METADATA_DISABLED",
+    "PULUMI_HOME",
+    "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION",
+    "PULUMI_BACKEND_URL",
+    "PULUMI_CONFIG_PASSPHRASE",
+    "PULUMI_SKIP_UPDATE_CHECK",
+    "PATH",
+)
+# The SDKs take a service's own endpoint before that of all services
+# (https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html).
+_SERVICE_ENDPOINT = "AWS_ENDPOINT_URL_"
+
+# A part that has not become healthy for so long never will, on the busiest machine; what is waited for is said.
+_PART_SECONDS = 300.0
+_SAY_SECONDS = 30.0
+_STOP_SECONDS = 30.0
+_HOPELESS_STARTS = 4
+_POLL_SECONDS = 0.1
+_TAIL_LINES = 5
+_PORT_CLAIMS = 3
+_REGION = "us-west-2"
+# What a person runs in a shell; the rest is run by the instance.
+_FOR_SHELLS = ("pulumi", "pulumi-language-python", "helm", "kubectl")
+
+
+class _PartError(ToolError):
+    """A part does not become healthy; the supervisor is there."""
+
+
+def find_root(start: Path) -> Path:
+    """Return the nearest folder upward that holds Pulumi.yaml."""
+    for folder in (start.absolute(), *start.absolute().parents):
+        if (folder / "Pulumi.yaml").is_file():
+            return folder
+    raise ToolError(f"no Pulumi.yaml in {start.absolute()} or above: go into the repository, or name it with --dir")
+
+
+def running(instance: Instance) -> State | None:
+    """Return what runs, if the supervisor does."""
+    return instance.running()
+
+
+def start(instance: Instance, *, say: Callable[[str], None], wait: bool = True) -> State:
+    """Start or go on; return when every service is healthy. What a killed supervisor left behind is ended first."""
+    with exclusive(instance, f"hpkit local start --name {instance.name}", wait=wait, say=say):
+        if running(instance) is not None:
+            return _await_ready(instance, say, lambda: running(instance) is not None)
+        for _ in range(_PORT_CLAIMS - 1):
+            try:
+                return _start(instance, say)
+            except _PartError:
+                # Between the moment when a port was found free and the service that listens on it, another program
+                # can be quicker. Each start claims ports anew.
+                taken = instance.ports_of_others()
+                if not taken:
+                    raise
+                say(f"another program took {', '.join(f'port {port} ({name})' for name, port in taken.items())}: again")
+        return _start(instance, say)
+
+
+def stop(
+    instance: Instance, *, say: Callable[[str], None] = lambda _: None, wait: bool = True, force: bool = False
+) -> bool:
+    """End the supervisor and every service, and return whether anything ran; nothing is left running.
+
+    force: do not wait for what works on the instance, which then ends since its instance is gone.
+    """
+    if not instance.folder.is_dir():
+        return False
+    with _to_end(instance, "stop", say=say, wait=wait, force=force) as ended:
+        return _clear(instance) or any(ended)
+
+
+def reset(
+    instance: Instance, *, say: Callable[[str], None] = lambda _: None, wait: bool = True, force: bool = False
+) -> None:
+    """Stop, and delete all that the instance keeps; force as for stop."""
+    if not instance.folder.is_dir():
+        return
+    with _to_end(instance, "reset", say=say, wait=wait, force=force):
+        try:
+            _clear(instance)
+        except ToolError:
+            # A record that cannot be read is deleted too, unless there is a supervisor that it may be of.
+            if _supervised(instance):
+                raise
+        shutil.rmtree(instance.folder, ignore_errors=True)
+
+
+def take_caller(
+    instance: Instance, stack: str, account: str, role: str | None = None, *, say: Callable[[str], None]
+) -> None:
+    """Have an instance take a stack's account, and its clients a role, from the next start on; another one is stopped.
+
+    role: the ARN of one of the stack's deployers, None where it names none.
+
+    Raises ToolError where the stack is up in another account.
+    """
+    before = instance.account()
+    if (account, role) == (before, instance.role()):
+        return
+    if account != before and stacks_up(instance):
+        raise ToolError(
+            f"{stack} is up on instance {instance.name} in account {before}, and its file now has account {account}. "
+            f"Take it down first: hpkit local down --stack {stack} --name {instance.name}"
+        )
+    if running(instance) is not None:
+        say(f"{instance.name} starts again, as {role or f'account {account}'}")
+        stop(instance, say=say)
+    instance.write_caller(account, role)
+
+
+@contextmanager
+def _to_end(
+    instance: Instance, verb: str, *, say: Callable[[str], None], wait: bool, force: bool
+) -> Iterator[list[bool]]:
+    """Have the instance for oneself; by force, what runs is ended while another still works on it."""
+    ended: list[bool] = []
+
+    def end_it() -> None:
+        if force:
+            ended.append(_clear(instance))
+
+    command = f"hpkit local {verb} --name {instance.name}"
+    with exclusive(instance, command, wait=wait or force, say=say, meanwhile=end_it):
+        yield ended
+
+
+def environment(instance: Instance, *, tools: tuple[str, ...] = ("pulumi", "pulumi-language-python")) -> dict[str, str]:
+    """Return the variables that point AWS, Kubernetes and Pulumi clients at the instance, and nowhere else.
+
+    The command line of AWS and its SDKs read one variable of the region, boto3 the other
+    (https://boto3.amazonaws.com/v1/documentation/api/latest/guide/configuration.html#using-environment-variables).
+    """
+    ports = instance.ports()
+    if not ports:
+        raise ToolError(
+            f"instance {instance.name} was never started. Start it: hpkit local start --name {instance.name}"
+        )
+    backend = instance.state_folder
+    backend.mkdir(exist_ok=True)
+    region = next((each.region for each in stacks_up(instance) if each.region), _REGION)
+    pulumi_home = instance.folder / "pulumi-home"
+    install(pulumi_home)
+    local_only = "local"
+    return {
+        "KUBECONFIG": str(instance.kubeconfig),
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{ports['aws']}",
+        "AWS_ACCESS_KEY_ID": local_only,
+        "AWS_SECRET_ACCESS_KEY": local_only,
+        "AWS_SESSION_TOKEN": "",
+        "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "false",
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "PULUMI_HOME": str(pulumi_home),
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        "PULUMI_BACKEND_URL": backend.as_uri(),
+        "PULUMI_CONFIG_PASSPHRASE": local_only,
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PATH": search_path(*tools),
+        **dict.fromkeys(service_endpoints(os.environ), ""),
+    }
+
+
+def service_endpoints(variables: Iterable[str]) -> list[str]:
+    """Return which variables lead single services elsewhere: the SDKs pass over one that is empty."""
+    return sorted(name for name in variables if name.startswith(_SERVICE_ENDPOINT))
+
+
+def shell_environment(instance: Instance) -> dict[str, str]:
+    """Return the variables for a shell: as `environment`, with hpkit and those of its tools on PATH that are here.
+
+    HPKIT_STACK names the stack that is up, for the commands on one stack; it is empty where none is.
+    """
+    here = tuple(tool.name for tool in TOOLS if tool.name in _FOR_SHELLS and locate(tool).path is not None)
+    variables = environment(instance, tools=here)
+    own = str(Path(sys.executable).parent)
+    variables["HPKIT_STACK"] = next((each.name for each in stacks_up(instance)), "")
+    return {**variables, "PATH": os.pathsep.join(dict.fromkeys([own, *variables["PATH"].split(os.pathsep)]))}
+
+
+def _start(instance: Instance, say: Callable[[str], None]) -> State:
+    """Start the supervisor; what cannot become ready is not left running."""
+    _clear(instance)
+    package_root = Path(__file__).resolve().parents[2]
+    child = spawn(
+        [sys.executable, "-m", "hpkit_local.supervisor", str(instance.folder)],
+        log=instance.log("supervisor"),
+        environment=dict(os.environ),
+        folder=package_root,
+        bound=False,
+    )
+    # A supervisor outlives its starter on purpose; if it ends first, this thread leaves no zombie.
+    threading.Thread(target=child.wait, daemon=True).start()
+    try:
+        return _await_ready(instance, say, lambda: child.poll() is None)
+    except ToolError:
+        # Its logs tell why.
+        _clear(instance)
+        raise
+
+
+def _clear(instance: Instance) -> bool:
+    state = instance.state()
+    if state is None:
+        return False
+    alive = [each for each in state.processes() if each.alive()]
+    # The supervisor ends its services in order; only what it leaves behind is ended here.
+    end([each for each in alive if each == state.supervisor], seconds=_STOP_SECONDS)
+    latest = instance.state() or state
+    end([*state.processes(), *latest.processes()], seconds=_STOP_SECONDS)
+    instance.forget_state()
+    return bool(alive)
+
+
+def _supervised(instance: Instance) -> bool:
+    """Say whether a supervisor holds the instance's lock, whatever is written down."""
+    with (instance.folder / "lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def _await_ready(instance: Instance, say: Callable[[str], None], goes_on: Callable[[], bool]) -> State:
+    since = said = time.monotonic()
+    reported: set[str] = set()
+    while time.monotonic() - since < _PART_SECONDS:
+        if not goes_on():
+            raise ToolError(f"the supervisor ended: {_tail(instance.log('supervisor'))}")
+        state = running(instance)
+        for name, part in (state.parts if state else {}).items():
+            if part.state == "healthy" and name not in reported:
+                reported.add(name)
+                since = said = time.monotonic()
+                say(f"{name}: healthy")
+            elif part.state == "waiting" and part.restarts >= _HOPELESS_STARTS and name not in reported:
+                raise _PartError(f"{name}: {part.problem}, {part.restarts} times. {_tail(instance.log(name))}")
+        if state is not None and state.ready:
+            return state
+        if time.monotonic() - said >= _SAY_SECONDS:
+            said = time.monotonic()
+            late = ", ".join(_late(state)) or "the supervisor"
+            say(f"{late}: still starting, {said - since:.0f} s after the last one")
+        time.sleep(_POLL_SECONDS)
+    logs = "; ".join(f"{name}: {_tail(instance.log(name))}" for name in _late(instance.state()))
+    raise ToolError(f"nothing became healthy for {_PART_SECONDS:.0f} s. {logs}")
+
+
+def _late(state: State | None) -> list[str]:
+    return [name for name, part in (state.parts if state else {}).items() if part.state != "healthy"]
+
+
+def _tail(log: Path) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
+    except OSError:
+        lines = []
+    return " | ".join([*lines, f"whole log: {log}"])

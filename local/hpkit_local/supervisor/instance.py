@@ -1,0 +1,188 @@
+"""Where one instance of the local cloud keeps its things, and what it wrote down there."""
+
+import json
+import re
+import socket
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hpkit.errors import ToolError
+from hpkit_local.processes.files import write_private
+from hpkit_local.processes.ports import free_ports
+from hpkit_local.processes.process import Identity
+
+__all__ = ["DEFAULT_ACCOUNT", "PORTS", "Instance", "ServiceState", "State"]
+
+PORTS = (
+    *("aws", "eks", "etcd", "etcd-peer", "etcd-metrics", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
+    *("egress", "kwok", "kueue-webhook", "kueue-health", "kueue-metrics"),
+)
+# Of stacks whose file names none: the account of AWS's documents, and moto's.
+DEFAULT_ACCOUNT = "123456789012"
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+_LONGEST_NAME = 40
+
+
+@dataclass(frozen=True)
+class ServiceState:
+    """A service as the supervisor last saw it: state starting, healthy or waiting (to be restarted)."""
+
+    state: str
+    restarts: int = 0
+    pid: int = 0
+    started: str = ""
+    problem: str = ""
+
+    @property
+    def identity(self) -> Identity:
+        """The process that it was, if it had one."""
+        return Identity(self.pid, self.started)
+
+
+@dataclass(frozen=True)
+class State:
+    """What runs: the supervisor and its services, which users know as the parts of an instance."""
+
+    supervisor: Identity
+    parts: dict[str, ServiceState] = field(default_factory=dict)
+
+    @property
+    def ready(self) -> bool:
+        """Every service is healthy."""
+        return bool(self.parts) and all(part.state == "healthy" for part in self.parts.values())
+
+    def processes(self) -> list[Identity]:
+        """Return all that were started, the supervisor first."""
+        children = [part.identity for part in self.parts.values() if part.pid]
+        return [self.supervisor, *children]
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One instance: all of it is below its folder."""
+
+    folder: Path
+
+    @classmethod
+    def named(cls, name: str, *, root: Path) -> "Instance":
+        """Return the instance of a name; its folder is .local/<name> of the repository."""
+        if not cls.fits(name):
+            raise ToolError(f"instance name {name!r}: use up to 40 lower-case letters, digits and inner hyphens")
+        return cls((root / ".local" / name).absolute())
+
+    @classmethod
+    def of_stack(cls, stack: str, *, root: Path) -> "Instance":
+        """Return the instance that a stack has for itself, which is named after it."""
+        plain = re.sub(r"[^a-z0-9]+", "-", stack.lower()).strip("-")[:_LONGEST_NAME].strip("-")
+        return cls.named(plain, root=root)
+
+    @staticmethod
+    def fits(name: str) -> bool:
+        """Say whether an instance can have that name."""
+        return _NAME.fullmatch(name) is not None
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.folder.name
+
+    @property
+    def state_folder(self) -> Path:
+        """The folder where Pulumi keeps the stacks that are on it."""
+        return self.folder / "pulumi-state"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The file for KUBECONFIG."""
+        return self.folder / "kubeconfig"
+
+    def log(self, service: str) -> Path:
+        """Return the log file of a service."""
+        return self.folder / "logs" / f"{service}.log"
+
+    def state(self) -> State | None:
+        """Return what was last written down as running; it may have died since."""
+        found = self._read("run.json")
+        if found is None:
+            return None
+        parts = {name: ServiceState(**record) for name, record in found["parts"].items()}
+        return State(Identity(**found["supervisor"]), parts)
+
+    def running(self) -> State | None:
+        """Return what runs, if the supervisor does."""
+        state = self.state()
+        return state if state is not None and state.supervisor.alive() else None
+
+    def has_record(self) -> bool:
+        """Say whether anything is written down as running: what was stopped has none, what was killed has."""
+        return (self.folder / "run.json").is_file()
+
+    def write_state(self, state: State) -> None:
+        """Write down what runs."""
+        self._write("run.json", asdict(state))
+
+    def forget_state(self) -> None:
+        """Delete what was written down as running."""
+        (self.folder / "run.json").unlink(missing_ok=True)
+
+    def aws_arguments(self) -> list[str]:
+        """Return the extra arguments of the AWS endpoint that `start` was given last."""
+        return list(self._settings().get("aws", []))
+
+    def write_aws_arguments(self, arguments: list[str]) -> None:
+        """Keep extra arguments of the AWS endpoint for this and later starts."""
+        self._write("settings.json", {**self._settings(), "aws": arguments})
+
+    def account(self) -> str:
+        """Return the AWS account that the instance has for its stack."""
+        return str(self._settings().get("account", DEFAULT_ACCOUNT))
+
+    def role(self) -> str | None:
+        """Return the ARN of the IAM role that the instance's clients have, if they have one."""
+        return self._settings().get("role")
+
+    def write_caller(self, account: str, role: str | None = None) -> None:
+        """Keep the AWS account and its clients' role for the next start."""
+        self._write("settings.json", {**self._settings(), "account": account, "role": role})
+
+    def _settings(self) -> dict[str, Any]:
+        return self._read("settings.json") or {}
+
+    def ports(self) -> dict[str, int]:
+        """Return the ports of the last start."""
+        return {name: int(port) for name, port in (self._read("ports.json") or {}).items()}
+
+    def claim_ports(self) -> dict[str, int]:
+        """Return the same ports as at the last start, where still free, else others; and write them down."""
+        ports = free_ports(PORTS, self.ports())
+        self._write("ports.json", ports)
+        return ports
+
+    def ports_of_others(self) -> dict[str, int]:
+        """Return those of its ports that another program has; ask while nothing of the instance runs."""
+        return {name: port for name, port in self.ports().items() if not _is_free(port)}
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        path = self.folder / name
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise ToolError(f"{path} is damaged ({error}). Begin anew: hpkit local reset --name {self.name}") from None
+        return dict(found)
+
+    def _write(self, name: str, content: dict[str, Any]) -> None:
+        write_private(self.folder / name, json.dumps(content, indent=2).encode())
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # Connections that end leave their port taken for a while; services listen on it all the same.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,67 @@
+"""The instances of a repository, and which of them a command means that names none."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hpkit.errors import SelectionError, ToolError
+from hpkit_local.supervisor.instance import Instance, State
+from hpkit_local.supervisor.stacks import StackThere, stacks_up
+
+__all__ = ["DEFAULT", "Overview", "instances", "overviews", "the_only"]
+
+DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class Overview:
+    """An instance as it is: `problem` says why its record cannot be read; state is None when it does not run."""
+
+    instance: Instance
+    state: State | None
+    stacks: list[StackThere]
+    problem: str = ""
+
+    @property
+    def may_run(self) -> bool:
+        """Whether it runs, or nobody can say."""
+        return self.state is not None or bool(self.problem)
+
+
+def instances(root: Path) -> list[Instance]:
+    """Return all instances of the repository, by name."""
+    folders = sorted(each for each in (root / ".local").glob("*") if each.is_dir() and Instance.fits(each.name))
+    return [Instance.named(each.name, root=root) for each in folders]
+
+
+def overviews(root: Path) -> list[Overview]:
+    """Return what each instance of the repository is at."""
+    return [_overview(each) for each in instances(root)]
+
+
+def the_only(root: Path, *, command: str) -> Instance:
+    """Return the only instance that runs, else the only one that there is, else `default`, which is not there.
+
+    Raises SelectionError with the commands to choose from when several fit.
+    """
+    found = overviews(root)
+    running = [each for each in found if each.may_run]
+    candidates = running or found
+    if not candidates:
+        return Instance.named(DEFAULT, root=root)
+    if len(candidates) == 1:
+        return candidates[0].instance
+    lines = [_line(command, each) for each in candidates]
+    what = "instances run here" if running else "instances are here, and none runs"
+    raise SelectionError("\n  ".join([f"{len(lines)} {what}; say which:", *lines]))
+
+
+def _line(command: str, overview: Overview) -> str:
+    stacks = ", ".join(each.name for each in overview.stacks)
+    return f"{command} --name {overview.instance.name}    # {f'stack {stacks}' if stacks else 'no stack'}"
+
+
+def _overview(instance: Instance) -> Overview:
+    try:
+        return Overview(instance, instance.running(), stacks_up(instance))
+    except ToolError as error:
+        return Overview(instance, None, stacks_up(instance), problem=str(error))

@@ -1,0 +1,295 @@
+"""Runs Pulumi on the repository's program against an instance, without a trace in the repository.
+
+Pulumi writes a stack's salt into its settings file; here it gets a copy of that file, which lives with the instance.
+"""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hpkit.errors import ToolError
+from hpkit.program.teardown import Teardown, teardown_of
+from hpkit_local.processes.files import write_private
+from hpkit_local.processes.process import identify
+from hpkit_local.supervisor.control import environment
+from hpkit_local.supervisor.engine_events import EngineEvents
+from hpkit_local.supervisor.instance import Instance
+from hpkit_local.supervisor.pulumi_run import Ended, run
+from hpkit_local.toolchain import tool_path
+
+__all__ = ["VERBS", "Stack"]
+
+VERBS = ("up", "preview", "refresh", "destroy")
+_WITHOUT_QUESTIONS = {"up": ("--yes", "--skip-preview"), "refresh": ("--yes",), "destroy": ("--yes", "--skip-preview")}
+_BUCKET, _EKS = "aws:s3/bucket:Bucket", "aws:eks/cluster:Cluster"
+# At most what EKS itself takes, where the local cloud takes as long.
+_EKS_UPDATE_SECONDS = 900
+_POLL_SECONDS = 0.1
+_SALT = re.compile(r"^encryptionsalt:.*$", re.MULTILINE)
+# What belongs to the backend of the user's own stack: its passphrase, or its key of AWS KMS.
+_OF_ITS_BACKEND = re.compile(r"^(encryptionsalt|secretsprovider|encryptedkey):.*$\n?", re.MULTILINE)
+
+
+class Stack:
+    """One stack of the repository on one instance."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        name: str,
+        *,
+        root: Path,
+        say: Callable[[str], None] = lambda _: None,
+        wait: bool = True,
+    ) -> None:
+        """Wait where Pulumi is at work on the stack, or with wait=False give up."""
+        self._say, self._wait = say, wait
+        self._instance, self._name, self._root = instance, name, root
+        # Needed by Pulumi alone; a stack that only the organization file describes has none.
+        self._settings_of_users = root / "stacks" / f"Pulumi.{name}.yaml"
+        self._project = instance.folder / "project"
+        # The engine lives for a minute: it needs its memory back less than the time that looking for garbage takes.
+        self.environment = {"GOGC": "400", **os.environ, **self._variables(environment(instance))}
+
+    @property
+    def log(self) -> Path:
+        """The file that a run with `show` writes Pulumi's output to."""
+        return self._instance.log("pulumi")
+
+    def run(self, verb: str, *extra: str, show: Callable[[EngineEvents], None] | None = None) -> int:
+        """Run one of VERBS without questions; return Pulumi's exit code.
+
+        show: called several times a second with what the engine has done so far; Pulumi's output then goes to `log`.
+        Without it, the output goes where that of this process goes.
+        destroy is the word for the whole stack, so it lets go of all that is protected: ask first.
+        Ctrl-C lets Pulumi end what it has under way, a second one does not; ToolError then, and when the instance goes.
+        """
+        self._await_others()
+        self._prepare()
+        if verb == "destroy":
+            self.lift_protection()
+        command = ["pulumi", verb, *_WITHOUT_QUESTIONS.get(verb, ()), *self._which(), "--non-interactive", *extra]
+        ended = self._run(command, verb, show)
+        if ended.gone:
+            raise ToolError(ended.gone)
+        if ended.code != 0 and ended.interrupted:
+            raise ToolError(f"{verb} was interrupted. What it made is kept: run it again, it goes on from there")
+        return ended.code
+
+    def _run(self, command: Sequence[str], verb: str, show: Callable[[EngineEvents], None] | None) -> Ended:
+        gone = self._watch(verb)
+        if show is None:
+            return run(command, self._root, self.environment, gone=gone)
+        events = EngineEvents(self._project / "events.json")
+        events.file.unlink(missing_ok=True)
+
+        def watch(interrupted: bool) -> None:
+            events.read()
+            events.interrupted = interrupted
+            show(events)
+
+        # The option is one of those that Pulumi hides unless they are asked for, as its Automation API does.
+        environment = {**self.environment, "PULUMI_DEBUG_COMMANDS": "true"}
+        logged = [*command[:2], "--event-log", str(events.file), *command[2:]]
+        ended = run(logged, self._root, environment, gone=gone, log=self.log, watch=watch)
+        watch(ended.interrupted)
+        events.file.unlink(missing_ok=True)
+        return ended
+
+    def ending(self) -> Teardown:
+        """Return what the end of the stack takes away, and what stands against it."""
+        return teardown_of(self._name, self.read("stack", "export"))
+
+    def unprotect(self) -> None:
+        """Let go of what the engine keeps; raises ToolError when the cluster itself is protected."""
+        ending = self.ending()
+        if ending.refusal:
+            raise ToolError(ending.refusal)
+        if ending.protected:
+            self._unprotect()
+
+    def lift_protection(self) -> None:
+        """Let go of everything, as `protect: false` and an `up` would: the engine, the bucket, and EKS at the endpoint.
+
+        For the local cloud alone, where nothing is lost that cannot be made again.
+        """
+        state = json.loads(self.read("stack", "export"))
+        resources = state.get("deployment", {}).get("resources") or []
+        if _let_buckets_go(resources):
+            file = self._project / "state.json"
+            write_private(file, json.dumps(state).encode())
+            command = ["pulumi", "stack", "import", "--stack", self._name, "--file", str(file), "--non-interactive"]
+            self._quietly(command, self._project)
+            file.unlink()
+        for each in resources:
+            if each["type"] == _EKS and each.get("outputs", {}).get("deletionProtection"):
+                # Its own region: the instance's environment names only where most calls go.
+                self._let_eks_go(str(each["id"]), str(each["outputs"]["arn"]).split(":")[3])
+        if any(each.get("protect") for each in resources):
+            self._unprotect()
+
+    def _let_eks_go(self, name: str, region: str) -> None:
+        """Take the deletion protection off at the local endpoint, which refuses to delete as AWS does."""
+        import boto3
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        eks = boto3.client(
+            "eks",
+            endpoint_url=self.environment["AWS_ENDPOINT_URL"],
+            region_name=region,
+            aws_access_key_id=self.environment["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=self.environment["AWS_SECRET_ACCESS_KEY"],
+        )
+        patience = {"Delay": 1, "MaxAttempts": _EKS_UPDATE_SECONDS}
+        try:
+            if eks.describe_cluster(name=name)["cluster"].get("deletionProtection"):
+                eks.get_waiter("cluster_active").wait(name=name, WaiterConfig=patience)
+                eks.update_cluster_config(name=name, deletionProtection=False)
+                eks.get_waiter("cluster_active").wait(name=name, WaiterConfig=patience)
+        except eks.exceptions.ResourceNotFoundException:
+            return
+        except (BotoCoreError, ClientError) as error:
+            raise ToolError(f"the deletion protection of EKS cluster {name} stays: {error}") from None
+
+    def _unprotect(self) -> None:
+        command = ["pulumi", "state", "unprotect", "--all", "--yes", "--stack", self._name, "--non-interactive"]
+        self._quietly(command, self._project)
+
+    def _watch(self, verb: str) -> Callable[[], str]:
+        """Return what says why the instance is not what it is now: killed, or stopped by another command."""
+        name, state = self._instance.name, self._instance.running()
+        again = f"What was made is kept, unless it was reset. Go on: hpkit local {verb} --stack {self._name}"
+
+        def gone() -> str:
+            if state is not None and state.supervisor.alive():
+                return ""
+            if state is not None and self._instance.has_record():
+                return f"{verb} ended: the supervisor of the local cloud {name} was killed. {again} --name {name}"
+            return f"{verb} ended: the local cloud {name} was stopped meanwhile. {again} --name {name}"
+
+        return gone
+
+    def read(self, *arguments: str) -> str:
+        """Run a Pulumi command that only reads, and return what it says."""
+        self._prepare()
+        command = ["pulumi", *arguments, "--stack", self._name, "--non-interactive"]
+        return self._quietly(command, self._project)
+
+    def remove(self) -> None:
+        """Forget the stack; Pulumi refuses while resources are in it."""
+        self._quietly(["pulumi", "stack", "rm", "--yes", "--stack", self._name, "--non-interactive"], self._project)
+
+    def _which(self) -> Sequence[str]:
+        return ("--stack", self._name, "--config-file", str(self._settings))
+
+    @property
+    def _settings(self) -> Path:
+        return self._project / "stacks" / self._settings_of_users.name
+
+    def _prepare(self) -> None:
+        """Make the stack where it is not, carry the user's settings over, and let go of a dead run's lock."""
+        self._write_project()
+        self._release()
+        _link_language_host(tool_path("pulumi"), tool_path("pulumi-language-python"))
+        salt = self._salt()
+        if salt is None:
+            self._carry("")
+            listed = json.loads(self._quietly(["pulumi", "stack", "ls", "--json"], self._project))
+            if not any(stack["name"].rpartition("/")[2] == self._name for stack in listed):
+                self._quietly(["pulumi", "stack", "init", self._name, "--non-interactive"], self._project)
+        else:
+            self._carry(salt)
+
+    def _write_project(self) -> None:
+        folder = self._settings.parent
+        folder.mkdir(parents=True, exist_ok=True)
+        project = {"name": "hpkit", "runtime": "python", "stackConfigDir": "stacks"}
+        (self._project / "Pulumi.yaml").write_text(json.dumps(project), encoding="utf-8")
+
+    def _salt(self) -> str | None:
+        if not self._settings.is_file():
+            return None
+        found = _SALT.search(self._settings.read_text(encoding="utf-8"))
+        return found.group() if found else None
+
+    def _carry(self, salt: str) -> None:
+        """Copy the user's settings, if there are any, without what encrypts the secrets of their own backend."""
+        own = self._settings_of_users
+        text = _OF_ITS_BACKEND.sub("", own.read_text(encoding="utf-8") if own.is_file() else "").rstrip()
+        self._settings.write_text(f"{text}\n{salt}\n" if salt else f"{text}\n", encoding="utf-8")
+
+    def _release(self) -> None:
+        """Remove locks of runs that are dead: a killed Pulumi leaves them, and the next one would refuse."""
+        for lock, pid in self._locks():
+            if not _runs(pid):
+                lock.unlink(missing_ok=True)
+
+    def _locks(self) -> Iterator[tuple[Path, int]]:
+        """Yield the locks of Pulumi's runs on this machine, with the process that has each."""
+        locks = self._instance.state_folder / ".pulumi" / "locks"
+        for lock in locks.rglob(f"{self._name}/*.json"):
+            try:
+                held = json.loads(lock.read_text(encoding="utf-8"))
+            except (OSError, ValueError):
+                continue
+            if held.get("hostname") == socket.gethostname():
+                yield lock, int(held.get("pid", 0))
+
+    def _await_others(self) -> None:
+        """Wait for a Pulumi that is at work: of a command that was killed, or started by hand."""
+        for _, pid in self._locks():
+            other = identify(pid) if pid > 0 else None
+            if other is None:
+                continue
+            if not self._wait:
+                raise ToolError(
+                    f"Pulumi is at work on {self._name} (process {pid}). Wait until it ended, or leave out --no-wait"
+                )
+            self._say(f"waiting for Pulumi, which is at work on {self._name} (process {pid})")
+            while other.alive():
+                time.sleep(_POLL_SECONDS)
+
+    def _quietly(self, command: Sequence[str], folder: Path) -> str:
+        done = subprocess.run(  # noqa: S603 - commands are the kit's own
+            command, cwd=folder, env=self.environment, check=False, capture_output=True, text=True
+        )
+        if done.returncode:
+            raise ToolError(f"{' '.join(command[:3])}: {(done.stderr or done.stdout).strip()}")
+        return done.stdout
+
+    def _variables(self, given: Mapping[str, str]) -> dict[str, str]:
+        # The program runs on this Python, whatever the shell has active.
+        own = str(Path(sys.executable).parent)
+        return {**given, "PATH": os.pathsep.join([own, given["PATH"]])}
+
+
+def _let_buckets_go(resources: Sequence[dict[str, Any]]) -> bool:
+    """Write into a state that buckets go with what is in them; return whether that is anything new."""
+    found = False
+    for bucket in (each for each in resources if each["type"] == _BUCKET):
+        for values in (bucket.get("inputs", {}), bucket.get("outputs", {})):
+            found = found or not values.get("forceDestroy")
+            values["forceDestroy"] = True
+    return found
+
+
+def _link_language_host(pulumi: Path, language_host: Path) -> None:
+    """Link the language host beside a Pulumi of the kit's own: the engine warns of one that it finds elsewhere."""
+    if pulumi.parent == language_host.parent or pulumi.parents[3] != language_host.parents[3]:
+        return
+    for file in language_host.parent.iterdir():
+        beside = pulumi.parent / file.name
+        if not beside.exists():
+            beside.unlink(missing_ok=True)
+            beside.symlink_to(file)
+
+
+def _runs(pid: int) -> bool:
+    return pid > 0 and identify(pid) is not None

@@ -1,0 +1,108 @@
+"""The services of an instance: AWS endpoint, a Kubernetes control plane, kwok, Kueue."""
+
+import sys
+from pathlib import Path
+
+from hpkit_local.kubernetes.api import Api
+from hpkit_local.kubernetes.apiserver import apiserver, write_kubeconfig, write_reviews
+from hpkit_local.kubernetes.control_plane import controller_manager, kwok, scheduler
+from hpkit_local.kubernetes.egress import front_proxy, write_selection
+from hpkit_local.kubernetes.etcd import etcd
+from hpkit_local.kubernetes.kueue import Kueue
+from hpkit_local.kubernetes.operators import OPERATORS
+from hpkit_local.kubernetes.pki import authority, signed
+from hpkit_local.processes.health import http_status
+from hpkit_local.processes.service import Service
+from hpkit_local.supervisor.instance import Instance
+from hpkit_local.toolchain import expected_path, tool_path
+
+__all__ = ["LATENCY_FACTOR", "services_of"]
+
+# A thousandth of what AWS takes: states still change one after the other, and nobody waits for them.
+LATENCY_FACTOR = "0.001"
+
+
+def services_of(instance: Instance) -> list[Service]:
+    """Return the services, and write certificates and kubeconfig that they need."""
+    ports = instance.claim_ports()
+    pki = instance.folder / "pki"
+    ca = authority(pki, "hpkit-local-ca")
+    server = signed(pki, "server", issuer=ca, names=("127.0.0.1", "localhost", "kubernetes.default.svc", "10.0.0.1"))
+    admin = signed(pki, "admin", issuer=ca, organization="system:masters")
+    own = signed(pki, "system:kube-scheduler", issuer=ca)
+    port = ports["kube-apiserver"]
+    name = f"hpkit-local-{instance.name}"
+    write_kubeconfig(instance.kubeconfig, name=name, port=port, authority=ca, client=admin)
+    schedulers = pki / "scheduler-kubeconfig.json"
+    write_kubeconfig(schedulers, name=name, port=port, authority=ca, client=own)
+    api = Api.of_kubeconfig(instance.kubeconfig)
+    reviews = pki / "token-review.json"
+    write_reviews(reviews, f"http://127.0.0.1:{ports['aws']}/_hpkit/token-review")
+    egress = pki / "egress.json"
+    front = front_proxy(pki / "front-proxy")
+    write_selection(egress, port=ports["egress"], front=front)
+    kueue = Kueue(
+        tool_path("kueue"),
+        manifests=tool_path("kueue-manifests"),
+        operators={each.name: expected_path(each.name) for each in OPERATORS},
+        api=api,
+        folder=pki / "kueue",
+        front_proxy=pki / "front-proxy",
+        kubeconfig=instance.kubeconfig,
+        log=instance.log("kueue"),
+        ports=ports,
+    )
+    return [
+        _aws(instance, ports["aws"], eks_port=ports["eks"]),
+        etcd(tool_path("etcd"), instance.folder / "etcd", ports=ports),
+        apiserver(
+            tool_path("kube-apiserver"),
+            api=api,
+            port=port,
+            etcd_port=ports["etcd"],
+            authority=ca,
+            server=server,
+            reviews=reviews,
+            front_proxy=front,
+            egress=egress,
+        ),
+        controller_manager(
+            tool_path("kube-controller-manager"),
+            kubeconfig=instance.kubeconfig,
+            port=ports["kube-controller-manager"],
+            authority=ca,
+            server=server,
+        ),
+        scheduler(
+            tool_path("kube-scheduler"),
+            kubeconfig=schedulers,
+            port=ports["kube-scheduler"],
+            authority=ca,
+            server=server,
+        ),
+        kueue.service(),
+        kwok(tool_path("kwok"), kubeconfig=instance.kubeconfig, port=ports["kwok"]),
+    ]
+
+
+def _aws(instance: Instance, port: int, *, eks_port: int) -> Service:
+    state = instance.folder / "aws.json"
+    return Service(
+        name="aws",
+        command=(
+            *(sys.executable, "-m", "hpkit_local.aws", "--port", str(port), "--state-file", str(state)),
+            *("--controllers", "hpkit_local.controllers:make", "--latency-factor", LATENCY_FACTOR),
+            *("--account", instance.account()),
+            *(("--caller-role", role) if (role := instance.role()) else ()),
+            *instance.aws_arguments(),
+        ),
+        # Its controllers find the API server there.
+        environment={
+            "KUBECONFIG": str(instance.kubeconfig),
+            "HPKIT_EKS_PORT": str(eks_port),
+            "MALLOC_ARENA_MAX": "2",
+        },
+        folder=Path(__file__).resolve().parents[2],
+        # Any answer says that it serves; what it answers is its own affair.
+        healthy=lambda: http_status(port, "/") > 0,
+    )

@@ -1,0 +1,54 @@
+"""What a process takes of the machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import psutil
+
+from hpkit_local.processes.process import Identity
+
+__all__ = ["Usage", "usage_of"]
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Memory in bytes, and processor time in seconds since the start.
+
+    A page that several processes share counts for each with its part where the system tells that (Linux, its PSS), so
+    that the sum over processes is what the machine gives; elsewhere memory is what is resident.
+    """
+
+    memory: int = 0
+    cpu_seconds: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.memory + other.memory, self.cpu_seconds + other.cpu_seconds)
+
+
+def usage_of(identity: Identity, *, family: bool = True) -> Usage:
+    """Return what a process takes, with its children unless `family` is false; nothing when it is gone."""
+    if not identity.alive():
+        return Usage()
+    try:
+        process = psutil.Process(identity.pid)
+        members = [process, *(process.children(recursive=True) if family else [])]
+    except psutil.Error:
+        return Usage()
+    return sum((_of(each) for each in members), Usage())
+
+
+def _of(process: psutil.Process) -> Usage:
+    try:
+        with process.oneshot():
+            return Usage(_memory(process), sum(process.cpu_times()[:2]))
+    except psutil.Error:
+        return Usage()
+
+
+def _memory(process: psutil.Process) -> int:
+    try:
+        whole = process.memory_full_info()
+    except psutil.AccessDenied:  # A hardened Linux shows a process's pages to its own kind only.
+        return process.memory_info().rss
+    return getattr(whole, "pss", whole.rss)

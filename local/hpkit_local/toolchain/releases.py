@@ -1,0 +1,65 @@
+"""Takes an executable from its official release, if that is within reach and its checksum is right."""
+
+import hashlib
+import http.client
+import shutil
+import tarfile
+from pathlib import Path
+
+from hpkit.cache import cache_root
+from hpkit_local.toolchain.cache import Say, locked
+from hpkit_local.toolchain.download import BLOCK, NotToBeHad, checksum, download, of_this_machine, opened
+from hpkit_local.toolchain.model import Release, Tool
+
+__all__ = ["take"]
+
+
+def take(tool: Tool, source: Release, *, into: Path, say: Say) -> None:
+    """Put the release's executables into a folder; NotToBeHad if it is out of reach or its checksum is wrong."""
+    machine = of_this_machine(source.platforms, what="release")
+    address, sums = (each.format(platform=machine) for each in (source.file, source.sums))
+    name = address.rpartition("/")[2]
+    wanted = _published_checksum(sums, name)
+    file = cache_root() / "downloads" / f"{wanted}-{name}"
+    # One archive may hold several tools, which are fetched side by side.
+    with locked(f"download-{name}", say):
+        if not (file.is_file() and checksum(file) == wanted):
+            download(address, wanted, file, say=lambda far: say(f"{tool.name}: downloading {name}{far}"))
+    if source.members:
+        members = tuple(each.format(platform=machine) for each in source.members)
+        _unpack(file, members, into)
+    else:
+        shutil.copyfile(file, into / tool.executables[0])
+        file.unlink()
+    for name in tool.executables:
+        (into / name).chmod(0o755)
+
+
+def _published_checksum(address: str, file: str) -> str:
+    """Return the SHA-256 of a file out of its publisher's list: `<sum>  <file>` lines, or the sum alone."""
+    with opened(address) as answer:
+        try:
+            text = answer.read(1 << 20).decode("ascii", errors="replace")
+        except (OSError, http.client.HTTPException) as error:
+            raise NotToBeHad(f"{address} broke off: {error}") from None
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 1 or (len(words) > 1 and words[1].lstrip("*") == file):
+            found = words[0].lower()
+            if len(found) == hashlib.sha256().digest_size * 2:
+                return found
+    raise NotToBeHad(f"{address} holds no SHA-256 of {file}")
+
+
+def _unpack(archive: Path, members: tuple[str, ...], into: Path) -> None:
+    """Write the named members, and nothing else that the archive may hold."""
+    try:
+        with tarfile.open(archive) as tar:
+            for member in members:
+                content = tar.extractfile(member)
+                if content is None:
+                    raise NotToBeHad(f"{archive.name}: {member} is no file")
+                with content, (into / Path(member).name).open("wb") as output:
+                    shutil.copyfileobj(content, output, BLOCK)
+    except (KeyError, tarfile.TarError) as error:
+        raise NotToBeHad(f"{archive.name}: {error}") from None

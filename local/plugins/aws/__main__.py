@@ -1,8 +1,0 @@
-"""Entry of the fake plugin: `python -m local.plugins.aws ENGINE-ADDRESS`."""
-
-import sys
-
-from provider.engine.entry_point import begin
-
-if __name__ == "__main__":
-    sys.exit(begin("local.plugins.aws.servicer", "AwsServicer"))

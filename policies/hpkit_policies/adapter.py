@@ -1,0 +1,169 @@
+"""From the pack's policies to those of the Pulumi SDK: values, levels, waivers."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pulumi_policy as sdk
+from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, UnknownValueError
+
+from hpkit.text.printable import printable, printable_lines
+from hpkit_policies.model import (
+    UNKNOWN,
+    Policy,
+    Resource,
+    Settings,
+    Undecided,
+    Violation,
+    is_known,
+    unknown_as_undecided,
+)
+from hpkit_policies.waivers import WAIVERS, RunState
+
+__all__ = ["plain", "to_pulumi"]
+
+_OWN = "hyperpod:"
+
+
+def to_pulumi(policy: Policy, run_state: RunState) -> sdk.Policy:
+    """Return a policy as the SDK takes it; what it finds goes through the run's state, which knows the waivers."""
+    shared: dict[str, Any] = {
+        "name": policy.name,
+        "description": policy.description,
+        "enforcement_level": sdk.EnforcementLevel(policy.level),
+        "config_schema": _schema(policy),
+    }
+    if policy.validate_stack is not None:
+        return sdk.StackValidationPolicy(validate=_stack_validation(policy, run_state), **shared)
+    remediate = _remediation(policy) if policy.remediate else None
+    return sdk.ResourceValidationPolicy(validate=_resource_validation(policy, run_state), remediate=remediate, **shared)
+
+
+def plain(value: Any) -> Any:
+    """Return a value of the SDK as plain data: UNKNOWN in place of an error, whole numbers as integers."""
+    if isinstance(value, Mapping):
+        return {key: _item(value, key) for key in value}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_item(value, index) for index in range(len(value))]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _item(container: Any, key: Any) -> Any:
+    try:
+        return plain(container[key])
+    except UnknownValueError:
+        return UNKNOWN
+
+
+def _schema(policy: Policy) -> sdk.PolicyConfigSchema | None:
+    parameters = (*policy.parameters, *((WAIVERS,) if policy.waivable else ()))
+    return sdk.PolicyConfigSchema(
+        {
+            parameter.name: {**parameter.schema, "description": parameter.description, "default": parameter.default}
+            for parameter in parameters
+        }
+    )
+
+
+def _settings(policy: Policy, config: Mapping[str, Any]) -> Settings:
+    return {**policy.defaults, **plain(config)}
+
+
+def _resource_validation(policy: Policy, run_state: RunState) -> Callable[[sdk.ResourceValidationArgs, Any], None]:
+    def validate(args: sdk.ResourceValidationArgs, report: sdk.ReportViolation) -> None:
+        settings = _settings(policy, args.get_config())
+        run_state.observe(policy, settings)
+        resource = _resource(args)
+        run_state.inputs[resource.urn] = resource.props
+        if policy.validate is None or not policy.applies_to(args.resource_type):
+            return
+        found = run_state.not_waived(policy, unknown_as_undecided(policy.validate(resource, settings)), resource)
+        _report(found, report)
+
+    return validate
+
+
+def _stack_validation(policy: Policy, run_state: RunState) -> Callable[[sdk.StackValidationArgs, Any], None]:
+    def validate(args: sdk.StackValidationArgs, report: sdk.ReportViolation) -> None:
+        settings = _settings(policy, args.get_config())
+        run_state.observe(policy, settings)
+        if policy.validate_stack is None:
+            return
+        resources = [_with_inputs(_resource(each), run_state.inputs.get(each.urn, {})) for each in args.resources]
+        _report(
+            run_state.not_waived(policy, unknown_as_undecided(policy.validate_stack(resources, settings)), None), report
+        )
+
+    return validate
+
+
+def _remediation(policy: Policy) -> Callable[[sdk.ResourceValidationArgs], Any]:
+    def remediate(args: sdk.ResourceValidationArgs) -> Any:
+        if policy.remediate is None or not policy.applies_to(args.resource_type):
+            return None
+        wanted = policy.remediate(_resource(args), _settings(policy, args.get_config()))
+        if not wanted:
+            return None
+        # Set in place: what the policy does not touch keeps its secrets and its unknown values.
+        props: Any = args.props
+        for name, value in wanted.items():
+            props[name] = value
+        return props
+
+    return remediate
+
+
+def _resource(args: sdk.ResourceValidationArgs | sdk.PolicyResource) -> Resource:
+    known: dict[str, Any] = {}
+    if isinstance(args, sdk.PolicyResource):
+        known["dependencies"] = tuple(each.urn for each in args.dependencies)
+        known["property_dependencies"] = {
+            name: tuple(each.urn for each in sources) for name, sources in args.property_dependencies.items()
+        }
+    return Resource(
+        type=args.resource_type,
+        name=args.name,
+        urn=args.urn,
+        props=plain(args.props),
+        protect=args.opts.protect,
+        provider=plain(args.provider.props) if args.provider else {},
+        **known,
+    )
+
+
+def _with_inputs(resource: Resource, inputs: Mapping[str, Any]) -> Resource:
+    """Return a resource with its inputs wherever an output is not known.
+
+    At preview the engine shows no outputs at all of a provider whose own configuration comes from another resource, as
+    that of Kubernetes does from the EKS cluster. Inputs of the hyperpod package count before its outputs: a property
+    that is never compared, such as elasticInstanceTypes, keeps its old output.
+    """
+    known = {name: value for name, value in resource.props.items() if value is not UNKNOWN}
+    stated = (
+        {name: value for name, value in inputs.items() if is_known(value)} if resource.type.startswith(_OWN) else {}
+    )
+    return replace(resource, props={**resource.props, **inputs, **known, **stated})
+
+
+def _inert(text: str) -> str:
+    """Return a message on one line that no terminal or workflow obeys.
+
+    Names and properties in it come from others, and the engine prints it unchanged, on a line of its own.
+    """
+    return printable_lines(printable(text))
+
+
+def _report(found: Iterable[Violation | Undecided], report: sdk.ReportViolation) -> None:
+    undecided: list[str] = []
+    for item in found:
+        if isinstance(item, Undecided):
+            undecided.append(_inert(item.message))
+        else:
+            report(_inert(f"{item.message}. {item.fix}"), item.resource.urn if item.resource else None)
+    if undecided:
+        # The SDK's own way to say so: it becomes an advice, whatever the policy's level is.
+        unknown = UnknownValueError(UNKNOWN_OBJECT_VALUE, [])
+        unknown.message = "; ".join(undecided)
+        raise unknown

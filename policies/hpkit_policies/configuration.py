@@ -1,0 +1,111 @@
+"""Check organizations' policy files without an engine: `python -m hpkit_policies.configuration stacks/*.policy.json`.
+
+Pulumi checks the parameters of the policies that it finds named, and says nothing of a name that no policy has.
+"""
+
+import json
+import sys
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from hpkit.text.printable import printable
+from hpkit_policies.model import Level, Parameter, Policy
+from hpkit_policies.pack import POLICIES
+from hpkit_policies.values import unknown_names, wrong
+from hpkit_policies.waivers import WAIVERS, RunState, configuration_policy
+
+__all__ = ["problems", "unknown_teams"]
+
+_POLICIES: Final = {policy.name: policy for policy in (*POLICIES, configuration_policy(RunState()))}
+_LEVELS: Final = get_args(Level)
+_REGIONS, _BUDGET = "regions-allowed", "budget-of-teams"
+_LEVEL: Final = "enforcementLevel"
+# Both stop an update; anything less would let through what cannot be waived.
+_STOPPING: Final = ("mandatory", "remediate")
+
+
+def problems(text: str) -> list[str]:
+    """Return what is wrong with a policy file, one sentence per problem; none for a file that does what it says."""
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        return [f"it is no JSON at line {error.lineno}, column {error.colno}: {error.msg[:1].lower()}{error.msg[1:]}"]
+    if not isinstance(data, dict):
+        return ["it is no JSON object of policy → settings"]
+    return [problem for name, given in data.items() for problem in _entry(name, given)]
+
+
+def _entry(name: str, given: Any) -> list[str]:
+    settings: Any = {_LEVEL: given} if isinstance(given, str) else given
+    if not isinstance(settings, Mapping):
+        return [f"{name}: neither a level nor an object of parameters"]
+    level = settings.get(_LEVEL)
+    if level is not None and level not in _LEVELS:
+        return [f"{name}: {level} is no level (levels: {', '.join(_LEVELS)})"]
+    if name == "all":
+        # Pulumi's word for every policy that is not named itself.
+        lowered = level is not None and level not in _STOPPING
+        return ["all: would lower policies that cannot be waived; name those that are meant"] if lowered else []
+    policy = _POLICIES.get(name)
+    if policy is None:
+        near = ", ".join(get_close_matches(name, _POLICIES, n=1))
+        return [f"{name}: no policy of this name{f', did you mean {near}?' if near else ''}"]
+    return _parameters(policy, settings)
+
+
+def _parameters(policy: Policy, settings: Mapping[str, Any]) -> list[str]:
+    known = [parameter.name for parameter in policy.parameters] + ([WAIVERS.name] if policy.waivable else [])
+    found = [
+        f"{policy.name}: no parameter {name} (parameters: {', '.join(known) or 'none'})"
+        for name in settings
+        if name not in (*known, _LEVEL)
+    ]
+    for parameter in (*policy.parameters, *((WAIVERS,) if policy.waivable else ())):
+        if parameter.name in settings:
+            found += _values(policy, parameter, settings[parameter.name])
+    if not policy.waivable and settings.get(_LEVEL, "mandatory") not in _STOPPING:
+        found.append(f"{policy.name}: cannot be lowered to {settings[_LEVEL]}, since it cannot be waived")
+    return found
+
+
+def _values(policy: Policy, parameter: Parameter, value: Any) -> list[str]:
+    where = f"{policy.name}: {parameter.name}"
+    found = list(wrong(parameter.schema, value, where))
+    return found or list(unknown_names(parameter.schema, value, where, regions=policy.name == _REGIONS))
+
+
+def unknown_teams(text: str, teams: Collection[str]) -> list[str]:
+    """Return the teams that a policy file without problems gives a budget, and the organization doesn't have."""
+    given = json.loads(text).get(_BUDGET)
+    budget: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+    projects = budget.get("projects", {}).values()
+    found = []
+    for team in (*budget.get("teams", {}), *(team for project in projects for team in project["teams"])):
+        if team not in teams:
+            near = get_close_matches(team, teams, n=1)
+            meant = f", did you mean {near[0]}?" if near else ""
+            found.append(f"{_BUDGET}: the organization has no team {team}{meant}")
+    return found
+
+
+def main() -> None:
+    """Check the files that are named; exit 1 where something is wrong, 2 where no file is named."""
+    if not sys.argv[1:]:
+        sys.stderr.write("usage: python -m hpkit_policies.configuration FILE…\n")
+        sys.exit(2)
+    found = []
+    for name in sys.argv[1:]:
+        try:
+            text = Path(name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            found.append(f"{name}: cannot be read ({error})")
+            continue
+        found += [f"{name}: {problem}" for problem in problems(text)]
+    sys.stderr.write("".join(f"{printable(problem)}\n" for problem in found))
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""The pack without an engine: every policy on what a program registers, with an organization's settings.
+
+Does not: remediate. What the pack would set is a violation here, as it is for a reader of the review.
+"""
+
+import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hpkit_policies.adapter import plain
+from hpkit_policies.model import Level, Policy, Resource, Settings, Undecided, Violation, unknown_as_undecided
+from hpkit_policies.pack import POLICIES
+from hpkit_policies.waivers import RunState, configuration_policy
+
+if TYPE_CHECKING:
+    from hpkit.program.recording import RecordedResource
+
+__all__ = ["PolicyFinding", "findings_of", "resources_of"]
+
+_PROVIDER = "pulumi:providers:"
+_LEVEL = "enforcementLevel"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyFinding:
+    """What one policy reports at its level: of a resource (by type and name) or, where they are empty, of the stack.
+
+    cause and property_path: the resource and its input that are wrong, where a violation names them.
+    """
+
+    policy: str
+    level: Level
+    type: str
+    name: str
+    message: str
+    fix: str
+    cause: Resource | None = None
+    property_path: str = ""
+
+
+def resources_of(recording: "Iterable[RecordedResource]") -> list[Resource]:
+    """Return what is registered as policies see it; providers are what makes others, and no policy checks them."""
+    registered = list(recording)
+    providers = {each.urn: plain(each.inputs) for each in registered if each.type.startswith(_PROVIDER)}
+    return [
+        Resource(
+            each.type,
+            each.name,
+            each.urn,
+            plain(each.inputs),
+            protect=each.protect,
+            provider=providers.get(each.provider, {}),
+            dependencies=tuple(sorted(each.after)),
+            property_dependencies={name: tuple(sorted(urns)) for name, urns in each.uses.items()},
+        )
+        for each in registered
+    ]
+
+
+def findings_of(
+    resources: Sequence[Resource], settings: Mapping[str, Any], today: datetime.date | None = None
+) -> list[PolicyFinding]:
+    """Return what the pack reports, mandatory violations first.
+
+    settings: what stands in `stacks/<organization>.policy.json`; today decides which waivers have ended.
+    """
+    run_state = RunState(today)
+    found: list[PolicyFinding] = []
+    for policy in (*POLICIES, configuration_policy(run_state)):
+        level, given = _settings_of(policy, settings)
+        if level != "disabled":
+            run_state.observe(policy, given)
+            found += _findings(policy, level, _results(policy, resources, given, run_state))
+    return sorted(found, key=lambda each: (each.level == "advisory", each.policy, each.type, each.name, each.message))
+
+
+def _settings_of(policy: Policy, settings: Mapping[str, Any]) -> tuple[Level, Settings]:
+    """Return level and parameters as the engine merges them: the pack's own, those of `all`, those of the policy."""
+    level: Level = policy.level
+    parameters: dict[str, Any] = dict(policy.defaults)
+    for name in ("all", policy.name):
+        given: Any = settings.get(name, {})
+        entry: dict[str, Any] = {_LEVEL: given} if isinstance(given, str) else given
+        level = entry.get(_LEVEL, level)
+        parameters |= {key: value for key, value in entry.items() if key != _LEVEL}
+    return level, parameters
+
+
+def _results(
+    policy: Policy, resources: Sequence[Resource], given: Settings, run_state: RunState
+) -> Iterator[tuple[Violation | Undecided, Resource | None]]:
+    if policy.validate_stack is not None:
+        results = unknown_as_undecided(policy.validate_stack(resources, given))
+        yield from ((item, item.resource) for item in run_state.not_waived(policy, results, None))
+        return
+    for resource in resources:
+        if policy.validate is None or not policy.applies_to(resource.type):
+            continue
+        results = unknown_as_undecided(policy.validate(resource, given))
+        for item in run_state.not_waived(policy, results, resource):
+            yield item, item.resource or resource
+
+
+def _findings(
+    policy: Policy, level: Level, results: Iterable[tuple[Violation | Undecided, Resource | None]]
+) -> Iterator[PolicyFinding]:
+    for item, resource in results:
+        kind, name = (resource.type, resource.name) if resource else ("", "")
+        if isinstance(item, Violation):
+            cause = item.cause or resource
+            yield PolicyFinding(policy.name, level, kind, name, item.message, item.fix, cause, item.property_path)
+        else:
+            message = f"not checked: {item.message}"
+            yield PolicyFinding(policy.name, "advisory", kind, name, message, "A preview checks it.", resource)

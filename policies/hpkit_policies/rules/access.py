@@ -1,0 +1,228 @@
+"""A team's access: only its own namespace, in Kubernetes bindings and in EKS access entries alike."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from hpkit.checks.rule import listing
+from hpkit_policies.model import (
+    UNKNOWN,
+    Parameter,
+    Policy,
+    Resource,
+    Results,
+    Settings,
+    Violation,
+    of_type,
+    unknown_as_undecided,
+)
+
+__all__ = ["POLICIES"]
+
+# Of any version of the API, and as a patch of one that is there.
+_ROLE_BINDING: Final = re.compile(r"kubernetes:rbac\.authorization\.k8s\.io/\w+:RoleBinding(?:Patch)?")
+_CLUSTER_ROLE_BINDING: Final = re.compile(r"kubernetes:rbac\.authorization\.k8s\.io/\w+:ClusterRoleBinding(?:Patch)?")
+_CLUSTER_ROLE: Final = "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole"
+_READ: Final = ("get", "list", "watch")
+_ENTRY: Final = "aws:eks/accessEntry:AccessEntry"
+_ASSOCIATION: Final = "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
+# What reads, and no Secrets; AmazonEKSAdminViewPolicy reads those too, and is for viewers of the whole cluster.
+_READING: Final = (
+    "AmazonEKSAdminViewPolicy",
+    "AmazonEKSViewPolicy",
+    "AmazonSagemakerHyperpodUserClusterPolicy",
+)
+_GROUP: Final = "hyperpod:team:"
+_NAMESPACE: Final = "hyperpod-ns-"
+
+_CLUSTER_RESOURCES = Parameter(
+    "clusterResources",
+    "What a team may read in the whole cluster; a ClusterRole that grants more must not be bound to it.",
+    {"type": "array", "items": {"type": "string"}},
+    [
+        "clusterqueues",
+        "cohorts",
+        "customresourcedefinitions",
+        "namespaces",
+        "nodes",
+        "resourceflavors",
+        "topologies",
+        "workloadpriorityclasses",
+    ],
+)
+_ADMINISTRATORS = Parameter(
+    "administrators",
+    "Roles (ARN) that may administer EKS clusters; none listed: any role.",
+    {"type": "array", "items": {"type": "string"}},
+    [],
+)
+_CLUSTER_POLICIES = Parameter(
+    "clusterPolicies",
+    "Access policies that a team may have in the whole cluster.",
+    {"type": "array", "items": {"type": "string"}},
+    # It reads names of nodes, queues and priorities, and no team's objects.
+    ["AmazonSagemakerHyperpodUserClusterPolicy"],
+)
+
+
+def _bound(resources: Sequence[Resource], settings: Settings) -> Results:
+    teams = _TeamNames(of_type(resources, _ENTRY))
+    for binding in _bindings(resources, _ROLE_BINDING):
+        yield from unknown_as_undecided(_in_namespace(binding, teams), binding)
+    roles = {role.get_or_unknown("metadata.name", role.name): role for role in of_type(resources, _CLUSTER_ROLE)}
+    for binding in _bindings(resources, _CLUSTER_ROLE_BINDING):
+        yield from unknown_as_undecided(_in_cluster(binding, teams, roles, settings), binding)
+
+
+def _bindings(resources: Sequence[Resource], types: re.Pattern[str]) -> list[Resource]:
+    return [resource for resource in resources if types.fullmatch(resource.type)]
+
+
+def _in_namespace(binding: Resource, teams: "_TeamNames") -> Results:
+    role, namespace = binding.get("roleRef.name"), binding.get("metadata.namespace", "default")
+    for team in teams.of(binding.get("subjects", [])):
+        if namespace != f"{_NAMESPACE}{team}":
+            yield Violation(
+                f"{binding.name} gives the team {team} the role {role} in {namespace}",
+                f"Bind it in {_NAMESPACE}{team}.",
+                binding,
+            )
+
+
+def _in_cluster(binding: Resource, teams: "_TeamNames", roles: Mapping[Any, Resource], settings: Settings) -> Results:
+    name = binding.get("roleRef.name")
+    for team in teams.of(binding.get("subjects", [])):
+        more = _more_than_reads(roles[name], settings) if name in roles else "what this stack does not say"
+        if more:
+            yield Violation(
+                f"{binding.name} gives the team {team} the role {name} in every namespace: {more}",
+                f"Bind it in {_NAMESPACE}{team}, or let it read only {listing(settings[_CLUSTER_RESOURCES.name])}.",
+                binding,
+            )
+
+
+def _more_than_reads(role: Resource, settings: Settings) -> str | None:
+    """Return the first thing that a ClusterRole grants beyond reading what a team may see of the cluster."""
+    for rule in role.get("rules", []):
+        for verb in rule.get("verbs") or ():
+            for resource in (*(rule.get("resources") or ()), *(rule.get("nonResourceURLs") or ())):
+                if verb not in _READ or resource not in settings[_CLUSTER_RESOURCES.name]:
+                    return f"{verb} {resource}"
+    return None
+
+
+class _TeamNames:
+    """Under which names the members of a team reach the API: its group, others of their entries, their pods' accounts.
+
+    Source: EKS user guide, access entries (Kubernetes groups and user name); Kubernetes, "Authenticating", service
+    accounts.
+    """
+
+    def __init__(self, entries: Sequence[Resource]) -> None:
+        self._teams: dict[str, str] = {}
+        for entry in entries:
+            listed = entry.get_or_unknown("kubernetesGroups", [])
+            groups = [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
+            team = next((each.removeprefix(_GROUP) for each in groups if each.startswith(_GROUP)), None)
+            names = (*groups, entry.get_or_unknown("userName"), entry.get_or_unknown("principalArn"))
+            self._teams |= {name: team for name in names if team is not None and isinstance(name, str)}
+
+    def of(self, subjects: Sequence[Any]) -> Iterator[str]:
+        """Yield the teams among the subjects of a binding."""
+        for subject in subjects:
+            name = subject.get("name") if isinstance(subject, Mapping) else None
+            if not isinstance(name, str):
+                continue
+            team = self._account(subject, name) or self._teams.get(name)
+            if team is not None:
+                yield team
+            elif name.startswith(_GROUP):
+                yield name.removeprefix(_GROUP)
+
+    @staticmethod
+    def _account(subject: Mapping[str, Any], name: str) -> str | None:
+        """Return the team of a service account, as which any member can run a pod; None for another subject."""
+        found = re.fullmatch(rf"system:serviceaccounts?:{_NAMESPACE}([^:]+)(?::.*)?", name)
+        if found:
+            return found[1]
+        namespace = subject.get("namespace") if subject.get("kind") == "ServiceAccount" else None
+        of_team = isinstance(namespace, str) and namespace.startswith(_NAMESPACE)
+        return str(namespace).removeprefix(_NAMESPACE) if of_team else None
+
+
+def _scoped(resources: Sequence[Resource], settings: Settings) -> Results:
+    entries = of_type(resources, _ENTRY)
+    for association in of_type(resources, _ASSOCIATION):
+        own = [entry for entry in entries if _same_principal(entry, association)]
+        yield from unknown_as_undecided(_scoped_one(association, own, settings), association)
+
+
+def _same_principal(entry: Resource, association: Resource) -> bool:
+    """Match by ARN; where it is not known yet, by the entry itself or the same source."""
+    one, other = entry.get_or_unknown("principalArn"), association.get_or_unknown("principalArn")
+    if UNKNOWN not in (one, other):
+        return bool(one == other)
+    sources = set(association.property_dependencies.get("principalArn", ()))
+    return entry.urn in sources or bool(sources & set(entry.property_dependencies.get("principalArn", ())))
+
+
+def _scoped_one(association: Resource, entries: Sequence[Resource], settings: Settings) -> Results:
+    groups = [group for entry in entries for group in entry.get("kubernetesGroups", [])]
+    teams = [group.removeprefix(_GROUP) for group in groups if group.startswith(_GROUP)]
+    if not teams:
+        return
+    policy = str(association.get("policyArn")).rpartition("/")[2]
+    scope = association.get("accessScope.type")
+    allowed = {f"{_NAMESPACE}{team}" for team in teams}
+    if scope == "cluster":
+        if policy not in settings[_CLUSTER_POLICIES.name]:
+            yield Violation(
+                f"{association.name} gives the team {listing(teams)} {policy} in the whole cluster",
+                f"Set accessScope to the namespace {listing(sorted(allowed))}, or list the policy in "
+                f"{_CLUSTER_POLICIES.name}.",
+                association,
+            )
+        return
+    outside = sorted(set(association.get("accessScope.namespaces", [])) - allowed)
+    if outside:
+        yield Violation(
+            f"{association.name} gives the team {listing(teams)} {policy} in {listing(list(outside))}",
+            f"Name {listing(sorted(allowed))} alone.",
+            association,
+        )
+
+
+def _administrators(association: Resource, settings: Settings) -> Results:
+    policy = str(association.get("policyArn")).rpartition("/")[2]
+    scope = association.get("accessScope.type")
+    if policy != "AmazonEKSClusterAdminPolicy" and (scope != "cluster" or policy in _READING):
+        return
+    who, listed = str(association.get("principalArn")), settings[_ADMINISTRATORS.name]
+    if listed and who not in listed:
+        yield Violation(f"{association.name} gives {who} {policy}", f"Remove it, or list it in {_ADMINISTRATORS.name}.")
+    elif not re.fullmatch(r"arn:aws[\w-]*:iam::\d{12}:role/[^*?]+", who):
+        yield Violation(f"{association.name} gives {who} {policy}", "Give it to a role: its sessions end.")
+
+
+POLICIES = (
+    Policy(
+        name="eks-administrators-named",
+        description="Access policies that change a whole EKS cluster are for roles, and for listed ones where any are.",
+        types=(_ASSOCIATION,),
+        validate=_administrators,
+        parameters=(_ADMINISTRATORS,),
+    ),
+    Policy(
+        name="team-bindings-in-namespace",
+        description="Bindings give the group hyperpod:team:<team> rights in hyperpod-ns-<team>, and elsewhere the "
+        "reading of names at most.",
+        validate_stack=_bound,
+        parameters=(_CLUSTER_RESOURCES,),
+    ),
+    Policy(
+        name="team-access-policies-in-namespace",
+        description="Access policies of a team's principal reach hyperpod-ns-<team> only.",
+        validate_stack=_scoped,
+        parameters=(_CLUSTER_POLICIES,),
+    ),
+)

@@ -1,0 +1,164 @@
+"""Kubernetes RBAC: no binding, of whatever subject, hands out the cluster or the means to take it."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from hpkit.checks.rule import listing
+from hpkit_policies.model import (
+    Parameter,
+    Policy,
+    Resource,
+    Results,
+    Settings,
+    Violation,
+    of_type,
+    unknown_as_undecided,
+)
+
+__all__ = ["POLICIES"]
+
+_RBAC: Final = re.compile(
+    r"kubernetes:rbac\.authorization\.k8s\.io/\w+:(?P<scope>Cluster)?(?P<thing>RoleBinding|Role)(?:Patch)?"
+)
+_CONFIG_MAPS: Final = ("kubernetes:core/v1:ConfigMap", "kubernetes:core/v1:ConfigMapPatch")
+# Kubernetes documentation, "Role Based Access Control Good Practices", privilege escalation risks.
+_VERBS: Final = frozenset({"*", "approve", "bind", "escalate", "impersonate", "sign"})
+_READ: Final = frozenset({"get", "list", "watch"})
+# Whoever writes these changes what everybody may do, or what is refused.
+_WRITTEN: Final = frozenset(
+    {
+        *("clusterrolebindings", "clusterroles", "rolebindings", "roles"),
+        *("mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations"),
+        *("validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations"),
+        *("apiservices", "certificatesigningrequests", "customresourcedefinitions", "namespaces", "nodes"),
+        "serviceaccounts/token",
+    }
+)
+# Whoever writes these in every namespace runs as any service account of the cluster; Secrets are read to the same end.
+_WRITTEN_EVERYWHERE: Final = frozenset(
+    {
+        *("cronjobs", "daemonsets", "deployments", "jobs", "pods", "pods/exec", "replicasets", "statefulsets"),
+        *("persistentvolumes", "secrets", "serviceaccounts"),
+    }
+)
+_ANY_USE: Final = frozenset({"nodes/proxy"})
+# The user-facing role of Kubernetes that reads, and neither Secrets nor RBAC.
+_BUILT_IN: Final = frozenset({"view"})
+_EVERYBODY: Final = re.compile(r"system:(?:(?:un)?authenticated|anonymous|serviceaccounts)")
+_AGGREGATED: Final = "rbac.authorization.k8s.io/aggregate-to-"
+_ACCEPTED: Final = Parameter(
+    "bindings",
+    "Bindings (by the name of the resource) whose rights are accepted.",
+    {"type": "array", "items": {"type": "string"}},
+    [],
+)
+
+
+def _hand_out_little(resources: Sequence[Resource], settings: Settings) -> Results:
+    roles: dict[tuple[Any, Any], list[Resource]] = {}
+    for role, match in _matching(resources, "Role"):
+        scope = "" if match["scope"] else role.get_or_unknown("metadata.namespace", "default")
+        roles.setdefault((scope, role.get_or_unknown("metadata.name")), []).append(role)
+        yield from unknown_as_undecided(_aggregates(role), role)
+    for binding, match in _matching(resources, "RoleBinding"):
+        if binding.name not in settings[_ACCEPTED.name]:
+            everywhere = match["scope"] is not None
+            yield from unknown_as_undecided(_binding(binding, roles, everywhere=everywhere), binding)
+    for resource in of_type(resources, *_CONFIG_MAPS):
+        yield from unknown_as_undecided(_access_map(resource), resource)
+
+
+def _matching(resources: Sequence[Resource], thing: str) -> Iterator[tuple[Resource, re.Match[str]]]:
+    for resource in resources:
+        match = _RBAC.fullmatch(resource.type)
+        if match is not None and match["thing"] == thing:
+            yield resource, match
+
+
+def _binding(binding: Resource, roles: Mapping[tuple[Any, Any], Sequence[Resource]], *, everywhere: bool) -> Results:
+    subjects = list(map(_subject, binding.get("subjects", [])))
+    name, namespace = binding.get("roleRef.name"), binding.get("metadata.namespace", "default")
+    scope = "" if binding.get("roleRef.kind") == "ClusterRole" else namespace
+    rights = next(_escalating(name, roles.get((scope, name)), everywhere=everywhere), None)
+    everybody = [each for each in subjects if _EVERYBODY.fullmatch(each)]
+    if subjects and rights:
+        yield Violation(
+            f"{binding.name} gives {listing(subjects)} the role {name} in "
+            f"{'the cluster' if everywhere else namespace}: {rights}",
+            f"Bind a role of this stack that names what is needed, or list the binding in {_ACCEPTED.name}.",
+            binding,
+        )
+    elif everybody:
+        yield Violation(
+            f"{binding.name} gives {listing(everybody)} the role {name}, and so every team",
+            f"Name the subjects, or list the binding in {_ACCEPTED.name}.",
+            binding,
+        )
+
+
+def _escalating(name: Any, roles: Sequence[Resource] | None, *, everywhere: bool) -> Iterator[str]:
+    """Yield what a role grants that leads to more; a role that the stack doesn't have may grant anything."""
+    if roles is None:
+        if name not in _BUILT_IN:
+            yield "what it grants is not in this stack"
+        return
+    for role in roles:
+        if role.get("aggregationRule"):
+            yield "its rules come from other roles, by their labels"
+        for rule in role.get("rules", []):
+            yield from _of_rule(rule, everywhere=everywhere)
+
+
+def _of_rule(rule: Mapping[str, Any], *, everywhere: bool) -> Iterator[str]:
+    verbs = sorted(rule.get("verbs") or ())
+    resources = {each.removesuffix("/*") for each in rule.get("resources") or ()}
+    sensitive = _WRITTEN | (_WRITTEN_EVERYWHERE if everywhere else frozenset())
+    for verb in verbs:
+        reads = verb in _READ
+        reached = resources & _ANY_USE
+        reached |= {"*"} & resources
+        reached |= set() if reads else resources & sensitive
+        reached |= resources & {"secrets"} if everywhere else set()
+        if verb in _VERBS:
+            yield f"{verb} {listing(sorted(resources) or ['URLs'])}"
+        yield from (f"{verb} {each}" for each in sorted(reached))
+
+
+def _aggregates(role: Resource) -> Results:
+    """Yield a role whose rules Kubernetes adds to roles that others have been bound to."""
+    for label in role.get("metadata.labels", {}):
+        if label.startswith(_AGGREGATED):
+            yield Violation(
+                f"{role.name} adds its rules to the role {label.removeprefix(_AGGREGATED)}, whoever has that",
+                f"Remove the label {label}, and bind the role.",
+                role,
+            )
+
+
+def _access_map(config_map: Resource) -> Results:
+    """Yield the ConfigMap that gives identities of AWS groups of Kubernetes, beside the access entries."""
+    if (config_map.get("metadata.namespace"), config_map.get("metadata.name")) == ("kube-system", "aws-auth"):
+        yield Violation(
+            f"{config_map.name} writes aws-auth, by which any role can become an administrator unseen",
+            "Write access entries.",
+            config_map,
+        )
+
+
+def _subject(subject: Mapping[str, Any]) -> str:
+    """Return a subject by the name that it has as a user or group."""
+    if subject.get("kind") == "ServiceAccount":
+        return f"system:serviceaccount:{subject.get('namespace')}:{subject.get('name')}"
+    return str(subject.get("name"))
+
+
+POLICIES = (
+    Policy(
+        name="bindings-grant-no-escalation",
+        description="No binding gives anybody, of whatever kind and group, rights that lead to more: those of a "
+        "cluster administrator, of other identities, of RBAC and admission, or a role that the stack does not have.",
+        validate_stack=_hand_out_little,
+        parameters=(_ACCEPTED,),
+    ),
+)

@@ -1,0 +1,187 @@
+"""What the guaranteed capacity, and each team's quota, cost a month, against what the organization gives for it.
+
+Does not: count Spot, NodePools, storage, traffic or discounts; on-demand prices of the catalog, else unknown. Budgets
+of teams count with a near region's prices where the catalog has none of the cluster's own, and say so.
+"""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from hpkit.catalog.prices import monthly_price
+from hpkit.checks.rule import listing
+from hpkit.plan.budgets import BUDGET_POLICY, budgets_of, reserved_cost
+from hpkit.plan.capacity import Amount, as_instances
+from hpkit_policies.model import Parameter, Policy, Resource, Results, Settings, Undecided, Violation, of_type
+from hpkit_policies.stack_inputs import CLUSTER, groups_of, known_types, owned_groups, quotas_by_cluster, types_of
+
+__all__ = ["POLICIES"]
+
+_Reserved = tuple[str, Amount | None]
+
+_CEILING = Parameter(
+    "monthlyUsd",
+    "US dollars a month that the guaranteed capacity of the stack may cost; 0 sets no ceiling.",
+    {"type": "number", "minimum": 0},
+    0,
+)
+
+
+_TEAMS = Parameter(
+    "teams",
+    "Team → US dollars a month that its reserved quota may come to, at the on-demand prices of its instances.",
+    {"type": "object", "additionalProperties": {"type": "number", "minimum": 0}},
+    {},
+)
+_PROJECTS = Parameter(
+    "projects",
+    "Project → its teams, and US dollars a month that their reserved quota may come to together.",
+    {
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "required": ["teams", "monthlyUsd"],
+            "additionalProperties": False,
+            "properties": {
+                "teams": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+                "monthlyUsd": {"type": "number", "minimum": 0},
+            },
+        },
+    },
+    {},
+)
+
+
+def _teams_below_ceiling(resources: Sequence[Resource], settings: Settings) -> Results:
+    budgets = budgets_of(settings)
+    if not budgets:
+        return
+    matched, _ = quotas_by_cluster(resources)
+    for cluster in of_type(resources, CLUSTER):
+        region, reserved, unknown = _region(cluster), dict[str, list[_Reserved]](), dict[str, set[str]]()
+        for quota in matched[cluster.urn]:
+            types = known_types(cluster, [each.instance_type for each in quota.quota_resources])
+            for each in quota.quota_resources:
+                part = each.instance_type, as_instances(each, types.get(each.instance_type))
+                reserved.setdefault(quota.team, []).append(part)
+            unknown.setdefault(quota.team, set()).update(each or "all" for each in quota.unknown_types)
+        costs = {team: reserved_cost(parts, region) for team, parts in reserved.items()}
+        for budget in budgets:
+            for team in sorted(budget.teams & unknown.keys()):
+                of = {*unknown[team], *(costs[team].unknown if team in costs else ())}
+                if of:
+                    yield Undecided(
+                        f"{budget.label}: what {team} has of {listing(sorted(of))} costs is unknown", cluster
+                    )
+            own = sorted(budget.teams & costs.keys(), key=lambda team: -costs[team].dollars)
+            total = reserved_cost([part for team in own for part in reserved[team]], region)
+            if total.exceeds(budget):
+                who = listing([f"{team}: {float(costs[team].dollars):,.0f}" for team in own])
+                near = "about " if total.about else ""
+                prices = f", by the prices of {listing(list(total.about))}" if total.about else ""
+                yield Violation(
+                    f"the quota of {budget.label} comes to {near}{float(total.dollars):,.0f} US dollars a month on "
+                    f"demand, {float(budget.monthly):,.0f} are given ({who}{prices})",
+                    f"Lower its allocations, or raise what {budget.label} is given.",
+                    cluster,
+                    cause=next(quota.resource for quota in matched[cluster.urn] if quota.team == own[0]),
+                )
+
+
+def _below_ceiling(resources: Sequence[Resource], settings: Settings) -> Results:
+    ceiling = Decimal(str(settings[_CEILING.name]))
+    if not ceiling:
+        return
+    total, costly = Decimal(0), dict[str, Decimal]()
+    clusters = of_type(resources, CLUSTER)
+    for cluster in clusters:
+        region = _region(cluster)
+        if groups_of(cluster) is None:
+            yield Undecided(f"{cluster.name}: its instance groups are not known before the update", cluster)
+        for group in _standing(cluster, resources):
+            cost = _cost(group, region)
+            if cost is None:
+                yield Undecided(f"{cluster.name}: what {_label(group)} costs in {region} is unknown", cluster)
+            else:
+                total += cost
+                costly[_label(group)] = cost
+    if total > ceiling:
+        ranked = sorted(costly.items(), key=lambda item: -item[1])
+        yield Violation(
+            f"the guaranteed capacity costs {total:,.0f} US dollars a month on demand, {ceiling:,.0f} are given "
+            f"({listing([f'{label}: {cost:,.0f}' for label, cost in ranked])})",
+            f"Lower instanceCount, or raise {_CEILING.name}.",
+            clusters[0],
+            "instanceGroups",
+        )
+
+
+def _prices_known(resources: Sequence[Resource], _settings: Settings) -> Results:
+    for cluster in of_type(resources, CLUSTER):
+        region = _region(cluster)
+        for group in _standing(cluster, resources):
+            if _cost(group, region) is None:
+                yield Violation(
+                    f"{cluster.name}: what {_label(group)} costs in {region} is unknown, so no budget counts it",
+                    "Reckon it by hand: the catalog of prices has no figure for this type in this region.",
+                    cluster,
+                    f"instanceGroups[{group.get('instanceGroupName')}]",
+                )
+
+
+def _standing(cluster: Resource, resources: Sequence[Resource]) -> list[Mapping[str, Any]]:
+    """Return the groups whose nodes stand always: those that Karpenter does not own, and that are not empty."""
+    owned = owned_groups(cluster, resources)
+    return [
+        group
+        for group in groups_of(cluster) or ()
+        if group.get("instanceCount") and group.get("instanceGroupName") not in owned
+    ]
+
+
+def _cost(group: Mapping[str, Any], region: str | None) -> Decimal | None:
+    """Return US dollars a month; a flexible group costs what its dearest type does."""
+    count, types = group.get("instanceCount"), types_of(group)
+    if not isinstance(count, int) or not types or region is None:
+        return None
+    prices = [monthly_price(name, region) for name in types]
+    known = [price for price in prices if price is not None]
+    return max(known) * count if len(known) == len(prices) else None
+
+
+def _label(group: Mapping[str, Any]) -> str:
+    count = group.get("instanceCount")
+    types = types_of(group) or ("an unknown type",)
+    return f"{group.get('instanceGroupName')} ({count if isinstance(count, int) else '?'} × {' or '.join(types)})"
+
+
+def _region(cluster: Resource) -> str | None:
+    """Return where a cluster is: what its provider says, else its ARNs."""
+    region = cluster.provider.get("region")
+    for path in ("clusterArn", "orchestrator.eks.clusterArn"):
+        arn = cluster.get_or_unknown(path)
+        if not isinstance(region, str) and isinstance(arn, str):
+            region = arn.split(":")[3]
+    return region if isinstance(region, str) else None
+
+
+POLICIES = (
+    Policy(
+        name="budget-ceiling",
+        description="The guaranteed capacity costs no more a month than the organization gives.",
+        validate_stack=_below_ceiling,
+        parameters=(_CEILING,),
+    ),
+    Policy(
+        name=BUDGET_POLICY,
+        description="What a team or project has reserved costs no more a month than it is given.",
+        validate_stack=_teams_below_ceiling,
+        parameters=(_TEAMS, _PROJECTS),
+    ),
+    Policy(
+        name="budget-prices-known",
+        description="The catalog knows what every standing instance costs.",
+        level="advisory",
+        validate_stack=_prices_known,
+    ),
+)

@@ -1,0 +1,112 @@
+"""Quotas against the capacity that the stack really registers, by the core's own arithmetic.
+
+Does not: let these policies be waived; a quota that does not fit is one that some team waits for in vain.
+"""
+
+from collections.abc import Sequence
+
+from hpkit.catalog import find_instance_type
+from hpkit.checks.capacity import excess
+from hpkit.checks.rule import listing
+from hpkit.plan.capacity import QuotaResource, TypeCapacity, usage
+from hpkit_policies.model import Policy, Resource, Results, Settings, Undecided, Violation, of_type
+from hpkit_policies.stack_inputs import CLUSTER, QUOTA, Quota, capacity_of, known_types, quota_of, quotas_by_cluster
+
+__all__ = ["POLICIES"]
+
+
+def _fits_capacity(resources: Sequence[Resource], _settings: Settings) -> Results:
+    matched, elsewhere = quotas_by_cluster(resources)
+    for lost in elsewhere:
+        yield Undecided(f"{lost.name} is of a cluster that this stack does not have, so of unknown capacity", lost)
+    for cluster in of_type(resources, CLUSTER):
+        capacity, quotas = capacity_of(cluster, resources), matched[cluster.urn]
+        by_type: dict[str, list[Quota]] = {}
+        for quota in quotas:
+            for name in {quota_resource.instance_type for quota_resource in quota.quota_resources}:
+                by_type.setdefault(name, []).append(quota)
+            if quota.unknown_types:
+                yield Undecided(f"{quota.resource.name}: not all of its quota is known before the update", cluster)
+        for name, own in sorted(by_type.items()):
+            if not capacity.is_known(name):
+                yield Undecided(f"{cluster.name}: how many {name} it has is not known before the update", cluster)
+            elif name in capacity.by_type:
+                yield from _compare(cluster, name, own, known=capacity.by_type[name])
+
+
+def _compare(cluster: Resource, name: str, quotas: Sequence[Quota], *, known: TypeCapacity) -> Results:
+    instance = known_types(cluster, [name]).get(name)
+    guaranteed = _of_type(name, [quota for quota in quotas if name not in quota.elastic])
+    all_quota = _of_type(name, quotas)
+    message = excess(name, guaranteed, known.guaranteed, instance=instance, what="guaranteed")
+    fix = f"Lower a quota, or raise instanceCount of {listing(list(known.groups))}"
+    if message is None and len(guaranteed) < len(all_quota):
+        limit = known.guaranteed if known.maximum is None else known.maximum
+        message = excess(name, all_quota, limit, instance=instance, what="at most with Karpenter")
+        fix += " or the limits of its NodePools"
+        if message is not None and known.maximum is None:
+            yield Undecided(f"{cluster.name}: no limit of {listing(list(known.pools))} bounds {name}", cluster)
+            return
+    if message is not None:
+        place, cause = f"computeQuotaConfig.computeQuotaResources[{name}]", quotas[-1].resource
+        yield Violation(f"{cluster.name}: {message}", f"{fix}.", cluster, place, cause)
+
+
+def _of_type(name: str, quotas: Sequence[Quota]) -> list[tuple[str, QuotaResource]]:
+    """Return team and quota resource for everything that some quotas reserve of an instance type."""
+    return [(quota.team, each) for quota in quotas for each in quota.quota_resources if each.instance_type == name]
+
+
+def _type_is_provided(resources: Sequence[Resource], _settings: Settings) -> Results:
+    matched, _ = quotas_by_cluster(resources)
+    for cluster in of_type(resources, CLUSTER):
+        capacity = capacity_of(cluster, resources)
+        for quota in matched[cluster.urn]:
+            for name in dict.fromkeys(quota_resource.instance_type for quota_resource in quota.quota_resources):
+                if name in capacity.by_type or name in quota.future:
+                    continue
+                if not capacity.is_known(name):
+                    yield Undecided(f"{cluster.name}: not all of its instance types are known", quota.resource)
+                    continue
+                yield Violation(
+                    f"{quota.team} has quota of {name}, which no instance group of {cluster.name} provides "
+                    f"(provided: {listing(sorted(capacity.by_type)) or 'nothing'})",
+                    "Name a provided type, add a group of it, or list it in futureInstanceTypes of the quota "
+                    "(`future: true` in the organization's file).",
+                    quota.resource,
+                    f"computeQuotaConfig.computeQuotaResources[{name}]",
+                )
+
+
+def _fraction_exists(quota: Resource, _settings: Settings) -> Results:
+    for quota_resource in quota_of(quota).quota_resources:
+        instance = find_instance_type(quota_resource.instance_type)
+        problem = (
+            usage(quota_resource, instance).problem if instance is not None and quota_resource.count is None else None
+        )
+        if problem:
+            yield Violation(f"{quota.name} asks for {problem}", "Ask for what the type has, or another type.")
+
+
+POLICIES = (
+    Policy(
+        name="quota-fits-capacity",
+        description="The quotas of a cluster together fit its capacity: what its groups guarantee, in every dimension; "
+        "quota of `elasticInstanceTypes` fits what the NodePools' limits allow.",
+        validate_stack=_fits_capacity,
+        waivable=False,
+    ),
+    Policy(
+        name="quota-type-provided",
+        description="A quota is of an instance type that some instance group of its cluster provides.",
+        validate_stack=_type_is_provided,
+        waivable=False,
+    ),
+    Policy(
+        name="quota-fraction-exists",
+        description="A quota asks only for accelerators and MIG profiles that its instance type has.",
+        types=(QUOTA,),
+        validate=_fraction_exists,
+        waivable=False,
+    ),
+)

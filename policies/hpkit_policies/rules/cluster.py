@@ -1,0 +1,123 @@
+"""HyperPod clusters: provisioning, recovery, and what the organization allows: instance types, regions."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hpkit.checks.rule import listing
+from hpkit_policies.model import UNKNOWN, Parameter, Policy, Resource, Results, Settings, Undecided, Violation
+from hpkit_policies.stack_inputs import CLUSTER, QUOTA, quota_of, types_of
+
+__all__ = ["POLICIES"]
+
+_TYPES = Parameter(
+    "allowed",
+    "Instance types that may be used; empty allows all.",
+    {"type": "array", "items": {"type": "string", "pattern": r"^ml\."}},
+    [],
+)
+_REGIONS = Parameter(
+    "allowed", "Regions that may be used; empty allows all.", {"type": "array", "items": {"type": "string"}}, []
+)
+
+
+def _continuous(cluster: Resource, _settings: Settings) -> Results:
+    mode = cluster.get("nodeProvisioningMode")
+    if mode != "Continuous":
+        yield Violation(
+            f"{cluster.name} has nodeProvisioningMode {mode or 'unset'}: one node that fails rolls back a whole "
+            "group, and Karpenter does not work",
+            "Write nodeProvisioningMode: Continuous; it can be chosen only when the cluster is made.",
+        )
+
+
+def _recovery(cluster: Resource, _settings: Settings) -> Results:
+    recovery = cluster.get("nodeRecovery")
+    if recovery != "Automatic":
+        yield Violation(
+            f"{cluster.name} has nodeRecovery {recovery or 'unset'}: a node with a broken accelerator keeps its jobs",
+            "Write nodeRecovery: Automatic, or set the level of this policy to remediate.",
+            property_path="nodeRecovery",
+        )
+
+
+def _recover(cluster: Resource, settings: Settings) -> Mapping[str, Any]:
+    return {"nodeRecovery": "Automatic"} if any(_recovery(cluster, settings)) else {}
+
+
+def _types_allowed(resource: Resource, settings: Settings) -> Results:
+    allowed: Sequence[str] = settings[_TYPES.name]
+    if not allowed:
+        return
+    # Input → the instance types that it names.
+    used: dict[str, tuple[str, ...]] = {}
+    if resource.type == QUOTA:
+        quota = quota_of(resource)
+        for quota_resource in quota.quota_resources:
+            name = quota_resource.instance_type
+            used[f"computeQuotaConfig.computeQuotaResources[{name}]"] = (name,)
+        unknown = None in quota.unknown_types
+    else:
+        groups = [
+            (key, group) for key in ("instanceGroups", "restrictedInstanceGroups") for group in _groups(resource, key)
+        ]
+        known = [(key, group) for key, group in groups if isinstance(group, Mapping)]
+        used = {f"{key}[{group.get('instanceGroupName')}]": types_of(group) or () for key, group in known}
+        unknown = len(known) < len(groups) or None in [types_of(group) for _, group in known]
+    if unknown:
+        yield Undecided(f"{resource.name}: not all of its instance types are known before the update")
+    for place, names in used.items():
+        for name in sorted(set(names) - set(allowed)):
+            yield Violation(
+                f"{resource.name} uses {name} in {place.rpartition('.')[2]}, which the organization does not allow",
+                f"Use one of {listing(list(allowed))}, or allow the type.",
+                property_path=place,
+            )
+
+
+def _groups(cluster: Resource, path: str) -> list[Any]:
+    groups = cluster.get_or_unknown(path, [])
+    return [UNKNOWN] if groups is UNKNOWN else list(groups)
+
+
+def _region_allowed(resource: Resource, settings: Settings) -> Results:
+    allowed: Sequence[str] = settings[_REGIONS.name]
+    package = resource.type.partition(":")[0]
+    if not allowed or package not in ("aws", "hyperpod"):
+        return
+    # A resource of pulumi_aws may name a region of its own; all others are where their provider works.
+    region = resource.get("region") or resource.provider.get("region")
+    if isinstance(region, str) and region not in allowed:
+        fix = f"Move it to {listing(list(allowed))}, or allow the region in regions-allowed."
+        yield Violation(f"{resource.name} is in {region}", fix, property_path="region")
+
+
+POLICIES = (
+    Policy(
+        name="cluster-continuous-provisioning",
+        description="A HyperPod cluster provisions its nodes continuously.",
+        types=(CLUSTER,),
+        validate=_continuous,
+    ),
+    Policy(
+        name="cluster-node-recovery",
+        description="A HyperPod cluster replaces broken nodes by itself.",
+        # Advice by default: an organization's file may say `nodeRecovery: None`, and the validator accepts it.
+        level="advisory",
+        types=(CLUSTER,),
+        validate=_recovery,
+        remediate=_recover,
+    ),
+    Policy(
+        name="instance-types-allowed",
+        description="Clusters and quotas use only instance types that the organization allows.",
+        types=(CLUSTER, QUOTA),
+        validate=_types_allowed,
+        parameters=(_TYPES,),
+    ),
+    Policy(
+        name="regions-allowed",
+        description="Resources stand only in regions that the organization allows.",
+        validate=_region_allowed,
+        parameters=(_REGIONS,),
+    ),
+)

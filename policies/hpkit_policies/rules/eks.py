@@ -1,0 +1,139 @@
+"""EKS: who reaches the API, what it logs, how it keeps secrets, and which add-ons it runs."""
+
+import re
+from typing import Final
+
+from hpkit.checks.rule import listing
+from hpkit.plan.endpoint import world_ranges
+from hpkit_policies.model import Parameter, Policy, Resource, Results, Settings, Violation
+
+__all__ = ["POLICIES"]
+
+_CLUSTER: Final = "aws:eks/cluster:Cluster"
+_ADDON: Final = "aws:eks/addon:Addon"
+# A chart's resources pass the pack one by one only where Pulumi renders it; Helm itself installs those of a Release.
+_CHARTS: Final = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v4:Chart")
+# EKS user guide, "Send control plane logs to CloudWatch Logs".
+_LOGS: Final = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+
+_DIGEST: Final = re.compile(r"@sha256:[0-9a-f]{64}$")
+
+_MODES = Parameter(
+    "authenticationModes",
+    "Authentication modes that are accepted.",
+    {"type": "array", "items": {"enum": ["API", "API_AND_CONFIG_MAP"]}},
+    ["API"],
+)
+_UNPINNED = Parameter(
+    "unpinned",
+    "Add-ons that may follow EKS's default version.",
+    {"type": "array", "items": {"type": "string"}},
+    [],
+)
+
+
+def _endpoint(cluster: Resource, _settings: Settings) -> Results:
+    if cluster.get("vpcConfig.endpointPublicAccess", True) is False:
+        return
+    # EKS itself opens the endpoint to the world where no range is given.
+    ranges = cluster.get("vpcConfig.publicAccessCidrs") or ["0.0.0.0/0"]
+    open_ranges = world_ranges(ranges)
+    if open_ranges:
+        yield Violation(
+            f"the public endpoint of {cluster.name} is open to {listing(open_ranges)}",
+            "Name your own ranges in publicAccessCidrs, or set endpointPublicAccess to false.",
+            property_path="vpcConfig.publicAccessCidrs",
+        )
+
+
+def _logging(cluster: Resource, _settings: Settings) -> Results:
+    logged = cluster.get("enabledClusterLogTypes", [])
+    missing = [kind for kind in _LOGS if kind not in logged]
+    if missing:
+        yield Violation(f"{cluster.name} does not log {listing(missing)}", "List all five in enabledClusterLogTypes.")
+
+
+def _secrets(cluster: Resource, _settings: Settings) -> Results:
+    # The key's ARN is not known before the key is made; that there is one is enough.
+    resources = cluster.get("encryptionConfig.resources", [])
+    if "secrets" not in resources or not cluster.get_or_unknown("encryptionConfig.provider.keyArn"):
+        yield Violation(
+            f"{cluster.name} keeps Kubernetes secrets without a key of your own",
+            'Add encryptionConfig with resources ["secrets"] and a KMS key.',
+        )
+
+
+def _authentication(cluster: Resource, settings: Settings) -> Results:
+    mode = cluster.get("accessConfig.authenticationMode", "CONFIG_MAP")
+    if mode not in settings[_MODES.name]:
+        yield Violation(
+            f"{cluster.name} has authenticationMode {mode}",
+            f"Write {' or '.join(settings[_MODES.name])}: access then stands in access entries, where it can be read.",
+        )
+
+
+def _pinned(addon: Resource, settings: Settings) -> Results:
+    name = addon.get("addonName")
+    if addon.get_or_unknown("addonVersion") is None and name not in settings[_UNPINNED.name]:
+        yield Violation(
+            f"the add-on {name} has no addonVersion: two runs of one program can install different versions",
+            f"Pin its version, or list it in {_UNPINNED.name}.",
+        )
+
+
+def _chart_pinned(release: Resource, _settings: Settings) -> Results:
+    chart, repository = str(release.get("chart")), release.get_or_unknown("repositoryOpts.repo")
+    # A chart in a folder is what that folder holds; one from a repository is what stands there today.
+    fetched = repository is not None or chart.startswith(("oci://", "http://", "https://"))
+    if fetched and not _DIGEST.search(chart):
+        version = release.get_or_unknown("version")
+        taken = "the newest version" if version is None else f"version {version}"
+        yield Violation(
+            f"{release.name} takes {taken} of the chart {chart} from a repository, which can publish other contents "
+            "under that version",
+            "Run `helm pull`, keep the .tgz in the repository, verify its sha256 before the run, and name the file.",
+        )
+
+
+POLICIES = (
+    Policy(
+        name="eks-endpoint-not-open",
+        description="The public endpoint of an EKS cluster is not open to the world.",
+        types=(_CLUSTER,),
+        validate=_endpoint,
+    ),
+    Policy(
+        name="eks-control-plane-logging",
+        description="An EKS cluster logs all five parts of its control plane.",
+        types=(_CLUSTER,),
+        validate=_logging,
+    ),
+    Policy(
+        name="eks-secrets-encrypted",
+        description="An EKS cluster encrypts Kubernetes secrets with a KMS key.",
+        types=(_CLUSTER,),
+        validate=_secrets,
+    ),
+    Policy(
+        name="eks-access-entries",
+        description="An EKS cluster takes access from access entries (authentication mode API).",
+        types=(_CLUSTER,),
+        validate=_authentication,
+        parameters=(_MODES,),
+    ),
+    Policy(
+        name="eks-addons-pinned",
+        description="An EKS add-on has a pinned version.",
+        # Advice by default: AWS documents no version for most of them, so the kit itself cannot pin those.
+        level="advisory",
+        types=(_ADDON,),
+        validate=_pinned,
+        parameters=(_UNPINNED,),
+    ),
+    Policy(
+        name="helm-charts-pinned",
+        description="A Helm chart is a file of the project, or named by its digest.",
+        types=_CHARTS,
+        validate=_chart_pinned,
+    ),
+)

@@ -1,0 +1,290 @@
+"""IAM: what roles and policies grant, and whom a role trusts.
+
+Does not: check policies of resources (bucket, key), where `*` is the resource itself.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from hpkit.checks.rule import listing
+from hpkit_policies.actions import takes_resource
+from hpkit_policies.documents import DocumentError, Statement, statements
+from hpkit_policies.model import UNKNOWN, Parameter, Policy, Resource, Results, Settings, Undecided, Violation
+
+__all__ = ["JUDGED", "POLICIES"]
+
+_ARN_PARTS: Final = 6
+_ROLE: Final = "aws:iam/role:Role"
+_DOCUMENTS: Final = (
+    "aws:iam/groupPolicy:GroupPolicy",
+    "aws:iam/policy:Policy",
+    "aws:iam/rolePolicy:RolePolicy",
+    "aws:iam/userPolicy:UserPolicy",
+    _ROLE,
+)
+# Service that a role may trust → whether it says for whom it acts, so that the trust can be limited to that.
+# Sources: SageMaker developer guide, "Cross-service confused deputy prevention"; EKS user guide, cluster role and Pod
+# Identity role; Managed Grafana and VPC flow logs guides. The page on autoscaling of HyperPod documents no condition.
+_SERVICES: Final[Mapping[str, bool]] = {
+    "ec2.amazonaws.com": False,
+    "eks.amazonaws.com": True,
+    "grafana.amazonaws.com": True,
+    "hyperpod.sagemaker.amazonaws.com": False,
+    "pods.eks.amazonaws.com": True,
+    # HyperPod, which assumes execution roles, documents no source.
+    "sagemaker.amazonaws.com": False,
+    "vpc-flow-logs.amazonaws.com": True,
+}
+# Resources of these services are rights, secrets and code: all of one type is as good as all.
+_SENSITIVE: Final = frozenset({"iam", "kms", "lambda", "secretsmanager", "ssm", "sts"})
+_ONLY_WILDCARDS: Final = re.compile(r"[*?:/]*")
+_ONE_TYPE: Final = re.compile(r"[\w-]+[:/][*?:/]+")
+# What others than one branch can claim is no identity: an environment, a tag, a pull request, a pattern. Sources:
+# GitHub's documentation, "OpenID Connect reference"; GitLab's, "OpenID Connect (OIDC) authentication".
+_BRANCHES: Final[Mapping[str, re.Pattern[str]]] = {
+    "token.actions.githubusercontent.com": re.compile(
+        r"repo:[^/:*?]+/[^/:*?]+(?::environment:[^:*?]+)?:ref:refs/heads/[^:*?]+"
+    ),
+    "gitlab": re.compile(r"project_path:[^:*?]+:ref_type:branch:ref:[^:*?]+"),
+}
+# What stands before an identity in the subjects of known issuers.
+_SUBJECT_WORDS: Final = re.compile(r"^(?:system:serviceaccount:|repo:|project_path:)")
+# What AWS manages and the kit attaches; each grants what its one purpose needs.
+_MANAGED: Final = (
+    "AmazonEKSClusterPolicy",
+    "AmazonSageMakerClusterInstanceRolePolicy",
+    "AmazonSageMakerHyperPodInferenceAccess",
+    "AmazonSageMakerHyperPodTrainingOperatorAccess",
+    "CloudWatchAgentServerPolicy",
+    "service-role/AmazonEBSCSIDriverPolicy",
+    "service-role/AmazonEFSCSIDriverPolicy",
+)
+_ATTACHMENTS: Final = (
+    "aws:iam/groupPolicyAttachment:GroupPolicyAttachment",
+    "aws:iam/policyAttachment:PolicyAttachment",
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+    "aws:iam/userPolicyAttachment:UserPolicyAttachment",
+)
+# Types of IAM that these policies judge.
+JUDGED: Final = (*_DOCUMENTS, *_ATTACHMENTS)
+
+_ACTIONS: Final = Parameter(
+    "actions",
+    "Actions with a wildcard that are accepted, such as ec2:Describe*.",
+    {"type": "array", "items": {"type": "string"}},
+    [],
+)
+_ANY_RESOURCE: Final = Parameter(
+    "actions",
+    "Actions that take a resource and are accepted with any.",
+    {"type": "array", "items": {"type": "string"}},
+    [],
+)
+_ATTACHED: Final = Parameter(
+    "policies",
+    f"Policies (ARN, or name of AWS's own) that may be attached beside {', '.join(_MANAGED)}.",
+    {"type": "array", "items": {"type": "string"}},
+    [],
+)
+_TRUSTED: Final = Parameter(
+    "services",
+    f"Services that roles may trust beside {', '.join(_SERVICES)}.",
+    {"type": "array", "items": {"type": "string"}},
+    [],
+)
+_PRINCIPALS: Final = Parameter(
+    "principals",
+    "Accounts, roles and users (ARN or account id) that roles may trust.",
+    {"type": "array", "items": {"type": "string"}},
+    [],
+)
+
+
+def _no_wildcard_action(resource: Resource, settings: Settings) -> Results:
+    for document in _documents(resource):
+        for statement in _granting(document):
+            if isinstance(statement, Violation | Undecided):
+                yield statement
+                continue
+            accepted = set(settings[_ACTIONS.name])
+            wild = [action for action in statement.actions if set("*?") & set(action) and action not in accepted]
+            if statement.not_actions:
+                yield Violation(
+                    f"{_where(resource, statement)} allows all but {listing(list(statement.not_actions))}",
+                    "Name the actions that are needed.",
+                )
+            if wild:
+                yield Violation(
+                    f"{_where(resource, statement)} allows {listing(wild)}", "Name the actions that are needed."
+                )
+
+
+def _no_wildcard_resource(resource: Resource, settings: Settings) -> Results:
+    for document in _documents(resource):
+        for statement in _granting(document):
+            if not isinstance(statement, Statement):
+                continue  # iam-no-wildcard-action reports what cannot be read
+            services = {action.partition(":")[0].lower() for action in statement.actions}
+            wide = bool(services & _SENSITIVE) and not statement.binding_conditions()
+            anywhere = [each for each in statement.resources if _is_any(each, any_of_type=wide)]
+            if statement.not_resources:
+                anywhere = [f"all but {listing(list(statement.not_resources))}"]
+            accepted = set(settings[_ANY_RESOURCE.name])
+            loose = [action for action in statement.actions if takes_resource(action) and action not in accepted]
+            if anywhere and loose:
+                yield Violation(
+                    f"{_where(resource, statement)} allows {listing(loose)} on {anywhere[0]}",
+                    "Name the resources: these actions take them.",
+                )
+
+
+def _is_any(resource: str, *, any_of_type: bool) -> bool:
+    """Return whether a resource is every one of its kind: nothing of it is named or, if that counts, its type alone."""
+    parts = resource.split(":", 5)
+    if len(parts) < _ARN_PARTS:
+        return set("*?") & set(resource) != set()
+    if _ONLY_WILDCARDS.fullmatch(parts[5]):
+        return True
+    return any_of_type and bool(_ONE_TYPE.fullmatch(parts[5]))
+
+
+def _named_policies(resource: Resource, settings: Settings) -> Results:
+    many = resource.get("managedPolicyArns", []) if resource.type == _ROLE else [resource.get("policyArn")]
+    for arn in many:
+        name = str(arn).partition(":policy/")[2]
+        managed = str(arn).split(":")[4:5] == ["aws"]
+        accepted = settings[_ATTACHED.name]
+        if not (managed and (name in _MANAGED or name in accepted)) and arn not in accepted:
+            yield Violation(
+                f"{resource.name} attaches {arn}",
+                f"Write the rights that are needed into a policy of the stack, or list this one in {_ATTACHED.name}.",
+            )
+
+
+def _documents(resource: Resource) -> list[Any]:
+    if resource.type != _ROLE:
+        return [resource.get_or_unknown("policy")]
+    inline = resource.get_or_unknown("inlinePolicies", [])
+    return [UNKNOWN] if inline is UNKNOWN else [each.get("policy") for each in inline if isinstance(each, Mapping)]
+
+
+def _granting(document: Any) -> Iterator[Statement | Violation | Undecided]:
+    if document is UNKNOWN:
+        yield Undecided("what it grants is not known before the update")
+        return
+    try:
+        yield from (statement for statement in statements(document) if statement.allows)
+    except DocumentError as error:
+        yield Violation(f"the policy document cannot be read: {error}", "Write a JSON policy document.")
+
+
+def _where(resource: Resource, statement: Statement) -> str:
+    return f"{resource.name}, statement {statement.sid}," if statement.sid else resource.name
+
+
+def _trust_is_limited(role: Resource, settings: Settings) -> Results:
+    for statement in _granting(role.get_or_unknown("assumeRolePolicy")):
+        if not isinstance(statement, Statement):
+            yield statement
+            continue
+        if statement.not_principals:
+            yield Violation(
+                f"{_where(role, statement)} trusts all but {listing(list(statement.not_principals))}",
+                "Name who assumes the role in Principal.",
+            )
+        for kind, names in statement.principals.items():
+            for name in names:
+                for problem, fix in _problems(kind, name, statement, settings):
+                    yield Violation(f"{_where(role, statement)} {problem}", fix)
+
+
+def _problems(kind: str, name: str, statement: Statement, settings: Settings) -> Iterator[tuple[str, str]]:
+    conditions = statement.binding_conditions()
+    limited = any(_names_source(key, values) for key, values in conditions.items())
+    if name == "*":
+        yield "trusts everybody", "Name the service that assumes the role."
+    elif kind == "Service":
+        named = _SERVICES.get(name)
+        if named is None and name not in settings[_TRUSTED.name]:
+            yield f"trusts {name}", f"Trust one of {listing(list(_SERVICES))}, or list it in {_TRUSTED.name}."
+        elif named and not limited:
+            yield (
+                f"trusts {name} for whomever it acts",
+                "Add a condition on aws:SourceAccount or aws:SourceArn.",
+            )
+    elif kind == "Federated":
+        subjects = [(key, values) for key, values in conditions.items() if key.endswith(":sub")]
+        if not any(all(map(_names_subject, values)) for _, values in subjects):
+            yield f"trusts every identity of {name}", "Add a condition on the :sub of the token."
+        elif not any(all(_names_branch(key, value) for value in values) for key, values in subjects):
+            yield (
+                f"trusts {listing([value for _, values in subjects for value in values])}, which any branch can claim",
+                "Name the branch in the condition on :sub, as docs/aws.md and docs/gitlab.md do.",
+            )
+    elif name not in _accepted(settings[_PRINCIPALS.name]):
+        yield f"trusts {name}", f"Trust a service, or list the principal in {_PRINCIPALS.name}."
+
+
+def _names_source(key: str, values: Sequence[str]) -> bool:
+    """Return whether a condition names an account, or things of one; one value of any account is any account."""
+    if key == "aws:sourceaccount":
+        return all(value.isdigit() for value in values)
+    if key != "aws:sourcearn":
+        return False
+    parts = [value.split(":", 5) for value in values]
+    return all(len(each) == _ARN_PARTS and (each[4].isdigit() or _is_bucket(each)) for each in parts)
+
+
+def _is_bucket(parts: Sequence[str]) -> bool:
+    """Return whether an ARN is of one bucket, which has no account in it."""
+    return parts[2] == "s3" and not set("*?") & set(parts[5].partition("/")[0])
+
+
+def _names_subject(value: str) -> bool:
+    """Return whether a subject names an organization or a namespace before its first wildcard."""
+    return bool(re.match(r"[^:/*?]+(?:[:/]|$)", _SUBJECT_WORDS.sub("", value)))
+
+
+def _names_branch(key: str, subject: str) -> bool:
+    """Return whether a subject of a forge names one branch; other issuers have none."""
+    pattern = next((pattern for issuer, pattern in _BRANCHES.items() if key.startswith(issuer)), None)
+    return pattern is None or bool(pattern.fullmatch(subject))
+
+
+def _accepted(principals: Sequence[str]) -> set[str]:
+    """Return principals with the other way to write an account: its id and the ARN of its root are the same."""
+    return {*principals, *(f"arn:aws:iam::{each}:root" for each in principals if each.isdigit())}
+
+
+POLICIES = (
+    Policy(
+        name="iam-attached-policies-named",
+        description="Only policies that are known by name are attached to roles, users and groups.",
+        types=(*_ATTACHMENTS, _ROLE),
+        validate=_named_policies,
+        parameters=(_ATTACHED,),
+    ),
+    Policy(
+        name="iam-no-wildcard-action",
+        description="What a role, user or group may do is named action by action.",
+        types=_DOCUMENTS,
+        validate=_no_wildcard_action,
+        parameters=(_ACTIONS,),
+    ),
+    Policy(
+        name="iam-no-wildcard-resource",
+        description="Actions that take a resource are granted on named resources only.",
+        types=_DOCUMENTS,
+        validate=_no_wildcard_resource,
+        parameters=(_ANY_RESOURCE,),
+    ),
+    Policy(
+        name="iam-trust-limited",
+        description="A role trusts named services, and those only for this account's sake where they say for whom they "
+        "act.",
+        types=(_ROLE,),
+        validate=_trust_is_limited,
+        parameters=(_TRUSTED, _PRINCIPALS),
+    ),
+)

@@ -1,0 +1,71 @@
+"""What must not be replaced by accident: the HyperPod cluster, the EKS cluster, the VPC.
+
+Does not: see a replacement. The engine shows policies what will be, and neither the operation nor what was before. The
+engine refuses to replace a resource that was protected and still is, and a ChangeGuard refuses before that.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from hpkit_policies.model import Parameter, Policy, Resource, Results, Settings, Violation, of_type
+from hpkit_policies.stack_inputs import CLUSTER
+
+__all__ = ["GUARD", "POLICIES"]
+
+# Resource type → its name in `allowReplace` of an organization's file and of a ChangeGuard.
+_PROTECTED: Final = {CLUSTER: "cluster", "aws:eks/cluster:Cluster": "eks", "aws:ec2/vpc:Vpc": "vpc"}
+GUARD: Final = "hyperpod:index:ChangeGuard"
+_NAMES: Final = ("bucket", "cluster", "eks", "fileSystem", "grafana", "key", "prometheus", "vpc")
+_ALLOW = Parameter(
+    "allowReplace",
+    "What an organization's file may list in its own allowReplace. Default: all. An empty list forbids replacement.",
+    {"type": "array", "items": {"enum": list(_NAMES)}},
+    list(_NAMES),
+)
+
+
+def _protected(resources: Sequence[Resource], settings: Settings) -> Results:
+    guards = of_type(resources, GUARD)
+    guarded = {name for guard in guards for name in _identity(guard)}
+    for resource in of_type(resources, *_PROTECTED):
+        if not resource.protect and _PROTECTED[resource.type] not in guarded:
+            yield Violation(
+                f"{resource.name} is not protected: a change of the wrong input replaces it with all that runs on it",
+                "Set the resource option protect, or name it in a ChangeGuard.",
+                resource,
+            )
+    for guard in guards:
+        yield from _allowed(guard, settings[_ALLOW.name])
+
+
+def _identity(guard: Resource) -> Sequence[str]:
+    identity = guard.get_or_unknown("identity", {})
+    return tuple(identity) if isinstance(identity, Mapping) else ()
+
+
+def _allowed(guard: Resource, accepted: Sequence[Any]) -> Results:
+    """Report what a guard lets be replaced and the settings don't accept.
+
+    Names with a slash, such as `teams/nlp`, are parts that allowDelete names one by one.
+    """
+    stated = guard.get_or_unknown("allowReplace", [])
+    subject = guard.get_or_unknown("subject")
+    for name in stated if isinstance(stated, list) else []:
+        if isinstance(name, str) and "/" not in name and name not in accepted:
+            yield Violation(
+                f"{guard.name} lets {name} of {subject if isinstance(subject, str) else 'this stack'} be replaced",
+                f"Remove `{name}` from allowReplace of the environment, or list it in {_ALLOW.name} of this policy.",
+                guard,
+                f"allowReplace[{name}]",
+            )
+
+
+POLICIES = (
+    Policy(
+        name="protected-from-replacement",
+        description="HyperPod cluster, EKS cluster and VPC are protected by the engine or by a ChangeGuard. A guard "
+        "lets only those be replaced that the organization's file lists in allowReplace.",
+        validate_stack=_protected,
+        parameters=(_ALLOW,),
+    ),
+)

@@ -1,0 +1,108 @@
+"""Tags that an organization demands, and adds by itself where it says with which value."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hpkit.checks.rule import listing
+from hpkit_policies.model import (
+    UNKNOWN,
+    Parameter,
+    Policy,
+    Resource,
+    Results,
+    Settings,
+    UnknownInputError,
+    Violation,
+    is_known,
+)
+
+__all__ = ["POLICIES"]
+
+# Tags of the plugin's resources are a list of {key, value}, as in the SageMaker API; all others have a map.
+_LISTED: Final = ("hyperpod:index:Cluster", "hyperpod:index:ClusterSchedulerConfig", "hyperpod:index:ComputeQuota")
+_MAPPED: Final = (
+    "aws:cloudwatch/logGroup:LogGroup",
+    "aws:ec2/eip:Eip",
+    "aws:ec2/internetGateway:InternetGateway",
+    "aws:ec2/natGateway:NatGateway",
+    "aws:ec2/routeTable:RouteTable",
+    "aws:ec2/securityGroup:SecurityGroup",
+    "aws:ec2/subnet:Subnet",
+    "aws:ec2/vpc:Vpc",
+    "aws:ec2/vpcEndpoint:VpcEndpoint",
+    "aws:ecr/repository:Repository",
+    "aws:eks/accessEntry:AccessEntry",
+    "aws:eks/addon:Addon",
+    "aws:eks/cluster:Cluster",
+    "aws:eks/podIdentityAssociation:PodIdentityAssociation",
+    "aws:fsx/lustreFileSystem:LustreFileSystem",
+    "aws:iam/policy:Policy",
+    "aws:iam/role:Role",
+    "aws:kms/key:Key",
+    "aws:s3/bucket:Bucket",
+    "aws:s3/bucketV2:BucketV2",
+)
+_KEYS = Parameter(
+    "keys",
+    "Tags that must be there.",
+    {"type": "array", "items": {"type": "string", "minLength": 1}},
+    ["hpkit:organization", "hpkit:environment"],
+)
+_VALUES = Parameter(
+    "values",
+    "Tags that are added where they are missing, when the level of this policy is remediate.",
+    {"type": "object", "additionalProperties": {"type": "string"}},
+    {},
+)
+
+
+def _tagged(resource: Resource, settings: Settings) -> Results:
+    missing = _missing(resource, settings[_KEYS.name])
+    if missing:
+        yield Violation(
+            f"{resource.name} has no tag {listing(missing)}",
+            "Add it, or have it added: name its value in the parameter values, and set the level to remediate. Where "
+            "the environment has `manageTags: false`, disable this policy in the organization's policy file.",
+            property_path="tags",
+        )
+
+
+def _tag(resource: Resource, settings: Settings) -> Mapping[str, Any]:
+    wanted = {key: settings[_VALUES.name][key] for key in _missing(resource, settings[_VALUES.name])}
+    # A tag whose value is not known yet cannot be written back as it is.
+    if not wanted or not is_known(resource.get_or_unknown("tags", [])):
+        return {}
+    if resource.type in _LISTED:
+        added = [{"key": key, "value": value} for key, value in wanted.items()]
+        return {"tags": [*resource.get("tags", []), *added]}
+    return {"tags": {**resource.get("tags", {}), **wanted}}
+
+
+def _missing(resource: Resource, keys: Any) -> list[str]:
+    tags = resource.get_or_unknown("tags", [])
+    # Keys are all that counts here; values may come from elsewhere.
+    own = [tag.get("key") if isinstance(tag, Mapping) else tag for tag in tags] if isinstance(tags, list) else tags
+    if tags is UNKNOWN or UNKNOWN in own:
+        raise UnknownInputError("tags")
+    return [key for key in keys if key not in own and key not in _inherited(resource)]
+
+
+def _inherited(resource: Resource) -> Mapping[str, Any]:
+    """Return the tags that the provider puts on everything it makes; nested inputs of a provider are JSON text."""
+    given = resource.provider.get("defaultTags")
+    default = json.loads(given) if isinstance(given, str) else given
+    tags = default.get("tags") if isinstance(default, Mapping) else None
+    return tags if isinstance(tags, Mapping) else {}
+
+
+POLICIES = (
+    Policy(
+        name="mandatory-tags",
+        description="Resources carry the tags that the organization demands.",
+        types=(*_LISTED, *_MAPPED),
+        validate=_tagged,
+        remediate=_tag,
+        parameters=(_KEYS, _VALUES),
+    ),
+)

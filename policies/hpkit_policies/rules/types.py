@@ -1,0 +1,78 @@
+"""Resource types: those of the kit, and those that the pack judges; any other type passes every other policy.
+
+Does not: judge what a program does outside of resources; reviews of the program do that.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from hpkit.checks.rule import listing
+from hpkit.program.iam.calls import calls
+from hpkit_policies.model import Parameter, Policy, Resource, Results, Settings, Violation
+from hpkit_policies.rules import iam, network, storage
+
+__all__ = ["POLICIES"]
+
+_PROVIDERS: Final = "pulumi:providers:"
+_PACKAGES: Final = frozenset({"aws", "hpkit", "hyperpod", "kubernetes", "pulumi"})
+# Types that the kit doesn't create and that grant nothing by themselves, or that another policy of the pack judges.
+_OTHERS: Final = frozenset(
+    {
+        *("aws:iam/group:Group", "aws:iam/instanceProfile:InstanceProfile", "aws:iam/user:User"),
+        "aws:iam/serviceLinkedRole:ServiceLinkedRole",
+        *iam.JUDGED,
+        *network.JUDGED,
+        *storage.JUDGED,
+    }
+)
+# Types of Kubernetes, of any group and version, that act on everybody's requests; the kit creates none. Source:
+# Kubernetes, "Dynamic Admission Control", "Mutating Admission Policy", "API aggregation layer", "Certificates API".
+_INTERCEPTING: Final[Mapping[str, str]] = {
+    "MutatingAdmissionPolicy": "changes what others create",
+    "MutatingAdmissionPolicyBinding": "changes what others create",
+    "MutatingWebhookConfiguration": "reads and changes what others create",
+    "ValidatingWebhookConfiguration": "reads and refuses what others create",
+    "APIService": "answers requests in place of the API server",
+    "CertificateSigningRequest": "asks for a certificate of anybody",
+}
+_TYPES: Final = Parameter(
+    "types",
+    "Types (aws:lambda/function:Function) and packages (random) that are accepted in addition to the kit's own.",
+    {"type": "array", "items": {"type": "string"}},
+    [],
+)
+
+
+def _can_be_judged(resource: Resource, settings: Settings) -> Results:
+    package = resource.type.removeprefix(_PROVIDERS).partition(":")[0]
+    if {resource.type, package} & set(settings[_TYPES.name]):
+        return
+    reason = _reason(resource.type, package)
+    if reason:
+        yield Violation(
+            f"{resource.name} has the type {resource.type}, which {reason}",
+            f"Write what it does as resources that the pack judges, or list the type in {_TYPES.name}.",
+        )
+
+
+def _reason(resource_type: str, package: str) -> str | None:
+    if package not in _PACKAGES:
+        return f"the pack can't judge: it knows {listing(sorted(_PACKAGES))}"
+    if package == "kubernetes":
+        if resource_type.endswith("List"):
+            return "holds others, which no policy of the pack judges"
+        return _INTERCEPTING.get(resource_type.rpartition(":")[2].removesuffix("Patch"))
+    if package == "aws" and not resource_type.startswith(_PROVIDERS) and resource_type not in _OTHERS | calls().keys():
+        return "the kit doesn't create, so that no policy of the pack judges what it grants or runs"
+    return None
+
+
+POLICIES = (
+    Policy(
+        name="resource-types-judged",
+        description="AWS resources have types that the kit creates or the pack judges, and no resource of Kubernetes "
+        "acts on everybody's requests.",
+        validate=_can_be_judged,
+        parameters=(_TYPES,),
+    ),
+)

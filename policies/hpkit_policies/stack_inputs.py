@@ -1,0 +1,242 @@
+"""Clusters, quotas and Karpenter's objects as a stack registers them, in the terms of the kit's arithmetic.
+
+Does not: count restricted instance groups: they serve one kind of workload, and AWS describes no quotas on them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+from hpkit.catalog import InstanceType, find_instance_type
+from hpkit.plan.capacity import (
+    GroupCapacity,
+    Partition,
+    PoolCapacity,
+    QuotaResource,
+    TypeCapacity,
+    matching_types,
+    type_capacities,
+)
+from hpkit_policies.model import UNKNOWN, Resource, of_type
+
+__all__ = [
+    "CLUSTER",
+    "NODE_CLASS",
+    "NODE_POOL",
+    "QUOTA",
+    "Capacity",
+    "Quota",
+    "capacity_of",
+    "groups_of",
+    "known_types",
+    "owned_groups",
+    "owners_of",
+    "quota_of",
+    "quotas_by_cluster",
+    "types_of",
+]
+
+CLUSTER: Final = "hyperpod:index:Cluster"
+QUOTA: Final = "hyperpod:index:ComputeQuota"
+NODE_CLASS: Final = "kubernetes:karpenter.sagemaker.amazonaws.com/v1:HyperpodNodeClass"
+NODE_POOL: Final = "kubernetes:karpenter.sh/v1:NodePool"
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A team's quota: the quota resources that are known, and the types of which something is not (None: all of it).
+
+    elastic and future: the types whose quota may count on Karpenter, and those that no group has to provide yet.
+    """
+
+    resource: Resource
+    team: str
+    quota_resources: tuple[QuotaResource, ...]
+    unknown_types: tuple[str | None, ...]
+    elastic: frozenset[str]
+    future: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What a cluster has of each type; unknown_types are those of which an amount is not known (None: of any)."""
+
+    by_type: Mapping[str, TypeCapacity]
+    unknown_types: frozenset[str | None]
+
+    def is_known(self, name: str) -> bool:
+        """Return whether all that a type's capacity comes from is known."""
+        return not self.unknown_types & {name, None}
+
+
+def groups_of(cluster: Resource) -> list[Mapping[str, Any]] | None:
+    """Return the instance groups of a cluster, those not known left out; None where the list itself is not known."""
+    groups = cluster.get_or_unknown("instanceGroups", [])
+    return None if groups is UNKNOWN else [group for group in groups if isinstance(group, Mapping)]
+
+
+def types_of(group: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return the instance types that a group can hold, None where they are not known."""
+    requirements = group.get("instanceRequirements") or {}
+    names = [group.get("instanceType")]
+    if names == [None] and requirements is not UNKNOWN:
+        types = requirements.get("instanceTypes") or []
+        names = [types] if types is UNKNOWN else list(types)
+    return None if UNKNOWN in (*names, requirements) else tuple(name for name in names if name)
+
+
+def owners_of(resources: Sequence[Resource]) -> dict[str, Resource]:
+    """Return group → the HyperpodNodeClass that names it, the first of several."""
+    owners: dict[str, Resource] = {}
+    for node_class in of_type(resources, NODE_CLASS):
+        names = node_class.get_or_unknown("spec.instanceGroups", [])
+        for name in [] if names is UNKNOWN else names:
+            if isinstance(name, str):
+                owners.setdefault(name, node_class)
+    return owners
+
+
+def owned_groups(cluster: Resource, resources: Sequence[Resource]) -> set[str]:
+    """Return the groups whose counts belong to Karpenter: a NodeClass names them, or the cluster says so."""
+    stated = cluster.get_or_unknown("autoscaledInstanceGroups", [])
+    return {*owners_of(resources), *(() if stated is UNKNOWN else stated)}
+
+
+def known_types(cluster: Resource, names: Sequence[str]) -> dict[str, InstanceType]:
+    """Return the types that the catalog knows, with the vCPUs that the cluster's groups leave them.
+
+    Two groups of a type that differ in threads per core count as the smaller.
+    """
+    threads: dict[str, list[int]] = {}
+    for group in groups_of(cluster) or []:
+        stated = group.get("threadsPerCore")
+        if stated is None or stated is UNKNOWN:
+            continue
+        for name in types_of(group) or ():
+            threads.setdefault(name, []).append(int(stated))
+    found = {name: find_instance_type(name) for name in names}
+    return {
+        name: instance.with_threads(min(threads[name]) if name in threads else None)
+        for name, instance in found.items()
+        if instance is not None
+    }
+
+
+def capacity_of(cluster: Resource, resources: Sequence[Resource]) -> Capacity:
+    """Return what a cluster has of each type, with what the stack's NodePools let Karpenter add."""
+    owned, unknown = owned_groups(cluster, resources), set[str | None]()
+    groups: list[GroupCapacity] = []
+    listed = groups_of(cluster)
+    if listed is None:
+        return Capacity({}, frozenset({None}))
+    for group in listed:
+        types, count = types_of(group), group.get("instanceCount") or 0
+        name = str(group.get("instanceGroupName"))
+        if types is None:
+            unknown.add(None)
+            continue
+        if count is UNKNOWN and name not in owned:
+            unknown.update(types)
+        groups.append(GroupCapacity(name, types, 0 if count is UNKNOWN else int(count), name in owned))
+    instances = known_types(cluster, [name for group in groups for name in group.instance_types])
+    pools = _pools(groups, resources)
+    return Capacity(type_capacities(groups, pools, instances), frozenset(unknown))
+
+
+def _pools(groups: Sequence[GroupCapacity], resources: Sequence[Resource]) -> list[PoolCapacity]:
+    owners = owners_of(resources)
+    autoscaled = [group for group in groups if group.autoscaled]
+    pools = []
+    for pool in of_type(resources, NODE_POOL):
+        node_class = pool.get_or_unknown("spec.template.spec.nodeClassRef.name", UNKNOWN)
+        own = [group for group in autoscaled if group.name in owners and _named(owners[group.name]) == node_class]
+        limits = pool.get_or_unknown("spec.limits", {})
+        if node_class is UNKNOWN:
+            own, limits = autoscaled, UNKNOWN
+        types = matching_types({name for group in own for name in group.instance_types}, _requirements(pool))
+        # A limit that is not known bounds nothing: the maximum is then not known either, and nothing is reported.
+        known = {} if limits is UNKNOWN else {key: str(value) for key, value in limits.items() if value is not UNKNOWN}
+        pools.append(PoolCapacity(pool.name, tuple(sorted(types)), known))
+    return pools
+
+
+def _named(node_class: Resource) -> Any:
+    return node_class.get_or_unknown("metadata.name", node_class.name)
+
+
+def _requirements(pool: Resource) -> list[tuple[str, str, Sequence[str]]]:
+    found = pool.get_or_unknown("spec.template.spec.requirements", [])
+    rows = (
+        [] if found is UNKNOWN else [row for row in found if isinstance(row, Mapping) and UNKNOWN not in row.values()]
+    )
+    return [(str(row.get("key")), str(row.get("operator")), row.get("values") or []) for row in rows]
+
+
+def quotas_by_cluster(resources: Sequence[Resource]) -> tuple[dict[str, list[Quota]], list[Resource]]:
+    """Return URN of a cluster → its quotas, and the quotas of clusters that the stack does not have."""
+    clusters = of_type(resources, CLUSTER)
+    matched: dict[str, list[Quota]] = {cluster.urn: [] for cluster in clusters}
+    elsewhere = []
+    for resource in of_type(resources, QUOTA):
+        cluster = _cluster_of(resource, clusters)
+        if cluster is None:
+            elsewhere.append(resource)
+        else:
+            matched[cluster.urn].append(quota_of(resource))
+    return matched, elsewhere
+
+
+def _cluster_of(quota: Resource, clusters: Sequence[Resource]) -> Resource | None:
+    """Match by ARN; where one is not known yet by what the ARN comes from, else the only cluster there is."""
+    arn = quota.get_or_unknown("clusterArn")
+    by_arn = [cluster for cluster in clusters if arn is not UNKNOWN and cluster.get_or_unknown("clusterArn") == arn]
+    sources = quota.property_dependencies.get("clusterArn") or quota.dependencies
+    by_source = [cluster for cluster in clusters if cluster.urn in sources]
+    if by_arn or by_source:
+        return (by_arn or by_source)[0]
+    unmade = [cluster for cluster in clusters if cluster.get_or_unknown("clusterArn", UNKNOWN) is UNKNOWN]
+    return clusters[0] if len(clusters) == 1 and (arn is UNKNOWN or unmade) else None
+
+
+def quota_of(resource: Resource) -> Quota:
+    """Return one quota in the terms of the arithmetic."""
+    team = resource.get_or_unknown("computeQuotaTarget.teamName", resource.name)
+    quota_resources = resource.get_or_unknown("computeQuotaConfig.computeQuotaResources", [])
+    known: list[QuotaResource] = []
+    unknown: list[str | None] = []
+    for quota_resource in [UNKNOWN] if quota_resources is UNKNOWN else quota_resources:
+        parsed = None if quota_resource is UNKNOWN else _quota_resource(quota_resource)
+        if parsed is None:
+            name = None if quota_resource is UNKNOWN else quota_resource.get("instanceType")
+            unknown.append(None if name is UNKNOWN else name)
+        else:
+            known.append(parsed)
+    elastic, future = (_stated_types(resource, name) for name in ("elasticInstanceTypes", "futureInstanceTypes"))
+    team_name = resource.name if team is UNKNOWN else team
+    return Quota(resource, team_name, tuple(known), tuple(unknown), elastic, future)
+
+
+def _stated_types(resource: Resource, name: str) -> frozenset[str]:
+    stated = resource.get_or_unknown(name, [])
+    return frozenset() if stated is UNKNOWN else frozenset(each for each in stated if isinstance(each, str))
+
+
+def _quota_resource(quota_resource: Mapping[str, Any]) -> QuotaResource | None:
+    partition = quota_resource.get("acceleratorPartition")
+    inner = partition.values() if isinstance(partition, Mapping) else ()
+    if UNKNOWN in (*quota_resource.values(), *inner) or not quota_resource.get("instanceType"):
+        return None
+    return QuotaResource(
+        instance_type=quota_resource["instanceType"],
+        count=quota_resource.get("count"),
+        accelerators=quota_resource.get("accelerators"),
+        v_cpu=_exact(quota_resource.get("vCpu")),
+        memory_in_gib=_exact(quota_resource.get("memoryInGiB")),
+        partition=Partition(partition["type"], partition["count"]) if partition else None,
+    )
+
+
+def _exact(value: float | None) -> Fraction | None:
+    """Return a number as it was written: 0.1 is a tenth, not the double nearest to it."""
+    return None if value is None else Fraction(repr(value))

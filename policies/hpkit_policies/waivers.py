@@ -1,0 +1,130 @@
+"""Waivers: which violations an organization accepts, for what reason and until when."""
+
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hpkit.plan.waiver_length import LONGEST_DAYS, is_too_long
+from hpkit_policies.model import Parameter, Policy, Resource, Results, Settings, Undecided, Violation
+
+__all__ = ["WAIVERS", "RunState", "configuration_policy"]
+
+WAIVERS = Parameter(
+    "waivers",
+    "Violations that are accepted, by the name of the resource, with reason and end date.",
+    {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "required": ["resource", "reason", "until"],
+            "additionalProperties": False,
+            "properties": {
+                "resource": {"type": "string", "minLength": 1},
+                "reason": {"type": "string", "minLength": 1},
+                "until": {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"},
+            },
+        },
+    },
+    [],
+)
+_CONFIGURATION = "policy-configuration"
+
+
+@dataclass(slots=True)
+class _PolicyRun:
+    """What one policy was configured with, and the names of resources that it reported or could not check."""
+
+    policy: Policy
+    settings: Settings
+    violating: set[str] = field(default_factory=set)
+    undecided: set[str] = field(default_factory=set)
+
+
+class RunState:
+    """What the policies of one run have reported, so that the last of them can check the waivers.
+
+    The engine calls the resource policies one resource at a time; only here do they come together. inputs: URN → what
+    the resource was registered with.
+    """
+
+    def __init__(self, today: datetime.date | None = None) -> None:
+        self._today = today
+        self._runs: dict[str, _PolicyRun] = {}
+        self.inputs: dict[str, Mapping[str, Any]] = {}
+
+    @property
+    def today(self) -> datetime.date:
+        """Return the day that decides which waivers have ended."""
+        return self._today or datetime.datetime.now(tz=datetime.UTC).date()
+
+    def observe(self, policy: Policy, settings: Settings) -> None:
+        """Take note that a policy runs, and of its configuration."""
+        self._runs.setdefault(policy.name, _PolicyRun(policy, settings))
+
+    def not_waived(self, policy: Policy, found: Iterable[Violation | Undecided], resource: Resource | None) -> Results:
+        """Pass on what no valid waiver covers; resource is the one checked, in a resource policy."""
+        run = self._runs[policy.name]
+        waived = {waiver["resource"] for waiver in self._waivers(run) if not self._void(waiver)}
+        for item in found:
+            subject = item.resource or resource
+            name = subject.name if subject else ""
+            if isinstance(item, Undecided):
+                run.undecided.add(name)
+                yield item
+                continue
+            run.violating.add(name)
+            if name not in waived:
+                yield item
+
+    def validate_configuration(self, _resources: Sequence[Resource], _settings: Settings) -> Results:
+        """Say which parameters no policy has, and which waivers have ended, waive nothing, or may not be."""
+        for run in self._runs.values():
+            known = {parameter.name for parameter in run.policy.parameters}
+            for name in sorted(set(run.settings) - known - {WAIVERS.name}):
+                yield Violation(
+                    f"{run.policy.name} has no parameter {name} (it has {', '.join(sorted(known)) or 'none'})",
+                    "Remove it, or write its right name.",
+                )
+            yield from self._validate_waivers(run)
+
+    def _validate_waivers(self, run: _PolicyRun) -> Results:
+        name = run.policy.name
+        given = run.settings.get(WAIVERS.name) or []
+        if given and not run.policy.waivable:
+            yield Violation(f"{name} cannot be waived", "Remove its waivers and fix the cause.")
+            return
+        for waiver in given:
+            resource = waiver["resource"]
+            void = self._void(waiver)
+            if void:
+                yield Violation(
+                    f"the waiver of {name} for {resource} {void} ({waiver['reason']})",
+                    "Fix the cause, or set a new date with a reason that still holds.",
+                )
+            elif resource not in run.violating | run.undecided:
+                yield Violation(f"the waiver of {name} for {resource} waives nothing", "Remove it.")
+
+    @staticmethod
+    def _waivers(run: _PolicyRun) -> Sequence[Mapping[str, Any]]:
+        return (run.settings.get(WAIVERS.name) or []) if run.policy.waivable else []
+
+    def _void(self, waiver: Mapping[str, Any]) -> str | None:
+        """Return why a waiver waives nothing: it has no end, has ended, or ends too late."""
+        try:
+            until = datetime.date.fromisoformat(waiver["until"])
+        except ValueError:
+            return f"has no end date: {waiver['until']} is no day of the calendar"
+        if is_too_long(until, self.today):
+            return f"lasts until {until}, and {LONGEST_DAYS} days are the most"
+        return f"ended on {until}" if until < self.today else None
+
+
+def configuration_policy(run_state: RunState) -> Policy:
+    """Return the policy that checks the configuration of all others; it must come last."""
+    return Policy(
+        name=_CONFIGURATION,
+        description="Waivers have not ended and waive something, and parameters are ones that the policies have.",
+        validate_stack=run_state.validate_configuration,
+        waivable=False,
+    )

@@ -1,0 +1,1 @@
+"""What if: a simulator of Kueue, scenarios, rehearsals, and recommendations."""

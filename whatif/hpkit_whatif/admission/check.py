@@ -1,0 +1,217 @@
+"""What a model and its workloads may not be: looked at once, where they come in, so that nothing else has to.
+
+Kueue's API server refuses the same (`pkg/webhooks/clusterqueue_webhook.go`, `cohort_webhook.go`, `workload_webhook.go`,
+and the enums and minimums of its CRDs), version 0.19.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterable, Iterator
+from math import isfinite
+from typing import get_args
+
+from hpkit_whatif.admission.model import (
+    BorrowWithinCohort,
+    ClusterQueue,
+    Cohort,
+    FlavorFungibility,
+    FlavorQuotas,
+    Model,
+    Policy,
+    Preemption,
+    Strategy,
+    Topology,
+    Workload,
+)
+
+__all__ = ["refuse_admission", "refuse_model", "refuse_pod_sets"]
+
+_POLICIES = get_args(Policy)
+_LOWER = ("Never", "LowerPriority")
+_STRATEGIES = get_args(Strategy)
+_QUEUEING = ("BestEffortFIFO", "StrictFIFO")
+_FUNGIBILITY = ("MayStopSearch", "TryNextFlavor")
+_PREFERENCES = ("BorrowingOverPreemption", "PreemptionOverBorrowing")
+_MODES = ("required", "preferred", "unconstrained")
+
+
+def refuse_model(model: Model) -> None:
+    """Raise ValueError with all that is wrong in a model, a line each."""
+    found = [*_model(model)]
+    if found:
+        raise ValueError("\n".join(found))
+
+
+def refuse_pod_sets(workload: Workload, levels: Collection[str]) -> None:
+    """Raise ValueError with all that is wrong in a workload's pod sets; levels: those of the model's topologies."""
+    found = [f"workload {workload.name}: {said}" for said in _pod_sets(workload, levels)]
+    if found:
+        raise ValueError("\n".join(found))
+
+
+def refuse_admission(workload: Workload, pairs: Container[tuple[str, str]], leaves: Container[str] | None) -> None:
+    """Raise ValueError with all that is wrong in what a workload holds.
+
+    pairs: the model's flavors and resources. leaves: those of its topologies, None without any.
+    """
+    found = [f"workload {workload.name}: {said}" for said in _admission(workload, pairs, leaves)]
+    if found:
+        raise ValueError("\n".join(found))
+
+
+def _model(model: Model) -> Iterator[str]:
+    yield from _twice("queues", (queue.name for queue in model.queues))
+    yield from _twice("cohorts", (cohort.name for cohort in model.cohorts))
+    yield from _below_itself(model.cohorts)
+    for cohort in model.cohorts:
+        where = f"cohort {cohort.name}"
+        yield from _weight(where, cohort.fair_weight)
+        yield from _twice(f"{where}: flavors", (flavor.name for flavor in cohort.flavors))
+        yield from _quotas(where, cohort.flavors)
+    for queue in model.queues:
+        yield from _queue(queue)
+    for strategy in model.fair_sharing or ():
+        yield from _one_of("the model", "fair_sharing", strategy, _STRATEGIES)
+    yield from _topologies(model.topologies)
+
+
+def _queue(queue: ClusterQueue) -> Iterator[str]:
+    where = f"queue {queue.name}"
+    yield from _weight(where, queue.fair_weight)
+    yield from _one_of(where, "queueing_strategy", queue.queueing_strategy, _QUEUEING)
+    yield from _preemption(where, queue.preemption)
+    yield from _fungibility(where, queue.fungibility)
+    yield from _twice(f"{where}: flavors", (each.name for group in queue.resource_groups for each in group.flavors))
+    covered: list[str] = []
+    for group in queue.resource_groups:
+        if _is_text(group.covered_resources):
+            yield f"{where}: covered_resources is the text {group.covered_resources}, and must be a tuple"
+            continue
+        covered += group.covered_resources
+        yield from _quotas(where, group.flavors)
+        for flavor in group.flavors:
+            for resource in flavor.resources.keys() - set(group.covered_resources):
+                yield f"{where}: the resource group of flavor {flavor.name} does not cover {resource}"
+    yield from _twice(f"{where}: resources", covered)
+
+
+def _preemption(where: str, preemption: Preemption) -> Iterator[str]:
+    yield from _one_of(where, "within_cluster_queue", preemption.within_cluster_queue, _POLICIES)
+    yield from _one_of(where, "reclaim_within_cohort", preemption.reclaim_within_cohort, _POLICIES)
+    borrow: BorrowWithinCohort | None = preemption.borrow_within_cohort
+    if borrow is not None:
+        yield from _one_of(where, "borrow_within_cohort", borrow.policy, _LOWER)
+
+
+def _fungibility(where: str, rules: FlavorFungibility) -> Iterator[str]:
+    yield from _one_of(where, "when_can_borrow", rules.when_can_borrow, _FUNGIBILITY)
+    yield from _one_of(where, "when_can_preempt", rules.when_can_preempt, _FUNGIBILITY)
+    yield from _one_of(where, "preference", rules.preference, _PREFERENCES)
+
+
+def _quotas(where: str, flavors: Iterable[FlavorQuotas]) -> Iterator[str]:
+    for flavor in flavors:
+        for resource, quota in flavor.resources.items():
+            for what, amount in (
+                ("nominal", quota.nominal),
+                ("borrowing_limit", quota.borrowing_limit),
+                ("lending_limit", quota.lending_limit),
+            ):
+                if amount is not None and not _is_amount(amount):
+                    yield f"{where}: {what} of {resource} of {flavor.name} is {amount}; {_WANTED}"
+
+
+def _topologies(topologies: Iterable[Topology]) -> Iterator[str]:
+    yield from _twice("topologies: flavors", (flavor for topology in topologies for flavor in topology.flavors))
+    for topology in topologies:
+        if not topology.levels:
+            yield "a topology has no levels"
+        yield from _twice("topologies: levels", topology.levels)
+        yield from _twice("topologies: nodes", (node.name for node in topology.nodes))
+        for node in topology.nodes:
+            for resource, amount in node.allocatable.items():
+                if not _is_amount(amount):
+                    yield f"node {node.name}: {resource} is {amount}; {_WANTED}"
+
+
+def _pod_sets(workload: Workload, levels: Collection[str]) -> Iterator[str]:
+    if not workload.pod_sets:
+        yield "it has no pod sets"
+    yield from _twice("pod sets", (each.name for each in workload.pod_sets))
+    for each in workload.pod_sets:
+        where = f"pod set {each.name}"
+        for what, amount in (("count", each.count), ("min_count", each.min_count), *each.per_pod.items()):
+            if amount is not None and not _is_amount(amount):
+                yield f"{where}: {what} is {amount}; {_WANTED}"
+        if each.min_count is not None and each.min_count > each.count:
+            yield f"{where}: min_count is {each.min_count}, more than its count of {each.count}"
+        if _is_text(each.flavors):
+            yield f"{where}: flavors is the text {each.flavors}, and must be a set"
+        asked = each.topology
+        if asked is None:
+            continue
+        yield from _one_of(where, "topology", asked.mode, _MODES)
+        # Without topologies nothing is placed anywhere, and no level means anything.
+        if levels and asked.mode != "unconstrained" and asked.level not in levels:
+            yield f"{where}: no topology has a level {asked.level}; there are {', '.join(levels)}"
+
+
+def _admission(workload: Workload, pairs: Container[tuple[str, str]], leaves: Container[str] | None) -> Iterator[str]:
+    admission = workload.admission
+    if admission is None:
+        return
+    if not isfinite(admission.admitted):
+        yield f"admitted is {admission.admitted}; it must be a number of seconds"
+    for got in admission.pod_sets:
+        where = f"pod set {got.name}"
+        for resource, flavor in got.flavors.items():
+            if (flavor, resource) not in pairs:
+                yield f"{where}: it runs on {flavor}, which has no quota of {resource}"
+        for what, amount in (("count", got.count), *got.usage.items(), *got.domains):
+            if not _is_amount(amount):
+                yield f"{where}: {what} is {amount}; {_WANTED}"
+        for leaf, _ in got.domains:
+            if leaves is not None and leaf not in leaves:
+                yield f"{where}: it runs on {leaf}, which no topology has"
+
+
+_WANTED = "it must be a whole number, 0 or more"
+
+
+def _is_amount(amount: object) -> bool:
+    return isinstance(amount, int) and amount >= 0
+
+
+def _is_text(value: object) -> bool:
+    """Return whether a text stands where several belong: its letters would be taken for them."""
+    return isinstance(value, str)
+
+
+def _weight(where: str, weight: float) -> Iterator[str]:
+    if not (isfinite(weight) and weight >= 0):
+        yield f"{where}: fair_weight is {weight}; it must be a number, 0 or more"
+
+
+def _one_of(where: str, what: str, value: str, known: tuple[str, ...]) -> Iterator[str]:
+    if value not in known:
+        yield f'{where}: {what} is "{value}"; it is one of {", ".join(known)}'
+
+
+def _twice(what: str, names: Iterable[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            yield f"{what}: there are two {name}"
+        seen.add(name)
+
+
+def _below_itself(cohorts: Iterable[Cohort]) -> Iterator[str]:
+    parents = {cohort.name: cohort.parent for cohort in cohorts}
+    said: set[str] = set()
+    for name in parents:
+        way = [name]
+        while (above := parents.get(way[-1])) is not None and above not in way:
+            way.append(above)
+        if above == name and name not in said:
+            said.update(way)
+            yield f"cohort {name} is below itself: {' → '.join([*way, name])}"

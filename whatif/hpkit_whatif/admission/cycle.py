@@ -1,0 +1,274 @@
+"""One scheduling cycle: one head of each queue, nominated against the same state, then processed one by one.
+
+Rules: Kueue's `pkg/scheduler/scheduler.go`, version 0.19.2. No state is copied: what a cycle only tries is taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
+
+from hpkit_whatif.admission.assign import Asked, Assignment, Mode, Request, assign, scaled_counts
+from hpkit_whatif.admission.fair import fair
+from hpkit_whatif.admission.model import PodSet, Strategy
+from hpkit_whatif.admission.placement import Places
+from hpkit_whatif.admission.preempt import Search, Target, classic
+from hpkit_whatif.admission.queue import Queue, Task
+from hpkit_whatif.admission.tree import Pairs, TreeNode
+from hpkit_whatif.admission.turn import Entry, classic_order, fair_order
+
+__all__ = ["Cycle"]
+
+
+class Cycle:
+    """Runs cycles over queues; what they decide is in the entries that `run` returns."""
+
+    __slots__ = ("_applied", "_fair", "_left", "_number", "_places", "_pods", "_queues", "_version")
+
+    def __init__(
+        self, queues: Mapping[TreeNode, Queue], pairs: Pairs, strategies: tuple[Strategy, ...] | None, places: Places
+    ) -> None:
+        self._queues = queues
+        self._fair = strategies
+        self._places = places
+        # Kueue looks for victims without the `pods` that a queue counts.
+        self._pods = frozenset(index for (_, resource), index in pairs.index.items() if resource == "pods")
+        self._number = 0
+        self._version = 0
+        self._applied: list[Entry] = []
+        # How many entries of the cycle come after the one that is processed.
+        self._left = 0
+
+    @property
+    def number(self) -> int:
+        """Return how many cycles there were."""
+        return self._number
+
+    def run(self, heads: Iterable[Task]) -> list[Entry]:
+        """Decide about these heads; each entry says what became of it, nothing is admitted or evicted yet."""
+        self._number += 1
+        entries = [self._nominate(task) for task in heads]
+        active = _active(entries)
+        self._applied = []
+        self._left = len(active)
+        gone: dict[str, Task] = {}
+        for entry in active if len(active) <= 1 else self._in_turn(active):
+            self._left -= 1
+            self._process(entry, gone)
+        for entry in reversed(self._applied):
+            entry.task.queue.node.remove(entry.usage)
+            self._places.remove(entry.assignment.placed)
+        return entries
+
+    def _in_turn(self, active: Sequence[Entry]) -> Iterable[Entry]:
+        if self._fair is None:
+            return classic_order(active)
+        return fair_order(active, version=lambda: self._version)
+
+    def _nominate(self, task: Task) -> Entry:
+        if task.tried and self._number - task.last_cycle > 1 and task.queue.generation > task.last_generation:
+            task.tried = ()
+        assignment, targets = self._assignments(task)
+        self._remember(task, assignment)
+        return Entry(task, assignment, assignment.amounts(), targets)
+
+    def _remember(self, task: Task, assignment: Assignment) -> None:
+        task.tried = tuple(assignment.tried)
+        task.last_cycle = self._number
+        task.last_generation = task.queue.generation
+
+    def _assignments(self, task: Task) -> tuple[Assignment, list[Target]]:
+        asked = _asked(task)
+        request = asked.request
+        blocked = None if task.pending_flavors() else task.shape.still_blocked()
+        if blocked is not None:
+            return cast("Assignment", blocked), []
+        full, targets = self._attempt(task, request, None)
+        if full.mode == Mode.FIT or targets:
+            return full, targets
+        if asked.partial:
+            smaller = self._reduced(task, request)
+            if smaller is not None:
+                return smaller
+        self._places.reserve(full, request)
+        return full, []
+
+    def _known(self, task: Task, *, supposed: bool) -> Assignment | None:
+        """Return what is chosen for a workload without choice, None where it hangs on more than its queue's outlook."""
+        asked = _asked(task)
+        if asked.amounts is None or task.pending_flavors():
+            return None
+        fair = self._fair is not None
+        fits, outlook = task.queue.node.outlook(asked.amounts, fair=fair)
+        if not fits and not supposed:
+            return None
+        known = asked.known.get(outlook)
+        if known is None:
+            known = asked.known[outlook] = assign(task, asked.request, None, fair=fair, simulate=_suppose)
+        return known
+
+    def _attempt(
+        self, task: Task, request: Request, counts: Sequence[int] | None, *, exact: bool = False
+    ) -> tuple[Assignment, list[Target]]:
+        # With no other flavor to choose it does not matter who could be evicted for one pair alone.
+        supposed = not exact and _asked(task).no_choice
+        assignment = self._known(task, supposed=supposed) if counts is None else None
+        if assignment is None:
+            simulate = _suppose if supposed else self._simulate
+            assignment = assign(task, request, counts, fair=self._fair is not None, simulate=simulate)
+            self._places.place(assignment, request)
+        # What is found of whole sizes holds until something changes, if it hangs on quota alone.
+        stays = supposed and self._stays(task)
+        if assignment.mode in (Mode.NO_FIT, Mode.FIT):
+            if stays and assignment.mode == Mode.NO_FIT:
+                task.shape.block(task.queue.node.root, assignment)
+            return assignment, []
+        usage = [(pair, amount) for pair, amount in assignment.usage.items() if amount and pair not in self._pods]
+        search = Search(task, usage, assignment.contested(), self._queues)
+        if self._places.asked_by(request):
+            search.places = lambda: self._places.fits(assignment, request)
+            search.on_release = self._places.count
+        targets = self._targets(search)
+        if stays and search.hopeless:
+            task.shape.block(task.queue.node, assignment)
+        elif stays and search.without_shares and not targets:
+            task.shape.block(task.queue.node.root, assignment)
+        if targets and supposed and self._fair is None:
+            # Except for the order of the heads, which the level of borrowing decides.
+            return self._attempt(task, request, counts, exact=True)
+        if targets:
+            self._places.place_without(assignment, request, [target for target, _ in targets])
+        return assignment, targets
+
+    def _stays(self, task: Task) -> bool:
+        asked, spec = _asked(task), task.queue.node.spec.preemption
+        alike = spec.within_cluster_queue != "LowerOrNewerEqualPriority"
+        whole = not asked.partial and not task.pending_flavors()
+        return alike and whole and not self._places.asked_by(asked.request)
+
+    def _reduced(self, task: Task, request: Request) -> tuple[Assignment, list[Target]] | None:
+        """Return the largest smaller size that fits or finds victims, by Kueue's binary search."""
+        steps = sum(each.spec.count - _least(each.spec) for each in request)
+        if not steps:
+            return None
+        found: tuple[int, tuple[Assignment, list[Target]]] | None = None
+        low, high = 0, steps + 1
+        while low < high:
+            middle = (low + high) // 2
+            assignment, targets = self._attempt(task, request, scaled_counts(request, middle, steps))
+            if assignment.mode == Mode.FIT or targets:
+                found, high = (middle, (assignment, targets)), middle
+            else:
+                low = middle + 1
+        return found[1] if found is not None and found[0] == low else None
+
+    def _targets(self, search: Search) -> list[Target]:
+        return classic(search) if self._fair is None else fair(search, self._fair)
+
+    def _simulate(self, task: Task, pair: int, amount: int) -> tuple[Mode, int]:
+        node = task.queue.node
+        targets = self._targets(Search(task, ((pair, amount),), frozenset((pair,)), self._queues))
+        if not targets:
+            return Mode.NO_CANDIDATES, node.borrow_level(pair, amount)[0]
+        for victim, _ in targets:
+            victim.queue.node.remove(victim.usage)
+        level, _ = node.borrow_level(pair, amount)
+        for victim, _ in targets:
+            victim.queue.node.add(victim.usage)
+        own = any(victim.queue is task.queue for victim, _ in targets)
+        return Mode.PREEMPT if own else Mode.RECLAIM, level
+
+    def _process(self, entry: Entry, gone: dict[str, Task]) -> None:
+        task, assignment = entry.task, entry.assignment
+        if assignment.mode == Mode.NO_FIT:
+            entry.outcome = "NoFit"
+            return
+        # Nothing has changed since the first was nominated, and it needs nobody to go. Where borrowing counts as worse
+        # than preempting, what fits by its mode may need someone to go all the same.
+        plain = task.queue.node.spec.fungibility.preference == "BorrowingOverPreemption"
+        untouched = plain and assignment.mode == Mode.FIT and not self._applied and not gone
+        fits = "Fits" if untouched else self._still_fits(entry, gone)
+        if fits == "NoPlace":
+            task.tried = ()
+            assignment, entry.targets = self._assignments(task)
+            entry.assignment = assignment
+            self._remember(task, assignment)
+            entry.usage = assignment.amounts()
+            fits = self._still_fits(entry, gone)
+        if assignment.mode == Mode.NO_FIT:
+            entry.outcome = "NoFit"
+        elif assignment.mode != Mode.FIT and not entry.targets:
+            entry.outcome = "NoCandidates"
+            if task.queue.node.spec.preemption.reclaim_within_cohort != "Any":
+                self._apply(entry, self._reserved(entry))
+        elif any(target.name in gone for target, _ in entry.targets) or fits != "Fits":
+            entry.outcome = "Skipped"
+        else:
+            gone.update((target.name, target) for target, _ in entry.targets)
+            self._apply(entry, entry.usage)
+            entry.outcome = "Admitted" if assignment.mode == Mode.FIT else "Preempting"
+
+    def _apply(self, entry: Entry, usage: Sequence[tuple[int, int]]) -> None:
+        entry.usage = usage
+        if not self._left:
+            # Nobody comes after it who would have to see it.
+            return
+        entry.task.queue.node.add(usage)
+        self._places.add(entry.assignment.placed)
+        self._applied.append(entry)
+        self._version += 1
+
+    def _still_fits(self, entry: Entry, gone: dict[str, Task]) -> str:
+        """Return whether there is room with all victims of this cycle gone: Fits, NoQuota or NoPlace."""
+        victims = {**gone, **{target.name: target for target, _ in entry.targets}}.values()
+        for victim in victims:
+            victim.queue.node.remove(victim.usage)
+            self._places.count(victim, -1)
+        node = entry.task.queue.node
+        fits = "Fits" if self._places.holds(entry.assignment.placed) else "NoPlace"
+        if any(amount > max(0, node.available(pair)) for pair, amount in entry.usage):
+            fits = "NoQuota"
+        for victim in victims:
+            victim.queue.node.add(victim.usage)
+            self._places.count(victim, 1)
+        return fits
+
+    def _reserved(self, entry: Entry) -> list[tuple[int, int]]:
+        """Return what is held back in this cycle for a workload that found nobody to evict."""
+        node = entry.task.queue.node
+        found = []
+        for pair, amount in entry.usage:
+            left = node.nominal[pair] - node.usage[pair]
+            limit = node.borrowing[pair]
+            if entry.assignment.borrowing == 0:
+                held = min(amount, left)
+            else:
+                held = amount if limit is None else min(amount, left + limit)
+            # Where more is used than the limit allows, Kueue takes the rest off the queue alone, which nobody sees.
+            found.append((pair, max(0, held)))
+        return found
+
+
+def _least(spec: PodSet) -> int:
+    return spec.count if spec.min_count is None else spec.min_count
+
+
+def _asked(task: Task) -> Asked:
+    return cast("Asked", task.shape.asked)
+
+
+def _active(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the entries that must be processed; what comes of all others is clear."""
+    flat = all(entry.task.queue.node.depth <= 1 for entry in entries)
+    active = []
+    for entry in entries:
+        # In a tree it may hold up another entry of its cohort; elsewhere it may as well come first.
+        if flat and entry.does_nothing:
+            entry.outcome = "NoFit" if entry.assignment.mode == Mode.NO_FIT else "NoCandidates"
+        else:
+            active.append(entry)
+    return active
+
+
+def _suppose(task: Task, pair: int, amount: int) -> tuple[Mode, int]:
+    return Mode.PREEMPT, task.queue.node.borrow_level(pair, amount)[0]

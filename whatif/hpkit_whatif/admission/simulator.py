@@ -1,0 +1,492 @@
+"""The simulator: a state in; one cycle, a run until nothing changes, or a run of the clock out."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hpkit_whatif.admission.assign import Resolver
+from hpkit_whatif.admission.check import refuse_admission, refuse_model
+from hpkit_whatif.admission.cycle import Cycle
+from hpkit_whatif.admission.model import Model, PodSetAssignment, Workload
+from hpkit_whatif.admission.placement import Places
+from hpkit_whatif.admission.queue import Queue, Task
+from hpkit_whatif.admission.tree import Pairs, TreeNode, build
+from hpkit_whatif.admission.turn import Entry
+
+__all__ = ["Admitted", "Event", "Outcome", "Pending", "Preempted", "Simulator"]
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A workload that got quota, with its flavors."""
+
+    name: str
+    pod_sets: tuple[PodSetAssignment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Preempted:
+    """A workload that must go: Kueue's reason, and for whom."""
+
+    name: str
+    reason: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A workload that waits. reason: Kueue's, None before it was looked at; parked: set aside for now."""
+
+    name: str
+    reason: str | None
+    parked: bool
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of one cycle, or of all until nothing changed. flapping: who would be evicted again and again."""
+
+    admitted: list[Admitted] = field(default_factory=list)
+    preempted: list[Preempted] = field(default_factory=list)
+    flapping: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened to a workload, and when.
+
+    kind: Submitted, Admitted, Preempted or Finished. detail: why it was preempted; by: for whom. pod_sets: what an
+    admitted one got.
+    """
+
+    time: float
+    kind: Literal["Submitted", "Admitted", "Preempted", "Finished"]
+    workload: str
+    detail: str = ""
+    by: str = ""
+    pod_sets: tuple[PodSetAssignment, ...] = ()
+
+
+class Simulator:
+    """Queues, what waits in them and what runs: advanced cycle by cycle or event by event.
+
+    Everything is decided as Kueue 0.19.2 decides it. Where that leaves something to chance, the order of the queues in
+    the model and the workloads' names decide.
+    """
+
+    def __init__(self, model: Model, workloads: Iterable[Workload] = (), *, now: float = 0.0) -> None:
+        """Take a model and the workloads that run or wait now; ValueError for what contradicts itself."""
+        refuse_model(model)
+        self.now = now
+        self._pairs = Pairs(model)
+        nodes, self._cohorts = build(model, self._pairs)
+        self._places = Places(model)
+        grids = self._places.grids
+        self._queues: dict[str, Queue] = {
+            name: Queue(node, Resolver(node, self._pairs, grids)) for name, node in nodes.items()
+        }
+        by_node: dict[TreeNode, Queue] = {queue.node: queue for queue in self._queues.values()}
+        self._cycle = Cycle(by_node, self._pairs, model.fair_sharing, self._places)
+        self._flat = all(node.depth <= 1 for node in by_node)
+        self._by_root: dict[TreeNode, list[Queue]] = {}
+        for queue in self._queues.values():
+            self._by_root.setdefault(queue.node.root, []).append(queue)
+        self._tasks: dict[str, Task] = {}
+        # Queues that may have a head; all others are passed over.
+        self._awake: dict[str, Queue] = {}
+        self._evicting: list[Task] = []
+        self._finishing: list[tuple[float, int, int, Task]] = []
+        self._sequence = itertools.count()
+        leaves = self._places.leaves()
+        for workload in workloads:
+            self._take_up(workload, leaves)
+
+    # What is known
+
+    @property
+    def cycles(self) -> int:
+        """Return how many cycles were run."""
+        return self._cycle.number
+
+    def running(self) -> dict[str, tuple[PodSetAssignment, ...]]:
+        """Return what runs, and with what."""
+        return {name: task.assignment for queue in self._queues.values() for name, task in queue.running.items()}
+
+    def pending(self) -> list[Pending]:
+        """Return what waits, by name."""
+        found = [
+            Pending(task.name, task.reason, task.shape.parked)
+            for queue in self._queues.values()
+            for task in queue.waiting_tasks()
+        ]
+        return sorted(found, key=lambda each: each.name)
+
+    def count_pending(self) -> int:
+        """Return how many workloads wait."""
+        return sum(queue.waiting for queue in self._queues.values())
+
+    def queue_of(self, workload: str) -> str:
+        """Return the name of a workload's queue; KeyError for one that neither runs nor waits."""
+        return self._tasks[workload].queue.node.name
+
+    def share(self, queue: str) -> float:
+        """Return a queue's weighted share, as Kueue's status has it before it is rounded up."""
+        return self._queues[queue].node.weighted_share()
+
+    def cohort_share(self, cohort: str) -> float:
+        """Return a cohort's weighted share under its parent."""
+        return self._cohorts[cohort].weighted_share()
+
+    def potential(self, queue: str) -> dict[tuple[str, str], int]:
+        """Return the most that a queue could ever use, by flavor and resource."""
+        node = self._queues[queue].node
+        return {name: node.potential[pair] for pair, name in enumerate(self._pairs.names)}
+
+    def usage(self, queue: str) -> dict[tuple[str, str], int]:
+        """Return what a queue uses, by flavor and resource."""
+        node = self._queues[queue].node
+        return {self._pairs.names[pair]: amount for pair, amount in enumerate(node.usage) if amount}
+
+    # What happens
+
+    def submit(self, workload: Workload) -> None:
+        """Let a workload wait in its queue; ValueError for what cannot be, such as a queue that is not there."""
+        self._check(workload)
+        queue = self._queues[workload.queue]
+        self._tasks[workload.name] = queue.submit(workload)
+        self._awake[workload.queue] = queue
+
+    def finish(self, name: str) -> None:
+        """End a workload that runs or waits; what it holds comes free, and what was set aside is looked at again.
+
+        KeyError for one that does neither.
+        """
+        task = self._tasks.pop(name)
+        if task.state == "running":
+            self._release(task)
+            self._wake(task.queue.node.root)
+        elif task.state == "waiting":
+            task.queue.take(task, "gone")
+            self._wake(task.queue.node.root)
+        task.queue.drop(task)
+
+    def run_cycle(self) -> Outcome:
+        """Run exactly one cycle; who is evicted still holds its quota until `complete_evictions`."""
+        return self._run(self._heads(pass_over=True)[0])
+
+    def complete_evictions(self) -> bool:
+        """Let the evicted give their quota back and wait again; return whether there were any."""
+        evicted, self._evicting = self._evicting, []
+        roots: dict[TreeNode, None] = {}
+        for task in sorted(evicted, key=lambda task: task.name):
+            if task.state != "running":
+                continue
+            self._release(task)
+            task.attempt += 1
+            task.queue.push(task)
+            self._awake[task.queue.node.name] = task.queue
+            roots[task.queue.node.root] = None
+        for root in roots:
+            self._wake(root)
+        return bool(roots)
+
+    def run_until_quiet(
+        self, *, tick: float = 0.0, on_cycle: Callable[[Outcome], None] = lambda _outcome: None
+    ) -> Outcome:
+        """Run cycles, completing every eviction at once, until nothing changes any more or it repeats itself.
+
+        tick: how much the clock goes on with each cycle, in seconds. on_cycle: called after each with what came of it.
+        """
+        total = Outcome()
+        heads, passed_over = self._heads(pass_over=True)
+        if not heads and not passed_over and not self._evicting:
+            return total
+        watch = _Watch()
+        progress = True
+        while True:
+            if not progress and not passed_over and watch.was_here(heads):
+                return total
+            if not heads and not passed_over:
+                if self._evicting and self.complete_evictions():
+                    progress = True
+                    heads, passed_over = self._heads(pass_over=True)
+                    continue
+                return total
+            self.now += tick
+            outcome = self._run(heads)
+            on_cycle(outcome)
+            evicted = self.complete_evictions()
+            total.admitted += outcome.admitted
+            total.preempted += outcome.preempted
+            progress = bool(outcome.admitted) or evicted
+            if progress and watch.repeats(lambda: self._heads(pass_over=False)[0], self._running, outcome):
+                total.flapping = watch.flapping
+                return total
+            heads, passed_over = self._heads(pass_over=True)
+
+    def run_clock(
+        self,
+        workloads: Iterable[Workload],
+        *,
+        until: float | None = None,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> frozenset[str]:
+        """Run the clock: submit each workload when it is created, end each when it has run long enough.
+
+        An evicted one begins anew. workloads: in the order of creation, and taken one by one as their time comes.
+        One that was created before `now` is submitted at once. until: when to stop; else when nothing more would
+        happen. Return who flaps. ValueError for a workload that cannot be, or was created before the one before it.
+        """
+        if until is not None and math.isnan(until):
+            raise ValueError(f"until is {until}; it must be a number of seconds, or None")
+        say = on_event or (lambda _event: None)
+        coming = _Coming(workloads)
+        flapping: frozenset[str] = frozenset()
+
+        def on_cycle(outcome: Outcome) -> None:
+            # Who is admitted in a cycle may count on those whom others evict in it.
+            for preempted in outcome.preempted:
+                say(Event(self.now, "Preempted", preempted.name, preempted.reason, preempted.by))
+            for admitted in outcome.admitted:
+                self._plan_end(self._tasks[admitted.name])
+                say(Event(self.now, "Admitted", admitted.name, pod_sets=admitted.pod_sets))
+
+        for task in [task for queue in self._queues.values() for task in queue.running.values()]:
+            self._plan_end(task)
+        while True:
+            following = self._next_time(coming)
+            if following is None or (until is not None and following > until):
+                return flapping
+            self.now = max(self.now, following)
+            self._end_due(say)
+            for workload in coming.until(self.now):
+                self.submit(workload)
+                say(Event(self.now, "Submitted", workload.name))
+            flapping |= self.run_until_quiet(on_cycle=on_cycle).flapping
+
+    # How it goes on
+
+    def _check(self, workload: Workload) -> None:
+        if workload.queue not in self._queues:
+            raise ValueError(f"workload {workload.name}: there is no queue {workload.queue}")
+        if workload.name in self._tasks:
+            raise ValueError(f"there are two workloads {workload.name}")
+        if not -math.inf < workload.created < math.inf:
+            raise ValueError(f"workload {workload.name}: created is {workload.created}; it must be a number of seconds")
+        if workload.run is not None and not 0 <= workload.run < math.inf:
+            raise ValueError(
+                f"workload {workload.name}: run is {workload.run}; it must be seconds, 0 or more, or None for ever"
+            )
+
+    def _take_up(self, workload: Workload, leaves: frozenset[str] | None) -> None:
+        if workload.admission is None:
+            self.submit(workload)
+            return
+        self._check(workload)
+        refuse_admission(workload, self._pairs.index, leaves)
+        queue = self._queues[workload.queue]
+        task = self._tasks[workload.name] = queue.new(workload)
+        usage: dict[int, int] = {}
+        for got in workload.admission.pod_sets:
+            for resource, flavor in got.flavors.items():
+                pair = self._pairs.index[flavor, resource]
+                usage[pair] = usage.get(pair, 0) + got.usage.get(resource, 0)
+        task.usage = tuple(usage.items())
+        task.pairs = frozenset(usage)
+        task.flavors = frozenset(self._pairs.flavor_of[pair] for pair in usage)
+        task.assignment = workload.admission.pod_sets
+        task.admitted = workload.admission.admitted
+        queue.start(task)
+        if workload.admission.evicted:
+            queue.evict(task)
+        self._places.resume(task)
+        if task.evicted:
+            self._evicting.append(task)
+
+    def _heads(self, *, pass_over: bool) -> tuple[list[Task], bool]:
+        """Return the heads of the next cycle in the order of the queues, and whether more were passed over.
+
+        pass_over: set a head aside at once if nothing has changed for its shape since it found no room, for that is
+        its queue's turn. In a tree of cohorts it may be in another's way, and gets its look.
+        """
+        heads = []
+        passed_over = False
+        pass_over = pass_over and self._flat
+        for name, queue in list(self._awake.items()):
+            head = queue.head()
+            if head is None:
+                del self._awake[name]
+                continue
+            if pass_over and not head.tried and not queue.strict:
+                found = head.shape.still_blocked()
+                if found is not None:
+                    head.reason = found.waits_for
+                    queue.park(head.shape)
+                    passed_over = True
+                    continue
+            heads.append(head)
+        if len(heads) > 1:
+            heads.sort(key=_order)
+        return heads, passed_over
+
+    def _run(self, heads: list[Task]) -> Outcome:
+        outcome = Outcome()
+        for entry in self._cycle.run(heads):
+            self._settle(entry, outcome)
+        return outcome
+
+    def _settle(self, entry: Entry, outcome: Outcome) -> None:
+        task, queue = entry.task, entry.task.queue
+        if entry.outcome == "Admitted":
+            self._admit(entry)
+            outcome.admitted.append(Admitted(task.name, task.assignment))
+            return
+        if entry.outcome == "Preempting":
+            task.reason, task.tried = "WaitingForPreemptedWorkloads", ()
+            queue.sticky = None if queue.strict else task
+            for victim, reason in entry.targets:
+                if not victim.evicted:
+                    victim.queue.evict(victim)
+                    self._evicting.append(victim)
+                    outcome.preempted.append(Preempted(victim.name, reason, task.name))
+        else:
+            task.reason = entry.assignment.waits_for
+        parks = entry.outcome in ("NoFit", "NoCandidates") and not queue.strict and not task.pending_flavors()
+        if parks:
+            queue.park(task.shape)
+            task.tried = ()
+
+    def _admit(self, entry: Entry) -> None:
+        task = entry.task
+        task.queue.take(task, "running")
+        task.usage = entry.usage
+        task.pairs = frozenset(entry.assignment.pairs)
+        task.flavors = frozenset(self._pairs.flavor_of[pair] for pair in task.pairs)
+        task.assignment = entry.assignment.result()
+        task.placed = entry.assignment.placed
+        task.admitted, task.cycle = self.now, self._cycle.number
+        task.reason, task.tried = None, ()
+        task.queue.drop(task)
+        task.queue.start(task)
+        self._places.add(task.placed)
+
+    def _release(self, task: Task) -> None:
+        self._places.remove(task.placed)
+        task.queue.stop(task)
+
+    def _wake(self, root: TreeNode) -> None:
+        for queue in self._by_root[root]:
+            if queue.parked:
+                queue.wake()
+                self._awake[queue.node.name] = queue
+
+    def _running(self) -> object:
+        """Return what runs and on what, in the order in which it began: for comparison alone."""
+        return tuple(
+            (task.name, tuple((got.count, *got.flavors.items(), *got.domains) for got in task.assignment))
+            for queue in self._queues.values()
+            for task in queue.running.values()
+        )
+
+    def _plan_end(self, task: Task) -> None:
+        if task.spec.run is not None and task.state == "running":
+            task.finishes = task.admitted + task.spec.run
+            heapq.heappush(self._finishing, (task.finishes, next(self._sequence), task.attempt, task))
+
+    def _next_time(self, coming: _Coming) -> float | None:
+        while self._finishing and not self._still_ends(self._finishing[0]):
+            heapq.heappop(self._finishing)
+        times = [self._finishing[0][0]] if self._finishing else []
+        if coming.following is not None:
+            times.append(coming.following.created)
+        return min(times, default=None)
+
+    @staticmethod
+    def _still_ends(entry: tuple[float, int, int, Task]) -> bool:
+        _, _, attempt, task = entry
+        return task.state == "running" and task.attempt == attempt
+
+    def _end_due(self, say: Callable[[Event], None]) -> None:
+        roots: dict[TreeNode, None] = {}
+        while self._finishing and self._finishing[0][0] <= self.now:
+            entry = heapq.heappop(self._finishing)
+            if not self._still_ends(entry):
+                continue
+            task = entry[3]
+            del self._tasks[task.name]
+            self._release(task)
+            task.queue.drop(task)
+            roots[task.queue.node.root] = None
+            say(Event(self.now, "Finished", task.name))
+        for root in roots:
+            self._wake(root)
+
+
+class _Coming:
+    """Workloads that are still to come, read one ahead."""
+
+    def __init__(self, workloads: Iterable[Workload]) -> None:
+        self._rest = iter(workloads)
+        self.following = next(self._rest, None)
+
+    def until(self, now: float) -> Iterator[Workload]:
+        """Take those that have come by now."""
+        while self.following is not None and self.following.created <= now:
+            workload = self.following
+            self.following = next(self._rest, None)
+            if self.following is not None and self.following.created < workload.created:
+                raise ValueError(f"workload {self.following.name} was created before {workload.name}, and comes later")
+            yield workload
+
+
+def _order(task: Task) -> int:
+    return task.queue.node.order
+
+
+class _Watch:
+    """Notices when cycles lead nowhere: they change nothing, or lead back to where they began."""
+
+    def __init__(self) -> None:
+        self.flapping: frozenset[str] = frozenset()
+        self._idle: set[tuple[object, ...]] = set()
+        self._evictions: dict[str, int] = {}
+        self._seen: dict[object, int] = {}
+        self._evicted: list[str] = []
+
+    def was_here(self, heads: list[Task]) -> bool:
+        """Return whether these heads were there before since something last changed."""
+        now = _signature(heads)
+        if now in self._idle:
+            return True
+        self._idle.add(now)
+        return False
+
+    def repeats(self, heads: Callable[[], list[Task]], running: Callable[[], object], outcome: Outcome) -> bool:
+        """Return whether a cycle that changed something led back to a state that was there before."""
+        self._idle.clear()
+        for each in outcome.preempted:
+            self._evictions[each.name] = self._evictions.get(each.name, 0) + 1
+            self._evicted.append(each.name)
+        if not any(self._evictions[each.name] > 1 for each in outcome.preempted):
+            return False
+        state = (_signature(heads()), running())
+        if state in self._seen:
+            self.flapping = frozenset(self._evicted[self._seen[state] :])
+            return True
+        self._seen[state] = len(self._evicted)
+        return False
+
+
+def _signature(heads: list[Task]) -> tuple[object, ...]:
+    """Return the heads and how far the walk of each over its flavors is."""
+    return tuple(
+        [
+            (head.name, tuple(tuple(sorted(tried.items())) for tried in head.tried)) if head.tried else head.name
+            for head in heads
+        ]
+    )

@@ -1,0 +1,7 @@
+"""Which quotas, weights and borrow limits meet goals for a scenario, found by simulating many."""
+
+from hpkit_whatif.recommend.goals import Goal, parse_goal
+from hpkit_whatif.recommend.model import Recommendation
+from hpkit_whatif.recommend.recommend import recommend
+
+__all__ = ["Goal", "Recommendation", "parse_goal", "recommend"]

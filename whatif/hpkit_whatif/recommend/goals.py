@@ -1,0 +1,179 @@
+"""Goals: what must be true of a simulated run, in words, and how far a run is from it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from hpkit.errors import SelectionError
+from hpkit.text.formatting import amount, percent, span
+from hpkit.text.spelling import hint
+from hpkit_whatif.scenario.model import duration
+from hpkit_whatif.simulate.report import Report, TeamReport
+
+__all__ = ["GRAMMAR", "Goal", "Measure", "parse_goal"]
+
+Measure = Literal["p50", "p95", "max", "preemptions", "lost", "utilization", "fairness"]
+GRAMMAR: Final = (
+    "p50|p95|max wait of TEAM|all < DURATION",
+    "preemptions of TEAM|all < N",
+    "lost work of TEAM|all < N (instance-hours)",
+    "utilization > N%",
+    "fairness > N",
+)
+"""What a goal may say; `<=` and `>=` are known as well."""
+
+_GOAL = re.compile(
+    r"(?:(?P<quantile>p50|p95|max)\s+wait\s+of\s+(?P<waiting>\S+)"
+    r"|(?P<what>preemptions|lost\s+work)\s+of\s+(?P<whose>\S+)"
+    r"|(?P<cluster>utili[sz]ation|fairness))"
+    r"\s*(?P<sign><=|>=|<|>)\s*(?P<limit>\S.*?)\s*\Z"
+)
+_NUMBER = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>%|h|instance-hours?)?\Z")
+# By how much a figure may miss a limit of nothing before that counts as a whole miss.
+_SCALES: Final[dict[Measure, float]] = {
+    "p50": 60.0, "p95": 60.0, "max": 60.0, "preemptions": 1.0, "lost": 1.0, "utilization": 0.01, "fairness": 0.01,
+}  # fmt: skip
+_LEAST_MISS: Final = 1e-6
+# So much worse than a goal that is missed by its limit is a task that can never run.
+_NEVER_MISS: Final = 1000.0
+_WAITS: Final[tuple[Measure, ...]] = ("p50", "p95", "max")
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What must be true of a run.
+
+    team: None for all. limit: seconds of a wait, a number of preemptions, instance-hours of lost work, a part of one of
+    utilization and fairness. upper: whether it is the most that may be; strict: whether the limit itself is too much.
+    """
+
+    text: str
+    measure: Measure
+    team: str | None
+    limit: float
+    upper: bool
+    strict: bool
+
+    def value(self, report: Report) -> float:
+        """Return what a run had; of waits of all teams the worst team's, of other things of all teams the sum.
+
+        A task that can never run waits without end, whatever part of its team's tasks the goal is about.
+        """
+        if self.measure == "utilization":
+            return report.cluster.utilization
+        if self.measure == "fairness":
+            return report.cluster.fairness
+        values = [_of_team(self.measure, team) for team in self._about(report)]
+        return max(values, default=0.0) if self.measure in _WAITS else sum(values)
+
+    def met(self, value: float) -> bool:
+        """Return whether a figure is as the goal says."""
+        if value == self.limit:
+            return not self.strict
+        return (value < self.limit) == self.upper
+
+    def miss(self, value: float) -> float:
+        """Return by how much of the limit a figure misses the goal; 0 where it is met."""
+        if self.met(value):
+            return 0.0
+        if value == math.inf:
+            return _NEVER_MISS
+        return max(_LEAST_MISS, abs(value - self.limit) / max(self.limit, _SCALES[self.measure]))
+
+    def missed_by(self, report: Report) -> float:
+        """Return by how much a run misses the goal: the more of its tasks can never run, the more."""
+        never = sum(team.never for team in self._about(report)) if self.measure in _WAITS else 0
+        return self.miss(self.value(report)) * max(1, never)
+
+    def _about(self, report: Report) -> list[TeamReport]:
+        return [team for team in report.teams if self.team in (None, team.name)]
+
+    def shown(self, value: float) -> str:
+        """Write a figure in the goal's unit."""
+        if self.measure in _WAITS:
+            return "never" if value == math.inf else span(value)
+        if self.measure == "utilization":
+            return percent(value)
+        return f"{value:.2f}" if self.measure == "fairness" else amount(value)
+
+
+def _of_team(measure: Measure, team: TeamReport) -> float:
+    if team.never and measure in _WAITS:
+        return math.inf
+    figures = {
+        "p50": team.wait_median,
+        "p95": team.wait_p95,
+        "max": team.wait_most,
+        "preemptions": float(team.evicted),
+        "lost": team.lost,
+    }
+    return figures[measure]
+
+
+def parse_goal(text: str, teams: Iterable[str]) -> Goal:
+    """Return what a goal says; SelectionError for what is none, what no run can meet, or a team that is not there."""
+    found = _GOAL.match(" ".join(text.split()))
+    if found is None:
+        raise SelectionError(f"`{text}` is no goal. What to do: write one of: {'; '.join(GRAMMAR)}")
+    measure = _measure(found)
+    team = _team(text, found["waiting"] or found["whose"], list(teams))
+    upper = found["sign"].startswith("<")
+    if upper == (measure in ("utilization", "fairness")):
+        right = ">" if upper else "<"
+        raise SelectionError(f"`{text}`: nobody wants it that way round. What to do: write `{right}`")
+    goal = Goal(
+        " ".join(text.split()), measure, team, _limit(text, measure, found["limit"]), upper, "=" not in found["sign"]
+    )
+    _refuse_unreachable(goal)
+    return goal
+
+
+def _measure(found: re.Match[str]) -> Measure:
+    if found["quantile"]:
+        names: dict[str, Measure] = {"p50": "p50", "p95": "p95", "max": "max"}
+        return names[found["quantile"]]
+    if found["what"]:
+        return "preemptions" if found["what"] == "preemptions" else "lost"
+    return "fairness" if found["cluster"] == "fairness" else "utilization"
+
+
+def _team(text: str, name: str | None, teams: list[str]) -> str | None:
+    # A team may be called `all`: it is meant then.
+    if name is None or (name == "all" and name not in teams):
+        return None
+    if name not in teams:
+        raise SelectionError(f"`{text}`: there is no team {name}; {hint(name, teams)}")
+    return name
+
+
+def _limit(text: str, measure: Measure, written: str) -> float:
+    if measure in _WAITS:
+        try:
+            return duration(written)
+        except ValueError as error:
+            raise SelectionError(f"`{text}`: {error}") from None
+    number = _NUMBER.match(written)
+    units = {"utilization": ("%",), "lost": (None, "h", "instance-hour", "instance-hours")}.get(measure, (None,))
+    if number is None or number["unit"] not in units:
+        what = {"utilization": "a percentage such as 80%", "lost": "instance-hours such as 2.5"}.get(
+            measure, "a number such as 0.9" if measure == "fairness" else "a number such as 3"
+        )
+        raise SelectionError(f"`{text}`: `{written}` must be {what}")
+    return float(number["number"]) / (100 if measure == "utilization" else 1)
+
+
+def _refuse_unreachable(goal: Goal) -> None:
+    """Raise SelectionError for a goal that no run can meet, whatever the policy."""
+    if goal.upper:
+        if goal.strict and goal.limit == 0:
+            raise SelectionError(f"`{goal.text}`: nothing is less than 0. What to do: write `<=`")
+        return
+    most = "100%" if goal.measure == "utilization" else "1"
+    if goal.limit > 1:
+        raise SelectionError(f"`{goal.text}`: nothing is more than {most}")
+    if goal.strict and goal.limit == 1:
+        raise SelectionError(f"`{goal.text}`: nothing is more than {most}. What to do: write `>=`")

@@ -1,0 +1,227 @@
+"""A recommendation, as data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from hpkit_whatif.recommend.goals import Goal
+from hpkit_whatif.simulate.report import Report
+from hpkit_whatif.simulate.vary import mean_wait, means
+
+__all__ = ["CapacityChange", "Confidence", "GoalResult", "Recommendation", "TeamResult", "ValueChange"]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueChange:
+    """A value of the file that is to be another one; path as `--vary` writes it."""
+
+    path: str
+    label: str
+    before: int | str
+    after: int | str
+
+
+@dataclass(frozen=True, slots=True)
+class GoalResult:
+    """A goal, and the figures that it is about: in each draw, as the file is and as recommended."""
+
+    goal: Goal
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+
+    @property
+    def met(self) -> int:
+        """Return in how many draws it is met as recommended."""
+        return sum(self.goal.met(value) for value in self.after)
+
+
+@dataclass(frozen=True, slots=True)
+class TeamResult:
+    """What a team gains or gives up: means over the draws; waits in seconds, used and lost in instance-hours.
+
+    never: tasks that can never run.
+    """
+
+    name: str
+    guarantee: tuple[float, float]
+    service: tuple[float | None, float | None]
+    wait_median: tuple[float, float]
+    wait_p95: tuple[float, float]
+    used: tuple[float, float]
+    lost: tuple[float, float]
+    preempted: tuple[float, float]
+    never: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """How sure it is: how many draws meet every goal, of those that were searched on and of others.
+
+    drawn: whether the scenario draws anything; without it every draw is the same, and there is one.
+    """
+
+    drawn: bool
+    met: int
+    draws: int
+    other_met: int
+    other_draws: int
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityChange:
+    """The cheapest instances that were found to meet the goals; without changes, those that there are.
+
+    monthly: US dollars a month on demand that it costs more (less, where negative); None where a price is not known.
+    priced_in: other regions whose prices stand in for those of the stack's. compared: whether the prices of all types
+    that could come or go are known, so that it is the cheapest.
+    teams: what each gains or gives up against the file as it is.
+    """
+
+    met: bool
+    changes: tuple[ValueChange, ...]
+    teams: tuple[TeamResult, ...]
+    instances: tuple[tuple[str, int, int], ...]
+    monthly: Decimal | None
+    priced_in: tuple[str, ...]
+    compared: bool
+    warnings: tuple[str, ...]
+    text: str
+    patch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """Which values meet the goals, or come nearest to them.
+
+    text: the file as recommended; patch: the change to it. tried: policies that were simulated; refused: those that
+    the validator did not allow. fixed: values that could not be varied, with the reason. warnings: what the validator
+    warns of then, and not now.
+    """
+
+    stack: str
+    scenario: str
+    file: str
+    met: bool
+    goals: tuple[GoalResult, ...]
+    changes: tuple[ValueChange, ...]
+    teams: tuple[TeamResult, ...]
+    cluster: tuple[dict[str, float], dict[str, float]]
+    confidence: Confidence
+    capacity: CapacityChange | None
+    tried: int
+    refused: int
+    fixed: tuple[str, ...]
+    warnings: tuple[str, ...]
+    text: str
+    patch: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "stack": self.stack,
+            "scenario": self.scenario,
+            "file": self.file,
+            "met": self.met,
+            "goals": [
+                {
+                    "goal": each.goal.text,
+                    "before": _figures(each.before),
+                    "after": _figures(each.after),
+                    "metIn": each.met,
+                }
+                for each in self.goals
+            ],
+            "changes": [_change(each) for each in self.changes],
+            "teams": [_team(each) for each in self.teams],
+            "cluster": {"before": self.cluster[0], "after": self.cluster[1]},
+            "confidence": {
+                "drawn": self.confidence.drawn,
+                "searched": {"draws": self.confidence.draws, "met": self.confidence.met},
+                "others": {"draws": self.confidence.other_draws, "met": self.confidence.other_met},
+            },
+            "capacity": None if self.capacity is None else _capacity(self.capacity),
+            "tried": self.tried,
+            "refused": self.refused,
+            "fixed": list(self.fixed),
+            "warnings": list(self.warnings),
+            "patch": self.patch,
+        }
+
+
+def _figures(values: tuple[float, ...]) -> list[float | None]:
+    """Return figures as JSON has them: a wait without end is none."""
+    return [None if value == math.inf else value for value in values]
+
+
+def _change(change: ValueChange) -> dict[str, Any]:
+    return {"path": change.path, "before": change.before, "after": change.after}
+
+
+def _team(team: TeamResult) -> dict[str, Any]:
+    pairs = {
+        "guarantee": team.guarantee,
+        "service": team.service,
+        "waitMedian": team.wait_median,
+        "waitP95": team.wait_p95,
+        "usedInstanceHours": team.used,
+        "lostInstanceHours": team.lost,
+        "preempted": team.preempted,
+        "never": team.never,
+    }
+    return {"team": team.name, **{name: {"before": a, "after": b} for name, (a, b) in pairs.items()}}
+
+
+def _capacity(capacity: CapacityChange) -> dict[str, Any]:
+    return {
+        "met": capacity.met,
+        "changes": [_change(each) for each in capacity.changes],
+        "teams": [_team(each) for each in capacity.teams],
+        "instances": [
+            {"instanceType": kind, "before": before, "after": after} for kind, before, after in capacity.instances
+        ],
+        "monthlyUsd": None if capacity.monthly is None else str(capacity.monthly.quantize(Decimal("0.01"))),
+        "pricedIn": list(capacity.priced_in),
+        "pricesKnown": capacity.compared,
+        "warnings": list(capacity.warnings),
+        "patch": capacity.patch,
+    }
+
+
+def team_results(before: tuple[Report, ...], after: tuple[Report, ...]) -> tuple[TeamResult, ...]:
+    """Return what each team gains or gives up between two policies, draw by draw the same tasks."""
+    return tuple(_team_result(team.name, before, after) for team in before[0].teams)
+
+
+def _team_result(name: str, before: tuple[Report, ...], after: tuple[Report, ...]) -> TeamResult:
+    sides = (before, after)
+    waits = [mean_wait(side, name) for side in sides]
+    services = [_mean([report.team(name).service for report in side]) for side in sides]
+
+    def of(figure: str) -> tuple[float, float]:
+        first, second = (_mean([getattr(report.team(name), figure) for report in side]) or 0.0 for side in sides)
+        return first, second
+
+    return TeamResult(
+        name=name,
+        guarantee=of("guarantee"),
+        service=(services[0], services[1]),
+        wait_median=(waits[0][0], waits[1][0]),
+        wait_p95=(waits[0][1], waits[1][1]),
+        used=of("used"),
+        lost=of("lost"),
+        preempted=of("evicted"),
+        never=of("never"),
+    )
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def cluster_results(before: tuple[Report, ...], after: tuple[Report, ...]) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the cluster's figures under two policies, on average over the draws."""
+    return dict(means(before)), dict(means(after))

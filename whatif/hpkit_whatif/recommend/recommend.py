@@ -1,0 +1,251 @@
+"""From goals to values of the file that meet them, and what that costs whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from hpkit.catalog.prices import near_price
+from hpkit.checks import Finding
+from hpkit.config import parse, read_file
+from hpkit.config.document import Path, format_path
+from hpkit.config.edit import diff, edited, with_values
+from hpkit.errors import InputError
+from hpkit.plan.model import Plan
+from hpkit.project import Loaded
+from hpkit_whatif.recommend.capacity import cheapest
+from hpkit_whatif.recommend.goals import Goal
+from hpkit_whatif.recommend.levers import Lever, State, Value, instance_levers, levers_of
+from hpkit_whatif.recommend.model import (
+    CapacityChange,
+    Confidence,
+    GoalResult,
+    Recommendation,
+    ValueChange,
+    cluster_results,
+    team_results,
+)
+from hpkit_whatif.recommend.search import Outcome, outcome_of, search
+from hpkit_whatif.scenario.read import Source
+from hpkit_whatif.simulate.quotas import over_reserved
+from hpkit_whatif.simulate.report import Report
+from hpkit_whatif.simulate.workers import Cluster, simulate_plans
+
+__all__ = ["recommend"]
+
+
+def recommend(
+    loaded: Loaded,
+    source: Source,
+    goals: Sequence[Goal],
+    *,
+    trials: int,
+    seeds: int,
+    seed: int = 0,
+    workers: int | None = None,
+    on: Cluster | None = None,
+) -> Recommendation:
+    """Return the values that meet the goals on a stack with the fewest changes, or come nearest to them.
+
+    loaded: the file, narrowed to the stack's environment. trials: policies that are simulated at most, each once for
+    each of so many seeds; as many other seeds say afterwards how sure the result is. InputError for a file with errors
+    of form or a scenario that is wrong, ToolError when a process dies or the cluster is not there.
+    """
+    policies = _Policies(loaded, source, goals, workers=workers, on=on)
+    drawn = bool(source.scenario.generators)
+    draws: list[int | None] = list(range(seed, seed + seeds)) if drawn else [None]
+    others: list[int | None] = list(range(seed + seeds, seed + 2 * seeds)) if drawn else []
+    before = policies.as_is(draws)
+    levers, fixed = policies.editable(levers_of(policies.plan, loaded.document))
+    found = search(levers, lambda states: policies.of(levers, states, draws), trials=trials, seed=seed)
+    values = _values(levers, found.state)
+    after = found.outcome
+    other_met = 0
+    if others:
+        (other,) = policies.outcomes([values], others)
+        other_met = 0 if other is None else other.met
+    text = policies.edited(values)
+    return Recommendation(
+        stack=policies.plan.stack,
+        scenario=source.file,
+        file=loaded.file,
+        met=after.good,
+        goals=tuple(GoalResult(goal, _figures(goal, before), _figures(goal, after.reports)) for goal in goals),
+        changes=policies.changes(levers, found.state),
+        teams=team_results(before, after.reports),
+        cluster=cluster_results(before, after.reports),
+        confidence=Confidence(drawn, after.met, len(draws), other_met, len(others)),
+        capacity=policies.capacity(levers, found.state, after, draws),
+        tried=found.tried,
+        refused=found.refused,
+        fixed=tuple(fixed),
+        warnings=policies.warnings(values),
+        text=text,
+        patch=diff(policies.text, text, loaded.file),
+    )
+
+
+def _figures(goal: Goal, reports: Sequence[Report]) -> tuple[float, ...]:
+    return tuple(goal.value(report) for report in reports)
+
+
+def _values(levers: Sequence[Lever], state: State) -> dict[Path, Value]:
+    """Return what a state changes of the file."""
+    return {
+        path: value for lever, value in zip(levers, state, strict=True) if value != lever.base for path in lever.paths
+    }
+
+
+class _Policies:
+    """The file under other values: its plan, unless the validator refuses it, and what comes of a scenario on that."""
+
+    def __init__(
+        self, loaded: Loaded, source: Source, goals: Sequence[Goal], *, workers: int | None, on: Cluster | None
+    ) -> None:
+        # Teams are of all environments: a value that suits one stack must not break a rule for another.
+        self._whole = replace(loaded, environment=None)
+        self._environment = loaded.environment or ""
+        self._source = source
+        self._goals = goals
+        self._workers = workers
+        self._on = on
+        self._known = {(each.rule, each.path) for each in self._whole.findings}
+        self.text = read_file(loaded.file).decode("utf-8-sig")
+        self._as_is: dict[tuple[int | None, ...], tuple[Report, ...]] = {}
+        self._held: frozenset[tuple[str, str]] = frozenset()
+        plan = self._plan({})
+        if plan is None:
+            raise InputError(f"{loaded.file} cannot be read as it is: fix what `hpkit validate {loaded.file}` shows")
+        self.plan = plan
+        self._held = _held(plan)
+
+    def _plan(self, values: Mapping[Path, Value]) -> Plan | None:
+        after = self._with(values)
+        if any(each.severity == "error" for each in self._new(after)):
+            return None
+        plan = after.plans.get(self._environment)
+        return None if plan is None or self._lost(plan) else plan
+
+    def _with(self, values: Mapping[Path, Value]) -> Loaded:
+        document = replace(self._whole.document, data=with_values(self._whole.document.data, values))
+        return replace(self._whole, document=document, parsed=parse(document))
+
+    def _new(self, after: Loaded) -> list[Finding]:
+        return [each for each in after.findings if (each.rule, each.path) not in self._known]
+
+    def _lost(self, plan: Plan) -> bool:
+        """Return whether a team loses the last it has of an instance type: a share may round to nothing."""
+        return bool(self._held - _held(plan))
+
+    def warnings(self, values: Mapping[Path, Value]) -> tuple[str, ...]:
+        """Return what the validator warns of in other values, and not in the file as it is; and too much quota."""
+        after = self._with(values)
+        new = [f"{each.rule} {each.path}: {each.message}" for each in self._new(after)]
+        plan = after.plans.get(self._environment)
+        return (*new, *(() if plan is None else over_reserved(plan)))
+
+    def of(self, levers: Sequence[Lever], states: Sequence[State], seeds: Sequence[int | None]) -> list[Outcome | None]:
+        """Return what comes of each state; None for what the validator refuses."""
+        return self.outcomes([_values(levers, state) for state in states], seeds)
+
+    def outcomes(self, policies: Sequence[Mapping[Path, Value]], seeds: Sequence[int | None]) -> list[Outcome | None]:
+        """Return what comes of each set of values; None for what the validator refuses."""
+        before = self.as_is(seeds)
+        plans = [self._plan(values) for values in policies]
+        good = [plan for plan in plans if plan is not None]
+        reports = simulate_plans(good, self._source, seeds=seeds, workers=self._workers, on=self._on)
+        # In the order of the plans: a refused one takes no reports.
+        return [None if plan is None else outcome_of(self._goals, next(reports), before) for plan in plans]
+
+    def as_is(self, seeds: Sequence[int | None]) -> tuple[Report, ...]:
+        """Return what comes of the file as it is, simulated once for the same draws."""
+        key = tuple(seeds)
+        if key not in self._as_is:
+            runs = simulate_plans([self.plan], self._source, seeds=seeds, workers=self._workers, on=self._on)
+            (self._as_is[key],) = runs
+        return self._as_is[key]
+
+    def editable(self, levers: Sequence[Lever]) -> tuple[tuple[Lever, ...], list[str]]:
+        """Return the levers whose values can be changed in the file's text, and why the others cannot."""
+        good, fixed = [], []
+        for lever in levers:
+            try:
+                # Another value than it has, and one that no file has.
+                self.edited(dict.fromkeys(lever.paths, 7919))
+            except InputError as error:
+                fixed.append(f"{lever.label}: {error}")
+            else:
+                good.append(lever)
+        return tuple(good), fixed
+
+    def edited(self, values: Mapping[Path, Any]) -> str:
+        """Return the file's text with other values."""
+        return edited(self.text, self._whole.document, values, file=self._whole.file) if values else self.text
+
+    def changes(self, levers: Sequence[Lever], state: State) -> tuple[ValueChange, ...]:
+        """Return what a state changes, in words."""
+        return tuple(
+            ValueChange(_varied(path, self._whole.document.data), lever.label, lever.base, value)
+            for lever, value in zip(levers, state, strict=True)
+            if value != lever.base
+            for path in lever.paths
+        )
+
+    def capacity(
+        self, levers: Sequence[Lever], state: State, outcome: Outcome, seeds: Sequence[int | None]
+    ) -> CapacityChange | None:
+        """Return the cheapest instances that meet the goals; None where no group's size can be changed."""
+        groups, _ = self.editable(instance_levers(self.plan, self._whole.document.data))
+        if not groups:
+            return None
+        prices = {each.instance_type: near_price(each.instance_type, self.plan.spec.region) for each in groups}
+        monthly = {kind: None if price is None else price.monthly for kind, price in prices.items()}
+        every = (*levers, *groups)
+        start: State = (*state, *(group.base for group in groups))
+        best, found = cheapest(
+            every,
+            start,
+            outcome,
+            lambda states: self.of(every, states, seeds),
+            monthly.__getitem__,
+        )
+        kinds = [(lever, int(value)) for lever, value in zip(every, best, strict=True) if lever.kind == "instances"]
+        costs = []
+        regions = set()
+        for lever, value in kinds:
+            more, price = value - int(lever.base), prices[lever.instance_type]
+            if more:
+                costs.append(None if price is None else more * price.monthly)
+                regions.add(self.plan.spec.region if price is None else price.region)
+        known = [cost for cost in costs if cost is not None]
+        text = self.edited(_values(every, best))
+        return CapacityChange(
+            met=found.good,
+            changes=self.changes(every, best),
+            teams=team_results(self.as_is(seeds), found.reports),
+            instances=tuple((lever.instance_type, int(lever.base), value) for lever, value in kinds),
+            monthly=None if len(known) < len(costs) else sum(known, Decimal(0)),
+            priced_in=tuple(sorted(regions - {self.plan.spec.region})),
+            compared=None not in monthly.values(),
+            warnings=self.warnings(_values(every, best)),
+            text=text,
+            patch=diff(self.text, text, self._whole.file),
+        )
+
+
+def _held(plan: Plan) -> frozenset[tuple[str, str]]:
+    """Return which team has something of which instance type."""
+    return frozenset(
+        (team.name, each.instance_type)
+        for team in plan.teams
+        for each in team.quota_resources
+        if each.count or each.accelerators or each.v_cpu or each.memory_in_gib or each.partition
+    )
+
+
+def _varied(path: Path, data: Any) -> str:
+    """Write a path as `hpkit simulate --vary` takes it: without the stack's environment."""
+    text = format_path(path, data)
+    return text.removeprefix(f"environments.{path[1]}.") if path[0] == "environments" else text

@@ -1,0 +1,157 @@
+"""A search among states by what simulating them says: the same result for the same seed, however many workers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hpkit_whatif.recommend.goals import Goal
+from hpkit_whatif.recommend.levers import Lever, State, moves
+from hpkit_whatif.simulate.report import Report
+
+__all__ = ["Outcome", "Search", "outcome_of", "search"]
+
+# So many are simulated before the next are chosen; it does not follow the workers, so that the result does not either.
+_BATCH: Final = 8
+_KICK: Final = 3
+# What the validator refuses costs little, but is not free.
+_REFUSALS_PER_TRIAL: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a state came to: a report a draw, and how it stands to the goals.
+
+    miss: by how much the goals are missed, as parts of their limits, on average over the draws; met: in how many draws
+    all of them are met. strands: whether a task can never run that could in the file as it is; such a state is never
+    the answer.
+    """
+
+    reports: tuple[Report, ...]
+    miss: float
+    met: int
+    strands: bool = False
+
+    @property
+    def good(self) -> bool:
+        """Return whether every draw meets every goal, and no task is stranded by it."""
+        return self.met == len(self.reports) and not self.strands
+
+
+Evaluate = Callable[[Sequence[State]], Sequence[Outcome | None]]
+"""Simulates states, in their order; None for one that the validator refuses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a search found: the best state, and how many were simulated and refused on the way."""
+
+    state: State
+    outcome: Outcome
+    tried: int
+    refused: int
+
+
+def outcome_of(goals: Sequence[Goal], reports: tuple[Report, ...], before: Sequence[Report] = ()) -> Outcome:
+    """Return how the runs of a state stand to the goals; before: what the file as it is makes of the same draws."""
+    misses = [sum(goal.missed_by(report) for goal in goals) for report in reports]
+    strands = any(_never(after) - _never(there) for after, there in zip(reports, before, strict=False))
+    return Outcome(reports, sum(misses) / len(misses), sum(not miss for miss in misses), strands)
+
+
+def _never(report: Report) -> set[str]:
+    return {name for team in report.teams for name in team.never_tasks}
+
+
+def search(levers: Sequence[Lever], evaluate: Evaluate, *, trials: int, seed: int) -> Search:
+    """Return the state that meets the goals with the fewest changes, or comes nearest to them.
+
+    From the file as it is, the search goes to the best of a few neighbours as long as one is better, and begins anew
+    near the best where none is. trials: how many states are simulated at most, that of the file among them.
+    """
+    start: State = tuple(lever.base for lever in levers)
+    (first,) = evaluate([start])
+    if first is None:
+        raise AssertionError("the file as it is was refused, though nothing was changed")
+    return _Walk(levers, evaluate, start, first, trials=trials, seed=seed).run()
+
+
+class _Walk:
+    """A search that is under way."""
+
+    def __init__(
+        self, levers: Sequence[Lever], evaluate: Evaluate, start: State, first: Outcome, *, trials: int, seed: int
+    ) -> None:
+        self._levers = levers
+        self._evaluate = evaluate
+        self._chance = random.Random(seed)  # noqa: S311 - not a secret
+        self._trials = trials
+        self._seen: dict[State, Outcome | None] = {start: first}
+        self._start = start
+        self._best = start
+        self._here = start
+
+    def run(self) -> Search:
+        while self._left() > 0:
+            ahead = [each for each in moves(self._levers, self._here) if each not in self._seen]
+            if not ahead:
+                if self._is_done() or not self._kick():
+                    break
+                continue
+            self._chance.shuffle(ahead)
+            self._step(ahead[: min(_BATCH, self._left())])
+        outcome = self._seen[self._best]
+        assert outcome is not None  # noqa: S101 - the best was simulated
+        return Search(self._best, outcome, self._tried(), len(self._seen) - self._tried())
+
+    def _step(self, states: list[State]) -> None:
+        self._seen.update(zip(states, self._evaluate(states), strict=True))
+        good = [state for state in states if self._may_be(state)]
+        if not good:
+            return
+        found = min(good, key=self._score)
+        if self._score(found) < self._score(self._here):
+            self._here = found
+        if self._score(found) < self._score(self._best):
+            self._best = found
+
+    def _is_done(self) -> bool:
+        """Return whether nothing better is to be looked for: the goals are met, and no neighbour changes less."""
+        outcome = self._seen[self._best]
+        return outcome is not None and outcome.good and self._here == self._best
+
+    def _kick(self) -> bool:
+        """Go some steps from the best one, to somewhere new; return whether there is such a place."""
+        for _ in range(10 * len(self._levers) + 10):
+            state = self._best
+            for _ in range(_KICK):
+                state = self._chance.choice(moves(self._levers, state) or [state])
+            if state not in self._seen:
+                self._step([state])
+                if self._may_be(state):
+                    self._here = state
+                    return True
+        return False
+
+    def _may_be(self, state: State) -> bool:
+        """Return whether a state may be the answer: the validator allows it, and it strands no task."""
+        outcome = self._seen[state]
+        return outcome is not None and not outcome.strands
+
+    def _score(self, state: State) -> tuple[float, ...]:
+        """Return what is to be small: the miss, then the changes, then how long tasks wait in all."""
+        outcome = self._seen[state]
+        assert outcome is not None  # noqa: S101 - refused states have no score
+        changes = sum(a != b for a, b in zip(state, self._start, strict=True))
+        waited = sum(report.cluster.waited for report in outcome.reports)
+        # Far from the goals a step that only shortens queues may be the first of two that reach them.
+        return (0.0, changes, waited) if outcome.good else (1.0 + outcome.miss, waited, changes)
+
+    def _tried(self) -> int:
+        return sum(each is not None for each in self._seen.values())
+
+    def _left(self) -> int:
+        refused = len(self._seen) - self._tried()
+        return min(self._trials - self._tried(), self._trials * _REFUSALS_PER_TRIAL - refused)

@@ -1,0 +1,244 @@
+"""Kueue's Workloads as tasks of a scenario: pure.
+
+Does not: know what was deleted. Kueue keeps a Workload as long as its job is there; its metrics are sums over queues,
+from which no single task can be told.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+
+from hpkit.catalog import find_instance_type
+from hpkit.cluster.live.model import Observed
+from hpkit.cluster.live.model import Task as Workload
+from hpkit.plan.model import Plan
+from hpkit.text.plural import plural
+from hpkit_whatif.record.places import NOT_READ, placement_of, racks_of
+from hpkit_whatif.scenario.model import MOST_NAME, Placement, Rack, TaskSpec
+from hpkit_whatif.scenario.workloads import Tasks, model_for
+
+__all__ = ["Recorded", "recorded"]
+
+_GIB: Final = 1024**3
+_MOST_PRIORITY: Final = 100
+_FRACTIONS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Tasks of a while, in the order of their submission; until: its length in seconds; said: what is not in them.
+
+    topology: where the nodes stand, if a task asks for a placement.
+    """
+
+    until: float
+    tasks: tuple[TaskSpec, ...]
+    said: tuple[str, ...]
+    topology: tuple[Rack, ...] = ()
+
+
+def recorded(observed: Observed, plan: Plan, *, since: float) -> Recorded:
+    """Return what the teams of a plan asked for in so many seconds up to when the cluster was read.
+
+    A task runs as long as it did after its last admission; what runs or waits at the end has no run time, which nobody
+    knows yet. What began before is there from the beginning, with what was left of it.
+    """
+    window = _Window(observed, plan, since)
+    tasks = sorted(window.tasks(), key=lambda task: (task.submit, task.name))
+    return Recorded(since, tuple(tasks), tuple(window.said()), window.racks)
+
+
+class _Window:
+    """The while that is recorded, and what is left out of it."""
+
+    def __init__(self, observed: Observed, plan: Plan, since: float) -> None:
+        self._observed = observed
+        self._end = observed.time.timestamp()
+        self._begin = self._end - since
+        self._quota = {
+            team.name: tuple(dict.fromkeys(each.instance_type for each in team.quota_resources)) for team in plan.teams
+        }
+        self._classes = {each.name for each in plan.policy.priority_classes} if plan.policy else set()
+        self.racks, self._unplaced = self._topology(plan)
+        self._of = Tasks(plan, model_for(plan))
+        self._of_places = Tasks(plan, model_for(plan, self.racks)) if self.racks else self._of
+        self._names: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
+
+    def tasks(self) -> Iterator[TaskSpec]:
+        for workload in sorted(self._observed.tasks, key=lambda each: (each.created, each.uid)):
+            found = self._task(workload)
+            if found is not None:
+                yield found
+
+    def said(self) -> Iterator[str]:
+        """Return what a reader must know: what was left out or changed, and what cannot be known."""
+        for reason, count in self._counts.most_common():
+            yield f"{reason} ({count:,})"
+        yield from self._unplaced
+        oldest = min((each.created for each in self._observed.tasks), default=None)
+        if oldest is not None and oldest.timestamp() > self._begin:
+            yield f"the oldest Workload that is left is of {oldest:%Y-%m-%d %H:%M} UTC: what came before is not known"
+        yield "Workloads whose jobs were deleted are not there: Kueue keeps them as long as the job"
+
+    def _topology(self, plan: Plan) -> tuple[tuple[Rack, ...], tuple[str, ...]]:
+        """Return where the nodes stand, if a task of a team asks for a placement; and what of it is not known."""
+        asked = any(
+            pods.topology for each in self._observed.tasks if each.team in self._quota for pods in each.pod_sets
+        )
+        if not asked:
+            return (), ()
+        if not plan.topology_aware_scheduling:
+            return (), ("the stack has no topology-aware scheduling: a simulation on it looks at no placement",)
+        racks, without = racks_of(self._observed.nodes, {kind for kinds in self._quota.values() for kind in kinds})
+        said = [
+            f"{plural(count, 'node')} of {kind} without labels of all layers of the network: not in `topology`"
+            for kind, count in sorted(without.items())
+        ]
+        if racks:
+            said.append("`topology` has the nodes as they stand now: where others stood before is not known")
+        else:
+            said.append("no node says where it stands: without `topology` a simulation looks at no placement")
+        return racks, tuple(said)
+
+    def _task(self, workload: Workload) -> TaskSpec | None:
+        times = self._times(workload)
+        if times is None:
+            return None
+        if workload.team not in self._quota:
+            self._left_out("are of namespaces that are no team's of this stack: left out")
+            return None
+        kind = self._instance_type(workload)
+        if kind is None:
+            return None
+        size = self._size(workload, kind)
+        if size is None:
+            return None
+        pods, accelerators, cpus, memory = size
+        submit, run = times
+        spec = TaskSpec.model_construct(
+            name=self._name(workload),
+            team=workload.team,
+            priority=self._priority(workload),
+            instance_type=kind,
+            count=None,
+            accelerators=accelerators,
+            v_cpu=cpus,
+            memory_in_gib=memory,
+            pods=pods,
+            placement=self._placement(workload),
+            submit=submit,
+            run=run,
+        )
+        if self._of.refusal(spec) is not None:
+            self._left_out("ask for more than their team can ever have in this stack: left out")
+            return None
+        if self._of_places.refusal(spec) is not None:
+            self._left_out("have no place on the nodes as they stand now: left out")
+            return None
+        return spec
+
+    def _left_out(self, reason: str) -> None:
+        self._counts[f"Workloads {reason}"] += 1
+
+    def _times(self, workload: Workload) -> tuple[float, float | None] | None:
+        """Return when it was submitted and how long it ran; None for what is no part of the while."""
+        created = workload.created.timestamp()
+        finished, admitted = _since(workload, "Finished"), _since(workload, "Admitted")
+        if created > self._end or (finished is not None and finished <= self._begin):
+            return None
+        if not workload.active and finished is None:
+            self._left_out("are stopped, and ask for nothing: left out")
+            return None
+        # The window begins at a moment of the clock; what Kubernetes says has whole seconds.
+        submit = max(0.0, round(created - self._begin, 3))
+        if admitted is None:
+            if finished is not None:
+                self._left_out("ended before they were admitted: left out")
+                return None
+            self._counts["Workloads wait at the end: how long they will run is not known, so they have no `run`"] += 1
+            return submit, None
+        if admitted < self._begin:
+            self._counts["Workloads ran already at the beginning: they are submitted there, with what was left"] += 1
+        if finished is None:
+            self._counts["Workloads run at the end: how long they will is not known, so they have no `run`"] += 1
+            return submit, None
+        run = finished - max(admitted, self._begin)
+        if run <= 0:
+            self._left_out("ran for no whole second: left out")
+            return None
+        return submit, run
+
+    def _instance_type(self, workload: Workload) -> str | None:
+        kinds = {flavor for flavor, _ in workload.usage} or set(self._quota[workload.team])
+        if len(kinds) != 1:
+            reason = "run" if workload.usage else "wait, and may run"
+            self._left_out(f"{reason} on several instance types, of which a task has one: left out")
+            return None
+        (kind,) = kinds
+        if find_instance_type(kind) is None or kind not in self._quota[workload.team]:
+            self._left_out(f"run on {kind}, of which their team has no quota in this stack: left out")
+            return None
+        return kind
+
+    def _size(self, workload: Workload, kind: str) -> tuple[int, int | None, float, float] | None:
+        """Return pods, and what each asks for: accelerators, vCPUs, memory in GiB.
+
+        Nothing is left out: what a task does not say would follow pro rata, and Kueue counts what is requested alone.
+        """
+        asked = dict(workload.requests)
+        known = find_instance_type(kind)
+        resource = known.accelerator_resource if known is not None else None
+        accelerators = int(asked.get(resource, Decimal(0))) if resource else 0
+        if any(name.startswith("nvidia.com/mig-") and amount for name, amount in asked.items()):
+            self._left_out("ask for MIG partitions, which a task cannot: left out")
+            return None
+        pods = workload.pods
+        if accelerators % pods:
+            # Launchers beside workers: what they ask for in all is kept, in pods that are alike.
+            self._counts["Workloads have pods of different sizes: they become pods of the same size"] += 1
+            most = (known.accelerators if known is not None else None) or 1
+            each = next(size for size in range(most, 0, -1) if accelerators % size == 0)
+            pods = accelerators // each
+        cpus, memory = asked.get("cpu", Decimal(0)) / pods, asked.get("memory", Decimal(0)) / pods / _GIB
+        if not (accelerators or cpus or memory):
+            self._left_out("ask for nothing: left out")
+            return None
+        return pods, accelerators // pods or None, _amount(cpus), _amount(memory)
+
+    def _placement(self, workload: Workload) -> Placement | None:
+        placement, left = placement_of(workload)
+        if left is not None:
+            self._counts[f"{NOT_READ}, {left}"] += 1
+        return placement
+
+    def _priority(self, workload: Workload) -> str | int:
+        name = (workload.priority_class or "").removesuffix("-priority")
+        if name in self._classes:
+            return name
+        if not 0 <= workload.priority <= _MOST_PRIORITY:
+            self._counts["Workloads have a priority that is no weight from 0 to 100: they have 0"] += 1
+            return 0
+        return workload.priority
+
+    def _name(self, workload: Workload) -> str:
+        name = f"{workload.team}/{workload.owner_name}"[: MOST_NAME - 10]
+        self._names[name] += 1
+        # A job that was made anew under its name is another task.
+        return name if self._names[name] == 1 else f"{name}#{self._names[name]}"
+
+
+def _since(workload: Workload, kind: str) -> float | None:
+    """Return since when a condition is True; None where it is not."""
+    condition = workload.conditions.get(kind)
+    found: datetime | None = condition.since if condition is not None and condition.status else None
+    return None if found is None else found.timestamp()
+
+
+def _amount(value: Decimal) -> float:
+    return float(round(value, _FRACTIONS))

@@ -1,0 +1,54 @@
+"""Where a scheduler and the simulator part ways, event by event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hpkit_whatif.admission import Event, PodSetAssignment
+
+__all__ = ["event_differences"]
+
+
+def event_differences(real: Iterable[Event], simulated: Iterable[Event]) -> list[str]:
+    """Return what differs, a line for each task at each moment; nothing where both did the same.
+
+    Compared are when tasks are admitted, on which flavors and nodes, and when they are preempted, for whom and why. In
+    which order several things come at one moment is not: a scheduler may decide them in one cycle or in two.
+    """
+    ours, theirs = _by_moment(simulated), _by_moment(real)
+    return [
+        f"{moment[1]} at {_clock(moment[0])}: Kueue {_said(theirs.get(moment))}, simulated: {_said(ours.get(moment))}"
+        for moment in sorted(ours.keys() | theirs.keys())
+        if ours.get(moment) != theirs.get(moment)
+    ]
+
+
+def _by_moment(events: Iterable[Event]) -> dict[tuple[int, str], list[str]]:
+    found: dict[tuple[int, str], list[str]] = {}
+    for event in events:
+        if event.kind != "Submitted":
+            found.setdefault((round(event.time), event.workload), []).append(_words(event))
+    return found
+
+
+def _words(event: Event) -> str:
+    if event.kind == "Preempted":
+        return f"preempts it for {event.by or 'nobody'} ({event.detail})"
+    if event.kind == "Finished":
+        return "lets it end"
+    return f"admits it on {', '.join(map(_place, event.pod_sets)) or 'nothing'}"
+
+
+def _place(got: PodSetAssignment) -> str:
+    flavors = "+".join(sorted(set(got.flavors.values())))
+    nodes = " ".join(f"{name}×{pods}" for name, pods in sorted(got.domains))
+    return f"{got.count} × {flavors}" + (f" ({nodes})" if nodes else "")
+
+
+def _said(words: Sequence[str] | None) -> str:
+    return " and ".join(words) if words else "does nothing with it"
+
+
+def _clock(seconds: int) -> str:
+    hours, rest = divmod(seconds, 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}"

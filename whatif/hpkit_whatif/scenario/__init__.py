@@ -1,0 +1,18 @@
+"""What is asked of a platform over time: tasks from files, generators and traces, as workloads of a plan's queues."""
+
+from hpkit_whatif.scenario.model import Rack, Scenario, TaskSpec
+from hpkit_whatif.scenario.read import Source, open_scenario
+from hpkit_whatif.scenario.workloads import Task, Tasks, model_for, of_teams, rack_nodes
+
+__all__ = [
+    "Rack",
+    "Scenario",
+    "Source",
+    "Task",
+    "TaskSpec",
+    "Tasks",
+    "model_for",
+    "of_teams",
+    "open_scenario",
+    "rack_nodes",
+]

@@ -1,0 +1,205 @@
+"""The scenario file: tasks one by one, generators of tasks, files of tasks, and where nodes stand."""
+
+import re
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from hpkit.config.base import Model
+from hpkit.text.printable import printable, quoted
+
+__all__ = [
+    "MOST_NAME",
+    "MOST_PODS",
+    "MOST_SECONDS",
+    "Choice",
+    "Distribution",
+    "Generator",
+    "Pattern",
+    "Placement",
+    "Rack",
+    "Scenario",
+    "TaskSpec",
+    "duration",
+    "written_duration",
+]
+
+MOST_SECONDS = 36525 * 86400.0
+"""A hundred years: the longest duration."""
+MOST_NAME = 200
+"""The most characters of a task's name."""
+MOST_PODS = 100_000
+"""The most pods of a task."""
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_PART = r"[0-9]+(?:\.[0-9]+)?[smhdw]"
+_DURATION = re.compile(rf"(?:{_PART})+\Z")
+
+
+def duration(text: Any) -> float:
+    """Return the seconds of a duration such as `90s`, `2h` or `1h30m`; ValueError says what is wrong with it."""
+    if isinstance(text, str) and _DURATION.match(text):
+        seconds = sum(float(part[:-1]) * _SECONDS[part[-1]] for part in re.findall(_PART, text))
+        if seconds > MOST_SECONDS:
+            raise ValueError(f"{quoted(text)} is longer than 100 years, the most there is; without an end leave it out")
+        return seconds
+    if isinstance(text, (int, float)) and not isinstance(text, bool) and text == 0:
+        return 0.0
+    negative = str(text).strip().startswith("-")
+    wrong = "is negative" if negative else "is no duration"
+    raise ValueError(f"{quoted(str(text))} {wrong}: write a number with its unit, such as 90s, 15m, 2h, 1h30m or 3d")
+
+
+def written_duration(seconds: float) -> str:
+    """Return a duration as files have it, such as `90s`: `duration` reads the same, however short or long it is."""
+    return f"{Decimal(f'{seconds:.15g}'):f}s"
+
+
+def _duration(value: Any) -> float:
+    try:
+        return duration(value)
+    except ValueError as error:
+        raise PydanticCustomError("duration", "{said}", {"said": str(error)}) from None
+
+
+Seconds = Annotated[
+    float,
+    BeforeValidator(_duration),
+    WithJsonSchema({"type": ["string", "integer"], "pattern": f"^(?:{_PART})+$|^0$"}),
+]
+_Positive = Annotated[int, Field(ge=1, le=MOST_PODS)]
+# Beyond any instance, and small enough to multiply.
+_Amount = Annotated[float, Field(gt=0, le=1_000_000)]
+_Weight = Annotated[float, Field(ge=0, le=1_000_000)]
+# A pod may ask for none of what would follow pro rata: Kueue counts what pods request alone.
+_Asked = Annotated[float, Field(ge=0, le=1_000_000)]
+
+
+class Placement(Model):
+    """How close to each other the pods of a task must be."""
+
+    mode: Literal["required", "preferred", "unconstrained"] = Field(
+        description="required: under one network node of the layer, or not at all. preferred: as close as it can be."
+    )
+    layer: Annotated[int, Field(ge=1, le=3)] | None = Field(
+        default=None, description="Network layer 1 (widest) to 3; none for unconstrained."
+    )
+
+
+class _Size(Model):
+    """What each pod of a task asks: whole instances, or parts of one."""
+
+    instance_type: str | None = Field(
+        default=None, description="An `ml.*` instance type; may be left out where the team's quota has one alone."
+    )
+    count: _Positive | None = Field(default=None, description="Whole instances, a pod on each.")
+    accelerators: _Positive | None = Field(
+        default=None, description="GPUs or Trainium chips of a pod; vCPU and memory follow pro rata unless given."
+    )
+    v_cpu: _Asked | None = Field(default=None, description="vCPUs of a pod; 0: it asks for none.")
+    memory_in_gib: _Asked | None = Field(
+        default=None, alias="memoryInGiB", description="Memory of a pod in GiB; 0: it asks for none."
+    )
+    pods: _Positive = Field(default=1, description="How many such pods begin together; with `count` as many as that.")
+    placement: Placement | None = Field(default=None, description="Where topology-aware scheduling puts the pods.")
+
+
+def _one_line(name: str) -> str:
+    # Tables print names as they are, and a line break would end a row of a CSV.
+    if name != printable(name):
+        raise PydanticCustomError("control_character", "a name with a line break, a tab or another control character")
+    return name
+
+
+class TaskSpec(_Size):
+    """One task."""
+
+    name: Annotated[str, AfterValidator(_one_line)] = Field(
+        min_length=1, max_length=MOST_NAME, description="Name, once in a scenario."
+    )
+    team: str = Field(description="A team of the stack.")
+    priority: str | int = Field(
+        default=0, description="A priority class of the stack, or a weight; without classes every task has 0."
+    )
+    submit: Seconds = Field(default=0.0, description="When it enters the queue, from the scenario's beginning.")
+    run: Seconds | None = Field(default=None, description="How long it runs once it is admitted; absent: for ever.")
+
+
+class Choice(Model):
+    """One of several sizes, with how often it occurs against the others."""
+
+    weight: _Amount = Field(default=1.0, description="How often, against the others.")
+    count: _Positive | None = Field(default=None, description="Whole instances.")
+    accelerators: _Positive | None = Field(default=None, description="Accelerators of a pod.")
+    v_cpu: _Asked | None = Field(default=None, description="vCPUs of a pod; 0: it asks for none.")
+    memory_in_gib: _Asked | None = Field(
+        default=None, alias="memoryInGiB", description="Memory of a pod in GiB; 0: it asks for none."
+    )
+    pods: _Positive = Field(default=1, description="Pods of this size.")
+
+
+class Distribution(Model):
+    """How long tasks run: always the same, exponential, or lognormal, as traces of GPU clusters have it."""
+
+    kind: Literal["constant", "exponential", "lognormal"] = Field(description="Its shape.")
+    mean: Seconds = Field(description="The mean; of lognormal the median.")
+    sigma: Annotated[float, Field(ge=0, le=5)] = Field(
+        default=1.0, description="Of lognormal alone: the spread of the logarithm; 0 is constant."
+    )
+    most: Seconds | None = Field(default=None, description="What is longer is cut off here.")
+
+
+class Pattern(Model):
+    """How busy hours and days are against each other; the scenario begins on Monday at midnight."""
+
+    hours: Annotated[tuple[_Weight, ...], Field(min_length=24, max_length=24)] = Field(
+        default=(1.0,) * 24, description="24 weights, from midnight on."
+    )
+    days: Annotated[tuple[_Weight, ...], Field(min_length=7, max_length=7)] = Field(
+        default=(1.0,) * 7, description="7 weights, from Monday on."
+    )
+
+
+class Generator(Model):
+    """Tasks drawn at random, the same ones for the same seed."""
+
+    name: Annotated[str, AfterValidator(_one_line)] = Field(
+        min_length=1, max_length=100, description="What the tasks' names begin with."
+    )
+    team: str = Field(description="A team of the stack.")
+    priority: str | int = Field(default=0, description="Priority of each task.")
+    instance_type: str | None = Field(default=None, description="Instance type of each task.")
+    per_hour: Annotated[float, Field(gt=0, le=1_000_000)] = Field(
+        description="Tasks an hour on average (a Poisson process)."
+    )
+    begin: Seconds = Field(default=0.0, description="When the first may come.")
+    last: Seconds = Field(description="For how long tasks come.")
+    sizes: tuple[Choice, ...] = Field(min_length=1, description="What they ask, by weight.")
+    run: Distribution = Field(description="How long they run.")
+    pattern: Pattern = Field(default=Pattern(), description="Busy and quiet hours and days.")
+    seed: int = Field(default=0, description="Another seed, other tasks of the same kind.")
+
+
+class Rack(Model):
+    """Nodes of one instance type under the same network nodes."""
+
+    instance_type: str = Field(description="An `ml.*` instance type.")
+    nodes: _Positive = Field(description="How many.")
+    layers: Annotated[tuple[str, ...], Field(min_length=3, max_length=3)] = Field(
+        description="Their network nodes of layer 1, 2 and 3, as the node labels have them."
+    )
+
+
+class Scenario(Model):
+    """What is asked of a stack over time."""
+
+    description: str = Field(default="", description="What it is about.")
+    until: Seconds | None = Field(default=None, description="When to stop; absent: when nothing more happens.")
+    tasks: tuple[TaskSpec, ...] = Field(default=(), description="Tasks, one by one.")
+    generators: tuple[Generator, ...] = Field(default=(), description="Tasks drawn at random.")
+    files: tuple[str, ...] = Field(default=(), description="CSV files of tasks, from this file's folder.")
+    topology: tuple[Rack, ...] = Field(
+        default=(), description="Where nodes stand; without it every node is as close as any other."
+    )

@@ -1,0 +1,301 @@
+"""Reads a scenario: YAML with a place for everything that is wrong, or CSV, row by row.
+
+Does not: hold a CSV in memory. Its rows are read as they are needed, so its tasks must stand in the order of `submit`.
+"""
+
+import csv
+import heapq
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from hpkit.config.contract import inner_types
+from hpkit.config.document import Document, Mark, format_path
+from hpkit.config.document import Path as ValuePath
+from hpkit.config.load import MAX_BYTES, read_file, read_text
+from hpkit.config.suggest import nearest
+from hpkit.config.wording import expected, root_errors, shown
+from hpkit.errors import InputError
+from hpkit.text.printable import quoted
+from hpkit_whatif.scenario.generate import generated
+from hpkit_whatif.scenario.lines import lines, opened
+from hpkit_whatif.scenario.model import Scenario, TaskSpec, written_duration
+from hpkit_whatif.scenario.names import Names
+
+__all__ = ["COLUMNS", "Located", "Source", "open_scenario", "write_csv"]
+
+COLUMNS = tuple(field.alias or name for name, field in TaskSpec.model_fields.items() if name != "placement")
+_NEEDED = ("name", "team", "submit", "run")
+_WHOLE = ("count", "accelerators", "pods")
+_FRACTIONS = ("vCpu", "memoryInGiB")
+_FIELD_LIMIT = 100_000
+_WEIGHT = re.compile(r"-?[0-9]{1,9}\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A task as it was written, and where."""
+
+    spec: TaskSpec
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A scenario that was opened: what it says, and where its tasks stand."""
+
+    file: str
+    scenario: Scenario
+    document: Document | None
+
+    def place(self, path: ValuePath) -> str:
+        """Return where a value of the scenario stands, as file, line and column."""
+        mark = self.document.locate(path) if self.document is not None else Mark(1, 1)
+        return f"{self.file}:{mark.line}:{mark.column}"
+
+    def tasks(self, *, seed: int | None = None) -> Iterator[Located]:
+        """Return all tasks in the order in which they come, files read as far as was asked for.
+
+        seed: instead of the generators' own, for another draw of the same kind. InputError for a row that is wrong, and
+        for a name that was there before.
+        """
+        own = [Located(spec, self.place(("tasks", index))) for index, spec in enumerate(self.scenario.tasks)]
+        own.sort(key=_when)
+        parts: list[Iterable[Located]] = [own]
+        for index, generator in enumerate(self.scenario.generators):
+            place = self.place(("generators", index))
+            drawn = generated(generator, seed=seed)
+            parts.append(Located(spec, place) for spec in drawn)
+        folder = Path(self.file).parent
+        parts += [read_csv(folder / name) for name in self.scenario.files]
+        names = Names()
+        for located in heapq.merge(*parts, key=_when):
+            name = located.spec.name
+            if not names.add(name):
+                raise InputError(f"{located.place}: task {quoted(name)} is there before; names must differ")
+            yield located
+
+
+def _when(located: Located) -> float:
+    return located.spec.submit
+
+
+def open_scenario(file: str | os.PathLike[str]) -> Source:
+    """Open a scenario: a YAML file, or a CSV of tasks alone.
+
+    InputError for a file that cannot be read, with everything that is wrong in it.
+    """
+    name = os.fspath(file)
+    if name.lower().endswith(".csv"):
+        with opened(Path(name)):
+            pass
+        return Source(name, Scenario(files=(Path(name).name,)), None)
+    if Path(name).is_dir():
+        raise InputError(f"{name}: a directory; name a scenario in it")
+    content = read_file(name)
+    if len(content) > MAX_BYTES:
+        raise InputError(
+            f"{name}: larger than the {MAX_BYTES // 2**20} MiB that YAML may have here; write the tasks as CSV, which "
+            "is read row by row, and name that file, alone or under `files`"
+        )
+    document = read_text(content)
+    problems = [
+        _line(name, each.mark or document.locate(each.path), each.message, each.fix) for each in document.problems
+    ]
+    if not problems and not isinstance(document.data, dict):
+        said = "is empty" if document.data is None else "holds no map"
+        problems = [_line(name, document.locate(()), f"the file {said}", "Begin with `tasks:`, a list.")]
+    if problems:
+        raise InputError("\n".join(problems))
+    if "organization" in document.data:
+        raise InputError(f"{name}: an organization file; name a scenario, and by --stack the organization's stack")
+    data = {key: value for key, value in document.data.items() if not key.startswith("x-")}
+    try:
+        scenario = Scenario.model_validate(data, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise InputError("\n".join(_problems(name, document, error))) from None
+    source = Source(name, scenario, document)
+    _refuse_nothing(source)
+    for index, path in enumerate(scenario.files):
+        if not (Path(name).parent / path).is_file():
+            raise InputError(f"{source.place(('files', index))}: {path}: no such file beside the scenario")
+    return source
+
+
+def _refuse_nothing(source: Source) -> None:
+    scenario = source.scenario
+    if scenario.until == 0:
+        raise InputError(
+            f"{source.place(('until',))}: until is 0: nothing happens in no time. Leave it out, or say when."
+        )
+    if not (scenario.tasks or scenario.generators or scenario.files):
+        raise InputError(f"{source.place(())}: there is no task. Add `tasks`, `generators` or `files`.")
+    for index, generator in enumerate(scenario.generators):
+        if not generator.last:
+            place = source.place(("generators", index, "last"))
+            raise InputError(f"{place}: last is 0: no task would ever come. Say for how long they do.")
+        if not any(hour * day for hour in generator.pattern.hours for day in generator.pattern.days):
+            place = source.place(("generators", index, "pattern"))
+            raise InputError(f"{place}: all hours or all days weigh 0: no task would ever come. Give one a weight.")
+
+
+def _line(file: str, mark: Mark, message: str, fix: str) -> str:
+    return f"{file}:{mark.line}:{mark.column}: {message}. {fix}".rstrip()
+
+
+def _problems(file: str, document: Document, error: ValidationError) -> Iterator[str]:
+    details: dict[ValuePath, list[ErrorDetails]] = {}
+    for detail in root_errors(error.errors(include_url=False, include_context=True)):
+        details.setdefault(tuple(step for step in detail["loc"] if not _is_branch(step)), []).append(detail)
+    for path, found in details.items():
+        yield _said(file, document, path, found)
+
+
+def _said(file: str, document: Document, path: ValuePath, details: list[ErrorDetails]) -> str:
+    """Say what is wrong with a value; details: one, or of a value that may be this or that one for each."""
+    here = format_path(path[:-1], document.data) or "the file"
+    kind = details[0]["type"]
+    if kind == "extra_forbidden":
+        known = _fields_at(path[:-1])
+        near = nearest(str(path[-1]), known)
+        fix = f"Did you mean `{near}`?" if near else f"Known here: {', '.join(known)}."
+        return _line(file, document.locate(path, key=True), f"unknown key `{path[-1]}` in {here}", fix)
+    if kind == "missing":
+        return _line(file, document.locate(path[:-1]), f"`{path[-1]}` is missing in {here}", f"Add `{path[-1]}: …`.")
+    if kind == "duration":
+        return _line(file, document.locate(path), f"{path[-1]}: {details[0]['msg']}", "")
+    value = shown(document, path, details[0]["input"])
+    return _line(file, document.locate(path), f"{format_path(path, document.data)} is {value}, {_wants(details)}", "")
+
+
+def _wants(details: list[ErrorDetails]) -> str:
+    begin = "and must be "
+    each = [expected(detail) for detail in details]
+    return begin + " or ".join(dict.fromkeys(one.removeprefix(begin) for one in each)) if each[1:] else each[0]
+
+
+def _is_branch(step: str | int) -> bool:
+    """Return whether a step is not of the file but a branch of a union, which pydantic names by its type."""
+    return step in ("str", "int")
+
+
+def _fields_at(path: ValuePath) -> tuple[str, ...]:
+    current: Any = Scenario
+    for step in path:
+        parts = inner_types(current)
+        models = [part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)]
+        if models:
+            fields = models[0].model_fields.items()
+            current = next((field.annotation for name, field in fields if step in (field.alias, name)), None)
+        else:
+            current = next((part.__args__[0] for part in parts if getattr(part, "__args__", None)), None)
+    found = [part for part in inner_types(current) if isinstance(part, type) and issubclass(part, BaseModel)]
+    return tuple(field.alias or name for model in found for name, field in model.model_fields.items())
+
+
+# CSV
+
+
+def read_csv(path: Path) -> Iterator[Located]:
+    """Return the tasks of a CSV file one by one; InputError with the line of the first that is wrong."""
+    csv.field_size_limit(_FIELD_LIMIT)
+    with opened(path) as file:
+        rows = csv.reader(lines(path, file), strict=True)
+        columns = _header(path, rows)
+        before, line_before = 0.0, 1
+        while True:
+            line = rows.line_num + 1
+            try:
+                row = next(rows)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                raise InputError(f"{path}:{line}: {error}") from None
+            if not row:
+                continue
+            spec = _row(f"{path}:{line}", columns, row)
+            if spec.submit < before:
+                raise InputError(
+                    f"{path}:{line}: submit {spec.submit:g}s comes before that of line {line_before}, {before:g}s; "
+                    "sort the file by submit"
+                )
+            before, line_before = spec.submit, line
+            yield Located(spec, f"{path}:{line}")
+
+
+def _header(path: Path, rows: Iterator[list[str]]) -> list[str]:
+    try:
+        columns = [column.strip() for column in next(rows)]
+    except StopIteration:
+        raise InputError(f"{path}:1: the file is empty; its first line is {','.join(COLUMNS)}") from None
+    except csv.Error as error:
+        raise InputError(f"{path}:1: {error}") from None
+    for column in columns:
+        if column not in COLUMNS:
+            near = nearest(column, COLUMNS) if column else None
+            fix = f"did you mean {near}?" if near else f"known: {', '.join(COLUMNS)}"
+            raise InputError(f"{path}:1: unknown column `{column}`; {fix}")
+    missing = [column for column in _NEEDED if column not in columns]
+    if missing:
+        raise InputError(f"{path}:1: column {missing[0]} is missing; there are {', '.join(columns)}")
+    twice = sorted({column for column in columns if columns.count(column) > 1})
+    if twice:
+        raise InputError(f"{path}:1: column {twice[0]} stands twice")
+    return columns
+
+
+def _row(place: str, columns: list[str], row: list[str]) -> TaskSpec:
+    if len(row) != len(columns):
+        raise InputError(f"{place}: {len(row)} values for {len(columns)} columns")
+    data: dict[str, Any] = {column: value for column, text in zip(columns, row, strict=True) if (value := text.strip())}
+    for column in _NEEDED:
+        if column not in data:
+            more = "; write `forever` for a task that never ends" if column == "run" else ""
+            raise InputError(f"{place}: {column} is empty: a trace with a gap cannot be run{more}")
+    if data["run"] == "forever":
+        del data["run"]
+    _to_numbers(place, data)
+    if _WEIGHT.match(data.get("priority", "")):
+        data["priority"] = int(data["priority"])
+    try:
+        return TaskSpec.model_validate(data, by_alias=True, by_name=False)
+    except ValidationError as error:
+        detail = error.errors(include_url=False, include_context=True)[0]
+        column = str(detail["loc"][0])
+        said = (
+            f": {detail['msg']}"
+            if detail["type"] == "duration"
+            else f" is {quoted(str(data[column]))}, {expected(detail)}"
+        )
+        raise InputError(f"{place}: {column}{said}") from None
+
+
+def _to_numbers(place: str, data: dict[str, Any]) -> None:
+    for columns, kind, what in ((_WHOLE, int, "a whole number"), (_FRACTIONS, float, "a number")):
+        for column in columns:
+            if column in data:
+                try:
+                    data[column] = kind(data[column])
+                except ValueError:
+                    raise InputError(f"{place}: {column} is {quoted(data[column])} and must be {what}") from None
+
+
+def write_csv(tasks: Iterable[TaskSpec], file: TextIO) -> int:
+    """Write tasks as CSV, row by row, so that `open_scenario` reads the same; return how many."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    names = [name for name in TaskSpec.model_fields if name != "placement"]
+    count = 0
+    for task in tasks:
+        row = [getattr(task, name) for name in names]
+        row[names.index("submit")] = written_duration(task.submit)
+        row[names.index("run")] = "forever" if task.run is None else written_duration(task.run)
+        writer.writerow("" if value is None else value for value in row)
+        count += 1
+    return count

@@ -1,0 +1,11 @@
+"""A public trace of a GPU cluster as tasks, read in one pass. What cannot be a task is counted, or refused by line."""
+
+from hpkit_whatif.scenario.traces.alibaba import alibaba_2023
+from hpkit_whatif.scenario.traces.model import Shape, Tally, TraceTask
+from hpkit_whatif.scenario.traces.tasks import tasks_of
+from hpkit_whatif.scenario.traces.teams import Teams
+
+__all__ = ["TRACES", "Shape", "Tally", "Teams", "TraceTask", "tasks_of"]
+
+TRACES = {"alibaba-2023": alibaba_2023}
+"""The traces by name, each with what reads its file."""

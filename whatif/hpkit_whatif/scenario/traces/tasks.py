@@ -1,0 +1,148 @@
+"""Tasks of a trace as tasks of a scenario, in the order of their submission, however large the trace is."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from itertools import count, islice
+from typing import Final, TextIO
+
+from hpkit_whatif.scenario.model import MOST_NAME, MOST_PODS, MOST_SECONDS, TaskSpec
+from hpkit_whatif.scenario.names import Names
+from hpkit_whatif.scenario.traces.model import Shape, Tally, TraceTask
+from hpkit_whatif.scenario.traces.teams import Teams
+from hpkit_whatif.scenario.workloads import Tasks
+
+__all__ = ["tasks_of"]
+
+_SORTED_AT_ONCE: Final = 100_000
+_MOST_OPEN: Final = 200
+# For `#` and a number behind a name.
+_ROOM: Final = 10
+
+_Key = tuple[float, str, str, float, int, int]
+
+
+def tasks_of(
+    tasks: Iterable[TraceTask],
+    shape: Shape,
+    teams: Teams,
+    tally: Tally,
+    *,
+    of: Tasks | None = None,
+    at_once: int = _SORTED_AT_ONCE,
+) -> Iterator[TaskSpec]:
+    """Return a trace's tasks as those of a scenario, from the first one's submission on: what a simulation reads.
+
+    What has no counterpart is counted in tally: parts of a GPU become a whole one, GPUs beyond an instance more pods,
+    tasks without GPU and of no time are left out, and so are those that can never run, of a plan if it is given.
+    at_once: how many are held in memory; the rest waits in files.
+    """
+    begin: float | None = None
+    names = Names()
+    for key in _sorted(_keys(tasks, shape, teams, tally, of), at_once):
+        submit, name, team, run, pods, accelerators = key
+        begin = submit if begin is None else begin
+        if submit - begin > MOST_SECONDS:
+            tally.add("tasks come more than 100 years after the first: left out", f"task {name}")
+            continue
+        spec = _spec(_once(name, names, tally), shape, team, pods, accelerators)
+        yield spec.model_copy(update={"submit": submit - begin, "run": run})
+
+
+def _spec(name: str, shape: Shape, team: str, pods: int, accelerators: int) -> TaskSpec:
+    return TaskSpec.model_construct(
+        name=name,
+        team=team,
+        priority=0,
+        instance_type=shape.instance_type,
+        count=None,
+        accelerators=accelerators,
+        v_cpu=None,
+        memory_in_gib=None,
+        pods=pods,
+        placement=None,
+        submit=0.0,
+        run=None,
+    )
+
+
+def _once(name: str, names: Names, tally: Tally) -> str:
+    """Return a name that was not there before: what was made anew under its name is another task."""
+    # What a CSV keeps of it, with room for a number.
+    name = " ".join(name.encode("utf-8", "replace").decode().split())
+    if len(name) > MOST_NAME:
+        tally.add(f"tasks have a name of more than {MOST_NAME} characters, which is cut", f"task {name[:20]}…")
+        name = name[: MOST_NAME - _ROOM].rstrip()
+    if not name:
+        tally.add("tasks have no name: they are called `task`, with a number", "no name")
+        name = "task"
+    if names.add(name):
+        return name
+    tally.add("tasks have the name of one before them, and get a number", f"task {name}")
+    short = name[: MOST_NAME - _ROOM].rstrip()
+    return next(other for number in count(2) if names.add(other := f"{short}#{number}"))
+
+
+def _keys(tasks: Iterable[TraceTask], shape: Shape, teams: Teams, tally: Tally, of: Tasks | None) -> Iterator[_Key]:
+    for task in tasks:
+        if not task.gpus:
+            tally.add("tasks ask for no GPU: left out", task.place)
+            continue
+        if not task.run:
+            tally.add("tasks ran for no time: left out", task.place)
+            continue
+        if task.run > MOST_SECONDS:
+            tally.add("tasks ran for more than 100 years: left out", task.place)
+            continue
+        gpus = math.ceil(task.gpus)
+        if gpus != task.gpus:
+            tally.add("tasks share a GPU, which quota cannot: they take a whole one", task.place)
+        pods, each = task.pods, gpus
+        if gpus > shape.accelerators:
+            tally.add(f"tasks have more GPUs in a pod than {shape.instance_type}: they become more pods", task.place)
+            each = next(size for size in range(shape.accelerators, 0, -1) if gpus % size == 0)
+            pods *= gpus // each
+        if pods > MOST_PODS:
+            tally.add(f"tasks have more than {MOST_PODS:,} pods: left out", task.place)
+            continue
+        team = teams.team(task.group)
+        refusal = None if of is None else of.refusal(_spec(task.name, shape, team, pods, each))
+        if refusal is not None:
+            tally.add(f"tasks can never run for {team}: left out", f"{task.place}; it {refusal}")
+            continue
+        yield task.submit, task.name, team, task.run, pods, each
+
+
+def _sorted(keys: Iterator[_Key], at_once: int) -> Iterator[_Key]:
+    """Sort by the time of submission, with no more than so many in memory."""
+    first = sorted(islice(keys, at_once))
+    if len(first) < at_once:
+        yield from first
+        return
+    with ExitStack() as stack:
+        runs: list[Iterable[_Key]] = [_stored(stack, first)]
+        while part := sorted(islice(keys, at_once)):
+            runs.append(_stored(stack, part))
+            if len(runs) >= _MOST_OPEN:
+                # As many files may not be open at once; what was merged is one again.
+                runs = [_stored(stack, heapq.merge(*runs))]
+        yield from heapq.merge(*runs)
+
+
+def _stored(stack: ExitStack, part: Iterable[_Key]) -> Iterator[_Key]:
+    file = stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8"))  # noqa: SIM115 - the stack closes it
+    for key in part:
+        file.write(json.dumps(key) + "\n")
+    file.seek(0)
+    return _read(file)
+
+
+def _read(file: TextIO) -> Iterator[_Key]:
+    for line in file:
+        submit, name, team, run, pods, accelerators = json.loads(line)
+        yield submit, name, team, run, pods, accelerators

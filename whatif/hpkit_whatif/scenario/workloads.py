@@ -1,0 +1,292 @@
+"""Tasks of a scenario as workloads of a plan's queues, and what keeps one from ever running."""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from hpkit.catalog import NETWORK_LAYERS, find_instance_type
+from hpkit.errors import InputError
+from hpkit.plan.model import Plan, QuotaResource, TeamPlan
+from hpkit.text.spelling import near
+from hpkit_whatif.admission import (
+    EFA,
+    Grid,
+    Model,
+    Node,
+    NoPlaceError,
+    PodSet,
+    Simulator,
+    Topology,
+    TopologyRequest,
+    Workload,
+    amounts_of,
+    model_of,
+)
+from hpkit_whatif.scenario.model import Rack, TaskSpec
+from hpkit_whatif.scenario.read import Located
+
+__all__ = ["Task", "Tasks", "model_for", "of_teams", "rack_nodes"]
+
+_HOST = "kubernetes.io/hostname"
+_GIB = 1024**3
+_LAST = ("cpu", "memory", EFA)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task as the simulator has it.
+
+    place: where it was written. instances: how many of its instance type it takes, by the resource of which that is
+    most. never: why it can never run, if so.
+    """
+
+    place: str
+    spec: TaskSpec
+    workload: Workload
+    team: str
+    instance_type: str
+    instances: float
+    never: str | None = None
+
+
+def model_for(plan: Plan, racks: Iterable[Rack] = ()) -> Model:
+    """Return the queues of a plan, with the topology of the nodes where a scenario says how they stand.
+
+    CatalogError for an instance type whose figures are not known.
+    """
+    model, racks = model_of(plan), tuple(racks)
+    if not racks or not plan.topology_aware_scheduling:
+        return model
+    flavors = {rack.instance_type: {"type": rack.instance_type} for rack in racks}
+    return replace(model, topologies=(Topology((*NETWORK_LAYERS, _HOST), tuple(rack_nodes(racks)), flavors),))
+
+
+def rack_nodes(racks: Iterable[Rack]) -> Iterator[Node]:
+    """Return the nodes of racks; CatalogError for an instance type whose figures are not known."""
+    for number, rack in enumerate(racks):
+        has = amounts_of(QuotaResource(rack.instance_type, count=1))
+        labels = dict(zip(NETWORK_LAYERS, rack.layers, strict=True))
+        for place in range(rack.nodes):
+            name = f"node-{number:03}-{place:04}"
+            yield Node(name, {**labels, _HOST: name, "type": rack.instance_type}, {**has, "pods": 110})
+
+
+def of_teams(tasks: Iterable[Located], teams: Collection[str], others: Counter[str]) -> Iterator[Located]:
+    """Return the tasks of these teams; how many there are of which other team is counted in others."""
+    for located in tasks:
+        if located.spec.team in teams:
+            yield located
+        else:
+            others[located.spec.team] += 1
+
+
+class Tasks:
+    """Makes workloads of tasks for one plan; names, teams, priorities and sizes are looked up once for each kind."""
+
+    def __init__(self, plan: Plan, model: Model) -> None:
+        self._plan = plan
+        self._teams = {team.name: team for team in plan.teams}
+        policy = plan.policy
+        self._ranked = policy is not None and policy.task_prioritization == "Rank"
+        self._classes = {each.name: each.weight for each in policy.priority_classes} if policy else {}
+        simulator = Simulator(model)
+        self._most = {team.name: simulator.potential(team.cluster_queue) for team in plan.teams}
+        self._nominal = {
+            queue.name: {
+                (flavor.name, resource): quota.nominal
+                for group in queue.resource_groups
+                for flavor in group.flavors
+                for resource, quota in flavor.resources.items()
+            }
+            for queue in model.queues
+        }
+        self._flavors = {
+            team: tuple(dict.fromkeys(flavor for flavor, _ in self._nominal[self._teams[team].cluster_queue]))
+            for team in self._teams
+        }
+        self._topology = bool(model.topologies)
+        self._grids = {
+            flavor: Grid(topology.levels, topology.nodes, labels)
+            for topology in model.topologies
+            for flavor, labels in topology.flavors.items()
+        }
+        self._known: dict[object, tuple[tuple[PodSet, ...], int, str, float, str | None]] = {}
+
+    def workloads(self, tasks: Iterable[Located]) -> Iterator[Task]:
+        """Return the tasks as workloads, one by one; InputError for one of a team, class or size that is not there."""
+        return map(self.workload, tasks)
+
+    def workload(self, located: Located) -> Task:
+        """Return one task as a workload; InputError as above."""
+        spec = located.spec
+        placement = spec.placement and (spec.placement.mode, spec.placement.layer)
+        key = (
+            spec.team,
+            spec.priority,
+            spec.instance_type,
+            spec.count,
+            spec.accelerators,
+            spec.v_cpu,
+            spec.memory_in_gib,
+            spec.pods,
+            placement,
+        )
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._resolve(spec, located.place)
+        pod_sets, priority, kind, instances, never = known
+        workload = Workload(
+            spec.name,
+            self._teams[spec.team].cluster_queue,
+            pod_sets,
+            priority=priority,
+            created=spec.submit,
+            run=spec.run,
+        )
+        return Task(located.place, spec, workload, spec.team, kind, instances, never)
+
+    def refusal(self, spec: TaskSpec) -> str | None:
+        """Return why a simulation would not go on with a task, as the rest of a sentence; None if it does."""
+        try:
+            return self.workload(Located(spec, "")).never
+        except InputError as error:
+            return f"is refused{error}"
+
+    def _resolve(self, spec: TaskSpec, place: str) -> tuple[tuple[PodSet, ...], int, str, float, str | None]:
+        team = self._team(spec, place)
+        priority = self._priority(spec, place)
+        kind = self._instance_type(spec, team, place)
+        parts = (spec.accelerators, spec.v_cpu, spec.memory_in_gib)
+        if spec.count is not None and any(part is not None for part in parts):
+            raise InputError(f"{place}: task {spec.name} has count and parts of an instance; write one of the two")
+        if spec.count is not None and spec.pods != 1:
+            raise InputError(
+                f"{place}: task {spec.name} has count and pods; with count there is a pod for each instance"
+            )
+        per_pod = self._per_pod(spec, kind, place)
+        pods = spec.count or spec.pods
+        pod_set = PodSet("main", pods, per_pod, flavors=frozenset((kind,)), topology=self._placement(spec, place))
+        whole = amounts_of(QuotaResource(kind, count=1))
+        instances = pods * max(amount / whole[name] for name, amount in per_pod.items() if whole.get(name))
+        return (pod_set,), priority, kind, instances, self._never(team, kind, pod_set)
+
+    def _team(self, spec: TaskSpec, place: str) -> TeamPlan:
+        found = self._teams.get(spec.team)
+        if found is not None:
+            return found
+        meant = near(spec.team, self._teams)
+        fix = f"did you mean {meant}?" if meant else f"teams there: {', '.join(self._teams) or 'none'}"
+        raise InputError(f"{place}: task {spec.name} is of team {spec.team}, which {self._plan.stack} lacks; {fix}")
+
+    def _priority(self, spec: TaskSpec, place: str) -> int:
+        if isinstance(spec.priority, int):
+            if not 0 <= spec.priority <= 100:
+                raise InputError(f"{place}: task {spec.name} has priority {spec.priority}; weights are 0 to 100")
+            return spec.priority if self._ranked else 0
+        name = spec.priority.removesuffix("-priority")
+        if name in self._classes:
+            return self._classes[name]
+        meant = near(name, self._classes)
+        fix = f"did you mean {meant}?" if meant else f"classes there: {', '.join(self._classes) or 'none'}"
+        raise InputError(f"{place}: task {spec.name} has priority class {spec.priority}, which is not there; {fix}")
+
+    def _instance_type(self, spec: TaskSpec, team: TeamPlan, place: str) -> str:
+        flavors = self._flavors[team.name]
+        if spec.instance_type is None:
+            if len(flavors) == 1:
+                return flavors[0]
+            raise InputError(
+                f"{place}: task {spec.name} names no instanceType, and team {team.name} has quota of "
+                f"{', '.join(flavors) or 'none'}; name one"
+            )
+        if find_instance_type(spec.instance_type) is None or spec.instance_type not in flavors:
+            raise InputError(
+                f"{place}: task {spec.name} asks for {spec.instance_type}, of which team {team.name} has no quota; "
+                f"it has {', '.join(flavors) or 'none'}"
+            )
+        return spec.instance_type
+
+    def _per_pod(self, spec: TaskSpec, kind: str, place: str) -> dict[str, int]:
+        if not (spec.count or spec.accelerators or spec.v_cpu or spec.memory_in_gib):
+            raise InputError(
+                f"{place}: task {spec.name} asks for nothing; write count, accelerators, vCpu or memoryInGiB"
+            )
+        whole = amounts_of(QuotaResource(kind, count=1))
+        if spec.count:
+            return _accelerators_first(whole)
+        found = find_instance_type(kind)
+        if spec.accelerators and found is not None and not found.accelerators:
+            raise InputError(f"{place}: task {spec.name} asks for accelerators of {kind}, which has none")
+        asked = QuotaResource(
+            kind, accelerators=spec.accelerators, v_cpu=_exact(spec.v_cpu), memory_in_gib=_exact(spec.memory_in_gib)
+        )
+        amounts = _accelerators_first({**amounts_of(asked), **_requests(spec)})
+        for name, amount in amounts.items():
+            if amount > whole.get(name, 0):
+                raise InputError(
+                    f"{place}: a pod of task {spec.name} asks for {_shown(name, amount)} of {name}, and {kind} has "
+                    f"{_shown(name, whole.get(name, 0))}; make smaller pods (`pods: 2`), or take whole ones (`count`)"
+                )
+        return amounts
+
+    def _placement(self, spec: TaskSpec, place: str) -> TopologyRequest | None:
+        if spec.placement is None or not self._topology:
+            return None
+        mode, layer = spec.placement.mode, spec.placement.layer
+        if (layer is None) != (mode == "unconstrained"):
+            raise InputError(f"{place}: placement of task {spec.name}: a layer belongs to required and preferred alone")
+        return TopologyRequest(mode, None if layer is None else NETWORK_LAYERS[layer - 1])
+
+    def _never(self, team: TeamPlan, kind: str, pod_set: PodSet) -> str | None:
+        pods = pod_set.count
+        for name, amount in pod_set.per_pod.items():
+            most = self._most[team.name].get((kind, name), 0)
+            if amount * pods > most:
+                own = self._nominal[team.cluster_queue].get((kind, name), 0)
+                return (
+                    f"asks for {_shown(name, amount * pods)} {name} of {kind}, and {team.name} can never have more "
+                    f"than {_shown(name, most)}: {_shown(name, own)} of its own and {_shown(name, most - own)} borrowed"
+                )
+        return self._without_place(kind, pod_set) if self._topology else None
+
+    def _without_place(self, kind: str, pod_set: PodSet) -> str | None:
+        """Return why its pods have no place on the scenario's nodes, were they all empty."""
+        asked, grid = pod_set.topology, self._grids.get(kind)
+        if grid is None:
+            return None if asked is None else f"has a placement, and the scenario's `topology` has no {kind}"
+        try:
+            grid.find(asked, pod_set.count, pod_set.per_pod, empty=True)
+        except NoPlaceError as error:
+            under = ""
+            if asked is not None and asked.mode == "required" and asked.level is not None:
+                under = f" under one network node of layer {NETWORK_LAYERS.index(asked.level) + 1}"
+            return (
+                f"asks for {pod_set.count} pods on {kind}{under}, and the nodes of the scenario's `topology` have room "
+                f"for {error.fits_only}"
+            )
+        return None
+
+
+def _exact(amount: float | None) -> Fraction | None:
+    return None if amount is None else Fraction(str(amount))
+
+
+def _requests(spec: TaskSpec) -> dict[str, int]:
+    """Return what a pod's own requests are to Kueue: rounded up to millicores and bytes, not kept as quotas are."""
+    asked = {"cpu": (_exact(spec.v_cpu), 1000), "memory": (_exact(spec.memory_in_gib), _GIB)}
+    return {name: math.ceil(amount * units) for name, (amount, units) in asked.items() if amount is not None}
+
+
+def _accelerators_first(amounts: dict[str, int]) -> dict[str, int]:
+    """Return what is asked for, in the order in which people think of it: it decides what an error speaks of."""
+    return {name: amounts[name] for name in sorted(amounts, key=lambda name: (name in _LAST, name)) if amounts[name]}
+
+
+def _shown(resource: str, amount: int) -> str:
+    if resource == "cpu":
+        return f"{amount / 1000:g}"
+    if resource == "memory":
+        return f"{amount / _GIB:g} GiB"
+    return str(amount)

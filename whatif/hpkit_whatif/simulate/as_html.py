@@ -1,0 +1,101 @@
+"""A report as one page that needs nothing else: no script, no font, no request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from jinja2 import Environment, PackageLoader
+
+from hpkit.text.formatting import amount, borrowed, percent, span
+from hpkit_whatif.simulate.notable import notable
+from hpkit_whatif.simulate.report import Report, TeamReport
+
+__all__ = ["MOST_ROWS", "as_html"]
+
+MOST_ROWS = 500
+"""So many tasks the page lists, the notable ones."""
+
+_WIDTH, _HEIGHT = 720, 90
+_ABOVE = 16
+_TICKS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Chart:
+    """A team's timeline as an SVG: areas of what is used and waited for, the guarantee as a line, the times below."""
+
+    name: str
+    label: str
+    used: str
+    waiting: str
+    guarantee: float
+    top: str
+    ticks: tuple[tuple[float, str], ...]
+
+
+def as_html(report: Report) -> str:
+    """Return the page of a report; its notable tasks stand in it, the rest is counted."""
+    charts = [_chart(report, team) for team in report.teams]
+    shown = notable(report.tasks, MOST_ROWS)
+    kinds = {task.instance_type for task in shown}
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            charts=charts,
+            tasks=shown,
+            asks="Asks" if len(kinds) != 1 else f"Asks, {min(kinds)}",
+            several=len(kinds) > 1,
+            hidden=len(report.tasks) + report.omitted - len(shown),
+            longest=max([team.wait_p95 for team in report.teams] + [1.0]),
+            width=_WIDTH,
+            height=_HEIGHT,
+            above=_ABOVE,
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("hpkit_whatif.simulate"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters.update(span=span, amount=amount, percent=percent, borrowed=lambda each: borrowed(each.borrowed))
+    return environment
+
+
+def _chart(report: Report, team: TeamReport) -> _Chart:
+    series, guarantee = report.series[team.name], team.guarantee
+    both = [used + waiting for used, waiting in zip(series.used, series.waiting, strict=True)]
+    top = max([*both, guarantee, 1.0])
+    end = max(report.end, 1.0)
+    label = (
+        f"{team.name}: {amount(team.used_most)} instances in use at most, "
+        f"{amount(team.waiting_most)} waited for at most, {amount(guarantee)} guaranteed"
+    )
+    ticks = tuple((_WIDTH * index / _TICKS, span(end * index / _TICKS)) for index in range(_TICKS + 1))
+    zeros = [0.0] * len(both)
+    return _Chart(
+        team.name,
+        label,
+        _area(zeros, series.used, top),
+        _area(series.used, both, top),
+        round(_HEIGHT * (1 - guarantee / top), 1),
+        amount(top),
+        ticks,
+    )
+
+
+def _area(low: Sequence[float], high: Sequence[float], top: float) -> str:
+    """Return the path of what lies between two lines of steps; empty where there is nothing."""
+    if all(a == b for a, b in zip(low, high, strict=True)):
+        return ""
+    step = _WIDTH / len(high)
+    there = [(index * step, (index + 1) * step, value) for index, value in enumerate(high)]
+    back = [(index * step, (index + 1) * step, value) for index, value in reversed(list(enumerate(low)))]
+    points = [part for a, b, value in there for part in ((a, value), (b, value))]
+    points += [part for a, b, value in back for part in ((b, value), (a, value))]
+    return "M" + "L".join(f"{x:.1f},{_HEIGHT * (1 - y / top):.1f}" for x, y in points) + "Z"

@@ -1,0 +1,429 @@
+"""Runs a scenario on a plan and notes what becomes of every task."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+
+from hpkit.catalog.prices import Price, near_price
+from hpkit.errors import InputError
+from hpkit.plan.model import Plan
+from hpkit_whatif.admission import Event, Model, Simulator, Workload
+from hpkit_whatif.scenario.read import Located, Source
+from hpkit_whatif.scenario.workloads import Task, Tasks, model_for
+from hpkit_whatif.simulate.ledger import Ledger
+from hpkit_whatif.simulate.meters import Amount, Timeline, Waits
+from hpkit_whatif.simulate.notable import Kept
+from hpkit_whatif.simulate.quotas import over_reserved, quotas_of
+from hpkit_whatif.simulate.report import (
+    QUEUED,
+    Admission,
+    ClusterReport,
+    Eviction,
+    Report,
+    Skipped,
+    TaskReport,
+    TeamReport,
+    reason_in_words,
+)
+
+__all__ = ["MOST_TASKS", "Recorder", "simulate", "simulate_tasks"]
+
+MOST_TASKS = 100_000
+"""So many tasks a report holds one by one, the notable ones where there are more; all are counted."""
+MOST_SKIPPED = 1000
+"""So many tasks that were left out are named in JSON; all are counted."""
+MOST_SAID = 10
+"""So many are named in warnings."""
+
+_HOUR = 3600.0
+
+
+def simulate(
+    plan: Plan,
+    source: Source,
+    *,
+    seed: int | None = None,
+    lenient: bool = False,
+    skip_impossible: bool = False,
+    keep: int = MOST_TASKS,
+) -> Report:
+    """Return what becomes of a scenario's tasks on a plan.
+
+    seed: another draw of the generators. lenient: count a task that can never run as one that waits to the end, instead
+    of refusing it; skip_impossible: go on as if it were not there. keep: how many tasks the report holds one by one.
+    InputError for what is wrong with a task, and where none is submitted; CatalogError for an instance type without
+    figures.
+    """
+    tasks = source.tasks(seed=seed)
+    report = simulate_tasks(plan, source, tasks, lenient=lenient, skip_impossible=skip_impossible, keep=keep)
+    if not any(team.submitted for team in report.teams):
+        raise InputError(f"{source.file}: there is nothing to simulate: {_why_nothing(report)}")
+    return report
+
+
+def _why_nothing(report: Report) -> str:
+    if report.late:
+        first = "the one task" if report.late == 1 else f"the first of {report.late:,} tasks"
+        return f"{first} comes after `until`"
+    if report.impossible:
+        tasks = "its one task" if report.impossible == 1 else f"all {report.impossible:,} tasks"
+        return f"{tasks} can never run. {report.skipped[0].name} {report.skipped[0].why}"
+    return "no task comes"
+
+
+def simulate_tasks(
+    plan: Plan,
+    source: Source,
+    located: Iterable[Located],
+    *,
+    lenient: bool = False,
+    skip_impossible: bool = False,
+    keep: int = MOST_TASKS,
+) -> Report:
+    """Return the same of tasks of the scenario that were read or drawn before, in the order of their time."""
+    scenario = source.scenario
+    model = model_for(plan, scenario.topology)
+    recorder = Recorder(plan, model, keep=keep)
+    simulator = Simulator(model)
+    tasks = Tasks(plan, model).workloads(located)
+    coming = recorder.taken(tasks, lenient=lenient, skip_impossible=skip_impossible, until=scenario.until)
+    flapping = simulator.run_clock(coming, until=scenario.until, on_event=recorder.note)
+    waiting = {each.name: each.reason or QUEUED for each in (simulator.pending() if keep else ())}
+    if scenario.until is None:
+        return recorder.report(source.file, simulator.now, flapping, waiting=waiting, is_over=True)
+    return recorder.report(source.file, scenario.until, flapping, waiting=waiting)
+
+
+class _State:
+    """A task that is in the system."""
+
+    __slots__ = ("amounts", "report", "running", "since")
+
+    def __init__(self, report: TaskReport, amounts: list[int]) -> None:
+        self.report = report
+        # Of each resource of its instance type that counts.
+        self.amounts = amounts
+        self.running = False
+        self.since = report.submit
+
+
+class _Team:
+    """What is counted of a team."""
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(("submitted", "admitted", "finished", "evicted", "evicts"), 0)
+        self.never: list[str] = []
+        self.waits = Waits()
+        self.waiting = Amount()
+        self.running = Amount()
+        self.used = Amount()
+        self.lost = 0.0
+
+
+class Recorder:
+    """Follows the events of a run, simulated or real, and makes the report of them."""
+
+    def __init__(self, plan: Plan, model: Model, *, keep: int = MOST_TASKS) -> None:
+        """Take the plan and the model of its queues; keep: how many tasks are kept one by one."""
+        self._plan = plan
+        self._kept = Kept(keep)
+        self._names = tuple(team.name for team in plan.teams)
+        self._teams = {name: _Team() for name in self._names}
+        self._timeline = Timeline(self._names)
+        self._quotas = quotas_of(plan, model)
+        lenders = [team.name for team in plan.teams if team.lends]
+        self._ledgers = {kind: Ledger(quota, self._names, lenders) for kind, quota in self._quotas.items()}
+        self._open: dict[str, _State] = {}
+        self._coming: dict[str, Task] = {}
+        self._nevers: deque[Task] = deque()
+        self._never_reports: list[TaskReport] = []
+        self._late = 0
+        self._impossible = 0
+        self._skipped: list[Skipped] = []
+        self._preemptions = 0
+        self._waited_hours: dict[str, float] = {}
+        self._prices: dict[str, Price | None] = {}
+
+    def taken(
+        self, tasks: Iterable[Task], *, lenient: bool, until: float | None, skip_impossible: bool = False
+    ) -> Iterator[Workload]:
+        """Return the workloads of tasks as they come, and remember whose they are; names must differ.
+
+        Those from `until` on are looked at and counted. InputError for what is wrong with a task.
+        """
+        for task in tasks:
+            if until is not None and task.workload.created >= until:
+                self._late += 1
+                continue
+            name = task.workload.name
+            if task.never is not None:
+                if skip_impossible:
+                    self._skip(task, task.never)
+                    continue
+                if not lenient:
+                    raise InputError(
+                        f"{task.place}: task {name} can never run: it {task.never}. Ask for less, or go on without "
+                        "such tasks by --skip-impossible"
+                    )
+                self._nevers.append(task)
+                continue
+            self._coming[name] = task
+            yield task.workload
+
+    def note(self, event: Event) -> None:
+        """Take up what happened."""
+        if self._nevers:
+            self._never_until(event.time)
+        if event.kind == "Submitted":
+            self._submitted(event)
+        elif event.kind == "Admitted":
+            self._admitted(event)
+        elif event.kind == "Preempted":
+            self._preempted(event)
+        else:
+            self._finished(event)
+
+    def _skip(self, task: Task, why: str) -> None:
+        self._impossible += 1
+        if len(self._skipped) < MOST_SKIPPED:
+            self._skipped.append(Skipped(task.place, task.workload.name, task.team, why))
+
+    def _left_out(self) -> Iterator[str]:
+        """Say which tasks are in no figure."""
+        for each in self._skipped[:MOST_SAID]:
+            yield f"task {each.name} of {each.team} is left out: it {each.why} ({each.place})"
+        if self._impossible > MOST_SAID:
+            yield f"{self._impossible:,} tasks are left out, as they can never run"
+        if self._late:
+            comes, is_left = ("task comes", "is") if self._late == 1 else ("tasks come", "are")
+            yield f"{self._late:,} {comes} when the scenario is over (`until`), and {is_left} left out"
+
+    def _never_until(self, now: float) -> None:
+        """Let the tasks that can never run wait from when they come: they are read before the clock is there."""
+        while self._nevers and self._nevers[0].workload.created <= now:
+            task = self._nevers.popleft()
+            team, report = self._teams[task.team], _report(task)
+            team.counts["submitted"] += 1
+            team.never.append(report.name)
+            report.never = task.never
+            self._never_reports.append(report)
+            self._change(team.waiting, task.team, "waiting", report.submit, task.instances)
+
+    def _submitted(self, event: Event) -> None:
+        task = self._coming.pop(event.workload)
+        team = self._teams[task.team]
+        team.counts["submitted"] += 1
+        report = _report(task)
+        # A rehearsal's clock is coarser than a scenario may be: what is admitted at once has waited for nothing.
+        report.submit = event.time
+        self._open[event.workload] = _State(report, self._amounts(task))
+        self._change(team.waiting, task.team, "waiting", event.time, task.instances)
+
+    def _admitted(self, event: Event) -> None:
+        state = self._open[event.workload]
+        report = state.report
+        team = self._teams[report.team]
+        self._waited(report, state.since, event.time)
+        if not report.admissions:
+            team.counts["admitted"] += 1
+        self._change(team.waiting, report.team, "waiting", event.time, -report.instances)
+        borrowed = self._run(state, event.time)
+        nodes = {node: pods for got in event.pod_sets for node, pods in got.domains}
+        report.admissions.append(Admission(event.time, borrowed, nodes))
+        state.since, state.running = event.time, True
+
+    def _preempted(self, event: Event) -> None:
+        state = self._open[event.workload]
+        report = state.report
+        team = self._teams[report.team]
+        by = self._open[event.by].report.team if event.by in self._open else ""
+        lost = event.time - state.since
+        report.evictions.append(Eviction(event.time, event.by, by, event.detail, lost))
+        team.lost += lost * report.instances
+        team.counts["evicted"] += 1
+        if by:
+            self._teams[by].counts["evicts"] += 1
+        self._preemptions += 1
+        self._stop(state, event.time)
+        self._change(team.waiting, report.team, "waiting", event.time, report.instances)
+        state.since, state.running = event.time, False
+
+    def _finished(self, event: Event) -> None:
+        state = self._open.pop(event.workload)
+        report = state.report
+        team = self._teams[report.team]
+        report.finished = event.time
+        team.counts["finished"] += 1
+        team.waits.add(report.wait)
+        self._stop(state, event.time)
+        self._kept.add(report)
+
+    def _waited(self, report: TaskReport, since: float, now: float) -> None:
+        waited = now - since
+        report.wait += waited
+        if waited:
+            kind = report.instance_type
+            self._waited_hours[kind] = self._waited_hours.get(kind, 0.0) + waited * report.instances / _HOUR
+
+    def _run(self, state: _State, now: float) -> dict[str, float]:
+        """Let a task use what it asks for; return of whom it borrows how much."""
+        report = state.report
+        ledger = self._ledgers[report.instance_type]
+        account = ledger.account(report.team)
+        before = account.in_use
+        borrowed = ledger.begin(now, report.name, report.team, state.amounts)
+        self._used(report, now, report.instances, account.in_use - before)
+        return borrowed
+
+    def _stop(self, state: _State, now: float) -> None:
+        report = state.report
+        ledger = self._ledgers[report.instance_type]
+        account = ledger.account(report.team)
+        before = account.in_use
+        ledger.end(now, report.name, report.team, state.amounts)
+        self._used(report, now, -report.instances, account.in_use - before)
+
+    def _used(self, report: TaskReport, now: float, instances: float, used: float) -> None:
+        """Count what runs by task, and what is used by the team: tasks may share what one of them takes most of."""
+        team = self._teams[report.team]
+        team.running.change(now, instances)
+        self._change(team.used, report.team, "used", now, used)
+
+    def _amounts(self, task: Task) -> list[int]:
+        resources = self._quotas[task.instance_type].resources
+        return [sum([each.per_pod.get(name, 0) * each.count for each in task.workload.pod_sets]) for name in resources]
+
+    def _change(self, amount: Amount, team: str, kind: str, now: float, by: float) -> None:
+        if amount.value and now > amount.since:
+            self._timeline.add(team, kind, amount.since, now, amount.value)
+        amount.change(now, by)
+
+    def _price(self, kind: str) -> Price | None:
+        if kind not in self._prices:
+            self._prices[kind] = near_price(kind, self._plan.spec.region)
+        return self._prices[kind]
+
+    def report(
+        self,
+        scenario: str,
+        end: float,
+        flapping: Iterable[str] = (),
+        *,
+        waiting: Mapping[str, str] | None = None,
+        is_over: bool = False,
+    ) -> Report:
+        """Return the report at a time.
+
+        waiting: for each task that waits then Kueue's reason, or what Kueue says of it. is_over: nothing more will
+        happen, so that who waits then waits for ever, except those that preempt each other without end.
+        """
+        reasons, restless = waiting or {}, frozenset(flapping)
+        if is_over and self._nevers:
+            end = max(end, self._nevers[-1].workload.created)
+        self._never_until(end)
+        for report in self._never_reports:
+            self._waited(report, report.submit, end)
+            self._teams[report.team].waits.add(report.wait)
+            self._kept.add(report)
+        rest = sorted(self._open.values(), key=lambda state: (state.report.submit, state.report.name))
+        still: dict[str, int] = {}
+        for state in rest:
+            report = state.report
+            if not state.running:
+                self._waited(report, state.since, end)
+                report.waits_for = reasons.get(report.name, QUEUED)
+                if is_over and report.name not in restless:
+                    report.never = f"still waits when nothing more happens: {reason_in_words(report.waits_for)}"
+                    self._teams[report.team].never.append(report.name)
+                else:
+                    still[report.team] = still.get(report.team, 0) + 1
+            self._teams[report.team].waits.add(report.wait)
+            self._kept.add(report)
+        for name, team in self._teams.items():
+            self._change(team.used, name, "used", end, 0.0)
+            self._change(team.waiting, name, "waiting", end, 0.0)
+        teams = tuple(self._team(plan.name, plan.fair_share_weight, end, still) for plan in self._plan.teams)
+        cluster = self._cluster(teams, end, tuple(sorted(restless)))
+        series = self._timeline.series(end)
+        return Report(
+            self._plan.stack, scenario, end, cluster, teams, self._kept.tasks(), self._kept.omitted(),
+            self._timeline.step, series, (*over_reserved(self._plan), *self._left_out()),
+            late=self._late, impossible=self._impossible, skipped=tuple(self._skipped),
+        )  # fmt: skip
+
+    def _team(self, name: str, weight: int, end: float, waiting: dict[str, int]) -> TeamReport:
+        team = self._teams[name]
+        median, p95 = team.waits.quantiles(0.5, 0.95)
+        ran, waited = team.running.until(end), team.waiting.until(end)
+        accounts = [ledger.account(name) for ledger in self._ledgers.values()]
+        for account in accounts:
+            account.settle(end)
+        return TeamReport(
+            name=name,
+            guarantee=sum(account.guarantee for account in accounts),
+            weight=weight,
+            submitted=team.counts["submitted"],
+            admitted=team.counts["admitted"],
+            finished=team.counts["finished"],
+            waiting=waiting.get(name, 0),
+            never_tasks=tuple(team.never),
+            used=sum(account.used_sum for account in accounts) / _HOUR,
+            borrowed=sum(account.over_sum for account in accounts) / _HOUR,
+            lent=sum(account.away_sum for account in accounts) / _HOUR,
+            lost=team.lost / _HOUR,
+            idle=sum(account.idle_sum for account in accounts) / _HOUR,
+            service=(ran - team.lost) / (ran + waited) if ran + waited else None,
+            wait_median=median,
+            wait_p95=p95,
+            wait_most=team.waits.most,
+            used_most=team.used.most,
+            waiting_most=team.waiting.most,
+            evicted=team.counts["evicted"],
+            evicts=team.counts["evicts"],
+        )
+
+    def _cluster(self, teams: tuple[TeamReport, ...], end: float, flapping: tuple[str, ...]) -> ClusterReport:
+        capacity = sum(quota.instances for quota in self._quotas.values())
+        used = sum(ledger.used(end) for ledger in self._ledgers.values()) / _HOUR
+        hours = end / _HOUR
+        guaranteed = sum(team.guarantee for team in teams)
+        services = [team.service for team in teams if team.service is not None]
+        squares = sum(each * each for each in services)
+        waited = sum(team.waiting.until(end) for team in self._teams.values()) / _HOUR
+        return ClusterReport(
+            capacity=capacity,
+            utilization=used / (capacity * hours) if capacity and hours else 0.0,
+            idle_guarantee=sum(team.idle for team in teams) / (guaranteed * hours) if guaranteed and hours else 0.0,
+            waited=waited,
+            wait_cost=self._wait_cost(),
+            priced_in=self._priced_in(),
+            fairness=sum(services) ** 2 / (len(services) * squares) if squares else 1.0,
+            preemptions=self._preemptions,
+            flapping=flapping,
+        )
+
+    def _wait_cost(self) -> float | None:
+        """Return what was waited for at list price; None where one is not known."""
+        cost = 0.0
+        for kind, hours in self._waited_hours.items():
+            price = self._price(kind)
+            if price is None:
+                return None
+            cost += hours * float(price.hourly)
+        return cost
+
+    def _priced_in(self) -> tuple[str, ...]:
+        found = {price.region for kind in self._waited_hours if (price := self._price(kind)) is not None}
+        return tuple(sorted(found - {self._plan.spec.region}))
+
+
+def _report(task: Task) -> TaskReport:
+    return TaskReport(
+        task.workload.name,
+        task.team,
+        task.instance_type,
+        task.instances,
+        task.workload.priority,
+        task.workload.created,
+    )

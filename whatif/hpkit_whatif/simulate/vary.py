@@ -1,0 +1,225 @@
+"""The same scenario under many policies: values of an organization file varied, each combination simulated."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hpkit.config import parse
+from hpkit.config.document import Path, find_item, item_label
+from hpkit.config.load import resolve
+from hpkit.config.organization import Environment
+from hpkit.config.suggest import nearest
+from hpkit.errors import SelectionError
+from hpkit.plan.model import Plan
+from hpkit.project import Loaded
+from hpkit_whatif.scenario.read import Source
+from hpkit_whatif.simulate.report import Report
+from hpkit_whatif.simulate.workers import Cluster, simulate_plans
+
+__all__ = [
+    "MOST_POLICIES",
+    "Change",
+    "Result",
+    "Variation",
+    "changed",
+    "grid",
+    "mean_wait",
+    "means",
+    "sweep",
+    "variation",
+]
+
+MOST_POLICIES = 10_000
+_UNKNOWN_KEY = "CFG001"
+
+_STEP = re.compile(r"([A-Za-z][A-Za-z0-9-]*)((?:\[[^\[\]]+\])*)(?:\.|\Z)")
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """A value of the file, as it was named, and what it is to be in turn."""
+
+    text: str
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One value of the file, and what it is to be."""
+
+    text: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What comes of one policy: a report for each seed, without single tasks; or why the validator refuses it."""
+
+    changes: tuple[Change, ...]
+    reports: tuple[Report, ...] = ()
+    refused: str | None = None
+
+
+def variation(text: str) -> Variation:
+    """Return what `PATH=VALUE,VALUE` says; SelectionError for anything else."""
+    path, equals, values = text.partition("=")
+    if not equals or not path or not values:
+        raise SelectionError(
+            f"`{text}` varies nothing; write PATH=VALUE,VALUE, such as teams[smith].fairShareWeight=0,50"
+        )
+    return Variation(path, tuple(resolve(each.strip()) for each in values.split(",")))
+
+
+def grid(variations: Sequence[Variation]) -> list[tuple[Change, ...]]:
+    """Return every combination of the variations' values; SelectionError for more than a sweep should have."""
+    count = 1
+    for each in variations:
+        count *= len(each.values)
+    if count > MOST_POLICIES:
+        raise SelectionError(f"that is {count:,} policies; a sweep has at most {MOST_POLICIES:,}")
+    rows = itertools.product(*([Change(each.text, value) for value in each.values] for each in variations))
+    return list(rows)
+
+
+def changed(loaded: Loaded, changes: Iterable[Change]) -> tuple[Loaded, Plan | str]:
+    """Return a stack with other values, and its plan; or, instead of that, the first error that was not there before.
+
+    SelectionError for a path that the file does not have.
+    """
+    data = loaded.document.data
+    meant = ""
+    for change in changes:
+        path = _locate(data, change.text, loaded.environment or "")
+        meant = meant or _meant(data, path)
+        data = _with(data, path, change.value)
+    document = replace(loaded.document, data=data)
+    after = replace(loaded, document=document, parsed=parse(document))
+    known = {(each.rule, each.path) for each in loaded.findings if each.severity == "error"}
+    for finding in after.findings:
+        if finding.severity == "error" and (finding.rule, finding.path) not in known:
+            if finding.rule == _UNKNOWN_KEY:
+                raise SelectionError(f"{finding.message}. {meant or finding.fix}")
+            return after, f"{finding.rule} {finding.path}: {finding.message}"
+    for plan in after.plans.values():
+        return after, plan
+    return after, "its file has errors of form"
+
+
+def _locate(data: Any, text: str, environment: str) -> Path:
+    """Return the way to a value: from the top, from the environment, or `governance.teams` for the teams."""
+    steps = _steps(text)
+    if steps[:2] == ["governance", "teams"]:
+        steps = steps[1:]
+    elif steps[0] not in data:
+        fields = {field.alias or name for name, field in Environment.model_fields.items()}
+        if steps[0] not in fields:
+            parts = data.get("environments", {}).get(environment, {})
+            deeper = (
+                f"{part}.{steps[0]}" for part in parts if isinstance(parts[part], dict) and steps[0] in parts[part]
+            )
+            near = next(deeper, None) or nearest(str(steps[0]), {*map(str, data), *fields})
+            raise SelectionError(
+                f"{text}: the file has no `{steps[0]}`" + (f"; did you mean `{near}`?" if near else "")
+            )
+        steps = ["environments", environment, *steps]
+    path: list[str | int] = []
+    value = data
+    for index, step in enumerate(steps):
+        if isinstance(value, (tuple, list)):
+            position = find_item(value, step)
+            if position is None:
+                there = ", ".join(item_label(value, each) for each in range(len(value)))
+                raise SelectionError(f"{text}: there is no [{step}]; there are {there or 'none'}")
+            path.append(position)
+            value = value[position]
+        elif isinstance(value, dict):
+            if step not in value and index < len(steps) - 1 and not _may_be_new(steps[index:]):
+                raise SelectionError(f"{text}: there is no `{step}`; there are {', '.join(map(str, value))}")
+            path.append(step)
+            value = value.get(step, {})
+        else:
+            raise SelectionError(f"{text}: `{path[-1]}` is `{value}`, and has no `{step}`")
+    return tuple(path)
+
+
+def _meant(data: Any, path: Path) -> str:
+    """Return which key of the file a new one may be meant as: the validator would only say that both are there."""
+    parent = functools.reduce(
+        lambda value, step: value.get(step, {}) if isinstance(value, dict) else value[step], path[:-1], data
+    )
+    if not isinstance(parent, dict) or path[-1] in parent:
+        return ""
+    near = nearest(str(path[-1]), map(str, parent))
+    return f"Did you mean `{near}`?" if near else ""
+
+
+def _may_be_new(steps: Sequence[str]) -> bool:
+    """Return whether a map may be made on the way: those that the file may leave out as a whole."""
+    return steps[0] in ("sharing", "clusterPolicy", "sharedPool")
+
+
+def _steps(text: str) -> list[str]:
+    steps: list[str] = []
+    place = 0
+    while place < len(text):
+        match = _STEP.match(text, place)
+        if match is None:
+            raise SelectionError(f"`{text}` is no path; write keys and dots, and lists' items by name: teams[smith].x")
+        steps += [match[1], *re.findall(r"\[([^\[\]]+)\]", match[2])]
+        place = match.end()
+    return steps
+
+
+def _with(data: Any, path: Path, value: Any) -> Any:
+    """Copy data with another value at path; only the way to it is copied."""
+    if not path:
+        return value
+    step, rest = path[0], path[1:]
+    if isinstance(data, (tuple, list)) and isinstance(step, int):
+        return (*data[:step], _with(data[step], rest, value), *data[step + 1 :])
+    return {**data, step: _with(data.get(step, {}), rest, value)}
+
+
+def sweep(
+    loaded: Loaded,
+    source: Source,
+    policies: Sequence[tuple[Change, ...]],
+    *,
+    seeds: Sequence[int | None] = (None,),
+    workers: int | None = None,
+    on: Cluster | None = None,
+) -> Iterator[Result]:
+    """Simulate a scenario under each policy, in their order, in as many processes as there are cores, or on a cluster.
+
+    InputError for what is wrong with the scenario or a path, ToolError when a process dies or the cluster is not there.
+    """
+    # What a policy makes of the file is decided here: workers elsewhere have neither the project nor its charts.
+    plans = [changed(loaded, policy)[1] for policy in policies]
+    good = [plan for plan in plans if isinstance(plan, Plan)]
+    reports = simulate_plans(good, source, seeds=seeds, workers=workers, on=on)
+    for policy, plan in zip(policies, plans, strict=True):
+        yield Result(policy, refused=plan) if isinstance(plan, str) else Result(policy, next(reports))
+
+
+def means(reports: Sequence[Report]) -> Mapping[str, float]:
+    """Return the figures of the cluster over all seeds, on average."""
+    count = len(reports)
+    return {
+        "utilization": sum(each.cluster.utilization for each in reports) / count,
+        "fairness": sum(each.cluster.fairness for each in reports) / count,
+        "preemptions": sum(each.cluster.preemptions for each in reports) / count,
+        "never": sum(team.never for each in reports for team in each.teams) / count,
+        "waited": sum(each.cluster.waited for each in reports) / count,
+    }
+
+
+def mean_wait(reports: Sequence[Report], team: str) -> tuple[float, float]:
+    """Return a team's median wait and that of 95 of 100, over all seeds, on average."""
+    found = [report.team(team) for report in reports]
+    count = len(found)
+    return sum(each.wait_median for each in found) / count, sum(each.wait_p95 for each in found) / count
