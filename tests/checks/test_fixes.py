@@ -8,13 +8,26 @@ import yaml
 
 from hpkit.checks import check
 from hpkit.config import format_path, parse, read_text
+from hpkit.config.contract import fields_at
 from tests.builders import TODAY, plain
 from tests.checks.test_fixtures import CASES
 from tests.program.mutations import mistaken
+from tests.program.recorder import STACKS
 
 # A fix that names a value or a key names it first, between backticks.
 _NAMED = re.compile(r"(?:Write|Did you mean) `(?P<value>[^`]+)`")
-_KEY_AND_VALUE = re.compile(r"(?P<key>[A-Za-z]+): (?P<value>.+)\Z")
+# A setting anywhere in a fix, but for what it says to remove, or leaves open.
+_SETTING = re.compile(
+    r"(?<!emove )`(?P<key>[A-Za-z][A-Za-z0-9.]*): (?P<value>[^`]+)`"
+    r"(?: in (?P<top>the organization's )?(?P<in>[A-Za-z]+(?:\.[A-Za-z]+)*))?"
+)
+_OPEN = re.compile(r"…|\.\.\.|ACCOUNT|NAME")
+# Rules that find fault with a value alone, whatever else the file has.
+_OF_ONE_VALUE = ("ACC009", "ADD009", "CLU003", "EKS010", "KAR021", "KAR024", "NET001", "NET009")
+_MOVED = re.compile(
+    r"Move it (?:(?P<top>to the top level)|into `(?P<beside>\w+):)|Move it: `\w+` belongs under `(?P<under>[^`]+)`"
+)
+_KEY_AND_VALUE = re.compile(r"(?P<key>[A-Za-z][A-Za-z-]*): (?P<value>.+)\Z")
 
 # Words of the tools by which a file is read, which are no words of its contract.
 _WORDS_OF_TOOLS = re.compile(
@@ -24,6 +37,14 @@ _WORDS_OF_TOOLS = re.compile(
 # A finding without a path is of another file beside the organization's.
 NAMING = [
     (case, index) for case in CASES for index, each in enumerate(case.expected) if each.path and _NAMED.match(each.fix)
+]
+
+SETTINGS = [
+    (case, index, found[0])
+    for case in CASES
+    for index, each in enumerate(case.expected)
+    for found in _SETTING.finditer(each.fix)
+    if each.path and not _OPEN.search(found[0])
 ]
 
 
@@ -84,6 +105,111 @@ def test_a_fix_that_names_a_value_holds_when_it_is_typed(case, index):
     found = check(parse(read_text(text.encode())), file="acme.yaml", today=case.today)
     assert (expected.rule, expected.path) not in {(each.rule, each.path) for each in found}, text
     assert not [each for each in found if each.rule.startswith("CFG") and each.path == expected.path]
+    known = {(each.rule, each.path) for each in case.findings()}
+    new = [each for each in found if each.severity == "error" and (each.rule, each.path) not in known]
+    # A value that can be read at last may be too much; only its own form must be right.
+    of_form = [each for each in new if each.rule in _OF_ONE_VALUE or not expected.rule.startswith("CFG")]
+    # What is to be changed as well, the fix says.
+    assert not of_form or ", also " in expected.fix, text
+
+
+def with_setting(data, steps, setting):
+    """Put a setting into the map nearest to a path that knows its key; None where no map does."""
+    found = _SETTING.match(setting)
+    *sections, key = f"{found['in']}.{found['key']}".removeprefix("None.").split(".")
+    for length in range(0 if found["top"] else len(steps), -1, -1):
+        at = value_at(data, steps[:length])
+        if isinstance(at, dict) and (*sections, key)[0] in fields_at(steps[:length]):
+            for section in sections:
+                at = at.setdefault(section, {})
+            at[key] = value_of(found["value"])
+            return data
+    return None
+
+
+def value_at(data, steps):
+    for step in steps:
+        if isinstance(data, dict):
+            data = data.get(step)
+        else:
+            data = data[step] if isinstance(data, list) and isinstance(step, int) and step < len(data) else None
+    return data
+
+
+@pytest.mark.parametrize(("case", "index", "setting"), SETTINGS, ids=lambda each: getattr(each, "name", str(each)))
+def test_each_setting_that_a_fix_names_ends_the_finding_and_causes_no_error(case, index, setting):
+    expected = case.expected[index]
+    document = read_text(case.text.encode())
+    steps = steps_of(document, expected.path)
+    data = with_setting(plain(document.data), steps, setting)
+    if data is None or renames(expected, value_at(plain(document.data), steps[:-1]), steps[-1]):
+        # What is put in place of a key: test_a_fix_that_names_a_value_holds_when_it_is_typed.
+        assert data is None or _NAMED.match(expected.fix)
+        return
+    before = check(parse(document), file="acme.yaml", today=case.today)
+    text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    after = check(parse(read_text(text.encode())), file="acme.yaml", today=case.today)
+    assert (expected.rule, expected.path, expected.severity) not in {
+        (each.rule, each.path, each.severity) for each in after
+    }, text
+    known = {(each.rule, each.path) for each in before}
+    new = [each for each in after if each.severity == "error" and (each.rule, each.path) not in known]
+    # What a setting needs in its turn is named.
+    assert not [each for each in new if each.rule not in expected.fix], (new, text)
+
+
+def misplaced():
+    """Yield an example's data with one key in another section, and the steps of the key there."""
+    for file in sorted(STACKS.glob("[a-z]*.yaml")):
+        original = plain(read_text(file.read_bytes()).data)
+        places = [steps for steps in walk(read_text(file.read_bytes()).data, ()) if steps]
+        sections = [
+            steps for steps in [(), *places] if isinstance(value_at(original, steps), dict) and fields_at(steps)
+        ]
+        for number, steps in enumerate(places[::3]):
+            to, key = sections[number * 7 % len(sections)], steps[-1]
+            if (
+                isinstance(key, str)
+                and fields_at(steps[:-1])
+                and key not in fields_at(to)
+                and to[: len(steps)] != steps
+            ):
+                data = plain(read_text(file.read_bytes()).data)
+                value_at(data, to)[key] = value_at(data, steps[:-1]).pop(key)
+                yield data, (*to, key)
+
+
+def test_a_misplaced_key_is_accepted_where_its_fix_moves_it():
+    moved = 0
+    for data, steps in misplaced():
+        before = problems_in(data)
+        fix = before.get(("CFG001", steps), "")
+        where = _MOVED.match(fix)
+        if not where or "[…]" in fix:
+            continue
+        assert not re.search("allow(?:Delete|Replace)|teamLimits|waivers", fix), (steps, fix)
+        *to, key = steps
+        value = value_at(data, to).pop(key)
+        home = () if where["top"] else (*to, where["beside"]) if where["beside"] else steps_in(where["under"], data)
+        around, last = value_at(data, home[:-1]), home[-1:]
+        section = around.setdefault(*last, {}) if last and isinstance(around, dict) else value_at(data, home)
+        section[key] = value
+        assert not problems_in(data).keys() - before.keys(), (steps, fix)
+        moved += 1
+    assert moved > 20, moved
+
+
+def problems_in(data):
+    return {(each.rule, each.path): each.fix for each in parse(read_text(dumped(data).encode())).problems}
+
+
+def steps_in(path, data):
+    """Return the steps of a section that a fix names, which the file may not have."""
+    return steps_of(read_text(dumped(data).encode()), path) or tuple(path.split("."))
+
+
+def dumped(data):
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
 
 
 def found_in(text):

@@ -190,7 +190,9 @@ def find_nearest(name: str) -> tuple[str, ...]:
     if 0 < len(of_family) <= _MOST_NEAR:
         return tuple(of_family)
     wanted = f"ml.{name.lower().removeprefix('ml.')}"
-    return tuple(difflib.get_close_matches(wanted, _catalog(), n=_MOST_NEAR, cutoff=0.75))
+    # By its first letter a type has GPUs or none: ml.p3.16xlarge is spelt most like ml.m5.16xlarge.
+    alike = [each for each in _catalog() if each[:4] == wanted[:4]] or list(_catalog())
+    return tuple(difflib.get_close_matches(wanted, alike, n=_MOST_NEAR, cutoff=0.75))
 
 
 def instance_type(name: str) -> InstanceType:

@@ -163,8 +163,10 @@ def _left_out(context: Context, account: str) -> Iterator[Issue]:
     others = {each.account for each in context.organization.environments.values()}
     roles: dict[str, list[str]] = {}
     for member in context.members:
-        # A team lists the roles of each environment's account, and every environment admits its own.
-        elsewhere = member.path[0] == "teams" and member.team in staffed and principal_of(member.role)[0] in others
+        # A team lists the roles of each environment's account, and every environment admits its own. An environment
+        # that couldn't be read may be in any account.
+        known = principal_of(member.role)[0] in others or not context.is_whole
+        elsewhere = member.path[0] == "teams" and member.team in staffed and known
         if not member.admitted and member.team in here and not elsewhere:
             roles.setdefault(member.team, []).append(member.role)
     if roles:

@@ -7,12 +7,14 @@ from fractions import Fraction
 from hpkit.catalog import InstanceType, find_instance_type
 from hpkit.checks.allocations import amounts
 from hpkit.checks.rule import Context, Issue, Rule, amount, listing
+from hpkit.config.governance import SharedPool
 from hpkit.plan.capacity import (
     DIMENSIONS,
     LIMIT_RESOURCES,
     Amount,
     Overrun,
     TeamShare,
+    TypeQuota,
     dimensions_of,
     is_resource,
     limits_of,
@@ -22,6 +24,7 @@ from hpkit.plan.capacity import (
     reserve,
     usage,
 )
+from hpkit.plan.derive import unreserved_instances
 from hpkit.plan.model import QuotaResource
 from hpkit.text.spelling import near
 
@@ -124,6 +127,12 @@ def _room(context: Context, name: str, quota_resources: list[tuple[str, QuotaRes
     if standing:
         flexible = listing([group.name for group in standing])
         return f"Give {name} a group of its own: {flexible} may come up with any of its types, so none is for certain."
+    maximum, instance = context.plan.capacity[name].maximum, context.instances.get(name)
+    if maximum is not None and instance is not None and _wanted(quota_resources, instance) > maximum:
+        return (
+            f"Lower an allocation: all groups of {name} are Karpenter's, which adds at most {maximum} (CAP002). Then "
+            "write `elastic: true`."
+        )
     return "Write `elastic: true`: all its groups are Karpenter's, and none of them has nodes for certain."
 
 
@@ -354,22 +363,41 @@ def _fraction_exists(context: Context) -> Iterator[Issue]:
 
 def _unlent_capacity(context: Context) -> Iterator[Issue]:
     governance, policy = context.spec.governance, context.plan.policy
-    if governance is None or policy is None:
-        return
-    if governance.shared_pool is not None or policy.idle_resource_sharing == "Enabled" or _misses_quota(context):
+    if governance is None or policy is None or policy.idle_resource_sharing == "Enabled" or _misses_quota(context):
         return
     wanted = {quota_resource.instance_type for team in context.plan.teams for quota_resource in team.quota_resources}
+    lent = unreserved_instances(context.plan.teams, context.plan.capacity, context.instances)
     for quota in context.quotas:
         instance = context.instances.get(quota.instance_type)
         # Nodes without accelerators of which no team has a quota resource are the system's own.
         for_tasks = quota.instance_type in wanted or (instance is not None and instance.accelerators != 0)
-        if quota.unreserved > 0 and for_tasks:
+        unlent = _unlent(quota)
+        if unlent > 0 and for_tasks:
             yield Issue(
                 (*context.path, "governance"),
-                f"{amount(quota.unreserved)} of {quota.capacity.guaranteed} × {quota.instance_type} "
+                f"{amount(unlent)} of {quota.capacity.guaranteed} × {quota.instance_type} "
                 "are reserved by nobody and lent by nothing, so no queue can use them",
-                "Reserve them, add `sharedPool: {}`, or set clusterPolicy.idleResourceSharing to Enabled.",
+                _lending(context, by_a_pool=lent.get(quota.instance_type, 0) >= unlent),
             )
+
+
+def _unlent(quota: TypeQuota) -> Amount:
+    """Return the guaranteed instances that nobody reserved, less those that elastic quota counts on."""
+    maximum = quota.capacity.maximum
+    if maximum is None:
+        return quota.unreserved
+    return max(min(quota.unreserved, maximum - sum(share.reserved + share.elastic for share in quota.teams)), 0)
+
+
+def _lending(context: Context, *, by_a_pool: bool) -> str:
+    """Say how capacity that nobody reserved becomes useful; by_a_pool: a shared pool would take all of it."""
+    policy = "governance.clusterPolicy" if len(context.policy_path) > 1 else "the organization's clusterPolicy"
+    lent = f"set `idleResourceSharing: Enabled` in {policy}"
+    pool = "sharedPool: {}" if SharedPool().name not in context.team_paths else "sharedPool: {name: pool}"
+    ways = f"add `{pool}`, or {lent}" if by_a_pool else lent
+    if any(team.borrows for team in context.plan.teams):
+        return f"Reserve them, {ways}." if by_a_pool else f"Reserve them, or {ways}."
+    return f"Reserve them. Or let a team borrow (strategy LendAndBorrow), and {ways}."
 
 
 def _misses_quota(context: Context) -> bool:

@@ -304,7 +304,7 @@ def _patching(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*path, "autoPatch", "drainPolicy"),
                 f"{group.name} has a drainPolicy with {patch.patching_strategy}; it goes only with DrainFirst",
-                "Remove drainPolicy, or write patchingStrategy: DrainFirst.",
+                "Remove drainPolicy, or write patchingStrategy: DrainFirst with deploymentConfig.maximumBatchSize.",
             )
         if drains and patch.deployment_config is None:
             yield Issue(

@@ -7,7 +7,7 @@ from typing import Final
 from hpkit.catalog import KubernetesVersion, cluster_hour, eks_versions, find_kubernetes_version, kubernetes_versions
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
-from hpkit.plan.endpoint import documentation_ranges, reserved_ranges, world_ranges
+from hpkit.plan.endpoint import documentation_ranges, private_ranges, reserved_ranges, world_ranges
 from hpkit.plan.principals import NOBODYS_ACCOUNT
 
 __all__ = ["RULES"]
@@ -80,7 +80,7 @@ def _connected_later(context: Context) -> Iterator[Issue]:
 
 
 def _of_the_internet(context: Context) -> Iterator[Issue]:
-    cidrs = context.spec.eks.endpoint.public_cidrs
+    cidrs, is_new = context.spec.eks.endpoint.public_cidrs, context.spec.eks.existing is None
     world = world_ranges(cidrs)
     for index, cidr in enumerate(cidrs):
         # What is open to all of the world is EKS001's.
@@ -88,8 +88,8 @@ def _of_the_internet(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*context.path, "eks", "endpoint", "publicCidrs", index),
                 f"{cidr} has addresses that are not of the internet, from where publicCidrs let in; EKS refuses it",
-                "Write the addresses that the internet sees of you (curl https://checkip.amazonaws.com); this range "
-                "belongs in privateFrom.",
+                "Write the addresses that the internet sees of you (curl https://checkip.amazonaws.com)"
+                + ("; this range belongs in privateFrom." if is_new and private_ranges([cidr]) else "."),
             )
 
 

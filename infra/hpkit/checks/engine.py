@@ -68,7 +68,7 @@ def check(
     }
     if parsed.organization is not None:
         wanted = derive_all(parsed.organization) if plans is None else plans
-        for placed in _found(parsed.organization, wanted, parsed.document, today, policies or {}):
+        for placed in _found(parsed, parsed.organization, wanted, today, policies or {}):
             issues.setdefault(_key(placed.rule, placed.issue.path, placed.issue.message), placed)
     findings = [_finding(placed, parsed.document, file) for placed in issues.values()]
     return sorted(findings, key=lambda finding: finding.order)
@@ -79,18 +79,18 @@ def _key(rule: str, path: Path, message: str) -> tuple[str, Path, str]:
 
 
 def _found(
+    parsed: Parsed,
     organization: Organization,
     plans: Mapping[str, Plan],
-    document: Document,
     today: datetime.date,
     policies: Mapping[str, Any],
 ) -> Iterable[PlacedIssue]:
     for environment in sorted(plans):
-        context = Context(organization, environment, plans[environment], today)
+        context = Context(organization, environment, plans[environment], today, is_whole=not parsed.unread)
         found = [
             PlacedIssue(rule.id, issue) for rule in RULES if rule.check is not None for issue in rule.check(context)
         ]
-        yield from waivers.apply(context, found, _BY_ID, document, today, policies)
+        yield from waivers.apply(context, found, _BY_ID, parsed.document, today, policies)
 
 
 def _finding(placed: PlacedIssue, document: Document, file: str) -> Finding:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.network import Network
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "vpc_ranges"]
 
 _API = "SageMaker API: CreateCluster"
 _PEERING = "Amazon VPC peering guide, unsupported configurations: overlapping CIDR blocks"
@@ -32,12 +32,12 @@ def _clusters_apart(context: Context) -> Iterator[Issue]:
 
 def _environments_apart(context: Context) -> Iterator[Issue]:
     """Compare the VPC's ranges with those of the environments before this one in the file."""
-    own = _vpc_ranges(context.spec.network)
+    own = vpc_ranges(context.spec.network)
     shared: list[str] = []
     for name, other in context.organization.environments.items():
         if name == context.environment:
             break
-        overlaps = sorted({str(mine) for mine in own for range_ in _vpc_ranges(other.network) if mine.overlaps(range_)})
+        overlaps = sorted({str(mine) for mine in own for range_ in vpc_ranges(other.network) if mine.overlaps(range_)})
         if overlaps:
             shared.append(f"{name} ({listing(overlaps, 3)})")
     if shared:
@@ -49,7 +49,7 @@ def _environments_apart(context: Context) -> Iterator[Issue]:
         )
 
 
-def _vpc_ranges(network: Network) -> list[ipaddress.IPv4Network]:
+def vpc_ranges(network: Network) -> list[ipaddress.IPv4Network]:
     """Return the valid ranges of the VPC that the kit creates (NET001 reports others); none for an existing VPC."""
     if network.existing is not None:
         return []

@@ -121,9 +121,21 @@ def _team_names(context: Context) -> Iterator[Issue]:
                 path,
                 f"the team name `{name}` is {what}; `hyperpod-ns-{name}-localqueue` must be a label value of "
                 "at most 63 characters",
-                (f"Write `{plain}`: " if (plain := _plain(name)) else "Use ")
+                (f"Write `{plain}`{_also_in(context, name)}: " if (plain := _plain(name)) else "Use ")
                 + f"a-z, 0-9 and `-`, at most {_MOST_TEAM_NAME} characters, no `-` at the ends.",
             )
+
+
+def _also_in(context: Context, team: str) -> str:
+    """Say which keys of environments have the name of a team as well."""
+    parts = [each.governance for each in context.organization.environments.values() if each.governance]
+    uses = {
+        "allocations": any(team in each.allocations for each in parts),
+        "overrides": any(team in each.overrides for each in parts),
+        "quotaNames": any(team in each.quota_names for each in parts),
+    }
+    names = [name for name, is_used in uses.items() if is_used]
+    return f", also in {listing(names)}" if names else ""
 
 
 def _plain(name: str) -> str:
@@ -169,11 +181,15 @@ def _names_of_classes(context: Context) -> Iterator[Issue]:
                     f"Use at most {_MOST_CLASS_NAME} characters.",
                 )
             elif each.name.endswith("-priority"):
+                name = each.name.removesuffix("-priority")
+                is_free = name not in {other.name for other in policy.priority_classes}
                 yield Issue(
                     (*path, "priorityClasses", index, "name"),
                     f"the service puts `-priority` behind the name of a class, so that jobs would have to say "
                     f"`{each.name}-priority`",
-                    f"Write `{each.name.removesuffix('-priority')}`, for jobs to say `{each.name}`.",
+                    f"Write `{name}`, for jobs to say `{each.name}`."
+                    if is_free
+                    else f"Choose a name without `-priority` other than {name}, which is a class already.",
                     "warning",
                 )
 

@@ -1,5 +1,6 @@
 """KAR: managed Karpenter."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -13,6 +14,7 @@ from hpkit.plan.capacity import (
     INSTANCE_TYPE_KEY,
     LIMIT_RESOURCES,
     POD_RESOURCES,
+    as_instances,
     is_resource,
     limits_of,
     pods_on,
@@ -32,6 +34,8 @@ _CRD = "Karpenter's CRD of NodePool, karpenter.sh/v1"
 _MOST_GROUPS = 10
 _KEYS = (INSTANCE_TYPE_KEY, ZONE_KEY, ARCHITECTURE_KEY)
 _OPERATORS = ("In", "Exists")
+# What a limit that is only proposed leaves room for: nodes, or CPUs of types whose figures aren't known.
+_SOME_NODES, _SOME_CPU = 2, 256
 
 
 def _owned(context: Context) -> list[tuple[InstanceGroup, str, Path]]:
@@ -140,7 +144,7 @@ def _requirements(context: Context) -> Iterator[Issue]:
                 likely = ends[0] if ends else _key_meant(requirement.key)
                 fix = f"Did you mean `{likely}`?" if likely else f"Use one of {listing(list(_KEYS))}."
                 if requirement.key == "karpenter.sh/capacity-type":
-                    fix = "Set capacityType on the instance group: HyperPod ignores this requirement."
+                    fix = "Remove it: HyperPod ignores it. Whether nodes are Spot is the capacityType of their group."
                 elif requirement.key.startswith("karpenter.k8s.aws/"):
                     fix = f"Name the types themselves, in a requirement of the key {INSTANCE_TYPE_KEY}."
                 elif requirement.key == "kubernetes.io/os":
@@ -244,13 +248,30 @@ def _system_capacity(context: Context) -> Iterator[Issue]:
         )
 
 
+def _limits_meant(context: Context, pool: str) -> str:
+    """Return limits that bound each type of a NodePool and leave room for elastic quota of them, as the file has it."""
+    types = next(each.instance_types for each in context.plan.node_pools if each.spec.name == pool)
+    known = [context.instances[name] for name in types if name in context.instances]
+    rows = [row for team in context.plan.teams for row in team.quota_resources]
+    elastic = [
+        as_instances(row, context.instances.get(row.instance_type)) or 0
+        for row in rows
+        if row.elastic and row.instance_type in types
+    ]
+    nodes = max(math.ceil(sum(elastic)), _SOME_NODES)
+    devices = {instance.accelerator_resource if instance.accelerators else None for instance in known}
+    resource = (devices.pop() if len(devices) == 1 else None) or "cpu"
+    amounts = [int(limits_of(instance, nodes).get(resource, 0)) for instance in known]
+    return f"{{{resource}: {max(amounts, default=0) or _SOME_CPU}}}"
+
+
 def _pool_limits(context: Context) -> Iterator[Issue]:
     for index, pool in enumerate(_node_pools(context)):
         if not pool.limits:
             yield Issue(
                 (*context.path, "autoscaling", "nodePools", index),
                 f"{pool.name} has no limits: nothing bounds what Karpenter may add, or its cost",
-                "Add limits, such as {nvidia.com/gpu: 16}.",
+                f"Add limits, such as `limits: {_limits_meant(context, pool.name)}`.",
                 policy="nodepool-limits",
             )
     rows = [row for team in context.plan.teams for row in team.quota_resources]
@@ -284,7 +305,7 @@ def _spot(context: Context) -> Iterator[Issue]:
                 (*path, "capacityType"),
                 f"{group.name} is Spot and in the NodeClass {node_class}; of the service's pages one allows that "
                 "and one says on-demand only",
-                "Put an on-demand group beside it in the NodeClass, and try it before you count on it.",
+                "Write `capacityType: OnDemand`. Or try it before you count on it, and waive this with the reason.",
             )
 
 

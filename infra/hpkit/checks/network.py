@@ -5,9 +5,11 @@ import re
 from collections.abc import Iterator
 
 from hpkit.catalog import last_zone, vpc_endpoints
+from hpkit.checks.environments import vpc_ranges
 from hpkit.checks.rule import Context, Issue, Rule, listing
 from hpkit.config.document import Path
 from hpkit.config.suggest import explained
+from hpkit.plan.endpoint import reserved_ranges
 from hpkit.plan.subnets import LARGEST_PREFIX, LAST_ZONE, RANGE_PREFIXES, own_part
 from hpkit.text.spelling import near
 
@@ -73,6 +75,9 @@ def _cidrs(context: Context) -> Iterator[Issue]:
                 path, f"{what} is `{cidr}`: {_reason(what, cidr, str(error))}", _range_meant(context, what, cidr)
             )
             continue
+        if "/" not in cidr and what == "publicCidrs" and reserved_ranges([cidr]):
+            # With a length it would be as wrong (EKS010).
+            continue
         if "/" not in cidr:
             fix = _of_some_size(context, what, cidr)
             yield Issue(path, f"{what} is `{cidr}`, an address without the length of its prefix", fix)
@@ -98,8 +103,10 @@ def _cidrs(context: Context) -> Iterator[Issue]:
 def _range_meant(context: Context, what: str, cidr: str) -> str:
     """Say which range is meant by a text that is none."""
     meant = _spelt_otherwise(cidr)
+    if meant is None and what == "publicCidrs":
+        return "Write the IPv4 ranges that the internet sees of you (curl https://checkip.amazonaws.com)."
     if meant is None:
-        return f"Write a range, such as {'52.10.20.0/24' if _of_callers(what) else '10.1.0.0/16'}."
+        return f"Write a range, such as {_free_range(context, what)}."
     if not _of_callers(what) and meant.prefixlen < _LARGEST:
         return _of_some_size(context, what, cidr.partition("/")[0])
     if not _of_callers(what) and meant.prefixlen > _SMALLEST:
@@ -107,6 +114,16 @@ def _range_meant(context: Context, what: str, cidr: str) -> str:
     if _of_callers(what) or not any(meant.overlaps(each) for each in _kept_by_others(context, what)):
         return f"Write `{meant}`."
     return f"Choose a range from /{_LARGEST} to /{_SMALLEST} that is apart from the others."
+
+
+def _free_range(context: Context, what: str) -> ipaddress.IPv4Network:
+    """Return a range that nothing in the file has, of the block that the VPC's own range is of."""
+    vpc = _network(context.spec.network.vpc_cidr)
+    block = (_private_block(vpc) if vpc is not None else None) or _PRIVATE[0]
+    everywhere = [range_ for each in context.organization.environments.values() for range_ in vpc_ranges(each.network)]
+    taken = [*everywhere, *_kept_by_others(context, what), _DOCKER, _DEFAULT_VPC, _LOW]
+    free = (each for each in block.subnets(new_prefix=_LARGEST) if not any(each.overlaps(other) for other in taken))
+    return next(free, block)
 
 
 def _spelt_otherwise(text: str) -> ipaddress.IPv4Network | None:
@@ -165,7 +182,8 @@ def _egress(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*context.path, "network", "natGateways"),
             "natGateways is None without `closed: true`: nodes could reach neither the internet nor the services",
-            "Add `closed: true`, or choose Single or PerZone.",
+            "Write `natGateways: Single` or `natGateways: PerZone`. Or add `closed: true`, and a registry with the "
+            "images (CLU016).",
         )
 
 
@@ -277,7 +295,7 @@ def _room(context: Context) -> Iterator[Issue]:
                 (*path, "vpcCidr"),
                 f"vpcCidr {cidr} is too small for the subnets of gateways and control plane "
                 f"(/{LARGEST_PREFIX} at least)",
-                "Choose a larger range, such as 10.192.0.0/16.",
+                f"Choose a larger range, such as {vpc.supernet(new_prefix=_LARGEST)}.",
             )
         return
     for index, zone in enumerate(context.spec.network.zones):
@@ -375,7 +393,7 @@ def _docker(context: Context) -> Iterator[Issue]:
                 path,
                 f"{what} is {network}, and SageMaker AI and Docker use {_DOCKER} on their machines: what has such an "
                 "address may not be reached from there",
-                "Choose another range, such as 172.18.0.0/16.",
+                f"Choose another range, such as {_free_range(context, what)}.",
             )
 
 

@@ -69,17 +69,25 @@ class Member:
 class Context:
     """What a rule sees: one environment with its plan, the organization around it, and the day.
 
-    today: None where no day matters; rules that go by dates then find nothing.
+    today: None where no day matters; rules that go by dates then find nothing. is_whole: False where the organization
+    lacks environments whose form is wrong, so that nothing can be concluded from what they don't say.
     """
 
     def __init__(
-        self, organization: Organization, environment: str, plan: Plan, today: datetime.date | None = None
+        self,
+        organization: Organization,
+        environment: str,
+        plan: Plan,
+        today: datetime.date | None = None,
+        *,
+        is_whole: bool = True,
     ) -> None:
         self.organization = organization
         self.environment = environment
         self.spec: Environment = organization.environments[environment]
         self.plan = plan
         self.today = today
+        self.is_whole = is_whole
         self.path: Final[Path] = ("environments", environment)
 
     @cached_property

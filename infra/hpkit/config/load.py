@@ -6,7 +6,8 @@ problem), refuses what would loop or exhaust memory, and never raises for the co
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,10 +15,11 @@ import yaml
 
 from hpkit.config.document import Document, Mark, Node, Problem
 from hpkit.config.document import Path as ValuePath
+from hpkit.config.suggest import YAML_1_1_BOOLS, written
 from hpkit.config.syntax import syntax_error
 from hpkit.errors import InputError
 
-__all__ = ["MAX_BYTES", "read_file", "read_text", "resolve"]
+__all__ = ["IN_CURLY_QUOTES", "MAX_BYTES", "read_file", "read_text", "resolve"]
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 _MAX_DEPTH: Final = 64
@@ -35,9 +37,19 @@ _OWN_TAGS: Final = {
     yaml.SequenceStartEvent: f"{_YAML_TAG}seq",
 }
 _ACCOUNT_DIGITS: Final = 12
-# Typographic quotes, as word processors and chat programs write them.
-_CURLY: Final = "“”„‟‘’‚‛«»"
-_YAML_1_1_BOOLS: Final = re.compile(r"(?:yes|no|on|off)\Z", re.IGNORECASE)
+# Typographic quotes, as word processors and chat programs write them: double ones, single ones.
+_CURLY: Final = ("“”„‟«»", "‘’‚‛")
+_OPENS: Final = tuple("".join(_CURLY))
+IN_CURLY_QUOTES: Final = "is in curly quotes, which are letters to YAML"
+# A text in such quotes, where a key or a value can begin and end.
+_TOKEN: Final = "|".join(
+    rf"[{curly}][^{curly}{straight}]*[{curly}{straight}]" for curly, straight in zip(_CURLY, "\"'", strict=True)
+)
+_QUOTED: Final = r""""(?:[^"\\]|\\.)*"|'(?:[^']|'')*'"""
+# That, or what is skipped on the way to it: texts in straight quotes, and comments.
+_WITH_CURLY: Final = re.compile(
+    rf"(?:(?<=[\s\[{{,])|(?<=[{''.join(_CURLY)}\"']:)|^)(?:{_QUOTED}|#.*|(?P<token>{_TOKEN})(?=\s*(?:[,\]}}:#]|$)))"
+)
 
 
 def read_text(content: bytes) -> Document:
@@ -61,7 +73,7 @@ def read_text(content: bytes) -> Document:
             "Save the file as UTF-8.",
             mark=Mark(line, column),
         )
-    return _Composer().compose(text)
+    return _composed(text)
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:
@@ -93,10 +105,42 @@ class _RefusedError(Exception):
         self.problem = Problem("CFG005", (), message, fix, mark)
 
 
-class _Composer:
-    """Builds nodes from parser events with its own stack, so that nesting cannot exhaust Python's."""
+def _composed(text: str) -> Document:
+    """Return a text's document. What is in curly quotes is read as if they were straight, and reported."""
+    composer = _Composer({})
+    document = composer.compose(text)
+    if document.data is not None and not composer.has_curly:
+        return document
+    straight, curly = _straightened(text)
+    repaired = _Composer(curly).compose(straight) if curly else document
+    return document if repaired.data is None else repaired
 
-    def __init__(self) -> None:
+
+def _straightened(text: str) -> tuple[str, dict[Mark, str]]:
+    """Return a text with straight quotes in place of curly ones, and where each text that had such stands."""
+    curly: dict[Mark, str] = {}
+
+    def straight(number: int, found: re.Match[str]) -> str:
+        inner = (found["token"] or "")[1:-1]
+        quote = "'" if '"' in inner or "\\" in inner else '"'
+        if not found["token"] or quote in inner:
+            return found[0]
+        curly[Mark(number, found.start() + 1)] = found["token"]
+        return f"{quote}{inner}{quote}"
+
+    lines = enumerate(text.split("\n"), 1)
+    return "\n".join(_WITH_CURLY.sub(partial(straight, number), line) for number, line in lines), curly
+
+
+class _Composer:
+    """Builds nodes from parser events with its own stack, so that nesting cannot exhaust Python's.
+
+    curly: where a text stands that has curly quotes in the file → what the file has there.
+    """
+
+    def __init__(self, curly: Mapping[Mark, str]) -> None:
+        self.curly = curly
+        self.has_curly = False
         self.problems: list[Problem] = []
         self.anchors: dict[str, Node] = {}
         self.open: set[str] = set()
@@ -201,12 +245,14 @@ class _Composer:
         plain = event.implicit[0] and not event.style
         is_key = bool(stack) and stack[-1].mapping and stack[-1].key is None
         value: Any = text
-        if plain and text and text[0] in _CURLY:
-            text = self._without_curly_quotes(text, mark, stack, is_key=is_key)
+        self.has_curly |= plain and text.startswith(_OPENS)
+        if event.style and mark in self.curly:
             value = text if is_key or _needs_quotes(text) else resolve(text)
+            self._report_curly(value, mark, stack, is_key=is_key)
+            plain = True
         elif plain and not is_key:
             value = resolve(text)
-        if plain and _YAML_1_1_BOOLS.match(text):
+        if plain and mark not in self.curly and YAML_1_1_BOOLS.match(text):
             path = _path(stack, text if is_key else None)
             self.problems.append(
                 Problem(
@@ -222,22 +268,17 @@ class _Composer:
             self.anchors[event.anchor] = node
         return node
 
-    def _without_curly_quotes(self, text: str, mark: Mark, stack: "list[_Frame]", *, is_key: bool) -> str:
-        """Report a text in curly quotes, and return what is between them; any other text as it is."""
-        inner = text.strip(_CURLY + "\"'")
-        if text[-1] not in _CURLY + "\"'" or not inner or set(inner) & set(_CURLY):
-            return text
-        straight = f'"{inner}"' if _needs_quotes(inner) else inner
+    def _report_curly(self, value: Any, mark: Mark, stack: "list[_Frame]", *, is_key: bool) -> None:
+        straight = written(value, resolve)
         self.problems.append(
             Problem(
                 "CFG005",
-                _path(stack, inner if is_key else None),
-                f"{text} is in curly quotes, which are letters to YAML",
-                f"Write the key as `{inner}`." if is_key else f"Write `{straight}`.",
+                _path(stack, value if is_key else None),
+                f"{self.curly[mark]} {IN_CURLY_QUOTES}",
+                f"Write the key as `{straight}`." if is_key else f"Write `{straight}`.",
                 mark,
             )
         )
-        return inner
 
     def _close(self, frame: "_Frame") -> Node:
         node = frame.node
@@ -360,8 +401,7 @@ def _needs_quotes(text: str) -> bool:
 
     An account's 12 digits are text.
     """
-    value = resolve(text)
-    return value is not None and not isinstance(value, str) and not (_INT.match(text) and len(text) < _ACCOUNT_DIGITS)
+    return not isinstance(resolve(text), str) and not (_INT.match(text) and len(text) < _ACCOUNT_DIGITS)
 
 
 def _control_character(error: yaml.reader.ReaderError, text: str) -> Document:

@@ -6,8 +6,8 @@ with a wrong value is left out and the others are checked.
 
 import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -22,8 +22,8 @@ from hpkit.config.contract import (
     kinds_at,
     required_at,
 )
-from hpkit.config.document import Document, Path, Problem, format_path
-from hpkit.config.load import resolve
+from hpkit.config.document import Document, Mark, Path, Problem, format_path
+from hpkit.config.load import IN_CURLY_QUOTES, resolve
 from hpkit.config.organization import Organization
 from hpkit.config.other_files import other_file
 from hpkit.config.suggest import ON_WHEN_EMPTY, candidates, explained, is_alike, key_candidates, nearest, units, written
@@ -47,6 +47,8 @@ _NAME_ONE = "Name an organization file; it begins with `organization: <name>`, a
 # A map of more keys is not meant by a value alone.
 _MOST_SHORT = 4
 _NUMBERS = {"int_type", "float_type", "greater_than_equal", "less_than_equal", "greater_than"}
+# Keys that let something be lost, or open what is closed by default: no hint leads to one that wasn't written.
+_LOWERING = ("allowDelete", "allowReplace", "manageTags", "publish", "tolerations", "volumes", "waivers")
 # What reserves less than a whole instance.
 _PARTS_OF_INSTANCES = ("accelerators", "vCpu", "memoryInGiB")
 
@@ -86,9 +88,19 @@ def parse(document: Document) -> Parsed:
     typed = {problem.path for problem in reading.problems}
     nothing = [each for each in _nothing_behind(reading.document) if each.path not in typed]
     read = [each for each in document.problems if each.rule != "CFG002" or each.path not in typed]
+    fixes = {problem.path: problem.fix for problem in reading.problems}
+    read = [
+        replace(each, fix=fixes[each.path]) if each.path in fixes and _is_curly_value(document, each) else each
+        for each in read
+    ]
     said = {problem.path for problem in read}
     problems = [problem for problem in reading.problems if problem.path not in said]
     return Parsed(organization, (*read, *problems, *nothing), reading.document, tuple(reading.unread))
+
+
+def _is_curly_value(document: Document, problem: Problem) -> bool:
+    """Say whether a problem is a value in curly quotes: the contract knows whether it's text."""
+    return problem.message.endswith(IN_CURLY_QUOTES) and problem.mark == document.locate(problem.path)
 
 
 def _nothing_behind(document: Document, path: Path = ()) -> Iterator[Problem]:
@@ -178,23 +190,16 @@ class _Reading:
             self._data = _renamed(_with(self._data, path, inner), path, name)
             return
         near = self._meant(path, known)
-        inside = [] if near else [each for each in known if key in fields_at((*path[:-1], each))]
-        home = None if inside or (near and self._is_near(key, near)) else self._home(path)
+        home = None if near and is_alike(key, near) else self._home(path, near)
         if home is not None:
-            near = None
+            self.problems.append(Problem("CFG001", path, message, self._moved(path, *home), mark))
+            return
         if near and near in beside and is_alike(key, near):
             fix = f"Remove it: `{near}` is there already."
         elif near and near not in beside:
             fix = f"Did you mean `{near}`?"
-        elif home is not None:
-            self._move(path, *home)
-            fix = f"Move it: `{key}` belongs under `{home[1]}`."
-            self.problems.append(Problem("CFG001", path, message, fix, mark))
-            return
-        elif inside:
-            fix = f"Move it into `{inside[0]}: {{{key}: …}}`."
         elif self._is_environment(path, known):
-            fix, inside = "Put `environments:` above it, and it and all that it holds further in.", ["environments"]
+            fix = "Put `environments:` above it, and it and all that it holds further in."
         else:
             fix = f"Known here: {', '.join(known) or 'no key at all'}."
         self.problems.append(Problem("CFG001", path, message, fix, mark))
@@ -203,8 +208,8 @@ class _Reading:
             self.document = self.document.renamed(path, near)
             return
         rest = {name: value for name, value in beside.items() if name != path[-1]}
-        if inside and isinstance(around := beside.get(inside[0], {}), dict):
-            rest[inside[0]] = {key: beside[path[-1]], **around}
+        if self._is_environment(path, known) and isinstance(around := beside.get("environments", {}), dict):
+            rest["environments"] = {key: beside[path[-1]], **around}
         self._data = _with(self._data, path[:-1], rest)
 
     @staticmethod
@@ -212,19 +217,41 @@ class _Reading:
         """Return whether a key is more likely to mean a known one next to it than the same key of another section."""
         return is_alike(key, name) or name.lower().endswith(key.lower())
 
-    def _home(self, path: Path) -> tuple[Path, str] | None:
-        """Return the section that an unknown key belongs to, as a path and as people read it; None if several fit."""
-        key, value = str(path[-1]), _at(self._data, path)
-        kind = "map" if isinstance(value, dict) else "list" if isinstance(value, tuple) else "value"
-        homes = [home for home in homes_of(key) if value is None or kind in kinds_at((*home, key))]
-        # The nearest section: the one with which the key's own place has the most steps in common.
-        shared = [_steps_in_common(home, path) for home in homes]
-        nearest_homes = [home for home, steps in zip(homes, shared, strict=True) if steps == max(shared)]
-        if len(nearest_homes) != 1:
+    def _home(self, path: Path, near: str | None) -> tuple[Path, str] | None:
+        """Return the section that an unknown key belongs to, as a path and as people read it; None if several fit.
+
+        That is a section next to the key, then the top level of the file, then the nearest section. near: the known key
+        that it is nearly the name of, which counts for more than a section further away.
+        """
+        key, around = str(path[-1]), path[:-1]
+        next_to_it = [(*around, each) for each in fields_at(around) if key in fields_at((*around, each))]
+        if found := self._sections(path, next_to_it, suited=True):
+            return (found[0], str(found[0][-1])) if len(found) == 1 else None
+        if around and key in fields_at(()):
+            return (), ""
+        if near and self._is_near(key, near):
             return None
+        homes = self._sections(path, homes_of(key), suited=True) or self._sections(path, next_to_it, suited=False)
+        places = [self._place(home, path) for home in homes]
+        in_the_file = [place for place in places if self._entries(place[0])] or places
+        # The nearest section: the one with which the key's own place has the most steps in common.
+        shared = [_steps_in_common(place, path) for place, _ in in_the_file]
+        nearest_homes = [each for each, steps in zip(in_the_file, shared, strict=True) if steps == max(shared)]
+        return nearest_homes[0] if len(nearest_homes) == 1 else None
+
+    def _sections(self, path: Path, homes: Iterable[Path], *, suited: bool) -> list[Path]:
+        """Return the sections that a key may be moved to; suited: those that take a value of its kind."""
+        key, value = str(path[-1]), _at(self._data, path)
+        safe = [home for home in homes if not _lowers_protection(home, key) or _is_within(path, home)]
+        found = [home for home in safe if not suited or self._suits(value, (*home, key))]
+        fitting = [home for home in found if len(found) > 1 and self._fits(path, home)]
+        return fitting if len(fitting) == 1 else found
+
+    def _place(self, home: Path, path: Path) -> tuple[Path, str]:
+        """Return a section's path in this file, and as people read it."""
         place: Path = ()
         text = ""
-        for step, own in zip_longest(nearest_homes[0], path[: max(shared)]):
+        for step, own in zip_longest(home, path[: _steps_in_common(home, path)]):
             entries = self._entries(place)
             if step != ANY:
                 place, text = (*place, step), f"{text}.{step}" if text else str(step)
@@ -236,26 +263,71 @@ class _Reading:
                 place, text = (*place, entries[0] if entries else ANY), f"{text}{first}"
         return place, text
 
+    def _fits(self, path: Path, home: Path) -> bool:
+        """Say whether the contract has nothing against a key's value in a section of this file."""
+        place, _ = self._place(home, path)
+        if self._trials <= 0 or not isinstance(self._section(place), dict):
+            return False
+        self._trials -= 1
+        key = str(path[-1])
+        try:
+            _validated(self._with_key(self._without(path), place, key, _at(self._data, path)))
+        except ValidationError as error:
+            locs = [each["loc"] for each in error.errors(include_url=False, include_context=False, include_input=False)]
+            return not any(loc[: len(place) + 1] == (*place, key) for loc in locs)
+        return True
+
     def _entries(self, path: Path) -> list[str | int]:
         """Return the steps into the map or list at a path; none where the file has neither."""
-        value: Any = self._data
-        for step in path:
-            if isinstance(value, dict):
-                exists = step in value
-            else:
-                exists = isinstance(value, tuple) and isinstance(step, int) and step < len(value)
-            if not exists:
-                return []
-            value = value[step]
+        value = self._section(path)
         return list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, tuple) else []
 
-    def _move(self, path: Path, home: Path, _text: str) -> None:
-        """Read a key on where it belongs, so that nothing else is reported only because it isn't there."""
-        key, value = str(path[-1]), _at(self._data, path)
+    def _section(self, path: Path) -> Any:
+        """Return what stands at a path; an empty map where only its last key is missing, None for anything else."""
+        value: Any = self._data
+        for index, step in enumerate(path):
+            if isinstance(value, dict) and step not in value and index == len(path) - 1:
+                return {}
+            exists = (
+                step in value
+                if isinstance(value, dict)
+                else isinstance(value, tuple) and isinstance(step, int) and step < len(value)
+            )
+            if not exists:
+                return None
+            value = value[step]
+        return value
+
+    @staticmethod
+    def _with_key(data: Any, section: Path, key: str, value: Any) -> Any:
+        """Return data with one more key in a section, which is made where only its own key is missing."""
+        around = _at(data, section[:-1])
+        if section and isinstance(around, dict) and section[-1] not in around:
+            return _with(data, section[:-1], {**around, section[-1]: {key: value}})
+        return _with(data, section, {**_at(data, section), key: value})
+
+    def _without(self, path: Path) -> Any:
+        """Return the file's data without a key."""
         around = _at(self._data, path[:-1])
-        self._data = _with(self._data, path[:-1], {name: each for name, each in around.items() if name != key})
-        if home and self._entries(home) and key not in self._entries(home):
-            self._data = _with(self._data, home, {**_at(self._data, home), key: value})
+        return _with(self._data, path[:-1], {name: each for name, each in around.items() if name != path[-1]})
+
+    def _moved(self, path: Path, home: Path, text: str) -> str:
+        """Read a key on where it belongs, and say how to move it there."""
+        key, value, section = str(path[-1]), _at(self._data, path), self._section(home)
+        is_there = isinstance(section, dict) and key in section
+        self._data = self._without(path)
+        if is_there:
+            place = f"`{text}.{key}`" if text else f"`{key}` at the top level"
+            is_more = value and isinstance(value, (dict, tuple)) and type(value) is type(section[key])
+            return f"Move its entries to {place}." if is_more else f"Remove it: the file has {place}."
+        is_next_to_it = home[:-1] == path[:-1]
+        if isinstance(section, dict) and (section or is_next_to_it):
+            self._data = self._with_key(self._data, home, key, value)
+        if not text:
+            return "Move it to the top level of the file, next to `environments`."
+        if is_next_to_it:
+            return f"Move it into `{text}: {{{key}: …}}`."
+        return f"Move it: `{key}` belongs under `{text}`."
 
     def _is_environment(self, path: Path, known: Sequence[str]) -> bool:
         """Say whether what stands under an unknown key is an environment that is not in `environments`."""
@@ -264,14 +336,15 @@ class _Reading:
 
     def _meant(self, path: Path, known: Sequence[str]) -> str | None:
         """Return the known key that an unknown one is likely to mean."""
-        key, beside = str(path[-1]), _at(self._data, path[:-1])
+        key, beside, value = str(path[-1]), _at(self._data, path[:-1]), _at(self._data, path)
         free = [each for each in known if each not in beside]
         # A list of one is often written as a value alone: publicCidr.
         if f"{key}s" in free:
             return f"{key}s"
-        near = nearest(key, [each for each in known if self._suits(path, each)])
-        if near and is_alike(key, near):
+        suited = [each for each in known if self._suits(value, (*path[:-1], each))]
+        if (near := nearest(key, suited)) and is_alike(key, near):
             return near
+        near = nearest(key, [each for each in suited if each not in _LOWERING])
         # What has to be there and is not, if it takes just this value: `id` for `rule`, `expires` for `until`.
         missing = [each for each in required_at(path[:-1]) if each in free]
         fitting = [each for each in missing if self._takes(path, each, key=True)]
@@ -284,17 +357,32 @@ class _Reading:
         if space and value is None and name in known and name not in beside:
             # A line without its colon.
             return name, resolve(rest.strip())
+        if (pair := self._unspaced(path)) and pair[0] in known and pair[0] not in beside:
+            return pair[0], resolve(pair[1])
         inner = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
-        near = nearest(str(path[-1]), [each for each in known if each not in beside])
-        if near is None or not isinstance(inner, (str, int, float)) or "map" in kinds_at((*path[:-1], near)):
+        near = nearest(name, [each for each in known if each not in beside and each not in _LOWERING])
+        if (
+            near is None
+            or homes_of(name)
+            or not isinstance(inner, (str, int, float))
+            or "map" in kinds_at((*path[:-1], near))
+        ):
             return None
         return near, inner
 
-    def _suits(self, path: Path, name: str) -> bool:
-        """Say whether a value is of the kind that a key takes: a map, a list or a single value."""
-        value, takes = _at(self._data, path), kinds_at((*path[:-1], name))
+    def _unspaced(self, path: Path) -> tuple[str, str] | None:
+        """Return key and value of a key that is both, since no space follows its colon: `{name:gpu}`."""
+        text, name = str(path[-1]), self.document.locate(path, key=True)
+        place = self.document.locate(path)
+        key, colon, value = text.partition(":")
+        is_one = self.document.raw(path) == "" and place == Mark(name.line, name.column + len(text))
+        return (key, value.strip("“”„‟«»‘’‚‛\"'")) if colon and value and is_one else None
+
+    @staticmethod
+    def _suits(value: Any, place: Path) -> bool:
+        """Say whether a value is of the kind that a place takes: a map, a list or a single value."""
         kind = "map" if isinstance(value, dict) else "list" if isinstance(value, tuple) else "value"
-        return value is None or kind in takes
+        return value is None or kind in kinds_at(place)
 
     def _problem(self, detail: ErrorDetails, path: Path) -> Problem:
         document, kind = self.document, detail["type"]
@@ -307,6 +395,9 @@ class _Reading:
                 f"Add `{path[-1]}: …`. {description(path)}".strip(),
                 document.locate(path[:-1]),
             )
+        if pair := self._unspaced(path):
+            message, mark = f"a space is missing after the colon in `{path[-1]}`", document.locate(path, key=True)
+            return Problem("CFG002", path, message, f"Write `{pair[0]}: {written(pair[1], resolve)}`.", mark)
         if detail["loc"] != path:
             of = format_path(path[:-1], document.data) or "the file"
             message = f"the key `{path[-1]}` in {of} is not one that it takes"
@@ -461,6 +552,15 @@ def _with(data: Any, path: Path, value: Any) -> Any:
     if isinstance(data, tuple) and isinstance(step, int):
         return (*data[:step], _with(data[step], rest, value), *data[step + 1 :])
     return {**data, step: _with(data[step], rest, value)}
+
+
+def _lowers_protection(home: Path, key: str) -> bool:
+    return bool({*home, *([key] if "teamLimits" in home else ())} & {*_LOWERING})
+
+
+def _is_within(path: Path, home: Path) -> bool:
+    """Say whether a path is of a part that gives up protection already, and so is meant to."""
+    return bool({*path[:-1]} & {*home} & {*_LOWERING})
 
 
 def _steps_in_common(home: Path, path: Path) -> int:

@@ -3,6 +3,7 @@
 Does not: judge. Every value it offers is only proposed once the contract has taken it in place of the wrong one.
 """
 
+import ipaddress
 import json
 import math
 import re
@@ -10,13 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from hpkit.catalog import aws_regions, region_in_words
+from hpkit.catalog import aws_regions, find_instance_type, region_in_words, vpc_endpoints
 from hpkit.config.days import days_meant
 from hpkit.config.shapes import from_list, from_map, shapes_of
 from hpkit.text.spelling import alike, near
 
 __all__ = [
     "ON_WHEN_EMPTY",
+    "YAML_1_1_BOOLS",
     "candidates",
     "explained",
     "is_alike",
@@ -28,6 +30,8 @@ __all__ = [
     "written",
 ]
 
+# Words that tools of YAML 1.1 read as true and false.
+YAML_1_1_BOOLS: Final = re.compile(r"(?:yes|no|on|off)\Z", re.IGNORECASE)
 _MINOR_VERSION = re.compile(r"v?([0-9]+\.[0-9]+)[.-]")
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)\Z")
 _FRACTION = re.compile(r"(\d{1,4})\s*/\s*(\d{1,4})\Z")
@@ -89,9 +93,12 @@ _OFTEN: Final = {
 ON_WHEN_EMPTY: Final = ("governance", "grafanaAlerts", "inference", "keda", "sharedPool")
 # Whose text has a form, or names something, that a rule looks at: a number or a word for yes is none in quotes either.
 _OF_A_FORM: Final = (
-    "availabilityZone", "endpoints", "instanceGroups", "instanceType", "instanceTypes", "nodeCidr", "nodeClass",
-    "operator", "privateFrom", "publicCidrs", "vpcCidr",
+    "availabilityZone", "instanceGroups", "instanceType", "nodeCidr", "nodeClass", "operator", "vpcCidr",
 )  # fmt: skip
+# Lists of such texts, of which each has a form that can be told from it alone.
+_LISTS_OF_A_FORM: Final = ("endpoints", "instanceTypes", "privateFrom", "publicCidrs")
+# As many addresses as the largest range that anybody has.
+_WORLD: Final = 2**24
 # What of a few words says yes or no.
 _YES: Final = ("Enabled", "Enable", "Automatic")
 _NO: Final = ("Disabled", "Disable", "Never", "None")
@@ -226,8 +233,9 @@ def candidates(
         yield from from_list(value)
     elif isinstance(value, dict):
         yield from from_map(value)
-    elif key in _OF_A_FORM and not isinstance(value, str):
-        # In quotes it would be text, and still no range, zone or name of something.
+    elif key in _LISTS_OF_A_FORM or (key in _OF_A_FORM and not isinstance(value, str)):
+        # In quotes a number would be text, and still no range, zone or name of something.
+        yield from _of_a_form(value, key)
         return
     elif isinstance(value, bool):
         yield from ({},) if value and key in ON_WHEN_EMPTY else ()
@@ -246,6 +254,28 @@ def candidates(
         if isinstance(value, str) and "," in value:
             yield tuple(part.strip() for part in value.split(","))
         yield from ((value,), (str(value),))
+
+
+def _of_a_form(value: Any, key: str) -> Iterator[Any]:
+    """Yield the list that a single text stands for, and its one entry; nothing where a rule would refuse an entry."""
+    parts = [part for part in re.split(r"[,;\s]+", value) if part] if isinstance(value, str) else []
+    meant = [_entry_meant(part, key) for part in parts]
+    if meant and all(meant):
+        yield tuple(meant)
+        yield from meant if len(meant) == 1 else ()
+
+
+def _entry_meant(text: str, key: str) -> str:
+    if key == "endpoints":
+        return next((name for name in (text, text.lower()) if name in vpc_endpoints()), "")
+    if key == "instanceTypes":
+        return text if find_instance_type(text) else ""
+    try:
+        network = ipaddress.IPv4Network(text, strict=False)
+    except ValueError:
+        return ""
+    is_open = key == "publicCidrs" and (not network.is_global or network.num_addresses >= _WORLD)
+    return "" if is_open else str(network)
 
 
 def units(value: Any) -> tuple[str, ...]:
@@ -459,5 +489,5 @@ def written(value: Any, plain: Any) -> str:
         return f"{{{', '.join(f'{written(key, plain)}: {written(each, plain)}' for key, each in value.items())}}}"
     if isinstance(value, str):
         bare = re.match(r"[A-Za-z0-9][A-Za-z0-9 ._/%+-]*\Z", value) and plain(value) == value
-        return value if bare else json.dumps(value, ensure_ascii=False)
+        return value if bare and not YAML_1_1_BOOLS.match(value) else json.dumps(value, ensure_ascii=False)
     return json.dumps(value)

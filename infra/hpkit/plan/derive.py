@@ -42,7 +42,16 @@ from hpkit.plan.model import (
 from hpkit.plan.principals import admits
 from hpkit.plan.user_ids import user_ids_of
 
-__all__ = ["OWN_TAGS", "ZONE_KEY", "derive", "derive_all", "instances_of", "quotas_of", "share_of"]
+__all__ = [
+    "OWN_TAGS",
+    "ZONE_KEY",
+    "derive",
+    "derive_all",
+    "instances_of",
+    "quotas_of",
+    "share_of",
+    "unreserved_instances",
+]
 
 # What a cluster without internet needs: nodes (ec2, ecr, s3, sts, logs, monitoring), access to them (ssm),
 # pod identity and the Kubernetes API (eks-auth, eks), operators (sagemaker.api), keys and metrics (kms, aps).
@@ -309,18 +318,10 @@ def _shared_pool(
     capacity: Mapping[str, TypeCapacity],
     instances: Mapping[str, InstanceType],
 ) -> TeamPlan:
-    """Return the pool as a team: every whole instance that no static quota resource needs, all of it lent."""
+    """Return the pool as a team: every whole instance that nobody reserved, all of it lent."""
     pool = governance.shared_pool or SharedPool()
-    wanted: dict[str, list[QuotaResource]] = {}
-    for team in teams:
-        for quota_resource in team.quota_resources:
-            if not quota_resource.elastic:
-                wanted.setdefault(quota_resource.instance_type, []).append(quota_resource)
-    quota_resources = []
-    for name, known in capacity.items():
-        left = _left(wanted.get(name, []), known.guaranteed, instances.get(name))
-        if left > 0 and _shareable(name, wanted):
-            quota_resources.append(QuotaResource(instance_type=name, count=left))
+    left = unreserved_instances(teams, capacity, instances)
+    quota_resources = [QuotaResource(instance_type=name, count=count) for name, count in left.items()]
     return TeamPlan(
         name=pool.name,
         fair_share_weight=pool.fair_share_weight,
@@ -335,13 +336,28 @@ def _shared_pool(
     )
 
 
-def _shareable(name: str, wanted: Mapping[str, list[QuotaResource]]) -> bool:
-    """Say whether a type is for tasks: one that has accelerators, or of which some team has a quota resource.
+def unreserved_instances(
+    teams: Iterable[TeamPlan], capacity: Mapping[str, TypeCapacity], instances: Mapping[str, InstanceType]
+) -> dict[str, int]:
+    """Return instance type → the whole instances that a shared pool takes; types without any are left out.
 
-    Other types are the system nodes, which add-ons need.
+    Guaranteed ones that no static quota needs, and no more than the maximum leaves beside elastic quota. Types without
+    accelerators are the system's own, which add-ons need, unless some team has static quota of them.
     """
-    instance = find_instance_type(name)
-    return name in wanted or instance is None or instance.accelerators != 0
+    quota: dict[str, list[QuotaResource]] = {}
+    for team in teams:
+        for quota_resource in team.quota_resources:
+            quota.setdefault(quota_resource.instance_type, []).append(quota_resource)
+    found = {}
+    for name, known in capacity.items():
+        of_type, instance, catalogued = quota.get(name, []), instances.get(name), find_instance_type(name)
+        static = [each for each in of_type if not each.elastic]
+        left = _left(static, known.guaranteed, instance)
+        if known.maximum is not None:
+            left = min(left, _left(of_type, known.maximum, instance))
+        if left > 0 and (static or catalogued is None or catalogued.accelerators != 0):
+            found[name] = left
+    return found
 
 
 def _left(quota_resources: list[QuotaResource], guaranteed: int, instance: InstanceType | None) -> int:

@@ -3,7 +3,7 @@
 import ipaddress
 from collections.abc import Iterable, Sequence
 
-__all__ = ["address_within", "admits", "documentation_ranges", "reserved_ranges", "world_ranges"]
+__all__ = ["address_within", "admits", "documentation_ranges", "private_ranges", "reserved_ranges", "world_ranges"]
 
 # As many addresses as the largest range that anybody has: what lets in more lets in the world, in however many parts.
 _LARGEST_IPV4, _LARGEST_IPV6 = 2**24, 2**112
@@ -11,10 +11,12 @@ _LARGEST_IPV4, _LARGEST_IPV6 = 2**24, 2**112
 # RFC 5737: for documents, and nobody's.
 _DOCUMENTATION = ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
 _TENTH = 10
-# What never is the source of a packet from the internet: RFC 1918, RFC 6598, RFC 1122, RFC 3927, RFC 5771, RFC 1112.
+# Ranges of connected networks: RFC 1918, RFC 6598.
+_PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
+# What never is the source of a packet from the internet: IANA, IPv4 special-purpose address registry, and multicast.
 _RESERVED = (
-    *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"),
-    *("127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4"),
+    *_PRIVATE,
+    *("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "192.0.0.0/24", "198.18.0.0/15", "224.0.0.0/4", "240.0.0.0/4"),
 )
 
 
@@ -33,6 +35,11 @@ def reserved_ranges(cidrs: Iterable[str]) -> list[str]:
     return [cidr for cidr, network in found if network and any(network.overlaps(block) for block in blocks)]
 
 
+def private_ranges(cidrs: Iterable[str]) -> list[str]:
+    """Return those of the ranges that a network connected with the VPC can have; what is no range is left out."""
+    return _within(cidrs, _PRIVATE)
+
+
 def world_ranges(cidrs: Iterable[str]) -> list[str]:
     """Return the ranges that together let in the world: a /8 of IPv4 or a /16 of IPv6, or more; else none.
 
@@ -43,7 +50,8 @@ def world_ranges(cidrs: Iterable[str]) -> list[str]:
     ranges = list(dict.fromkeys(cidrs))
     for version, most in ((4, _LARGEST_IPV4), (6, _LARGEST_IPV6)):
         networks = {each: network for each in ranges if (network := _any_network(each)) and network.version == version}
-        public = {each: network for each, network in networks.items() if not network.is_private}
+        nobodys = _within(networks, (*_RESERVED, *_DOCUMENTATION))
+        public = {each: network for each, network in networks.items() if each not in nobodys and not network.is_private}
         # collapse_addresses takes networks of one version.
         together = ipaddress.collapse_addresses(public.values())  # type: ignore[type-var]
         if sum(network.num_addresses for network in together) >= most:
@@ -72,7 +80,7 @@ def address_within(cidrs: Iterable[str]) -> str:
 
 def _within(cidrs: Iterable[str], known: Sequence[str]) -> list[str]:
     blocks = [ipaddress.IPv4Network(each) for each in known]
-    found = ((cidr, _network(cidr)) for cidr in cidrs)
+    found = ((cidr, _network(cidr.strip())) for cidr in cidrs)
     return [cidr for cidr, network in found if network and any(network.subnet_of(block) for block in blocks)]
 
 
