@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from kubernetes import client
 from kubernetes.client.rest import ApiException
+
+from kubernetes import client
 
 pytestmark = [
     pytest.mark.engine,
