@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -242,6 +243,78 @@ def test_a_preview_without_a_change_is_approved(tmp_path):
     result = approve(tmp_path, """echo '{"steps": [{"op": "same", "urn": "urn:a"}]}'""")
     assert result.returncode == 0, result.stderr
     assert json.loads((tmp_path / "approved.json").read_text()) == []
+
+
+@pytest.fixture
+def new_organization(tmp_path):
+    """Return a project with two environments that no stack file names, whose `hpkit local` and `review` say no more."""
+    data = organization()
+    data["environments"]["prod"] = {**data["environments"]["dev"], "region": "eu-west-1"}
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "Pulumi.yaml").touch()
+    (tmp_path / "stacks" / "acme.yaml").write_bytes(text_of(data))
+    (tmp_path / "stacks" / "acme.policy.json").write_text("{}")
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    command = tmp_path / ".venv" / "bin" / "hpkit"
+    said = (
+        """[ "$1" != local ] || { echo "$@" >> said; exit; }; [ "$1" != review ] || { cp review review.json; exit; }"""
+    )
+    real = f"exec {sys.executable} -c 'from hpkit.cli import main; main()'"
+    command.write_text(f'#!/bin/sh\n{said}\n{real} "$@"\n')
+    command.chmod(0o755)
+    return tmp_path
+
+
+def run_script(folder, command, script, **variables):
+    done = subprocess.run(
+        [*command, "-c", script],
+        cwd=folder,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def github_script(file, job, name):
+    """Return the command and the script of a step of a workflow."""
+    data = workflow(ROOT / ".github" / "workflows" / file)
+    (step,) = [step for step in data["jobs"][job]["steps"] if step.get("name", "").startswith(name)]
+    return shell(data, data["jobs"][job], step), step["run"]
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="the runner has jq")
+@pytest.mark.parametrize("where", ["GitHub", "GitLab"])
+def test_a_new_organization_without_stack_files_is_previewed_under_the_pack(new_organization, gitlab, where):
+    if where == "GitHub":
+        command, script = github_script("pull-request.yml", "policy", "Preview every stack")
+    else:
+        command, script = ["bash", "-e"], "\n".join(gitlab[1]["policy"]["script"])
+    run_script(new_organization, command, script)
+    said = (new_organization / "said").read_text().splitlines()
+    previewed = [re.fullmatch(r"local preview --stack (\S+) --name \S+ -- (.*)", line).groups() for line in said]
+    pack = "--policy-pack policies --policy-pack-config stacks/acme.policy.json"
+    assert previewed == [("acme-dev", pack), ("acme-prod", pack)]
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="the runner has jq")
+def test_a_stack_without_a_stack_file_is_not_deployed_and_a_notice_gives_the_reason(new_organization):
+    stacks = [{"stack": f"acme-{name}", "status": "added"} for name in ("dev", "prod")]
+    (new_organization / "review").write_text(json.dumps({"stacks": stacks}))
+    (new_organization / "stacks" / "Pulumi.acme-dev.yaml").touch()
+    output = new_organization / "output"
+    done = run_script(
+        new_organization,
+        *github_script("deploy.yml", "stacks", "Touched stacks"),
+        GITHUB_OUTPUT=str(output),
+        STACK="",
+        BEFORE="HEAD",
+        GIT_DIR=str(ROOT / ".git"),
+    )
+    assert output.read_text() == 'stacks=["acme-dev"]\n'
+    assert re.search(r"^::notice::acme-prod isn't deployed: stacks/Pulumi.acme-prod.yaml doesn't exist", done.stderr)
 
 
 def test_the_gate_is_the_command_that_developers_run():
