@@ -16,8 +16,9 @@ from hpkit.changes.review.as_markdown import LIMIT, as_markdown, escape
 from hpkit.changes.review.as_text import as_text
 from hpkit.changes.review.model import Preview, PreviewStep
 from hpkit.plan.budgets import budgets_of
+from hpkit.program.recording import tree_of
 from tests.builders import group, organization, team, text_of
-from tests.review.builders import FILE, review_of
+from tests.review.builders import FILE, file_version, recorded, review_of
 
 GITHUB_LIMIT = 65_536
 # Compared as files: recording so many would take a minute.
@@ -49,6 +50,16 @@ def hostile():
     steps = (PreviewStep("replace", "aws:ec2/vpc:Vpc", HOSTILE, "urn:x", (HOSTILE,)),)
     preview = Preview(steps, 3, (HOSTILE,))
     return review_of(text_of(data), text_of(bad), previews={"acme-dev": preview}, notes=[HOSTILE])
+
+
+def test_a_new_stack_creates_as_many_resources_as_the_plan_has():
+    text = text_of(
+        organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 4}]})
+    )
+    found = review_of(None, text)
+    plan = file_version(text)[0].plans["dev"]
+    count = tree_of(recorded(plan, "acme-dev", "")).count()
+    assert f"create {count} resources (a new stack)" in as_text(found, width=100)
 
 
 def test_a_comment_about_many_teams_fits_and_says_what_is_left_out(large):

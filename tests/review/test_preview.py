@@ -47,6 +47,16 @@ def test_what_changes_is_named_and_never_shown():
     assert "hunter2" not in repr(preview)
 
 
+def test_components_providers_and_the_stack_are_no_resources():
+    parents = [
+        {"op": "same", "urn": f"{URN}pulumi:pulumi:Stack::hpkit-dev"},
+        {"op": "same", "urn": f"{URN}hpkit:index:Network::network"},
+        {"op": "create", "urn": f"{URN}pulumi:providers:aws::aws"},
+    ]
+    preview = parse_preview(said(*parents, step("same", "net")), stack="acme-dev")
+    assert (preview.steps, preview.unchanged) == ((), 1)
+
+
 def test_errors_of_the_program_are_problems():
     diagnostics = [
         {"severity": "error", "message": "no room\n  for it", "urn": f"{URN}hyperpod:index:ComputeQuota::ada"},

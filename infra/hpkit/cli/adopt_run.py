@@ -9,6 +9,7 @@ from hpkit.cli.adopt_common import import_file, plan_of, registered, stop_at, wr
 from hpkit.cli.completion import stack_option
 from hpkit.cli.tools import pulumi_environment
 from hpkit.errors import ToolError
+from hpkit.program.teardown import resources_in
 from hpkit.project import project_root
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def undo(stack: str, yes: bool) -> None:
     if not pulumi.exists():
         raise ToolError(f"there is no stack {stack} in this backend, so there is nothing to forget")
     state = pulumi.export()
-    resources = [each for each in (state["deployment"] or {}).get("resources", []) if each.get("custom")]
+    resources = resources_in((state["deployment"] or {}).get("resources") or [])
     if not yes:
         click.confirm(f"Forget {len(resources)} resources of {stack}? Nothing that is live is touched.", abort=True)
     kept = project_root() / f"{stack}.state.json"

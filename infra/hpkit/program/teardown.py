@@ -9,7 +9,7 @@ from typing import Any
 from hpkit.errors import InputError
 from hpkit.text.plural import plural
 
-__all__ = ["Teardown", "teardown_of"]
+__all__ = ["Teardown", "resources_in", "teardown_of"]
 
 _CLUSTER = "hyperpod:index:Cluster"
 _QUOTA = "hyperpod:index:ComputeQuota"
@@ -45,7 +45,7 @@ def teardown_of(stack: str, exported: str) -> Teardown:
     try:
         state = json.loads(exported)["deployment"] or {}
         resources = [each for each in state.get("resources") or [] if not each.get("delete")]
-        made = [each for each in resources if each.get("custom") and not _is_provider(each)]
+        made = resources_in(resources)
         return Teardown(
             stack=stack,
             resources=len(made),
@@ -57,8 +57,19 @@ def teardown_of(stack: str, exported: str) -> Teardown:
         raise InputError(f"the state of {stack} is not what `pulumi stack export` writes ({error})") from None
 
 
-def _is_provider(resource: Mapping[str, Any]) -> bool:
-    return str(resource["type"]).startswith("pulumi:providers:")
+def resources_in(state: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return what the kit calls a resource in every count: what the program creates, without components and providers.
+
+    What the program only reads isn't one, nor an old resource that a replacement has yet to delete.
+    """
+    return [
+        each
+        for each in state
+        if each.get("custom")
+        and not each.get("external")
+        and not each.get("delete")
+        and not str(each["type"]).startswith("pulumi:providers:")
+    ]
 
 
 def _goes(made: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -3,8 +3,8 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from hpkit.program.teardown import resources_in
 from hpkit_local.supervisor.instance import Instance
 
 __all__ = ["StackThere", "stacks_of", "stacks_up"]
@@ -39,14 +39,9 @@ def _read(file: Path) -> StackThere | None:
     try:
         latest = json.loads(file.read_text(encoding="utf-8"))["checkpoint"].get("latest") or {}
         resources = latest.get("resources") or []
-        made = [each for each in resources if each.get("custom") and not _is_provider(each)]
-        regions = [each.get("inputs", {}).get("region") for each in resources if _is_provider(each, "aws")]
-        return StackThere(file.stem, len(made), next((str(each) for each in regions if each), ""))
+        providers = [each for each in resources if each.get("type") == "pulumi:providers:aws"]
+        regions = [each.get("inputs", {}).get("region") for each in providers]
+        return StackThere(file.stem, len(resources_in(resources)), next((str(each) for each in regions if each), ""))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         # Another version of Pulumi may write otherwise; Pulumi itself is asked before anything is done.
         return None
-
-
-def _is_provider(resource: dict[str, Any], package: str = "") -> bool:
-    kind = str(resource.get("type"))
-    return kind == f"pulumi:providers:{package}" if package else kind.startswith("pulumi:providers:")

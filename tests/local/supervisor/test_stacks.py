@@ -42,8 +42,9 @@ def test_a_stack_is_up_while_it_has_resources_of_its_own(make):
     put(instance, "full", PROVIDER, VPC, VPC, COMPONENT)
     put(instance, "bare", PROVIDER, COMPONENT)
     put(instance, "empty")
-    assert stacks_up(instance) == [StackThere("full", 2, "eu-west-1")]
-    assert [each.name for each in stacks_of(instance)] == ["bare", "empty", "full"]
+    put(instance, "reads", PROVIDER, VPC, {**VPC, "external": True}, {**VPC, "delete": True})
+    assert stacks_up(instance) == [StackThere("full", 2, "eu-west-1"), StackThere("reads", 1, "eu-west-1")]
+    assert [each.name for each in stacks_of(instance)] == ["bare", "empty", "full", "reads"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"checkpoint": {"latest": {"resources": [1]}}}'])

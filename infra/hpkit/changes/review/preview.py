@@ -24,6 +24,8 @@ _ACTIONS: dict[str, Action] = {
     "import-replacement": "replace",
     "delete": "delete",
 }
+# The stack, its components and providers.
+_NO_RESOURCES = ("pulumi:", "hpkit:")
 _GRAVITY: tuple[Action, ...] = ("update", "create", "delete", "replace")
 
 
@@ -38,6 +40,8 @@ def parse_preview(text: str, *, stack: str) -> Preview:
     steps: dict[str, PreviewStep] = {}
     unchanged = 0
     for step in data.get("steps") or ():
+        if _type(step).startswith(_NO_RESOURCES):
+            continue
         action = _ACTIONS.get(str(step.get("op")))
         if action is None:
             unchanged += step.get("op") == "same"
@@ -54,15 +58,16 @@ def _weight(step: PreviewStep) -> tuple[int, int]:
     return _GRAVITY.index(step.action), len(step.properties)
 
 
+def _type(step: dict[str, Any]) -> str:
+    """Return a resource's own type: the last one of its URN's chain of parents."""
+    return str(step.get("urn", "")).rpartition("::")[0].rpartition("::")[2].rpartition("$")[2]
+
+
 def _step(step: dict[str, Any], action: Action) -> PreviewStep:
     urn = str(step.get("urn", ""))
-    kind, _, name = urn.rpartition("::")
     reasons = step.get("replaceReasons") if action == "replace" else None
     names = reasons or step.get("diffReasons") or list(step.get("detailedDiff") or {})
-    # The last type of the URN's chain of parents is the resource's own.
-    return PreviewStep(
-        action, kind.rpartition("::")[2].rpartition("$")[2], name, urn, tuple(sorted({str(each) for each in names}))
-    )
+    return PreviewStep(action, _type(step), urn.rpartition("::")[2], urn, tuple(sorted({str(each) for each in names})))
 
 
 def _problems(diagnostics: Iterable[dict[str, Any]]) -> Iterable[str]:

@@ -396,11 +396,13 @@ def resource_rows(stack: StackReview) -> list[Row]:
     """
     if stack.change is None:
         return []
+    if stack.status == "added":
+        # What `hpkit plan` and `pulumi up` count: guards are resources, components and providers aren't.
+        made = [step for step in stack.change.steps if step.custom and not step.type.startswith("pulumi:providers:")]
+        return [("create", plural(len(made), "resource"), "", "a new stack")] if made else []
     # A guard holds nothing itself, and a provider's `contents` are what its guard prints.
     shown = [step for step in stack.change.steps if step.custom and not step.type.endswith(":ChangeGuard")]
     shown = [step for step in shown if (step.type, [cause.place for cause in step.causes]) != _GUARD_CONTENTS]
-    if stack.status == "added":
-        return [("create", plural(len(shown), "resource"), "", "a new stack")] if shown else []
     if moved := _moved_region(stack):
         return [("replace", plural(len(stack.change.lost), "resource"), "", moved)]
     owners = _owners(stack)
