@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hpkit_local.rehearsal.session import rehearsal
     from hpkit_local.supervisor import control
     from hpkit_local.supervisor.control import VARIABLES
-    from hpkit_local.supervisor.engine_events import EngineEvents
+    from hpkit_local.supervisor.engine_events import EngineEvents, ResourceChange, Work
     from hpkit_local.supervisor.instance import DEFAULT_ACCOUNT, Instance
     from hpkit_local.supervisor.instances import Overview, instances, overviews, the_only
     from hpkit_local.supervisor.lock import exclusive
@@ -40,9 +40,11 @@ __all__ = [
     "Instance",
     "Overview",
     "Prop",
+    "ResourceChange",
     "ResourceType",
     "Stack",
     "Usage",
+    "Work",
     "control",
     "exclusive",
     "get_all",
@@ -70,6 +72,8 @@ _SOURCES = {
     "TOOL_NAMES": "hpkit_local.toolchain:TOOL_NAMES",
     "VARIABLES": "hpkit_local.supervisor.control:VARIABLES",
     "EngineEvents": "hpkit_local.supervisor.engine_events:EngineEvents",
+    "ResourceChange": "hpkit_local.supervisor.engine_events:ResourceChange",
+    "Work": "hpkit_local.supervisor.engine_events:Work",
     "Instance": "hpkit_local.supervisor.instance:Instance",
     "Overview": "hpkit_local.supervisor.instances:Overview",
     "Prop": "hpkit_local.plugins.aws.resource_type:Prop",

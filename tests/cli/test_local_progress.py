@@ -7,7 +7,7 @@ import time
 import pytest
 
 from hpkit.cli.local_progress import Progress
-from hpkit_local.supervisor.engine_events import EngineEvents, Work
+from hpkit_local.supervisor.engine_events import EngineEvents, ResourceChange, Work
 
 
 @pytest.fixture
@@ -51,6 +51,50 @@ def test_a_terminal_shows_what_is_under_way_and_is_left_clean(events, monkeypatc
         progress.show(events)
     assert sys.stderr.getvalue().count("interrupted: Pulumi ends what is under way") == 1
     assert sys.stderr.getvalue().endswith("\x1b[2K"), "its lines are erased"
+
+
+def test_a_preview_lists_what_would_change_and_counts_what_would_not(events, tmp_path):
+    events.done.clear()
+    events.done.update(updated=1, deleted=2, unchanged=95)
+    events.changes += [
+        ResourceChange("updated", "ComputeQuota", "smith", ("computeQuotaTarget.fairShareWeight 100 → 90",)),
+        ResourceChange("deleted", "RoleBinding", "ada"),
+        ResourceChange("deleted", "RoleBinding", "bob"),
+    ]
+    events.seconds = 7
+    previews, refreshes, creates = (Progress(verb, "acme-dev") for verb in ("preview", "refresh", "up"))
+    for progress in (previews, refreshes, creates):
+        progress.show(events)
+    assert previews.result(failed=False, log=tmp_path) == [
+        "  delete RoleBinding ada, bob",
+        "  update ComputeQuota smith (computeQuotaTarget.fairShareWeight 100 → 90)",
+        "acme-dev: 1 resource to update, 2 to delete, 95 unchanged in 7 s",
+    ]
+    assert refreshes.result(failed=False, log=tmp_path)[0] == "  deleted RoleBinding ada, bob"
+    assert creates.result(failed=False, log=tmp_path) == [
+        "acme-dev: 1 resource updated, 2 deleted, 95 unchanged in 7 s"
+    ]
+
+
+def test_a_preview_of_a_new_stack_takes_few_lines(events, tmp_path):
+    events.changes += [ResourceChange("created", f"Type{n % 40}", f"name-{n}") for n in range(200)]
+    progress = Progress("preview", "acme-dev")
+    progress.show(events)
+    lines = "\n".join(progress.result(failed=False, log=tmp_path)).splitlines()
+    assert len(lines) <= 20
+    assert lines[0].startswith("  create 5 × Type0, 5 × Type1, ")
+    assert lines[-2] == "  Names: hpkit plan --all --stack acme-dev"
+
+
+def test_what_a_resource_waits_for_is_shown(events, capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    events.under_way = {"urn": Work("deleting", "PersistentVolumeClaim ada", 0.0, "held by pod train-0")}
+    with Progress("destroy", "acme-dev") as progress:
+        now[0] = 6.0
+        progress.show(events)
+    said = capsys.readouterr().err
+    assert said == "6 s: 41 resources created; deleting PersistentVolumeClaim ada (held by pod train-0)\n"
 
 
 def test_what_a_run_did_is_said_in_one_line_and_a_failure_in_full(events, tmp_path):

@@ -170,20 +170,26 @@ def _up(
 
 @click.command("preview")
 @_of_stack
-def _preview(stack: str | None, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...]) -> None:
-    """Show what `up` would change."""
+@_verbose
+def _preview(
+    stack: str | None, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...], verbose: bool
+) -> None:
+    """Show what `up` would change: each resource that doesn't stay as it is, and how many do."""
     stack, instance, here = _place(stack, name, root)
     with _ready("preview", stack, instance, here, wait=wait, caller=_caller(stack, here)) as ready:
-        sys.exit(ready.run("preview", *extra))
+        sys.exit(_run(ready, "preview", stack, extra, verbose=verbose))
 
 
 @click.command("refresh")
 @_of_stack
-def _refresh(stack: str | None, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...]) -> None:
-    """Take over what was changed by hand, as `pulumi refresh` does."""
+@_verbose
+def _refresh(
+    stack: str | None, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...], verbose: bool
+) -> None:
+    """Take over what was changed by hand, as `pulumi refresh` does, and show it."""
     stack, instance, here = _place(stack, name, root)
     with _ready("refresh", stack, instance, here, wait=wait, caller=_caller(stack, here)) as ready:
-        sys.exit(ready.run("refresh", *extra))
+        sys.exit(_run(ready, "refresh", stack, extra, verbose=verbose))
 
 
 @click.command("destroy")

@@ -9,12 +9,13 @@ import os
 import re
 import time
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-__all__ = ["EngineEvents", "Work"]
+__all__ = ["EngineEvents", "ResourceChange", "Work"]
 
 _COLOR = re.compile(r"<\{%[^%]*%\}>")
 _CHANGES = {
@@ -24,28 +25,45 @@ _CHANGES = {
     "delete": "deleted",
     "import": "imported",
 }
+_STEP = re.compile(r"""\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[]+)""")
+# A longer value says less than its path.
+_LONGEST_VALUE = 40
 _VERBS = {"create": "creating", "create-replacement": "creating", "update": "updating", "import": "importing"}
 
 
 @dataclass(frozen=True)
 class Work:
-    """A resource that the engine is working on, since a time of `time.monotonic`."""
+    """A resource that the engine is working on, since a time of `time.monotonic`; status: what it waits for, or ""."""
 
     verb: str
     resource: str
     since: float
+    status: str = ""
+
+
+@dataclass(frozen=True)
+class ResourceChange:
+    """A resource that the engine changed, or would change: how, its type and name, and the properties that differ."""
+
+    change: str
+    type: str
+    name: str
+    properties: tuple[str, ...] = ()
 
 
 @dataclass
 class EngineEvents:
     """The events of one run so far.
 
-    done: what was done → how many resources, `unchanged` for those that stay; under_way: URN → work, the oldest first;
+    reads: URNs of what the program only reads, which counts as no resource. done: what was done → how many resources,
+    `unchanged` for those that stay; changes: each of the others; under_way: URN → work, the oldest first;
     errors and warnings: each diagnostic once, errors in full; seconds: how long the engine took, once it has ended.
     """
 
     file: Path
+    reads: frozenset[str] = frozenset()
     done: Counter[str] = field(default_factory=Counter)
+    changes: list[ResourceChange] = field(default_factory=list)
     under_way: dict[str, Work] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -94,15 +112,23 @@ class EngineEvents:
 
     def _start(self, metadata: dict[str, Any]) -> None:
         operation, urn = metadata["op"], metadata["urn"]
-        if operation in _CHANGES and _is_made(metadata):
+        if operation in _CHANGES and self._is_made(metadata):
             verb = _VERBS.get(operation, "deleting")
             self.under_way[urn] = Work(verb, _named(urn), time.monotonic())
 
     def _end(self, metadata: dict[str, Any]) -> None:
         self.under_way.pop(metadata["urn"], None)
         change = _CHANGES.get(metadata["op"], "unchanged" if metadata["op"] == "same" else None)
-        if change is not None and _is_made(metadata):
+        if change is not None and self._is_made(metadata):
             self.done[change] += 1
+            if change != "unchanged":
+                resource_type, _, name = _named(metadata["urn"]).partition(" ")
+                self.changes.append(ResourceChange(change, resource_type, name, tuple(_differences(metadata))))
+
+    def _is_made(self, metadata: dict[str, Any]) -> bool:
+        """Say whether a resource is one that Pulumi makes: no component, no provider, and not the stack itself."""
+        resource_type = str(metadata["type"])
+        return not resource_type.startswith(("hpkit:", "pulumi:")) and metadata["urn"] not in self.reads
 
     def _diagnose(self, diagnostic: dict[str, Any]) -> None:
         message, severity = str(diagnostic.get("message", "")), diagnostic.get("severity")
@@ -114,6 +140,9 @@ class EngineEvents:
             _add(self.errors, text)
         elif severity == "warning":
             _add(self.warnings, text)
+        elif severity == "info" and urn in self.under_way:
+            status = _COLOR.sub("", message).strip()
+            self.under_way[urn] = replace(self.under_way[urn], status=status)
 
 
 def _add(messages: list[str], text: str) -> None:
@@ -122,10 +151,32 @@ def _add(messages: list[str], text: str) -> None:
         messages.append(plain)
 
 
-def _is_made(metadata: dict[str, Any]) -> bool:
-    """Say whether a resource is one that Pulumi makes, as against components, providers and the stack itself."""
-    resource_type = str(metadata["type"])
-    return not resource_type.startswith(("hpkit:", "pulumi:"))
+def _differences(metadata: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each property that differs, by its path, with its values before and after where both are short."""
+    before, after = ((metadata.get(side) or {}).get("inputs") or {} for side in ("old", "new"))
+    details = metadata.get("detailedDiff") or {}
+    for path in sorted(details or metadata.get("diffs") or ()):
+        shown = [_short(_value(side, path)) for side in (before, after)]
+        told = path in details and None not in shown and shown[0] != shown[1]
+        yield f"{path} {' → '.join(map(str, shown))}" if told else path
+
+
+def _value(inputs: Any, path: str) -> Any:
+    """Return what is at a property path of Pulumi's, such as `a.b[0]["c.d"]`; None where nothing is."""
+    for quoted, index, key in _STEP.findall(path):
+        try:
+            inputs = inputs[int(index)] if index else inputs[key or quoted]
+        except (LookupError, TypeError):
+            return None
+    return inputs
+
+
+def _short(value: Any) -> str | None:
+    """Return a value on one line, `none` for an empty one; None for one that is too long or has parts."""
+    if value is None or isinstance(value, dict | list):
+        return None if value else "none"
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, bool) else str(value)
+    return text if text and len(text) <= _LONGEST_VALUE and text.isprintable() else None
 
 
 def _is_stack(urn: str) -> bool:

@@ -22,12 +22,13 @@ from hpkit_local.supervisor.control import environment
 from hpkit_local.supervisor.engine_events import EngineEvents
 from hpkit_local.supervisor.instance import Instance
 from hpkit_local.supervisor.pulumi_run import Ended, run
+from hpkit_local.supervisor.stacks import reads_of
 from hpkit_local.toolchain import tool_path
 
 __all__ = ["VERBS", "Stack"]
 
 VERBS = ("up", "preview", "refresh", "destroy")
-_WITHOUT_QUESTIONS = {"up": ("--yes", "--skip-preview"), "refresh": ("--yes",), "destroy": ("--yes", "--skip-preview")}
+_WITHOUT_QUESTIONS = dict.fromkeys(("up", "refresh", "destroy"), ("--yes", "--skip-preview"))
 _BUCKET, _EKS = "aws:s3/bucket:Bucket", "aws:eks/cluster:Cluster"
 # At most what EKS itself takes, where the local cloud takes as long.
 _EKS_UPDATE_SECONDS = 900
@@ -87,7 +88,7 @@ class Stack:
         gone = self._watch(verb)
         if show is None:
             return run(command, self._root, self.environment, gone=gone)
-        events = EngineEvents(self._project / "events.json")
+        events = EngineEvents(self._project / "events.json", reads_of(self._instance, self._name))
         events.file.unlink(missing_ok=True)
 
         def watch(interrupted: bool) -> None:

@@ -1,13 +1,17 @@
 """Which stacks are on an instance, read from what Pulumi keeps there: without an engine, so that it takes no time."""
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hpkit.program.teardown import resources_in
 from hpkit_local.supervisor.instance import Instance
 
-__all__ = ["StackThere", "stacks_of", "stacks_up"]
+__all__ = ["StackThere", "reads_of", "stacks_of", "stacks_up"]
+
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 
 @dataclass(frozen=True)
@@ -35,13 +39,25 @@ def stacks_up(instance: Instance) -> list[StackThere]:
     return [each for each in stacks_of(instance) if each.resources]
 
 
+def reads_of(instance: Instance, stack: str) -> frozenset[str]:
+    """Return the URNs of what the stack's program only reads, as it was when the stack last changed."""
+    for file in (instance.state_folder / ".pulumi" / "stacks").glob(f"*/{stack}.json"):
+        with suppress(*_UNREADABLE):
+            return frozenset(str(each["urn"]) for each in _resources(file) if each.get("external"))
+    return frozenset()
+
+
+def _resources(file: Path) -> list[dict[str, Any]]:
+    latest = json.loads(file.read_text(encoding="utf-8"))["checkpoint"].get("latest") or {}
+    return latest.get("resources") or []
+
+
 def _read(file: Path) -> StackThere | None:
     try:
-        latest = json.loads(file.read_text(encoding="utf-8"))["checkpoint"].get("latest") or {}
-        resources = latest.get("resources") or []
+        resources = _resources(file)
         providers = [each for each in resources if each.get("type") == "pulumi:providers:aws"]
         regions = [each.get("inputs", {}).get("region") for each in providers]
         return StackThere(file.stem, len(resources_in(resources)), next((str(each) for each in regions if each), ""))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except _UNREADABLE:
         # Another version of Pulumi may write otherwise; Pulumi itself is asked before anything is done.
         return None

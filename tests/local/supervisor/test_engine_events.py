@@ -103,6 +103,32 @@ def test_what_is_made_is_counted_and_what_is_worked_on_is_named(tmp_path):
     assert [work.verb for work in events.under_way.values()] == ["creating", "deleting"], "a line that was cut is whole"
 
 
+def test_a_change_names_what_differs_with_short_values_before_and_after(tmp_path):
+    events = EngineEvents(tmp_path / "events.json", frozenset({URN.format(type=VPC, name="read")}))
+    old = {"tags": {"a.b": "1"}, "list": [{"name": "x"}], "long": "x" * 50, "gone": True}
+    new = {"tags": {"a.b": "2"}, "list": [{"name": "y"}], "long": "y" * 50, "whole": {"part": 1}}
+    paths = ['tags["a.b"]', "list[0].name", "long", "gone", "whole"]
+    urn = URN.format(type=VPC, name="one")
+    metadata = {"op": "update", "urn": urn, "type": VPC, "old": {"inputs": old}, "new": {"inputs": new}}
+    metadata["detailedDiff"] = {path: {"diffKind": "update"} for path in paths}
+    changed = json.dumps({"resOutputsEvent": {"metadata": metadata}}) + "\n"
+    events.file.write_text(changed + event("resOutputsEvent", "same", "read"))
+    events.read()
+    assert events.done == {"updated": 1}, "what is only read is no resource"
+    (change,) = events.changes
+    assert (change.change, change.type, change.name) == ("updated", "Vpc", "one")
+    assert set(change.properties) == {'tags["a.b"] 1 → 2', "list[0].name x → y", "long", "gone true → none", "whole"}
+
+
+def test_what_a_resource_waits_for_is_read_from_its_status(tmp_path):
+    events = EngineEvents(tmp_path / "events.json")
+    urn = URN.format(type=VPC, name="one")
+    status = {"diagnosticEvent": {"urn": urn, "message": "held by pod a", "severity": "info", "ephemeral": True}}
+    events.file.write_text(event("resourcePreEvent", "delete", "one") + json.dumps(status) + "\n")
+    events.read()
+    assert [(work.verb, work.status) for work in events.under_way.values()] == [("deleting", "held by pod a")]
+
+
 def test_a_log_that_is_begun_anew_is_read_from_its_start(tmp_path):
     events = EngineEvents(tmp_path / "events.json")
     for lines in (
