@@ -2,11 +2,15 @@
 
 import json
 import re
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 
-from hpkit.errors import InputError
-from hpkit.program.teardown import teardown_of
+from hpkit.cli import aws_session, destroy, live_common
+from hpkit.cluster.live import read
+from hpkit.errors import InputError, ToolError
+from hpkit.program.teardown import Holder, holders, teardown_of
 from hpkit_local.toolchain import TOOLS
 from hpkit_local.toolchain.cache import tool_folder
 from tests.cli.invoke import hpkit
@@ -71,21 +75,131 @@ def test_text_that_is_no_state_says_so(text):
         teardown_of("acme-dev", text)
 
 
+CLAIM = {"persistentVolumeClaim": {"claimName": "fsx-claim"}}
+PLACE = "/api/v1/namespaces/ada/pods"
+
+
+def claim(name, namespace="ada"):
+    outputs = {"kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": namespace}}
+    return resource("kubernetes:core/v1:PersistentVolumeClaim", name, outputs=outputs)
+
+
+def owned(kind, name, version="batch/v1"):
+    return {"ownerReferences": [{"apiVersion": version, "kind": kind, "name": name, "controller": True}]}
+
+
+def pod(name, *, owner=None, phase="Succeeded", node="node", volumes=(CLAIM,), **metadata):
+    spec = {"volumes": list(volumes), **({"nodeName": node} if node else {})}
+    return {"metadata": {"name": name, **(owner or {}), **metadata}, "spec": spec, "status": {"phase": phase}}
+
+
+def workload(name, owner, *, finished=False):
+    conditions = [{"type": "Finished", "status": "True"}] if finished else []
+    pod_sets = [{"template": {"spec": {"volumes": [CLAIM]}}}]
+    return {"metadata": {"name": name, **owner}, "spec": {"podSets": pod_sets}, "status": {"conditions": conditions}}
+
+
+def found(pods=(), workloads=(), *more):
+    """Return what is said to hold the claim of a stack in a cluster with these pods, Workloads and a few jobs."""
+    jobs = {name: {"metadata": {"name": name}} for name in ("train", "waits", "own")}
+    jobs["part"] = {"metadata": {"name": "part", **owned("JobSet", "whole", "jobset.x-k8s.io/v1alpha2")}}
+    cluster = {
+        "/apis/kueue.x-k8s.io": {"preferredVersion": {"groupVersion": "kueue.x-k8s.io/v1beta2"}},
+        "/apis/kueue.x-k8s.io/v1beta2/namespaces/ada/workloads": {"items": list(workloads)},
+        PLACE: {"items": list(pods)},
+        "/apis/batch/v1": {"resources": [{"name": "jobs/status", "kind": "Job"}, {"name": "jobs", "kind": "Job"}]},
+        "/apis/jobset.x-k8s.io/v1alpha2": {"resources": [{"name": "jobsets", "kind": "JobSet"}]},
+        "/apis/jobset.x-k8s.io/v1alpha2/namespaces/ada/jobsets/whole": {"metadata": {"name": "whole"}},
+        **{f"/apis/batch/v1/namespaces/ada/jobs/{name}": job for name, job in jobs.items()},
+    }
+    return [each.command for each in holders(ending(CLUSTER, claim("fsx-claim"), *more), cluster.get)]
+
+
+def test_a_completed_pod_holds_its_claim_by_the_job_that_made_it():
+    pods = [pod("train-a", owner=owned("Job", "train")), pod("train-b", owner=owned("Job", "train"))]
+    assert found(pods) == ["kubectl delete job train -n ada"]
+    assert found([pod("part-a", owner=owned("Job", "part"))]) == ["kubectl delete jobset whole -n ada"]
+    assert found([pod("alone")]) == ["kubectl delete pod alone -n ada"]
+
+
+def test_a_job_that_waits_for_quota_holds_what_its_pods_will_use():
+    waits = workload("job-waits", owned("Job", "waits"))
+    ended = workload("job-train", owned("Job", "train"), finished=True)
+    assert found([], [waits, ended]) == ["kubectl delete job waits -n ada"]
+
+
+def test_what_uses_no_claim_of_the_stack_or_lets_go_by_itself_holds_nothing():
+    other = {"persistentVolumeClaim": {"claimName": "own"}}
+    going = pod("going", deletionTimestamp="2026-01-01T00:00:00Z")
+    assert found([pod("unplaced", node=""), pod("other", volumes=[other, {"emptyDir": {}}]), going]) == []
+    outputs = {"kind": "Job", "metadata": {"name": "own", "namespace": "ada"}}
+    mine = resource("kubernetes:batch/v1:Job", "own", outputs=outputs)
+    assert found([pod("own-a", owner=owned("Job", "own"))], (), mine) == []
+
+
+@pytest.fixture
+def pulumi(tmp_path, monkeypatch):
+    """Return what puts a script into the cache in place of Pulumi."""
+    monkeypatch.setenv("HPKIT_CACHE", str(tmp_path))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+
+    def put(script):
+        for tool in TOOLS:
+            if tool.name in {"pulumi", "pulumi-language-python"}:
+                folder = tool_folder(tool) / tool.folder
+                folder.mkdir(parents=True)
+                for name in tool.executables:
+                    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+                    (folder / name).chmod(0o755)
+
+    return put
+
+
+def exports(folder, state):
+    """Return the script of a Pulumi that exports this state and deletes nothing."""
+    (folder / "state.json").write_text(json.dumps({"deployment": {"resources": state}}))
+    return f'[ "$1" != stack ] || cat {folder}/state.json'
+
+
+ORCHESTRATED = {
+    **CLUSTER,
+    "outputs": {**OUTPUTS, "orchestrator": {"eks": {"clusterArn": "arn:aws:eks:eu-west-1:123456789012:cluster/train"}}},
+}
+
+
+def test_destroy_names_at_once_what_to_delete_while_pods_use_a_claim(tmp_path, monkeypatch, pulumi):
+    asked = []
+    monkeypatch.setattr(live_common, "kubernetes_api", lambda *_, **__: nullcontext(SimpleNamespace(find=None)))
+    monkeypatch.setattr(aws_session, "aws_session", lambda _, region: asked.append(region))
+    monkeypatch.setattr(read, "ask", lambda _, call: asked.append(call.params["name"]) or {"cluster": {}})
+    holder = Holder("/path", "Job", "ada", "train", ("fsx-claim",))
+    monkeypatch.setattr(destroy, "holders", lambda *_: [holder])
+    pulumi(exports(tmp_path, [ORCHESTRATED, claim("fsx-claim")]))
+    result = hpkit("destroy", "--stack", "acme-dev", "--yes", cwd=ROOT)
+    assert (result.returncode, result.stdout, asked) == (1, "", ["eu-west-1", "train"]), result.stderr
+    assert result.stderr.splitlines()[-1] == "  kubectl delete job train -n ada    # it uses fsx-claim"
+
+
+def test_destroy_goes_on_where_nobody_can_tell_who_uses_a_claim(tmp_path, monkeypatch, pulumi):
+    def fail(*_):
+        raise ToolError("the Kubernetes API of train does not answer")
+
+    monkeypatch.setattr(aws_session, "aws_session", fail)
+    pulumi(exports(tmp_path, [ORCHESTRATED, claim("fsx-claim")]))
+    result = hpkit("destroy", "--stack", "acme-dev", "--yes", cwd=ROOT)
+    assert result.returncode == 0
+    said = "warning: whether pods use claims of the stack is not known: the Kubernetes API of train does not answer\n"
+    assert result.stderr == said
+
+
 def test_without_pulumi_it_says_how_to_get_it(tmp_path):
     result = hpkit("destroy", "--stack", "acme-dev", cwd=ROOT, PATH=str(tmp_path), HPKIT_CACHE=str(tmp_path))
     assert result.returncode == 1
     assert re.fullmatch(r"error: pulumi [\d.]+ is not here\. Get it with: hpkit doctor --fix\n", result.stderr)
 
 
-def test_a_pulumi_that_only_the_cache_has_is_found(tmp_path, monkeypatch):
-    monkeypatch.setenv("HPKIT_CACHE", str(tmp_path))
-    for tool in TOOLS:
-        if tool.name in {"pulumi", "pulumi-language-python"}:
-            folder = tool_folder(tool) / tool.folder
-            folder.mkdir(parents=True)
-            for name in tool.executables:
-                (folder / name).write_text("#!/bin/sh\necho $* >&2; exit 1\n")
-                (folder / name).chmod(0o755)
-    result = hpkit("destroy", "-s", "acme-dev", cwd=ROOT, PATH="/usr/bin:/bin")
+def test_a_pulumi_that_only_the_cache_has_is_found(pulumi):
+    pulumi("echo $* >&2; exit 1")
+    result = hpkit("destroy", "-s", "acme-dev", cwd=ROOT)
     said = "stack export --stack acme-dev --non-interactive"
     assert (result.returncode, result.stderr) == (1, f"error: pulumi stack export: {said}\n")

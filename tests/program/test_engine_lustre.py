@@ -1,13 +1,17 @@
 """A file system with folders for the teams comes with one `up`, stays as it is, and goes with one `destroy`."""
 
 import pytest
+import yaml
 
-from tests.program.cloud import Live, Program
+from hpkit.project import load_stack
+from hpkit_local.supervisor.pulumi_stack import Stack
+from tests.program.cloud import ROOT, Live, Program
 from tests.program.life import assert_unchanged, differences
 from tests.running import eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
+EXAMPLE = (ROOT / "docs" / "examples" / "resume.yaml").read_text(encoding="utf-8")
 JOBS = "/apis/batch/v1/namespaces/kube-system/jobs"
 # What the other tests of a whole life don't look for.
 OWN = ("/api/v1/persistentvolumes", "/apis/storage.k8s.io/v1/storageclasses", JOBS)
@@ -16,6 +20,16 @@ OWN = ("/api/v1/persistentvolumes", "/apis/storage.k8s.io/v1/storageclasses", JO
 def everything(live):
     names = {folder: [entry["metadata"]["name"] for entry in live.api.items(folder, bare=True)] for folder in OWN}
     return {**live.everything(), **names}
+
+
+def job(name, count, root):
+    """Return the example of a job with a claim, as a job of john's that asks for so many GPUs."""
+    (plan,) = load_stack("handson-dev", root=root).plans.values()
+    (first,) = (team.user_ids.start for team in plan.teams if team.name == "john")
+    found = yaml.safe_load(EXAMPLE.replace("nlp", "john").replace("20000", str(first)))
+    found["metadata"]["name"] = name
+    found["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = count
+    return found
 
 
 def test_one_up_makes_volumes_claims_and_folders_and_one_destroy_leaves_nothing(instance, repository):
@@ -45,6 +59,14 @@ def test_one_up_makes_volumes_claims_and_folders_and_one_destroy_leaves_nothing(
     assert_unchanged(program.up("--json").stdout)
     assert_unchanged(program.run("refresh", "--yes", "--skip-preview", "--json").stdout)
 
-    program.destroy()
+    # A completed pod keeps its claim, and a job that waits for quota would start the next one.
+    jobs = "/apis/batch/v1/namespaces/hyperpod-ns-john/jobs"
+    for name, count in (("completed", 1), ("waiting", 100)):
+        live.api.create(jobs, job(name, count, repository.folder))
+    eventually(lambda: live.api.read(f"{jobs}/completed")["status"].get("succeeded") == 1, "the job is complete")
+    said = []
+    assert Stack(instance, "handson-dev", root=repository.folder, say=said.append).run("destroy") == 0
+    uses = "uses the claim fsx-claim: it is deleted first"
+    assert said == [f"Job hyperpod-ns-john/{name} {uses}" for name in ("completed", "waiting")]
     assert program.resources() == []
     eventually(lambda: differences(before, everything(live)) == {}, lambda: differences(before, everything(live)))

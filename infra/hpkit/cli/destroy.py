@@ -9,8 +9,8 @@ import click
 
 from hpkit.cli.completion import stack_option
 from hpkit.cli.tools import pulumi_environment
-from hpkit.errors import ToolError
-from hpkit.program.teardown import Teardown, teardown_of
+from hpkit.errors import HpkitError, ToolError
+from hpkit.program.teardown import Teardown, holders, teardown_of
 from hpkit.project import project_root
 
 __all__ = ["command"]
@@ -33,6 +33,7 @@ def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
         raise ToolError(f"there is nothing in the stack {stack}; forget it with `pulumi stack rm {stack}`")
     if ending.refusal:
         raise ToolError(ending.refusal)
+    _refuse_held_claims(ending)
     _show(ending)
     if not yes:
         _ask(stack)
@@ -41,6 +42,34 @@ def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
     command = ["pulumi", "destroy", "--yes", "--stack", stack, *extra]
     done = subprocess.run(command, cwd=project_root(), env=environment, check=False)  # noqa: S603 - what the user typed
     sys.exit(done.returncode)
+
+
+def _refuse_held_claims(ending: Teardown) -> None:
+    """Raise ToolError while pods use a claim of the stack: Pulumi would wait for ten minutes, and then fail."""
+    if not ending.claims or not ending.eks:
+        return
+    from hpkit.cli.aws_session import aws_session
+    from hpkit.cli.live_common import kubernetes_api
+    from hpkit.clients.calls import ApiCall
+    from hpkit.cluster.live.read import ask
+
+    _, _, _, region, _, cluster = ending.eks.split(":")
+    try:
+        session = aws_session(None, region)
+        eks = ask(session, ApiCall("eks", "DescribeCluster", {"name": cluster.partition("/")[2]}))["cluster"]
+        with kubernetes_api(session, eks, needs="list pods and Kueue's workloads") as kubernetes:
+            found = holders(ending, kubernetes.find)
+    except (HpkitError, click.UsageError) as error:
+        # Of the options that a missing login suggests, this command has none.
+        reason = str(error) if isinstance(error, HpkitError) else "there are no AWS credentials"
+        click.echo(f"warning: whether pods use claims of the stack is not known: {reason}", err=True)
+        return
+    if found:
+        lines = [f"  {each.command}    # it uses {', '.join(each.claims)}" for each in found]
+        raise ToolError(
+            "Kubernetes keeps a claim while a pod that uses it exists, a completed one too, so nothing was deleted. "
+            "Delete these first, and run it again:\n" + "\n".join(lines)
+        )
 
 
 def _show(ending: Teardown) -> None:

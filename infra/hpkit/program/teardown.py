@@ -2,17 +2,19 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hpkit.errors import InputError
 from hpkit.text.plural import plural
 
-__all__ = ["Teardown", "resources_in", "teardown_of"]
+__all__ = ["Holder", "Teardown", "holders", "resources_in", "teardown_of"]
 
 _CLUSTER = "hyperpod:index:Cluster"
 _QUOTA = "hyperpod:index:ComputeQuota"
+_CLAIM_KIND = "PersistentVolumeClaim"
+_KUEUE = "kueue.x-k8s.io"
 _KARPENTER = "Karpenter's count"
 # What is named beside the cluster: type → what it is, and the property that names it.
 _NAMED = {
@@ -30,7 +32,8 @@ class Teardown:
     """One stack that is to end.
 
     resources: how many it has; goes: what goes, in words, the costly first; protected: URNs that the engine keeps;
-    refusal: why it must not end yet, "" if it may.
+    refusal: why it must not end yet, "" if it may; claims: namespace and name of its claims for volumes; objects: kind,
+    namespace and name of everything of it in the cluster; eks: ARN of the EKS cluster, "" if it isn't known.
     """
 
     stack: str
@@ -38,6 +41,30 @@ class Teardown:
     goes: Sequence[str]
     protected: Sequence[str]
     refusal: str
+    claims: frozenset[tuple[str, str]]
+    objects: frozenset[tuple[str, str, str]]
+    eks: str
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """What keeps a claim from being deleted: the owner of pods that use it or will, with its path in the API."""
+
+    path: str
+    kind: str
+    namespace: str
+    name: str
+    claims: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """Say what holds which claims."""
+        return f"{self.kind} {self.namespace}/{self.name} uses the claim {', '.join(self.claims)}"
+
+    @property
+    def command(self) -> str:
+        """Return the command that deletes it."""
+        return f"kubectl delete {self.kind.lower()} {self.name} -n {self.namespace}"
 
 
 def teardown_of(stack: str, exported: str) -> Teardown:
@@ -52,9 +79,98 @@ def teardown_of(stack: str, exported: str) -> Teardown:
             goes=tuple(_goes(made)),
             protected=tuple(each["urn"] for each in resources if each.get("protect")),
             refusal=_refusal(stack, made),
+            claims=frozenset((namespace, name) for kind, namespace, name in _objects(made) if kind == _CLAIM_KIND),
+            objects=frozenset(_objects(made)),
+            eks=next(map(_eks, _of(made, _CLUSTER)), ""),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"the state of {stack} is not what `pulumi stack export` writes ({error})") from None
+
+
+def holders(ending: Teardown, read: Callable[[str], Mapping[str, Any] | None]) -> list[Holder]:
+    """Return what isn't of the stack and keeps its claims from being deleted, by namespace and name.
+
+    Kubernetes keeps a claim while a pod that was placed on a node exists, a completed one too
+    (kubernetes.io/pvc-protection). A job that Kueue has yet to admit would start its pods as soon as others are gone.
+    read: returns what the API server has at a path, None where it has nothing.
+    """
+    found: dict[str, Holder] = {}
+    served = read(f"/apis/{_KUEUE}")
+    version = served["preferredVersion"]["groupVersion"] if served else None
+    for namespace in sorted({namespace for namespace, _ in ending.claims}):
+        own = {name for place, name in ending.claims if place == namespace}
+        pods = _items(read(f"/api/v1/namespaces/{namespace}/pods"))
+        placed = [({"apiVersion": "v1", "kind": "Pod", **pod}, [pod["spec"]]) for pod in pods if _is_placed(pod)]
+        workloads = _items(read(f"/apis/{version}/namespaces/{namespace}/workloads")) if version else []
+        asked = [
+            (workload, [each["template"]["spec"] for each in workload["spec"].get("podSets", ())])
+            for workload in workloads
+            if not _is_finished(workload)
+        ]
+        for each, specs in [*placed, *asked]:
+            used = sorted(own & {claim for spec in specs for claim in _claims_of(spec)})
+            owner = _owner(each, namespace, read) if used else None
+            if owner is None or (owner[1], namespace, owner[2]) in ending.objects:
+                continue
+            before = found[owner[0]].claims if owner[0] in found else ()
+            found[owner[0]] = Holder(*owner[:2], namespace, owner[2], tuple(sorted({*before, *used})))
+    return [found[path] for path in sorted(found)]
+
+
+def _items(answer: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
+    return (answer or {}).get("items") or ()
+
+
+def _is_placed(pod: Mapping[str, Any]) -> bool:
+    """Say whether a pod keeps its claims: one that is being deleted lets go by itself."""
+    return bool(pod["spec"].get("nodeName")) and not pod["metadata"].get("deletionTimestamp")
+
+
+def _is_finished(workload: Mapping[str, Any]) -> bool:
+    conditions = (workload.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Finished" and each["status"] == "True" for each in conditions)
+
+
+def _claims_of(spec: Mapping[str, Any]) -> Iterator[str]:
+    for volume in spec.get("volumes") or ():
+        if claim := (volume.get("persistentVolumeClaim") or {}).get("claimName"):
+            yield claim
+
+
+def _owner(
+    resource: Mapping[str, Any], namespace: str, read: Callable[[str], Mapping[str, Any] | None]
+) -> tuple[str, str, str] | None:
+    """Return path, kind and name of the topmost controller of an object, or of the object itself if it is a pod."""
+    metadata = resource["metadata"]
+    top = (f"/api/v1/namespaces/{namespace}/pods/{metadata['name']}", "Pod", str(metadata["name"]))
+    found = top if resource.get("kind") == "Pod" else None
+    while above := next((each for each in metadata.get("ownerReferences") or () if each.get("controller")), None):
+        group = f"/apis/{above['apiVersion']}" if "/" in above["apiVersion"] else f"/api/{above['apiVersion']}"
+        kinds = (read(group) or {}).get("resources") or ()
+        plural_name = next(
+            (each["name"] for each in kinds if each["kind"] == above["kind"] and "/" not in each["name"]), ""
+        )
+        path = f"{group}/namespaces/{namespace}/{plural_name}/{above['name']}"
+        live = read(path) if plural_name else None
+        if live is None:
+            return found
+        found, metadata = (path, str(above["kind"]), str(above["name"])), live["metadata"]
+    return found
+
+
+def _objects(made: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
+    """Yield kind, namespace and name of what the stack has in the cluster."""
+    for each in made:
+        inputs = {**each.get("inputs", {}), **each.get("outputs", {})}
+        metadata = inputs.get("metadata")
+        if str(each["type"]).startswith("kubernetes:") and isinstance(metadata, Mapping):
+            kind = str(inputs.get("kind") or each["type"].rpartition(":")[2])
+            yield kind, str(metadata.get("namespace", "")), str(metadata.get("name", ""))
+
+
+def _eks(cluster: Mapping[str, Any]) -> str:
+    orchestrator = (cluster.get("outputs", {}).get("orchestrator") or {}).get("eks") or {}
+    return str(orchestrator.get("clusterArn", ""))
 
 
 def resources_in(state: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

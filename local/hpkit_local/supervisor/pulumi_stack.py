@@ -11,11 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from hpkit.errors import ToolError
-from hpkit.program.teardown import Teardown, teardown_of
+from hpkit.program.teardown import Teardown, holders, teardown_of
+from hpkit_local.kubernetes.api import Api, RefusedError
 from hpkit_local.processes.files import write_private
 from hpkit_local.processes.process import identify
 from hpkit_local.supervisor.control import environment
@@ -119,9 +121,12 @@ class Stack:
     def lift_protection(self) -> None:
         """Let go of everything, as `protect: false` and an `up` would: the engine, the bucket, and EKS at the endpoint.
 
+        What uses the stack's claims is deleted, since Kubernetes would keep these for as long.
         For the local cloud alone, where nothing is lost that cannot be made again.
         """
-        state = json.loads(self.read("stack", "export"))
+        exported = self.read("stack", "export")
+        self._delete_holders(teardown_of(self._name, exported))
+        state = json.loads(exported)
         resources = state.get("deployment", {}).get("resources") or []
         if _let_buckets_go(resources):
             file = self._project / "state.json"
@@ -135,6 +140,21 @@ class Stack:
                 self._let_eks_go(str(each["id"]), str(each["outputs"]["arn"]).split(":")[3])
         if any(each.get("protect") for each in resources):
             self._unprotect()
+
+    def _delete_holders(self, ending: Teardown) -> None:
+        if not ending.claims:
+            return
+        api = Api.of_kubeconfig(self._instance.kubeconfig)
+        try:
+            for holder in holders(ending, lambda path: _read(api, path)):
+                self._say(f"{holder.words}: it is deleted first")
+                api.delete(holder.path)
+        except OSError as error:
+            raise ToolError(
+                f"the Kubernetes API of {self._instance.name} didn't list what uses claims: {error}"
+            ) from None
+        finally:
+            api.close()
 
     def _let_eks_go(self, name: str, region: str) -> None:
         """Take the deletion protection off at the local endpoint, which refuses to delete as AWS does."""
@@ -269,6 +289,15 @@ class Stack:
         # The program runs on this Python, whatever the shell has active.
         own = str(Path(sys.executable).parent)
         return {**given, "PATH": os.pathsep.join([own, given["PATH"]])}
+
+
+def _read(api: Api, path: str) -> Mapping[str, Any] | None:
+    try:
+        return api.read(path)
+    except RefusedError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        return None
 
 
 def _let_buckets_go(resources: Sequence[dict[str, Any]]) -> bool:

@@ -30,6 +30,15 @@ class Kubernetes:
         """Return an object, or one page of a list."""
         return self._call("GET", path, query=query, accept=accept)
 
+    def find(self, path: str) -> Any | None:
+        """Return what is at a path, None where the API server has nothing there."""
+        try:
+            return self.get(path)
+        except ApiException as error:
+            if error.status != NOT_FOUND:
+                raise
+            return None
+
     def pages(self, path: str, query: Query = ()) -> Iterator[Any]:
         """Yield all objects of a list, page by page."""
         token = ""
@@ -54,13 +63,8 @@ class Kubernetes:
 
     def version_of(self, group: str) -> str | None:
         """Return the path of an API group's preferred version, None where the API server has none such."""
-        try:
-            found = self.get(f"/apis/{group}")
-        except ApiException as error:
-            if error.status != NOT_FOUND:
-                raise
-            return None
-        return f"/apis/{found['preferredVersion']['groupVersion']}"
+        found = self.find(f"/apis/{group}")
+        return None if found is None else f"/apis/{found['preferredVersion']['groupVersion']}"
 
     def _call(
         self,

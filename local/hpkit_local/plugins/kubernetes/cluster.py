@@ -9,6 +9,7 @@ from hpkit_local.kubernetes.client import ApiResource
 from hpkit_local.plugins.kubernetes.access import ProviderSettings
 from hpkit_local.plugins.kubernetes.api import ApiError, RetryingApi
 from hpkit_local.plugins.kubernetes.objects import LiveObject, Ref, annotation, clean, metadata_of, ref_of
+from hpkit_local.plugins.kubernetes.related import Related
 from hpkit_local.plugins.kubernetes.waiting import Readiness, why
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.task import Task
@@ -141,21 +142,26 @@ class Cluster:
             self._until_gone(task, kind, ref, uid)
 
     def _until_gone(self, task: Task, kind: ApiResource, ref: Ref, uid: str) -> None:
-        holding = ""
+        holding, todo = "", "let the controller that owns the finalizer do its work, or remove it"
         try:
             for delay in task.delays(_FIRST, _MOST):
                 live = self.api.find(task, kind.path(ref.namespace, ref.name))
                 if live is None or live["metadata"]["uid"] != uid:
                     return
                 holding = _holding(live)
+                if ref.kind == "PersistentVolumeClaim" and (pods := Related(self.api).pods_with_claim(task, live)):
+                    holding, todo = (
+                        f"{holding}; pods use it: {', '.join(pods)}",
+                        "delete these pods, or the job that made them",
+                    )
                 task.progress(f"deleting; held by {holding}")
                 task.pause(delay)
         except PluginError as error:
             if isinstance(error, ApiError):
                 raise
             raise type(error)(
-                f"{ref} is being deleted and not gone yet, held by {holding}: {why(task, error)}. What to do: let "
-                "the controller that owns the finalizer do its work, or remove it, and run pulumi again."
+                f"{ref} is being deleted and not gone yet, held by {holding}: {why(task, error)}. What to do: "
+                f"{todo}, and run pulumi again."
             ) from None
 
     def _present(self, task: Task, kind: ApiResource, ref: Ref) -> Props | None:

@@ -39,12 +39,29 @@ class Related:
         return f"{len(waiting)} of {len(endpoints)} pods behind it are not ready" if waiting else ""
 
     def binds_later(self, task: Task, claim: Props) -> tuple[bool, bool]:
-        """Say of a claim for a volume whether its class waits for a first pod, and whether it makes volumes."""
-        name = (claim.get("spec") or {}).get("storageClassName")
+        """Say of a claim whether its class waits for a first pod, and whether its class has to make its volume.
+
+        A claim that names its volume, or that a volume names, takes that one.
+        """
+        spec, metadata = claim.get("spec") or {}, claim["metadata"]
+        if spec.get("volumeName") or any(
+            reference.get("namespace") == metadata["namespace"] and reference.get("name") == metadata["name"]
+            for volume in self._list(task, "/api/v1/persistentvolumes")
+            if (reference := volume["spec"].get("claimRef") or {})
+        ):
+            return False, False
+        name = spec.get("storageClassName")
         found = self.api.find(task, f"/apis/storage.k8s.io/v1/storageclasses/{name}") if name else None
         if found is None:
             return False, False
         return found.get("volumeBindingMode") == "WaitForFirstConsumer", found.get("provisioner") != _NO_PROVISIONER
+
+    def pods_with_claim(self, task: Task, claim: Props) -> list[str]:
+        """Return the pods on nodes that use a claim, with their controllers: Kubernetes keeps it for as long."""
+        name, namespace = claim["metadata"]["name"], claim["metadata"]["namespace"]
+        pods = self._list(task, f"/api/v1/namespaces/{namespace}/pods")
+        found = [_owned(pod) for pod in pods if pod["spec"].get("nodeName") and name in _claims_of(pod["spec"])]
+        return [*found[:_MOST], *([f"{len(found) - _MOST} more"] if len(found) > _MOST else [])]
 
     def pods_lack(self, task: Task, live: Props) -> list[str]:
         """Say of the first few pods of a workload that are not ready what keeps them."""
@@ -99,3 +116,13 @@ def _concerns(involved: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     # What a controller makes is named after what it makes it of.
     name = str(involved.get("name"))
     return involved.get("uid") == metadata["uid"] or name.startswith(f"{metadata['name']}-")
+
+
+def _claims_of(spec: Props) -> list[str]:
+    volumes = spec.get("volumes") or []
+    return [str((each.get("persistentVolumeClaim") or {}).get("claimName")) for each in volumes]
+
+
+def _owned(pod: Props) -> str:
+    owners = pod["metadata"].get("ownerReferences") or []
+    return str(pod["metadata"]["name"]) + "".join(f" of {each['kind']} {each['name']}" for each in owners[:1])

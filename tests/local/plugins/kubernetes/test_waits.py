@@ -293,6 +293,41 @@ def test_a_claim_is_waited_for_until_it_has_a_volume(plugin):
     plugin.delete("core/v1:PersistentVolume", "kept", found, outputs)
 
 
+def test_a_claim_that_goes_names_the_pods_that_keep_it(plugin, api):
+    plugin.create("core/v1:PersistentVolume", "kept", VOLUME)
+    wanted = claim("kept")
+    wanted["metadata"] = {**wanted["metadata"], "finalizers": ["acme.example/hold"]}
+    found, _, outputs = plugin.create(CLAIM, "data", wanted)
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    api.create(PODS, {"metadata": {"name": "train"}, "spec": pod_spec(nodeName="nowhere", volumes=[volume])})
+    with pytest.raises(FailedError, match=r"pods use it: train: time-out .*delete these pods, or the job"):
+        plugin.delete(CLAIM, "data", found, outputs, timeout=1.0)
+    api.delete(f"{PODS}/train")
+    api.merge("/api/v1/namespaces/default/persistentvolumeclaims/data", {"metadata": {"finalizers": None}})
+    plugin.delete(CLAIM, "data", found, outputs)
+    api.delete("/api/v1/persistentvolumes/kept")
+
+
+@pytest.mark.parametrize(
+    ("of_claim", "of_volume"),
+    [({"volumeName": "kept"}, {}), ({}, {"claimRef": {"namespace": "default", "name": "data"}})],
+    ids=["the claim names the volume", "the volume names the claim"],
+)
+def test_a_claim_with_a_volume_of_its_own_is_waited_for_whatever_its_class_makes(plugin, api, of_claim, of_volume):
+    storage_class = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "kept"}}
+    place = "/apis/storage.k8s.io/v1/storageclasses/kept"
+    api.apply(place, {**storage_class, "provisioner": "fsx.csi.aws.com"})
+    volume = {**VOLUME, "spec": {**VOLUME["spec"], **of_volume}}
+    found, _, outputs = plugin.create("core/v1:PersistentVolume", "kept", volume)
+    wanted = claim("kept")
+    claimed, _, bound = plugin.create(CLAIM, "data", {**wanted, "spec": {**wanted["spec"], **of_claim}})
+    assert bound["status"]["phase"] == "Bound"
+    assert [text for severity, text in plugin.logs if severity == "warning"] == []
+    plugin.delete(CLAIM, "data", claimed, bound)
+    plugin.delete("core/v1:PersistentVolume", "kept", found, outputs)
+    api.delete(place)
+
+
 @pytest.mark.parametrize(
     ("mode", "says"), [("Immediate", ["no volume provisioner runs"]), ("WaitForFirstConsumer", [])]
 )
