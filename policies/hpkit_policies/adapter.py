@@ -80,7 +80,7 @@ def _resource_validation(policy: Policy, run_state: RunState) -> Callable[[sdk.R
         if policy.validate is None or not policy.applies_to(args.resource_type):
             return
         found = run_state.not_waived(policy, unknown_as_undecided(policy.validate(resource, settings)), resource)
-        _report(found, report)
+        _report(policy, found, report)
 
     return validate
 
@@ -92,9 +92,8 @@ def _stack_validation(policy: Policy, run_state: RunState) -> Callable[[sdk.Stac
         if policy.validate_stack is None:
             return
         resources = [_with_inputs(_resource(each), run_state.inputs.get(each.urn, {})) for each in args.resources]
-        _report(
-            run_state.not_waived(policy, unknown_as_undecided(policy.validate_stack(resources, settings)), None), report
-        )
+        found = unknown_as_undecided(policy.validate_stack(resources, settings))
+        _report(policy, run_state.not_waived(policy, found, None), report)
 
     return validate
 
@@ -155,13 +154,13 @@ def _inert(text: str) -> str:
     return printable_lines(printable(text))
 
 
-def _report(found: Iterable[Violation | Undecided], report: sdk.ReportViolation) -> None:
+def _report(policy: Policy, found: Iterable[Violation | Undecided], report: sdk.ReportViolation) -> None:
     undecided: list[str] = []
     for item in found:
         if isinstance(item, Undecided):
             undecided.append(_inert(item.message))
         else:
-            report(_inert(f"{item.message}. {item.fix}"), item.resource.urn if item.resource else None)
+            report(_inert(f"{item.message}. {policy.advice(item.fix)}"), item.resource.urn if item.resource else None)
     if undecided:
         # The SDK's own way to say so: it becomes an advice, whatever the policy's level is.
         unknown = UnknownValueError(UNKNOWN_OBJECT_VALUE, [])

@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Any, Final, Literal
 
 __all__ = [
+    "POLICY_FILE",
     "UNKNOWN",
     "Level",
     "Parameter",
@@ -22,6 +23,8 @@ __all__ = [
     "unknown_as_undecided",
 ]
 
+# An organization's settings of the pack. What reports findings of one file names that organization's.
+POLICY_FILE: Final = "stacks/<organization>.policy.json"
 Level = Literal["advisory", "mandatory", "remediate", "disabled"]
 Settings = Mapping[str, Any]
 
@@ -99,6 +102,7 @@ class Undecided:
 
     message: str
     resource: Resource | None = None
+    fix: str = "`pulumi up` checks it once the value is known."
 
 
 Results = Iterator[Violation | Undecided]
@@ -136,6 +140,12 @@ class Policy:
     def defaults(self) -> dict[str, Any]:
         """Return parameter → default."""
         return {parameter.name: parameter.default for parameter in self.parameters}
+
+    def advice(self, fix: str) -> str:
+        """Return a fix, and where the organization writes exceptions to the policy."""
+        names = [*(parameter.name for parameter in self.parameters), *(("waivers",) if self.waivable else ())]
+        where = f" Exceptions: {', '.join(f'`{name}`' for name in names)} of {self.name} in {POLICY_FILE}."
+        return f"{fix}{where if names else ''}"
 
     def applies_to(self, type_: str) -> bool:
         """Return whether resources of a type are checked."""

@@ -109,7 +109,8 @@ def _findings(
         kind, name = (resource.type, resource.name) if resource else ("", "")
         if isinstance(item, Violation):
             cause = item.cause or resource
-            yield PolicyFinding(policy.name, level, kind, name, item.message, item.fix, cause, item.property_path)
+            fix = policy.advice(item.fix)
+            yield PolicyFinding(policy.name, level, kind, name, item.message, fix, cause, item.property_path)
         else:
             message = f"not checked: {item.message}"
-            yield PolicyFinding(policy.name, "advisory", kind, name, message, "A preview checks it.", resource)
+            yield PolicyFinding(policy.name, "advisory", kind, name, message, item.fix, resource)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hpkit.plan.waiver_length import LONGEST_DAYS, is_too_long
-from hpkit_policies.model import Parameter, Policy, Resource, Results, Settings, Undecided, Violation
+from hpkit_policies.model import POLICY_FILE, Parameter, Policy, Resource, Results, Settings, Undecided, Violation
 
 __all__ = ["WAIVERS", "RunState", "configuration_policy"]
 
@@ -84,7 +84,7 @@ class RunState:
             for name in sorted(set(run.settings) - known - {WAIVERS.name}):
                 yield Violation(
                     f"{run.policy.name} has no parameter {name} (it has {', '.join(sorted(known)) or 'none'})",
-                    "Remove it, or write its right name.",
+                    f"Remove it from {POLICY_FILE}, or write its right name.",
                 )
             yield from self._validate_waivers(run)
 
@@ -92,7 +92,7 @@ class RunState:
         name = run.policy.name
         given = run.settings.get(WAIVERS.name) or []
         if given and not run.policy.waivable:
-            yield Violation(f"{name} cannot be waived", "Remove its waivers and fix the cause.")
+            yield Violation(f"{name} cannot be waived", f"Remove its waivers from {POLICY_FILE} and fix the cause.")
             return
         for waiver in given:
             resource = waiver["resource"]
@@ -100,10 +100,10 @@ class RunState:
             if void:
                 yield Violation(
                     f"the waiver of {name} for {resource} {void} ({waiver['reason']})",
-                    "Fix the cause, or set a new date with a reason that still holds.",
+                    f"Fix the cause, or set a new date in {POLICY_FILE} with a reason that still holds.",
                 )
             elif resource not in run.violating | run.undecided:
-                yield Violation(f"the waiver of {name} for {resource} waives nothing", "Remove it.")
+                yield Violation(f"the waiver of {name} for {resource} waives nothing", f"Remove it from {POLICY_FILE}.")
 
     @staticmethod
     def _waivers(run: _PolicyRun) -> Sequence[Mapping[str, Any]]:

@@ -7,7 +7,7 @@ import pytest
 
 from hpkit.catalog import find_instance_type, find_region
 from hpkit.catalog.instances import read_data
-from hpkit.catalog.prices import HOURS_PER_MONTH, find_price, monthly_price, near_price
+from hpkit.catalog.prices import HOURS_PER_MONTH, find_price, near_price
 from hpkit.project import select
 
 ROWS = [(block["region"], name) for block in read_data("prices.json")["prices"] for name in block["hourly"]]
@@ -30,7 +30,7 @@ def test_no_region_and_type_are_priced_twice():
 
 def test_a_price_is_exact_and_a_month_has_730_hours():
     assert find_price("ml.p4d.24xlarge", "us-east-1").hourly == Decimal("25.91001756")
-    assert monthly_price("ml.g5.12xlarge", "us-east-1") == Decimal("7.09") * HOURS_PER_MONTH == Decimal("5175.70")
+    assert find_price("ml.g5.12xlarge", "us-east-1").monthly == Decimal("7.09") * HOURS_PER_MONTH == Decimal("5175.70")
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,6 @@ def test_a_price_is_exact_and_a_month_has_730_hours():
 )
 def test_a_price_that_is_not_in_the_table_is_unknown(name, region):
     assert find_price(name, region) is None
-    assert monthly_price(name, region) is None
 
 
 def test_price_follows_vcpu_within_a_family_of_processors():

@@ -31,6 +31,7 @@ def test_advice_is_a_warning_and_what_is_mandatory_an_error(project):
     (pinned,) = [each for each in found if each["rule"] == "eks-addons-pinned"]
     assert (pinned["severity"], pinned["path"]) == ("warning", "environments.dev")
     assert pinned["message"].startswith("the add-on coredns has no addonVersion")
+    assert pinned["fix"].endswith("`waivers` of eks-addons-pinned in stacks/handson.policy.json.")
     lines = (project / "stacks" / "handson.yaml").read_text(encoding="utf-8").splitlines()
     assert lines[pinned["line"] - 2] == "  dev:", "where the environment begins"
     (project / "stacks" / "handson.policy.json").write_text('{"eks-addons-pinned": "mandatory"}')

@@ -70,7 +70,8 @@ def test_a_violation_ends_with_how_to_fix_it():
     said = Run().resource("mandatory-tags", {"tags": {}}, keys=["team"])
     fix = (
         "Add it, or have it added: name its value in the parameter values, and set the level to remediate. "
-        "Where the environment has `manageTags: false`, disable this policy in the organization's policy file."
+        "Where the environment has `manageTags: false`, disable this policy. Exceptions: `keys`, `values`, "
+        "`waivers` of mandatory-tags in stacks/<organization>.policy.json."
     )
     assert said == [f"it has no tag team. {fix}"]
 
@@ -120,22 +121,22 @@ def test_a_waiver_of_what_could_not_be_decided_is_not_called_unused():
         (
             {"waivers": [waiver(resource="other")]},
             "the waiver of mandatory-tags for other waives nothing",
-            "Remove it.",
+            "Remove it from stacks/<organization>.policy.json.",
         ),
         (
             {"waivers": [waiver("2020-01-01")]},
             "the waiver of mandatory-tags for it ended on 2020-01-01 (moves in May)",
-            "Fix the cause, or set a new date with a reason that still holds.",
+            "Fix the cause, or set a new date in stacks/<organization>.policy.json with a reason that still holds.",
         ),
         (
             {"waivers": [waiver("2026-02-30")]},
             "the waiver of mandatory-tags for it has no end date: 2026-02-30 is no day of the calendar (moves in May)",
-            "Fix the cause, or set a new date with a reason that still holds.",
+            "Fix the cause, or set a new date in stacks/<organization>.policy.json with a reason that still holds.",
         ),
         (
             {"key": []},
             "mandatory-tags has no parameter key (it has keys, values)",
-            "Remove it, or write its right name.",
+            "Remove it from stacks/<organization>.policy.json, or write its right name.",
         ),
     ],
 )
@@ -149,7 +150,10 @@ def test_a_waiver_of_what_cannot_be_waived_is_said_and_waives_nothing():
     run = Run()
     (policy,) = [policy for policy in POLICIES if policy.name == "quota-fraction-exists"]
     run.state.observe(policy, {"waivers": [waiver()]})
-    assert run.configuration() == ["quota-fraction-exists cannot be waived. Remove its waivers and fix the cause."]
+    assert run.configuration() == [
+        "quota-fraction-exists cannot be waived. Remove its waivers from stacks/<organization>.policy.json and fix the "
+        "cause."
+    ]
 
 
 def test_the_schema_of_what_cannot_be_waived_takes_no_waivers():

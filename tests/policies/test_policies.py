@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hpkit.catalog.prices import monthly_price
+from hpkit.catalog.prices import find_price
 from hpkit_policies.model import Undecided, Violation
 from hpkit_policies.pack import POLICIES
+from hpkit_policies.recorded import findings_of
 from tests.policies.builders import (
     ABSENT,
     LISTED_TAGS,
@@ -145,7 +146,7 @@ MUTATIONS = [
 
 def test_a_teams_or_projects_quota_stays_within_what_it_is_given():
     policy, stack = BY_NAME["budget-of-teams"], happy()
-    price = int(monthly_price("ml.g5.12xlarge", "us-east-1")) + 1
+    price = int(find_price("ml.g5.12xlarge", "us-east-1").monthly) + 1
     both = {"teams": ["john", "smith"], "monthlyUsd": 4 * price}
     assert messages(policy, stack, teams={"john": 3 * price}, projects={"all": both}) == []
     (john,) = messages(policy, stack, teams={"john": 3 * (price - 1), "smith": price})
@@ -166,6 +167,41 @@ def test_a_teams_budget_counts_by_a_near_regions_price_and_says_so():
     stack["cluster"] = in_region(stack["cluster"], "sa-east-1")
     (said,) = results_of(policy, stack, teams={"john": 1})
     assert isinstance(said, Undecided)
+
+
+def test_all_budgets_count_by_a_near_regions_price_and_a_missing_price_is_reported_as_each_counts():
+    stack = happy()
+    stack["cluster"] = in_region(stack["cluster"], "us-west-2")
+    (ceiling,) = messages(BY_NAME["budget-ceiling"], stack, monthlyUsd=1)
+    assert "costs about " in ceiling
+    assert "by the prices of us-east-1)" in ceiling
+    found = messages(BY_NAME["budget-prices-known"], stack)
+    assert found
+    assert all(message.endswith("is unknown; budgets count it by the prices of us-east-1") for message in found)
+    stack["cluster"] = in_region(stack["cluster"], "sa-east-1")
+    assert all(
+        message.endswith("is unknown, so no budget counts it")
+        for message in messages(BY_NAME["budget-prices-known"], stack)
+    )
+    for name, settings in (("budget-ceiling", {"monthlyUsd": 1}), ("budget-of-teams", {"teams": {"john": 1}})):
+        said = results_of(BY_NAME[name], stack, **settings)
+        assert said
+        assert all(isinstance(each, Undecided) and "by hand" in each.fix for each in said), name
+
+
+def test_a_violation_says_where_exceptions_to_its_policy_are_written():
+    for name, part, path, value, _, settings in MUTATIONS:
+        stack = happy()
+        if path:
+            stack[part] = changed(stack[part], path, value)
+        else:
+            del stack[part]
+        given = {name: settings or BY_NAME[name].level}
+        fixes = [each.fix for each in findings_of(list(stack.values()), given) if each.policy == name]
+        names = [*(each.name for each in BY_NAME[name].parameters), *(["waivers"] if BY_NAME[name].waivable else [])]
+        for fix in fixes:
+            assert all(f"`{each}`" in fix for each in names), fix
+            assert ("stacks/<organization>.policy.json" in fix) is bool(names), fix
 
 
 def in_region(cluster, region):

@@ -5,7 +5,7 @@ import re
 from decimal import Decimal
 from pathlib import Path
 
-from hpkit.catalog.prices import find_price, monthly_price
+from hpkit.catalog.prices import find_price
 from hpkit.clients.calls import Responses
 from hpkit.plan.derive import derive
 from hpkit.preflight.calls import CALLER, CLUSTERS, eks_cluster, first_calls, further_calls
@@ -92,7 +92,7 @@ def test_prices_are_those_of_the_catalog():
         price = find_price(name, "us-east-1")
         assert price is not None
         assert Decimal(hourly.replace(",", "")) == price.hourly
-        assert Decimal(monthly.replace(",", "")) == monthly_price(name, "us-east-1")
+        assert Decimal(monthly.replace(",", "")) == find_price(name, "us-east-1").monthly
         assert price.source.date == "2026-09-16"
 
 

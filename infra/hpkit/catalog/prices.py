@@ -16,7 +16,6 @@ __all__ = [
     "HOURS_PER_MONTH",
     "Price",
     "find_price",
-    "monthly_price",
     "near_monthly_cost",
     "near_note",
     "near_price",
@@ -63,8 +62,8 @@ def find_price(instance_type: str, region: str) -> Price | None:
 def near_price(instance_type: str, region: str) -> Price | None:
     """Return a price to show as "about": the region's own, else that of one on the same continent, else None.
 
-    Its region says which; the ceiling of a whole stack takes find_price. Where both are known, prices of us-east-1 and
-    us-west-2 are the same, to the last digit (ml.p4d.24xlarge).
+    Its region says which. Where both are known, prices of us-east-1 and us-west-2 are the same, to the last digit
+    (ml.p4d.24xlarge).
     """
     own = find_price(instance_type, region)
     if own is not None:
@@ -72,12 +71,6 @@ def near_price(instance_type: str, region: str) -> Price | None:
     continent = region.partition("-")[0]
     near = sorted(known for name, known in _table() if name == instance_type and known.partition("-")[0] == continent)
     return find_price(instance_type, near[0]) if near else None
-
-
-def monthly_price(instance_type: str, region: str) -> Decimal | None:
-    """Return US dollars a month of 730 hours, or None where the price is not known."""
-    found = find_price(instance_type, region)
-    return None if found is None else found.monthly
 
 
 def near_monthly_cost(instance_type: str, region: str, instances: Fraction) -> tuple[int, str] | None:

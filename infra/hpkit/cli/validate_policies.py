@@ -12,7 +12,7 @@ from hpkit.config import Document, Organization, Path, format_path
 from hpkit.errors import InputError
 from hpkit.plan.model import Plan
 from hpkit.plan.registered import Registered, config_path
-from hpkit.project import Loaded, policy_settings
+from hpkit.project import Loaded, policy_file, policy_settings
 
 if TYPE_CHECKING:
     from hpkit.program.recording import Recording
@@ -77,6 +77,8 @@ def stack_findings(file: str, document: Document, recording: "Recording", settin
 
 
 def _finding(violation: "PolicyFinding", plan: Plan, file: str, document: Document) -> Finding:
+    from hpkit_policies.model import POLICY_FILE
+
     cause = violation.cause
     resource = None if cause is None else Registered(cause.type, cause.name, cause.urn, cause.props)
     path = _stated(document, config_path(plan, resource, violation.property_path), plan)
@@ -89,7 +91,7 @@ def _finding(violation: "PolicyFinding", plan: Plan, file: str, document: Docume
         line=mark.line,
         column=mark.column,
         message=violation.message,
-        fix=violation.fix,
+        fix=violation.fix.replace(POLICY_FILE, policy_file(plan.organization)),
     )
 
 

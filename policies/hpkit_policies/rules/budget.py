@@ -1,14 +1,15 @@
 """What the guaranteed capacity, and each team's quota, cost a month, against what the organization gives for it.
 
-Does not: count Spot, NodePools, storage, traffic or discounts; on-demand prices of the catalog, else unknown. Budgets
-of teams count with a near region's prices where the catalog has none of the cluster's own, and say so.
+Does not: count Spot, NodePools, storage, traffic or discounts. Each budget counts at on-demand prices of the cluster's
+region; where the catalog has none, at those of a region on the same continent, and says so; else not at all.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from hpkit.catalog.prices import monthly_price
+from hpkit.catalog.prices import near_price
 from hpkit.checks.rule import listing
 from hpkit.plan.budgets import BUDGET_POLICY, budgets_of, reserved_cost
 from hpkit.plan.capacity import Amount, as_instances
@@ -18,6 +19,7 @@ from hpkit_policies.stack_inputs import CLUSTER, groups_of, known_types, owned_g
 __all__ = ["POLICIES"]
 
 _Reserved = tuple[str, Amount | None]
+_BY_HAND = "Add it up by hand: the catalog has no price of the type in this region, nor on its continent."
 
 _CEILING = Parameter(
     "monthlyUsd",
@@ -68,21 +70,22 @@ def _teams_below_ceiling(resources: Sequence[Resource], settings: Settings) -> R
         costs = {team: reserved_cost(parts, region) for team, parts in reserved.items()}
         for budget in budgets:
             for team in sorted(budget.teams & unknown.keys()):
-                of = {*unknown[team], *(costs[team].unknown if team in costs else ())}
-                if of:
-                    yield Undecided(
-                        f"{budget.label}: what {team} has of {listing(sorted(of))} costs is unknown", cluster
-                    )
+                if unknown[team]:
+                    of = listing(sorted(unknown[team]))
+                    yield Undecided(f"{budget.label}: what {team} has of {of} is not known before the update", cluster)
+                if team in costs and costs[team].unknown:
+                    of = listing(list(costs[team].unknown))
+                    message = f"{budget.label}: what {team} has of {of} costs is unknown"
+                    yield Undecided(message, cluster, _BY_HAND)
             own = sorted(budget.teams & costs.keys(), key=lambda team: -costs[team].dollars)
             total = reserved_cost([part for team in own for part in reserved[team]], region)
             if total.exceeds(budget):
                 who = listing([f"{team}: {float(costs[team].dollars):,.0f}" for team in own])
-                near = "about " if total.about else ""
-                prices = f", by the prices of {listing(list(total.about))}" if total.about else ""
+                near, prices = ("about ", _prices_of(total.about)) if total.about else ("", "")
                 yield Violation(
                     f"the quota of {budget.label} comes to {near}{float(total.dollars):,.0f} US dollars a month on "
                     f"demand, {float(budget.monthly):,.0f} are given ({who}{prices})",
-                    f"Lower its allocations, or raise what {budget.label} is given.",
+                    f"Lower its allocations, or raise its budget in `{budget.kind}s`.",
                     cluster,
                     cause=next(quota.resource for quota in matched[cluster.urn] if quota.team == own[0]),
                 )
@@ -92,7 +95,7 @@ def _below_ceiling(resources: Sequence[Resource], settings: Settings) -> Results
     ceiling = Decimal(str(settings[_CEILING.name]))
     if not ceiling:
         return
-    total, costly = Decimal(0), dict[str, Decimal]()
+    total, costly, about = Decimal(0), dict[str, Decimal](), set[str]()
     clusters = of_type(resources, CLUSTER)
     for cluster in clusters:
         region = _region(cluster)
@@ -101,15 +104,18 @@ def _below_ceiling(resources: Sequence[Resource], settings: Settings) -> Results
         for group in _standing(cluster, resources):
             cost = _cost(group, region)
             if cost is None:
-                yield Undecided(f"{cluster.name}: what {_label(group)} costs in {region} is unknown", cluster)
+                message = f"{cluster.name}: what {_label(group)} costs in {region} is unknown"
+                yield Undecided(message, cluster, _BY_HAND)
             else:
-                total += cost
-                costly[_label(group)] = cost
+                total += cost.dollars
+                costly[_label(group)] = cost.dollars
+                about |= cost.about
     if total > ceiling:
         ranked = sorted(costly.items(), key=lambda item: -item[1])
+        near, prices = ("about ", _prices_of(about)) if about else ("", "")
         yield Violation(
-            f"the guaranteed capacity costs {total:,.0f} US dollars a month on demand, {ceiling:,.0f} are given "
-            f"({listing([f'{label}: {cost:,.0f}' for label, cost in ranked])})",
+            f"the guaranteed capacity costs {near}{total:,.0f} US dollars a month on demand, {ceiling:,.0f} are given "
+            f"({listing([f'{label}: {cost:,.0f}' for label, cost in ranked])}{prices})",
             f"Lower instanceCount, or raise {_CEILING.name}.",
             clusters[0],
             "instanceGroups",
@@ -120,13 +126,22 @@ def _prices_known(resources: Sequence[Resource], _settings: Settings) -> Results
     for cluster in of_type(resources, CLUSTER):
         region = _region(cluster)
         for group in _standing(cluster, resources):
-            if _cost(group, region) is None:
+            cost = _cost(group, region)
+            place = f"instanceGroups[{group.get('instanceGroupName')}]"
+            what = f"{cluster.name}: what {_label(group)} costs in {region} is unknown"
+            if cost is None:
+                yield Violation(f"{what}, so no budget counts it", _BY_HAND, cluster, place)
+            elif cost.about:
                 yield Violation(
-                    f"{cluster.name}: what {_label(group)} costs in {region} is unknown, so no budget counts it",
-                    "Reckon it by hand: the catalog of prices has no figure for this type in this region.",
+                    f"{what}; budgets count it by the prices of {listing(sorted(cost.about))}",
+                    "Compare them with the prices of the region: the catalog has none.",
                     cluster,
-                    f"instanceGroups[{group.get('instanceGroupName')}]",
+                    place,
                 )
+
+
+def _prices_of(regions: Iterable[str]) -> str:
+    return f", by the prices of {listing(sorted(regions))}"
 
 
 def _standing(cluster: Resource, resources: Sequence[Resource]) -> list[Mapping[str, Any]]:
@@ -139,14 +154,24 @@ def _standing(cluster: Resource, resources: Sequence[Resource]) -> list[Mapping[
     ]
 
 
-def _cost(group: Mapping[str, Any], region: str | None) -> Decimal | None:
-    """Return US dollars a month; a flexible group costs what its dearest type does."""
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """US dollars a month; about: regions whose prices count in place of the cluster's own."""
+
+    dollars: Decimal
+    about: frozenset[str]
+
+
+def _cost(group: Mapping[str, Any], region: str | None) -> _Cost | None:
+    """Return what a group costs; a flexible group costs what its dearest type does. None where a price is unknown."""
     count, types = group.get("instanceCount"), types_of(group)
     if not isinstance(count, int) or not types or region is None:
         return None
-    prices = [monthly_price(name, region) for name in types]
+    prices = [near_price(name, region) for name in types]
     known = [price for price in prices if price is not None]
-    return max(known) * count if len(known) == len(prices) else None
+    if len(known) < len(prices):
+        return None
+    return _Cost(max(price.monthly for price in known) * count, frozenset({price.region for price in known} - {region}))
 
 
 def _label(group: Mapping[str, Any]) -> str:
@@ -180,7 +205,7 @@ POLICIES = (
     ),
     Policy(
         name="budget-prices-known",
-        description="The catalog knows what every standing instance costs.",
+        description="The catalog knows what every standing instance costs in its region.",
         level="advisory",
         validate_stack=_prices_known,
     ),

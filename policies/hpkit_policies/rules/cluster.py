@@ -69,7 +69,7 @@ def _types_allowed(resource: Resource, settings: Settings) -> Results:
         for name in sorted(set(names) - set(allowed)):
             yield Violation(
                 f"{resource.name} uses {name} in {place.rpartition('.')[2]}, which the organization does not allow",
-                f"Use one of {listing(list(allowed))}, or allow the type.",
+                f"Use one of {listing(list(allowed))}, or list the type in {_TYPES.name}.",
                 property_path=place,
             )
 
@@ -87,7 +87,7 @@ def _region_allowed(resource: Resource, settings: Settings) -> Results:
     # A resource of pulumi_aws may name a region of its own; all others are where their provider works.
     region = resource.get("region") or resource.provider.get("region")
     if isinstance(region, str) and region not in allowed:
-        fix = f"Move it to {listing(list(allowed))}, or allow the region in regions-allowed."
+        fix = f"Move it to {listing(list(allowed))}, or list the region in {_REGIONS.name}."
         yield Violation(f"{resource.name} is in {region}", fix, property_path="region")
 
 

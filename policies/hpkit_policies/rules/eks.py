@@ -68,7 +68,8 @@ def _authentication(cluster: Resource, settings: Settings) -> Results:
     if mode not in settings[_MODES.name]:
         yield Violation(
             f"{cluster.name} has authenticationMode {mode}",
-            f"Write {' or '.join(settings[_MODES.name])}: access then stands in access entries, where it can be read.",
+            f"Write {' or '.join(settings[_MODES.name])}: access then stands in access entries, where it can be read. "
+            f"Or list the mode in {_MODES.name}.",
         )
 
 
@@ -77,7 +78,7 @@ def _pinned(addon: Resource, settings: Settings) -> Results:
     if addon.get_or_unknown("addonVersion") is None and name not in settings[_UNPINNED.name]:
         yield Violation(
             f"the add-on {name} has no addonVersion: two runs of one program can install different versions",
-            f"Pin its version, or list it in {_UNPINNED.name}.",
+            f"Pin its version (`addons` in the organization's file), or list it in {_UNPINNED.name}.",
         )
 
 

@@ -67,7 +67,7 @@ def _pool_limits(pool: Resource, _settings: Settings) -> Results:
     if not pool.get("spec.limits"):
         yield Violation(
             f"{pool.name} has no limits: nothing bounds what Karpenter may add, or its cost",
-            "Add spec.limits, such as {nvidia.com/gpu: 16}.",
+            "Add spec.limits, such as {cpu: 256}: every node has CPUs.",
             property_path="spec.limits",
         )
 

@@ -63,7 +63,7 @@ def _tagged(resource: Resource, settings: Settings) -> Results:
         yield Violation(
             f"{resource.name} has no tag {listing(missing)}",
             "Add it, or have it added: name its value in the parameter values, and set the level to remediate. Where "
-            "the environment has `manageTags: false`, disable this policy in the organization's policy file.",
+            "the environment has `manageTags: false`, disable this policy.",
             property_path="tags",
         )
 
