@@ -5,11 +5,12 @@ HpkitError
 ├── SelectionError     a stack or file that is not there was asked for, or two ways to name them at once
 ├── CatalogError       a name that the catalog does not hold
 └── ToolError          an outside tool or service is missing or failed
+    └── MissingClusterError    AWS has no cluster of that name, which the local cloud may have
 
 The command line prints the message and exits 1; a traceback is always a bug.
 """
 
-__all__ = ["CatalogError", "HpkitError", "InputError", "SelectionError", "ToolError"]
+__all__ = ["CatalogError", "HpkitError", "InputError", "MissingClusterError", "SelectionError", "ToolError"]
 
 
 class HpkitError(Exception):
@@ -30,3 +31,7 @@ class CatalogError(HpkitError):
 
 class ToolError(HpkitError):
     """A tool or a service that the kit needs is missing or failed."""
+
+
+class MissingClusterError(ToolError):
+    """These credentials see no cluster of that name; it may be on an instance of the local cloud."""

@@ -1,9 +1,15 @@
 """The session of the AWS SDK, and what is said where there is none."""
 
+import json
+from unittest import mock
+
 import click
 import pytest
 
-from hpkit.cli.aws_session import aws_session
+from hpkit import cli
+from hpkit.cli.aws_session import aws_session, hint_of_local_cloud
+from hpkit.errors import MissingClusterError
+from tests.cli.invoke import hpkit
 
 
 @pytest.fixture
@@ -23,6 +29,38 @@ def nobody(tmp_path, monkeypatch):
 def test_without_credentials_it_says_where_they_are_had(nobody):
     with pytest.raises(click.UsageError, match=r"no AWS credentials: .*\(aws sso login\)$"):
         aws_session(None, "us-west-2")
+
+
+def make(root, *names, stack="", of=""):
+    for name in names:
+        state = root / ".local" / name / "pulumi-state" / ".pulumi" / "stacks" / "hpkit"
+        state.mkdir(parents=True)
+        if name == of:
+            made = {"type": "aws:ec2/vpc:Vpc", "custom": True}
+            (state / f"{stack}.json").write_text(json.dumps({"checkpoint": {"latest": {"resources": [made]}}}))
+
+
+def test_where_several_instances_are_it_names_the_one_with_the_stack_or_all(nobody):
+    make(nobody, "one", "two", stack="acme-dev", of="two")
+    two = 'eval "$(hpkit local env --name two)"'
+    assert hint_of_local_cloud("acme-dev") == f"; for the local cloud: {two}"
+    both = f'eval "$(hpkit local env --name one)" or {two}'
+    assert hint_of_local_cloud() == f"; for the local cloud: {both}"
+    command = click.Command("status", params=[click.Option(["--stack"])], callback=lambda **_: aws_session(None, "x"))
+    with command.make_context("status", ["--stack", "acme-dev"]) as context, pytest.raises(click.UsageError) as said:
+        command.invoke(context)
+    assert str(said.value).endswith(two)
+
+
+def test_a_cluster_that_is_missing_may_be_on_an_instance(nobody):
+    def command(*_, **__):
+        raise MissingClusterError("us-west-2 has no cluster train")
+
+    make(nobody, "one", "two", stack="acme-dev", of="one")
+    with mock.patch.object(cli, "_hpkit", command):
+        answer = hpkit("status", cwd=nobody, HPKIT_STACK="acme-dev")
+    hint = 'for the local cloud: eval "$(hpkit local env --name one)"'
+    assert (answer.returncode, answer.stderr) == (1, f"error: us-west-2 has no cluster train; {hint}\n")
 
 
 def test_where_the_local_cloud_has_an_instance_it_says_how_to_look_at_that(nobody):

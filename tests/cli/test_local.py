@@ -1,6 +1,7 @@
 """`hpkit local` and `hpkit doctor` as processes: what they print, their exit codes, and misuse."""
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -13,8 +14,10 @@ import threading
 import pytest
 
 from hpkit.cache import cache_root
+from hpkit.cli import local_stack
 from hpkit.cli.local_shells import exports, own_shell, to_use, undone
 from hpkit.errors import ToolError
+from hpkit.program.teardown import Teardown
 from hpkit_local.aws.testing import client
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
@@ -400,6 +403,14 @@ def test_what_is_not_up_needs_no_end_and_what_is_elsewhere_is_said(project, verb
         "error: one-dev is not on instance one-dev. Where it is:",
         f"  {HPKIT} local {verb} --stack one-dev --name shared",
     ]
+
+
+def test_the_line_that_asks_nothing_names_the_instance_that_was_named(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    ending = Teardown("one-dev", 3, (), (), "it is protected", frozenset(), frozenset(), "")
+    for name, option in ((None, ""), ("shared", " --name shared")):
+        with pytest.raises(ToolError, match=f"local down --stack one-dev{option} --yes$"):
+            local_stack._ask(ending, "down", name)
 
 
 @pytest.mark.parametrize("verb", ["destroy", "down"])

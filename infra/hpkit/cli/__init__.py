@@ -3,13 +3,14 @@
 import atexit
 import gc
 import importlib
+import os
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from hpkit.cli.output import printable_output
-from hpkit.errors import HpkitError, SelectionError
+from hpkit.errors import HpkitError, MissingClusterError, SelectionError
 from hpkit.text.spelling import near
 
 if TYPE_CHECKING:
@@ -108,6 +109,15 @@ def _hpkit() -> None:
     """Amazon SageMaker HyperPod on EKS: one typed file per organization."""
 
 
+def _hint(error: HpkitError) -> str:
+    if not isinstance(error, MissingClusterError):
+        return ""
+    from hpkit.cli.aws_session import hint_of_local_cloud
+    from hpkit.cli.completion import STACK_VARIABLE
+
+    return hint_of_local_cloud(os.environ.get(STACK_VARIABLE))
+
+
 def main() -> None:
     """Run the command line; exit 1 on a failure the user can fix, 2 on misuse."""
     # A command lives for seconds. As often as Python looks for garbage by itself, that took a third of
@@ -118,5 +128,5 @@ def main() -> None:
         try:
             _hpkit(prog_name="hpkit")
         except HpkitError as error:
-            click.echo(f"error: {error}", err=True)
+            click.echo(f"error: {error}{_hint(error)}", err=True)
             sys.exit(2 if isinstance(error, SelectionError) else 1)

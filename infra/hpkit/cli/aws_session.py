@@ -12,7 +12,7 @@ from hpkit.project import project_root
 if TYPE_CHECKING:
     from boto3 import Session
 
-__all__ = ["aws_session"]
+__all__ = ["aws_session", "hint_of_local_cloud"]
 
 
 def aws_session(profile: str | None, region: str) -> "Session":
@@ -30,12 +30,23 @@ def aws_session(profile: str | None, region: str) -> "Session":
         raise ToolError(f"{error} (credentials are those of the AWS SDK: --profile, AWS_PROFILE, …)") from None
     if found is None:
         on_aws = "name a --profile, or set AWS_PROFILE, or log in (aws sso login)"
-        raise click.UsageError(f"no AWS credentials: {on_aws}{_for_the_local_cloud()}")
+        stack = (click.get_current_context(silent=True) or click.Context(click.Command(""))).params.get("stack")
+        raise click.UsageError(f"no AWS credentials: {on_aws}{hint_of_local_cloud(stack)}")
     return session
 
 
-def _for_the_local_cloud() -> str:
-    """Return how to look at the local cloud instead, where the repository has one."""
-    if not any((project_root() / ".local").glob("*")):
+def hint_of_local_cloud(stack: str | None = None) -> str:
+    """Return how to look at the local cloud instead, where the repository has one: at the instance that has the stack.
+
+    Where several instances could be meant, each has its line.
+    """
+    root = project_root()
+    if not any((root / ".local").glob("*")):
         return ""
-    return f"; for the local cloud: {to_use(own_shell(), f'{called()} local env')}"
+    from hpkit_local.cloud import candidates
+
+    found = candidates(root)
+    with_stack = [each for each in found if any(there.name == stack for there in each.stacks)]
+    names = [f" --name {each.instance.name}" for each in with_stack or found] if len(found) > 1 else [""]
+    lines = [to_use(own_shell(), f"{called()} local env{name}") for name in names]
+    return f"; for the local cloud: {' or '.join(lines)}"

@@ -161,10 +161,9 @@ def _up(
     if code == 0:
         kubectl = "kubectl get clusterqueues"
         look = kubectl if shutil.which("kubectl") else f"{called()} local status --name {instance.name}"
-        option = "" if name is None else f" --name {name}"
         click.echo(f"Use it: {line_to_use(instance.name)}")
         click.echo(f"Look at it: {look}")
-        click.echo(f"Take it down again: {called()} local down --stack {stack}{option}")
+        click.echo(f"Take it down again: {called()} local down --stack {stack}{_name(name)}")
     sys.exit(code)
 
 
@@ -215,7 +214,7 @@ def _destroy(
         if not _is_there(stack, instance, here, verb="destroy"):
             return
         with _ready("destroy", stack, instance, here, wait=wait) as ready:
-            _delete(ready, "destroy", extra, yes=yes, verbose=verbose)
+            _delete(ready, "destroy", name, extra, yes=yes, verbose=verbose)
 
 
 @click.command("down")
@@ -242,7 +241,7 @@ def _down(
     with exclusive(instance, _command("down", stack, instance), wait=wait, say=to_stderr):
         if _is_there(stack, instance, here, verb="down"):
             with _ready("down", stack, instance, here, wait=wait) as ready:
-                _delete(ready, "down", extra, yes=yes, verbose=verbose)
+                _delete(ready, "down", name, extra, yes=yes, verbose=verbose)
                 ready.remove()
                 _end(instance, stack, here)
 
@@ -283,17 +282,21 @@ def _is_there(stack: str, instance: Instance, root: Path, *, verb: str) -> bool:
     return False
 
 
-def _delete(ready: Stack, verb: str, extra: tuple[str, ...], *, yes: bool, verbose: bool) -> None:
+def _name(name: str | None) -> str:
+    return "" if name is None else f" --name {name}"
+
+
+def _delete(ready: Stack, verb: str, name: str | None, extra: tuple[str, ...], *, yes: bool, verbose: bool) -> None:
     """Delete all of a stack, after asking where it is protected; exit with Pulumi's code when that fails."""
     ending = ready.ending()
     if ending.refusal and not yes:
-        _ask(ending, verb)
+        _ask(ending, verb, name)
     code = _run(ready, "destroy", ending.stack, extra, verbose=verbose)
     if verb == "destroy" or code != 0:
         sys.exit(code)
 
 
-def _ask(ending: Teardown, verb: str) -> None:
+def _ask(ending: Teardown, verb: str, name: str | None) -> None:
     click.echo(f"{ending.stack} is protected (`protect: true`). This deletes {ending.resources} resources, among them")
     for line in ending.goes:
         click.echo(f"  {line}")
@@ -301,7 +304,7 @@ def _ask(ending: Teardown, verb: str) -> None:
     if not sys.stdin.isatty():
         raise ToolError(
             f"there is no terminal to ask on, so nothing was deleted. Not to be asked: "
-            f"{called()} local {verb} --stack {ending.stack} --yes"
+            f"{called()} local {verb} --stack {ending.stack}{_name(name)} --yes"
         )
     click.confirm("Delete it?", abort=True)
 

@@ -233,7 +233,7 @@ def _print(plan: Plan, status: Status, differs: Iterable[str], *, terminal: bool
         click.echo(folded(f"cluster policy: {policy_words(platform)}", "  ", ""))
     _teams(console, status)
     for team in status.teams:
-        _waiting(team)
+        _waiting(team, plan.stack)
     if platform is not None and platform.events:
         click.echo("last events")
         for event in platform.events[:_WAITING]:
@@ -321,7 +321,7 @@ def _teams(console: Console, status: Status) -> None:
     _table(console, [(name, name not in ("team", "of")) for name in names], rows)
 
 
-def _waiting(team: TeamStatus) -> None:
+def _waiting(team: TeamStatus, stack: str) -> None:
     if not team.waiting:
         return
     click.echo(f"{team.team}: {len(team.waiting)} waiting")
@@ -332,4 +332,4 @@ def _waiting(team: TeamStatus) -> None:
             )
         )
     if len(team.waiting) > _WAITING:
-        click.echo(f"  and {len(team.waiting) - _WAITING} more: hpkit jobs --team {team.team}")
+        click.echo(f"  and {len(team.waiting) - _WAITING} more: hpkit jobs --stack {stack} --team {team.team}")

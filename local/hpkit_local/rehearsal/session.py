@@ -72,7 +72,9 @@ def rehearsal(
         there = [{**each, "kind": kind} for kind in _COMPARED for each in api.items(KINDS[kind].folder())]
         yield Session(KueueScheduler(api, metrics, classes=classes), there)
     except OSError as error:
-        raise ToolError(f"{instance.name}: {error}. What to do: look at `hpkit local status` and its logs") from None
+        raise ToolError(
+            f"{instance.name}: {error}. What to do: look at `hpkit local logs --name {instance.name}`"
+        ) from None
     finally:
         metrics.close()
         _clean(api)

@@ -7,7 +7,7 @@ from hpkit.errors import SelectionError, ToolError
 from hpkit_local.supervisor.instance import Instance, State
 from hpkit_local.supervisor.stacks import StackThere, stacks_up
 
-__all__ = ["DEFAULT", "Overview", "instances", "overviews", "the_only"]
+__all__ = ["DEFAULT", "Overview", "candidates", "instances", "overviews", "the_only"]
 
 DEFAULT = "default"
 
@@ -38,20 +38,24 @@ def overviews(root: Path) -> list[Overview]:
     return [_overview(each) for each in instances(root)]
 
 
+def candidates(root: Path) -> list[Overview]:
+    """Return the instances that a command without --name could mean: those that run, else all."""
+    found = overviews(root)
+    return [each for each in found if each.may_run] or found
+
+
 def the_only(root: Path, *, command: str) -> Instance:
     """Return the only instance that runs, else the only one that there is, else `default`, which is not there.
 
     Raises SelectionError with the commands to choose from when several fit.
     """
-    found = overviews(root)
-    running = [each for each in found if each.may_run]
-    candidates = running or found
-    if not candidates:
+    found = candidates(root)
+    if not found:
         return Instance.named(DEFAULT, root=root)
-    if len(candidates) == 1:
-        return candidates[0].instance
-    lines = [_line(command, each) for each in candidates]
-    what = "instances run here" if running else "instances are here, and none runs"
+    if len(found) == 1:
+        return found[0].instance
+    lines = [_line(command, each) for each in found]
+    what = "instances run here" if found[0].may_run else "instances are here, and none runs"
     raise SelectionError("\n  ".join([f"{len(lines)} {what}; say which:", *lines]))
 
 

@@ -20,7 +20,7 @@ from hpkit.clients.kubernetes import KUBERNETES_ERRORS, api_client
 from hpkit.cluster.live.kubernetes import FORBIDDEN, NOT_FOUND, Kubernetes
 from hpkit.cluster.live.model import Observed, Platform
 from hpkit.cluster.live.parse import flavor_of, node_of, node_pool_of, platform_of, pod_of, queue_of, task_of
-from hpkit.errors import ToolError
+from hpkit.errors import MissingClusterError, ToolError
 
 __all__ = ["AWS_PARTS", "AwsPart", "Clusters", "ask", "find", "objects_of", "read"]
 
@@ -103,10 +103,9 @@ def ask(session: Session, call: ApiCall) -> Any:
     response = Responses(call_all(session, [call], on_progress=lambda *_: None)).of(call)
     if isinstance(response, FailedCall) and response.is_absence:
         name = next(iter(call.params.values()))
-        raise ToolError(
+        raise MissingClusterError(
             f"{session.region_name} has no cluster {name} that these credentials see ({response.action}: "
-            f"{response.message}). `pulumi up` makes it; one on the local cloud is seen after "
-            'eval "$(hpkit local env)"'
+            f"{response.message}). `pulumi up` creates it"
         )
     if isinstance(response, FailedCall):
         raise ToolError(_sentence(response))

@@ -193,7 +193,7 @@ def _failed(operation: str, error: ClientError | BotoCoreError) -> PluginError:
     if isinstance(error, _AWAY):
         return PluginError(
             f"{operation}: the endpoint of the local cloud does not answer ({error}). "
-            "What to do: `hpkit local status`, `hpkit local start`, then run again."
+            "What to do: `hpkit local list` shows the instances; `hpkit local start --name INSTANCE`, then run again."
         )
     return refused(operation, error)
 

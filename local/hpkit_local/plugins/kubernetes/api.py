@@ -119,7 +119,8 @@ class RetryingApi:
                 if started - task.left > _PATIENCE_SECONDS:
                     raise PluginError(
                         f"{method} {path}: the API server {self.configuration.host} does not answer "
-                        f"({error}). What to do: `hpkit local status`, `hpkit local start`."
+                        f"({error}). What to do: `hpkit local list` shows the instances; `hpkit local start --name "
+                        "INSTANCE`."
                     ) from None
                 task.progress("the API server does not answer yet")
             except ApiException as error:  # what the client makes of a certificate that does not fit

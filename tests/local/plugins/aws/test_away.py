@@ -64,7 +64,9 @@ def test_a_run_that_is_cancelled_waits_no_longer_and_says_what_is_wrong(call, ca
 
     stop = threading.Timer(1.0, cancel)
     stop.start()
-    with pytest.raises(PluginError, match=r"DescribeVpcs: the endpoint .* does not answer .* `hpkit local start`"):
+    with pytest.raises(
+        PluginError, match=r"DescribeVpcs: the endpoint .* does not answer .* `hpkit local start --name INSTANCE`"
+    ):
         call("DescribeVpcs")
     ended.set()
     stop.join()
