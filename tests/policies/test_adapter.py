@@ -150,10 +150,8 @@ def test_a_waiver_of_what_cannot_be_waived_is_said_and_waives_nothing():
     run = Run()
     (policy,) = [policy for policy in POLICIES if policy.name == "quota-fraction-exists"]
     run.state.observe(policy, {"waivers": [waiver()]})
-    assert run.configuration() == [
-        "quota-fraction-exists cannot be waived. Remove its waivers from stacks/<organization>.policy.json and fix the "
-        "cause."
-    ]
+    fix = "Remove its waivers from stacks/<organization>.policy.json and fix the cause."
+    assert run.configuration() == [f"quota-fraction-exists cannot be waived. {fix}"]
 
 
 def test_the_schema_of_what_cannot_be_waived_takes_no_waivers():
