@@ -37,12 +37,13 @@ CACHE ?= $(or $(HPKIT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hpkit)
 types: install
 	$(BIN)/mypy --cache-dir $(CACHE)/mypy
 
-# While you work on a rule: what needs no tool, starts no process, records no whole program and takes no second of its own.
+# Packages whose tests start a process or record whole programs: `make check` leaves them out unless PACKAGE names one.
+LATER := cli local provider policies review program change adopt preflight iam grafana security
+
+# The tests of one package, as in `make check PACKAGE=checks`, or of all that need no tools.
 check: lint types
 	$(BIN)/pytest -n 2 --dist loadfile -q -m "not engine and not cluster and not slow" \
-	  --ignore tests/cli --ignore tests/local --ignore tests/provider --ignore tests/policies --ignore tests/review \
-	  --ignore tests/program --ignore tests/change --ignore tests/adopt --ignore tests/preflight \
-	  --ignore tests/iam --ignore tests/grafana --ignore tests/security
+	  $(if $(PACKAGE),tests/$(PACKAGE),$(LATER:%=--ignore tests/%))
 
 # The Pulumi engine, etcd, kube-apiserver, Kueue and CRDs, for the tests that need them: downloaded or built once per machine, in the user's cache.
 tools: install

@@ -13,10 +13,6 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "SECURITY.md", *(ROOT / "docs").rglob("*.md")])
 
 
-# A test, a case of one, or a file that has more cases at night.
-NIGHTLY = r'mark\.nightly|get\("HPKIT_(?:NIGHTLY|KILLS)"'
-
-
 def name_of(page):
     return str(page.relative_to(ROOT))
 
@@ -49,13 +45,6 @@ def test_words_of_the_glossary_come_once_and_in_order():
     words = [line.split(" | ")[0].removeprefix("| ") for line in page.splitlines() if line.startswith("| ")][1:]
     keys = [re.sub(r"[^a-z]", "", word.lower()) for word in words]
     assert keys == sorted(set(keys))
-
-
-def test_the_page_of_contributing_says_of_every_nightly_test_what_the_gate_runs():
-    marked = {name_of(file) for file in (ROOT / "tests").rglob("test_*.py") if re.search(NIGHTLY, file.read_text())}
-    page = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
-    cells = [line.split(" | ")[0] for line in page.splitlines() if line.startswith("| `tests/")]
-    assert {name for cell in cells for name in re.findall(r"`(tests/[^`]+)`", cell)} == marked
 
 
 def test_the_page_of_the_local_cluster_says_every_flag_of_the_api_server():

@@ -10,11 +10,13 @@ import pytest
 
 from hpkit.catalog import find_instance_type
 from hpkit.errors import ToolError
+from hpkit.project import load_stack
+from hpkit.recording import record
 from tests.program.asked import FOLDER as ASKED
 from tests.program.asked import Asked, recorded
 from tests.program.asked import text_of as text_of_asked
 from tests.program.cloud import NODE_CLASSES, NODE_POOLS, Live, Program, change_every_part
-from tests.program.states import FOLDER, text_of
+from tests.program.states import differences as differences_of_states
 from tests.running import eventually
 
 __all__ = ["live_through"]
@@ -27,20 +29,19 @@ def live_through(stack, instance, repository):
     before = live.everything()
     program = Program(instance, stack, root=repository.folder)
     mirror = os.environ.get("HPKIT_TESTS_MIRROR")
-    with_chart = mirror is not None and not os.environ.get("HPKIT_WRITE_STATES")
-    if with_chart:
+    if mirror is not None:
         program.environment["HPKIT_MIRROR"] = mirror
     asked = Asked(instance)
     asked.during(program.up)
-    exported = program.read("stack", "export")
+    exported = json.loads(program.read("stack", "export"))
     teams = environment["governance"]["allocations"]
     assert set(live.quotas()) >= set(teams)
     # At once: what restarted Kueue has waited for it.
     run_jobs(live, teams)
-    if with_chart:
+    if mirror is not None:
         assert_chart_runs(live, next(iter(teams)))
-    if os.environ.get("HPKIT_WRITE_STATES"):
-        (FOLDER / f"{stack}.json").write_text(text_of(json.loads(exported)), encoding="utf-8")
+    (plan,) = load_stack(stack).plans.values()
+    assert list(differences_of_states(exported, record(plan))) == []
     again = program.up("--json")
     assert_unchanged(again.stdout)
     assert_unchanged(asked.during(program.run, "refresh", "--yes", "--skip-preview", "--json").stdout)
@@ -61,7 +62,7 @@ def live_through(stack, instance, repository):
     differing = sorted(asked.operations ^ recorded(stack))
     assert not differing, f"{differing}: record anew, tests/program/asked/README.md"
     eventually(lambda: differences(before, live.everything()) == {}, lambda: differences(before, live.everything()))
-    return {each["type"] for each in json.loads(exported)["deployment"]["resources"]}
+    return {each["type"] for each in exported["deployment"]["resources"]}
 
 
 def environment_of(repository, stack):

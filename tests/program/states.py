@@ -1,20 +1,13 @@
-"""Recorded states of the example stacks: what Pulumi's engine kept of each after an `up` on the local cloud."""
+"""What Pulumi's engine keeps of a stack after an `up`, compared with a recording of its program."""
 
-import json
 from collections.abc import Iterator, Mapping, Set
 from itertools import product
-from pathlib import Path
 
 from hpkit.program.recording import Recording
 
-__all__ = ["FOLDER", "differences", "text_of"]
+__all__ = ["differences"]
 
-FOLDER = Path(__file__).parent / "states"
 _STACK = "pulumi:pulumi:Stack"
-_KEPT = (
-    *("urn", "id", "type", "parent", "provider", "inputs", "dependencies", "propertyDependencies"),
-    *("protect", "retainOnDelete", "deletedWith", "external"),
-)
 # Outputs that others may hold: what a recording makes up.
 _GIVEN = ("arn", "endpoint", "certificateAuthority", "clusterArn", "prometheusEndpoint")
 # What the engine adds to a provider's inputs.
@@ -27,26 +20,10 @@ _LIVE = {
 }
 
 
-def _trimmed(export: Mapping) -> list[dict]:
-    """Return of `pulumi stack export` what a preview compares."""
-    kept = []
-    for resource in export["deployment"]["resources"]:
-        if resource["type"] == _STACK:
-            continue
-        outputs = {key: value for key, value in resource.get("outputs", {}).items() if key in _GIVEN}
-        kept.append({**{key: resource[key] for key in _KEPT if key in resource}, "outputs": outputs})
-    return sorted(kept, key=lambda each: each["urn"])
-
-
-def text_of(export: Mapping) -> str:
-    """Return the file of a state."""
-    lines = (json.dumps(each, ensure_ascii=False, sort_keys=True) for each in _trimmed(export))
-    return "[\n" + ",\n".join(lines) + "\n]\n"
-
-
-def differences(state: list[Mapping], recording: Recording) -> Iterator[str]:
-    """Yield what a preview of the recorded program would not find as the state has it."""
-    there = {each["urn"]: each for each in state if not each.get("external")}
+def differences(export: Mapping, recording: Recording) -> Iterator[str]:
+    """Yield what of `pulumi stack export` isn't as the recording has it."""
+    resources = [each for each in export["deployment"]["resources"] if each["type"] != _STACK]
+    there = {each["urn"]: each for each in resources if not each.get("external")}
     for urn in sorted(there.keys() ^ recording.resources.keys()):
         yield f"{urn}: {'is created' if urn in recording.resources else 'is deleted'}"
     for urn in sorted(there.keys() & recording.resources.keys()):
@@ -82,7 +59,8 @@ def _names(urns: Set[str], there: Mapping[str, Mapping], recording: Recording) -
     for urn in urns:
         if urn not in there or urn not in recording.resources:
             continue
-        live = {"id": there[urn].get("id"), **there[urn]["outputs"]}
+        outputs = there[urn].get("outputs", {})
+        live = {"id": there[urn].get("id"), **{key: outputs[key] for key in _GIVEN if key in outputs}}
         for key, made in recording.resources[urn].made.items():
             for value, called in _leaves(live.get(key), made):
                 names.setdefault(value, set()).add(called)

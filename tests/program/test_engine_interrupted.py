@@ -1,7 +1,5 @@
 """`up` is interrupted at random moments, and run again it ends where an undisturbed one does.
 
-And what the cloud goes through meanwhile, it gets over.
-
 Does not: kill Pulumi by SIGKILL. What AWS made at that moment and no state knows, the next `up` cannot take over.
 """
 
@@ -11,8 +9,6 @@ import signal
 import subprocess
 
 import pytest
-
-from tests.local.chaos.harness import run_of
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
 
@@ -54,28 +50,18 @@ def test_an_interrupted_up_that_is_run_again_ends_as_an_undisturbed_one(handson,
 
 
 @pytest.mark.nightly
-def test_an_up_takes_over_the_log_group_that_eks_wrote_again_and_gets_over_the_death_of_the_supervisor(
-    handson, instance, live, reference, tmp_path
-):
+def test_an_up_takes_over_the_log_group_that_eks_wrote_again(handson, live, reference):
     settled, _, nothing = reference
     if handson.resources():
         handson.destroy()
-    assert live.everything() == nothing
     # As the fault late-logs has it, which waits for a time.
     logs, name = live.client("logs"), "/aws/eks/handson-dev/cluster"
     logs.create_log_group(logGroupName=name)
     logs.create_log_stream(logGroupName=name, logStreamName="last")
-    with run_of(handson, instance, tmp_path) as run:
-        run.reaches("eks.CreateCluster")
-        run.loses_its_supervisor()
-        assert run.ends(), run.said
     handson.up()
     (group,) = logs.describe_log_groups()["logGroups"]
-    assert group["retentionInDays"] == 90
-    assert group["kmsKeyId"]
-    assert logs.list_tags_log_group(logGroupName=name)["tags"]["hpkit:organization"] == "handson"
+    assert (group["retentionInDays"], bool(group["kmsKeyId"])) == (90, True)
     assert [each["logStreamName"] for each in logs.describe_log_streams(logGroupName=name)["logStreams"]] == ["last"]
     assert live.settled() == settled
-    assert handson.preview() == {}
     handson.destroy()
     assert live.everything() == nothing

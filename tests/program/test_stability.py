@@ -4,8 +4,8 @@ import copy
 
 import pytest
 
-from hpkit.generate.urns import FOLDER, registered
 from hpkit.program.components.admission import policies_of
+from hpkit.generate.urns import FOLDER, registered, urns_in
 from hpkit.project import project_root
 from tests.builders import group, organization, team
 from tests.program.recorder import recorded_from
@@ -113,6 +113,6 @@ def test_removing_governance_removes_addon_policy_quotas_and_rights():
 
 @pytest.mark.parametrize("stack", sorted(file.stem for file in (project_root() / FOLDER).glob("*.txt")))
 def test_what_an_example_ever_registered_it_registers_still_under_the_same_name(stack):
-    before = set((project_root() / FOLDER / f"{stack}.txt").read_text(encoding="utf-8").split())
-    gone = sorted(before - registered(stack))
+    before = urns_in((project_root() / FOLDER / f"{stack}.txt").read_text(encoding="utf-8"))
+    gone = sorted(before - registered(stack).keys())
     assert gone == [], "these are in people's state, and the next `up` would delete them: give them back their names"

@@ -46,25 +46,23 @@ def assert_books_are_right(api, gpus):
     assert (taken(api, "john")[GPU], counted(api, "john")[GPU]) == (gpus, gpus)
 
 
-ORPHANING = {
-    "by the policy Orphan": {"propagationPolicy": "Orphan"},
-    "by the older option": {"orphanDependents": True},
-    "without a policy, which orphans for Jobs": {},
-    "with a long grace period": {"propagationPolicy": "Orphan", "gracePeriodSeconds": 600},
-}
+ORPHANING = (
+    {"propagationPolicy": "Orphan"},
+    {"orphanDependents": True},
+    {},  # Without a policy, Jobs orphan.
+    {"propagationPolicy": "Orphan", "gracePeriodSeconds": 600},
+)
 
 
-@pytest.mark.parametrize("options", ORPHANING.values(), ids=ORPHANING)
-@pytest.mark.parametrize("many", [False, True], ids=["one", "all of a kind"])
-def test_a_member_wants_to_keep_the_pods_of_a_deleted_job(john, api, running_job, options, many):
-    message = refused(delete, john, JOBS if many else running_job, options)
-    assert "--cascade=background" in message
+def test_a_member_wants_to_keep_the_pods_of_a_deleted_job(john, api, running_job):
+    for options in ORPHANING:
+        for path in (running_job, JOBS):
+            assert "--cascade=background" in refused(delete, john, path, options)
     assert_books_are_right(api, 2)
 
 
-@pytest.mark.parametrize("policy", ["Background", "Foreground"])
-def test_a_job_that_is_deleted_takes_its_pods_with_it(john, api, running_job, policy):
-    delete(john, running_job, {"propagationPolicy": policy})
+def test_a_job_that_is_deleted_takes_its_pods_with_it(john, api, running_job):
+    delete(john, running_job, {"propagationPolicy": "Foreground"})
     eventually(lambda: not pods_of(api, "train"), "its pods end")
     assert_books_are_right(api, 0)
 
@@ -161,14 +159,14 @@ def _served(api, group):
         return set()
 
 
-@pytest.mark.parametrize("name", RAY_EVASIONS)
-def test_a_member_wants_more_of_ray_than_its_queue_counts(john, ray_kinds, name):
-    change, _, kinds = RAY_EVASIONS[name]
-    for kind in kinds:
-        folder = f"{ray_kinds}/{kind.lower()}s"
-        assert "hpkit-member-ray" in refused(john.create, folder, ray(kind, "evading", change))
-        john.create(folder, KINDS[kind]("plain"))
-        delete(john, f"{folder}/plain", {"propagationPolicy": "Background"})
+def test_a_member_wants_more_of_ray_than_its_queue_counts(john, ray_kinds):
+    for change, _, kinds in RAY_EVASIONS.values():
+        for kind in kinds:
+            document = ray(kind, "evading", change)
+            assert "hpkit-member-ray" in refused(john.create, f"{ray_kinds}/{kind.lower()}s", document)
+    for kind in ("RayCluster", "RayJob"):
+        john.create(f"{ray_kinds}/{kind.lower()}s", KINDS[kind]("plain"))
+        delete(john, f"{ray_kinds}/{kind.lower()}s/plain", {"propagationPolicy": "Background"})
 
 
 def test_a_member_wants_a_namespace_that_nobody_can_delete(john):
@@ -213,8 +211,8 @@ def ending(kind, workers):
     }
 
 
-@pytest.mark.parametrize("end", ["Succeeded", "Failed"])
-def test_a_member_wants_to_keep_workers_after_the_job_ends(john, api, kubeflow, end):
+def test_a_member_wants_to_keep_workers_after_the_job_ends(john, api, kubeflow):
+    end = "Succeeded"
     path = f"{kubeflow}/pytorchjobs/framework"
     for policy in (None, "None"):
         john.create(f"{kubeflow}/pytorchjobs", framework_job("PyTorchJob", policy))

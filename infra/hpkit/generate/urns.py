@@ -1,18 +1,37 @@
-"""What each example has ever registered, by URN: a name that changes in the program would be another resource."""
+"""What each example registers: a URN per line, with a digest of everything that a preview compares.
+
+Another digest is a change of stacks that live, another URN is another resource.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict
 
 from hpkit.errors import ToolError
-from hpkit.program.recording import record
 from hpkit.project import load_stack, project_root
+from hpkit.program.recording import RecordedResource, record
 
-__all__ = ["FOLDER", "registered", "urn_files"]
+__all__ = ["FOLDER", "registered", "urn_files", "urns_in"]
 
 FOLDER = "tests/program/urns"
+# Fields that the engine doesn't compare: made-up ids and the plugin's version, or that the URN already has.
+_NOT_COMPARED = {"urn", "type", "name", "made", "version"}
 
 
-def registered(stack: str) -> set[str]:
-    """Return the URNs that the program registers for a stack of the project."""
+def registered(stack: str) -> dict[str, str]:
+    """Return URN → digest of the resources that the program registers for a stack of the project."""
     (plan,) = load_stack(stack).plans.values()
-    return set(record(plan).resources)
+    return {urn: _digest(each) for urn, each in record(plan).resources.items()}
+
+
+def urns_in(text: str) -> set[str]:
+    """Return the URNs that a file of this folder names."""
+    return {line.partition(" ")[0] for line in text.splitlines()}
+
+
+def _digest(resource: RecordedResource) -> str:
+    compared = {key: value for key, value in asdict(resource).items() if key not in _NOT_COMPARED}
+    return hashlib.sha256(json.dumps(compared, sort_keys=True, default=sorted).encode()).hexdigest()[:12]
 
 
 def _text(stack: str) -> str:
@@ -21,8 +40,9 @@ def _text(stack: str) -> str:
     A line goes by hand alone: what it names is in somebody's state, and its resource would be deleted there.
     """
     file = project_root() / FOLDER / f"{stack}.txt"
-    before = set(file.read_text(encoding="utf-8").split()) if file.is_file() else set()
-    return "".join(f"{urn}\n" for urn in sorted(before | registered(stack)))
+    before = urns_in(file.read_text(encoding="utf-8")) if file.is_file() else set()
+    lines = {**dict.fromkeys(before, ""), **registered(stack)}
+    return "".join(f"{urn} {digest}".rstrip() + "\n" for urn, digest in sorted(lines.items()))
 
 
 def urn_files() -> dict[str, str]:

@@ -52,26 +52,6 @@ def test_kueues_own_webhook_refuses_a_borrow_limit_without_a_cohort(api):
         api.apply("/apis/kueue.x-k8s.io/v1beta2/clusterqueues/invalid", {**document, "spec": spec})
 
 
-@pytest.mark.nightly
-def test_stop_leaves_no_process_port_or_record_even_after_the_supervisor_was_killed(tools, tmp_path, running):
-    other = Instance.named("two", root=tmp_path)
-    try:
-        first = control.start(other, say=print)
-        assert running.state().ready, "the instance beside it goes on"
-        assert not set(other.ports().values()) & set(running.ports().values())
-        os.kill(first.supervisor.pid, signal.SIGKILL)
-        eventually(lambda: not first.supervisor.alive(), "the supervisor is dead")
-        second = control.start(other, say=print)
-        assert second.supervisor != first.supervisor
-        assert not [each for each in first.processes() if each.alive()], "nothing of the killed one is left"
-    finally:
-        control.stop(other)
-    assert not [each for each in second.processes() if each.alive()]
-    assert not [port for port in other.ports().values() if taken(port)]
-    assert other.state() is None
-    assert control.stop(other) is False, "stopping twice is no error"
-
-
 NAMESPACES = "/api/v1/namespaces"
 
 
