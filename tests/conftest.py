@@ -121,7 +121,7 @@ def _needs_platform(file: Path) -> bool:
 
 
 def _takes_platform_away(item: pytest.Item) -> int:
-    """Return how far behind the others of the platform a test comes: 1, it is gone then; 2, it would be in the way."""
+    """Return how far behind the others of the platform a test comes: 1, nodes are gone then; 2, all of it."""
     marker = item.get_closest_marker("platform")
     return 0 if marker is None else int(marker.kwargs.get("taken_away", 0))
 

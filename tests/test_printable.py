@@ -26,6 +26,7 @@ from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.plugin_server import PluginServicer, readable
 from tests.cli.invoke import hpkit
 from tests.cli.test_review import Repository
+from tests.conftest import NIGHTLY
 
 ROOT = Path(__file__).parents[1]
 # Where the pipe has no terminal behind it, the kit itself writes none of these.
@@ -186,7 +187,7 @@ def test_of_the_file_as_it_was_every_command_says_something(repository):
 @pytest.mark.parametrize(
     ("form", "command"), CASES, ids=[" ".join(command).replace(SCENARIO, "FILE") for _, command in CASES]
 )
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20 if NIGHTLY else 2, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.sampled_from(PLACES), text=HOSTILE)
 @example(place=("tags", True), text="\x1b[2J\n::error::x##[error]y\u202e")
 @example(place=("environments", "dev", "waivers", 0, "reason"), text="\x1b[2J\n::error::x##[error]y\u202e")

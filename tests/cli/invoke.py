@@ -3,6 +3,7 @@
 import contextlib
 import subprocess
 import sys
+from pathlib import Path
 from unittest import mock
 
 from click.testing import CliRunner
@@ -14,7 +15,7 @@ __all__ = ["hpkit"]
 
 def hpkit(*arguments, cwd, **environment):
     """Run the command in a folder, with these variables beside those that there are, and return what it answered."""
-    words = ["hpkit", *map(str, arguments)]
+    words = [str(Path(sys.executable).parent / "hpkit"), *map(str, arguments)]
     with (
         CliRunner().isolation(env=environment) as (stdout, stderr, _),
         contextlib.chdir(cwd),

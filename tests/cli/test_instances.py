@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tests.cli.test_validate import ROOT, hpkit
+from tests.cli.invoke import hpkit
+from tests.cli.test_validate import ROOT
 
 
 def test_without_pattern_every_type_is_listed_in_80_columns():

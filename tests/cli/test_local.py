@@ -25,7 +25,9 @@ from hpkit_local.supervisor.lock import exclusive
 from hpkit_local.toolchain import TOOL_NAMES, TOOLS, get_all
 from hpkit_local.toolchain.cache import tool_folder
 from tests.builders import organization, text_of
-from tests.cli.test_validate import HPKIT, ROOT, hpkit
+from tests.cli.invoke import hpkit
+from tests.cli.test_validate import HPKIT, ROOT
+from tests.cli.test_validate import hpkit as process
 from tests.running import HANGS
 
 SECONDS = 240
@@ -43,12 +45,16 @@ def repository(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def up(repository):
-    """Start an instance named cli, through the command."""
+def tools():
     try:
         get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=print)
     except ToolError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def up(tools, repository):
+    """Start an instance named cli, through the command."""
     try:
         yield hpkit("local", "start", "--name", "cli", "--latency-factor", "0", cwd=repository)
     finally:
@@ -132,7 +138,9 @@ SCRIPTS = {
 
 
 @marked
-@pytest.mark.parametrize("shell", SCRIPTS)
+@pytest.mark.parametrize(
+    "shell", [pytest.param(name, marks=pytest.mark.nightly if name == "sh" else ()) for name in SCRIPTS]
+)
 def test_a_shell_takes_the_variables_over_and_gives_them_back(up, repository, shell):
     executable = shutil.which(shell)
     if executable is None:
@@ -413,11 +421,12 @@ def test_the_line_that_asks_nothing_names_the_instance_that_was_named(monkeypatc
             local_stack._ask(ending, "down", name)
 
 
-@pytest.mark.parametrize("verb", ["destroy", "down"])
-def test_an_up_that_has_made_nothing_yet_is_not_taken_for_none(project, verb):
+def test_an_up_that_has_made_nothing_yet_is_not_taken_for_none(project):
+    verb = "down"
     (project / "stacks" / "one.yaml").write_bytes(text_of(organization(top={"organization": "one"})))
     with exclusive(Instance.named("one-dev", root=project), "hpkit local up"):
-        answer = hpkit("local", verb, "--stack", "one-dev", "--no-wait", cwd=project)
+        # The lock is this process's own.
+        answer = process("local", verb, "--stack", "one-dev", "--no-wait", cwd=project)
     assert (answer.returncode, answer.stdout) == (1, "")
     assert answer.stderr.startswith(f"error: `hpkit local up` (process {os.getpid()}, ")
 
@@ -561,7 +570,7 @@ def test_doctor_calls_what_nothing_needs_optional_and_never_missing(tmp_path, mo
     assert said.endswith(f"everything that is needed is here; optional and not here: {', '.join(optional)}")
 
 
-def test_doctor_with_everything_there_says_so_and_from_where(up):
+def test_doctor_with_everything_there_says_so_and_from_where(tools):
     cached = {tool.name for tool in TOOLS if (cache_root() / "tools" / tool.name / tool.version).is_dir()}
     rows = {row["tool"]: row for row in json.loads(hpkit("doctor", "--format", "json", cwd=ROOT).stdout)}
     for name in TOOL_NAMES:

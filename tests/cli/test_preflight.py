@@ -102,87 +102,65 @@ def test_a_fresh_account_lacks_the_roles_that_the_file_names(account, monkeypatc
     assert "missing role" not in result.stdout
 
 
-def test_what_is_unknown_says_why_and_what_to_do(account, project):
+def test_a_plain_file_lacks_nothing_in_a_fresh_account_and_nothing_is_written_there(account, project, monkeypatch):
     rows = checked(project)
     assert not missing(rows)
     role = rows["AWSServiceRoleForSageMakerHyperPod"]
     assert role["status"] == "unknown"
     assert "iam:CreateServiceLinkedRole" in role["fix"]
-
-
-def test_the_own_address_is_held_against_the_ranges_that_may_reach_kubernetes(account, project, monkeypatch):
-    endpoint = {"public": True, "publicCidrs": ["52.10.20.0/24"]}
-    row = checked(project, eks={"version": "1.33", "endpoint": endpoint})["Kubernetes API reachable from here"]
+    assert rows["identity"]["found"].endswith("in account 123456789012")
+    assert rows["place of the identity"]["found"] == "neither administrator nor member"
+    assert rows["place of the identity"]["status"] == "ok", "who creates the EKS cluster administers it"
+    row = rows["Kubernetes API reachable from here"]
     assert (row["status"], row["found"]) == ("ok", "52.10.20.10"), "callers of the local cloud are inside"
-    with running_endpoint(caller_address="198.51.100.7") as elsewhere:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", elsewhere.url)
-        row = checked(project, eks={"version": "1.33", "endpoint": endpoint})["Kubernetes API reachable from here"]
-    assert row["status"] == "missing"
-    assert "Add 198.51.100.7/32 to eks.endpoint.publicCidrs" in row["fix"]
-
-
-def test_nothing_is_written_to_the_account(account, project):
-    checked(project)
     asked = [name.split(".") for name in account.stats()["calls"]]
     calls = {operation for service, operation in asked if service in ("ec2", "eks", "iam", "sagemaker", "sts")}
     assert {"DescribeAvailabilityZones", "GetCallerIdentity", "ListClusters"} <= calls
     assert not [name for name in calls if not name.startswith(("Describe", "Get", "List"))]
+    with running_endpoint(caller_address="198.51.100.7") as elsewhere:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", elsewhere.url)
+        row = checked(project)["Kubernetes API reachable from here"]
+    assert row["status"] == "missing"
+    assert "Add 198.51.100.7/32 to eks.endpoint.publicCidrs" in row["fix"]
 
 
-def test_whoever_asks_is_named_with_account_and_place(account, project):
-    rows = checked(project)
-    assert rows["identity"]["found"].endswith("in account 123456789012")
-    assert rows["place of the identity"]["found"] == "neither administrator nor member"
-    assert rows["place of the identity"]["status"] == "ok", "who creates the EKS cluster administers it"
+def network(*zones):
+    ranges = [{"availabilityZone": zone, "nodeCidr": f"10.{n}.0.0/16"} for n, zone in enumerate(zones, start=1)]
+    return {"vpcCidr": "10.192.0.0/16", "zones": ranges}
 
 
-def test_a_zone_that_the_region_does_not_have(account, project):
-    zones = [
-        {"availabilityZone": "us-west-2a", "nodeCidr": "10.1.0.0/16"},
-        {"availabilityZone": "us-west-2z", "nodeCidr": "10.2.0.0/16"},
+def test_what_region_eks_and_iam_do_not_have_is_missing(account, project):
+    account.client("iam").create_role(RoleName="Admin", Path="/platform/", AssumeRolePolicyDocument=TRUST)
+    groups = [
+        group("gpu", "ml.g5.12xlarge", 1, availabilityZone="us-west-2d"),
+        group("next", "ml.p6e-gb200.36xlarge", 1),
     ]
-    rows = checked(project, network={"vpcCidr": "10.192.0.0/16", "zones": zones})
-    assert missing(rows) == {"zone us-west-2z"}
+    rows = checked(
+        project,
+        network=network("us-west-2a", "us-west-2d", "us-west-2z"),
+        cluster={"name": "acme", "instanceGroups": groups},
+        addons={GOVERNANCE: "v9.9.9-eksbuild.1", "no-such-addon": "v1.0.0-eksbuild.1"},
+        eks={"version": "1.35", "administrators": [ADMIN]},
+    )
+    offered = "EC2 offers the type of gpu"
+    assert missing(rows) == {
+        "zone us-west-2z", offered, f"add-on {GOVERNANCE}", "add-on no-such-addon", f"role {ADMIN}"
+    }  # fmt: skip
     assert "us-west-2a, us-west-2b" in rows["zone us-west-2z"]["fix"]
-
-
-def in_zone(zone, instance_type):
-    zones = [{"availabilityZone": zone, "nodeCidr": "10.1.0.0/16"}]
-    groups = [group("gpu", instance_type, 1, availabilityZone=zone)]
-    network = {"vpcCidr": "10.192.0.0/16", "zones": zones}
-    return {"network": network, "cluster": {"name": "acme", "instanceGroups": groups}}
-
-
-def test_a_type_that_ec2_offers_in_other_zones_than_its_group(account, project):
-    rows = checked(project, **in_zone("us-west-2d", "ml.g5.12xlarge"))
-    assert missing(rows) == {"EC2 offers the type of gpu"}
-    row = rows["EC2 offers the type of gpu"]
-    assert row["needed"] == "ml.g5.12xlarge in us-west-2d"
-    assert row["found"] == "ml.g5.12xlarge in us-west-2a, us-west-2b, us-west-2c"
-    assert "HyperPod may have capacity in other zones" in row["fix"]
-
-
-def test_a_type_that_ec2_lists_nowhere_is_not_known_to_be_missing(account, project):
-    row = checked(project, **in_zone("us-west-2a", "ml.p6e-gb200.36xlarge"))["EC2 offers the type of gpu"]
-    assert (row["status"], row["found"]) == ("unknown", "nowhere in us-west-2")
+    assert rows[offered]["needed"] == "ml.g5.12xlarge in us-west-2d"
+    assert rows[offered]["found"] == "ml.g5.12xlarge in us-west-2a, us-west-2b, us-west-2c"
+    assert "HyperPod may have capacity in other zones" in rows[offered]["fix"]
+    nowhere = rows["EC2 offers the type of next"]
+    assert (nowhere["status"], nowhere["found"]) == ("unknown", "nowhere in us-west-2"), "EC2 lists not all types"
+    assert "v1.6.0-eksbuild.1" in rows[f"add-on {GOVERNANCE}"]["fix"]
+    assert "role/platform/Admin" in rows[f"role {ADMIN}"]["fix"]
 
 
 def test_a_region_without_hyperpod_and_governance(account, project):
-    rows = checked(project, region="eu-west-3", **in_zone("eu-west-3a", "ml.g5.12xlarge"))
+    groups = [group("gpu", "ml.g5.12xlarge", 1, availabilityZone="eu-west-3a")]
+    cluster = {"name": "acme", "instanceGroups": groups}
+    rows = checked(project, region="eu-west-3", network=network("eu-west-3a"), cluster=cluster)
     assert {"HyperPod on EKS in the region", "task governance in the region"} <= missing(rows)
-
-
-def test_an_add_on_version_that_eks_does_not_offer(account, project):
-    rows = checked(project, addons={GOVERNANCE: "v9.9.9-eksbuild.1", "no-such-addon": "v1.0.0-eksbuild.1"})
-    assert missing(rows) == {f"add-on {GOVERNANCE}", "add-on no-such-addon"}
-    assert "v1.6.0-eksbuild.1" in rows[f"add-on {GOVERNANCE}"]["fix"]
-
-
-def test_a_role_with_a_path_must_be_written_with_it(account, project):
-    account.client("iam").create_role(RoleName="Admin", Path="/platform/", AssumeRolePolicyDocument=TRUST)
-    rows = checked(project, eks={"version": "1.35", "administrators": [ADMIN]})
-    assert missing(rows) == {f"role {ADMIN}"}
-    assert "role/platform/Admin" in rows[f"role {ADMIN}"]["fix"]
 
 
 def test_roles_of_another_account_cannot_be_looked_up(account, project):
@@ -203,13 +181,6 @@ def test_roles_of_another_account_cannot_be_looked_up(account, project):
     assert "account 999999999999, and this is 123456789012" in row["why"]
 
 
-def test_an_existing_network_that_fits(account, project):
-    cloud = Cloud(account)
-    rows = checked(project, network=existing(cloud))
-    assert not missing(rows)
-    assert rows[f"subnet {cloud.subnets[0]}"]["found"].endswith(" free")
-
-
 def test_an_existing_subnet_that_is_too_small(account, project):
     cloud = Cloud(account)
     groups = [group("gpu", "ml.p5.48xlarge", 4)]
@@ -217,7 +188,8 @@ def test_an_existing_subnet_that_is_too_small(account, project):
     row = rows[f"subnet {cloud.subnets[0]}"]
     assert row["status"] == "missing"
     assert row["needed"] == "324 addresses free in us-west-2a"
-    assert rows[f"subnet {cloud.subnets[1]}"]["status"] == "ok"
+    other = rows[f"subnet {cloud.subnets[1]}"]
+    assert (other["status"], other["found"].endswith(" free")) == ("ok", True)
 
 
 def test_a_subnet_that_the_stacks_own_nodes_fill_is_not_too_small(account, project):
@@ -282,6 +254,9 @@ def test_an_existing_eks_cluster_that_fits(account, project):
     kueue = rows["Kueue on the EKS cluster"]
     assert kueue["status"] == "unknown"
     assert "kubectl get crd" in kueue["fix"]
+    cloud.govern()
+    rows = checked(project, **on_eks(cloud))
+    assert rows["Kueue on the EKS cluster"]["status"] == "ok", "the one of the add-on is no foreign one"
 
 
 def test_an_existing_eks_cluster_that_does_not_fit(account, project):
@@ -309,13 +284,6 @@ def test_hyperpod_and_eks_go_one_to_one(account, project):
     rows = checked(project, **on_eks(cloud))
     assert missing(rows) == {"EKS cluster kube free for HyperPod"}
     assert rows["EKS cluster kube free for HyperPod"]["found"] == "attached to other"
-
-
-def test_the_kueue_of_the_add_on_is_no_foreign_one(account, project):
-    cloud = Cloud(account)
-    cloud.govern()
-    rows = checked(project, **on_eks(cloud))
-    assert rows["Kueue on the EKS cluster"]["status"] == "ok"
 
 
 def test_an_add_on_that_is_installed_already_is_in_the_way_unless_it_is_the_stacks_own(account, project):

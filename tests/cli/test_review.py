@@ -48,8 +48,8 @@ class Repository:
         assert "Traceback" not in result.stdout + result.stderr
         return result
 
-    def review(self, *arguments, exits=0):
-        result = self.run("--format", "json", *arguments)
+    def review(self, *arguments, exits=0, quick=True):
+        result = self.run("--format", "json", *(["--quick"] if quick else []), *arguments)
         assert result.returncode == exits, result.stderr
         return json.loads(result.stdout)
 
@@ -209,7 +209,7 @@ def test_a_stack_pointed_at_another_organization_shows_the_difference(repository
         "stacks/Pulumi.acme-dev.yaml", {"config": {"hpkit:organization": "other", "hpkit:environment": "dev"}}
     )
     # The same stack under another organization: everything that carries the name is made anew.
-    said = repository.review(exits=1)
+    said = repository.review(exits=1, quick=False)
     (stack,) = [stack for stack in said["stacks"] if stack["stack"] == "acme-dev"]
     assert "replace-eks" in {each["code"] for each in stack["watch"]}
     kind = "ml.g5.12xlarge"
@@ -269,21 +269,21 @@ def test_the_quick_way_compares_files_and_names_what_it_cannot_know(repository):
     data = acme(2)
     data["environments"]["dev"]["cluster"]["instanceGroups"][0]["imageId"] = "ami-0a1b2c3d4e5f60718"
     repository.write("stacks/acme.yaml", data)
-    (stack,) = repository.review("--quick")["stacks"]
+    (stack,) = repository.review()["stacks"]
     assert stack["verdict"] == "attention"
     assert stack["changes"] == []
     assert "what is replaced is not known" in stack["note"]
     assert [each["code"] for each in stack["watch"]] == ["group-settings"]
 
 
-@pytest.mark.parametrize("quick", [["--quick"], []], ids=["quick", "whole"])
+@pytest.mark.parametrize("quick", [True, False])
 def test_a_policy_that_the_head_violates_blocks_it_at_its_line(repository, quick):
     repository.write("stacks/acme.policy.json", b'{"instance-types-allowed": {"allowed": ["ml.g5.12xlarge"]}}')
     repository.commit()
     data = acme(2)
     data["environments"]["dev"]["cluster"]["instanceGroups"].append(group("cpu", "ml.m5.4xlarge", 1))
     repository.write("stacks/acme.yaml", data)
-    (stack,) = repository.review("--base", "HEAD", *quick, exits=1)["stacks"]
+    (stack,) = repository.review("--base", "HEAD", quick=quick, exits=1)["stacks"]
     assert stack["verdict"] == "blocked"
     (new,) = [each for each in stack["findings"]["new"] if each["severity"] == "error"]
     assert (new["rule"], new["path"]) == (
@@ -293,7 +293,7 @@ def test_a_policy_that_the_head_violates_blocks_it_at_its_line(repository, quick
     lines = (repository.folder / "stacks" / "acme.yaml").read_text(encoding="utf-8").splitlines()
     assert lines[new["line"] - 1].strip() == "- name: cpu"
     repository.commit()
-    (stack,) = repository.review("--base", "HEAD", "--stack", "acme-dev", *quick, exits=1)["stacks"]
+    (stack,) = repository.review("--base", "HEAD", "--stack", "acme-dev", quick=quick, exits=1)["stacks"]
     assert [each["rule"] for each in stack["findings"]["remaining"] if each["severity"] == "error"] == [
         "instance-types-allowed"
     ]

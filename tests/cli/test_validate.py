@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from hpkit import project as files_of_project
 from hpkit.checks import RULES
-from hpkit.generate.cases import cases
 from tests.builders import organization, team, text_of
 from tests.cli import invoke
 
@@ -64,7 +62,7 @@ def test_without_arguments_all_organizations_of_the_project_are_checked(project)
 def test_the_project_is_found_from_a_folder_below_it(project):
     write(project, "one.yaml", organization())
     (project / "deep" / "er").mkdir(parents=True)
-    assert hpkit("validate", cwd=project / "deep" / "er").returncode == 0
+    assert validate(cwd=project / "deep" / "er").returncode == 0
 
 
 def test_json_is_the_contract(project):
@@ -121,7 +119,7 @@ def test_a_stacks_organization_is_a_name_and_no_path(project, name):
         write(project, file, organization())
     settings = f"config:\n  hpkit:organization: {name}\n  hpkit:environment: dev\n"
     (project / "stacks" / "Pulumi.blue.yaml").write_text(settings)
-    result = hpkit("validate", "--stack", "blue", cwd=project)
+    result = invoke.hpkit("validate", "--stack", "blue", cwd=project)
     assert result.returncode == 2
     assert f"hpkit:organization `{name}`, which is no name" in " ".join(result.stderr.split())
 
@@ -142,7 +140,7 @@ def test_a_stacks_organization_is_a_name_and_no_path(project, name):
 def test_misuse_exits_2(project, arguments, says):
     write(project, "acme.yaml", organization())
     (project / "stacks" / "Pulumi.broken.yaml").write_text("config:\n\thpkit:organization: acme\n")
-    result = hpkit("validate", *arguments, cwd=project)
+    result = invoke.hpkit("validate", *arguments, cwd=project)
     assert result.returncode == 2
     assert says in result.stderr
 
@@ -257,7 +255,7 @@ def test_a_file_that_may_not_be_read_is_a_finding(project):
 
 def test_text_fits_80_columns_and_has_no_colour_off_a_terminal(project):
     write(project, "two.yaml", BROKEN)
-    text = hpkit("validate", cwd=project, COLUMNS="200").stdout
+    text = invoke.hpkit("validate", cwd=project, COLUMNS="200").stdout
     assert "\x1b" not in text
     for line in text.splitlines():
         assert len(line) <= 80 or line.startswith("stacks/")
@@ -279,21 +277,3 @@ def test_the_examples_fit_the_schema_that_editors_read():
     validator = Draft202012Validator(json.loads((ROOT / "stacks" / "schema.json").read_text()))
     for file in sorted((ROOT / "stacks").glob("[a-z]*.yaml")):
         assert list(validator.iter_errors(yaml.safe_load(file.read_text()))) == [], file.name
-
-
-def test_the_cases_of_all_rules_are_read_in_one_run(tmp_path):
-    found = [case for rule in RULES for case in cases(rule.id)]
-    # All but those that are about another day than the one on which tests judge.
-    day = files_of_project.today()
-    given = {
-        str(tmp_path / f"{case.rule}.{case.name}.yaml"): case
-        for case in found
-        if case.today == day and not (case.stack_files or case.beside or case.file.startswith("stacks/"))
-    }
-    assert len(given) > len(found) * 0.9
-    for file, case in given.items():
-        Path(file).write_text(case.text)
-    said = json.loads(validate("--format", "json", *given, cwd=ROOT).stdout)
-    assert {finding["file"] for finding in said["findings"]} == {
-        file for file, case in given.items() if not case.passes
-    }

@@ -34,8 +34,8 @@ for package in sys.argv[1:]:
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
 """
-# One that needs nothing, one that needs Pulumi's packages, one that needs an extra, one that needs an account.
-ALWAYS = {"validate", "plan", "local", "status"}
+# One that needs Pulumi's packages, one that needs an extra; all others at night.
+ALWAYS = {"plan", "local"}
 # Command → arguments, exit code, what it says.
 RUNS = {
     "access": ("--stack handson-dev", 2, "no AWS credentials"),
@@ -194,6 +194,7 @@ def test_what_needs_no_extra_can_be_imported_without_it(alone):
     assert answer.returncode == 0, answer.stderr
 
 
+@pytest.mark.nightly
 def test_the_extra_brings_all_that_the_local_cloud_imports(with_local, project):
     answer = subprocess.run(
         [with_local / "python", "-P", "-c", IMPORT_ALL, "hpkit_local"], capture_output=True, text=True

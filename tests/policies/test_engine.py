@@ -18,7 +18,6 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import json
 from pathlib import Path
-from pathlib import Path
 
 import pulumi
 from hpkit.program.sdk import Cluster, ComputeQuota
@@ -106,12 +105,14 @@ def test_levels_parameters_and_waivers_come_from_the_organization(project):
     assert "mandatory-tags for john" in said
 
 
+@pytest.mark.nightly
 def test_a_parameter_of_the_wrong_kind_is_refused_before_anything_runs(project):
     said, passed = project.police({"protected-from-replacement": {"allowReplace": ["everything"]}})
     assert not passed
     assert "allowReplace" in said
 
 
+@pytest.mark.nightly
 def test_a_remediation_changes_what_is_made(project):
     project.spec["cluster"]["node_recovery"] = "None"
     said, passed = project.police({"cluster-node-recovery": "mandatory"}, "up", "--yes", "--skip-preview")
@@ -132,6 +133,7 @@ def test_a_remediation_changes_what_is_made(project):
     assert {each["Key"] for each in project.cloud.sm.list_tags(ResourceArn=live["ClusterArn"])["Tags"]} >= set(tags)
 
 
+@pytest.mark.nightly
 def test_what_the_policy_wants_protected_the_engine_refuses_to_replace(project):
     vpc = project.spec["cluster"]["vpc_config"]
     vpc["subnets"] = vpc["subnets"][:1]

@@ -10,8 +10,8 @@ import pytest
 
 from hpkit.catalog import find_instance_type
 from hpkit.errors import ToolError
+from hpkit.program.recording import record
 from hpkit.project import load_stack
-from hpkit.recording import record
 from tests.program.asked import FOLDER as ASKED
 from tests.program.asked import Asked, recorded
 from tests.program.asked import text_of as text_of_asked

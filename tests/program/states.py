@@ -48,6 +48,9 @@ def _of_resource(kept: Mapping, there: Mapping[str, Mapping], recording: Recordi
     yield from (f"{name}: {before} → {after}" for name, (before, after) in pairs.items() if before != after)
     inputs = kept.get("inputs", {})
     for name in sorted((inputs.keys() | now.inputs.keys()) - set(_ENGINES)):
+        if name.startswith("allow"):
+            # What the run before was allowed is no difference.
+            continue
         before, after = inputs.get(name), now.inputs.get(name)
         if (kept["type"], name) not in _LIVE and not _same(before, after, _names(uses.get(name, ()), there, recording)):
             yield f"{name}: {before} → {after}"

@@ -1,70 +1,124 @@
 """What the program refuses before it registers anything, without an engine."""
 
+import atexit
+import gc
 import os
-import subprocess
-import sys
-
-import pytest
-
-from tests.cli.test_validate import ROOT
-
-# Runs the program up to where it would build; what the gate lets through is printed.
-RUN = """
-import pulumi, runpy, sys
-import hpkit.program.components
-pulumi.get_stack = lambda: "handson-dev"
-hpkit.program.components.build = lambda plan: sys.exit(f"builds {plan.stack}")
-try:
-    runpy.run_path("infra/__main__.py", run_name="__main__")
-except pulumi.RunError as error:
-    sys.exit(f"refused: {error}")
-"""
-
-
-def said_with(run=RUN, **variables):
-    known = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    done = subprocess.run(
-        [sys.executable, "-c", run], cwd=ROOT, env=known | variables, capture_output=True, text=True, check=False
-    )
-    return done.stderr
-
-
-@pytest.mark.parametrize("variables", [{}, {"AWS_ENDPOINT_URL": "https://eks.us-west-2.amazonaws.com"}])
-def test_ranges_for_documents_end_a_run_on_aws_before_it_begins(variables):
-    said = said_with(**variables)
-    assert "refused: publicCidrs of handson-dev has " in said
-    assert "203.0.113.0/24, which is for documents (RFC 5737)" in said
-    assert "builds" not in said
-
-
-CHARTS = """
-import pulumi, runpy, sys
-import hpkit.program.charts.package, hpkit.program.components, hpkit.project
+import runpy
 from pathlib import Path
 
-pulumi.get_stack = lambda: "autoscale-dev"
-hpkit.program.components.build = lambda plan: sys.exit(f"builds {plan.stack}")
-hpkit.program.charts.package.ensure_package = lambda pin, *_, **__: hpkit.program.charts.package.Package(
-    Path(pin.file), "0" * 64, is_pinned=pin.name != "PIN"
-)
-try:
-    runpy.run_path("infra/__main__.py", run_name="__main__")
-except pulumi.RunError as error:
-    sys.exit(f"refused: {error}")
-"""
+import pulumi
+import pytest
+
+import hpkit.program.charts.package
+import hpkit.program.components
+from hpkit.errors import ToolError
+from hpkit.program.charts.package import Package
+from tests.program.cloud import ROOT, Repository
+
+AWS = "https://eks.us-west-2.amazonaws.com"
+LOCAL = "http://127.0.0.1:4566"
+
+
+class Built(Exception):  # noqa: N818 - what ends a run where it would register resources
+    pass
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Return a function that runs the program up to where it would build; it returns what the program logs."""
+    said = []
+
+    def build(plan):
+        raise Built(plan.stack)
+
+    monkeypatch.setattr(hpkit.program.components, "build", build)
+    monkeypatch.setattr(gc, "disable", lambda: None)
+    monkeypatch.setattr(atexit, "register", lambda *_: None)
+    # The program replaces it.
+    monkeypatch.setattr(pulumi.log, "debug", pulumi.log.debug)
+    for level in ("info", "warn", "error"):
+        monkeypatch.setattr(pulumi.log, level, said.append)
+    for name in [name for name in os.environ if name.startswith("AWS_") or name == "HPKIT_DEBUG"]:
+        monkeypatch.delenv(name)
+
+    def start(stack, endpoint=None):
+        monkeypatch.setattr(pulumi, "get_stack", lambda: stack)
+        if endpoint:
+            monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        with pytest.raises((Built, pulumi.RunError)) as caught:
+            runpy.run_path(str(ROOT / "infra" / "__main__.py"), run_name="__main__")
+        return ("builds " if caught.type is Built else "refused: ") + str(caught.value), "\n".join(said)
+
+    return start
+
+
+@pytest.fixture
+def charts(monkeypatch):
+    """Return a function that says what becomes of a chart by its name: another one, or none."""
+
+    def give(*, other="", absent=""):
+        def ensure(pin, *_, **__):
+            if pin.name == absent:
+                raise ToolError("Run `hpkit chart-fetch --to FOLDER`.")
+            return Package(Path(pin.file), "0" * 64, is_pinned=pin.name != other)
+
+        monkeypatch.setattr(hpkit.program.charts.package, "ensure_package", ensure)
+
+    return give
+
+
+def test_an_error_ends_a_run_with_its_place_before_anything_is_registered(run, tmp_path, monkeypatch):
+    repository = Repository(tmp_path)
+    data = repository.read("handson")
+    data["environments"]["dev"]["governance"]["allocations"]["smith"][0]["count"] = 2
+    repository.write("handson", data)
+    monkeypatch.chdir(tmp_path)
+    outcome, said = run("handson-dev", LOCAL)
+    assert outcome.startswith("refused: 1 errors in ")
+    assert outcome.endswith("nothing was registered")
+    assert "stacks/handson.yaml:" in said
+    assert "CAP001" in said
+
+
+@pytest.mark.parametrize("endpoint", [None, AWS])
+def test_ranges_for_documents_end_a_run_on_aws_before_it_begins(run, charts, endpoint):
+    charts()
+    outcome, _ = run("handson-dev", endpoint)
+    assert outcome.startswith("refused: publicCidrs of handson-dev has ")
+    assert "203.0.113.0/24, which is for documents (RFC 5737)" in outcome
+
+
+def test_the_local_cloud_takes_them(run, charts):
+    charts()
+    assert run("handson-dev", LOCAL)[0] == "builds handson-dev"
 
 
 @pytest.mark.parametrize("pin", ["keda", "hyperpod-helm-chart"])
-def test_a_mirror_with_another_chart_ends_a_run_on_aws_before_it_begins(pin):
-    run = CHARTS.replace("PIN", pin)
-    aws = said_with(run, AWS_ENDPOINT_URL="https://eks.us-west-2.amazonaws.com")
-    assert f"{pin}-" in aws
-    assert f"has the contents {'0' * 64}, and the kit pins " in aws
-    assert "Nothing was registered" in aws
-    assert "builds" not in aws
-    local = said_with(run, AWS_ENDPOINT_URL="http://127.0.0.1:4566")
-    assert "builds autoscale-dev" in local
+def test_a_mirror_with_another_chart_ends_a_run_on_aws_before_it_begins(run, charts, pin):
+    charts(other=pin)
+    outcome, _ = run("autoscale-dev", AWS)
+    assert f"{pin}-" in outcome
+    assert f"has the contents {'0' * 64}, and the kit pins " in outcome
+    assert "Nothing was registered" in outcome
+    outcome, said = run("autoscale-dev", LOCAL)
+    assert outcome == "builds autoscale-dev"
+    assert "on AWS this run would end here" in said
 
 
-def test_the_local_cloud_takes_them():
-    assert "builds handson-dev" in said_with(AWS_ENDPOINT_URL="http://127.0.0.1:4566")
+def test_on_aws_a_run_without_the_dependencies_chart_ends_before_anything_is_registered(run, charts):
+    charts(absent="hyperpod-helm-chart")
+    outcome, _ = run("autoscale-dev", AWS)
+    assert "hpkit chart-fetch --to FOLDER" in outcome
+    assert "Nothing was registered" in outcome
+    outcome, said = run("autoscale-dev", LOCAL)
+    assert outcome == "builds autoscale-dev"
+    assert "The local cloud goes on without the chart; on AWS this run would end here" in said
+
+
+@pytest.mark.parametrize("asked", ["", "1"])
+def test_debug_messages_are_sent_when_they_are_asked_for(run, charts, monkeypatch, asked):
+    charts()
+    kept = pulumi.log.debug
+    monkeypatch.setenv("HPKIT_DEBUG", asked)
+    run("handson-dev", LOCAL)
+    assert (pulumi.log.debug is kept) == bool(asked)

@@ -4,8 +4,8 @@ import copy
 
 import pytest
 
-from hpkit.program.components.admission import policies_of
 from hpkit.generate.urns import FOLDER, registered, urns_in
+from hpkit.program.components.admission import policies_of
 from hpkit.project import project_root
 from tests.builders import group, organization, team
 from tests.program.recorder import recorded_from

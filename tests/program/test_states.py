@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from hpkit.project import load_stack
 from hpkit.program.recording import record
+from hpkit.project import load_stack
 from tests.program.states import differences
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]

@@ -5,7 +5,6 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from hpkit_local.kubernetes.api import RefusedError
-from tests.conftest import NIGHTLY
 from tests.running import eventually
 from tests.security.accounting import ALLOWED_SECONDS, pause, settled_excess, taken
 from tests.security.members import ATTACK, container, delete, job, pod
@@ -240,9 +239,11 @@ def members(api, john, smith):
     return Members(api, {"john": john, "smith": smith})
 
 
+# By day each attack by itself: test_lifecycle.py, test_queues.py and test_quota.py.
+@pytest.mark.nightly
 @settings(
-    max_examples=150 if NIGHTLY else 4,
-    phases=(Phase.generate, Phase.shrink) if NIGHTLY else (Phase.generate,),
+    max_examples=150,
+    phases=(Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
     print_blob=True,
 )

@@ -15,7 +15,7 @@ from hpkit_local.kubernetes.api import RefusedError
 from hpkit_local.kubernetes.crds import crds_in
 from hpkit_local.toolchain import get_all
 from hpkit_local.toolchain.table import tool_named
-from tests.running import eventually
+from tests.running import eventually, making
 from tests.security.kinds import BAD_PODS, KINDS, KUBEFLOW, group, service, workload
 from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, container, delete, job, pod, refused, tried
 
@@ -48,24 +48,21 @@ def kinds(api):
     JobSet and KubeRay publish theirs as Go modules; Kubeflow's and MPI's come with the dependencies chart. The CRD of
     HyperPodPyTorchJob is in AWS's add-on alone.
     """
-    there, made = {found["metadata"]["name"] for found in api.items(CRDS, bare=True)}, []
+    there = {found["metadata"]["name"] for found in api.items(CRDS, bare=True)}
     try:
         published = get_all([tool_named("jobset-crds"), tool_named("kuberay-crds")], say=print)
     except ToolError:
         published = []
-    for crd in (*chain.from_iterable(crds_in(each.path) for each in published), *_any_fields()):
-        name = crd["metadata"]["name"]
-        if name not in there:
-            api.create(CRDS, crd)
-            there.add(name)
-            made.append(name)
-    for make in KINDS.values():
-        document = make("probe")
-        if document["kind"] not in ("Pod", "Job", "Deployment"):
-            eventually(lambda document=document: _serves(api, folder_of(document)), f"{document['kind']} is served")
-    yield
-    for name in made:
-        api.delete(f"{CRDS}/{name}")
+    with making(api) as make_object:
+        for crd in (*chain.from_iterable(crds_in(each.path) for each in published), *_any_fields()):
+            if crd["metadata"]["name"] not in there:
+                make_object(CRDS, crd)
+                there.add(crd["metadata"]["name"])
+        for make in KINDS.values():
+            document = make("probe")
+            if document["kind"] not in ("Pod", "Job", "Deployment"):
+                eventually(lambda document=document: _serves(api, folder_of(document)), f"{document['kind']} is served")
+        yield
 
 
 def _any_fields():
@@ -220,12 +217,13 @@ def test_a_member_wants_more_compute_by_replicas_that_kueue_does_not_count(kinds
     assert "types of replicas" in refused(john.create, folder_of(document), document)
 
 
-def test_a_member_wants_another_instance_type_for_a_job_that_runs(kinds, john):
+def test_a_member_wants_another_instance_type_for_a_job_that_runs(kinds, john, api):
     document = KINDS["PyTorchJob"]("moving")
     path = f"{folder_of(document)}/moving"
     john.create(folder_of(document), document)
     try:
-        eventually(lambda: not john.read(path)["spec"]["runPolicy"].get("suspend"), "it is admitted")
+        # As Kueue does once it admits it.
+        api.merge(path, {"spec": {"runPolicy": {"suspend": False}}})
         replicas = john.read(path)["spec"]["pytorchReplicaSpecs"]
         replicas["Master"]["template"]["spec"]["nodeSelector"] = {"node.kubernetes.io/instance-type": "ml.m5.4xlarge"}
         message = refused(john.merge, path, {"spec": {"pytorchReplicaSpecs": replicas}})

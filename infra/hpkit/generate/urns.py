@@ -8,8 +8,8 @@ import json
 from dataclasses import asdict
 
 from hpkit.errors import ToolError
-from hpkit.project import load_stack, project_root
 from hpkit.program.recording import RecordedResource, record
+from hpkit.project import load_stack, project_root
 
 __all__ = ["FOLDER", "registered", "urn_files", "urns_in"]
 

@@ -215,6 +215,7 @@ def test_a_job_that_must_stay_under_one_switch_does(platform, api):
     assert pods_of(api, "c", "too-wide") == []
 
 
+@pytest.mark.nightly
 def test_a_job_that_prefers_one_switch_spreads_only_when_it_must(platform, api):
     preferred = {"kueue.x-k8s.io/podset-preferred-topology": LAYERS[2]}
     job(api, "c", "three", 3, gpus=8, topology=preferred)
@@ -227,11 +228,7 @@ def test_a_job_that_prefers_one_switch_spreads_only_when_it_must(platform, api):
     assert len(network_nodes(api, pods_of(api, "c", "six"), 2)) == 1
 
 
-def test_a_job_that_needs_no_switch_runs_wherever_there_is_room(platform, api):
-    job(api, "c", "wide", 6, gpus=8, topology={"kueue.x-k8s.io/podset-unconstrained-topology": "true"})
-    eventually(runs(api, "c", "wide", 6), lambda: reasons(api, "c", "wide"))
-
-
+@pytest.mark.nightly
 @pytest.mark.parametrize(("sample", "under"), [("required", {1}), ("preferred", {1}), ("unconstrained", {1, 2, 3, 4})])
 def test_the_samples_of_topology_run_as_printed(platform, api, sample, under):
     text = (EXAMPLES / f"topology-{sample}.yaml").read_text(encoding="utf-8")
@@ -243,6 +240,7 @@ def test_the_samples_of_topology_run_as_printed(platform, api, sample, under):
     assert len(network_nodes(api, pods_of(api, "c", name), 3)) in under
 
 
+@pytest.mark.nightly
 def test_a_job_without_any_annotation_of_topology_runs_wherever_there_is_room(platform, api):
     job(api, "c", "plain", 6, gpus=8)
     eventually(runs(api, "c", "plain", 6), lambda: reasons(api, "c", "plain"))
@@ -272,6 +270,7 @@ def type_of(node):
     return node["metadata"]["labels"]["node.kubernetes.io/instance-type"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("layer", "most"), [(3, 3), (2, 5), (1, 7)])
 def test_of_seven_instances_a_layer_that_is_required_holds_as_many_as_are_under_one(seven, api, layer, most):
     required = {"kueue.x-k8s.io/podset-required-topology": LAYERS[layer - 1]}
@@ -286,6 +285,7 @@ def test_of_seven_instances_a_layer_that_is_required_holds_as_many_as_are_under_
     assert pods_of(api, "c", "waits") == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("pods", "spread"), [(3, {3: 1, 2: 1}), (4, {3: 2, 2: 1}), (6, {3: 3, 2: 2})])
 def test_of_seven_instances_a_layer_that_is_preferred_is_left_upwards(seven, api, pods, spread):
     job(api, "c", "prefers", pods, gpus=8, topology={"kueue.x-k8s.io/podset-preferred-topology": LAYERS[2]})
@@ -294,6 +294,7 @@ def test_of_seven_instances_a_layer_that_is_preferred_is_left_upwards(seven, api
     assert {layer: len(network_nodes(api, placed, layer)) for layer in spread} == spread
 
 
+@pytest.mark.nightly
 def test_of_seven_instances_all_are_used_where_no_layer_is_asked_for(seven, api):
     job(api, "c", "anywhere", 7, gpus=8, topology={"kueue.x-k8s.io/podset-unconstrained-topology": "true"})
     eventually(runs(api, "c", "anywhere", 7), lambda: reasons(api, "c", "anywhere"))
@@ -501,6 +502,7 @@ def trains():
     return {"containers": [{"name": "main", "image": "x", "resources": resources}]}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("make", [job_set, ray_cluster, ray_job], ids=lambda make: make()["kind"])
 def test_kueue_holds_the_kinds_of_other_frameworks_until_there_is_quota(frameworks, api, make):
     document = make()
@@ -517,18 +519,3 @@ def test_kueue_holds_the_kinds_of_other_frameworks_until_there_is_quota(framewor
     # A RayJob that is not suspended has no such field: the kind leaves out what is false.
     eventually(lambda: not api.read(f"{folder}/framed")["spec"].get("suspend"), lambda: reasons(api, "a", "framed"))
     api.delete(f"{folder}/framed")
-
-
-def test_kueue_admits_pods_and_deployments_too(platform, api):
-    queue = {"kueue.x-k8s.io/queue-name": "hyperpod-ns-a-localqueue"}
-    container = {"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "4"}}}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "alone", "labels": queue}}
-    api.create("/api/v1/namespaces/hyperpod-ns-a/pods", {**pod, "spec": {"containers": [container]}})
-    eventually(lambda: reasons(api, "a", "alone").get("Admitted", "").startswith("True"), "a pod has a workload")
-    served = deployment("served", resources={"limits": {"nvidia.com/gpu": "4"}})
-    served["metadata"]["labels"] = queue
-    api.create("/apis/apps/v1/namespaces/hyperpod-ns-a/deployments", served)
-    folder = "/apis/apps/v1/namespaces/hyperpod-ns-a/deployments/served"
-    eventually(lambda: api.read(folder).get("status", {}).get("availableReplicas") == 1, "a deployment is admitted")
-    api.delete(folder)
-    api.delete("/api/v1/namespaces/hyperpod-ns-a/pods/alone")

@@ -1,6 +1,6 @@
 """Somebody's own organization on the local cloud, as it would be on AWS: two environments, accounts, and regions.
 
-Nothing but the organization file is in stacks/. At night, both environments are up at the same time.
+Nothing but the organization file is in stacks/. Both environments are up at the same time.
 """
 
 import copy
@@ -20,13 +20,13 @@ from tests.cli.test_validate import HPKIT
 
 DEV, PROD, NOBODY = "123456789012", "210987654321", "999999999999"
 PLACES = {"acme-dev": (DEV, "us-west-2"), "acme-prod": (PROD, "us-east-1")}
-STACKS = tuple(PLACES) if os.environ.get("HPKIT_NIGHTLY") == "1" else ("acme-prod",)
+STACKS = tuple(PLACES)
 OUTSIDE = "198.51.100.7"
 MOST_LINES = 25
 # What only time brings: the more, the longer a run takes, but each comes after as much time as all before it.
 PASSES = re.compile(r"\d+ s: |.*: still starting, \d+ s ")
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 
 def own_organization():
@@ -112,7 +112,6 @@ def test_the_environment_names_the_stack_of_commands_without_an_option(up, folde
     assert done.stdout.startswith("acme-prod (us-east-1)"), "of the quotas"
 
 
-@pytest.mark.nightly
 def test_a_caller_outside_of_the_ranges_is_refused(up, folder):
     started = end(begin(folder, "start", "--name", "acme-dev", "--from", OUTSIDE))
     assert started.returncode == 0, started.stderr
@@ -121,7 +120,6 @@ def test_a_caller_outside_of_the_ranges_is_refused(up, folder):
     assert f"{OUTSIDE} is not in publicAccessCidrs (52.10.20.0/24)" in refused.stdout + refused.stderr
 
 
-@pytest.mark.nightly
 def test_credentials_of_another_account_are_refused_in_full(up, folder):
     started = end(begin(folder, "start", "--name", "acme-dev", "--account", NOBODY))
     assert started.returncode == 0, started.stderr
@@ -137,7 +135,6 @@ def test_credentials_of_another_account_are_refused_in_full(up, folder):
     assert re.match(r"acme-dev: \d+ resources unchanged in \d+ s\n", again.stdout), again.stdout
 
 
-@pytest.mark.nightly
 def test_the_end_says_only_what_became_of_the_stack(up, folder):
     for name, done in [(name, end(begin(folder, "down", "--yes", "-s", name))) for name in STACKS]:
         assert done.returncode == 0, done.stderr

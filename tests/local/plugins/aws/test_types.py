@@ -62,10 +62,6 @@ def test_up_then_no_change(project):
     assert project.preview() == {}
 
 
-def test_refresh_right_after_finds_nothing(project):
-    project.run("refresh", "--yes", "--skip-preview", "--expect-no-changes")
-
-
 def test_an_edit_is_an_update_in_place_that_ends_in_no_change(project):
     project.spec = stack(_edited)
     assert project.preview() == dict.fromkeys(EDITED, "update")

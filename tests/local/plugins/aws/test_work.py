@@ -84,21 +84,13 @@ def test_what_is_not_offered_is_named_at_preview(project, wrong, said):
     assert said in result.stdout
 
 
+@pytest.mark.nightly
 def test_another_account_than_the_allowed_is_refused(project):
     project.run("config", "set", "--path", "aws:allowedAccountIds[0]", "999999999999")
     said = project.run("preview", check=False)
     project.run("config", "set", "--path", "aws:allowedAccountIds[0]", "123456789012")
     assert said.returncode != 0
     assert "The account is 123456789012; aws:allowedAccountIds allows 999999999999 only." in said.stdout
-
-
-def test_an_endpoint_elsewhere_is_refused(project):
-    loopback = project.environment["AWS_ENDPOINT_URL"]
-    project.environment["AWS_ENDPOINT_URL"] = "https://ec2.us-west-2.amazonaws.com"
-    said = project.run("preview", check=False)
-    project.environment["AWS_ENDPOINT_URL"] = loopback
-    assert said.returncode != 0
-    assert "works on a loopback endpoint only" in said.stdout
 
 
 @pytest.mark.nightly
@@ -113,6 +105,7 @@ def test_a_creation_that_fails_half_way_stays_in_state(project):
     assert project.endpoint.client("eks").list_clusters()["clusters"] == []
 
 
+@pytest.mark.nightly
 def test_look_ups_and_default_tags_and_throttles(project):
     project.endpoint.set_faults(throttle=0.1)
     project.run("up", "--yes", "--skip-preview")

@@ -283,7 +283,6 @@ def test_a_package_of_the_mirror_stands_in_for_a_repository(plugin, api, release
     "where",
     [
         {"chart": "./none"},
-        {"chart": "none", "repositoryOpts": {"repo": "http://127.0.0.1:9/charts"}},
         {
             "chart": "none",
             "repositoryOpts": {"repo": "http://127.0.0.1:9/charts", "username": "me", "password": "hush-hush"},

@@ -1,0 +1,42 @@
+"""`hpkit destroy` deletes a whole stack: after asking for its name, and nothing where there is none."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.cluster,
+    pytest.mark.platform(taken_away=2),
+    pytest.mark.timeout(1800),
+]
+
+
+def destroy(up, repository, *arguments, answer=""):
+    """Run `hpkit destroy` as a person does, with the settings of the instance."""
+    command = [Path(sys.executable).parent / "hpkit", "destroy", *arguments]
+    return subprocess.run(
+        command, cwd=repository.folder, env=up.environment, input=answer, capture_output=True, text=True, timeout=300
+    )
+
+
+def test_hpkit_destroy_deletes_a_whole_stack_after_asking(up, repository, live):
+    before = live.everything()
+    unknown = destroy(up, repository, "--stack", "handson-none")
+    assert unknown.returncode == 1
+    assert unknown.stderr.startswith("error: pulumi stack export: ")
+    assert len(unknown.stderr.splitlines()) == 1
+    refused = destroy(up, repository, "--stack", "handson-dev", answer="handson\n")
+    assert refused.returncode == 1
+    assert 'nothing was deleted: "handson" is not handson-dev' in refused.stderr
+    for text in ("gpu: 4 × ml.g5.12xlarge", "the quotas of 2 teams: john, smith", "the VPC: vpc-"):
+        assert text in refused.stdout
+    assert live.everything() == before
+    settings = ["--", "--skip-preview", *up.settings_options]
+    done = destroy(up, repository, "--stack", "handson-dev", *settings, answer="handson-dev\n")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert live.sm.list_clusters()["ClusterSummaries"] == []
+    again = destroy(up, repository, "--stack", "handson-dev", "--yes")
+    assert "there is nothing in the stack handson-dev" in again.stderr
