@@ -9,6 +9,14 @@ LARGE = (
     f"couldn't assign flavors to pod set main: insufficient quota for {GPU} in flavor {KIND}, previously considered "
     "podsets requests (0) + current podset request (24) > maximum capacity (8)"
 )
+LARGE_MEMORY = (
+    f"insufficient quota for memory in flavor {KIND}, previously considered podsets requests (512Gi) + current podset "
+    "request (1536Gi) > maximum capacity (1Ti)"
+)
+SHORT_MEMORY = (
+    f"insufficient unused quota for memory in flavor {KIND}, 1Ti more needed, insufficient unused quota for cpu in "
+    f"flavor {KIND}, 1500m more needed"
+)
 SHORT = f"couldn't assign flavors to pod set main: insufficient unused quota for {GPU} in flavor {KIND}, 8 more needed"
 PREEMPTED = (
     "Preempted to accommodate a workload (UID: uid-own, JobUID: 1) due to reclamation within the cohort; "
@@ -36,6 +44,14 @@ PREEMPTED = (
         (
             f"{SHORT}, insufficient unused quota for cpu in flavor {KIND}, 2 more needed",
             f"8 more {GPU} and 2 more cpu of {KIND} must become free",
+        ),
+        (
+            LARGE_MEMORY,
+            f"it can never run: it asks for 2048 GiB memory of {KIND}, where quota and borrowing together are 1024 GiB",
+        ),
+        (
+            SHORT_MEMORY,
+            f"1024 GiB more memory and 1.5 more cpu of {KIND} must become free",
         ),
         ("The workload has failed admission checks", "The workload has failed admission checks"),
         ("", "Kueue has not looked at it yet"),

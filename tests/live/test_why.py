@@ -1,11 +1,13 @@
 """What would let a task run now, by the simulator."""
 
 import dataclasses
+from decimal import Decimal
+from types import SimpleNamespace
 
 import pytest
 
 from hpkit.cluster.live.model import Flavor
-from hpkit.cluster.live.why import explain, find_task
+from hpkit.cluster.live.why import explain, find_task, holders
 from hpkit.errors import SelectionError, ToolError
 from tests.live.builders import GPU, KIND, NOW, observed, pod, queue, task
 
@@ -31,6 +33,18 @@ def test_each_task_whose_end_would_be_enough_is_named():
     assert found.reason == f"4 more {GPU} of {KIND} must become free"
     assert found.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
     assert found.remedies == ("task own ends", "task lend ends")
+
+
+def test_who_holds_memory_is_told_in_gib():
+    gib, memory = Decimal(2**30), (KIND, "memory")
+    john, own = queue("john", 4), task("john", "own", 1, runs=True)
+    john = dataclasses.replace(john, quotas={memory: john.quotas[KIND, GPU]})
+    running = dataclasses.replace(own, usage={memory: 1536 * gib})
+    waiting = dataclasses.replace(own, requests={"cpu": Decimal(1), "memory": 512 * gib})
+    seen = observed(queues=(john,), tasks=(running, waiting))
+    assert list(holders(SimpleNamespace(running=(running,)), seen, waiting, john)) == [
+        f"john holds 1536 GiB memory of {KIND}"
+    ]
 
 
 def test_a_higher_priority_helps_where_it_preempts():

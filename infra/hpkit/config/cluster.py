@@ -128,7 +128,9 @@ class InstanceGroupBase(Model):
         "its subnets are, if the network does not list them.",
     )
     ebs_volume_gib: Annotated[int, Api("ClusterEbsVolumeSizeInGB")] | None = Field(
-        default=None, alias="ebsVolumeGiB", description="Extra volume at /opt/sagemaker, GiB."
+        default=None,
+        alias="ebsVolumeGiB",
+        description="Extra volume at /opt/sagemaker in GiB, as EBS counts; the API calls it VolumeSizeInGB.",
     )
     threads_per_core: Annotated[int, Api("ClusterThreadsPerCore")] | None = Field(
         default=None,
@@ -236,7 +238,7 @@ class FSxLustreConfig(Model):
     """The FSx for Lustre file system that the service makes for nodes of restricted groups; the account pays it."""
 
     size_in_gib: Annotated[int, Api("FSxLustreSizeInGiB")] = Field(
-        alias="sizeInGiB", description="1200, or a multiple of 2400, at most 100800."
+        alias="sizeInGiB", description="GiB: 1200, or a multiple of 2400, at most 100800."
     )
     per_unit_storage_throughput: Annotated[int, Api("FSxLustrePerUnitStorageThroughput")] = Field(
         description="MB/s for each TiB: 125, 250, 500 or 1000."

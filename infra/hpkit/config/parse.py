@@ -434,7 +434,8 @@ class _Reading:
             return "It is a list: begin each entry with `- `."
         for candidate in self._candidates(detail, path):
             if self._takes(path, candidate, key=detail["loc"] != path):
-                return f"Write `{written(candidate, resolve)}`."
+                is_size = isinstance(value, str) and key_of(path).endswith("GiB")
+                return f"Write `{written(candidate, resolve)}`{'; the unit is GiB' if is_size else ''}."
         return self._described(detail, path)
 
     def _described(self, detail: ErrorDetails, path: Path) -> str:

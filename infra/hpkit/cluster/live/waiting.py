@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from fractions import Fraction
 from typing import Final
 
 from hpkit.cluster.live.model import Queue, Task
+from hpkit.plan.capacity import quantity
 
 __all__ = [
     "amount",
@@ -65,6 +67,12 @@ def sized(value: Decimal, resource: str) -> str:
     return f"{amount(value / _GIB)} GiB" if resource in _IN_BYTES else amount(value)
 
 
+def _number(text: str) -> Decimal:
+    """Return a quantity of a message of Kueue's, which has each in the unit that makes it shortest: 1536Gi, 2Ti."""
+    value = Fraction(quantity(text))
+    return Decimal(value.numerator) / value.denominator
+
+
 def waiting_reason(task: Task, queue: Queue | None) -> str:
     """Return why a task waits; queue is its ClusterQueue, None where no queue serves it."""
     if queue is None:
@@ -91,14 +99,17 @@ def _quota_words(message: str) -> str:
     """Return what a message says of each flavor that was tried: where it can never fit, what comes free is no help."""
     never: dict[str, list[str]] = {}
     for each in _TOO_LARGE.finditer(message):
+        asked = _number(each["before"]) + _number(each["request"])
         never.setdefault(each["flavor"], []).append(
-            f"{each['request']} {each['resource']} of {each['flavor']}, where quota and borrowing together are "
-            f"{each['maximum']}"
+            f"{counted(asked, each['resource'])} of {each['flavor']}, where quota and borrowing together are "
+            f"{sized(_number(each['maximum']), each['resource'])}"
         )
     short: dict[str, list[str]] = {}
     for each in _NO_ROOM.finditer(message):
         if each["flavor"] not in never:
-            short.setdefault(each["flavor"], []).append(f"{each['missing']} more {each['resource']}")
+            short.setdefault(each["flavor"], []).append(
+                f"{sized(_number(each['missing']), each['resource'])} more {each['resource']}"
+            )
     if short:
         return ", or ".join(
             f"{' and '.join(dict.fromkeys(said))} of {flavor} must become free" for flavor, said in short.items()

@@ -11,7 +11,7 @@ from typing import Final
 
 from hpkit.cluster.live.model import Observed, Queue, Task
 from hpkit.cluster.live.trial import Trial
-from hpkit.cluster.live.waiting import amount, message_words, preemption, preemptor, preemptor_queue, waiting_reason
+from hpkit.cluster.live.waiting import counted, message_words, preemption, preemptor, preemptor_queue, waiting_reason
 from hpkit.errors import SelectionError, ToolError
 from hpkit_whatif.admission.model import Strategy
 
@@ -163,7 +163,7 @@ def holders(trial: Trial, observed: Observed, task: Task, queue: Queue) -> Itera
             if each.queue in teams and resource in scarce and (flavor, resource) in queue.quotas and used:
                 held[teams[each.queue], flavor, resource] += used
     for (team, flavor, resource), used in sorted(held.items(), key=lambda each: (-each[1], each[0])):
-        yield f"{team} holds {amount(used)} {resource} of {flavor}"
+        yield f"{team} holds {counted(used, resource)} of {flavor}"
 
 
 def _remedies(observed: Observed, task: Task, queue: Queue, trial: Trial) -> Iterable[str]:
