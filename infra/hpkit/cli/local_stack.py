@@ -101,15 +101,9 @@ def _ready(
             _refuse_second(stack, instance)
         if caller is not None:
             control.take_caller(instance, stack, *caller, say=to_stderr)
-        if control.running(instance) is None:
-            try:
-                control.start(instance, say=to_stderr)
-            except KeyboardInterrupt:
-                raise ToolError(
-                    "interrupted. The local cloud goes on starting: run it again, or end it with "
-                    f"`{called()} local stop --name {instance.name}`"
-                ) from None
-        yield Stack(instance, stack, root=root, say=to_stderr, wait=wait)
+        starting = control.begin(instance) if control.running(instance) is None else None
+        # Pulumi begins while the services start: it asks for the first one seconds later, and then waits for it.
+        yield Stack(instance, stack, root=root, say=to_stderr, wait=wait, starting=starting)
 
 
 def _command(verb: str, stack: str, instance: Instance) -> str:
@@ -152,12 +146,17 @@ def _up(
     The organization file is taken as it is: the local cloud has the account that it names, and you are the first of its
     deployers, inside its publicCidrs.
     """
+    from hpkit_local.cloud import control
+
     stack, instance, here = _place(stack, name, root)
     _refuse_second(stack, instance)
     caller = _caller(stack, here)
     to_stderr(f"stack {stack} on instance {instance.name} of the local cloud")
     with _ready("up", stack, instance, here, wait=wait, caller=caller) as ready:
         code = _run(ready, "up", stack, extra, verbose=verbose)
+        if code == 0:
+            # What the stack has no use for may still be starting.
+            control.start(instance, say=lambda _: None)
     if code == 0:
         kubectl = "kubectl get clusterqueues"
         look = kubectl if shutil.which("kubectl") else f"{called()} local status --name {instance.name}"

@@ -14,7 +14,7 @@ from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
 from hpkit_local.controllers.queues import TOPOLOGY, queues
 from hpkit_local.kubernetes.control_plane import READY_ANNOTATION
-from hpkit_local.kubernetes.kueue import INTEGRATIONS, MANAGED_NAMESPACES
+from hpkit_local.kubernetes.kueue import INTEGRATIONS, OUTSIDE
 from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, POD_LABELS
 
 __all__ = ["ADDON", "governance", "is_fair"]
@@ -113,7 +113,7 @@ def _settings(owners: frozenset[str], *, fair: bool) -> Manifest:
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
         "manageJobsWithoutQueueName": False,
-        "managedJobsNamespaceSelector": MANAGED_NAMESPACES,
+        "managedJobsNamespaceSelector": OUTSIDE,
         "integrations": INTEGRATIONS,
     }
     if fair:

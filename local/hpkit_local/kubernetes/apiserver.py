@@ -1,13 +1,14 @@
 """kube-apiserver as a service, and the kubeconfig that leads to it."""
 
 import base64
+import http.client
 import json
 from pathlib import Path
 
-from hpkit_local.kubernetes.api import Api
 from hpkit_local.kubernetes.egress import FrontProxy
 from hpkit_local.kubernetes.pki import Pair
 from hpkit_local.processes.files import write_private
+from hpkit_local.processes.health import http_status
 from hpkit_local.processes.service import Service
 
 __all__ = ["apiserver", "write_kubeconfig", "write_reviews"]
@@ -16,18 +17,19 @@ __all__ = ["apiserver", "write_kubeconfig", "write_reviews"]
 def apiserver(
     executable: Path,
     *,
-    api: Api,
     port: int,
     etcd_port: int,
     authority: Pair,
     server: Pair,
+    client: Pair,
     reviews: Path,
     front_proxy: FrontProxy,
     egress: Path,
 ) -> Service:
     """Return the service: RBAC, client certificates of the instance's authority, tokens that `reviews` leads to.
 
-    front_proxy: as whom it calls aggregated APIs. egress: the file that says how it reaches Services.
+    client: who may ask it whether it is ready. front_proxy: as whom it calls aggregated APIs. egress: the file that
+    says how it reaches Services.
 
     Admission is that of EKS with Kubernetes 1.34: the API server's own default, and two plugins more. Like EKS, it lets
     privileged containers be; a namespace's Pod Security level may not. Source: EKS user guide, "Platform versions".
@@ -72,7 +74,10 @@ def apiserver(
             f"--service-account-key-file={server.key}",
             f"--service-account-signing-key-file={server.key}",
         ),
-        healthy=api.healthy,
+        healthy=lambda: (
+            http_status(port, "/readyz", authority=authority.certificate, client=(client.certificate, client.key))
+            == http.client.OK
+        ),
     )
 
 

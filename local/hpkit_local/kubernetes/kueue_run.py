@@ -25,6 +25,7 @@ import yaml
 from hpkit_local.kubernetes.api import Api, RefusedError
 from hpkit_local.kubernetes.control_plane import UNREACHABLE
 from hpkit_local.kubernetes.egress import Egress, front_proxy
+from hpkit_local.kubernetes.kueue_objects import apply_objects
 from hpkit_local.kubernetes.operators import Operators
 from hpkit_local.processes.files import write_private
 from hpkit_local.processes.health import http_status
@@ -72,6 +73,8 @@ def main(argv: list[str] | None = None) -> int:
     egress.start()
     settled = ""
     try:
+        while not stop.is_set() and not _applied(api, arguments):
+            stop.wait(_BUSY_SECONDS)
         while not stop.is_set():
             code = runner.ended()
             if code is not None:
@@ -96,6 +99,15 @@ def main(argv: list[str] | None = None) -> int:
         runner.end()
         api.close()
     return 0
+
+
+def _applied(api: Api, arguments: argparse.Namespace) -> bool:
+    """Apply what Kueue finds in the cluster; say whether that is done, or the API server does not serve yet."""
+    try:
+        apply_objects(api, arguments.manifests, arguments.config.parent, port=arguments.webhook_port)
+    except OSError:
+        return False
+    return True
 
 
 def merged(base: Mapping[str, Any], text: str | None) -> dict[str, Any]:
@@ -222,9 +234,10 @@ class _Runner:
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m hpkit_local.kubernetes.kueue_run", description=__doc__)
-    for name in ("kueue", "config", "log", "kubeconfig", "front-proxy"):
+    for name in ("kueue", "config", "manifests", "log", "kubeconfig", "front-proxy"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--operator", nargs=2, action="append", default=[], metavar=("NAME", "EXECUTABLE"))
+    parser.add_argument("--webhook-port", type=int, required=True)
     parser.add_argument("--health-port", type=int, required=True)
     parser.add_argument("--egress-port", type=int, required=True)
     return parser.parse_args(argv)

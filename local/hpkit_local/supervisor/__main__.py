@@ -4,11 +4,11 @@ import fcntl
 import signal
 import sys
 import threading
+from importlib import import_module
 from pathlib import Path
 
 from hpkit.errors import HpkitError
 from hpkit_local.supervisor.instance import Instance
-from hpkit_local.supervisor.services import services_of
 from hpkit_local.supervisor.supervisor import Supervisor
 
 __all__ = ["main"]
@@ -30,7 +30,11 @@ def main(folder: str) -> int:
             print("another supervisor has this instance", file=sys.stderr)
             return 1
         try:
-            supervisor = Supervisor(instance, services_of(instance))
+            # Who starts this waits for the ports alone.
+            instance.claim_ports()
+            Supervisor(instance, ()).poll()
+            services = import_module("hpkit_local.supervisor.services")
+            supervisor = Supervisor(instance, services.services_of(instance))
         except HpkitError as error:
             print(error, file=sys.stderr)
             return 1

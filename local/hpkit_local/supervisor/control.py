@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -20,6 +21,8 @@ from hpkit_local.toolchain import TOOLS, locate, search_path
 
 __all__ = [
     "VARIABLES",
+    "Starting",
+    "begin",
     "environment",
     "find_root",
     "reset",
@@ -60,6 +63,7 @@ _SAY_SECONDS = 30.0
 _STOP_SECONDS = 30.0
 _HOPELESS_STARTS = 4
 _POLL_SECONDS = 0.1
+_FIRST_POLL_SECONDS = 0.02
 _TAIL_LINES = 5
 _PORT_CLAIMS = 3
 _REGION = "us-west-2"
@@ -82,6 +86,32 @@ def find_root(start: Path) -> Path:
 def running(instance: Instance) -> State | None:
     """Return what runs, if the supervisor does."""
     return instance.running()
+
+
+class Starting:
+    """The services of an instance that starts: each that becomes healthy is said once."""
+
+    def __init__(self, instance: Instance, say: Callable[[str], None] = lambda _: None) -> None:
+        self._instance, self._say = instance, say
+        self.healthy: set[str] = set()
+
+    def problem(self) -> str:
+        """Say what has become healthy; return which service ends again and again, and why, or ""."""
+        state = running(self._instance)
+        for name, part in (state.parts if state else {}).items():
+            if part.state == "healthy" and name not in self.healthy:
+                self.healthy.add(name)
+                self._say(f"{name}: healthy")
+            elif part.state == "waiting" and part.restarts >= _HOPELESS_STARTS and name not in self.healthy:
+                return f"{name}: {part.problem}, {part.restarts} times. {_tail(self._instance.log(name))}"
+        return ""
+
+
+def begin(instance: Instance) -> Starting:
+    """Start an instance that does not run; return when its ports are known, while its services start."""
+    if _begin(instance).poll() is not None:
+        raise ToolError(f"the supervisor ended: {_tail(instance.log('supervisor'))}")
+    return Starting(instance)
 
 
 def start(instance: Instance, *, say: Callable[[str], None], wait: bool = True) -> State:
@@ -226,6 +256,17 @@ def shell_environment(instance: Instance) -> dict[str, str]:
 
 def _start(instance: Instance, say: Callable[[str], None]) -> State:
     """Start the supervisor; what cannot become ready is not left running."""
+    child = _begin(instance)
+    try:
+        return _await_ready(instance, say, lambda: child.poll() is None)
+    except ToolError:
+        # Its logs tell why.
+        _clear(instance)
+        raise
+
+
+def _begin(instance: Instance) -> "subprocess.Popen[bytes]":
+    """Start the supervisor; return when it has written down that it runs, and the ports."""
     _clear(instance)
     package_root = Path(__file__).resolve().parents[2]
     child = spawn(
@@ -237,12 +278,9 @@ def _start(instance: Instance, say: Callable[[str], None]) -> State:
     )
     # A supervisor outlives its starter on purpose; if it ends first, this thread leaves no zombie.
     threading.Thread(target=child.wait, daemon=True).start()
-    try:
-        return _await_ready(instance, say, lambda: child.poll() is None)
-    except ToolError:
-        # Its logs tell why.
-        _clear(instance)
-        raise
+    while running(instance) is None and child.poll() is None:
+        time.sleep(_FIRST_POLL_SECONDS)
+    return child
 
 
 def _clear(instance: Instance) -> bool:
@@ -270,18 +308,16 @@ def _supervised(instance: Instance) -> bool:
 
 def _await_ready(instance: Instance, say: Callable[[str], None], goes_on: Callable[[], bool]) -> State:
     since = said = time.monotonic()
-    reported: set[str] = set()
+    starting, healthy = Starting(instance, say), 0
     while time.monotonic() - since < _PART_SECONDS:
         if not goes_on():
             raise ToolError(f"the supervisor ended: {_tail(instance.log('supervisor'))}")
         state = running(instance)
-        for name, part in (state.parts if state else {}).items():
-            if part.state == "healthy" and name not in reported:
-                reported.add(name)
-                since = said = time.monotonic()
-                say(f"{name}: healthy")
-            elif part.state == "waiting" and part.restarts >= _HOPELESS_STARTS and name not in reported:
-                raise _PartError(f"{name}: {part.problem}, {part.restarts} times. {_tail(instance.log(name))}")
+        if problem := starting.problem():
+            raise _PartError(problem)
+        if len(starting.healthy) > healthy:
+            healthy = len(starting.healthy)
+            since = said = time.monotonic()
         if state is not None and state.ready:
             return state
         if time.monotonic() - said >= _SAY_SECONDS:

@@ -20,7 +20,7 @@ from hpkit.program.teardown import Teardown, holders, teardown_of
 from hpkit_local.kubernetes.api import Api, RefusedError
 from hpkit_local.processes.files import write_private
 from hpkit_local.processes.process import identify
-from hpkit_local.supervisor.control import environment
+from hpkit_local.supervisor.control import Starting, environment
 from hpkit_local.supervisor.engine_events import EngineEvents
 from hpkit_local.supervisor.instance import Instance
 from hpkit_local.supervisor.pulumi_run import Ended, run
@@ -51,9 +51,13 @@ class Stack:
         root: Path,
         say: Callable[[str], None] = lambda _: None,
         wait: bool = True,
+        starting: Starting | None = None,
     ) -> None:
-        """Wait where Pulumi is at work on the stack, or with wait=False give up."""
-        self._say, self._wait = say, wait
+        """Wait where Pulumi is at work on the stack, or with wait=False give up.
+
+        starting: the services of the instance, where they are still starting: a run ends when one of them never will.
+        """
+        self._say, self._wait, self._starting = say, wait, starting
         self._instance, self._name, self._root = instance, name, root
         # Needed by Pulumi alone; a stack that only the organization file describes has none.
         self._settings_of_users = root / "stacks" / f"Pulumi.{name}.yaml"
@@ -190,7 +194,8 @@ class Stack:
 
         def gone() -> str:
             if state is not None and state.supervisor.alive():
-                return ""
+                problem = self._starting.problem() if self._starting else ""
+                return f"{verb} ended: {problem}. Start it again: hpkit local stop --name {name}" if problem else ""
             if state is not None and self._instance.has_record():
                 return f"{verb} ended: the supervisor of the local cloud {name} was killed. {again} --name {name}"
             return f"{verb} ended: the local cloud {name} was stopped meanwhile. {again} --name {name}"

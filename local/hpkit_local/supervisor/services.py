@@ -3,13 +3,12 @@
 import sys
 from pathlib import Path
 
-from hpkit_local.kubernetes.api import Api
 from hpkit_local.kubernetes.apiserver import apiserver, write_kubeconfig, write_reviews
 from hpkit_local.kubernetes.control_plane import controller_manager, kwok, scheduler
 from hpkit_local.kubernetes.egress import front_proxy, write_selection
 from hpkit_local.kubernetes.etcd import etcd
 from hpkit_local.kubernetes.kueue import Kueue
-from hpkit_local.kubernetes.operators import OPERATORS
+from hpkit_local.kubernetes.operator_table import OPERATORS
 from hpkit_local.kubernetes.pki import authority, signed
 from hpkit_local.processes.health import http_status
 from hpkit_local.processes.service import Service
@@ -23,8 +22,8 @@ LATENCY_FACTOR = "0.001"
 
 
 def services_of(instance: Instance) -> list[Service]:
-    """Return the services, and write certificates and kubeconfig that they need."""
-    ports = instance.claim_ports()
+    """Return the services on the instance's ports, and write certificates and kubeconfig that they need."""
+    ports = instance.ports()
     pki = instance.folder / "pki"
     ca = authority(pki, "hpkit-local-ca")
     server = signed(pki, "server", issuer=ca, names=("127.0.0.1", "localhost", "kubernetes.default.svc", "10.0.0.1"))
@@ -35,7 +34,6 @@ def services_of(instance: Instance) -> list[Service]:
     write_kubeconfig(instance.kubeconfig, name=name, port=port, authority=ca, client=admin)
     schedulers = pki / "scheduler-kubeconfig.json"
     write_kubeconfig(schedulers, name=name, port=port, authority=ca, client=own)
-    api = Api.of_kubeconfig(instance.kubeconfig)
     reviews = pki / "token-review.json"
     write_reviews(reviews, f"http://127.0.0.1:{ports['aws']}/_hpkit/token-review")
     egress = pki / "egress.json"
@@ -45,7 +43,6 @@ def services_of(instance: Instance) -> list[Service]:
         tool_path("kueue"),
         manifests=tool_path("kueue-manifests"),
         operators={each.name: expected_path(each.name) for each in OPERATORS},
-        api=api,
         folder=pki / "kueue",
         front_proxy=pki / "front-proxy",
         kubeconfig=instance.kubeconfig,
@@ -57,11 +54,11 @@ def services_of(instance: Instance) -> list[Service]:
         etcd(tool_path("etcd"), instance.folder / "etcd", ports=ports),
         apiserver(
             tool_path("kube-apiserver"),
-            api=api,
             port=port,
             etcd_port=ports["etcd"],
             authority=ca,
             server=server,
+            client=admin,
             reviews=reviews,
             front_proxy=front,
             egress=egress,

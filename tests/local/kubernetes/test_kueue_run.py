@@ -18,7 +18,9 @@ def test_a_port_that_another_program_has_is_said_without_a_traceback(tmp_path):
     (tmp_path / "config").write_text("{}")
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        folders = {name: tmp_path / name for name in ("kueue", "config", "log", "kubeconfig", "front-proxy")}
+        folders = {
+            name: tmp_path / name for name in ("kueue", "config", "manifests", "log", "kubeconfig", "front-proxy")
+        }
         arguments = [text for name, folder in folders.items() for text in (f"--{name}", str(folder))]
         run = subprocess.run(
             [
@@ -26,6 +28,8 @@ def test_a_port_that_another_program_has_is_said_without_a_traceback(tmp_path):
                 "-m",
                 "hpkit_local.kubernetes.kueue_run",
                 *arguments,
+                "--webhook-port",
+                "1",
                 "--health-port",
                 "1",
                 "--egress-port",

@@ -3,7 +3,8 @@
 import pytest
 
 from hpkit_local.kubernetes.api import RefusedError
-from hpkit_local.kubernetes.operators import OPERATORS, Operators, at_mounts, write_mount
+from hpkit_local.kubernetes.operator_table import OPERATORS
+from hpkit_local.kubernetes.operators import Operators, at_mounts, write_mount
 
 
 class Cluster:

@@ -48,3 +48,18 @@ def test_a_start_goes_on_while_parts_become_healthy_however_long_all_take(monkey
 def test_a_part_that_never_becomes_healthy_ends_it_with_its_log(monkeypatch, tmp_path, clock):
     with pytest.raises(ToolError, match=r"nothing became healthy for 300 s\. etcd: .*whole log"):
         awaited(monkeypatch, tmp_path, clock, every=100_000)
+
+
+def test_a_service_that_ends_again_and_again_is_a_problem_unless_it_was_healthy(monkeypatch, tmp_path):
+    states = iter(("starting", "healthy", "waiting"))
+    parts = {"kueue": ServiceState("waiting", restarts=4, problem="ended with 1"), "etcd": ServiceState("healthy")}
+
+    def now(_):
+        return State(Identity(1, ""), {**parts, "etcd": ServiceState(next(states), restarts=4)})
+
+    monkeypatch.setattr(control, "running", now)
+    starting = control.Starting(Instance(tmp_path))
+    assert starting.problem().startswith("kueue: ended with 1, 4 times. ")
+    del parts["kueue"]
+    assert starting.problem() == ""
+    assert starting.problem() == ""

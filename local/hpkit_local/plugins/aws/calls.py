@@ -94,7 +94,7 @@ class Clients:
         """Wait out an endpoint that is away: repeated within one call of botocore, a request is known as the same."""
         if not isinstance(caught_exception, _AWAY):
             return None
-        cancelled = self._cancelled.wait(min(_FIRST * 2 ** (attempts - 1), _AWAY_MOST))
+        cancelled = self._cancelled.wait(min(_FIRST * attempts, _AWAY_MOST))
         # False, because None would leave it to botocore's own retries.
         return False if cancelled or attempts >= _AWAY_TRIES else 0.0
 

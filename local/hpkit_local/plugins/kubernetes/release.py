@@ -4,8 +4,10 @@ import random
 import secrets
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
+from hpkit_local.plugins.kubernetes.chart_kinds import create_kinds
 from hpkit_local.plugins.kubernetes.charts import MIRROR, chart_of
 from hpkit_local.plugins.kubernetes.cluster import Cluster
 from hpkit_local.plugins.kubernetes.helm import Answer, Helm, HelmRun
@@ -135,6 +137,8 @@ class Release:
                 raise PluginError(f"helm lint of {inputs['chart']}: {answer.error}: {' '.join(answer.output.split())}")
         verb = self._verb(task, helm, inputs, upgrade=upgrade)
         told = flags(inputs, upgrade=verb == "upgrade")
+        if verb == "install" and not inputs.get("skipCrds"):
+            create_kinds(task, self.cluster.api, Path(chart), merged_values(inputs))
         try:
             answer = helm.call(task, verb, name, chart, "--namespace", namespace, *values, *told)
         except PluginError as error:  # the task has ended, and helm with it

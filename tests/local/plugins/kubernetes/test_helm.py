@@ -12,6 +12,7 @@ from pulumi.runtime.proto import plugin_pb2
 
 from hpkit.errors import ToolError
 from hpkit_local.kubernetes.api import RefusedError
+from hpkit_local.plugins.kubernetes.chart_kinds import kinds_of
 from hpkit_local.plugins.kubernetes.stand_in import SWITCH
 from hpkit_local.toolchain import get_all, tool_path
 from hpkit_local.toolchain.table import tool_named
@@ -24,6 +25,7 @@ RELEASE = "helm.sh/v3:Release"
 NAMESPACE = "/api/v1/namespaces/charts"
 OPERATOR = "/apis/apps/v1/namespaces/kubeflow/deployments/training-operator"
 MADE, HOOKED = (f"{NAMESPACE}/configmaps/{name}" for name in ("made", "hooked"))
+CHART = {"apiVersion": "v2", "name": "sample", "version": "1.2.3", "appVersion": "4"}
 CONFIG_MAP = """
 apiVersion: v1
 kind: ConfigMap
@@ -53,6 +55,20 @@ data: {revision: "{{ .Release.Revision }}"}
 """
 
 
+KIND = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: NAMEs.acme.example}
+spec:
+  group: acme.example
+  names: {kind: NAME, plural: NAMEs}
+  scope: Namespaced
+  versions:
+    - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+"""
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
 @pytest.fixture(scope="module")
 def helm(instance):
     """Return what calls helm by hand."""
@@ -75,7 +91,7 @@ def chart(tmp_path):
     """Write a chart: a ConfigMap, a hook, and a Deployment that never becomes ready if `stuck` is set."""
     folder = tmp_path / "sample"
     (folder / "templates").mkdir(parents=True)
-    (folder / "Chart.yaml").write_text("apiVersion: v2\nname: sample\nversion: 1.2.3\nappVersion: '4'\n")
+    (folder / "Chart.yaml").write_text(json.dumps(CHART))
     (folder / "values.yaml").write_text("colour: red\nsize: small\nstuck: false\n")
     for name, text in (("made", CONFIG_MAP), ("stuck", DEPLOYMENT), ("hooked", HOOK)):
         (folder / "templates" / f"{name}.yaml").write_text(text)
@@ -130,6 +146,46 @@ def test_a_chart_is_installed_with_its_hooks_changed_and_uninstalled(plugin, api
     assert not warnings(plugin)
     plugin.delete(RELEASE, "sample", found, outputs)
     absent(api, MADE)
+
+
+def test_kinds_of_a_chart_are_created_as_helm_creates_them_and_those_of_parts_that_are_off_are_not(
+    plugin, api, release, chart, helm
+):
+    kinds = ["own", "active", "idle"]
+    parts = [{"name": each, "version": "1.0.0", "condition": f"{each}.enabled"} for each in kinds[1:]]
+    (chart / "Chart.yaml").write_text(json.dumps({**CHART, "dependencies": parts}))
+    with (chart / "values.yaml").open("a") as values:
+        values.write("active: {enabled: true}\nidle: {enabled: true}\n")
+    for each in kinds:
+        folder = chart if each == "own" else chart / "charts" / each
+        (folder / "crds").mkdir(parents=True)
+        (folder / "crds" / "kind.yaml").write_text(KIND.replace("NAME", each))
+        if folder != chart:
+            (folder / "Chart.yaml").write_text(json.dumps({**CHART, "name": each, "version": "1.0.0"}))
+    stated = {"idle": {"enabled": False}}
+    assert [each["spec"]["names"]["kind"] for each in kinds_of(chart, stated)] == ["own", "active"], (
+        "before helm is called"
+    )
+    found, _, outputs = plugin.create(RELEASE, "sample", {**release, "values": stated})
+    made = made_kinds(api)
+    plugin.delete(RELEASE, "sample", found, outputs)
+    helm("install", "sample", str(chart), "--set", "idle.enabled=false")
+    assert made == made_kinds(api)
+    assert list(made) == ["actives", "owns"]
+
+
+def made_kinds(api):
+    """Return what there is of the chart's kinds, without what differs each time, and delete them."""
+    found = {}
+    for plural in ("actives", "owns", "idles"):
+        with suppress(RefusedError):
+            each = api.read(f"{CRDS}/{plural}.acme.example")
+            about = {key: each["metadata"].get(key) for key in ("name", "labels", "annotations")}
+            managers = [(field["manager"], field["operation"]) for field in each["metadata"]["managedFields"]]
+            found[plural] = about, each["spec"], sorted(managers)
+            api.delete(f"{CRDS}/{plural}.acme.example")
+            eventually(lambda plural=plural: not api.items(CRDS, fields=f"metadata.name={plural}.acme.example"), "gone")
+    return found
 
 
 def test_values_of_files_lie_below_those_of_the_program(plugin, api, release, tmp_path):
