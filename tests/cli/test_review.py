@@ -299,6 +299,14 @@ def test_a_policy_that_the_head_violates_blocks_it_at_its_line(repository, quick
     ]
 
 
+def test_the_quick_way_records_no_stack_whose_files_are_as_before(repository):
+    repository.write("stacks/acme.policy.json", b'{"instance-types-allowed": {"allowed": ["ml.m5.4xlarge"]}}')
+    repository.commit()
+    repository.write("infra/code.py", b"")
+    assert verdicts(repository.review("--base", "HEAD", "--quick"))["acme-dev"] == ("unchanged", "ok")
+    assert verdicts(repository.review("--base", "HEAD", exits=1))["acme-dev"] == ("unchanged", "blocked")
+
+
 def test_one_stack_by_name_is_reviewed_even_when_nothing_touches_it(repository):
     assert verdicts(repository.review("--stack", "other-dev")) == {"other-dev": ("unchanged", "ok")}
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hpkit.changes.plan_diff import Change
-from hpkit.changes.review import Review, review
+from hpkit.changes.review import Review, StackInput, review
+from hpkit.changes.review.build import plan_of
 from hpkit.changes.review.model import Preview, ScenarioChange
 from hpkit.changes.review.policy_risks import PolicySettings
 from hpkit.cli.completion import stacks_option
@@ -67,7 +68,8 @@ def command(
     policies = {file: _policies(folder, base, file) for file in {each.file for each in scope.stacks}}
     budgets = {file: _budgets(file, change) for file, change in policies.items()}
     recordings = _Recordings()
-    violations = {each.stack: violations_of(folder, base, scope, each, recordings.record) for each in scope.stacks}
+    judged = [each for each in scope.stacks if not quick or stacks or _differs(each, policies[each.file])]
+    violations = {each.stack: violations_of(folder, base, scope, each, recordings.record) for each in judged}
     found = review(
         scope.files,
         scope.stacks,
@@ -88,6 +90,11 @@ def command(
         _write(Path(output), text)
         click.echo(f"wrote {output}: {found.verdict}", err=True)
     sys.exit(1 if found.verdict == "blocked" else 0)
+
+
+def _differs(stack: StackInput, policies: Change[PolicySettings]) -> bool:
+    """Say whether the files of a stack ask for something else than before, or its policies do."""
+    return plan_of(stack.before) != plan_of(stack.after) or policies.before != policies.after
 
 
 class _Recordings:
