@@ -7,6 +7,8 @@ from pathlib import Path
 import networkx
 import pytest
 
+from hpkit import extensions
+from hpkit.cli import _OPTIONAL
 from hpkit_local import cloud
 
 ROOT = Path(__file__).parent.parent
@@ -154,11 +156,19 @@ def test_nothing_but_the_command_line_imports_it():
         assert own or not any(belongs(name, {"hpkit.cli"}) for name in imports_of(file)), f"{file} imports hpkit.cli"
 
 
-def test_only_local_imports_more_of_it_than_its_entry():
-    for package, folder in FOLDERS.items():
-        for file in sorted(folder.rglob("*.py")) if package != "hpkit_local" else ():
-            found = {name for name in imports_of(file) if belongs(name, {"hpkit_local"})}
-            assert found <= {"hpkit_local.cloud"}, f"{file.relative_to(ROOT)} imports {found}"
+@pytest.mark.parametrize("package", ["hpkit", "hpkit_provider", "hpkit_policies"])
+def test_what_is_always_installed_imports_nothing_that_is_optional(package):
+    for file in sorted(FOLDERS[package].rglob("*.py")):
+        found = {name for name in imports_of(file) if belongs(name, {"hpkit_local", "hpkit_whatif"})}
+        assert not found, f"{file.relative_to(ROOT)} imports {found}"
+
+
+def test_every_extension_that_the_kit_asks_for_is_declared():
+    """Names are texts: what no entry point has would be said to be not installed."""
+    for name in extensions._EXTRAS:
+        assert extensions.extension(name)
+    for name, extra in _OPTIONAL.items():
+        assert extensions.optional_command(name, extra)
 
 
 def test_the_entry_of_local_has_every_name_that_it_promises():
@@ -217,6 +227,8 @@ def test_every_file_of_tests_is_collected():
         "clouds.py",
         "companies.py",
         "invoke.py",
+        "key_changes.py",
+        "key_values.py",
         "kinds.py",
         "shapes.py",
         "running.py",
@@ -243,8 +255,6 @@ def test_every_file_of_tests_is_collected():
         "switched_off.py",
         "without_engine.py",
         "states.py",
-        # The page of evasions; what scanners are given and asked.
-        "evasions.py",
         # What a PromQL expression names.
         "expressions.py",
         "documents.py",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hpkit_local.supervisor.control import VARIABLES
     from hpkit_local.supervisor.engine_events import EngineEvents, ResourceChange, Work
     from hpkit_local.supervisor.instance import DEFAULT_ACCOUNT, Instance
-    from hpkit_local.supervisor.instances import Overview, candidates, instances, overviews, the_only
+    from hpkit_local.supervisor.instances import Overview, instances, overviews, the_only
     from hpkit_local.supervisor.lock import exclusive
     from hpkit_local.supervisor.pulumi_stack import Stack
     from hpkit_local.supervisor.stacks import stacks_of, stacks_up
@@ -45,7 +45,6 @@ __all__ = [
     "Stack",
     "Usage",
     "Work",
-    "candidates",
     "control",
     "exclusive",
     "get_all",
@@ -84,7 +83,6 @@ _SOURCES = {
     "control": "hpkit_local.supervisor.control",
     "exclusive": "hpkit_local.supervisor.lock:exclusive",
     "get_all": "hpkit_local.toolchain:get_all",
-    "candidates": "hpkit_local.supervisor.instances:candidates",
     "instances": "hpkit_local.supervisor.instances:instances",
     "locate": "hpkit_local.toolchain:locate",
     "overviews": "hpkit_local.supervisor.instances:overviews",

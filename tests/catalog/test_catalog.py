@@ -9,6 +9,7 @@ import moto
 import pytest
 from botocore.loaders import Loader
 
+from generate.catalog import service_model_text
 from hpkit.catalog import (
     addons,
     find_region,
@@ -21,7 +22,6 @@ from hpkit.catalog import (
     regions,
 )
 from hpkit.errors import CatalogError
-from hpkit.generate.catalog import service_model_text
 
 SHAPES = Loader().load_service_model("sagemaker", "service-2")["shapes"]
 TYPES = {each.name: each for each in instance_types()}
@@ -49,7 +49,7 @@ def test_limits_are_botocores_own():
     from importlib import resources
 
     text = resources.files("hpkit.catalog").joinpath("data", "service_model.json").read_text(encoding="utf-8")
-    assert text == service_model_text(), "run `hpkit generate`"
+    assert text == service_model_text(), "run `make generate`"
     assert limit("PriorityWeight").max == SHAPES["PriorityWeight"]["max"]
     assert limit("ClusterNodeRecovery").enum == tuple(SHAPES["ClusterNodeRecovery"]["enum"])
 

@@ -79,8 +79,8 @@ def _main() -> None:
     for package in ("hpkit.checks", "hpkit.config"):
         rewrite(package, lambda tree, path: _Conditional(str(path.relative_to(ROOT / "infra")), switches).visit(tree))
     # Loaded when they are to be rewritten.
+    from generate.cases import cases
     from hpkit.checks import engine
-    from hpkit.generate.cases import cases
 
     all_cases = [case for file in sorted((ROOT / "tests/stacks/rules").glob("*.yaml")) for case in cases(file.stem)]
     before, come_to = [], defaultdict(list)

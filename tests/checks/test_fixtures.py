@@ -2,8 +2,8 @@
 
 import pytest
 
+from generate.cases import cases, file_of
 from hpkit.checks import RULES
-from hpkit.generate.cases import cases, file_of
 from tests.cli.test_validate import ROOT
 
 FOLDER = ROOT / "tests" / "stacks" / "rules"

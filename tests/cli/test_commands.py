@@ -1,6 +1,5 @@
 """`hpkit plan`, `quota`, `rules`, `schema` and `generate`."""
 
-import importlib
 import json
 import shutil
 
@@ -8,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from hpkit.cli import _COMMANDS
+from hpkit.cli import _COMMANDS, _hpkit
 from hpkit.cli.plan import command as plan_command
 from tests.builders import group, organization, text_of
 from tests.cli.invoke import hpkit
@@ -45,7 +44,7 @@ def test_the_command_alone_ends_with_first_steps_that_exist():
 
 def test_no_help_prints_what_only_click_reads():
     for name in _COMMANDS:
-        command = importlib.import_module(f"hpkit.cli.{name.replace('-', '_')}").command
+        command = _hpkit.get_command(click.Context(_hpkit), name)
         own = getattr(command, "commands", {}).values()
         for each in (command, *own):
             assert "\\b" not in each.get_help(click.Context(each)), each.name

@@ -14,11 +14,11 @@ import threading
 import pytest
 
 from hpkit.cache import cache_root
-from hpkit.cli import local_stack
-from hpkit.cli.local_shells import exports, own_shell, to_use, undone
+from hpkit.cli.shells import exports, own_shell, to_use, undone
 from hpkit.errors import ToolError
 from hpkit.program.teardown import Teardown
 from hpkit_local.aws.testing import client
+from hpkit_local.cli import local_stack
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
 from hpkit_local.supervisor.lock import exclusive

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from hpkit.cli.local_progress import Progress
+from hpkit_local.cli.local_progress import Progress
 from hpkit_local.supervisor.engine_events import EngineEvents, ResourceChange, Work
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from hpkit.cli.rehearse import Rehearsal, _Notes, _Pace
 from hpkit.cli.tables import plan_of
 from hpkit_whatif.admission import Event
+from hpkit_whatif.cli.rehearse import Rehearsal, _Notes, _Pace
 from hpkit_whatif.scenario import open_scenario
 from tests.cli.invoke import hpkit
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from generate.karpenter import FILE, karpenter_text
 from hpkit.catalog import node_pool_schema
 from hpkit.checks.custom_resources import violations
 from hpkit.checks.node_pools import SAID_ELSEWHERE
 from hpkit.config import parse, read_text
 from hpkit.config.autoscaling import Budget, Disruption, NodePool
-from hpkit.generate.karpenter import FILE, karpenter_text
 from hpkit.plan.derive import derive_all
 from hpkit.program.recording import record
 from hpkit.project import load, project_root

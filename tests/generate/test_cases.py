@@ -2,8 +2,8 @@
 
 import pytest
 
+from generate.cases import cases
 from hpkit.errors import InputError
-from hpkit.generate.cases import cases
 
 BASE = """\
 organization: acme

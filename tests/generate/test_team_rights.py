@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-from hpkit.generate.team_rights import ATTACKS, FILES_ATTACK, PREFIX
+from generate.team_rights import ATTACKS, FILES_ATTACK, PREFIX
 from hpkit.program.components.admission import policies_of
 from hpkit.program.components.rbac import VERBS, cluster_rules, team_rules
 

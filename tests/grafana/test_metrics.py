@@ -5,9 +5,9 @@ import re
 import pytest
 import urllib3
 
+from generate.metrics import kueue_metrics
 from hpkit.catalog import kueue_metrics_version, metrics
 from hpkit.errors import InputError
-from hpkit.generate.metrics import kueue_metrics
 from hpkit_local.toolchain.table import tool_named
 from tests.program.cloud import Live
 from tests.running import eventually

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hpkit.generate.asked import asked_actions, examples, given_actions, reasons
+from generate.asked import asked_actions, examples, given_actions, reasons
 from hpkit.program.iam.calls import calls
 from hpkit.program.iam.rules import actions_of_call
 from tests.iam.authorization import dependent_actions

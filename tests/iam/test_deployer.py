@@ -6,9 +6,9 @@ from fnmatch import fnmatchcase
 import pytest
 from click.testing import CliRunner
 
+from generate.deployer_policy import FILES
 from hpkit.cli.deployer_policy import command
 from hpkit.errors import CatalogError
-from hpkit.generate.deployer_policy import FILES
 from hpkit.plan.derive import derive
 from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.calls import calls

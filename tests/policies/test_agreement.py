@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from generate.cases import cases
 from hpkit.checks import RULES
 from hpkit.config import parse, read_text
-from hpkit.generate.cases import cases
 from hpkit.plan.derive import derive, derive_all
 from hpkit.program.recording import record
 from hpkit.project import Loaded

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from hpkit.generate.changes import examples
-from hpkit.generate.key_changes import outcomes
+from tests.change.key_changes import examples, outcomes
 from tests.program.cloud import Program
 
 pytestmark = [pytest.mark.nightly, pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(7200)]

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from hpkit.generate.urns import FOLDER, registered, urns_in
+from generate.urns import FOLDER, registered, urns_in
 from hpkit.program.components.admission import policies_of
 from hpkit.project import project_root
 from tests.builders import group, organization, team

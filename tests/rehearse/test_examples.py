@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hpkit.cli.rehearse import Rehearsal
 from hpkit.cli.tables import plan_of
+from hpkit_whatif.cli.rehearse import Rehearsal
 from hpkit_whatif.scenario import open_scenario
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]

@@ -7,11 +7,11 @@ import pytest
 import yaml
 from kubernetes.utils.quantity import parse_quantity
 
-from hpkit.cli.rehearse import Rehearsal
 from hpkit.plan.derive import derive
 from hpkit.project import load_stack
 from hpkit_local.rehearsal.objects import team_objects
 from hpkit_whatif.admission import model_of
+from hpkit_whatif.cli.rehearse import Rehearsal
 from hpkit_whatif.rehearse import object_differences, policy_request, quota_requests
 from hpkit_whatif.scenario import open_scenario
 from tests.builders import typed
@@ -84,7 +84,7 @@ def test_a_field_that_differs_is_named(field):
 
 def test_nothing_is_made_that_the_controllers_would_take_away():
     for each in objects_of(plan_of("handson", "dev")):
-        assert each["metadata"]["labels"]["hpkit.local/hpkit_local/rehearsal"] == "true"
+        assert each["metadata"]["labels"]["hpkit.local/rehearsal"] == "true"
         assert "app.kubernetes.io/managed-by" not in each["metadata"]["labels"]
 
 

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from hpkit.cli.rehearse import Rehearsal
 from hpkit.cli.tables import plan_of
 from hpkit_local.kubernetes.api import Api
+from hpkit_whatif.cli.rehearse import Rehearsal
 from hpkit_whatif.scenario import open_scenario
 from tests.cli.test_validate import HPKIT, ROOT
 from tests.running import HANGS

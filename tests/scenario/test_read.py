@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from hpkit.errors import InputError
+from hpkit.kueue.organization import EFA
 from hpkit.project import load_stack
-from hpkit_whatif.admission.organization import EFA
 from hpkit_whatif.scenario import Tasks, open_scenario
 from hpkit_whatif.scenario.model import duration
 from hpkit_whatif.scenario.read import write_csv

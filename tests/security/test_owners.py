@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+import tomllib
 from functools import cache
 
 import pytest
@@ -103,8 +104,13 @@ def run_by_deployment():
     packs = {ROOT / pack for pack in re.findall(r"--policy-pack ([\w./-]+)", script)}
     commands = {name.replace("-", "_") for name in re.findall(r"bin/hpkit ([a-z-]+)", script)}
     started = [*(folder / "__main__.py" for folder in (ROOT / project["main"], *plugins, *packs))]
-    started += [module(f"hpkit.cli.{name}") for name in ("__init__", *commands)]
-    started += [module(name) for name in re.findall(r"from (local[\w.]*) import", script)]
+    added = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    optional = {name: place.partition(":")[0] for group in added.values() for name, place in group.items()}
+    started += [module(optional.get(name, f"hpkit.cli.{name}")) for name in ("__init__", *commands)]
+    # The kit asks for what it adds by name.
+    started += [module(place) for name, place in optional.items() if name in added["hpkit.extensions"]]
+    started += [module(name) for name in re.findall(r"from (hpkit_local[\w.]*) import", script)]
+    started += [module(name) for name in re.findall(r"python -m (generate[\w.]*)", script)]
     assert len(packs) == 1
     assert {"preflight", "review", "validate"} <= commands
     assert "make install" in script

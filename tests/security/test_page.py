@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from hpkit.generate.team_rights import PREFIX
+from generate.team_rights import PREFIX
 from hpkit.program.components.admission import policies_of
 from hpkit.program.components.admission_files import policies_of_users
 from hpkit.program.iam.account import AwsAccount

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from hpkit.kueue.model import Admission, ClusterQueue
 from hpkit_whatif.admission import (
     Cohort,
     FlavorQuotas,
@@ -21,7 +22,6 @@ from hpkit_whatif.admission import (
     TopologyRequest,
     Workload,
 )
-from hpkit_whatif.admission.model import Admission, ClusterQueue
 from tests.whatif import neutral
 
 BOTH = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")

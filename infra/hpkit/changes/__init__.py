@@ -13,13 +13,11 @@ from hpkit.changes.recorded import Recorded, RecordedResource
 from hpkit.changes.reductions import Edit, Reduction, edits_of_plans
 from hpkit.changes.stack import StackChange, UnusedAllowance, change, change_of_plans
 from hpkit.changes.steps import Action, Cause, Step, steps_of
-from hpkit.changes.unguarded import UNGUARDED_TYPES
 
 __all__ = [
     "CLUSTER",
     "GUARDED_NAMES",
     "GUARDED_TYPES",
-    "UNGUARDED_TYPES",
     "Action",
     "Cause",
     "Edit",

@@ -11,6 +11,7 @@ import click
 
 from hpkit.cli.output import printable_output
 from hpkit.errors import HpkitError, MissingClusterError, SelectionError
+from hpkit.extensions import optional_command
 from hpkit.text.spelling import near
 
 if TYPE_CHECKING:
@@ -23,14 +24,12 @@ __all__ = ["main"]
 _COMMANDS: dict[str, str] = {
     "access": "Show who may do what on a running platform.",
     "adopt": "Write the organization file of a live cluster, and the import commands.",
-    "catalog": "Ask an account what EKS offers, and write it into the catalog.",
     "chart-fetch": "Fetch the pinned dependencies chart, verify and keep it.",
     "chart-hash": "Print the hash of a chart in the repository.",
     "deployer-policy": "Print the IAM policy that deploying a stack needs.",
     "destroy": "Delete a whole stack, nodes and all.",
     "doctor": "Say which tools are here, from where, and how to get the rest.",
     "explain": "Say in words what a team or an instance group has, and why.",
-    "generate": "Write the generated files of this repository, or check them.",
     "grafana": "Bring dashboards and alert rules into a stack's Grafana.",
     "images": "List the images that nodes of a stack pull, and mirror them.",
     "instances": "List instance types with what the catalog knows of them.",
@@ -55,6 +54,15 @@ _COMMANDS: dict[str, str] = {
     "validate": "Check organization files; every finding in one run.",
     "why": "Say why a job waits, and what would let it run now.",
 }
+# Commands that an optional package adds → its extra.
+_OPTIONAL: dict[str, str] = {
+    "doctor": "local",
+    "local": "local",
+    "recommend": "whatif",
+    "record": "whatif",
+    "rehearse": "whatif",
+    "simulate": "whatif",
+}
 _OBJECTS_BETWEEN_SEARCHES = 200_000
 # What to do first, below the list of commands; in a clone each runs as it stands.
 _FIRST_STEPS = (
@@ -71,6 +79,9 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
+        if cmd_name in _OPTIONAL:
+            added: click.Command = optional_command(cmd_name, _OPTIONAL[cmd_name])
+            return added
         command: click.Command = importlib.import_module(f"hpkit.cli.{cmd_name.replace('-', '_')}").command
         return command
 

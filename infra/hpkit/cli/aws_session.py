@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpkit.cli.local_common import called
-from hpkit.cli.local_shells import own_shell, to_use
+from hpkit.cli.shells import called, own_shell, to_use
 from hpkit.errors import ToolError
+from hpkit.extensions import extension, is_installed
 from hpkit.project import project_root
 
 if TYPE_CHECKING:
@@ -41,11 +41,9 @@ def hint_of_local_cloud(stack: str | None = None) -> str:
     Where several instances could be meant, each has its line.
     """
     root = project_root()
-    if not any((root / ".local").glob("*")):
+    if not any((root / ".local").glob("*")) or not is_installed("local-instances"):
         return ""
-    from hpkit_local.cloud import candidates
-
-    found = candidates(root)
+    found = extension("local-instances")(root)
     with_stack = [each for each in found if any(there.name == stack for there in each.stacks)]
     names = [f" --name {each.instance.name}" for each in with_stack or found] if len(found) > 1 else [""]
     lines = [to_use(own_shell(), f"{called()} local env{name}") for name in names]

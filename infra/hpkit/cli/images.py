@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ import click
 
 from hpkit.cli.completion import stack_option
 from hpkit.cli.inputs import plans_of, record_plan, resolve
+from hpkit.errors import ToolError
+from hpkit.extensions import extension
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, project_root
 
@@ -119,12 +122,10 @@ def _manifests(plan: Plan) -> str:
 
 
 def _helm() -> Any:
-    """Return the helm that `hpkit doctor` got, None for that of PATH."""
-    from hpkit_local.cloud import TOOLS, locate
-
-    tool = next(each for each in TOOLS if each.name == "helm")
-    found = locate(tool)
-    return getattr(found, "path", None)
+    """Return the helm that `hpkit doctor` got; None for that of PATH."""
+    with suppress(ToolError):
+        return extension("tool-path")("helm")
+    return None
 
 
 def _copy(rows: "list[MirroredImage]") -> None:

@@ -11,21 +11,15 @@ from hpkit.checks import summarize
 from hpkit.cli.formats import WRITERS
 from hpkit.errors import InputError, SelectionError
 from hpkit.plan.model import Plan
-from hpkit.project import Loaded, project_root, select
+from hpkit.project import Loaded, select
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
     from hpkit.program.recording import Answers, Recording
 
-__all__ = ["plans_of", "record_plan", "require_clone", "resolve"]
+__all__ = ["plans_of", "record_plan", "resolve"]
 
 _DEFECT = "This is a defect of hpkit, not of your file: please report it with this traceback and, if you may, with"
-
-
-def require_clone() -> None:
-    """Raise InputError unless this is a clone of hpkit's own repository."""
-    if not (project_root() / "infra" / "hpkit").is_dir():
-        raise InputError(f"{project_root()} is no clone of hpkit's own repository; its files are made in one alone")
 
 
 def resolve(files: tuple[str, ...], stacks: tuple[str, ...]) -> list[Loaded]:

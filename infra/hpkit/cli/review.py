@@ -20,6 +20,7 @@ from hpkit.cli.review_git import Base, content_at, find_base
 from hpkit.cli.review_policies import violations_of
 from hpkit.cli.review_scope import Scope, scope_of
 from hpkit.errors import InputError
+from hpkit.extensions import extension
 from hpkit.plan.budgets import Budget
 from hpkit.plan.model import Plan
 from hpkit.project import policy_file, policy_settings, project_root, read_settings
@@ -153,9 +154,8 @@ def _budgets(file: str, policies: Change[PolicySettings]) -> Change[Sequence[Bud
 
 
 def _scenarios(scope: Scope, file: str) -> dict[str, ScenarioChange]:
-    from hpkit.cli.review_scenario import scenario_changes
-
-    return scenario_changes(scope.stacks, file)
+    changes: dict[str, ScenarioChange] = extension("scenario-changes")(scope.stacks, file)
+    return changes
 
 
 def _previews(folder: Path, scope: Scope) -> dict[str, Preview]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from hpkit.config.reference import schema_text
+from hpkit.extensions import extension
 
 __all__ = ["command"]
 
@@ -20,7 +21,7 @@ __all__ = ["command"]
 @click.option("--scenario", is_flag=True, help="Of scenario files instead of organization files.")
 def command(file: Path | None, scenario: bool) -> None:
     """Write the JSON Schema that editors read."""
-    text = _scenario() if scenario else schema_text()
+    text = extension("scenario-schema")() if scenario else schema_text()
     if file is None:
         click.echo(text, nl=False)
         return
@@ -29,9 +30,3 @@ def command(file: Path | None, scenario: bool) -> None:
     except OSError as error:
         raise click.ClickException(f"{os.fspath(file)}: {error.strerror}") from None
     click.echo(f"wrote {os.fspath(file)}")
-
-
-def _scenario() -> str:
-    from hpkit_whatif.scenario.schema import schema_text as scenario_text
-
-    return scenario_text()

@@ -31,7 +31,7 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None,
     those that run say how long they may: by Kueue's max-exec-time-seconds, or activeDeadlineSeconds of their pods.
     """
     from hpkit.cluster.live.why import explain, find_task
-    from hpkit_whatif.admission import fair_sharing_of
+    from hpkit.kueue.organization import fair_sharing_of
 
     plan = choose_stack(stack)
     observed = observe(plan, profile, aws=())

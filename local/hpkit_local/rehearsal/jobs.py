@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from hpkit.kueue.model import PodSet, PodSetAssignment, Workload, per_unit
 from hpkit_local.kubernetes.client import ApiResource
 from hpkit_local.rehearsal.objects import REHEARSED
-from hpkit_whatif.admission import PodSet, PodSetAssignment, Workload, per_unit
 
 __all__ = ["JOBS", "TASK", "assignments", "controlled", "job_of", "namespace_of", "status_of_ended"]
 
@@ -21,7 +21,7 @@ _PRIORITY = "kueue.x-k8s.io/priority-class"
 _TYPE = "node.kubernetes.io/instance-type"
 _TOPOLOGY = "kueue.x-k8s.io/podset-{mode}-topology"
 # Whose Jobs these are: Kubernetes' own controller leaves them alone.
-_CONTROLLER = "hpkit.local/hpkit_local/rehearsal"
+_CONTROLLER = "hpkit.local/rehearsal"
 # Devices are asked for as limits; Kubernetes takes them for requests too.
 _BASIC = ("cpu", "memory")
 

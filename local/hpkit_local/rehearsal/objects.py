@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from hpkit.kueue.model import Node, per_unit
 from hpkit_local.aws.hyperpod.quota import stored_config
 from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.controllers.objects import KINDS, MANAGED, Manifest
 from hpkit_local.controllers.policy import ADDON, governance
-from hpkit_whatif.admission import Node, per_unit
 
 __all__ = ["REHEARSED", "node_objects", "path_of", "team_objects"]
 
-REHEARSED = {"hpkit.local/hpkit_local/rehearsal": "true"}
+REHEARSED = {"hpkit.local/rehearsal": "true"}
 """The label of all that a rehearsal makes."""
 
 _TYPE = "node.kubernetes.io/instance-type"

@@ -9,17 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hpkit.errors import ToolError
+from hpkit.kueue.events import Admitted, Preempted
+from hpkit.kueue.model import Workload
 from hpkit_local.kubernetes.api import Api
 from hpkit_local.kubernetes.client import ApiResource
 from hpkit_local.rehearsal.jobs import JOBS, assignments, controlled, job_of, namespace_of, status_of_ended
 from hpkit_local.rehearsal.metrics import Activity, Metrics
-from hpkit_whatif.admission import Admitted, Preempted, Workload
 
 __all__ = ["KueueScheduler"]
 
 # In this version, domains of a topology are written one by one.
 _WORKLOADS = ApiResource("kueue.x-k8s.io/v1beta1", "Workload", "workloads", namespaced=True)
-_LABELS = "hpkit.local/hpkit_local/rehearsal=true"
+_LABELS = "hpkit.local/rehearsal=true"
 _PREEMPTOR = re.compile(r"UID: ([0-9a-f-]+)")
 _POLL_SECONDS = 0.15
 # Kueue takes up what was set aside once a second.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from hpkit.errors import ToolError
+from hpkit.kueue.model import Node
 from hpkit_local.controllers.objects import KINDS
 from hpkit_local.kubernetes.api import Api, RefusedError
 from hpkit_local.kubernetes.client import ApiResource
@@ -18,7 +19,6 @@ from hpkit_local.rehearsal.jobs import JOBS
 from hpkit_local.rehearsal.metrics import Metrics
 from hpkit_local.rehearsal.objects import REHEARSED, node_objects, path_of
 from hpkit_local.rehearsal.scheduler import KueueScheduler
-from hpkit_whatif.admission import Node
 
 if TYPE_CHECKING:
     from hpkit_local.supervisor.instance import Instance

@@ -254,7 +254,7 @@ TOOLS: tuple[Tool, ...] = (
         fits=_KUEUE_FITS,
         executables=(),
         sources=(GoFiles(recipe=_MODULES / "kueue", module="sigs.k8s.io/kueue", patterns=("pkg/metrics/metrics.go",)),),
-        purpose="Kueue's metrics, for `hpkit generate`",
+        purpose="Kueue's metrics, for `make generate`",
         on_demand=True,
     ),
     Tool(

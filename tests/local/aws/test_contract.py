@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from hpkit_local.aws import api
-from hpkit_local.aws.coverage import main, render
 from hpkit_local.aws.protocol import service_model
 from hpkit_local.aws.validation import violations
 
@@ -221,19 +220,6 @@ def test_every_declared_status_is_one_of_the_service(cloud: Any) -> None:
         service, shape = shapes[machine.kind]
         for status in filter(None, (machine.running, machine.done, machine.failed)):
             assert not list(violations(service_model(service).shape_for(shape), status)), (machine, status)
-
-
-def test_the_coverage_page_is_up_to_date() -> None:
-    assert main(["--check", "docs/reference/local-aws-coverage.md"]) == 0
-
-
-def test_a_stale_coverage_page_is_noticed(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(render() + "x")
-    assert main(["--check", str(page)]) == 1
-    assert "is out of date: run python -m hpkit_local.aws.coverage --write" in capsys.readouterr().err
-    assert main(["--write", str(page)]) == 0
-    assert main(["--check", str(page)]) == 0
 
 
 @pytest.mark.parametrize(

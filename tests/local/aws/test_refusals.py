@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 import yaml
 
-from hpkit.generate.refusals import DATA, KNOWN, depended_rules, proofs, refusals
+from generate.refusals import DATA, KNOWN, depended_rules, proofs, refusals
 from hpkit.project import project_root
 from hpkit_local.aws.protocol import service_model
 

@@ -6,11 +6,12 @@
     simulator = Simulator(Model(queues=(team,)), [train])
     outcome = simulator.run_until_quiet()
 
-All types of `model.py` are plain data, so that a model is built without any file; `model_of` builds it from a plan.
+All types of `hpkit.kueue` are plain data, so that a model is built without any file; `model_of` builds it from a plan.
 docs/whatif-api.md has an example that runs, and what every call returns and raises.
 """
 
-from hpkit_whatif.admission.model import (
+from hpkit.kueue.events import Admitted, Event, Outcome, Pending, Preempted
+from hpkit.kueue.model import (
     Admission,
     BorrowWithinCohort,
     ClusterQueue,
@@ -29,8 +30,8 @@ from hpkit_whatif.admission.model import (
     Workload,
     per_unit,
 )
-from hpkit_whatif.admission.organization import COHORT, EFA, IDLE_QUEUE, amounts_of, fair_sharing_of, model_of
-from hpkit_whatif.admission.simulator import Admitted, Event, Outcome, Pending, Preempted, Simulator
+from hpkit.kueue.organization import COHORT, EFA, IDLE_QUEUE, amounts_of, fair_sharing_of, model_of
+from hpkit_whatif.admission.simulator import Simulator
 from hpkit_whatif.admission.topology import Grid, NoPlaceError
 
 __all__ = [

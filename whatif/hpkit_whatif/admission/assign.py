@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
+from hpkit.kueue.model import FlavorFungibility, PodSet, PodSetAssignment, Workload
 from hpkit_whatif.admission.check import refuse_pod_sets
-from hpkit_whatif.admission.model import FlavorFungibility, PodSet, PodSetAssignment, Workload
 from hpkit_whatif.admission.queue import Task
 from hpkit_whatif.admission.topology import Grid
 from hpkit_whatif.admission.tree import Pairs, QueueNode, Usage

@@ -10,7 +10,7 @@ from collections.abc import Collection, Container, Iterable, Iterator
 from math import isfinite
 from typing import get_args
 
-from hpkit_whatif.admission.model import (
+from hpkit.kueue.model import (
     BorrowWithinCohort,
     ClusterQueue,
     Cohort,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
+from hpkit.kueue.model import PodSet, Strategy
 from hpkit_whatif.admission.assign import Asked, Assignment, Mode, Request, assign, scaled_counts
 from hpkit_whatif.admission.fair import fair
-from hpkit_whatif.admission.model import PodSet, Strategy
 from hpkit_whatif.admission.placement import Places
 from hpkit_whatif.admission.preempt import Search, Target, classic
 from hpkit_whatif.admission.queue import Queue, Task

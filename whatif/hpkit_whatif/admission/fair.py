@@ -9,7 +9,7 @@ import heapq
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from hpkit_whatif.admission.model import Strategy
+from hpkit.kueue.model import Strategy
 from hpkit_whatif.admission.preempt import Reason, Search, Target, fill_back, is_hopeless, permits
 from hpkit_whatif.admission.queue import Task
 from hpkit_whatif.admission.tree import QueueNode, TreeNode, Usage

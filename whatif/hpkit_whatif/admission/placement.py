@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from hpkit.kueue.model import Model
 from hpkit_whatif.admission.assign import Assignment, Chosen, Mode, PodSetRequest, Request
-from hpkit_whatif.admission.model import Model
 from hpkit_whatif.admission.queue import Task
 from hpkit_whatif.admission.topology import Grid, NoPlaceError
 

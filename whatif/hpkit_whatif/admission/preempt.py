@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from hpkit_whatif.admission.model import BorrowWithinCohort
+from hpkit.kueue.model import BorrowWithinCohort
 from hpkit_whatif.admission.queue import Queue, Task
 from hpkit_whatif.admission.tree import QueueNode, TreeNode, Usage
 

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, Protocol
 
-from hpkit_whatif.admission.model import PodSetAssignment, Workload
+from hpkit.kueue.model import PodSetAssignment, Workload
 from hpkit_whatif.admission.tree import QueueNode, TreeNode, Usage
 
 __all__ = ["Queue", "Shape", "Task"]

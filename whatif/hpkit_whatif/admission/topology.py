@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hpkit_whatif.admission.model import Node, TopologyRequest
+from hpkit.kueue.model import Node, TopologyRequest
 
 __all__ = ["Domain", "Grid", "NoPlaceError", "Requests"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from hpkit_whatif.admission.model import ClusterQueue, FlavorQuotas, Model
+from hpkit.kueue.model import ClusterQueue, FlavorQuotas, Model
 
 __all__ = ["Pairs", "QueueNode", "TreeNode", "Usage", "build"]
 

@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from hpkit.catalog import InstanceType, kubelet_reserved
+from hpkit.extensions import is_installed
+from hpkit.kueue.model import Model, PodSet, Workload, per_unit
+from hpkit.kueue.organization import EFA, model_of
+from hpkit.kueue.simulator import simulator
 from hpkit.plan.derive import instances_of
 from hpkit.plan.model import Plan, TeamPlan
-from hpkit_whatif.admission import EFA, Model, PodSet, Simulator, Workload, model_of, per_unit
 
 __all__ = ["Fit", "fit"]
 
@@ -21,10 +24,12 @@ _GIB: Final = 1024**3
 class Fit:
     """quota: it fits what is the team's own; borrowing: only with what others lend; never: not at all.
 
+    unknown: the simulator is not installed.
+
     words say it with the amounts. most: how many pods of the largest set fit, where not all do.
     """
 
-    kind: Literal["quota", "borrowing", "never"]
+    kind: Literal["quota", "borrowing", "never", "unknown"]
     words: str
     most: int = 0
 
@@ -43,6 +48,10 @@ def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
         if flavors and not large:
             return Fit("never", _no_instance(known, flavors, each))
         sets.append(replace(each, flavors=large))
+    if not is_installed("simulator"):
+        return Fit(
+            "unknown", "whether quota has room is found by the simulator, which pip install 'hpkit[whatif]' adds"
+        )
     usage = _admitted(model, team, sets)
     if usage is None:
         return _never(model, team, sets)
@@ -61,8 +70,7 @@ Key = tuple[str, str]
 
 def _admitted(model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -> dict[Key, int] | None:
     """Return what the pods would use, None where they are not admitted."""
-    simulator = Simulator(model, [Workload("asked", team.cluster_queue, tuple(pod_sets))])
-    outcome = simulator.run_cycle()
+    outcome = simulator(model, [Workload("asked", team.cluster_queue, tuple(pod_sets))]).run_cycle()
     if not outcome.admitted:
         return None
     used: defaultdict[Key, int] = defaultdict(int)

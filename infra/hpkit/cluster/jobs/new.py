@@ -12,9 +12,9 @@ from hpkit.cluster.jobs.fits import Fit, fit
 from hpkit.cluster.jobs.kinds import templates, units
 from hpkit.cluster.jobs.resources import pod_sets_of
 from hpkit.errors import SelectionError
+from hpkit.kueue.organization import EFA
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.text.spelling import hint
-from hpkit_whatif.admission import EFA
 
 __all__ = ["PRIORITY", "QUEUE", "TOPOLOGY", "manifest", "priorities_of", "resources_of", "team_of", "verdict"]
 

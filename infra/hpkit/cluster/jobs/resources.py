@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from hpkit.cluster.jobs.kinds import PodTemplate, mapping
+from hpkit.kueue.model import PodSet, per_unit
 from hpkit.plan.capacity import INSTANCE_TYPE_KEY, quantity
 from hpkit.plan.model import Plan
 from hpkit.plan.pods import may_go_to, pod_requests
-from hpkit_whatif.admission import PodSet, per_unit
 
 __all__ = ["instance_type_of", "pod_sets_of", "requests_of", "types_of"]
 

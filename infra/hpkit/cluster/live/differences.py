@@ -9,8 +9,9 @@ from typing import Final
 from hpkit.cluster.live.model import Observed, Platform, Queue, Quota
 from hpkit.cluster.live.waiting import amount, counted, sized
 from hpkit.errors import CatalogError
+from hpkit.kueue.model import ClusterQueue, ResourceQuota, per_unit
+from hpkit.kueue.organization import model_of
 from hpkit.plan.model import Plan
-from hpkit_whatif.admission import ClusterQueue, ResourceQuota, model_of, per_unit
 
 __all__ = ["differences"]
 

@@ -12,23 +12,24 @@ from decimal import Decimal
 from typing import cast
 
 from hpkit.cluster.live.model import Observed, Queue, Task, TaskPods
-from hpkit.plan.pods import may_go_to
-from hpkit_whatif.admission import (
+from hpkit.kueue.events import Event
+from hpkit.kueue.model import (
     Admission,
     ClusterQueue,
-    Event,
     FlavorQuotas,
     Model,
     PodSet,
     PodSetAssignment,
+    Policy,
     Preemption,
     ResourceGroup,
     ResourceQuota,
-    Simulator,
+    Strategy,
     Workload,
     per_unit,
 )
-from hpkit_whatif.admission.model import Policy, Strategy
+from hpkit.kueue.simulator import simulator
+from hpkit.plan.pods import may_go_to
 
 __all__ = ["Trial"]
 
@@ -84,11 +85,11 @@ class Trial:
 
     def preempts(self, task: Task) -> list[str] | None:
         """Return whom a task would preempt to run now; None where it would not run, or preempt what was not read."""
-        simulator = Simulator(self._model, [*self._running.values(), *self._waiting, self._pending(task)])
-        outcome = simulator.run_until_quiet()
+        trial = simulator(self._model, [*self._running.values(), *self._waiting, self._pending(task)])
+        outcome = trial.run_until_quiet()
         names = {each.uid: each.owner_name for each in self._observed.tasks}
         victims = [each.name for each in outcome.preempted if each.by == task.uid]
-        if task.uid not in simulator.running() or not all(each in names for each in victims):
+        if task.uid not in trial.running() or not all(each in names for each in victims):
             return None
         return [names[each] for each in victims]
 
@@ -118,16 +119,14 @@ class Trial:
             if event.kind == "Admitted" and event.workload == self._asked.uid:
                 found.append(event.time)
 
-        simulator = Simulator(
-            self._model, [*self._running.values(), *self._waiting, self._pending(self._asked)], now=now
-        )
-        simulator.run_clock((), on_event=look)
+        trial = simulator(self._model, [*self._running.values(), *self._waiting, self._pending(self._asked)], now=now)
+        trial.run_clock((), on_event=look)
         return found[0] if found else None
 
     def _is_admitted(self, task: Task, running: Iterable[Workload], waiting: Iterable[Workload]) -> bool:
-        simulator = Simulator(self._model, [*running, *waiting, self._pending(task)])
-        simulator.run_until_quiet()
-        return task.uid in simulator.running()
+        trial = simulator(self._model, [*running, *waiting, self._pending(task)])
+        trial.run_until_quiet()
+        return task.uid in trial.running()
 
     def _pending(self, task: Task) -> Workload:
         sets = tuple(

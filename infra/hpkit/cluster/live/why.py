@@ -13,13 +13,15 @@ from hpkit.cluster.live.model import Observed, Queue, Task
 from hpkit.cluster.live.trial import Trial
 from hpkit.cluster.live.waiting import counted, message_words, preemption, preemptor, preemptor_queue, waiting_reason
 from hpkit.errors import SelectionError, ToolError
-from hpkit_whatif.admission.model import Strategy
+from hpkit.extensions import is_installed
+from hpkit.kueue.model import Strategy
 
 __all__ = ["Explanation", "explain", "find_task", "holders"]
 
 # As many running tasks are tried one by one; more would take longer than anybody waits.
 _MOST_TRIED: Final = 50
 _SHOWN: Final = 5
+_NO_SIMULATOR: Final = "what would let it run is found by the simulator, which pip install 'hpkit[whatif]' adds"
 Strategies = tuple[Strategy, ...] | None
 
 
@@ -92,6 +94,8 @@ def explain(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Expl
         return Explanation(task, reason, by, outlook="no quota has to come free for it")
     trial = Trial(observed, task, queue, fair_sharing)
     holding = tuple(holders(trial, observed, task, queue))
+    if not is_installed("simulator"):
+        return Explanation(task, reason, by, holding, outlook=_NO_SIMULATOR)
     never = trial.never()
     if never is not None:
         fewer = tuple(_fewer_pods(trial, task, never=True))

@@ -1,6 +1,6 @@
 """Typed resource classes of the hyperpod package."""
 
-# Written by `hpkit generate` from the schema of the plugin; do not edit.
+# Written by `make generate` from the schema of the plugin; do not edit.
 
 from hpkit.program.sdk.autoscaled_group import AutoscaledGroup
 from hpkit.program.sdk.change_guard import ChangeGuard

@@ -1,6 +1,6 @@
 """An instance group that managed Karpenter fills: what names it lets go of it before it goes."""
 
-# Written by `hpkit generate` from the schema of the plugin; do not edit.
+# Written by `make generate` from the schema of the plugin; do not edit.
 
 from __future__ import annotations
 

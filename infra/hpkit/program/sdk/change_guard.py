@@ -1,6 +1,6 @@
 """Refuses a change that would replace or delete what it names, at preview already; it makes nothing."""
 
-# Written by `hpkit generate` from the schema of the plugin; do not edit.
+# Written by `make generate` from the schema of the plugin; do not edit.
 
 from __future__ import annotations
 

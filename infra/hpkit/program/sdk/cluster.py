@@ -1,6 +1,6 @@
 """A HyperPod cluster orchestrated by Amazon EKS, with its instance groups."""
 
-# Written by `hpkit generate` from the schema of the plugin; do not edit.
+# Written by `make generate` from the schema of the plugin; do not edit.
 
 from __future__ import annotations
 

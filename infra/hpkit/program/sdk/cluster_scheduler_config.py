@@ -1,6 +1,6 @@
 """The policy of a cluster: task priorities, fair share, sharing of idle compute. One per cluster."""
 
-# Written by `hpkit generate` from the schema of the plugin; do not edit.
+# Written by `make generate` from the schema of the plugin; do not edit.
 
 from __future__ import annotations
 

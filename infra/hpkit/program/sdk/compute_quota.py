@@ -1,6 +1,6 @@
 """What a team has reserved on a cluster, and how it shares it."""
 
-# Written by `hpkit generate` from the schema of the plugin; do not edit.
+# Written by `make generate` from the schema of the plugin; do not edit.
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Property types of the hyperpod package."""
 
-# Written by `hpkit generate` from the schema of the plugin; do not edit.
+# Written by `make generate` from the schema of the plugin; do not edit.
 
 from __future__ import annotations
 

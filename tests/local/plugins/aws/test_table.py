@@ -12,7 +12,6 @@ from hpkit_local.plugins.aws.check import check, named
 from hpkit_local.plugins.aws.config import settings_from
 from hpkit_local.plugins.aws.diff import changes, clashes
 from hpkit_local.plugins.aws.lifecycle import differences, preview_outputs
-from hpkit_local.plugins.aws.reference import main
 from hpkit_local.plugins.aws.table import RESOURCE_TYPES
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import UNKNOWN
@@ -126,7 +125,3 @@ def test_configuration_that_travels_as_text_is_read():
         {"team": "ml"},
         ("123456789012",),
     )
-
-
-def test_the_page_of_fake_plugins_is_up_to_date():
-    assert main(["--check", "docs/reference/fake-plugins.md"]) == 0

@@ -1,0 +1,73 @@
+"""The files of this repository that are made from others: `make generate`, or `python -m generate [--check]`."""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+
+from generate import deployer_policy, fake_plugins, karpenter, local_aws, metrics, policies, team_rights
+from generate.catalog import service_model_text
+from generate.refusals import PAGE, refusals_page
+from generate.replacing import replacing_text
+from generate.rules import examples_text, rules_page
+from generate.sdk import resource_files
+from hpkit.config.reference import reference, schema_text
+from hpkit.project import project_root
+from hpkit_whatif.scenario.schema import schema_text as scenario_schema_text
+
+__all__ = ["FILES"]
+
+FILES: dict[str, Callable[[], str]] = {
+    "infra/hpkit/catalog/data/service_model.json": service_model_text,
+    "infra/hpkit/catalog/data/replacing.json": replacing_text,
+    karpenter.FILE: karpenter.karpenter_text,
+    metrics.FILE: metrics.kueue_metrics_text,
+    "stacks/schema.json": schema_text,
+    "stacks/scenarios/schema.json": scenario_schema_text,
+    "docs/reference/config.md": reference,
+    "infra/hpkit/checks/examples.json": examples_text,
+    "docs/reference/rules.md": rules_page,
+    "docs/reference/policies.md": policies.page,
+    "docs/reference/fake-plugins.md": fake_plugins.render,
+    "docs/reference/local-aws-coverage.md": local_aws.render,
+    PAGE: refusals_page,
+    **deployer_policy.FILES,
+    **team_rights.FILES,
+}
+
+
+def main() -> int:
+    """Write what is out of date; with --check write nothing, and return 1 where something is."""
+    parser = argparse.ArgumentParser(prog="python -m generate", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a file is out of date")
+    check = parser.parse_args().check
+    # The program is made of these classes, and what is told by recording it needs them as they will be.
+    stale = _written(resource_files(), only_check=check)
+    if not (check and stale):
+        from generate.urns import urn_files
+
+        stale += _written({name: make() for name, make in FILES.items()} | urn_files(), only_check=check)
+    if check and stale:
+        sys.stderr.write(f"out of date: {', '.join(stale)}; run `make generate`\n")
+        return 1
+    return 0
+
+
+def _written(files: Mapping[str, str], *, only_check: bool) -> list[str]:
+    """Return the names of files that are out of date, and write them unless they are only to be checked."""
+    stale = []
+    for name, text in files.items():
+        path = project_root() / name
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale.append(name)
+        if not only_check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = path.with_name(f".{path.name}.new")
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(path)
+            sys.stdout.write(f"wrote {name}\n")
+    return stale
+
+
+if __name__ == "__main__":
+    sys.exit(main())

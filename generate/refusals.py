@@ -1,0 +1,225 @@
+"""The page of what the local AWS endpoint refuses: each refusal in its code, with its source and the test of it."""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from hpkit.checks.engine import RULES
+from hpkit.errors import ToolError
+from hpkit.project import project_root
+
+__all__ = [
+    "DATA",
+    "FOLDER",
+    "KNOWN",
+    "PAGE",
+    "Proof",
+    "Refusal",
+    "depended_rules",
+    "proofs",
+    "refusals",
+    "refusals_page",
+]
+
+FOLDER: Final = "local/hpkit_local/aws"
+DATA: Final = "tests/local/aws/refusals.yaml"
+RULES_DATA: Final = "tests/aws_rules.yaml"
+PAGE: Final = "docs/reference/aws-refusals.md"
+# How well a refusal is known; nothing here was tried on AWS.
+KNOWN: Final = ("documented", "inferred")
+# What is raised there and is no answer of AWS: of whoever starts the endpoint, of its controllers, of its own checks,
+# of what it does not implement.
+_NOT_OF_AWS: Final = frozenset({"EndpointError", "RequeueAfter", "WrongTypeError", "ControllerError", "unsupported"})
+# Functions whose errors are faults that somebody asked for, or defects of the endpoint.
+_FAULTS: Final = frozenset({"_inject", "_guarded", "_check_answer"})
+# The functions that make an error for others to raise, and its code.
+_HELPERS: Final = {"refuse": "ValidationException", "_refuse": "ValidationException", "busy": "ConflictException"}
+_RULES_TEST: Final = "tests/checks/test_fixtures.py::test_every_rule_has_a_case_that_fails_for_it_and_one_that_passes"
+_BY_CALLER: Final = "that of the operation"
+_CODE: Final = re.compile(r"[A-Z][A-Za-z.]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One place that refuses: file and function, the code where it stands there, and the message with `…` for values.
+
+    line and end are those of the statement.
+    """
+
+    file: str
+    function: str
+    code: str
+    message: str
+    line: int
+    end: int
+
+    @property
+    def key(self) -> str:
+        """What names it in the data: stays when lines move."""
+        return f"{self.file}:{self.function}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Where a refusal is from, how well that is known, and the test that fails without it (or why there is none)."""
+
+    source: str
+    known: str
+    test: str
+    untested: str
+
+
+def refusals() -> list[Refusal]:
+    """Return every refusal of the local AWS endpoint, in the order of its code."""
+    root = project_root() / FOLDER
+    return [each for file in sorted(root.rglob("*.py")) for each in _of_file(file, str(file.relative_to(root)))]
+
+
+def proofs() -> dict[str, Proof]:
+    """Return what is written down of each refusal, by its key.
+
+    Raises ToolError where one is said twice.
+    """
+    entries: list[dict[str, Any]] = yaml.safe_load((project_root() / DATA).read_text(encoding="utf-8"))
+    found: dict[str, Proof] = {}
+    for group in entries:
+        for message, entry in group["refusals"].items():
+            key = f"{group['at']}: {message}"
+            if key in found:
+                raise ToolError(f"{DATA} has {key!r} twice: take one out")
+            said = {"test": entry} if isinstance(entry, str) else entry
+            found[key] = Proof(
+                said.get("source", group["source"]),
+                said.get("known", group["known"]),
+                said.get("test", ""),
+                said.get("untested", ""),
+            )
+    return found
+
+
+def _of_file(path: Path, name: str) -> Iterator[Refusal]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    constants = _strings(tree.body)
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef) and function.name not in _FAULTS:
+            for node in _own_nodes(function):
+                if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+                    known = {**constants, **_strings(function.body, before=node.lineno)}
+                    yield from _of_call(node, node.exc, known, (name, function.name))
+
+
+def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """Yield what is in a function and not in one inside it."""
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop(0)
+        yield node
+        if not isinstance(node, ast.FunctionDef):
+            waiting = [*ast.iter_child_nodes(node), *waiting]
+
+
+def _of_call(node: ast.Raise, call: ast.Call, known: dict[str, str], at: tuple[str, str]) -> Iterator[Refusal]:
+    name = ast.unparse(call.func)
+    if name in _NOT_OF_AWS:
+        return
+    said = [text for text in (_text(each, known) for each in call.args) if text]
+    codes = [each for each in said if _CODE.fullmatch(each)]
+    messages = [each for each in said if not _CODE.fullmatch(each)]
+    made = _BY_CALLER if name == "ServiceError" else name.removesuffix("Error")
+    code = codes[0] if codes else _HELPERS.get(name, made)
+    yield Refusal(*at, code, messages[0] if messages else name, node.lineno, node.end_lineno or node.lineno)
+
+
+def _strings(body: list[ast.stmt], before: int | None = None) -> dict[str, str]:
+    """Return names that are given a text in statements, the last before a line if it is said."""
+    found: dict[int, tuple[str, str]] = {}
+    for node in (each for statement in body for each in ast.walk(statement)):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            text = _text(node.value, {})
+            if isinstance(target, ast.Name) and text and (before is None or node.lineno < before):
+                found[node.lineno] = (target.id, text)
+    return {name: text for _, (name, text) in sorted(found.items())}
+
+
+def _text(node: ast.expr, known: dict[str, str]) -> str:
+    """Return a text with `…` for what is filled in, empty for what is none."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    if isinstance(node, ast.Name):
+        return known.get(node.id, "")
+    if isinstance(node, ast.JoinedStr):
+        parts = (_text(each, known) if isinstance(each, ast.Constant) else "…" for each in node.values)
+        return re.sub("…+", "…", "".join(parts))
+    return ""
+
+
+def depended_rules() -> list[dict[str, Any]]:
+    """Return the rules of AWS that plan, program, plugin and preflight depend on, as they are written down."""
+    found: list[dict[str, Any]] = yaml.safe_load((project_root() / RULES_DATA).read_text(encoding="utf-8"))
+    return found
+
+
+def refusals_page() -> str:
+    """Return docs/reference/aws-refusals.md.
+
+    Raises ToolError for a refusal of which nothing is written down.
+    """
+    known = proofs()
+    missing = [each.key for each in refusals() if each.key not in known]
+    if missing:
+        raise ToolError(f"{DATA} says nothing of {missing[0]!r}: add its source and its test")
+    lines = [
+        "# What AWS refuses: source and test of each rule",
+        "",
+        "<!-- Generated by `make generate`; do not edit. -->",
+        "",
+        "Nothing here was tried on AWS. *documented*: the source says it. *inferred*: it follows from it, or from",
+        "what other operations do. Words of messages are the endpoint's own unless the source has them. The local",
+        "endpoint's are proved at night: `tests/local/aws/test_refusals.py` switches each off, and its test must fail.",
+        "So is each place of the validator that finds something, by `tests/checks/test_places.py`.",
+        "What the endpoint takes though AWS refuses it: [local-cloud-limits.md](../local-cloud-limits.md).",
+        "",
+        "## Plan, program, plugin, preflight",
+        "",
+        "| where | AWS demands | source | test |",
+        "|---|---|---|---|",
+        *_depended_rows(),
+        "",
+        "## Validator",
+        "",
+        f"Cases of a rule are `tests/stacks/rules/<rule>.yaml`, and `{_RULES_TEST}` fails without it.",
+        "",
+        "| rule | demands | source |",
+        "|---|---|---|",
+        *(f"| [{each.id}](rules.md#{each.id.lower()}) | {each.title} | {each.source} |" for each in RULES),
+        "",
+        "## Local endpoint",
+        "",
+        "| where | code | message | source | known | test |",
+        "|---|---|---|---|---|---|",
+        *(_row(each, known[each.key]) for each in refusals()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _depended_rows() -> Iterator[str]:
+    for each in depended_rules():
+        yield f"| {each['where']} | {each['rule']} | {_link(each['source'])} | `{each['test']}` |"
+
+
+def _row(refusal: Refusal, proof: Proof) -> str:
+    message = refusal.message.replace("|", "\\|")
+    test = f"`{proof.test}`" if proof.test else proof.untested
+    where = f"{refusal.file} `{refusal.function}`"
+    return f"| {where} | {refusal.code} | {message} | {_link(proof.source)} | {proof.known} | {test} |"
+
+
+def _link(source: str) -> str:
+    name = source.rpartition("/")[2].removesuffix(".html").removeprefix("API_")
+    return f"[{name}]({source})"

@@ -1,0 +1,203 @@
+"""The typed Pulumi classes of the `hyperpod` package, written from the plugin's own schema."""
+
+import keyword
+import re
+import subprocess
+import sys
+from typing import Any
+
+__all__ = ["resource_files"]
+
+_HEADER = '"""{title}."""\n\n# Written by `make generate` from the schema of the plugin; do not edit.\n\n'
+_FOLDER = "infra/hpkit/program/sdk"
+_SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
+# A longer enumeration (209 instance types) is checked by the plugin and helps no reader.
+_MOST_LITERALS = 12
+_LIMIT = 112
+
+
+def resource_files() -> dict[str, str]:
+    """Return path → text of every generated module."""
+    from hpkit_provider.schema.package import package_schema
+
+    schema = package_schema()
+    names = {token.rpartition(":")[2]: body for token, body in schema["resources"].items()}
+    files = {f"{_FOLDER}/types.py": _types(schema["types"])}
+    for name, body in names.items():
+        files[f"{_FOLDER}/{_snake(name)}.py"] = _resource(name, body, schema["types"])
+    files[f"{_FOLDER}/provider.py"] = _provider(schema["provider"]["inputProperties"])
+    files[f"{_FOLDER}/__init__.py"] = _package(sorted(names))
+    return {path: _formatted(text) for path, text in files.items()}
+
+
+def _formatted(text: str) -> str:
+    """Return text as the gate wants it: ruff itself sorts the imports and breaks the lines."""
+    ruff = [sys.executable, "-m", "ruff"]
+    for step in (["check", "--quiet", "--fix-only", "--select", "I"], ["format", "--quiet"]):
+        command = [*ruff, *step, "--stdin-filename", f"{_FOLDER}/module.py", "-"]
+        text = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout  # noqa: S603 - our own words
+    return text
+
+
+def _snake(name: str) -> str:
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    return f"{snake}_" if keyword.iskeyword(snake) else snake
+
+
+def _python(spec: dict[str, Any], types: dict[str, Any], *, values: bool = False) -> str:
+    """Return the Python type of a property; with values, what an output holds instead of what an input takes."""
+
+    def taken(inner: str) -> str:
+        return inner if values else f"pulumi.Input[{inner}]"
+
+    if "$ref" in spec:
+        token = spec["$ref"].rpartition("/")[2]
+        target = types[token]
+        if "enum" not in target:
+            return str(token).rpartition(":")[2]
+        members = [each["value"] for each in target["enum"]]
+        literals = ", ".join(f'"{member}"' for member in members)
+        return f"Literal[{literals}]" if len(members) <= _MOST_LITERALS else "str"
+    if spec["type"] == "array":
+        return f"Sequence[{taken(_python(spec['items'], types, values=values))}]"
+    if spec["type"] == "object":
+        return f"Mapping[str, {taken(_python(spec['additionalProperties'], types, values=values))}]"
+    return _SCALARS[spec["type"]]
+
+
+def _comment(text: str, indent: str) -> list[str]:
+    if not text:
+        return []
+    words, lines, line = text.split(), [], f"{indent}#"
+    for word in words:
+        if len(line) + 1 + len(word) > _LIMIT:
+            lines.append(line)
+            line = f"{indent}#"
+        line += f" {word}"
+    return [*lines, line]
+
+
+def _docstring(text: str, indent: str) -> list[str]:
+    """Return a docstring of at most one line; the rest of a long text is the API reference's."""
+    text = text.replace("\\", "") or "See the SageMaker API reference."
+    if len(text) + len(indent) + 6 > _LIMIT:
+        text = text[: _LIMIT - len(indent) - 8].rpartition(" ")[0] + " …."
+    return [f'{indent}"""{text}"""']
+
+
+def _types(types: dict[str, Any]) -> str:
+    """Write a TypedDict for every object; keys are the API's own in camelCase."""
+    objects = {token: body for token, body in types.items() if "enum" not in body}
+    lines: list[str] = []
+    for token, body in sorted(objects.items()):
+        name = token.rpartition(":")[2]
+        lines += ["", "", f"class {name}(TypedDict):", *_docstring(body.get("description", ""), "    ")]
+        lines += [""] if body["properties"] else []
+        for key, spec in body["properties"].items():
+            lines += _comment(spec.get("description", ""), "    ")
+            found = f"pulumi.Input[{_python(spec, types)}]"
+            lines.append(f"    {key}: {found if key in body['required'] else f'NotRequired[{found}]'}")
+    text = "\n".join(lines) + "\n"
+    typing = [name for name in ("Literal", "NotRequired", "TypedDict") if name in text]
+    exports = "".join(f'    "{token.rpartition(":")[2]}",\n' for token in sorted(objects))
+    head = _HEADER.format(title="Property types of the hyperpod package")
+    head += "from __future__ import annotations\n\nfrom collections.abc import Mapping, Sequence\n"
+    head += f"from typing import {', '.join(typing)}\n\nimport pulumi\n\n__all__ = [\n{exports}]\n"
+    return head + text
+
+
+def _resource(name: str, body: dict[str, Any], types: dict[str, Any]) -> str:
+    inputs, required = body["inputProperties"], set(body["requiredInputs"])
+    ordered = sorted(inputs, key=lambda key: (key not in required, key))
+    outputs = {key: spec for key, spec in body["properties"].items() if key not in inputs}
+    lines = ["", "", f"class {name}(pulumi.CustomResource):", *_docstring(body["description"], "    "), ""]
+    lines += ["    def __init__(", "        self,", "        resource_name: str,", "        *,"]
+    for key in ordered:
+        found = f"pulumi.Input[{_python(inputs[key], types)}]"
+        lines.append(
+            f"        {_snake(key)}: {found}," if key in required else f"        {_snake(key)}: {found} | None = None,"
+        )
+    lines += ["        opts: pulumi.ResourceOptions | None = None,", "    ) -> None:"]
+    lines += ['        """Register it with the engine; resource_name is its name in the program.', "", "        Args:"]
+    lines += ["            resource_name: Name in the program."]
+    for key in ordered:
+        replaces = " A change replaces the resource." if inputs[key].get("willReplaceOnChanges") else ""
+        lines += _argument_text(_snake(key), f"{inputs[key].get('description', '')}{replaces}".strip())
+    lines += ["            opts: Options of the engine.", '        """', "        super().__init__("]
+    lines += [f'            "hyperpod:index:{name}",', "            resource_name,", "            {"]
+    lines += [f'                "{key}": {_snake(key)},' for key in ordered]
+    lines += [f'                "{key}": None,' for key in outputs]
+    lines += ["            },", "            opts,", "        )"]
+    for key, spec in outputs.items():
+        lines += [
+            "",
+            "    @property",
+            f"    def {_snake(key)}(self) -> pulumi.Output[{_python(spec, types, values=True)}]:",
+        ]
+        lines += _docstring(spec.get("description", ""), "        ")
+        lines.append(
+            f'        return cast("pulumi.Output[{_python(spec, types, values=True)}]", self.__dict__["{key}"])'
+        )
+    text = "\n".join(lines) + "\n"
+    head = _HEADER.format(title=body["description"].rstrip("."))
+    head += "from __future__ import annotations\n\n"
+    containers = [each for each in ("Mapping", "Sequence") if f"{each}[" in text]
+    head += f"from collections.abc import {', '.join(containers)}\n" if containers else ""
+    typing = [name for name, sign in (("Literal", "Literal["), ("cast", "cast(")) if sign in text]
+    head += f"from typing import {', '.join(typing)}\n\n" if typing else "\n"
+    head += "import pulumi\n"
+    used = sorted({token.rpartition(":")[2] for token in types if re.search(rf"\b{token.rpartition(':')[2]}\b", text)})
+    used = [each for each in used if "enum" not in types[f"hyperpod:index:{each}"]]
+    if used:
+        head += "\nfrom hpkit.program.sdk.types import (\n" + "".join(f"    {each},\n" for each in used) + ")\n"
+    return head + f'\n__all__ = ["{name}"]\n' + text
+
+
+def _argument_text(name: str, text: str) -> list[str]:
+    words, lines, line = (text or "See the API reference.").replace("\\", "").split(), [], f"            {name}:"
+    for word in words:
+        if len(line) + 1 + len(word) > _LIMIT:
+            lines.append(line)
+            line = "               "
+        line += f" {word}"
+    return [*lines, line]
+
+
+def _provider(settings: dict[str, Any]) -> str:
+    lines = [
+        "",
+        "",
+        "class Provider(pulumi.ProviderResource):",
+        '    """Explicit settings of the hyperpod plugin."""',
+        "",
+    ]
+    lines += ["    def __init__(", "        self,", "        resource_name: str,", "        *,"]
+    lines += [f"        {_snake(key)}: pulumi.Input[str] | None = None," for key in settings]
+    lines += ["        opts: pulumi.ResourceOptions | None = None,", "    ) -> None:"]
+    lines += [
+        '        """Register it with the engine.',
+        "",
+        "        Args:",
+        "            resource_name: Name in the program.",
+    ]
+    for key, spec in settings.items():
+        lines += _argument_text(_snake(key), spec["description"])
+    lines += ["            opts: Options of the engine.", '        """']
+    lines += ["        super().__init__(", '            "hyperpod",', "            resource_name,", "            {"]
+    lines += [f'                "{key}": {_snake(key)},' for key in settings]
+    lines += ["            },", "            opts,", "        )"]
+    head = _HEADER.format(title="The provider of the hyperpod package")
+    return (
+        head
+        + 'from __future__ import annotations\n\nimport pulumi\n\n__all__ = ["Provider"]\n'
+        + "\n".join(lines)
+        + "\n"
+    )
+
+
+def _package(names: list[str]) -> str:
+    modules = sorted([*names, "Provider"])
+    lines = [f"from hpkit.program.sdk.{_snake(name)} import {name}" for name in modules]
+    exports = ", ".join(f'"{name}"' for name in modules)
+    head = _HEADER.format(title="Typed resource classes of the hyperpod package")
+    return head + "\n".join(sorted(lines)) + f"\n\n__all__ = [{exports}]\n"

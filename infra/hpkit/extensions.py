@@ -1,0 +1,53 @@
+"""What the optional packages add to the kit, found by their entry points.
+
+The kit never imports `hpkit_local` or `hpkit_whatif`. Each declares in its metadata what it adds: commands, and the
+functions below. What needs a package that is not installed says how to install it.
+"""
+
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final
+
+from hpkit.errors import ToolError
+
+__all__ = ["extension", "is_installed", "optional_command"]
+
+# What an entry point of the group "hpkit.extensions" adds → the extra that brings it
+_EXTRAS: Final = {
+    "simulator": "whatif",  # (model, workloads, now=) → the simulator of Kueue's admission
+    "scenario-changes": "whatif",  # (stacks, file) → what a change does to a scenario's tasks
+    "scenario-schema": "whatif",  # () → the JSON Schema of scenario files
+    "local-instances": "local",  # (repository) → the instances that a command may mean, with their stacks
+    "search-path": "local",  # (*tools) → a PATH on which they come first
+    "tool-path": "local",  # (tool) → its executable; ToolError where it is missing
+}
+
+
+def is_installed(name: str) -> bool:
+    """Return whether the package that adds something is installed."""
+    return _find("hpkit.extensions", name) is not None
+
+
+def extension(name: str) -> Any:
+    """Return what an optional package adds; ToolError, with how to install it, where it is missing."""
+    found = _find("hpkit.extensions", name)
+    if found is None:
+        raise ToolError(_missing(_EXTRAS[name]))
+    return found.load()
+
+
+def optional_command(name: str, extra: str) -> Any:
+    """Return the command that the package of an extra adds; ToolError, with how to install it, where it is missing."""
+    found = _find("hpkit.commands", name)
+    if found is None:
+        raise ToolError(f"`hpkit {name}`: {_missing(extra)}")
+    return found.load()
+
+
+@cache
+def _find(group: str, name: str) -> EntryPoint | None:
+    return next(iter(entry_points(group=group, name=name)), None)
+
+
+def _missing(extra: str) -> str:
+    return f"this needs a package that is not installed. Install it: pip install 'hpkit[{extra}]'"

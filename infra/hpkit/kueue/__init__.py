@@ -1,0 +1,1 @@
+"""Kueue's objects as plain data: queues, quotas, workloads and decisions, and the model of a plan."""

@@ -1,0 +1,61 @@
+"""What Kueue decides about workloads, as the simulator and a real Kueue report it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hpkit.kueue.model import PodSetAssignment
+
+__all__ = ["Admitted", "Event", "Outcome", "Pending", "Preempted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A workload that got quota, with its flavors."""
+
+    name: str
+    pod_sets: tuple[PodSetAssignment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Preempted:
+    """A workload that must go: Kueue's reason, and for whom."""
+
+    name: str
+    reason: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A workload that waits. reason: Kueue's, None before it was looked at; parked: set aside for now."""
+
+    name: str
+    reason: str | None
+    parked: bool
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of one cycle, or of all until nothing changed. flapping: who would be evicted again and again."""
+
+    admitted: list[Admitted] = field(default_factory=list)
+    preempted: list[Preempted] = field(default_factory=list)
+    flapping: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened to a workload, and when.
+
+    kind: Submitted, Admitted, Preempted or Finished. detail: why it was preempted; by: for whom. pod_sets: what an
+    admitted one got.
+    """
+
+    time: float
+    kind: Literal["Submitted", "Admitted", "Preempted", "Finished"]
+    workload: str
+    detail: str = ""
+    by: str = ""
+    pod_sets: tuple[PodSetAssignment, ...] = ()

@@ -1,0 +1,167 @@
+"""A plan as the simulator's model: the queues that task governance makes of it.
+
+How the service maps its settings is documented in part only (SageMaker developer guide, "Policies" and "Compute
+allocation"). What is not: that a lender reclaims whatever the borrower's priority, that DontLend holds everything back,
+and that the limit on borrowing is rounded down to whole units.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+from hpkit.catalog import InstanceType, find_instance_type
+from hpkit.errors import CatalogError
+from hpkit.kueue.model import (
+    ClusterQueue,
+    FlavorQuotas,
+    Model,
+    Preemption,
+    ResourceGroup,
+    ResourceQuota,
+    Strategy,
+)
+from hpkit.plan.capacity import usage
+from hpkit.plan.model import Plan, QuotaResource, TeamPlan
+
+__all__ = ["COHORT", "EFA", "IDLE_QUEUE", "amounts_of", "fair_sharing_of", "model_of"]
+
+COHORT = "hyperpod-cohort"
+IDLE_QUEUE = "hyperpod-ns-idle-resource-sharing-cq-1"
+EFA = "vpc.amazonaws.com/efa"
+# What a team's queue counts, in the order of `flavorsUsage` in the HyperPod CLI's walkthrough of task governance.
+RESOURCES = ("cpu", "memory", "nvidia.com/gpu", "aws.amazon.com/neurondevice", EFA)
+_GIB = 1024**3
+_DEFAULT_BORROW_LIMIT = 50
+Amounts = dict[str, int]
+
+
+def model_of(plan: Plan) -> Model:
+    """Return the queues of a plan's teams, and that of idle capacity where the policy shares it.
+
+    CatalogError for an instance type whose vCPUs, memory or accelerators the catalogue does not know.
+    """
+    policy = plan.policy
+    strategies = fair_sharing_of(plan)
+    reserved: dict[str, Counter[str]] = {}
+    queues = []
+    for team in plan.teams:
+        mine = _amounts(team.quota_resources)
+        for kind, found in mine.items():
+            reserved.setdefault(kind, Counter()).update(found)
+        queues.append(_team(team, mine, fair=strategies is not None))
+    if policy is not None and policy.idle_resource_sharing == "Enabled":
+        queues += _idle(plan, reserved)
+    return Model(
+        queues=tuple(queues),
+        fair_sharing=strategies,
+    )
+
+
+def fair_sharing_of(plan: Plan) -> tuple[Strategy, ...] | None:
+    """Return by which strategies the service has Kueue preempt for a fair share; None where it does not."""
+    fair = plan.policy is None or plan.policy.fair_share == "Enabled"
+    return ("LessThanOrEqualToFinalShare", "LessThanInitialShare") if fair else None
+
+
+def _team(team: TeamPlan, mine: dict[str, Amounts], *, fair: bool) -> ClusterQueue:
+    limits = {kind: _whole(kind, count) for kind, count in sorted(team.absolute_borrow_limits.items())}
+    kinds = tuple(dict.fromkeys([*mine, *limits]))
+    partitions = sorted({name for found in mine.values() for name in found} - set(RESOURCES))
+    covered = (*RESOURCES, *partitions)
+    flavors = tuple(
+        FlavorQuotas(
+            kind, {name: _quota(team, mine.get(kind, {}).get(name, 0), limits.get(kind), name) for name in covered}
+        )
+        for kind in kinds
+    )
+    return ClusterQueue(
+        name=team.cluster_queue,
+        cohort=COHORT,
+        resource_groups=(ResourceGroup(covered, flavors),) if flavors else (),
+        fair_weight=float(team.fair_share_weight) if fair else 1.0,
+        preemption=Preemption(team.preempt_team_tasks, "Any"),
+    )
+
+
+def _quota(team: TeamPlan, nominal: int, limit: Amounts | None, resource: str) -> ResourceQuota:
+    borrowing = 0
+    if team.borrows:
+        percent = team.borrow_limit if team.borrow_limit is not None else _default(team)
+        borrowing = nominal * percent // 100 if limit is None else limit.get(resource, 0)
+    return ResourceQuota(nominal, borrowing, None if team.lends else 0)
+
+
+def _default(team: TeamPlan) -> int:
+    """Return the percentage without any in the file: the service takes 50, and none beside limits in instances."""
+    return 0 if team.absolute_borrow_limits else _DEFAULT_BORROW_LIMIT
+
+
+def _amounts(resources: tuple[QuotaResource, ...]) -> dict[str, Amounts]:
+    found: dict[str, Counter[str]] = {}
+    for resource in resources:
+        found.setdefault(resource.instance_type, Counter()).update(amounts_of(resource))
+    return {kind: dict(total) for kind, total in found.items()}
+
+
+def amounts_of(resource: QuotaResource) -> Amounts:
+    """Return what a part of an instance type holds of each resource, in the simulator's base units.
+
+    CatalogError for an instance type whose vCPUs, memory or accelerators the catalogue does not know.
+    """
+    if resource.count is not None:
+        return _whole(resource.instance_type, resource.count)
+    kind = _known(resource.instance_type)
+    _, _, vcpu, memory, _ = usage(resource, kind).vector
+    found = {
+        "cpu": round(1000 * _stored(vcpu if resource.v_cpu is None else resource.v_cpu)),
+        "memory": round(_GIB * _stored(memory if resource.memory_in_gib is None else resource.memory_in_gib)),
+    }
+    if resource.accelerators and kind.accelerator_resource and kind.accelerators:
+        found[kind.accelerator_resource] = resource.accelerators
+        # An interface cannot be split: part of an instance has as many as its share holds whole ones.
+        found[EFA] = math.floor(Fraction(resource.accelerators, kind.accelerators) * (kind.efa_interfaces or 0))
+    if resource.partition is not None:
+        found[f"nvidia.com/{resource.partition.type}"] = resource.partition.count
+    return found
+
+
+def _stored(amount: Fraction | int | None) -> Fraction:
+    """Return an amount as the service keeps it: with two decimals."""
+    return Fraction(str(round(float(amount or 0), 2)))
+
+
+def _whole(instance_type: str, count: int) -> Amounts:
+    kind = _known(instance_type)
+    found = {"cpu": 1000 * (kind.vcpu or 0), "memory": _GIB * (kind.memory_gib or 0), EFA: kind.efa_interfaces or 0}
+    if kind.accelerator_resource:
+        found[kind.accelerator_resource] = kind.accelerators or 0
+    return {name: count * amount for name, amount in found.items()}
+
+
+def _known(name: str) -> InstanceType:
+    found = find_instance_type(name)
+    if found is None or None in (found.vcpu, found.memory_gib, found.accelerators):
+        raise CatalogError(
+            f"vCPUs, memory or accelerators of instance type {name} are not known: nothing to simulate with"
+        )
+    return found
+
+
+def _idle(plan: Plan, reserved: dict[str, Counter[str]]) -> list[ClusterQueue]:
+    """Return the queue that lends what no team reserved, of the instances that always stand."""
+    flavors = []
+    for kind, capacity in plan.capacity.items():
+        if not capacity.guaranteed:
+            continue
+        has = _whole(kind, capacity.guaranteed)
+        mine = reserved.get(kind, Counter())
+        quotas = {name: ResourceQuota(max(0, has.get(name, 0) - mine[name]), 0) for name in RESOURCES}
+        flavors.append(FlavorQuotas(kind, quotas))
+    if not flavors:
+        return []
+    group = ResourceGroup(RESOURCES, tuple(flavors))
+    return [
+        ClusterQueue(IDLE_QUEUE, COHORT, (group,), preemption=Preemption("Never", "Any")),
+    ]

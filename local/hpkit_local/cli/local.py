@@ -1,0 +1,189 @@
+"""`hpkit local`: start, stop and look at the local cloud."""
+
+import ipaddress
+import re
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import click
+
+from hpkit.cli.shells import called
+from hpkit.errors import ToolError
+from hpkit_local.cli.local_common import force_option, instance_of, root_of, to_stderr, wait_option, where
+from hpkit_local.cli.local_env import env, line_to_use
+from hpkit_local.cli.local_stack import COMMANDS
+from hpkit_local.cli.local_status import list_all, status
+
+__all__ = ["command"]
+
+_FOLLOW_SECONDS = 0.3
+# What an option says that leaves it to the stack again.
+_OF_STACK = "stack"
+
+
+@click.group("local")
+def command() -> None:
+    """Start, stop and look at the local cloud: AWS endpoint, Kubernetes that runs pods, Kueue; on loopback, no root."""
+
+
+for _each in (*COMMANDS, env, status, list_all):
+    command.add_command(_each)
+
+
+@command.command("start")
+@partial(where, name_help="Which instance; several can run.", default="default")
+@wait_option
+@click.option(
+    "--latency-factor",
+    type=click.FloatRange(min=0),
+    help="0: AWS changes are immediate; 1: they take as long as on AWS. The default is 0.001; "
+    "use 0.05 to watch states change.",
+)
+@click.option(
+    "--controllers",
+    "--effects",
+    metavar="MODULE:FACTORY",
+    help="What acts in the cluster after changes at the AWS endpoint.",
+)
+@click.option(
+    "--from",
+    "address",
+    metavar="ADDRESS",
+    help="To test refusals: where you are, as the networks see it, such as 198.51.100.7 or 10.20.0.5. Without it, the "
+    f"Kubernetes API of every stack admits you. `{_OF_STACK}` takes an earlier --from back.",
+)
+@click.option(
+    "--account",
+    metavar="ACCOUNT",
+    help="To test refusals: the account of your credentials, 12 digits. Without it, `up` takes `account` of the stack. "
+    f"`{_OF_STACK}` takes an earlier --account back.",
+)
+def start(
+    name: str,
+    root: Path | None,
+    wait: bool,
+    latency_factor: float | None,
+    controllers: str | None,
+    address: str | None,
+    account: str | None,
+) -> None:
+    """Start an instance; returns when every part is healthy.
+
+    Options hold until the next start that names one. A running instance takes them over by starting again; what is on
+    it stays.
+    """
+    from hpkit_local.cloud import TOOL_NAMES, TOOLS, Instance, control, exclusive, get_all
+
+    instance = Instance.named(name, root=root_of(root))
+    _check(address, account)
+    get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=to_stderr)
+    options = {"--latency-factor": latency_factor, "--controllers": controllers, "--from": address}
+    named = {flag: str(value) for flag, value in {**options, "--account": account}.items() if value is not None}
+    before = time.monotonic()
+    with exclusive(instance, f"hpkit local start --name {name}", wait=wait, say=to_stderr):
+        words = [text for item in named.items() if item[1] != _OF_STACK for text in item]
+        # The endpoint's --account is that of the stack; who calls is another matter.
+        arguments = ["--caller-account" if text == "--account" else text for text in words]
+        if named and arguments != instance.aws_arguments():
+            if control.running(instance) is not None:
+                to_stderr(f"{name} starts again, with {' '.join(words) or 'no options'}")
+                control.stop(instance, say=to_stderr)
+            instance.write_aws_arguments(arguments)
+        control.start(instance, say=to_stderr)
+    click.echo(f"{name} is up after {time.monotonic() - before:.1f} s; use it with: {line_to_use(name)}")
+
+
+def _check(address: str | None, account: str | None) -> None:
+    """Raise ToolError for a malformed address or account: the part that would refuse it starts again and again."""
+    if account not in {None, _OF_STACK} and not re.fullmatch(r"\d{12}", account or ""):
+        raise ToolError(f"--account {account}: not an AWS account, which has 12 digits")
+    if address in {None, _OF_STACK}:
+        return
+    try:
+        ipaddress.IPv4Address(address or "")
+    except ValueError:
+        raise ToolError(f"--from {address}: not an IPv4 address, such as 10.20.0.5") from None
+
+
+@command.command("stop")
+@where
+@wait_option
+@force_option
+def stop(name: str | None, root: Path | None, wait: bool, force: bool) -> None:
+    """Stop an instance; its state stays."""
+    from hpkit_local.cloud import control
+
+    instance = instance_of(name, root, command="stop")
+    stopped = control.stop(instance, say=to_stderr, wait=wait, force=force)
+    click.echo(f"{instance.name} {'is stopped' if stopped else 'was not running'}")
+
+
+@command.command("reset")
+@where
+@wait_option
+@force_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def reset(name: str | None, root: Path | None, wait: bool, force: bool, yes: bool) -> None:
+    """Stop an instance and delete all that it keeps."""
+    from hpkit_local.cloud import control
+
+    instance = instance_of(name, root, command="reset")
+    if not yes:
+        click.confirm(f"Delete {instance.folder} with everything in it?", abort=True)
+    control.reset(instance, say=to_stderr, wait=wait, force=force)
+    click.echo(f"{instance.name} is deleted")
+
+
+@command.command("logs")
+@where
+@click.argument("part", required=False)
+@click.option("-f", "--follow", is_flag=True, help="Go on with what is added, until Ctrl-C.")
+def logs(name: str | None, root: Path | None, part: str | None, follow: bool) -> None:
+    """Print the log of PART, or of all parts."""
+    instance = instance_of(name, root, command="logs")
+    folder = instance.folder / "logs"
+    known = sorted(file.stem for file in folder.glob("*.log"))
+    if not known:
+        raise ToolError(
+            f"{instance.name} was never started, so it has no logs. "
+            f"Start it: {called()} local start --name {instance.name}"
+        )
+    if part is not None and part not in known:
+        raise ToolError(f"no log of {part}; there are: {', '.join(known)}")
+    logs = [_Log(folder / f"{each}.log", "" if part else f"{each}: ") for each in known if part in {None, each}]
+    try:
+        while True:
+            for log in logs:
+                log.print_added(whole_lines=follow)
+            if not follow:
+                return
+            time.sleep(_FOLLOW_SECONDS)
+    except KeyboardInterrupt:
+        return
+
+
+@dataclass
+class _Log:
+    """A log file that is printed as it grows."""
+
+    file: Path
+    prefix: str
+    read: int = 0
+
+    def print_added(self, *, whole_lines: bool) -> None:
+        """Print what was added since the last time, up to the last line's end if only whole lines are wanted."""
+        try:
+            # A log that is shorter than before belongs to an instance that was reset and started again.
+            self.read = self.read if self.file.stat().st_size >= self.read else 0
+            with self.file.open("rb") as log:
+                log.seek(self.read)
+                added = log.read()
+        except FileNotFoundError:
+            return
+        if whole_lines:
+            added = added[: added.rfind(b"\n") + 1]
+        self.read += len(added)
+        for line in added.decode(errors="replace").splitlines():
+            click.echo(f"{self.prefix}{line}")

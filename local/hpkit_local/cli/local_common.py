@@ -1,0 +1,72 @@
+"""What the commands of `hpkit local` have in common: which instance is meant, and what a user can type again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpkit.cli.extras import need
+from hpkit.cli.shells import called
+
+if TYPE_CHECKING:
+    from hpkit_local.cloud import Instance
+
+__all__ = ["force_option", "in_repository", "instance_of", "root_of", "to_stderr", "wait_option", "where"]
+
+_FOLDER = click.Path(file_okay=False, exists=True, path_type=Path)
+_ONLY = "Which instance; without it, the only one that runs, or that there is."
+
+
+def in_repository(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command --dir, and say what it needs beside the dependencies."""
+
+    @wraps(function)
+    def checked(**given: Any) -> None:
+        need("local", what="the local cloud")
+        function(**given)
+
+    return click.option("--dir", "root", type=_FOLDER, help="The repository, if not this folder or above it.")(checked)
+
+
+def where(function: Callable[..., None], *, name_help: str = _ONLY, default: str | None = None) -> Callable[..., None]:
+    """Give a command --name beside that."""
+    option = click.option("--name", default=default, show_default=default is not None, help=name_help)
+    return option(in_repository(function))
+
+
+def wait_option(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command --wait and --no-wait, for where another works on the same instance."""
+    text = "Where another command works on the instance: wait for it, or give up at once."
+    return click.option("--wait/--no-wait", default=True, show_default=True, help=text)(function)
+
+
+def force_option(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command --force."""
+    text = "Wait for nobody: what works on the instance ends, since its instance is gone."
+    return click.option("--force", is_flag=True, help=text)(function)
+
+
+def root_of(root: Path | None) -> Path:
+    """Return the repository."""
+    from hpkit_local.cloud import control
+
+    return control.find_root(root or Path.cwd())
+
+
+def instance_of(name: str | None, root: Path | None, *, command: str) -> Instance:
+    """Return the instance of a name; without one, that which the command, such as `env`, can only mean."""
+    from hpkit_local.cloud import Instance, the_only
+
+    here = root_of(root)
+    if name is not None:
+        return Instance.named(name, root=here)
+    return the_only(here, command=f"{called()} local {command}")
+
+
+def to_stderr(line: str) -> None:
+    """Say what goes on, beside what a command prints."""
+    click.echo(line, err=True)

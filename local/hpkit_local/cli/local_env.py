@@ -1,0 +1,42 @@
+"""`hpkit local env`: the variables that lead a shell to an instance, and back."""
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from hpkit.cli.shells import SHELLS, called, exports, own_shell, to_use, undone
+from hpkit_local.cli.local_common import instance_of, to_stderr, where
+
+__all__ = ["env", "line_to_use"]
+
+
+def line_to_use(name: str) -> str:
+    """Return the line that leads the user's shell to an instance."""
+    return to_use(own_shell(), f"{called()} local env --name {name}")
+
+
+@click.command("env")
+@where
+@click.option("--shell", type=click.Choice(SHELLS), help="For which shell; without it, that of SHELL.")
+@click.option("--format", "form", type=click.Choice(["shell", "json"]), default="shell", show_default=True)
+@click.option("--unset", is_flag=True, help="Print what sets the variables back to what they were.")
+def env(name: str | None, root: Path | None, shell: str | None, form: str, unset: bool) -> None:
+    """Print what points AWS, Kubernetes and Pulumi at an instance, with hpkit and its tools on PATH.
+
+    bash, zsh: eval "$(hpkit local env)". fish: hpkit local env | source. PowerShell: hpkit local env --shell powershell
+    | Out-String | Invoke-Expression.
+    """
+    from hpkit_local.cloud import VARIABLES, control
+
+    shell = shell or own_shell()
+    if unset:
+        names = [*VARIABLES, *control.service_endpoints(os.environ)]
+        click.echo(json.dumps(dict.fromkeys(names), indent=2) if form == "json" else undone(shell, names))
+        return
+    instance = instance_of(name, root, command="env")
+    variables = control.shell_environment(instance)
+    if control.running(instance) is None:
+        to_stderr(f"{instance.name} is not running. Start it: {called()} local start --name {instance.name}")
+    click.echo(json.dumps(variables, indent=2) if form == "json" else exports(shell, variables))

@@ -1,0 +1,312 @@
+"""`hpkit local up`, `preview`, `refresh`, `destroy`, `down`: Pulumi on the local cloud, in one command each."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpkit.cli.completion import STACK_VARIABLE, stack_option
+from hpkit.cli.inputs import plans_of
+from hpkit.cli.shells import called
+from hpkit.errors import SelectionError, ToolError
+from hpkit.plan.principals import principal_of
+from hpkit.project import load_stack, stack_names
+from hpkit_local.cli.local_common import root_of, to_stderr, wait_option, where
+from hpkit_local.cli.local_env import line_to_use
+from hpkit_local.cli.local_progress import Progress
+
+if TYPE_CHECKING:
+    from hpkit.program.teardown import Teardown
+    from hpkit_local.cloud import Instance, Stack
+
+__all__ = ["COMMANDS"]
+
+_EXAMPLE = "handson-dev"
+# What Pulumi is asked to print is printed.
+_PRINTS = frozenset({"--diff", "--json", "-j", "--show-sames", "--debug", "-d"})
+
+
+def _of_stack(function: Callable[..., None]) -> Callable[..., None]:
+    stack = stack_option(f"Which stack; without one, the project's only stack or {_EXAMPLE}")
+    extra = click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- PULUMI-OPTIONS]...")
+    return stack(
+        where(wait_option(extra(function)), name_help="Which instance; without it, one named after the stack.")
+    )
+
+
+def _yes(function: Callable[..., None]) -> Callable[..., None]:
+    return click.option("--yes", is_flag=True, help="Do not ask about a stack with `protect: true`.")(function)
+
+
+def _verbose(function: Callable[..., None]) -> Callable[..., None]:
+    return click.option("--verbose", is_flag=True, help="Print all of Pulumi's lines.")(function)
+
+
+def _place(stack: str | None, name: str | None, root: Path | None) -> tuple[str, Instance, Path]:
+    """Return the stack that is meant and where it is to be; say why it is this one where no option names it."""
+    from hpkit_local.cloud import Instance
+
+    here = root_of(root)
+    chosen, why = (stack, _source()) if stack else _default(here)
+    if why:
+        to_stderr(f"stack {chosen}: {why}")
+    return chosen, Instance.of_stack(chosen, root=here) if name is None else Instance.named(name, root=here), here
+
+
+def _source() -> str:
+    source = click.get_current_context().get_parameter_source("stack")
+    return f"{STACK_VARIABLE} names it" if source is click.core.ParameterSource.ENVIRONMENT else ""
+
+
+def _default(root: Path) -> tuple[str, str]:
+    stacks = stack_names(root)
+    if len(stacks) == 1:
+        return stacks[0], "the project has no other"
+    if _EXAMPLE in stacks:
+        return _EXAMPLE, "the default; name another with --stack"
+    raise SelectionError(f"name the stack with --stack; the project has {', '.join(stacks) or 'none'}")
+
+
+def _caller(stack: str, root: Path) -> tuple[str, str | None]:
+    """Return a stack's account, or a default one, and its first deployer; exit 1 with findings of a malformed file.
+
+    Raises SelectionError when no file describes the stack.
+    """
+    from hpkit_local.cloud import DEFAULT_ACCOUNT
+
+    loaded = load_stack(stack, root=root)
+    (plan,) = loaded.plans.values() or plans_of([loaded])
+    account = plan.spec.account or DEFAULT_ACCOUNT
+    return account, next((role for role in plan.spec.deployers if principal_of(role)[0] == account), None)
+
+
+@contextmanager
+def _ready(
+    verb: str, stack: str, instance: Instance, root: Path, *, wait: bool, caller: tuple[str, str | None] | None = None
+) -> Iterator[Stack]:
+    """Get the tools, start the instance where it is not, and give the stack on it, alone.
+
+    caller: AWS account and role that the instance has to have, None for those that it has.
+    """
+    from hpkit_local.cloud import TOOLS, Stack, control, exclusive, get_all
+
+    get_all([tool for tool in TOOLS if not tool.on_demand], say=to_stderr)
+    with exclusive(instance, _command(verb, stack, instance), wait=wait, say=to_stderr):
+        if verb == "up":
+            _refuse_second(stack, instance)
+        if caller is not None:
+            control.take_caller(instance, stack, *caller, say=to_stderr)
+        starting = control.begin(instance) if control.running(instance) is None else None
+        # Pulumi begins while the services start: it asks for the first one seconds later, and then waits for it.
+        yield Stack(instance, stack, root=root, say=to_stderr, wait=wait, starting=starting)
+
+
+def _command(verb: str, stack: str, instance: Instance) -> str:
+    return f"hpkit local {verb} --stack {stack} --name {instance.name}"
+
+
+def _refuse_second(stack: str, instance: Instance) -> None:
+    """Raise ToolError when another stack is there: an instance has one API server, and so takes one EKS cluster."""
+    from hpkit_local.cloud import stacks_up
+
+    for other in stacks_up(instance):
+        if other.name != stack:
+            raise ToolError(
+                f"stack {other.name} is up on instance {instance.name}, which takes one stack. Take that down: "
+                f"{called()} local down --stack {other.name} --name {instance.name}; or give {stack} an instance of "
+                f"its own: {called()} local up --stack {stack}"
+            )
+
+
+def _run(ready: Stack, verb: str, stack: str, extra: tuple[str, ...], *, verbose: bool) -> int:
+    """Run Pulumi and show how far it is, or print its own lines; return its exit code."""
+    if verbose or _PRINTS.intersection(extra):
+        return ready.run(verb, *extra)
+    progress = Progress(verb, stack)
+    with progress:
+        code = ready.run(verb, *extra, show=progress.show)
+    for line in progress.result(failed=code != 0, log=ready.log):
+        click.echo(line, err=code != 0)
+    return code
+
+
+@click.command("up")
+@_of_stack
+@_verbose
+def _up(
+    stack: str | None, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...], verbose: bool
+) -> None:
+    """Start the local cloud where it is not, and `pulumi up` a stack on it.
+
+    The organization file is taken as it is: the local cloud has the account that it names, and you are the first of its
+    deployers, inside its publicCidrs.
+    """
+    from hpkit_local.cloud import control
+
+    stack, instance, here = _place(stack, name, root)
+    _refuse_second(stack, instance)
+    caller = _caller(stack, here)
+    to_stderr(f"stack {stack} on instance {instance.name} of the local cloud")
+    with _ready("up", stack, instance, here, wait=wait, caller=caller) as ready:
+        code = _run(ready, "up", stack, extra, verbose=verbose)
+        if code == 0:
+            # What the stack has no use for may still be starting.
+            control.start(instance, say=lambda _: None)
+    if code == 0:
+        kubectl = "kubectl get clusterqueues"
+        look = kubectl if shutil.which("kubectl") else f"{called()} local status --name {instance.name}"
+        click.echo(f"Use it: {line_to_use(instance.name)}")
+        click.echo(f"Look at it: {look}")
+        click.echo(f"Take it down again: {called()} local down --stack {stack}{_name(name)}")
+    sys.exit(code)
+
+
+@click.command("preview")
+@_of_stack
+@_verbose
+def _preview(
+    stack: str | None, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...], verbose: bool
+) -> None:
+    """Show what `up` would change: each resource that doesn't stay as it is, and how many do."""
+    stack, instance, here = _place(stack, name, root)
+    with _ready("preview", stack, instance, here, wait=wait, caller=_caller(stack, here)) as ready:
+        sys.exit(_run(ready, "preview", stack, extra, verbose=verbose))
+
+
+@click.command("refresh")
+@_of_stack
+@_verbose
+def _refresh(
+    stack: str | None, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...], verbose: bool
+) -> None:
+    """Take over what was changed by hand, as `pulumi refresh` does, and show it."""
+    stack, instance, here = _place(stack, name, root)
+    with _ready("refresh", stack, instance, here, wait=wait, caller=_caller(stack, here)) as ready:
+        sys.exit(_run(ready, "refresh", stack, extra, verbose=verbose))
+
+
+@click.command("destroy")
+@_of_stack
+@_yes
+@_verbose
+def _destroy(
+    stack: str | None,
+    name: str | None,
+    root: Path | None,
+    wait: bool,
+    extra: tuple[str, ...],
+    yes: bool,
+    verbose: bool,
+) -> None:
+    """Delete everything that `up` made, protected or not; the local cloud goes on running."""
+    from hpkit_local.cloud import exclusive
+
+    stack, instance, here = _place(stack, name, root)
+    _refuse_unknown(stack, here)
+    # Whether it is there, an `up` that has just begun cannot be asked: it is waited for.
+    with exclusive(instance, _command("destroy", stack, instance), wait=wait, say=to_stderr):
+        if not _is_there(stack, instance, here, verb="destroy"):
+            return
+        with _ready("destroy", stack, instance, here, wait=wait) as ready:
+            _delete(ready, "destroy", name, extra, yes=yes, verbose=verbose)
+
+
+@click.command("down")
+@_of_stack
+@_yes
+@_verbose
+def _down(
+    stack: str | None,
+    name: str | None,
+    root: Path | None,
+    wait: bool,
+    extra: tuple[str, ...],
+    yes: bool,
+    verbose: bool,
+) -> None:
+    """Delete everything that `up` made, protected or not, forget the stack, and end its instance.
+
+    The instance that the stack has for itself is deleted, any other one is stopped.
+    """
+    from hpkit_local.cloud import exclusive
+
+    stack, instance, here = _place(stack, name, root)
+    _refuse_unknown(stack, here)
+    with exclusive(instance, _command("down", stack, instance), wait=wait, say=to_stderr):
+        if _is_there(stack, instance, here, verb="down"):
+            with _ready("down", stack, instance, here, wait=wait) as ready:
+                _delete(ready, "down", name, extra, yes=yes, verbose=verbose)
+                ready.remove()
+                _end(instance, stack, here)
+
+
+def _end(instance: Instance, stack: str, root: Path) -> None:
+    """Delete the instance that a stack had for itself, and stop any other on which nothing is left."""
+    from hpkit_local.cloud import Instance, control, stacks_up
+
+    if stacks_up(instance):
+        click.echo(f"{stack} is gone; {instance.name} goes on with what else is on it")
+    elif instance == Instance.of_stack(stack, root=root):
+        control.reset(instance, say=to_stderr)
+        click.echo(f"{stack} is gone, and its instance with it")
+    else:
+        control.stop(instance, say=to_stderr)
+        click.echo(f"{stack} is gone, and {instance.name} is stopped")
+
+
+def _refuse_unknown(stack: str, root: Path) -> None:
+    """Raise SelectionError for a stack that no file describes, unless an instance has it."""
+    from hpkit_local.cloud import instances, stacks_of
+
+    if not any(there.name == stack for instance in instances(root) for there in stacks_of(instance)):
+        load_stack(stack, root=root)
+
+
+def _is_there(stack: str, instance: Instance, root: Path, *, verb: str) -> bool:
+    """Say whether Pulumi knows the stack on the instance, if not with where it is; ToolError when it is elsewhere."""
+    from hpkit_local.cloud import overviews, stacks_of
+
+    if any(each.name == stack for each in stacks_of(instance)):
+        return True
+    places = [each.instance.name for each in overviews(root) if any(there.name == stack for there in each.stacks)]
+    if places:
+        commands = "\n".join(f"  {called()} local {verb} --stack {stack} --name {place}" for place in places)
+        raise ToolError(f"{stack} is not on instance {instance.name}. Where it is:\n{commands}")
+    click.echo(f"{stack} is not up on instance {instance.name}, so nothing is deleted")
+    return False
+
+
+def _name(name: str | None) -> str:
+    return "" if name is None else f" --name {name}"
+
+
+def _delete(ready: Stack, verb: str, name: str | None, extra: tuple[str, ...], *, yes: bool, verbose: bool) -> None:
+    """Delete all of a stack, after asking where it is protected; exit with Pulumi's code when that fails."""
+    ending = ready.ending()
+    if ending.refusal and not yes:
+        _ask(ending, verb, name)
+    code = _run(ready, "destroy", ending.stack, extra, verbose=verbose)
+    if verb == "destroy" or code != 0:
+        sys.exit(code)
+
+
+def _ask(ending: Teardown, verb: str, name: str | None) -> None:
+    click.echo(f"{ending.stack} is protected (`protect: true`). This deletes {ending.resources} resources, among them")
+    for line in ending.goes:
+        click.echo(f"  {line}")
+    click.echo("All of it is on the local cloud alone: nothing at AWS is touched.")
+    if not sys.stdin.isatty():
+        raise ToolError(
+            f"there is no terminal to ask on, so nothing was deleted. Not to be asked: "
+            f"{called()} local {verb} --stack {ending.stack}{_name(name)} --yes"
+        )
+    click.confirm("Delete it?", abort=True)
+
+
+COMMANDS = (_up, _preview, _refresh, _destroy, _down)

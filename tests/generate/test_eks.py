@@ -1,0 +1,136 @@
+"""The catalog of EKS, asked of the local endpoint: what EKS says goes into the catalog's file, and is shown."""
+
+import datetime
+import json
+import shutil
+from functools import partial
+
+import pytest
+from botocore.config import Config
+from click.testing import CliRunner
+
+from generate.eks import FILE, command
+from hpkit.errors import ToolError
+from hpkit_local.aws.api import page
+from hpkit_local.aws.clock import ManualClock
+from hpkit_local.aws.testing import running_endpoint
+from tests.cli.test_validate import ROOT
+
+GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
+
+
+@pytest.fixture(scope="module")
+def endpoint():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MOTO_IAM_LOAD_MANAGED_POLICIES", "false")
+        with running_endpoint() as running:
+            yield running
+
+
+@pytest.fixture
+def account(endpoint, monkeypatch):
+    day = datetime.datetime(2026, 11, 22, tzinfo=datetime.UTC)
+    endpoint.reset(clock=ManualClock(day.timestamp()))
+    keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_ENDPOINT_URL": endpoint.url}
+    for name, value in {**keys, "AWS_CONFIG_FILE": "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/nowhere"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    return endpoint
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    """Return the catalog's file in a clone of its own."""
+    (tmp_path / "Pulumi.yaml").write_text("name: hpkit\n")
+    path = tmp_path / FILE
+    path.parent.mkdir(parents=True)
+    shutil.copy(ROOT / FILE, path)
+    monkeypatch.chdir(tmp_path)
+    return path
+
+
+def run(*arguments):
+    result = CliRunner().invoke(command, list(arguments))
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def changed(file, change):
+    data = json.loads(file.read_text())
+    change(data)
+    file.write_text(json.dumps(data))
+
+
+def test_what_eks_lists_is_shown_and_written_once(account, file):
+    changed(file, lambda data: data.update(addonVersions={}))
+    first = run()
+    assert first.exit_code == 0
+    assert f"+ {GOVERNANCE} on 1.35: 9 versions, default v1.6.0-eksbuild.1" in first.stdout.splitlines()
+    data = json.loads(file.read_text())
+    row = data["addonVersions"][GOVERNANCE]["1.35"]
+    assert (row["default"], row["versions"][0]) == ("v1.6.0-eksbuild.1", "v1.6.0-eksbuild.1")
+    assert "us-west-2" in data["sources"]["account"]["title"]
+    written = file.read_text()
+    again = run()
+    assert (again.exit_code, again.stdout) == (0, f"{FILE} has what EKS says in us-west-2\n")
+    assert file.read_text() == written, "the same answer gives the same text, its date too"
+
+
+def test_check_writes_nothing_and_fails_when_something_changed(account, file):
+    run()
+
+    def other(data):
+        data["kubernetesVersions"]["1.35"]["endOfStandardSupport"] = "2027-03-01"
+        del data["kubernetesVersions"]["1.36"]
+        data["addonVersions"]["vpc-cni"]["1.35"]["versions"] = ["v1.20.4-eksbuild.1", "v1.0.0-eksbuild.1"]
+
+    changed(file, other)
+    before = file.read_text()
+    found = run("--check")
+    assert found.exit_code == 1
+    assert found.stdout.splitlines() == [
+        "~ Kubernetes 1.35: end of standard support 2027-03-01 → 2027-03-27",
+        (
+            "+ Kubernetes 1.36: released 2026-06-02, end of standard support 2027-08-02, "
+            "end of extended support 2028-08-02"
+        ),
+        "~ vpc-cni on 1.35: +v1.19.2-eksbuild.1, +v1.18.3-eksbuild.1, -v1.0.0-eksbuild.1",
+    ]
+    assert "run `python -m generate.eks`" in found.stderr
+    assert file.read_text() == before
+    assert run().exit_code == 0
+    assert run("--check").exit_code == 0
+    row = json.loads(file.read_text())["kubernetesVersions"]
+    assert (row["1.35"]["source"], row["1.34"]["source"]) == ("account", "calendar"), "what was right keeps its source"
+
+
+def test_versions_that_eks_lists_no_more_keep_their_days_and_lose_their_add_ons(account, file):
+    changed(
+        file, lambda data: data["addonVersions"].update({"coredns": {"1.30": {"default": "v1", "versions": ["v1"]}}})
+    )
+    assert "- coredns on 1.30: 1 versions, default v1" in run().stdout.splitlines()
+    assert json.loads(file.read_text())["kubernetesVersions"]["1.30"]["endOfExtendedSupport"] == "2026-07-23"
+
+
+def test_answers_are_read_to_their_last_page(account, file, monkeypatch):
+    run()
+    whole = file.read_text()
+    for module in ("versions", "addon_catalog"):
+        monkeypatch.setattr(f"hpkit_local.aws.eks.{module}.page", partial(page, default=2))
+    calls = account.stats()["calls"]
+    assert run("--check").stdout == f"{FILE} has what EKS says in us-west-2\n"
+    after = account.stats()["calls"]
+    asked = {name: after[f"eks.{name}"] - calls[f"eks.{name}"] for name in ("DescribeClusterVersions",)}
+    assert asked == {"DescribeClusterVersions": 3}, "six versions in pages of two"
+    assert file.read_text() == whole
+
+
+def test_a_call_that_fails_is_said_with_its_action_and_nothing_is_written(account, file, monkeypatch):
+    monkeypatch.setattr("hpkit.clients.aws._CONFIG", Config(retries={"total_max_attempts": 1}))
+    account.set_faults(internal="1@*DescribeAddonVersions")
+    before = file.read_text()
+    found = CliRunner().invoke(command, [])
+    account.set_faults(internal=None)
+    assert isinstance(found.exception, ToolError)
+    assert str(found.exception).startswith("eks:DescribeAddonVersions: InternalFailure")
+    assert file.read_text() == before

@@ -1,0 +1,250 @@
+"""`hpkit rehearse`: a scenario on the API server and the Kueue of a local cloud."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpkit.cli.completion import stack_option
+from hpkit.cli.tables import plan_of
+from hpkit.errors import InputError, ToolError
+from hpkit_local.cli.local_common import in_repository, root_of, to_stderr
+from hpkit_whatif.cli.simulate import rendered, write
+
+if TYPE_CHECKING:
+    from hpkit.plan.model import Plan
+    from hpkit_local.cloud import Instance
+    from hpkit_whatif.admission import Event, Model, Node, Workload
+    from hpkit_whatif.scenario import Source
+    from hpkit_whatif.simulate import Recorder, Report
+
+__all__ = ["MOST_TASKS", "Rehearsal", "command"]
+
+MOST_TASKS = 1000
+"""Each of them takes a second or more: Kueue counts in whole seconds when something was created."""
+
+_OWN = "rehearsal"
+
+
+@click.command("rehearse")
+@click.argument("scenario", metavar="SCENARIO")
+@stack_option("The stack whose teams share, such as handson-dev", required=True)
+@click.option("--name", help="An instance of the local cloud that runs; without it, one of its own for the while.")
+@in_repository
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Seconds of the scenario to a second, at most; without it, the next event as soon as Kueue is at rest.",
+)
+@click.option("--check", is_flag=True, help="Print each difference from the simulator, and exit 1 if there is any.")
+@click.option("--format", "form", type=click.Choice(["table", "json", "html"]), default="table", show_default=True)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it there.")
+@click.option("--seed", type=int, help="Another draw of the scenario's generators.")
+@click.option("--skip-impossible", is_flag=True, help="Go on without tasks that can never run, and say which.")
+def command(
+    scenario: str,
+    stack: str,
+    name: str | None,
+    root: Path | None,
+    speed: float | None,
+    check: bool,
+    form: str,
+    out: Path | None,
+    seed: int | None,
+    skip_impossible: bool,
+) -> None:
+    """Let the real Kueue decide a scenario, on a local cloud.
+
+    The stack's queues are made as the service makes them. Tasks become Jobs at their time and end at theirs; no pod is
+    started. The report is that of `hpkit simulate`.
+    """
+    from hpkit_whatif.scenario import open_scenario
+
+    rehearsal = Rehearsal.of(plan_of(stack), open_scenario(scenario), seed=seed, skip_impossible=skip_impossible)
+    with _instance(name, root) as instance:
+        report, differences = rehearsal.on(instance, speed=speed)
+    write(rendered(report, form), out)
+    if check:
+        for line in differences:
+            click.echo(f"difference: {line}", err=True)
+        if differences:
+            raise ToolError("Kueue and the simulator differ, or decide by other objects, as said above")
+        to_stderr("no difference from the simulator: neither in the objects nor in what became of any task")
+
+
+@contextmanager
+def _instance(name: str | None, root: Path | None) -> Iterator[Instance]:
+    """Give the instance of a name, or one that is started for the while."""
+    from hpkit_local.cloud import TOOL_NAMES, TOOLS, Instance, control, exclusive, get_all
+
+    here = root_of(root)
+    instance = Instance.named(name or _OWN, root=here)
+    if name is not None:
+        if control.running(instance) is None:
+            raise ToolError(f"{name} does not run. What to do: hpkit local start --name {name}, or leave --name out")
+        with exclusive(instance, "hpkit rehearse", wait=True, say=to_stderr):
+            yield instance
+        return
+    if control.running(instance) is not None:
+        raise ToolError(
+            f"an instance {_OWN} runs already: another rehearsal, or one that was killed. What to do: wait for it, or "
+            f"hpkit local reset --name {_OWN}"
+        )
+    get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=to_stderr)
+    try:
+        control.start(instance, say=to_stderr)
+        yield instance
+    except KeyboardInterrupt:
+        to_stderr("interrupted: the rehearsal's own local cloud goes, which takes some seconds")
+        raise
+    finally:
+        control.reset(instance, say=to_stderr)
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """A scenario on a stack, ready to be put to a scheduler; nothing runs yet."""
+
+    plan: Plan
+    source: Source
+    model: Model
+    workloads: list[Workload]
+    recorder: Recorder
+    classes: dict[int, str]
+
+    @classmethod
+    def of(cls, plan: Plan, source: Source, *, seed: int | None = None, skip_impossible: bool = False) -> Rehearsal:
+        """Return it; InputError for what is wrong with a task, or for more tasks than can be rehearsed."""
+        from itertools import islice
+
+        from hpkit_whatif.rehearse import apart
+        from hpkit_whatif.scenario import Tasks, model_for
+        from hpkit_whatif.simulate import Recorder
+
+        model = model_for(plan, source.scenario.topology)
+        recorder = Recorder(plan, model)
+        tasks = Tasks(plan, model).workloads(source.tasks(seed=seed))
+        coming = recorder.taken(tasks, lenient=False, until=source.scenario.until, skip_impossible=skip_impossible)
+        workloads = list(apart(islice(coming, MOST_TASKS + 1)))
+        if len(workloads) > MOST_TASKS:
+            raise InputError(
+                f"{source.file}: more than {MOST_TASKS} tasks; each takes Kueue a second or more. What to do: end the "
+                "scenario earlier (`until`), or simulate it"
+            )
+        classes = {each.weight: f"{each.name}-priority" for each in plan.policy.priority_classes} if plan.policy else {}
+        _refuse_other_weights(workloads, classes)
+        return cls(plan, source, model, workloads, recorder, classes)
+
+    def on(
+        self, instance: Instance, *, speed: float | None = None, say: Callable[[str], None] = to_stderr
+    ) -> tuple[Report, list[str]]:
+        """Return the report, and each difference from the simulator, in objects and in what happened."""
+        from kubernetes.utils.quantity import parse_quantity
+
+        from hpkit_local.cloud import rehearsal, team_objects
+        from hpkit_whatif.rehearse import event_differences, object_differences, policy_request, quota_requests, run
+
+        until = self.source.scenario.until
+        guaranteed = {kind: capacity.guaranteed for kind, capacity in self.plan.capacity.items()}
+        objects = team_objects(quota_requests(self.plan), policy_request(self.plan), guaranteed)
+        nodes = _nodes(self.model, objects, guaranteed)
+        notes = _Notes(self, _Pace(speed, len(self.workloads), say))
+        with rehearsal(instance, objects, nodes, classes=self.classes) as session:
+            found = object_differences(
+                self.plan,
+                self.model,
+                session.objects,
+                quantity=lambda text: float(parse_quantity(text)),  # type: ignore[no-untyped-call]
+            )
+            end = run(session.scheduler, self.workloads, until=until, on_event=notes.take, wait_for=notes.pace.wait_for)
+            reasons = session.scheduler.reasons()
+        stopped = _whole(end) if until is None else until
+        report = self.recorder.report(self.source.file, stopped, waiting=reasons, is_over=until is None)
+        happened = event_differences(notes.events, _simulated(self.model, self.workloads, until))
+        said = [f"{name} waits; Kueue says: {why}" for name, why in reasons.items()] if happened else []
+        return report, [*found, *happened, *said]
+
+
+class _Notes:
+    """What happened, as the report and the comparison take it up."""
+
+    def __init__(self, rehearsal: Rehearsal, pace: _Pace) -> None:
+        self.pace = pace
+        self.events: list[Event] = []
+        self._recorder = rehearsal.recorder
+        # Where the scenario has no topology, the simulator knows of no places.
+        self._with_places = bool(rehearsal.model.topologies)
+
+    def take(self, event: Event) -> None:
+        """Take up an event."""
+        sets = event.pod_sets
+        places = sets if self._with_places else tuple(replace(each, domains=()) for each in sets)
+        event = replace(event, time=_whole(event.time), pod_sets=places)
+        self.pace.note(event)
+        self.events.append(event)
+        self._recorder.note(event)
+
+
+def _simulated(model: Model, workloads: list[Workload], until: float | None) -> list[Event]:
+    from hpkit_whatif.admission import Simulator
+
+    events: list[Event] = []
+    Simulator(model).run_clock(workloads, until=until, on_event=events.append)
+    return [replace(event, time=_whole(event.time)) for event in events]
+
+
+def _refuse_other_weights(workloads: list[Workload], classes: dict[int, str]) -> None:
+    for workload in workloads:
+        if workload.priority and workload.priority not in classes:
+            known = ", ".join(f"{name.removesuffix('-priority')} {weight}" for weight, name in sorted(classes.items()))
+            raise InputError(
+                f"task {workload.name} has priority {workload.priority}, of which the stack has no class. What to do: "
+                f"write one of {known or 'none'}"
+            )
+
+
+def _nodes(model: Model, objects: list[dict[str, Any]], guaranteed: dict[str, int]) -> list[Node]:
+    """Return the scenario's nodes; without any, nodes side by side of each type that has a topology."""
+    from hpkit_whatif.scenario import Rack, rack_nodes
+
+    if model.topologies:
+        return [node for topology in model.topologies for node in topology.nodes]
+    kinds = [each["metadata"]["name"] for each in objects if "topologyName" in each.get("spec", {})]
+    near = ("nn-1", "nn-2", "nn-3")
+    there = {kind: guaranteed[kind] for kind in kinds if guaranteed.get(kind)}
+    return list(rack_nodes(Rack(instance_type=kind, nodes=count, layers=near) for kind, count in there.items()))
+
+
+def _whole(seconds: float) -> float:
+    """Return a time without what keeps events apart."""
+    return int(seconds * 10 + 1e-6) / 10
+
+
+class _Pace:
+    """Says how far it is, and holds the clock back to a speed."""
+
+    def __init__(self, speed: float | None, tasks: int, say: Callable[[str], None]) -> None:
+        self._speed = speed
+        self._tasks = tasks
+        self._say = say
+        self._began = time.monotonic()
+        self._submitted = 0
+
+    def wait_for(self, moment: float) -> None:
+        """Wait until it is time."""
+        if self._speed is not None:
+            time.sleep(max(0.0, self._began + moment / self._speed - time.monotonic()))
+
+    def note(self, event: Event) -> None:
+        """Say what happened."""
+        from hpkit.text.formatting import span
+
+        self._submitted += event.kind == "Submitted"
+        what = f"{event.kind.lower()} {event.workload}" + (f" for {event.by}" if event.by else "")
+        self._say(f"{span(event.time)}: {what} ({self._submitted} of {self._tasks} tasks submitted)")

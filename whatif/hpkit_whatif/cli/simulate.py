@@ -1,0 +1,214 @@
+"""`hpkit simulate`: what becomes of a scenario's tasks on a stack."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpkit.cli.completion import stack_option
+from hpkit.cli.tables import grid, paper, plan_of, text_of
+from hpkit.errors import InputError
+from hpkit.text.plural import plural
+from hpkit.text.printable import printable_lines
+
+if TYPE_CHECKING:
+    from hpkit_whatif.simulate import Report
+
+__all__ = ["command", "rendered", "write"]
+
+_MOST_ROWS = 40
+_MOST_REASONS = 10
+_MOST_ITEMS = 3
+
+
+@click.command("simulate")
+@click.argument("scenario", metavar="SCENARIO")
+@stack_option("The stack whose teams share, such as handson-dev")
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json", "html", "csv"]), default="table", show_default=True
+)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it there.")
+@click.option("--seed", type=int, help="Another draw of the scenario's generators.")
+@click.option("--skip-impossible", is_flag=True, help="Go on without tasks that can never run, and say which.")
+@click.option(
+    "--compare", nargs=2, metavar="A B", help="Two of: an organization file, a stack, a git reference (of --stack)."
+)
+@click.option(
+    "--vary",
+    "variations",
+    multiple=True,
+    metavar="PATH=V,V",
+    help="Simulate with each of these values, such as teams[smith].fairShareWeight=0,50; repeated: every combination.",
+)
+@click.option("--seeds", type=click.IntRange(1, 100), help="Draws, of which --vary takes the mean; default: one.")
+@click.option("--workers", type=click.IntRange(1), help="Processes of --vary; default: one a core.")
+@click.option("--on", metavar="dask://HOST:PORT", help="The Dask cluster that --vary simulates on, not this machine.")
+def command(
+    scenario: str,
+    stack: str | None,
+    form: str,
+    out: Path | None,
+    seed: int | None,
+    skip_impossible: bool,
+    compare: tuple[str, str] | None,
+    variations: tuple[str, ...],
+    seeds: int | None,
+    workers: int | None,
+    on: str | None,
+) -> None:
+    """Say what becomes of a scenario's tasks on a stack.
+
+    SCENARIO is a YAML file of tasks and generators, or a CSV of tasks in the order of their submission. Every task is
+    admitted, preempted and finished as Kueue would; nothing is deployed and nothing is asked.
+    """
+    from hpkit_whatif.scenario import open_scenario
+    from hpkit_whatif.simulate import simulate
+
+    _refuse_misuse(form, compare=bool(compare), vary=bool(variations), skip=skip_impossible)
+    _refuse_without_vary({"--seeds": seeds, "--workers": workers, "--on": on}, vary=bool(variations))
+    if compare:
+        from hpkit_whatif.cli.simulate_compare import compared
+
+        write(compared(open_scenario(scenario), compare, stack, form, seed=seed), out)
+        return
+    if stack is None:
+        raise click.UsageError("Missing option '--stack': whose teams share")
+    if variations:
+        from hpkit_whatif.cli.simulate_vary import varied
+        from hpkit_whatif.simulate.workers import cluster
+
+        where = cluster(on) if on else None
+        draws = range(seed or 0, (seed or 0) + seeds) if seeds and seeds > 1 else [seed]
+        source = open_scenario(scenario)
+        text, any_ran = varied(source, stack, variations, form, seeds=list(draws), workers=workers, on=where)
+        write(text, out)
+        if not any_ran:
+            raise InputError("nothing was simulated: the validator refuses every policy, as said above")
+        return
+    report = simulate(plan_of(stack), open_scenario(scenario), seed=seed, skip_impossible=skip_impossible)
+    write(rendered(report, form), out)
+
+
+def _refuse_misuse(form: str, *, compare: bool, vary: bool, skip: bool) -> None:
+    if (compare or vary) and form in ("html", "csv"):
+        raise click.UsageError("--compare and --vary are written as table or json")
+    if compare and vary:
+        raise click.UsageError("--compare or --vary, not both")
+    if skip and (compare or vary):
+        raise click.UsageError(
+            "--skip-impossible is for a single run: with --compare and --vary a task that can never run on one side "
+            "counts as one that waits to the end"
+        )
+
+
+def _refuse_without_vary(given: dict[str, object], *, vary: bool) -> None:
+    for option, value in given.items():
+        if value is not None and not vary:
+            raise click.UsageError(f"{option} belongs to --vary: there is one run without it")
+
+
+def rendered(report: "Report", form: str) -> str:
+    """Return a report in a format; only what writes it is imported."""
+    if form == "json":
+        return json.dumps(report.as_dict(), indent=2, ensure_ascii=False) + "\n"
+    if form == "csv":
+        from hpkit_whatif.simulate.as_csv import as_csv
+
+        for line in report.warnings:
+            click.echo(f"warning: {line}", err=True)
+        if report.omitted:
+            click.echo(
+                f"warning: {len(report.tasks):,} tasks are listed, that did not finish, were preempted most, or waited "
+                f"longest; {report.omitted:,} more are only counted",
+                err=True,
+            )
+        return as_csv(report)
+    if form == "html":
+        from hpkit_whatif.simulate.as_html import as_html
+
+        return as_html(report)
+    return _table(report)
+
+
+def write(text: str, out: Path | None) -> None:
+    """Print a text, or write it to a file."""
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        out.write_text(printable_lines(text), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{out}: {(error.strerror or str(error)).lower()}") from None
+    click.echo(f"wrote {out}")
+
+
+def _table(report: "Report") -> str:
+    from hpkit.text.formatting import amount, borrowed, percent, span
+    from hpkit_whatif.simulate.notable import notable
+
+    console = paper()
+    cluster = report.cluster
+    cost = "price not known"
+    if cluster.wait_cost is not None:
+        of = f" of {', '.join(cluster.priced_in)}" if cluster.priced_in else ""
+        cost = f"{'about ' if of else ''}${cluster.wait_cost:,.0f} at list price{of}"
+    waited = amount(cluster.waited)
+    console.print(f"{report.stack}, {report.scenario}: {span(report.end)}")
+    console.print(
+        f"{percent(cluster.utilization)} of {amount(cluster.capacity)} instances in use, "
+        f"{percent(cluster.idle_guarantee)} of the guarantees idle, {plural(cluster.preemptions, 'preemption')}, "
+        f"fairness {cluster.fairness:.2f}\n{waited} instance-hour{'' if waited == '1' else 's'} waited for ({cost})",
+    )
+    for line in report.warnings:
+        console.print(f"warning: {line}")
+    console.print()
+    if cluster.flapping:
+        console.print(f"preempted again and again: {', '.join(cluster.flapping)}")
+    teams = grid(
+        "Teams, in instances and instance-hours", "team", "quota", "used", "borrowed", "lent", "served", "tasks",
+        "waits p50", "p95", "preempted", "preempts", "lost",
+    )  # fmt: skip
+    for team in report.teams:
+        teams.add_row(
+            team.name, amount(team.guarantee), amount(team.used), amount(team.borrowed), amount(team.lent),
+            percent(team.service), str(team.submitted), span(team.wait_median), span(team.wait_p95),
+            str(team.evicted), str(team.evicts), amount(team.lost),
+        )  # fmt: skip
+    console.print(teams)
+    kinds = {task.instance_type for task in report.tasks}
+    title = f"Tasks, in {kinds.pop()}" if len(kinds) == 1 else "Tasks"
+    tasks = grid(title, "task", "team", "asks", "submitted", "admitted", "finished", "waited", "borrowed", "preempted")
+    for task in notable(report.tasks, _MOST_ROWS):
+        tasks.add_row(
+            task.name,
+            task.team,
+            amount(task.instances) + (f" {task.instance_type.removeprefix('ml.')}" if kinds else ""),
+            span(task.submit),
+            "never" if task.never and not task.admissions else _last([span(each.time) for each in task.admissions]),
+            span(task.finished),
+            span(task.wait),
+            _last([borrowed(each.borrowed) for each in task.admissions])
+            if any(each.borrowed for each in task.admissions)
+            else "",
+            _last([f"{span(e.time)} by {e.by} ({e.reason})" for e in task.evictions]),
+        )
+    console.print(tasks)
+    held = [f"{task.name} {task.why}" for task in report.tasks if task.why]
+    for line in held[:_MOST_REASONS]:
+        console.print(line)
+    if len(held) > _MOST_REASONS:
+        console.print(f"{len(held) - _MOST_REASONS:,} more wait or never run: --format csv says why")
+    rest = len(report.tasks) - _MOST_ROWS
+    if rest > 0:
+        console.print(
+            "listed is what did not finish, was preempted most, or waited longest; --format json has "
+            f"{rest:,} more tasks" + (f", and {report.omitted:,} are in the sums alone" if report.omitted else "")
+        )
+    return text_of(console)
+
+
+def _last(items: Sequence[str]) -> str:
+    """Return the last few of a list that belongs to others beside it, each in its place."""
+    return ("… " if len(items) > _MOST_ITEMS else "") + "; ".join(items[-_MOST_ITEMS:])
