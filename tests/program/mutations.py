@@ -165,7 +165,14 @@ def _values(value, chance):
     if isinstance(value, str):
         return list(_texts(value, chance))
     if isinstance(value, list):
-        return [("emptied", []), ("turned", value[::-1]), ("only the first", value[:1]), ("all twice", value * 2)]
+        alone = [("as one value", value[0])] if len(value) == 1 and isinstance(value[0], str) else []
+        return [
+            *alone,
+            ("emptied", []),
+            ("turned", value[::-1]),
+            ("only the first", value[:1]),
+            ("all twice", value * 2),
+        ]
     return [("emptied", {})] if isinstance(value, dict) else []
 
 
@@ -176,6 +183,7 @@ def _texts(value, chance):
     yield "very long", (value + "-") * 20 + value
     yield "as long as a label", (value * 64)[:63]
     yield "with a blank", f" {value}"
+    yield "in curly quotes", f"“{value}”"
     yield "with an umlaut", f"{value}ü"
     digits = [index for index, letter in enumerate(value) if letter.isdigit()]
     for index in chance.sample(digits, min(3, len(digits))):

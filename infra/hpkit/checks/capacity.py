@@ -116,7 +116,9 @@ def _room(context: Context, name: str, quota_resources: list[tuple[str, QuotaRes
         now = pool_instances(pools[0].limits, context.instances[name]) or 0
         needed = limits_of(context.instances[name], now + missing)
         lower = [each for each in pools[0].limits if each in needed and _below(pools[0].limits[each], needed[each])]
-        raised = listing([f"{each} {pools[0].limits[each]} → {needed[each]}" for each in lower])
+        raised = listing(
+            [f"{each} {_as_needed(pools[0].limits[each], needed[each])} → {needed[each]}" for each in lower]
+        )
         return f"Lower an allocation, or raise limits of the NodePool {pools[0].name}: {raised}."
     if elastic and not pools:
         return f"Lower an allocation, or add a NodePool whose NodeClass has a group of {name}."
@@ -141,6 +143,11 @@ def _wanted(quota_resources: list[tuple[str, QuotaResource]], instance: Instance
     reserved = reserve((quota_resource, instance) for _, quota_resource in quota_resources)
     parts = zip(reserved, dimensions_of(instance), strict=True)
     return max((math.ceil(Fraction(part) / one) for part, one in parts if part and one), default=0)
+
+
+def _as_needed(limit: str, needed: str) -> str:
+    """Return a limit in the unit in which what is needed is written: 1Ti is 1024Gi."""
+    return f"{amount(Fraction(quantity(limit)) / 2**30)}Gi" if needed.endswith("Gi") else limit
 
 
 def _below(limit: str, needed: str) -> bool:

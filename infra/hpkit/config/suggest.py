@@ -32,7 +32,7 @@ __all__ = [
 
 # Words that tools of YAML 1.1 read as true and false.
 YAML_1_1_BOOLS: Final = re.compile(r"(?:yes|no|on|off)\Z", re.IGNORECASE)
-_MINOR_VERSION = re.compile(r"v?([0-9]+\.[0-9]+)[.-]")
+_MINOR_VERSION = re.compile(r"v?(1\.[0-9]{2})[.-]")
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)\Z")
 _FRACTION = re.compile(r"(\d{1,4})\s*/\s*(\d{1,4})\Z")
 _HOURS_ALONE = re.compile(r"(\d+h)(\d{1,2})\Z")
