@@ -63,7 +63,8 @@ def test_a_container_without_requests_gets_those_of_the_file():
 
 def test_the_level_of_a_namespace_is_of_the_clusters_version():
     labels = pod_security_labels("1.35")
-    assert labels["pod-security.kubernetes.io/enforce"] == "baseline"
+    levels = {mode: labels[f"pod-security.kubernetes.io/{mode}"] for mode in ("enforce", "warn", "audit")}
+    assert levels == {"enforce": "baseline", "warn": "baseline", "audit": "restricted"}
     assert labels["pod-security.kubernetes.io/enforce-version"] == "v1.35"
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+import yaml
 
 from hpkit.catalog import NETWORK_LAYERS, find_instance_type, instance_types, kubelet_reserved
 from hpkit.cluster.jobs.kinds import KINDS, templates, units
@@ -42,6 +43,17 @@ def test_every_pod_and_job_that_is_made_names_the_queue(plan, kind):
             for step in path:
                 here = here[step]
             assert here["metadata"]["labels"][QUEUE] == "hyperpod-ns-john-localqueue"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pods_meet_all_of_the_level_restricted_but_that_they_may_run_as_root(plan, kind):
+    document = made(plan, kind=kind, count=2)
+    assert "&id" not in yaml.safe_dump(document), "no part is an alias of another"
+    for pods in pods_of(document):
+        spec = pods.template["spec"]
+        assert spec["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
+        (container,) = spec["containers"]
+        assert container["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
 def test_the_pods_of_a_pytorch_job_have_a_master_to_find_and_are_as_many_as_asked(plan):

@@ -70,8 +70,11 @@ def manifest(
         "image": image,
         "command": ["python", "train.py"],
         "resources": resources,
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }
+    # All that the level `restricted` asks for, except runAsNonRoot: most training images run as root.
     pod: Document = {
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "nodeSelector": {"node.kubernetes.io/instance-type": instance_type},
         "containers": [container],
     }
@@ -113,7 +116,8 @@ def _ray_job(head: Document, template: Document, count: int) -> Document:
     pod = {**template["spec"], "containers": [{key: each for key, each in container.items() if key != "command"}]}
     # The head computes nothing: it takes no instance of its own.
     small = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "4Gi"}}
-    head_pod = {"containers": [{**pod["containers"][0], "resources": small}]}
+    head_pod = copy.deepcopy({key: each for key, each in pod.items() if key != "nodeSelector"})
+    head_pod["containers"][0]["resources"] = small
     head_labels = dict(template["metadata"]["labels"])
     cluster = {
         "headGroupSpec": {

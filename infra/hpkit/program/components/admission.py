@@ -17,13 +17,16 @@ __all__ = ["AdmissionPolicy", "Refusal", "ResourceRule", "pod_security_labels", 
 
 
 def pod_security_labels(version: str) -> dict[str, str]:
-    """Return the labels of a team's namespace: `baseline` is enforced, `restricted` is warned of and audited.
+    """Return the labels of a team's namespace: `baseline` is enforced and warned of, `restricted` is audited.
+
+    The warning names what a Job's pods would be refused for, when the Job is created. One for `restricted` would come
+    with every job whose image runs as root, as most training images do, though nothing refuses it.
 
     Baseline is the strictest level that training passes: EFA, GPUs and huge pages are resources of a container and need
     no privilege (EKS user guide, "Run machine learning training on Amazon EKS with Elastic Fabric Adapter"), and shared
     memory is an emptyDir. The version is the cluster's own, so that no upgrade changes what is admitted unseen.
     """
-    levels = {"enforce": POD_SECURITY_LEVEL, "warn": "restricted", "audit": "restricted"}
+    levels = {"enforce": POD_SECURITY_LEVEL, "warn": POD_SECURITY_LEVEL, "audit": "restricted"}
     prefix = "pod-security.kubernetes.io"
     return {f"{prefix}/{mode}": level for mode, level in levels.items()} | {
         f"{prefix}/{mode}-version": f"v{version}" for mode in levels
