@@ -63,7 +63,7 @@ def test_every_sample_names_queues_and_classes_that_its_stack_has(name):
         assert labels.get(QUEUE, f"{namespace}-localqueue") == namespaces[namespace].local_queue
         assert {labels[RANK]} <= classes if RANK in labels else True
         if document["kind"] in ("Deployment", "ScaledObject"):
-            assert "inference" in namespaces[namespace].workloads
+            assert "inference" in namespaces[namespace].spec.workloads
         template = document["spec"].get("template")
         if template is not None:
             assert template["metadata"]["labels"][QUEUE] == labels[QUEUE], "the pods are counted too"
@@ -144,10 +144,10 @@ def test_the_sample_organizations_are_of_the_articles_size(stack, teams, gpus):
         sum((instance_type(name).accelerators or 0) * known.guaranteed for name, known in plan.capacity.items()) == gpus
     )
     if stack == "startup-dev":
-        assert len({team.fair_share_weight for team in plan.teams}) == 1
-        assert {team.preempt_team_tasks for team in plan.teams} == {"LowerPriority"}
+        assert len({team.spec.fair_share_weight for team in plan.teams}) == 1
+        assert {team.spec.preempt_team_tasks for team in plan.teams} == {"LowerPriority"}
     else:
-        assert {"DontLend", "LendAndBorrow"} <= {team.strategy for team in plan.teams}
+        assert {"DontLend", "LendAndBorrow"} <= {team.spec.sharing.strategy for team in plan.teams}
 
 
 def test_a_task_that_is_killed_goes_on_from_its_checkpoint(tmp_path):
@@ -184,5 +184,5 @@ def test_a_team_shares_otherwise_in_one_environment():
     parsed = parse(read_text(yaml.safe_dump(data).encode()))
     (plan,) = derive_all(parsed.organization).values()
     (ada,) = plan.teams
-    assert (ada.fair_share_weight, ada.strategy, ada.preempt_team_tasks) == (7, "Lend", "Never")
-    assert ada.members == ("arn:aws:iam::123456789012:role/ada",)
+    assert (ada.spec.fair_share_weight, ada.spec.sharing.strategy, ada.spec.preempt_team_tasks) == (7, "Lend", "Never")
+    assert ada.spec.members == ("arn:aws:iam::123456789012:role/ada",)

@@ -310,4 +310,4 @@ def test_the_samples_of_the_documentation_are_let_in(document):
 
 def replace_names(teams, name):
     """Return teams of which the first has this name."""
-    return [replace(teams[0], name=name), *teams[1:]]
+    return [replace(teams[0], spec=teams[0].spec.model_copy(update={"name": name})), *teams[1:]]

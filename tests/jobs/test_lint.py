@@ -419,7 +419,8 @@ def test_topology_on_a_type_without_places_in_the_network_is_said():
 
 def test_a_priority_class_that_is_not_the_teams_is_said():
     john = next(each for each in PLAN.teams if each.name == "john")
-    plan = dataclasses.replace(PLAN, teams=(dataclasses.replace(john, priority_classes=("experiment",)),))
+    spec = john.spec.model_copy(update={"priority_classes": ("experiment",)})
+    plan = dataclasses.replace(PLAN, teams=(dataclasses.replace(john, spec=spec),))
     wrong = changed(lambda _d, labels, _t: labels.update({"kueue.x-k8s.io/priority-class": "training-priority"}))
     (found,) = findings(wrong, plan=plan)
     assert (found.check, found.edit) == ("priority", None)

@@ -76,7 +76,8 @@ def test_topology_is_refused_for_a_type_of_which_no_place_in_the_network_is_know
 
 
 def test_a_priority_class_that_is_not_the_teams_is_refused(plan):
-    john = dataclasses.replace(team_of(plan, "john"), priority_classes=("experiment",))
+    john = team_of(plan, "john")
+    john = dataclasses.replace(john, spec=john.spec.model_copy(update={"priority_classes": ("experiment",)}))
     narrow = dataclasses.replace(plan, teams=(john,))
     with pytest.raises(SelectionError, match=r"john may not use the priority class training: .* are experiment"):
         made(narrow, priority="training")

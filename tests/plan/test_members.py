@@ -27,8 +27,8 @@ def members(*roles, account=DEV, override=None):
         environment["governance"]["overrides"] = {"ada": override}
     plan = derive(typed(data), "dev")
     (planned,) = plan.teams
-    assert tuple(groups_of(plan)) == planned.members
-    return planned.members
+    assert tuple(groups_of(plan)) == planned.spec.members
+    return planned.spec.members
 
 
 @pytest.mark.parametrize(

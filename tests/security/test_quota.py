@@ -278,7 +278,7 @@ def test_a_member_wants_to_go_first_in_kueue_by_a_class_of_the_system(api):
 def ranked(api, john):
     """The policy of Workloads as it is where the team john has but the class experiment."""
     (plan,) = load_stack("handson-dev").plans.values()
-    team = replace(plan.teams[0], priority_classes=("experiment",))
+    team = replace(plan.teams[0], spec=plan.teams[0].spec.model_copy(update={"priority_classes": ("experiment",)}))
     (policy,) = (each for each in policies_of([team], pod_limits(plan)) if each.name == "hpkit-team-workloads")
     path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/hpkit-team-workloads"
     before = api.read(path)["spec"]["validations"]

@@ -24,9 +24,9 @@ def loaded():
 @pytest.mark.parametrize(
     ("text", "value", "reads"),
     [
-        ("teams[smith].fairShareWeight", 7, lambda plan: plan.teams[1].fair_share_weight),
-        ("governance.teams[smith].fairShareWeight", 7, lambda plan: plan.teams[1].fair_share_weight),
-        ("teams[smith].sharing.borrowLimit", 7, lambda plan: plan.teams[1].borrow_limit),
+        ("teams[smith].fairShareWeight", 7, lambda plan: plan.teams[1].spec.fair_share_weight),
+        ("governance.teams[smith].fairShareWeight", 7, lambda plan: plan.teams[1].spec.fair_share_weight),
+        ("teams[smith].sharing.borrowLimit", 7, lambda plan: plan.teams[1].spec.sharing.borrow_limit),
         ("clusterPolicy.fairShare", "Disabled", lambda plan: plan.policy.fair_share),
         ("governance.allocations.john[0].count", 2, lambda plan: plan.teams[0].quota_resources[0].count),
         ("governance.allocations.john[ml.g5.12xlarge].count", 2, lambda plan: plan.teams[0].quota_resources[0].count),

@@ -165,10 +165,10 @@ def _teams(before: Plan | None, after: Plan | None, quotas: Change[dict[str, Typ
             name=name,
             is_shared_pool=any(team.is_shared_pool for team in (was, now) if team is not None),
             present=Change(was is not None, now is not None),
-            weight=_both(was, now, lambda team: team.fair_share_weight),
-            strategy=_both(was, now, lambda team: team.strategy),
-            borrow_limit=_both(was, now, lambda team: team.borrow_limit),
-            preempt=_both(was, now, lambda team: team.preempt_team_tasks),
+            weight=_both(was, now, lambda team: team.spec.fair_share_weight),
+            strategy=_both(was, now, lambda team: team.spec.sharing.strategy),
+            borrow_limit=_both(was, now, lambda team: team.spec.sharing.borrow_limit),
+            preempt=_both(was, now, lambda team: team.spec.preempt_team_tasks),
             members_added=_without(now, was),
             members_removed=_without(was, now),
             shares=tuple(
@@ -178,8 +178,8 @@ def _teams(before: Plan | None, after: Plan | None, quotas: Change[dict[str, Typ
 
 
 def _without(team: TeamPlan | None, other: TeamPlan | None) -> tuple[str, ...]:
-    known = set(other.members) if other else set()
-    return tuple(member for member in (team.members if team else ()) if member not in known)
+    known = set(other.spec.members) if other else set()
+    return tuple(member for member in (team.spec.members if team else ()) if member not in known)
 
 
 def _shares(quotas: Mapping[str, TypeQuota]) -> dict[str, dict[str, TeamShare]]:

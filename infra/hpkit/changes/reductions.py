@@ -114,11 +114,11 @@ def _settings(plan: Plan) -> dict[str, Any]:
         environment["governance"] = {"teamLimits": limits}
     teams = {
         team.name: {
-            "serviceAccounts": list(team.service_accounts),
-            "workloads": list(team.workloads),
-            "priorityClasses": list(team.priority_classes),
-            "registry": list(team.registry),
-            "description": team.description,
+            "serviceAccounts": list(team.spec.service_accounts),
+            "workloads": list(team.spec.workloads),
+            "priorityClasses": list(team.spec.priority_classes),
+            "registry": list(team.spec.registry),
+            "description": team.spec.description,
         }
         for team in plan.teams
     }
@@ -210,7 +210,9 @@ def _gone(before: Recorded, steps: Sequence[Step]) -> set[str]:
 
 def _names(plan: Plan) -> set[str]:
     """Return the names that others mention a plan's parts by."""
-    found = {name for team in plan.teams for name in (team.name, team.namespace, team.cluster_queue, *team.members)}
+    found = {
+        name for team in plan.teams for name in (team.name, team.namespace, team.cluster_queue, *team.spec.members)
+    }
     found |= {team.quota_name for team in plan.teams} | {addon.name for addon in plan.addons}
     found |= {group.spec.name for group in plan.all_groups} | {pool.spec.name for pool in plan.node_pools}
     return found | {*plan.spec.eks.administrators, *plan.spec.eks.viewers, *plan.spec.deployers}

@@ -434,19 +434,19 @@ def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
         for share in quota.teams:
             shares.setdefault(share.team, []).append((quota.instance_type, share))
     for team in context.plan.teams:
-        if not team.borrows or (team.borrow_limit is None and not team.absolute_borrow_limits):
+        if not team.borrows or (team.spec.sharing.borrow_limit is None and not team.absolute_borrow_limits):
             continue
         beyond, reachable = [], False
         for name, share in shares.get(team.name, []):
             if not share.borrow_limit:
                 continue
-            if _is_beyond(share.borrow_limit, share.borrowable, percent=team.borrow_limit is not None):
+            if _is_beyond(share.borrow_limit, share.borrowable, percent=team.spec.sharing.borrow_limit is not None):
                 beyond.append(f"{name}: limit {amount(share.borrow_limit)}, others can lend {amount(share.borrowable)}")
             else:
                 reachable = True
         # One percentage serves all types: it is too high only where no type can fill it.
         if beyond and not reachable:
-            key = "borrowLimit" if team.borrow_limit is not None else "absoluteBorrowLimits"
+            key = "borrowLimit" if team.spec.sharing.borrow_limit is not None else "absoluteBorrowLimits"
             yield Issue(
                 (*context.sharing_path(team.name), key),
                 f"in {context.environment}, {team.name} may borrow more than others can ever lend "

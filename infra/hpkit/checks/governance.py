@@ -216,7 +216,7 @@ def _weights(context: Context) -> Iterator[Issue]:
     policy, teams = context.plan.policy, context.plan.teams
     if policy is None or len(teams) < 2:
         return
-    weights = {team.name: team.fair_share_weight for team in teams if not team.is_shared_pool}
+    weights = {team.name: team.spec.fair_share_weight for team in teams if not team.is_shared_pool}
     shown = listing([f"{name} {weight}" for name, weight in sorted(weights.items())])
     path = (*context.policy_path, "fairShare")
     if policy.fair_share == "Disabled" and len(set(weights.values())) > 1:
@@ -388,7 +388,7 @@ def _lent_to_nobody(context: Context) -> Iterator[Issue]:
     governance = context.spec.governance
     if governance is None or governance.shared_pool is None or not context.plan.teams:
         return
-    strategies = {team.name: team.strategy for team in context.plan.teams if not team.is_shared_pool}
+    strategies = {team.name: team.spec.sharing.strategy for team in context.plan.teams if not team.is_shared_pool}
     if strategies and not any(team.borrows for team in context.plan.teams):
         yield Issue(
             (*context.path, "governance", "sharedPool"),

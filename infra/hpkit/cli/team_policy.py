@@ -48,7 +48,7 @@ def command(stack: str, team: str, account: str | None) -> None:
         repositories=[each.name for each in repositories_of(plan, known[team])],
     )
     click.echo(json.dumps(document, indent=2))
-    members = known[team].members
+    members = known[team].spec.members
     whose = ", ".join(members) if members else f"no role yet: name them in teams[{team}].members"
     click.echo(f"attach it to {whose}", err=True)
     if where.id == NO_ACCOUNT:

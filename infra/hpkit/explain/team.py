@@ -86,7 +86,7 @@ def explain_team(plan: Plan, name: str, organization_teams: Iterable[str] = ()) 
     team = next((each for each in plan.teams if each.name == name), None)
     if team is None:
         raise SelectionError(_missing(plan, name, tuple(organization_teams)))
-    weights = {each.name: each.fair_share_weight for each in plan.teams}
+    weights = {each.name: each.spec.fair_share_weight for each in plan.teams}
     policy = plan.policy
     lends_idle = policy is not None and policy.idle_resource_sharing == "Enabled"
     instances = instances_of(plan)

@@ -51,7 +51,7 @@ def _queue(team: TeamPlan) -> tuple[str, ...]:
             "The shared pool: a team without people that holds what no other team reserved, and lends all of it.",
             f"Queue {team.local_queue} in namespace {team.namespace}.",
         )
-    members = listing(_role_names(team.members), _MOST_PEERS)
+    members = listing(_role_names(team.spec.members), _MOST_PEERS)
     return (
         f"Jobs go to queue {team.local_queue} in namespace {team.namespace}.",
         f"Roles that can submit them: {members}."
@@ -118,7 +118,7 @@ def _lends(team: TeamPlan, part: TypeExplanation) -> str:
 
 def _borrows(team: TeamPlan, part: TypeExplanation) -> str:
     if part.bound == "strategy":
-        return f"Borrows none (strategy {team.strategy})."
+        return f"Borrows none (strategy {team.spec.sharing.strategy})."
     if part.bound == "noQuota":
         return "Borrows none: its limit is a percentage, and it has nothing here that it could be of."
     own = amount(part.reserved + part.elastic)
@@ -126,7 +126,7 @@ def _borrows(team: TeamPlan, part: TypeExplanation) -> str:
         f"its limit, {amount(part.borrow_limit)} (absoluteBorrowLimits)"
         if part.percent is None
         else f"its limit, {part.percent} % of {own} = {amount(part.borrow_limit)}"
-        + (" (the service's default)" if team.borrow_limit is None else "")
+        + (" (the service's default)" if team.spec.sharing.borrow_limit is None else "")
     )
     if not part.borrowable:
         return f"Borrows none: {limit}, would let it, but no other team lends of this type."
@@ -152,7 +152,7 @@ def _weight(explained: TeamExplanation) -> tuple[str, ...]:
         return ("No other team may borrow where it does, so its fairShareWeight decides nothing.",)
     if not explained.fair_share:
         return (_BY_AGE,)
-    weight = team.fair_share_weight
+    weight = team.spec.fair_share_weight
     ahead = [each for each in rivals if each.fair_share_weight > weight]
     level = [each for each in rivals if each.fair_share_weight == weight]
     behind = [each for each in rivals if each.fair_share_weight < weight]
@@ -197,7 +197,7 @@ def _ranks(explained: TeamExplanation) -> tuple[str, ...]:
     within = (
         "Within the team a job of a higher class stops one of a lower class when there is no room "
         "(preemptTeamTasks LowerPriority)."
-        if team.preempt_team_tasks == "LowerPriority"
+        if team.spec.preempt_team_tasks == "LowerPriority"
         else "Within the team no job stops another (preemptTeamTasks Never): a higher class only waits further ahead."
     )
     return (f"Any of its jobs may ask for {order}, by a label such as `{label}`; one without has weight 0.", within)

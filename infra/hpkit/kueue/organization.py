@@ -80,15 +80,15 @@ def _team(team: TeamPlan, mine: dict[str, Amounts], *, fair: bool) -> ClusterQue
         name=team.cluster_queue,
         cohort=COHORT,
         resource_groups=(ResourceGroup(covered, flavors),) if flavors else (),
-        fair_weight=float(team.fair_share_weight) if fair else 1.0,
-        preemption=Preemption(team.preempt_team_tasks, "Any"),
+        fair_weight=float(team.spec.fair_share_weight) if fair else 1.0,
+        preemption=Preemption(team.spec.preempt_team_tasks, "Any"),
     )
 
 
 def _quota(team: TeamPlan, nominal: int, limit: Amounts | None, resource: str) -> ResourceQuota:
     borrowing = 0
     if team.borrows:
-        percent = team.borrow_limit if team.borrow_limit is not None else _default(team)
+        percent = team.spec.sharing.borrow_limit if team.spec.sharing.borrow_limit is not None else _default(team)
         borrowing = nominal * percent // 100 if limit is None else limit.get(resource, 0)
     return ResourceQuota(nominal, borrowing, None if team.lends else 0)
 

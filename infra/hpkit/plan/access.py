@@ -21,6 +21,6 @@ def groups_of(plan: Plan) -> dict[str, tuple[str, ...]]:
     """Return IAM role → Kubernetes groups, one per team that the role is in."""
     groups: dict[str, list[str]] = {}
     for team in plan.teams:
-        for member in team.members:
+        for member in team.spec.members:
             groups.setdefault(member, []).append(f"{GROUP_PREFIX}{team.name}")
     return {member: tuple(sorted(set(names))) for member, names in groups.items()}

@@ -399,7 +399,7 @@ def borrow_limit(team: TeamPlan, instance_type: str, quota: Amount) -> Amount:
 
 def borrow_percent(team: TeamPlan) -> int:
     """Return which percentage of its quota a team may borrow, where no limit in instances replaces it."""
-    return _DEFAULT_BORROW_LIMIT if team.borrow_limit is None else team.borrow_limit
+    return _DEFAULT_BORROW_LIMIT if team.spec.sharing.borrow_limit is None else team.spec.sharing.borrow_limit
 
 
 def quota_table(

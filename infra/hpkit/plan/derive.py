@@ -11,7 +11,7 @@ from fractions import Fraction
 from hpkit.catalog import InstanceType, find_instance_type
 from hpkit.config.autoscaling import NodePool
 from hpkit.config.cluster import InstanceGroupBase
-from hpkit.config.governance import ComputeQuotaResource, Governance, SharedPool, Team, TeamOverride
+from hpkit.config.governance import ComputeQuotaResource, Governance, SharedPool, Sharing, Team, TeamOverride
 from hpkit.config.network import Network
 from hpkit.config.organization import Environment, Organization
 from hpkit.plan.addons import addons_of
@@ -40,7 +40,6 @@ from hpkit.plan.model import (
     ZonePlan,
 )
 from hpkit.plan.principals import admits
-from hpkit.plan.user_ids import user_ids_of
 
 __all__ = [
     "OWN_TAGS",
@@ -293,23 +292,7 @@ def _exact(value: float) -> Fraction:
 
 
 def _team(team: Team, quota_resources: tuple[QuotaResource, ...], named: str | None) -> TeamPlan:
-    return TeamPlan(
-        name=team.name,
-        fair_share_weight=team.fair_share_weight,
-        strategy=team.sharing.strategy,
-        borrow_limit=team.sharing.borrow_limit,
-        absolute_borrow_limits={limit.instance_type: limit.count for limit in team.sharing.absolute_borrow_limits},
-        preempt_team_tasks=team.preempt_team_tasks,
-        members=team.members,
-        quota_resources=quota_resources,
-        description=team.description,
-        named=named,
-        service_accounts=team.service_accounts,
-        workloads=team.workloads,
-        priority_classes=team.priority_classes,
-        registry=team.registry,
-        user_ids=user_ids_of(team.name, team.user_ids),
-    )
+    return TeamPlan(team, quota_resources, named=named)
 
 
 def _shared_pool(
@@ -323,14 +306,8 @@ def _shared_pool(
     left = unreserved_instances(teams, capacity, instances)
     quota_resources = [QuotaResource(instance_type=name, count=count) for name, count in left.items()]
     return TeamPlan(
-        name=pool.name,
-        fair_share_weight=pool.fair_share_weight,
-        strategy="Lend",
-        borrow_limit=None,
-        absolute_borrow_limits={},
-        preempt_team_tasks="LowerPriority",
-        members=(),
-        quota_resources=tuple(quota_resources),
+        Team(name=pool.name, fair_share_weight=pool.fair_share_weight, sharing=Sharing(strategy="Lend")),
+        tuple(quota_resources),
         is_shared_pool=True,
         named=governance.quota_names.get(pool.name),
     )

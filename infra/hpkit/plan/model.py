@@ -12,8 +12,9 @@ from hpkit.catalog import find_instance_type
 from hpkit.config.autoscaling import NodePool
 from hpkit.config.cluster import InstanceGroup, InstanceGroupBase, RestrictedInstanceGroup
 from hpkit.config.document import Path
-from hpkit.config.governance import ClusterPolicy, PreemptTeamTasks, SharingStrategy, Workload
+from hpkit.config.governance import ClusterPolicy, Team
 from hpkit.config.organization import Environment
+from hpkit.plan.user_ids import user_ids_of
 
 __all__ = [
     "CLUSTER_QUEUE_SUFFIX",
@@ -73,27 +74,29 @@ class QuotaResource:
 class TeamPlan:
     """A team that has quota in this environment, with the names the service gives its objects.
 
-    named: what the file calls its quota, where that is not the team's name. priority_classes: those that its members
-    may use, none for all. registry: what it calls its repositories of images. user_ids: of
-    its pods on the shared file system.
+    spec: the team as the file has it, with the environment's overrides. named: what the file calls its quota, where
+    that is not the team's name.
     """
 
-    name: str
-    fair_share_weight: int
-    strategy: SharingStrategy
-    borrow_limit: int | None
-    absolute_borrow_limits: Mapping[str, int]
-    preempt_team_tasks: PreemptTeamTasks
-    members: tuple[str, ...]
+    spec: Team
     quota_resources: tuple[QuotaResource, ...]
     is_shared_pool: bool = False
-    description: str | None = None
     named: str | None = None
-    service_accounts: tuple[str, ...] = ()
-    workloads: tuple[Workload, ...] = ("training",)
-    priority_classes: tuple[str, ...] = ()
-    registry: tuple[str, ...] = ()
-    user_ids: range = range(0)
+
+    @property
+    def name(self) -> str:
+        """Return the team's name."""
+        return self.spec.name
+
+    @property
+    def absolute_borrow_limits(self) -> dict[str, int]:
+        """Return instance type → the most instances of it that the team borrows."""
+        return {limit.instance_type: limit.count for limit in self.spec.sharing.absolute_borrow_limits}
+
+    @property
+    def user_ids(self) -> range:
+        """Return the user and group ids of the team's pods on the shared file system."""
+        return user_ids_of(self.name, self.spec.user_ids)
 
     @property
     def quota_name(self) -> str:
@@ -118,17 +121,17 @@ class TeamPlan:
     @property
     def priority_labels(self) -> tuple[str, ...]:
         """Return the values of the label by which members rank their work, none where all of the policy are."""
-        return tuple(f"{name}-priority" for name in self.priority_classes)
+        return tuple(f"{name}-priority" for name in self.spec.priority_classes)
 
     @property
     def lends(self) -> bool:
         """Return whether the team's idle quota may be used by others."""
-        return self.strategy != "DontLend"
+        return self.spec.sharing.strategy != "DontLend"
 
     @property
     def borrows(self) -> bool:
         """Return whether the team may use more than its quota."""
-        return self.strategy == "LendAndBorrow"
+        return self.spec.sharing.strategy == "LendAndBorrow"
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,4 +83,4 @@ def is_viewer(plan: Plan, arn: str) -> bool:
 def teams_of(plan: Plan, arn: str) -> tuple[str, ...]:
     """Return the teams that the principal of an ARN is a member of."""
     who = principal_of(arn)
-    return tuple(team.name for team in plan.teams if who in {principal_of(each) for each in team.members})
+    return tuple(team.name for team in plan.teams if who in {principal_of(each) for each in team.spec.members})

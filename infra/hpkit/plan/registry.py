@@ -59,7 +59,7 @@ def repositories_of(plan: Plan, team: TeamPlan | None = None) -> tuple[Repositor
     return tuple(
         Repository(each.name, called, f"{repository_prefix(plan)}{each.name}/{called}")
         for each in (plan.teams if team is None else (team,))
-        for called in dict.fromkeys(each.registry)
+        for called in dict.fromkeys(each.spec.registry)
     )
 
 

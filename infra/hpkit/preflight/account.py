@@ -121,7 +121,7 @@ def _role(plan: Plan, responses: Responses, arn: str, *, account: str | None) ->
 
 
 def _purpose(plan: Plan, arn: str) -> str:
-    teams = [f"member of {team.name}" for team in plan.teams if arn in team.members]
+    teams = [f"member of {team.name}" for team in plan.teams if arn in team.spec.members]
     services = [purpose for purpose in (given_roles(plan).get(arn),) if purpose]
     readers = ["viewer"] if arn in plan.spec.eks.viewers else []
     administers = ["administrator"] if arn in plan.spec.eks.administrators else []

@@ -148,7 +148,7 @@ def access_entry(plan: Plan, principal: str) -> ApiCall:
 
 def principals(plan: Plan) -> tuple[str, ...]:
     """Return the roles that get an access entry."""
-    members = {member for team in plan.teams for member in team.members}
+    members = {member for team in plan.teams for member in team.spec.members}
     return tuple(sorted({*plan.spec.eks.administrators, *plan.spec.eks.viewers, *members}))
 
 

@@ -79,11 +79,15 @@ def _of_team(team: TeamPlan, homes: dict[str, Path], *, fair: bool) -> Iterator[
     if fair:
         label = f"fairShareWeight of {team.name}"
         where: Path = (*homes["fairShareWeight"], "fairShareWeight")
-        yield Lever(label, "weight", (team.name,), "", (where,), "", team.fair_share_weight, 100)
-    if team.strategy == "LendAndBorrow" and not team.absolute_borrow_limits and team.borrow_limit is not None:
+        yield Lever(label, "weight", (team.name,), "", (where,), "", team.spec.fair_share_weight, 100)
+    if (
+        team.spec.sharing.strategy == "LendAndBorrow"
+        and not team.absolute_borrow_limits
+        and team.spec.sharing.borrow_limit is not None
+    ):
         label = f"borrowLimit of {team.name}"
         where = (*homes["sharing"], "sharing", "borrowLimit")
-        yield Lever(label, "borrow limit", (team.name,), "", (where,), "", team.borrow_limit, _LIMITS[-1])
+        yield Lever(label, "borrow limit", (team.name,), "", (where,), "", team.spec.sharing.borrow_limit, _LIMITS[-1])
 
 
 def _quotas(plan: Plan, team: TeamPlan) -> Iterator[Lever]:

@@ -16,11 +16,11 @@ def quota_requests(plan: Plan) -> list[Document]:
     return [
         {
             "Name": team.quota_name,
-            "ComputeQuotaTarget": {"TeamName": team.name, "FairShareWeight": team.fair_share_weight},
+            "ComputeQuotaTarget": {"TeamName": team.name, "FairShareWeight": team.spec.fair_share_weight},
             "ComputeQuotaConfig": {
                 "ComputeQuotaResources": [_resource(each) for each in team.quota_resources],
                 "ResourceSharingConfig": _sharing(team),
-                "PreemptTeamTasks": team.preempt_team_tasks,
+                "PreemptTeamTasks": team.spec.preempt_team_tasks,
             },
         }
         for team in plan.teams
@@ -41,9 +41,9 @@ def policy_request(plan: Plan) -> Document | None:
 
 
 def _sharing(team: TeamPlan) -> Document:
-    sharing: Document = {"Strategy": team.strategy}
-    if team.borrow_limit is not None:
-        sharing["BorrowLimit"] = team.borrow_limit
+    sharing: Document = {"Strategy": team.spec.sharing.strategy}
+    if team.spec.sharing.borrow_limit is not None:
+        sharing["BorrowLimit"] = team.spec.sharing.borrow_limit
     if team.absolute_borrow_limits:
         sharing["AbsoluteBorrowLimits"] = [
             {"InstanceType": kind, "Count": count} for kind, count in sorted(team.absolute_borrow_limits.items())

@@ -343,7 +343,7 @@ class Recorder:
         for name, team in self._teams.items():
             self._change(team.used, name, "used", end, 0.0)
             self._change(team.waiting, name, "waiting", end, 0.0)
-        teams = tuple(self._team(plan.name, plan.fair_share_weight, end, still) for plan in self._plan.teams)
+        teams = tuple(self._team(plan.name, plan.spec.fair_share_weight, end, still) for plan in self._plan.teams)
         cluster = self._cluster(teams, end, tuple(sorted(restless)))
         series = self._timeline.series(end)
         return Report(

@@ -88,7 +88,7 @@ def _of_staying(before: Plan, after: Plan) -> Iterator[Loss]:
             yield from _measures(old, new[old.name])
             yield from _rights(old, new[old.name], before, after)
             yield from _of_platform(old.name, before, after)
-            if old.registry and new[old.name].registry:
+            if old.spec.registry and new[old.name].spec.registry:
                 yield from _images(old.name, before, after)
 
 
@@ -116,8 +116,8 @@ def _held(team: TeamPlan) -> dict[str, tuple[Fraction, ...]]:
 def _rights(old: TeamPlan, new: TeamPlan, before: Plan, after: Plan) -> Iterator[Loss]:
     there = {each.name for each in after.policy.priority_classes} if after.policy else set()
     for what, was, now in (
-        ("workloads", old.workloads, new.workloads),
-        ("service accounts", old.service_accounts, new.service_accounts),
+        ("workloads", old.spec.workloads, new.spec.workloads),
+        ("service accounts", old.spec.service_accounts, new.spec.service_accounts),
         # Those that the policy has no more are nobody's, which is said of the policy.
         ("priority classes", _classes(old, before), (*_classes(new, after), *(set(_classes(old, before)) - there))),
     ):
@@ -128,7 +128,9 @@ def _rights(old: TeamPlan, new: TeamPlan, before: Plan, after: Plan) -> Iterator
 
 def _classes(team: TeamPlan, plan: Plan) -> tuple[str, ...]:
     """Return the priority classes that members may use: all of the policy where the team names none."""
-    return team.priority_classes or tuple(each.name for each in (plan.policy.priority_classes if plan.policy else ()))
+    return team.spec.priority_classes or tuple(
+        each.name for each in (plan.policy.priority_classes if plan.policy else ())
+    )
 
 
 def _images(team: str, before: Plan, after: Plan) -> Iterator[Loss]:

@@ -152,7 +152,7 @@ def _in_file(plan: Plan, principal: str) -> tuple[str, ...]:
         for name, named in (("administrator", eks.administrators), ("viewer", eks.viewers))
         if who in map(principal_of, named)
     ]
-    return (*roles, *(f"member of {team.name}" for team in plan.teams if who in map(principal_of, team.members)))
+    return (*roles, *(f"member of {team.name}" for team in plan.teams if who in map(principal_of, team.spec.members)))
 
 
 def called(row: Row) -> str:
@@ -201,7 +201,7 @@ def _of_policies(entry: Entry, roles: Sequence[str]) -> Iterator[str]:
 
 
 def _of_bindings(bindings: Iterable[Binding], plan: Plan) -> Iterator[str]:
-    teams = {f"{GROUP_PREFIX}{team.name}": team for team in plan.teams if team.members}
+    teams = {f"{GROUP_PREFIX}{team.name}": team for team in plan.teams if team.spec.members}
     found = {
         (group, binding.namespace, binding.role)
         for binding in bindings

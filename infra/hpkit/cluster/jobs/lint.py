@@ -117,7 +117,7 @@ class _Job:
         yield from self._types()
         yield from self._use(team)
         yield from self._pod_security()
-        if team is not None and team.members:
+        if team is not None and team.spec.members:
             yield from self._team_limits(team)
         if team is not None and team.quota_resources and all(self._goes_anywhere(each) for each in self._templates):
             yield from self._quota(team)

@@ -210,7 +210,7 @@ def _require_topology(plan: Plan, instance_type: str) -> None:
 def priorities_of(plan: Plan, team: TeamPlan) -> list[str]:
     """Return the priority classes that a team's members may name, as the cluster policy has them."""
     known = [] if plan.policy is None else [each.name for each in plan.policy.priority_classes]
-    return [name for name in known if not team.priority_classes or name in team.priority_classes]
+    return [name for name in known if not team.spec.priority_classes or name in team.spec.priority_classes]
 
 
 def _priority(plan: Plan, team: TeamPlan, priority: str) -> str:

@@ -70,7 +70,7 @@ class Access(Component):
 
         Of a team without members nothing is touched: whoever works there has got the rights elsewhere.
         """
-        teams = [team for team in self._plan.teams if team.members]
+        teams = [team for team in self._plan.teams if team.spec.members]
         policies = [
             *policies_of(teams, self._limits),
             *(policies_of_users(teams) if has_team_volumes(self._plan) else ()),
@@ -162,7 +162,7 @@ class Access(Component):
     def _team(self, team: TeamPlan, *, after: Sequence[pulumi.Resource]) -> None:
         inside = self.child(after=after, provider=self._eks.kubernetes)
         metadata = k8s.meta.v1.ObjectMetaArgs(name=TEAM_ROLE, namespace=team.namespace)
-        rules = team_rules(team.workloads, ingress="Ingress" in self._limits.publish)
+        rules = team_rules(team.spec.workloads, ingress="Ingress" in self._limits.publish)
         k8s.rbac.v1.Role(team.name, metadata=metadata, rules=_rules(rules), opts=inside)
         k8s.rbac.v1.RoleBinding(
             team.name,

@@ -32,7 +32,7 @@ _PODS = ResourceRule(("",), ("pods",))
 
 def member_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[AdmissionPolicy]:
     """Return the policies of what members ask for."""
-    ranks = {team.namespace: list(team.priority_labels) for team in teams if team.priority_classes}
+    ranks = {team.namespace: list(team.priority_labels) for team in teams if team.spec.priority_classes}
     return [
         AdmissionPolicy(
             "hpkit-member-work",

@@ -36,7 +36,9 @@ def pod_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[Admission
     Pods of a job are made by controllers, so that these policies look at everybody's requests. A Workload that is
     refused gets no quota, whatever kind it was made of.
     """
-    accounts = {team.namespace: ["default", *team.service_accounts] for team in teams if team.service_accounts}
+    accounts = {
+        team.namespace: ["default", *team.spec.service_accounts] for team in teams if team.spec.service_accounts
+    }
     refusals = _refusals(accounts, limits)
     return [
         AdmissionPolicy(
@@ -232,7 +234,7 @@ def _tolerated(limits: PodLimits) -> str:
 
 def _ranks(teams: Sequence[TeamPlan]) -> tuple[Refusal, ...]:
     """Return the refusals of a Workload's rank, which Kueue reads from a job of any kind."""
-    labels = {team.namespace: list(team.priority_labels) for team in teams if team.priority_classes}
+    labels = {team.namespace: list(team.priority_labels) for team in teams if team.spec.priority_classes}
     bounds = "{" + ", ".join(f"'{name}': {given}" for name, given in sorted(labels.items())) + "}"
     sources = cel_list(("kueue.x-k8s.io", "kueue.x-k8s.io/workloadpriorityclass"))
     own = f"variables.rankSource in {sources} && variables.rank in {bounds}[request.namespace]"

@@ -54,9 +54,9 @@ class Governance(Component):
             team.name: ComputeQuota(
                 team.name,
                 name=team.quota_name,
-                description=team.description,
+                description=team.spec.description,
                 cluster_arn=cluster.cluster_arn,
-                compute_quota_target={"teamName": team.name, "fairShareWeight": team.fair_share_weight},
+                compute_quota_target={"teamName": team.name, "fairShareWeight": team.spec.fair_share_weight},
                 compute_quota_config=_quota_config(team),
                 elastic_instance_types=_types(each for each in team.quota_resources if each.elastic),
                 future_instance_types=_types(each for each in team.quota_resources if each.future),
@@ -85,9 +85,9 @@ def _types(quota_resources: Iterable[QuotaResource]) -> list[str] | None:
 
 
 def _quota_config(team: TeamPlan) -> ComputeQuotaConfig:
-    sharing: ResourceSharingConfig = {"strategy": team.strategy}
-    if team.borrow_limit is not None:
-        sharing["borrowLimit"] = team.borrow_limit
+    sharing: ResourceSharingConfig = {"strategy": team.spec.sharing.strategy}
+    if team.spec.sharing.borrow_limit is not None:
+        sharing["borrowLimit"] = team.spec.sharing.borrow_limit
     if team.absolute_borrow_limits:
         sharing["absoluteBorrowLimits"] = [
             {"instanceType": name, "count": count} for name, count in sorted(team.absolute_borrow_limits.items())
@@ -95,7 +95,7 @@ def _quota_config(team: TeamPlan) -> ComputeQuotaConfig:
     return {
         "computeQuotaResources": [_quota_resource(each) for each in team.quota_resources],
         "resourceSharingConfig": sharing,
-        "preemptTeamTasks": team.preempt_team_tasks,
+        "preemptTeamTasks": team.spec.preempt_team_tasks,
     }
 
 

@@ -34,7 +34,7 @@ def team_table(plan: Plan) -> dict[str, dict[str, Any]]:
             "priorityClasses": [
                 f"{each.name}-priority"
                 for each in ranked
-                if not team.priority_classes or each.name in team.priority_classes
+                if not team.spec.priority_classes or each.name in team.spec.priority_classes
             ],
             "guarantee": guarantee[team.name],
             "elastic": elastic[team.name],

@@ -171,7 +171,7 @@ def _eks(inputs: Mapping[str, Any], plan: Plan) -> str:
 
 def _entry(inputs: Mapping[str, Any], plan: Plan) -> str:
     principal = inputs["principalArn"]
-    teams = [team.name for team in plan.teams if principal in team.members]
+    teams = [team.name for team in plan.teams if principal in team.spec.members]
     parts = ["administrator"] if principal in plan.spec.eks.administrators else []
     parts += ["viewer"] if principal in plan.spec.eks.viewers else []
     return "; ".join([*parts, *([f"data scientist of {', '.join(teams)}"] if teams else [])])
@@ -239,8 +239,8 @@ def _classes(resource: RecordedResource, plan: Plan) -> Iterator[Node]:
 def _quota(inputs: Mapping[str, Any], plan: Plan) -> str:
     team = _team(inputs, plan)
     pool = "shared pool, " if team.is_shared_pool else ""
-    limit = f" {team.borrow_limit} %" if team.borrow_limit is not None else ""
-    return f"{pool}{team.strategy}{limit}, weight {team.fair_share_weight}, {team.namespace}"
+    limit = f" {team.spec.sharing.borrow_limit} %" if team.spec.sharing.borrow_limit is not None else ""
+    return f"{pool}{team.spec.sharing.strategy}{limit}, weight {team.spec.fair_share_weight}, {team.namespace}"
 
 
 def _quota_resources(resource: RecordedResource, plan: Plan) -> Iterator[Node]:
