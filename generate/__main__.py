@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from generate import deployer_policy, fake_plugins, karpenter, local_aws, metrics, policies, team_rights
 from generate.catalog import service_model_text
+from generate.hyperpod import hyperpod_text
 from generate.refusals import PAGE, refusals_page
-from generate.replacing import replacing_text
 from generate.rules import examples_text, rules_page
 from generate.sdk import resource_files
 from hpkit.config.reference import reference, schema_text
@@ -18,7 +18,7 @@ __all__ = ["FILES"]
 
 FILES: dict[str, Callable[[], str]] = {
     "infra/hpkit/catalog/data/service_model.json": service_model_text,
-    "infra/hpkit/catalog/data/replacing.json": replacing_text,
+    "infra/hpkit/catalog/data/hyperpod.json": hyperpod_text,
     karpenter.FILE: karpenter.karpenter_text,
     metrics.FILE: metrics.kueue_metrics_text,
     "stacks/schema.json": schema_text,

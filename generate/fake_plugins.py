@@ -37,9 +37,8 @@ def render() -> str:
 
 
 def _row(resource_type: ResourceType) -> list[str]:
-    tagged = ", tags" if resource_type.tagging else ""
-    takes = ", ".join(_property(prop) for prop in resource_type.props)
-    return [f"`{resource_type.token}`", takes + tagged, ", ".join(sorted(resource_type.allowed)), resource_type.note]
+    takes = ", ".join(_property(prop) for prop in resource_type.spec.members if prop.name != "region")
+    return [f"`{resource_type.token}`", takes, ", ".join(sorted(resource_type.allowed)), resource_type.note]
 
 
 def _property(prop: Prop) -> str:

@@ -8,10 +8,6 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hpkit_local.plugins.aws.resource_type import Prop, ResourceType
-    from hpkit_local.plugins.aws.table import RESOURCE_TYPES
-    from hpkit_local.plugins.kubernetes.diff import CONTENT, IMMUTABLE
-    from hpkit_local.plugins.kubernetes.release import REPLACES, TOKEN
     from hpkit_local.rehearsal.objects import team_objects
     from hpkit_local.rehearsal.session import rehearsal
     from hpkit_local.supervisor import control
@@ -26,22 +22,15 @@ if TYPE_CHECKING:
     from hpkit_local.toolchain import GO, TOOL_NAMES, TOOLS, get_all, locate, search_path
 
 __all__ = [
-    "CONTENT",
     "DEFAULT_ACCOUNT",
     "GO",
-    "IMMUTABLE",
-    "REPLACES",
-    "RESOURCE_TYPES",
-    "TOKEN",
     "TOOLS",
     "TOOL_NAMES",
     "VARIABLES",
     "EngineEvents",
     "Instance",
     "Overview",
-    "Prop",
     "ResourceChange",
-    "ResourceType",
     "Stack",
     "Usage",
     "Work",
@@ -61,13 +50,8 @@ __all__ = [
 ]
 
 _SOURCES = {
-    "CONTENT": "hpkit_local.plugins.kubernetes.diff:CONTENT",
     "DEFAULT_ACCOUNT": "hpkit_local.supervisor.instance:DEFAULT_ACCOUNT",
     "GO": "hpkit_local.toolchain:GO",
-    "IMMUTABLE": "hpkit_local.plugins.kubernetes.diff:IMMUTABLE",
-    "REPLACES": "hpkit_local.plugins.kubernetes.release:REPLACES",
-    "RESOURCE_TYPES": "hpkit_local.plugins.aws.table:RESOURCE_TYPES",
-    "TOKEN": "hpkit_local.plugins.kubernetes.release:TOKEN",
     "TOOLS": "hpkit_local.toolchain:TOOLS",
     "TOOL_NAMES": "hpkit_local.toolchain:TOOL_NAMES",
     "VARIABLES": "hpkit_local.supervisor.control:VARIABLES",
@@ -76,8 +60,6 @@ _SOURCES = {
     "Work": "hpkit_local.supervisor.engine_events:Work",
     "Instance": "hpkit_local.supervisor.instance:Instance",
     "Overview": "hpkit_local.supervisor.instances:Overview",
-    "Prop": "hpkit_local.plugins.aws.resource_type:Prop",
-    "ResourceType": "hpkit_local.plugins.aws.resource_type:ResourceType",
     "Stack": "hpkit_local.supervisor.pulumi_stack:Stack",
     "Usage": "hpkit_local.supervisor.usage:Usage",
     "control": "hpkit_local.supervisor.control",

@@ -1,6 +1,7 @@
 """Pulumi's state of an adopted stack: what is written into it, what is never touched, what stops an adoption."""
 
 import json
+from types import SimpleNamespace
 
 from hpkit.adopt.imports import imports_of, is_state_only
 from hpkit.adopt.prepare import answers_of
@@ -58,6 +59,14 @@ def test_what_aws_never_tells_is_as_the_program_states_it_and_the_rest_as_it_was
     found = with_write_only_inputs(state, recording)["deployment"]["resources"][-1]
     assert found["inputs"]["resolveConflictsOnUpdate"] == "OVERWRITE"
     assert found["inputs"]["addonVersion"] == "v0"
+
+
+def test_a_file_system_keeps_the_security_groups_that_aws_never_tells():
+    urn = "urn:pulumi:acme::hpkit::aws:fsx/lustreFileSystem:LustreFileSystem::lustre"
+    imported = {"urn": urn, "type": "aws:fsx/lustreFileSystem:LustreFileSystem", "inputs": {"storageCapacity": 1200}}
+    recording = SimpleNamespace(resources={urn: SimpleNamespace(inputs={"securityGroupIds": ["sg-1"]})})
+    (found,) = with_write_only_inputs({"deployment": {"resources": [imported]}}, recording)["deployment"]["resources"]
+    assert found["inputs"] == {"storageCapacity": 1200, "securityGroupIds": ["sg-1"]}
 
 
 def test_every_import_is_a_resource_of_the_program_with_its_parent_and_provider(tmp_path):

@@ -3,12 +3,13 @@
 import copy
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from hpkit.catalog import TypeFacts, type_facts
 from hpkit.changes import change
-from hpkit.changes.compare import UNKNOWN, differences
+from hpkit.changes.compare import UNKNOWN, differences, facts_of
 from hpkit.project import project_root
 from tests.builders import group, organization, team
 from tests.program.recorder import recorded, recorded_from
@@ -290,14 +291,42 @@ def test_comparing_loads_no_pulumi():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-def test_a_number_that_only_grows_replaces_what_has_it_when_it_falls():
-    facts = TypeFacts(grows=frozenset({"storageCapacity"}))
+@pytest.mark.parametrize(("lower", "higher"), [(1200, 2400), ("2.9", "2.15")])
+def test_a_number_or_version_that_only_grows_replaces_what_has_it_when_it_falls(lower, higher):
+    facts = TypeFacts(grows=frozenset({"size"}))
     found = [
-        next(differences(facts, {"storageCapacity": old}, {"storageCapacity": new})).replaces
-        for old, new in ((2400, 1200), (1200, 2400))
+        next(differences(facts, {"size": old}, {"size": new})).replaces
+        for old, new in ((higher, lower), (lower, higher))
     ]
     assert found == [True, False]
-    assert type_facts("aws:fsx/lustreFileSystem:LustreFileSystem").grows == {"storageCapacity"}
+
+
+def test_what_must_be_kept_replaces_what_has_it_when_it_goes_and_only_then():
+    facts = TypeFacts(kept=frozenset({"source", "key"}))
+    sides = [({"source": "a"}, {}), ({"source": "a"}, {"source": "b"}), ({}, {"source": "b"}), ({"key": {"x": 1}}, {})]
+    found = [{each.path: each.replaces for each in differences(facts, *side)} for side in sides]
+    assert found == [{"source": True}, {"source": False}, {"source": False}, {"key.x": True}]
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "path", "replaces"),
+    [
+        ("v1", "PersistentVolumeClaim", "spec.resources", False),
+        ("v1", "PersistentVolumeClaim", "spec.volumeName", True),
+        ("v1", "ConfigMap", "metadata.name", True),
+        ("v1", "ConfigMap", "metadata.labels", False),
+        ("apps/v1", "Deployment", "spec.selector", True),
+        # The API server refuses these: a preview of the official plugin shows an update.
+        ("scheduling.k8s.io/v1", "PriorityClass", "value", False),
+        ("storage.k8s.io/v1", "StorageClass", "reclaimPolicy", False),
+    ],
+)
+def test_objects_are_replaced_for_what_the_official_plugin_replaces_them_for(version, kind, path, replaces):
+    inputs = {"apiVersion": version, "kind": kind}
+    facts = facts_of(SimpleNamespace(type=f"kubernetes:{version}:{kind}", inputs=inputs))
+    assert (path in facts.immutable) is replaces
+    patch = facts_of(SimpleNamespace(type=f"kubernetes:{version}:{kind}Patch", inputs=inputs))
+    assert patch.immutable == {"metadata.name", "metadata.namespace"}
 
 
 def test_what_is_false_in_a_chart_is_something_else_than_what_is_left_out():

@@ -19,10 +19,12 @@ from hpkit.program.recording import PROJECT, RecordedResource, Recording
 __all__ = ["undeclared", "with_state_only", "with_write_only_inputs"]
 
 _STACK: Final = "pulumi:pulumi:Stack"
-# Inputs that no response of AWS contains: how to resolve conflicts (EKS API, CreateAddon and UpdateAddon), and which
-# groups are Karpenter's, which only the NodeClasses in Kubernetes tell.
+# Inputs that no response of AWS contains: how to resolve conflicts (EKS API, CreateAddon and UpdateAddon); the security
+# groups of a file system, which the first preview would otherwise replace for them (FSx API, DescribeFileSystems); and
+# which groups are Karpenter's, which only the NodeClasses in Kubernetes tell.
 _WRITE_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
     "aws:eks/addon:Addon": ("resolveConflictsOnCreate", "resolveConflictsOnUpdate"),
+    "aws:fsx/lustreFileSystem:LustreFileSystem": ("securityGroupIds",),
     "hyperpod:index:Cluster": ("autoscaledInstanceGroups",),
 }
 

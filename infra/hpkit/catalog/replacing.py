@@ -14,8 +14,8 @@ __all__ = ["TypeFacts", "frozen_of_groups", "immutable_of_objects", "sticky_of_g
 class TypeFacts:
     """One type, properties named by their path without indexes.
 
-    immutable: a change replaces the resource. optional: leaving it out is no difference; unasked: neither is stating
-    it for the first time. grows: a lower number replaces the resource. present: it says what it says by being there.
+    immutable: a change replaces the resource. kept: removing it replaces the resource. grows: a lower number or version
+    replaces the resource. optional: leaving it out is no difference. present: it says what it says by being there.
     sets: order means nothing. entries: lists whose entries are told apart by that member. defaults: what is taken for
     what is left out. identity: two resources cannot be alike in all of these at once, so that the old one goes first,
     unless the engine made up the name (autoname); deletes_first: it always does. literal: what is false is something
@@ -23,9 +23,9 @@ class TypeFacts:
     """
 
     immutable: frozenset[str] = frozenset()
-    optional: frozenset[str] = frozenset()
-    unasked: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
     grows: frozenset[str] = frozenset()
+    optional: frozenset[str] = frozenset()
     present: frozenset[str] = frozenset()
     sets: frozenset[str] = frozenset()
     entries: Mapping[str, str] = field(default_factory=dict)
@@ -35,6 +35,11 @@ class TypeFacts:
     deletes_first: bool = False
     literal: bool = False
 
+    def replaces(self, path: str, old: Any, new: Any) -> bool:
+        """Return whether a property that differs takes a new resource."""
+        removed = path in self.kept and new in (None, "", [], {})
+        return removed or path in self.immutable or (path in self.grows and _is_lower(new, old))
+
 
 @cache
 def _data() -> Any:
@@ -42,12 +47,15 @@ def _data() -> Any:
 
 
 @cache
+def _hyperpod() -> Any:
+    return read_data("hyperpod.json")
+
+
+@cache
 def type_facts(token: str) -> TypeFacts:
-    """Return what is known of a type; nothing of one that the plugins' tables do not have."""
-    given = _data()["types"].get(token, {})
-    sets = {
-        key: frozenset(given.get(key, ())) for key in ("immutable", "optional", "unasked", "grows", "present", "sets")
-    }
+    """Return what is known of a type; nothing of one that the catalog does not have."""
+    given = {**_data()["types"], **_hyperpod()["types"]}.get(token, {})
+    sets = {key: frozenset(given.get(key, ())) for key in ("immutable", "kept", "grows", "optional", "present", "sets")}
     return TypeFacts(
         **sets,
         entries=given.get("entries", {}),
@@ -59,17 +67,25 @@ def type_facts(token: str) -> TypeFacts:
     )
 
 
-def immutable_of_objects(api_version: str, kind: str) -> tuple[str, ...]:
-    """Return the fields that a Kubernetes object of a kind keeps for good, beside its name and namespace."""
-    group = api_version.partition("/")[0] if "/" in api_version else ""
-    return tuple(_data()["kubernetes"].get(f"{group}/{kind}" if group else kind, ()))
+def immutable_of_objects(group: str, kind: str) -> tuple[str, ...]:
+    """Return the fields of a Kubernetes object whose change replaces it; for kind "*", those of every object."""
+    fields = _data()["kubernetes"]
+    return tuple(fields["*"] if kind == "*" else (*fields["*"], *fields.get(f"{group}/{kind}" if group else kind, ())))
 
 
 def frozen_of_groups() -> tuple[str, ...]:
     """Return the members of an instance group that UpdateCluster refuses to change on a group that exists."""
-    return tuple(_data()["groups"]["frozen"])
+    return tuple(_hyperpod()["groups"]["frozen"])
 
 
 def sticky_of_groups() -> tuple[str, ...]:
     """Return the members of an instance group that can change but not be taken away."""
-    return tuple(_data()["groups"]["sticky"])
+    return tuple(_hyperpod()["groups"]["sticky"])
+
+
+def _is_lower(value: Any, other: Any) -> bool:
+    if all(isinstance(each, str) and each.replace(".", "").isdecimal() for each in (value, other)):
+        value, other = (tuple(map(int, each.split("."))) for each in (value, other))
+    elif not all(isinstance(each, int | float) for each in (value, other)):
+        return False
+    return bool(value < other)

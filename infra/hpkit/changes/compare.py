@@ -1,7 +1,4 @@
-"""What differs between the inputs of then and now, and what of it cannot change in place, as the plugins compare them.
-
-Sources: the plugins' Diff (diff.py of hpkit_provider.schema and of hpkit_local.plugins).
-"""
+"""What differs between the inputs of then and now, and what of it replaces, by the facts of the catalog."""
 
 import json
 import re
@@ -14,7 +11,6 @@ from hpkit.changes.recorded import RecordedResource
 
 __all__ = ["UNKNOWN", "Difference", "deletes_first", "differences", "facts_of", "has_unknown", "with_unknown"]
 
-_NAMED = ("kind", "metadata.name", "metadata.namespace", "metadata.generateName")
 _RELEASE = "kubernetes:helm.sh/v3:Release"
 
 
@@ -49,7 +45,8 @@ def facts_of(resource: RecordedResource) -> TypeFacts:
     version, kind = str(resource.inputs.get("apiVersion", "")), str(resource.inputs.get("kind", ""))
     # A patch changes any field of an object that others own.
     patch = resource.type.endswith(":" + kind + "Patch")
-    immutable = frozenset((*_NAMED, *(() if patch else immutable_of_objects(version, kind))))
+    group = version.partition("/")[0] if "/" in version else ""
+    immutable = frozenset(immutable_of_objects(group, "*" if patch else kind))
     # The API server's own default may be true, such as that of automountServiceAccountToken.
     return TypeFacts(immutable=immutable, literal=True)
 
@@ -92,11 +89,11 @@ def differences(
     facts: TypeFacts, old: Any, new: Any, path: str = "", *, place: str = "", replaces: bool = False
 ) -> Iterator[Difference]:
     """Yield what differs; nothing for what the plugins take for the same."""
-    replaces = replaces or path in facts.immutable or (path in facts.grows and _is_less(new, old))
+    replaces = replaces or facts.replaces(path, old, new)
     if new is UNKNOWN or old is UNKNOWN or (path in facts.present and (old is None) != (new is None)):
         yield Difference(path, place, old, new, replaces)
         return
-    if _unset_means_same(facts, path, old, new):
+    if new is None and path in facts.optional:
         return
     if isinstance(old, Mapping) or isinstance(new, Mapping):
         before, after = (side if isinstance(side, Mapping) else {} for side in (old, new))
@@ -123,18 +120,9 @@ def _entries(facts: TypeFacts, old: Any, new: Any, path: str, place: str, *, rep
             yield Difference(f"{path}[{key}]", at, before.get(key), after.get(key), replaces)
 
 
-def _unset_means_same(facts: TypeFacts, path: str, old: Any, new: Any) -> bool:
-    """Return whether one side says nothing, and the type takes that for what the other says."""
-    return (new is None and path in facts.optional) or (old is None and path in facts.unasked)
-
-
 def _same_length_maps(facts: TypeFacts, path: str, old: Any, new: Any) -> bool:
     lists = isinstance(old, list) and isinstance(new, list) and path not in facts.sets
     return lists and len(old) == len(new) and all(isinstance(each, Mapping) for each in (*old, *new))
-
-
-def _is_less(value: Any, other: Any) -> bool:
-    return all(isinstance(each, int | float) for each in (value, other)) and bool(value < other)
 
 
 def _comparable(facts: TypeFacts, path: str, value: Any) -> Any:

@@ -22,6 +22,7 @@ def update_file_system(ctx: Context, params: Record) -> Record:
         message = f"StorageCapacity {capacity} is below the present {system.storage_capacity} GiB"
         raise ServiceError("BadRequest", message)
     system.storage_capacity = capacity
+    system.version = params.get("FileSystemTypeVersion", system.version)
     if "LustreConfiguration" in params:
         system.lustre_configuration = {**(system.lustre_configuration or {}), **params["LustreConfiguration"]}
     ctx.backend.touched("fsx")

@@ -206,7 +206,8 @@ def describe_workspace_configuration(ctx: Context, params: Record) -> Record:
 def update_workspace_configuration(ctx: Context, params: Record) -> Record:
     """Change it; the workspace restarts."""
     workspace = require_workspace(ctx, params["workspaceId"], active=True)
-    workspace.update(configuration=_configuration(params), modified=ctx.now)
+    version = params.get("grafanaVersion", workspace["grafanaVersion"])
+    workspace.update(configuration=_configuration(params), grafanaVersion=version, modified=ctx.now)
     identifier = workspace["id"]
     workspace["status"] = ctx.begin("grafana.update", "grafana.changed", identifier=identifier, change="update")
     return {}

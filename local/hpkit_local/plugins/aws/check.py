@@ -23,7 +23,6 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "number": (int, float),
     "boolean": (bool,),
     "list": (list,),
-    "set": (list,),
     "map": (dict,),
     "object": (dict,),
     "asset": (dict,),
@@ -40,7 +39,7 @@ def check(resource_type: ResourceType, inputs: Props) -> list[CheckFailure]:
 def named(resource_type: ResourceType, name: str, *, old: Props, new: Props, seed: bytes) -> Props:
     """Return the inputs with a name made up where the program gives none; the one made up before stays."""
     key = resource_type.autoname
-    if key is None or key in new or f"{key}Prefix" in new:
+    if not key or key in new or f"{key}Prefix" in new:
         return new
     if key in old.get(DEFAULTS, []):
         return {**new, key: old[key], DEFAULTS: [key]}

@@ -24,9 +24,10 @@ def changes(resource_type: ResourceType, old: Props, new: Props) -> Iterator[Pro
 
 def clashes(resource_type: ResourceType, old: Props, new: Props) -> bool:
     """Whether the old one must be gone before the new one can be: both would be called the same."""
-    if not resource_type.identity or resource_type.autoname in old.get(DEFAULTS, []):
+    identity = resource_type.facts.identity
+    if not identity or resource_type.autoname in old.get(DEFAULTS, []):
         return False
-    return all(old.get(name) == new.get(name) for name in resource_type.identity)
+    return all(old.get(name) == new.get(name) for name in identity)
 
 
 def same(prop: Prop, one: Any, other: Any) -> bool:
@@ -53,9 +54,7 @@ def inputs_of(resource_type: ResourceType, stated: Props, live: Props) -> Props:
 def _equal(prop: Prop, old: Any, new: Any) -> bool:
     if any(walk_unknown(new)) or any(walk_unknown(old)):
         return False
-    if old is None and prop.write_only and prop.immutable:
-        return True  # nobody knows what it was: no reason to replace anything
-    if new is None and (prop.computed or (prop.write_only and prop.default is None)):
+    if new is None and prop.computed:
         return True
     empty = prop.default if prop.default is not None else {"boolean": False}.get(prop.kind)
     old, new = (empty if value is None or value in ("", [], {}) else value for value in (old, new))
@@ -63,7 +62,7 @@ def _equal(prop: Prop, old: Any, new: Any) -> bool:
         return old is None and new is None
     if prop.members and isinstance(old, dict) and isinstance(new, dict):
         return all(_equal(member, old.get(member.name), new.get(member.name)) for member in prop.members)
-    if prop.members and isinstance(old, list) and isinstance(new, list) and prop.kind == "list":
+    if prop.members and isinstance(old, list) and isinstance(new, list) and not prop.unordered:
         inner = Prop("", "object", members=prop.members)
         return len(old) == len(new) and all(_equal(inner, *pair) for pair in zip(old, new, strict=True))
     return same(prop, old, new)
@@ -71,10 +70,8 @@ def _equal(prop: Prop, old: Any, new: Any) -> bool:
 
 def _replaces(prop: Prop, old: Any, new: Any) -> bool:
     """Whether a difference concerns something that cannot change: the property itself, or a part of it."""
-    if prop.only_grows and isinstance(old, int | float) and isinstance(new, int | float):
-        return new < old
-    if prop.immutable or not prop.members:
-        return prop.immutable
+    if prop.replaces(old, new):
+        return True
     before, after = (value if isinstance(value, dict) else {} for value in (old, new))
     return any(
         _replaces(member, before.get(member.name), after.get(member.name))
@@ -114,7 +111,7 @@ def _plain(prop: Prop, value: Any) -> Any:
             return value
     if prop.kind == "url" and isinstance(value, str):
         return value.removeprefix("https://")
-    if prop.kind == "set" and isinstance(value, list):
+    if prop.unordered and isinstance(value, list):
         return sorted(json.dumps(item, sort_keys=True) for item in value)
     return value
 

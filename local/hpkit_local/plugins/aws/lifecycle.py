@@ -170,7 +170,7 @@ def _partly(
 ) -> InitFailedError:
     # Only what cannot change is kept as an input: the next update then carries out all the rest.
     fixed = {name for name, prop in resource_type.spec.by_name.items() if prop.immutable or prop.write_only}
-    kept = {name: value for name, value in inputs.items() if name in fixed or name in resource_type.identity}
+    kept = {name: value for name, value in inputs.items() if name in fixed or name in resource_type.facts.identity}
     state = {name: value for name, value in wanted.items() if name not in ("tags", "tagsAll")}
     return InitFailedError(str(error), resource_id=resource_id, state=state, inputs=kept)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from hpkit.catalog import TypeFacts, type_facts
 from hpkit_provider.engine.values import Props
 
 if TYPE_CHECKING:
@@ -19,22 +20,47 @@ __all__ = ["REGION", "Change", "Prop", "ResourceType", "Tagging", "defaults"]
 class Prop:
     """One input, in the words of the real provider.
 
-    `kind` is string, integer, number, boolean, list, set, map, object, policy (IAM's documents as
-    text, where a list of one is its entry and order is nothing), url or asset.
-    `computed`: the service fills it in when the program leaves it out, so that leaving it out is no difference.
-    `default`: what the real provider takes by itself. `write_only`: AWS never tells it. `only_grows`: a lower number
-    takes a new resource.
+    `kind` is string, integer, number, boolean, list, map, object, policy (IAM's documents as text, where a list of one
+    is its entry and order is nothing), url or asset. `write_only`: AWS never tells it.
+    The rest is the catalog's, by the property's `path` in the type. `computed`: leaving it out is no difference.
     """
 
     name: str
     kind: str = "string"
     required: bool = False
-    immutable: bool = False
-    computed: bool = False
     write_only: bool = False
-    only_grows: bool = False
-    default: Any = None
     members: tuple[Prop, ...] = ()
+    path: str = ""
+    facts: TypeFacts = field(default_factory=TypeFacts)
+
+    @property
+    def immutable(self) -> bool:
+        """Whether any change takes a new resource."""
+        return self.path in self.facts.immutable
+
+    @property
+    def computed(self) -> bool:
+        """Whether the service fills it in when the program leaves it out."""
+        return self.path in self.facts.optional
+
+    @property
+    def unordered(self) -> bool:
+        """Whether the order of a list means nothing."""
+        return self.path in self.facts.sets
+
+    @property
+    def default(self) -> Any:
+        """What the real provider takes by itself."""
+        return self.facts.defaults.get(self.path)
+
+    def replaces(self, old: Any, new: Any) -> bool:
+        """Return whether this change takes a new resource."""
+        return self.facts.replaces(self.path, old, new)
+
+    def within(self, facts: TypeFacts, above: str = "") -> Prop:
+        """Return it with the facts of its type, and so its members."""
+        path = f"{above}.{self.name}" if above else self.name
+        return replace(self, path=path, facts=facts, members=tuple(each.within(facts, path) for each in self.members))
 
     @cached_property
     def by_name(self) -> Mapping[str, Prop]:
@@ -42,7 +68,8 @@ class Prop:
         return {member.name: member for member in self.members}
 
 
-REGION = Prop("region", immutable=True, computed=True)  # every type takes it since version 7 of the real provider
+# Every type takes it since version 7 of the real provider; the region of a resource is its provider's.
+REGION = Prop("region").within(TypeFacts(immutable=frozenset({"region"}), optional=frozenset({"region"})))
 
 
 @dataclass(frozen=True)
@@ -82,8 +109,7 @@ class ResourceType:
     `create` returns the id as soon as something exists; `later` names what it cannot set, which `update` then does.
     `read` is given what is known (nothing at import) and returns inputs and outputs as they are, `id` among them where
     it differs from what was asked for. `update` gets what changed; `wait` follows `create` and `update`.
-    `autoname` is the input that is made up when the program leaves it out, `identity` the inputs that no two of the
-    kind can share, `volatile` the outputs that any update may change. `calls` lists every operation that may be used.
+    `volatile` are the outputs that any update may change. `calls` lists every operation that may be used.
     """
 
     token: str
@@ -99,16 +125,26 @@ class ResourceType:
     outputs: tuple[str, ...] = ()
     volatile: tuple[str, ...] = ()
     tagging: Tagging | None = None
-    autoname: str | None = None
     longest_name: int = 64
-    identity: tuple[str, ...] = ()
     seconds: float = 3600.0
     note: str = ""
-    spec: Prop = field(init=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def facts(self) -> TypeFacts:
+        """What the catalog says of it."""
+        return type_facts(self.token)
+
+    @cached_property
+    def spec(self) -> Prop:
+        """Everything that it takes, as one object."""
         tags = (Prop("tags", kind="map"),) if self.tagging else ()
-        object.__setattr__(self, "spec", Prop("", kind="object", members=(*self.props, *tags, REGION)))
+        members = tuple(prop.within(self.facts) for prop in (*self.props, *tags))
+        return Prop("", kind="object", members=(*members, REGION))
+
+    @property
+    def autoname(self) -> str:
+        """The input that is made up when the program leaves it out; empty for none."""
+        return self.facts.autoname
 
     @cached_property
     def allowed(self) -> frozenset[str]:
@@ -118,7 +154,7 @@ class ResourceType:
     @cached_property
     def write_only_inputs(self) -> frozenset[str]:
         """The inputs that AWS never tells."""
-        return frozenset(prop.name for prop in self.props if prop.write_only)
+        return frozenset(prop.name for prop in self.spec.members if prop.write_only)
 
     @property
     def computed(self) -> tuple[str, ...]:

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hpkit.catalog import immutable_of_objects
 from hpkit_local.plugins.kubernetes.access import ProviderSettings
 from hpkit_local.plugins.kubernetes.objects import AUTONAMED, annotation, metadata_of
 from hpkit_provider.engine.values import Props, is_unknown
 
-__all__ = ["CONTENT", "IMMUTABLE", "Change", "changes", "deletes_first", "replaces"]
+__all__ = ["Change", "changes", "deletes_first", "replaces"]
 
 
 @dataclass(frozen=True)
@@ -33,41 +34,12 @@ class Change:
 
     @property
     def plain(self) -> str:
-        """The path without indexes, as the tables below name fields."""
+        """The path without indexes, as the catalog names fields."""
         return ".".join(key for key in self.keys if isinstance(key, str))
 
 
-_SELECTOR: Final = ("spec.selector",)
-_POD_CHANGES: Final = ("spec.containers.image", "spec.initContainers.image", "spec.activeDeadlineSeconds")
-_POD_CHANGES_OTHER: Final = ("spec.tolerations", "spec.terminationGracePeriodSeconds", "spec.schedulingGates")
-# Fields that take a new object, by group and kind: what the official plugin replaces for (pulumi-kubernetes, table
-# forceNew), and what the API server's validation of updates refuses (k8s.io/kubernetes 1.34).
-IMMUTABLE: Final[dict[tuple[str, str], tuple[str, ...]]] = {
-    ("", "PersistentVolume"): ("spec.csi", "spec.hostPath", "spec.local", "spec.nfs", "spec.volumeMode"),
-    ("", "PersistentVolumeClaim"): ("spec",),
-    ("", "ResourceQuota"): ("spec.scopes", "spec.scopeSelector"),
-    ("", "Secret"): ("type",),
-    ("", "Service"): ("spec.clusterIP", "spec.clusterIPs"),
-    ("apps", "DaemonSet"): _SELECTOR,
-    ("apps", "Deployment"): _SELECTOR,
-    ("apps", "ReplicaSet"): _SELECTOR,
-    ("apps", "StatefulSet"): (
-        *(*_SELECTOR, "spec.podManagementPolicy", "spec.revisionHistoryLimit", "spec.serviceName"),
-        "spec.volumeClaimTemplates",
-    ),
-    ("batch", "Job"): (
-        *(*_SELECTOR, "spec.completionMode", "spec.completions", "spec.manualSelector", "spec.parallelism"),
-        "spec.template",
-    ),
-    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): ("roleRef",),
-    ("rbac.authorization.k8s.io", "RoleBinding"): ("roleRef",),
-    ("scheduling.k8s.io", "PriorityClass"): ("value", "preemptionPolicy"),
-    ("storage.k8s.io", "CSIDriver"): ("spec.attachRequired", "spec.fsGroupPolicy", "spec.volumeLifecycleModes"),
-    ("storage.k8s.io", "StorageClass"): ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): ("spec.group", "spec.names.kind", "spec.scope"),
-}
-# The official plugin makes a new one for new content, unless told that they are mutable, so that what mounts it rolls.
-CONTENT: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("data", "stringData", "type")}
+# What the plugin's settings can make mutable: by default a new one is made, so that what mounts it rolls.
+_CONTENT: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("data", "stringData")}
 
 
 def changes(old: Any, new: Any, keys: tuple[str | int, ...] = ()) -> Iterator[Change]:
@@ -95,21 +67,17 @@ def changes(old: Any, new: Any, keys: tuple[str | int, ...] = ()) -> Iterator[Ch
 def replaces(change: Change, old: Props, new: Props, *, patch: bool, settings: ProviderSettings) -> bool:
     """Whether the change takes a new object; a patch changes any field of one that others own."""
     plain = change.plain
-    if plain in ("kind", "metadata.name", "metadata.namespace", "metadata.generateName"):
-        return True
-    if patch:
-        return False
     group, kind = _group(old.get("apiVersion")), str(old.get("kind", ""))
-    if plain == "apiVersion":
+    if not patch and plain == "apiVersion":
         return group != _group(new.get("apiVersion"))  # another version of a group shows the same object
-    if group == "" and kind in CONTENT and _under(plain, CONTENT[kind]):
+    if not patch and group == "" and kind in _CONTENT:
+        frozen = old.get("immutable") is True or new.get("immutable") is True
         mutable = settings.config_map_mutable if kind == "ConfigMap" else settings.secret_mutable
-        return not mutable or old.get("immutable") is True or new.get("immutable") is True
-    if group == "" and kind in CONTENT and plain == "immutable":
-        return old.get("immutable") is True
-    if (group, kind) == ("", "Pod"):
-        return plain.startswith("spec.") and not _under(plain, (*_POD_CHANGES, *_POD_CHANGES_OTHER))
-    return _under(plain, IMMUTABLE.get((group, kind), ()))
+        if plain == "immutable":
+            return old.get("immutable") is True
+        if mutable and not frozen and _under(plain, _CONTENT[kind]):
+            return False
+    return plain == "kind" or _under(plain, immutable_of_objects(group, "*" if patch else kind))
 
 
 def deletes_first(old: Props, new: Props) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2
 
+from hpkit.catalog import type_facts
 from hpkit_local.plugins.kubernetes import VERSION
 from hpkit_local.plugins.kubernetes.access import KNOWN, ProviderSettings, connect, settings_from
 from hpkit_local.plugins.kubernetes.api import RetryingApi
@@ -29,7 +30,7 @@ from hpkit_local.plugins.kubernetes.objects import (
     typed,
 )
 from hpkit_local.plugins.kubernetes.preview import preview_outputs
-from hpkit_local.plugins.kubernetes.release import REPLACES, SECONDS, TOKEN, Release, checked
+from hpkit_local.plugins.kubernetes.release import SECONDS, TOKEN, Release, checked
 from hpkit_local.plugins.kubernetes.release_inputs import failures
 from hpkit_provider.engine.errors import InitFailedError, PluginError
 from hpkit_provider.engine.plugin_server import PluginServicer, readable, token_of
@@ -165,7 +166,7 @@ class KubernetesServicer(PluginServicer):
 
     def _replaces(self, change: Change, token: str, old: Props, new: Props) -> bool:
         if token == TOKEN:
-            return change.plain in REPLACES
+            return change.plain in type_facts(token).immutable
         return replaces(change, old, new, patch=is_patch(token, new), settings=self._settings)
 
     @readable

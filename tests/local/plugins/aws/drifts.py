@@ -54,7 +54,7 @@ DRIFTS: dict[str, Drift] = {
     "editors": lambda aws, out: aws("grafana").update_permissions(
         workspaceId=out["workspaceId"],
         updateInstructionBatch=[
-            {"action": "REVOKE", "role": "EDITOR", "users": [{"id": "two", "type": "SSO_USER"}]},
+            {"action": "REVOKE", "role": out["role"], "users": [{"id": "two", "type": "SSO_USER"}]},
         ],
     ),
 }

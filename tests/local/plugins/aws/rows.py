@@ -358,8 +358,8 @@ ROWS: dict[str, Row] = {
     "old_images": Row(
         "ecr.LifecyclePolicy",
         {"repository": "${images.name}", "policy": _expire(14)},
-        {"policy": _expire(30)},
-        {"repository": "${more_images.name}"},
+        replace={"policy": _expire(30)},
+        only="nothing of it changes in place",
     ),
     "lustre": Row(
         "fsx.LustreFileSystem",
@@ -368,11 +368,11 @@ ROWS: dict[str, Row] = {
             "security_group_ids": ["${group.id}"],
             "deployment_type": "PERSISTENT_2",
             "storage_type": "SSD",
-            "file_system_type_version": "2.15",
+            "file_system_type_version": "2.12",
             "storage_capacity": 1200,
             "per_unit_storage_throughput": 125,
         },
-        {"storage_capacity": 2400, "data_compression_type": "LZ4", **TAGGED},
+        {"storage_capacity": 2400, "file_system_type_version": "2.15", "data_compression_type": "LZ4", **TAGGED},
         {"deployment_type": "SCRATCH_2"},
     ),
     "metrics": Row(
@@ -413,15 +413,16 @@ ROWS: dict[str, Row] = {
             "permission_type": "SERVICE_MANAGED",
             "role_arn": "${grafana_role.arn}",
             "data_sources": ["PROMETHEUS"],
+            "grafana_version": "9.4",
         },
-        {"description": "boards", "authentication_providers": ["AWS_SSO", "SAML"], **TAGGED},
-        {"grafana_version": "9.4"},
+        {"description": "boards", "grafana_version": "10.4", **TAGGED},
+        {"authentication_providers": ["AWS_SSO", "SAML"]},
     ),
     "editors": Row(
         "grafana.RoleAssociation",
         {"workspace_id": "${grafana.id}", "role": "EDITOR", "user_ids": ["one"]},
-        {"user_ids": ["one", "two"]},
-        {"role": "ADMIN"},
+        {"role": "ADMIN", "user_ids": ["one", "two"]},
+        {"workspace_id": "g-other"},
     ),
 }
 

@@ -7,6 +7,7 @@ from importlib.metadata import version
 
 import pytest
 
+from hpkit.catalog import TypeFacts
 from hpkit_local.plugins.aws import VERSION
 from hpkit_local.plugins.aws.check import check, named
 from hpkit_local.plugins.aws.config import settings_from
@@ -32,10 +33,24 @@ def test_the_version_is_that_of_the_installed_package():
 
 @pytest.mark.parametrize("kind", RESOURCE_TYPES.values(), ids=RESOURCE_TYPES)
 def test_what_cannot_be_updated_is_fixed(kind):
-    loose = [prop.name for prop in kind.props if not prop.immutable and not prop.write_only]
+    props = [kind.spec.by_name[each.name] for each in kind.props]
+    loose = [prop.name for prop in props if not prop.immutable and not prop.write_only]
     assert kind.update is not None or loose == []
-    assert {*kind.later, *kind.identity} <= kind.spec.by_name.keys()
-    assert kind.autoname is None or kind.autoname in kind.spec.by_name
+    assert set(kind.later) <= kind.spec.by_name.keys()
+
+
+@pytest.mark.parametrize("kind", RESOURCE_TYPES.values(), ids=RESOURCE_TYPES)
+def test_the_catalog_names_no_property_that_the_type_has_not(kind):
+    facts = kind.facts
+    named = facts.immutable | facts.kept | facts.grows | facts.optional | facts.sets | facts.defaults.keys()
+    assert facts != TypeFacts()
+    assert named | {*facts.identity, facts.autoname} - {""} <= {prop.path for prop in _parts(kind.spec)}
+
+
+def _parts(spec):
+    for prop in spec.members:
+        yield prop
+        yield from _parts(prop)
 
 
 def test_a_property_that_is_not_supported_is_named_with_the_nearest():
@@ -86,6 +101,31 @@ def test_a_file_system_that_shrinks_is_another_one():
     sizes = [{"subnetIds": "subnet-1", "storageCapacity": size} for size in (1200, 2400)]
     assert _changed(kind, sizes[1], sizes[0]) == {"storageCapacity": True}
     assert _changed(kind, sizes[0], sizes[1]) == {"storageCapacity": False}
+
+
+@pytest.mark.parametrize(
+    ("token", "old", "new", "replaces"),
+    [
+        ("aws:amp/workspace:Workspace", {"alias": "a"}, {"alias": "b"}, {"alias": False}),
+        ("aws:amp/workspace:Workspace", {"alias": "a"}, {}, {"alias": True}),
+        ("aws:eks/cluster:Cluster", {}, {"encryptionConfig": {"resources": ["s"]}}, {"encryptionConfig": False}),
+        ("aws:eks/cluster:Cluster", {"encryptionConfig": {"resources": ["s"]}}, {}, {"encryptionConfig": True}),
+        (
+            "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule",
+            {"cidrIpv4": "10.0.0.0/8"},
+            {"referencedSecurityGroupId": "sg-1"},
+            {"cidrIpv4": True, "referencedSecurityGroupId": False},
+        ),
+        (
+            "aws:fsx/lustreFileSystem:LustreFileSystem",
+            {"fileSystemTypeVersion": "2.15"},
+            {"fileSystemTypeVersion": "2.12"},
+            {"fileSystemTypeVersion": True},
+        ),
+    ],
+)
+def test_what_the_real_provider_replaces_for_under_a_condition_is_replaced_under_it(token, old, new, replaces):
+    assert _changed(RESOURCE_TYPES[token], old, new) == replaces
 
 
 def test_only_a_name_that_stays_must_be_free_before_a_replacement():

@@ -23,6 +23,7 @@ IMPORT_IDS = {
     "use": "{subnetId}/{routeTableId}",
     "pods": "{clusterName},{associationId}",
     "script": "s3://{bucket}/{key}",
+    "editors": "{workspaceId}/{role}",
 }
 EDITED = {name for name, row in ROWS.items() if row.edit}
 INNER = {other for name in ROWS for other in references(name)}  # replacing one changes inputs of others
@@ -45,9 +46,9 @@ def _camel(name):
     return first + "".join(part.capitalize() for part in rest)
 
 
-def _untold(name, key):
+def _untold(name, key, value):
     prop = BY_CLASS[ROWS[name].kind].spec.by_name[_camel(key)]
-    return prop.write_only and not prop.immutable
+    return prop.write_only and not prop.immutable and value != prop.default
 
 
 def test_every_type_of_the_table_has_a_row_and_every_row_an_edit_and_a_replacement():
@@ -122,10 +123,11 @@ def test_what_is_imported_by_its_id_needs_no_change(project):
         project.spec = {name: row for name, row in stack(_edited).items() if name in imported}
         project.known(known)
         write_only_inputs = {
-            name for name in imported if any(_untold(name, key) for key in project.spec[name]["inputs"])
+            name for name in imported if any(_untold(name, *each) for each in project.spec[name]["inputs"].items())
         }
         found = {name: op for name, op in project.preview().items() if not name.startswith("hpkit-")}
-        assert found == dict.fromkeys(write_only_inputs, "update"), (
+        # The real provider, too, replaces a file system whose state does not have its security groups.
+        assert found == {**dict.fromkeys(write_only_inputs, "update"), "lustre": "replace"}, (
             "what AWS never tells is said anew, and nothing else"
         )
     finally:

@@ -142,7 +142,7 @@ RESOURCE_TYPES: Final = (
         "amp",
         props=(
             Prop("alias"),
-            Prop("kmsKeyArn", immutable=True),
+            Prop("kmsKeyArn"),
             Prop("loggingConfiguration", "object", members=(Prop("logGroupArn", required=True),)),
         ),
         calls="CreateWorkspace DescribeWorkspace UpdateWorkspaceAlias DeleteWorkspace DescribeLoggingConfiguration "
@@ -160,8 +160,8 @@ RESOURCE_TYPES: Final = (
         "aws:amp/ruleGroupNamespace:RuleGroupNamespace",
         "amp",
         props=(
-            Prop("workspaceId", required=True, immutable=True),
-            Prop("name", immutable=True, computed=True),
+            Prop("workspaceId", required=True),
+            Prop("name"),
             Prop("data", required=True),
         ),
         calls="CreateRuleGroupsNamespace DescribeRuleGroupsNamespace PutRuleGroupsNamespace DeleteRuleGroupsNamespace",
@@ -172,13 +172,11 @@ RESOURCE_TYPES: Final = (
         delete=_delete_rules,
         outputs=("arn",),
         tagging=TAGS,
-        autoname="name",
-        identity=("workspaceId", "name"),
     ),
     ResourceType(
         "aws:amp/alertManagerDefinition:AlertManagerDefinition",
         "amp",
-        props=(Prop("workspaceId", required=True, immutable=True), Prop("definition", required=True)),
+        props=(Prop("workspaceId", required=True), Prop("definition", required=True)),
         calls="CreateAlertManagerDefinition DescribeAlertManagerDefinition PutAlertManagerDefinition "
         "DeleteAlertManagerDefinition",
         create=_create_alerts,
@@ -186,6 +184,5 @@ RESOURCE_TYPES: Final = (
         update=_update_alerts,
         wait=_await_alerts,
         delete=_delete_alerts,
-        identity=("workspaceId",),
     ),
 )

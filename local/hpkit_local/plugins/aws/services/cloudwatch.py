@@ -67,11 +67,11 @@ RESOURCE_TYPES: Final = (
         "aws:cloudwatch/logGroup:LogGroup",
         "logs",
         props=(
-            Prop("name", immutable=True, computed=True),
-            Prop("retentionInDays", "integer", default=0),
+            Prop("name"),
+            Prop("retentionInDays", "integer"),
             Prop("kmsKeyId"),
-            Prop("logGroupClass", immutable=True, computed=True),
-            Prop("skipDestroy", "boolean", write_only=True, default=False),
+            Prop("logGroupClass"),
+            Prop("skipDestroy", "boolean", write_only=True),
         ),
         calls="CreateLogGroup DescribeLogGroups ListTagsLogGroup PutRetentionPolicy DeleteRetentionPolicy "
         "AssociateKmsKey DisassociateKmsKey DeleteLogGroup",
@@ -82,8 +82,6 @@ RESOURCE_TYPES: Final = (
         delete=_delete_group,
         outputs=("arn",),
         tagging=Tagging(_tag_group, "TagLogGroup UntagLogGroup"),
-        autoname="name",
         longest_name=512,
-        identity=("name",),
     ),
 )

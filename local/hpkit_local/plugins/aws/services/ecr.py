@@ -82,10 +82,6 @@ def _read_policy(call: Calls, name: str, _known: Props) -> Props | None:
     return {"repository": name, "registryId": answer["registryId"], "policy": answer["lifecyclePolicyText"]}
 
 
-def _update_policy(call: Calls, _name: str, change: Change) -> None:
-    _put_policy(call, change.new)
-
-
 def _delete_policy(call: Calls, name: str, _state: Props) -> None:
     call.find("DeleteLifecyclePolicy", repositoryName=name)
 
@@ -95,17 +91,15 @@ RESOURCE_TYPES: Final = (
         "aws:ecr/repository:Repository",
         "ecr",
         props=(
-            Prop("name", immutable=True, computed=True),
-            Prop("imageTagMutability", default="MUTABLE"),
-            Prop(_SCANNING, "object", computed=True, members=(Prop("scanOnPush", "boolean", required=True),)),
+            Prop("name"),
+            Prop("imageTagMutability"),
+            Prop(_SCANNING, "object", members=(Prop("scanOnPush", "boolean", required=True),)),
             Prop(
                 "encryptionConfigurations",
                 "list",
-                immutable=True,
-                computed=True,
-                members=(Prop("encryptionType", default="AES256"), Prop("kmsKey", computed=True)),
+                members=(Prop("encryptionType"), Prop("kmsKey")),
             ),
-            Prop("forceDelete", "boolean", write_only=True, default=False),
+            Prop("forceDelete", "boolean", write_only=True),
         ),
         calls="CreateRepository DescribeRepositories ListTagsForResource PutImageTagMutability "
         "PutImageScanningConfiguration DeleteRepository",
@@ -115,21 +109,17 @@ RESOURCE_TYPES: Final = (
         delete=_delete,
         outputs=("arn", "registryId", "repositoryUrl"),
         tagging=Tagging(_tag, "TagResource UntagResource"),
-        autoname="name",
         longest_name=256,
-        identity=("name",),
         note="no tags that are excepted from immutability",
     ),
     ResourceType(
         "aws:ecr/lifecyclePolicy:LifecyclePolicy",
         "ecr",
-        props=(Prop("repository", required=True, immutable=True), Prop("policy", "policy", required=True)),
+        props=(Prop("repository", required=True), Prop("policy", "policy", required=True)),
         calls="PutLifecyclePolicy GetLifecyclePolicy DeleteLifecyclePolicy",
         create=_put_policy,
         read=_read_policy,
-        update=_update_policy,
         delete=_delete_policy,
         outputs=("registryId",),
-        identity=("repository",),
     ),
 )

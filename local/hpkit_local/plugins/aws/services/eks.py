@@ -9,7 +9,7 @@ from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.services.by_arn import TAGS
 from hpkit_local.plugins.aws.waiting import until
-from hpkit_provider.engine.errors import ChangeFailedError
+from hpkit_provider.engine.errors import ChangeFailedError, PluginError
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES", "await_update", "stamp"]
@@ -58,7 +58,7 @@ def _cluster(call: Calls, name: str) -> dict[str, Any] | None:
     return answer and answer["cluster"]
 
 
-def _read_cluster(call: Calls, name: str, _known: Props) -> Props | None:
+def _read_cluster(call: Calls, name: str, known: Props) -> Props | None:
     cluster = _cluster(call, name)
     if cluster is None or cluster["status"] == "DELETING":
         return None
@@ -80,6 +80,8 @@ def _read_cluster(call: Calls, name: str, _known: Props) -> Props | None:
         "kubernetesNetworkConfig": cluster.get("kubernetesNetworkConfig"),
         "accessConfig": cluster.get("accessConfig"),
         "encryptionConfig": encryption[0],
+        # AWS never tells it, and the real provider then reads what a Go boolean is by itself.
+        "bootstrapSelfManagedAddons": known.get("bootstrapSelfManagedAddons", False),
         "upgradePolicy": cluster.get("upgradePolicy"),
         "deletionProtection": cluster.get("deletionProtection", False),
         "enabledClusterLogTypes": [kind for row in logging if row["enabled"] for kind in row["types"]],
@@ -102,6 +104,8 @@ _CHANGES: Final[dict[str, Callable[[Props], dict[str, Any]]]] = {
 
 
 def _update_cluster(call: Calls, name: str, change: Change) -> None:
+    if "encryptionConfig" in change and not change.old.get("encryptionConfig"):
+        raise PluginError("the local cloud takes encryptionConfig at creation only, and not AssociateEncryptionConfig")
     if "version" in change:
         answer = call("UpdateClusterVersion", name=name, version=change.new["version"])
         await_update(call, answer["update"], name=name)
@@ -130,19 +134,19 @@ def _delete_cluster(call: Calls, name: str, _state: Props) -> None:
 
 
 _VPC = (
-    Prop("subnetIds", "set", required=True),
-    Prop("securityGroupIds", "set"),
-    Prop("endpointPrivateAccess", "boolean", default=False),
-    Prop("endpointPublicAccess", "boolean", default=True),
-    Prop("publicAccessCidrs", "set", computed=True),
-    Prop("clusterSecurityGroupId", computed=True),
-    Prop("vpcId", computed=True),
+    Prop("subnetIds", "list", required=True),
+    Prop("securityGroupIds", "list"),
+    Prop("endpointPrivateAccess", "boolean"),
+    Prop("endpointPublicAccess", "boolean"),
+    Prop("publicAccessCidrs", "list"),
+    Prop("clusterSecurityGroupId"),
+    Prop("vpcId"),
 )
-_NETWORK = (Prop("ipFamily", immutable=True, computed=True), Prop("serviceIpv4Cidr", immutable=True, computed=True))
+_NETWORK = (Prop("ipFamily"), Prop("serviceIpv4Cidr"))
 _ADMIN = "bootstrapClusterCreatorAdminPermissions"
 _ACCESS = (
-    Prop("authenticationMode", computed=True),
-    Prop(_ADMIN, "boolean", immutable=True, computed=True, write_only=True),
+    Prop("authenticationMode"),
+    Prop(_ADMIN, "boolean", write_only=True),
 )
 _KEY = Prop("provider", "object", required=True, members=(Prop("keyArn", required=True),))
 
@@ -151,17 +155,17 @@ RESOURCE_TYPES: Final = (
         "aws:eks/cluster:Cluster",
         "eks",
         props=(
-            Prop("name", immutable=True, computed=True),
-            Prop("roleArn", required=True, immutable=True),
-            Prop("version", computed=True),
+            Prop("name"),
+            Prop("roleArn", required=True),
+            Prop("version"),
             Prop("vpcConfig", "object", required=True, members=_VPC),
-            Prop("kubernetesNetworkConfig", "object", computed=True, members=_NETWORK),
-            Prop("accessConfig", "object", computed=True, members=_ACCESS),
-            Prop("encryptionConfig", "object", immutable=True, members=(_KEY, Prop("resources", "set", required=True))),
-            Prop("upgradePolicy", "object", computed=True, members=(Prop("supportType", computed=True),)),
-            Prop("enabledClusterLogTypes", "set"),
-            Prop("deletionProtection", "boolean", computed=True),
-            Prop("bootstrapSelfManagedAddons", "boolean", immutable=True, write_only=True, default=True),
+            Prop("kubernetesNetworkConfig", "object", members=_NETWORK),
+            Prop("accessConfig", "object", members=_ACCESS),
+            Prop("encryptionConfig", "object", members=(_KEY, Prop("resources", "list", required=True))),
+            Prop("upgradePolicy", "object", members=(Prop("supportType"),)),
+            Prop("enabledClusterLogTypes", "list"),
+            Prop("deletionProtection", "boolean"),
+            Prop("bootstrapSelfManagedAddons", "boolean", write_only=True),
         ),
         calls="CreateCluster DescribeCluster UpdateClusterVersion UpdateClusterConfig DescribeUpdate DeleteCluster",
         create=_create_cluster,
@@ -180,9 +184,7 @@ RESOURCE_TYPES: Final = (
             "identities",
         ),
         tagging=TAGS,
-        autoname="name",
         longest_name=100,
-        identity=("name",),
         note="encryption is set at creation only; the real plugin can add it later",
     ),
 )

@@ -133,8 +133,8 @@ def _delete_identity(call: Calls, resource_id: str, state: Props) -> None:
     call.find("DeletePodIdentityAssociation", **_identity(resource_id, state))
 
 
-_CLUSTER = Prop("clusterName", required=True, immutable=True)
-_PRINCIPAL = Prop("principalArn", required=True, immutable=True)
+_CLUSTER = Prop("clusterName", required=True)
+_PRINCIPAL = Prop("principalArn", required=True)
 
 RESOURCE_TYPES: Final = (
     ResourceType(
@@ -143,9 +143,9 @@ RESOURCE_TYPES: Final = (
         props=(
             _CLUSTER,
             _PRINCIPAL,
-            Prop("type", immutable=True, default="STANDARD"),
-            Prop("userName", computed=True),
-            Prop("kubernetesGroups", "set", computed=True),
+            Prop("type"),
+            Prop("userName"),
+            Prop("kubernetesGroups", "list"),
         ),
         calls="CreateAccessEntry DescribeAccessEntry UpdateAccessEntry DeleteAccessEntry",
         create=_create_entry,
@@ -155,7 +155,6 @@ RESOURCE_TYPES: Final = (
         outputs=("accessEntryArn", "createdAt", "modifiedAt"),
         volatile=("modifiedAt",),
         tagging=TAGS,
-        identity=("clusterName", "principalArn"),
     ),
     ResourceType(
         "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
@@ -163,13 +162,12 @@ RESOURCE_TYPES: Final = (
         props=(
             _CLUSTER,
             _PRINCIPAL,
-            Prop("policyArn", required=True, immutable=True),
+            Prop("policyArn", required=True),
             Prop(
                 "accessScope",
                 "object",
                 required=True,
-                immutable=True,
-                members=(Prop("type", required=True), Prop("namespaces", "set")),
+                members=(Prop("type", required=True), Prop("namespaces", "list")),
             ),
         ),
         calls="AssociateAccessPolicy ListAssociatedAccessPolicies DisassociateAccessPolicy",
@@ -177,18 +175,17 @@ RESOURCE_TYPES: Final = (
         read=_read_policy,
         delete=_dissociate_policy,
         outputs=("associatedAt", "modifiedAt"),
-        identity=("clusterName", "principalArn", "policyArn"),
     ),
     ResourceType(
         "aws:eks/podIdentityAssociation:PodIdentityAssociation",
         "eks",
         props=(
             _CLUSTER,
-            Prop("namespace", required=True, immutable=True),
-            Prop("serviceAccount", required=True, immutable=True),
+            Prop("namespace", required=True),
+            Prop("serviceAccount", required=True),
             Prop("roleArn", required=True),
             Prop("targetRoleArn"),
-            Prop("disableSessionTags", "boolean", computed=True),
+            Prop("disableSessionTags", "boolean"),
         ),
         calls="CreatePodIdentityAssociation DescribePodIdentityAssociation UpdatePodIdentityAssociation "
         "DeletePodIdentityAssociation",
@@ -198,6 +195,5 @@ RESOURCE_TYPES: Final = (
         delete=_delete_identity,
         outputs=("associationArn", "associationId", "externalId"),
         tagging=TAGS,
-        identity=("clusterName", "namespace", "serviceAccount"),
     ),
 )

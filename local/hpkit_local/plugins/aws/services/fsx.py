@@ -13,36 +13,36 @@ from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
 
-_LOG = (Prop("destination", computed=True), Prop("level", default="DISABLED"))
-_METADATA = (Prop("iops", "integer", computed=True), Prop("mode", computed=True))
-_SQUASH = (Prop("noSquashNids", "set"), Prop("rootSquash"))
+_LOG = (Prop("destination"), Prop("level"))
+_METADATA = (Prop("iops", "integer"), Prop("mode"))
+_SQUASH = (Prop("noSquashNids", "list"), Prop("rootSquash"))
 # What is said within LustreConfiguration: what can change first, then what cannot.
 _CHANGEABLE: Final = (
-    Prop("autoImportPolicy", computed=True),
-    Prop("automaticBackupRetentionDays", "integer", computed=True),
-    Prop("dailyAutomaticBackupStartTime", computed=True),
-    Prop("dataCompressionType", default="NONE"),
-    Prop("logConfiguration", "object", computed=True, members=_LOG),
-    Prop("metadataConfiguration", "object", computed=True, members=_METADATA),
+    Prop("autoImportPolicy"),
+    Prop("automaticBackupRetentionDays", "integer"),
+    Prop("dailyAutomaticBackupStartTime"),
+    Prop("dataCompressionType"),
+    Prop("logConfiguration", "object", members=_LOG),
+    Prop("metadataConfiguration", "object", members=_METADATA),
     Prop("perUnitStorageThroughput", "integer"),
     Prop("rootSquashConfiguration", "object", members=_SQUASH),
     Prop("throughputCapacity", "integer"),
-    Prop("weeklyMaintenanceStartTime", computed=True),
+    Prop("weeklyMaintenanceStartTime"),
 )
 _FIXED: Final = (
-    Prop("copyTagsToBackups", "boolean", immutable=True, default=False),
-    Prop("deploymentType", immutable=True, default="SCRATCH_1"),
-    Prop("driveCacheType", immutable=True),
-    Prop("efaEnabled", "boolean", immutable=True, computed=True),
+    Prop("copyTagsToBackups", "boolean"),
+    Prop("deploymentType"),
+    Prop("driveCacheType"),
+    Prop("efaEnabled", "boolean"),
 )
 _SYSTEM: Final = (
-    Prop("subnetIds", required=True, immutable=True),
-    Prop("securityGroupIds", "set", immutable=True, write_only=True),
-    Prop("storageType", immutable=True, default="SSD"),
-    Prop("storageCapacity", "integer", only_grows=True),
-    Prop("fileSystemTypeVersion", immutable=True, computed=True),
-    Prop("kmsKeyId", immutable=True, computed=True),
-    Prop("skipFinalBackup", "boolean", write_only=True, default=True),
+    Prop("subnetIds", required=True),
+    Prop("securityGroupIds", "list", write_only=True),
+    Prop("storageType"),
+    Prop("storageCapacity", "integer"),
+    Prop("fileSystemTypeVersion"),
+    Prop("kmsKeyId"),
+    Prop("skipFinalBackup", "boolean", write_only=True),
     Prop("finalBackupTags", "map", write_only=True),
 )
 
@@ -108,8 +108,15 @@ def _update(call: Calls, system: str, change: Change) -> None:
     changed = tuple(prop for prop in _CHANGEABLE if prop.name in change)
     lustre = _lustre(change.new, changed)
     capacity = change.new.get("storageCapacity") if "storageCapacity" in change else None
-    if lustre or capacity is not None:
-        call("UpdateFileSystem", FileSystemId=system, StorageCapacity=capacity, LustreConfiguration=lustre or None)
+    version = change.new.get("fileSystemTypeVersion") if "fileSystemTypeVersion" in change else None
+    if lustre or capacity is not None or version is not None:
+        call(
+            "UpdateFileSystem",
+            FileSystemId=system,
+            StorageCapacity=capacity,
+            FileSystemTypeVersion=version,
+            LustreConfiguration=lustre or None,
+        )
 
 
 def _delete(call: Calls, system: str, state: Props) -> None:

@@ -118,7 +118,7 @@ RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:ec2/internetGateway:InternetGateway",
         "ec2",
-        props=(Prop("vpcId", computed=True),),
+        props=(Prop("vpcId"),),
         calls="CreateInternetGateway DescribeInternetGateways AttachInternetGateway DetachInternetGateway "
         "DeleteInternetGateway",
         create=_create_gateway,
@@ -132,7 +132,7 @@ RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:ec2/eip:Eip",
         "ec2",
-        props=(Prop("domain", immutable=True, computed=True),),
+        props=(Prop("domain"),),
         calls="AllocateAddress DescribeAddresses ReleaseAddress",
         create=_create_address,
         read=_read_address,
@@ -145,9 +145,9 @@ RESOURCE_TYPES: Final = (
         "aws:ec2/natGateway:NatGateway",
         "ec2",
         props=(
-            Prop("subnetId", required=True, immutable=True),
-            Prop("allocationId", immutable=True),
-            Prop("connectivityType", immutable=True, default="public"),
+            Prop("subnetId", required=True),
+            Prop("allocationId"),
+            Prop("connectivityType"),
         ),
         calls="CreateNatGateway DescribeNatGateways DeleteNatGateway",
         create=_create_nat,

@@ -66,9 +66,13 @@ def _read(call: Calls, workspace: str, _known: Props) -> Props | None:
         "endpoint": found["endpoint"],
         "authenticationProviders": found["authentication"]["providers"],
         "samlConfigurationStatus": found["authentication"].get("samlConfigurationStatus", ""),
-        "configuration": call("DescribeWorkspaceConfiguration", workspaceId=workspace)["configuration"],
+        "configuration": _configuration(call, workspace),
         "tags": found.get("tags", {}),
     }
+
+
+def _configuration(call: Calls, workspace: str) -> str:
+    return str(call("DescribeWorkspaceConfiguration", workspaceId=workspace)["configuration"])
 
 
 def _wait(call: Calls, workspace: str, _change: Change) -> None:
@@ -89,12 +93,16 @@ def _update(call: Calls, workspace: str, change: Change) -> None:
     if request:
         call("UpdateWorkspace", workspaceId=workspace, **request)
         _wait(call, workspace, change)
-    if "configuration" in change and "configuration" in change.new:
-        call("UpdateWorkspaceConfiguration", workspaceId=workspace, configuration=change.new["configuration"])
+    if change.among("configuration", "grafanaVersion"):
+        configuration = change.new.get("configuration") or _configuration(call, workspace)
+        version = change.new.get("grafanaVersion") if "grafanaVersion" in change else None
+        call(
+            "UpdateWorkspaceConfiguration",
+            workspaceId=workspace,
+            configuration=configuration,
+            grafanaVersion=version,
+        )
         _wait(call, workspace, change)
-    if "authenticationProviders" in change:
-        providers = change.new["authenticationProviders"]
-        call("UpdateWorkspaceAuthentication", workspaceId=workspace, authenticationProviders=providers)
 
 
 def _delete(call: Calls, workspace: str, _state: Props) -> None:
@@ -131,8 +139,9 @@ def _associate(call: Calls, wanted: Props) -> str:
     return f"{wanted['workspaceId']}/{wanted['role']}"
 
 
-def _read_association(call: Calls, resource_id: str, _known: Props) -> Props | None:
+def _read_association(call: Calls, resource_id: str, known: Props) -> Props | None:
     workspace, _, role = resource_id.partition("/")
+    role = known.get("role") or role  # another role changes in place, and the id stays
     entries = [
         entry["user"]
         for entry in call.pages("ListPermissions", "permissions", workspaceId=workspace)
@@ -148,7 +157,8 @@ def _read_association(call: Calls, resource_id: str, _known: Props) -> Props | N
 
 
 def _change_association(call: Calls, _resource_id: str, change: Change) -> None:
-    before, after = _users(change.old), _users(change.new)
+    # As the real provider, it leaves those of another role where they are.
+    before, after = [] if "role" in change else _users(change.old), _users(change.new)
     add, revoke = [user for user in after if user not in before], [user for user in before if user not in after]
     _permit(call, change.new, add=add, revoke=revoke)
 
@@ -162,12 +172,12 @@ _NETWORKS: Final = (
     Prop(
         "vpcConfiguration",
         "object",
-        members=(Prop("securityGroupIds", "set", required=True), Prop("subnetIds", "set", required=True)),
+        members=(Prop("securityGroupIds", "list", required=True), Prop("subnetIds", "list", required=True)),
     ),
     Prop(
         "networkAccessControl",
         "object",
-        members=(Prop("prefixListIds", "set", required=True), Prop("vpceIds", "set", required=True)),
+        members=(Prop("prefixListIds", "list", required=True), Prop("vpceIds", "list", required=True)),
     ),
 )
 
@@ -177,23 +187,23 @@ RESOURCE_TYPES: Final = (
         "grafana",
         props=(
             Prop("accountAccessType", required=True),
-            Prop("authenticationProviders", "set", required=True),
+            Prop("authenticationProviders", "list", required=True),
             Prop("permissionType", required=True),
-            Prop("name", computed=True),
+            Prop("name"),
             Prop("description"),
             Prop("roleArn"),
-            Prop("dataSources", "set"),
-            Prop("notificationDestinations", "set"),
+            Prop("dataSources", "list"),
+            Prop("notificationDestinations", "list"),
             Prop("organizationRoleName"),
             Prop("organizationalUnits", "list"),
-            Prop("stackSetName", computed=True),
-            Prop("grafanaVersion", immutable=True, computed=True),
-            Prop("kmsKeyId", immutable=True, computed=True),
-            Prop("configuration", computed=True),
+            Prop("stackSetName"),
+            Prop("grafanaVersion"),
+            Prop("kmsKeyId"),
+            Prop("configuration"),
             *_NETWORKS,
         ),
         calls="CreateWorkspace DescribeWorkspace DescribeWorkspaceConfiguration UpdateWorkspace "
-        "UpdateWorkspaceAuthentication UpdateWorkspaceConfiguration DeleteWorkspace",
+        "UpdateWorkspaceConfiguration DeleteWorkspace",
         create=_create,
         read=_read,
         update=_update,
@@ -201,23 +211,21 @@ RESOURCE_TYPES: Final = (
         delete=_delete,
         outputs=("arn", "endpoint", "samlConfigurationStatus"),
         tagging=TAGS,
-        autoname="name",
         longest_name=255,
     ),
     ResourceType(
         "aws:grafana/roleAssociation:RoleAssociation",
         "grafana",
         props=(
-            Prop("workspaceId", required=True, immutable=True),
-            Prop("role", required=True, immutable=True),
-            Prop("userIds", "set"),
-            Prop("groupIds", "set"),
+            Prop("workspaceId", required=True),
+            Prop("role", required=True),
+            Prop("userIds", "list"),
+            Prop("groupIds", "list"),
         ),
         calls="UpdatePermissions ListPermissions",
         create=_associate,
         read=_read_association,
         update=_change_association,
         delete=_dissociate,
-        identity=("workspaceId", "role"),
     ),
 )

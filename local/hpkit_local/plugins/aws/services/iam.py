@@ -81,13 +81,13 @@ RESOURCE_TYPES: Final[tuple[ResourceType, ...]] = (
         "aws:iam/role:Role",
         "iam",
         props=(
-            Prop("name", immutable=True, computed=True),
+            Prop("name"),
             Prop("assumeRolePolicy", "policy", required=True),
             Prop("description"),
-            Prop("maxSessionDuration", "integer", default=3600),
+            Prop("maxSessionDuration", "integer"),
             Prop("permissionsBoundary"),
-            Prop("path", immutable=True, default="/"),
-            Prop("forceDetachPolicies", "boolean", write_only=True, default=False),
+            Prop("path"),
+            Prop("forceDetachPolicies", "boolean", write_only=True),
         ),
         calls="CreateRole GetRole UpdateAssumeRolePolicy UpdateRole PutRolePermissionsBoundary "
         "DeleteRolePermissionsBoundary ListAttachedRolePolicies DetachRolePolicy ListRolePolicies DeleteRolePolicy "
@@ -98,7 +98,5 @@ RESOURCE_TYPES: Final[tuple[ResourceType, ...]] = (
         delete=_delete_role,
         outputs=("arn", "uniqueId", "createDate"),
         tagging=Tagging(_tag_role, "TagRole UntagRole"),
-        autoname="name",
-        identity=("name",),
     ),
 )

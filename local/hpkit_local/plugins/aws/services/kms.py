@@ -62,7 +62,7 @@ def _update_key(call: Calls, key: str, change: Change) -> None:
 
 def _delete_key(call: Calls, key: str, state: Props) -> None:
     if _read_key(call, key, state) is not None:
-        call("ScheduleKeyDeletion", KeyId=key, PendingWindowInDays=state["deletionWindowInDays"])
+        call("ScheduleKeyDeletion", KeyId=key, PendingWindowInDays=state.get("deletionWindowInDays"))
 
 
 def _tag_key(call: Calls, key: str, _live: Props, changed: dict[str, str], dropped: list[str]) -> None:
@@ -108,14 +108,14 @@ RESOURCE_TYPES: Final = (
         "aws:kms/key:Key",
         "kms",
         props=(
-            Prop("policy", "policy", computed=True),
-            Prop("description", computed=True),
-            Prop("enableKeyRotation", "boolean", default=False),
-            Prop("isEnabled", "boolean", default=True),
-            Prop("deletionWindowInDays", "integer", write_only=True, default=30),
-            Prop("keyUsage", immutable=True, default="ENCRYPT_DECRYPT"),
-            Prop("customerMasterKeySpec", immutable=True, default="SYMMETRIC_DEFAULT"),
-            Prop("multiRegion", "boolean", immutable=True, computed=True),
+            Prop("policy", "policy"),
+            Prop("description"),
+            Prop("enableKeyRotation", "boolean"),
+            Prop("isEnabled", "boolean"),
+            Prop("deletionWindowInDays", "integer", write_only=True),
+            Prop("keyUsage"),
+            Prop("customerMasterKeySpec"),
+            Prop("multiRegion", "boolean"),
         ),
         calls="CreateKey DescribeKey GetKeyRotationStatus GetKeyPolicy ListResourceTags EnableKey DisableKey "
         "EnableKeyRotation DisableKeyRotation UpdateKeyDescription PutKeyPolicy ScheduleKeyDeletion",
@@ -130,14 +130,13 @@ RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:kms/alias:Alias",
         "kms",
-        props=(Prop("name", required=True, immutable=True), Prop("targetKeyId", required=True)),
+        props=(Prop("name", required=True), Prop("targetKeyId", required=True)),
         calls="CreateAlias ListAliases UpdateAlias DeleteAlias",
         create=_create_alias,
         read=_read_alias,
         update=_update_alias,
         delete=_delete_alias,
         outputs=("arn", "targetKeyArn"),
-        identity=("name",),
         note="`name` is never made up",
     ),
 )

@@ -131,7 +131,7 @@ RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:ec2/routeTable:RouteTable",
         "ec2",
-        props=(Prop("vpcId", required=True, immutable=True),),
+        props=(Prop("vpcId", required=True),),
         calls="CreateRouteTable DescribeRouteTables DeleteRouteTable",
         create=_create_table,
         read=_read_table,
@@ -144,8 +144,8 @@ RESOURCE_TYPES: Final = (
         "aws:ec2/route:Route",
         "ec2",
         props=(
-            Prop("routeTableId", required=True, immutable=True),
-            *(Prop(name, immutable=True) for name in _DESTINATIONS),
+            Prop("routeTableId", required=True),
+            *(Prop(name) for name in _DESTINATIONS),
             *(Prop(name) for name in _TARGETS),
         ),
         calls="CreateRoute DescribeRouteTables ReplaceRoute DeleteRoute",
@@ -154,21 +154,19 @@ RESOURCE_TYPES: Final = (
         update=_update_route,
         delete=_delete_route,
         outputs=("state", "origin"),
-        identity=("routeTableId", *_DESTINATIONS),
     ),
     ResourceType(
         "aws:ec2/routeTableAssociation:RouteTableAssociation",
         "ec2",
         props=(
             Prop("routeTableId", required=True),
-            Prop("subnetId", immutable=True),
-            Prop("gatewayId", immutable=True),
+            Prop("subnetId"),
+            Prop("gatewayId"),
         ),
         calls="AssociateRouteTable DescribeRouteTables ReplaceRouteTableAssociation DisassociateRouteTable",
         create=_associate,
         read=_read_association,
         update=_move,
         delete=_dissociate,
-        identity=("subnetId", "gatewayId"),
     ),
 )

@@ -103,7 +103,7 @@ def _kind(direction: str) -> ResourceType:
         f"aws:vpc/securityGroup{direction}Rule:SecurityGroup{direction}Rule",
         "ec2",
         props=(
-            Prop("securityGroupId", required=True, immutable=True),
+            Prop("securityGroupId", required=True),
             Prop("ipProtocol", required=True),
             Prop("fromPort", "integer"),
             Prop("toPort", "integer"),

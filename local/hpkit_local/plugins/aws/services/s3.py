@@ -66,9 +66,9 @@ RESOURCE_TYPES: Final[tuple[ResourceType, ...]] = (
         "aws:s3/bucket:Bucket",
         "s3",
         props=(
-            Prop("bucket", immutable=True, computed=True),
-            Prop("forceDestroy", "boolean", write_only=True, default=False),
-            Prop("objectLockEnabled", "boolean", immutable=True, computed=True),
+            Prop("bucket"),
+            Prop("forceDestroy", "boolean", write_only=True),
+            Prop("objectLockEnabled", "boolean"),
         ),
         calls="CreateBucket HeadBucket GetBucketTagging GetObjectLockConfiguration ListObjectVersions DeleteObject "
         "DeleteBucket",
@@ -77,8 +77,6 @@ RESOURCE_TYPES: Final[tuple[ResourceType, ...]] = (
         delete=_delete_bucket,
         outputs=("arn", "bucketRegion", "bucketDomainName", "bucketRegionalDomainName", "hostedZoneId"),
         tagging=Tagging(_tag_bucket, "PutBucketTagging DeleteBucketTagging"),
-        autoname="bucket",
         longest_name=63,
-        identity=("bucket",),
     ),
 )

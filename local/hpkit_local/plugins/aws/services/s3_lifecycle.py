@@ -32,7 +32,6 @@ LIFECYCLE: Final = Prop(
         Prop(
             "filter",
             "object",
-            computed=True,
             members=(
                 *_SIZES,
                 Prop("and", "object", members=(*_SIZES, Prop("tags", "map"))),

@@ -27,7 +27,6 @@ _HEADERS = {
     "metadata": "Metadata",
     "websiteRedirect": "WebsiteRedirectLocation",
 }
-_COMPUTED = ("contentType", "serverSideEncryption", "kmsKeyId", "storageClass")
 
 
 def _body(props: Props) -> bytes:
@@ -109,15 +108,15 @@ RESOURCE_TYPES: Final = (
         "aws:s3/bucketObjectv2:BucketObjectv2",
         "s3",
         props=(
-            Prop("bucket", required=True, immutable=True),
-            Prop("key", immutable=True, computed=True),
+            Prop("bucket", required=True),
+            Prop("key"),
             Prop("content", write_only=True),
             Prop("contentBase64", write_only=True),
             Prop("source", "asset", write_only=True),
             Prop("sourceHash", write_only=True),
-            Prop("forceDestroy", "boolean", write_only=True, default=False),
-            Prop("etag", computed=True),
-            *(Prop(name, "map" if name == "metadata" else "string", computed=name in _COMPUTED) for name in _HEADERS),
+            Prop("forceDestroy", "boolean", write_only=True),
+            Prop("etag"),
+            *(Prop(name, "map" if name == "metadata" else "string") for name in _HEADERS),
         ),
         calls="PutObject HeadObject GetObjectTagging ListObjectVersions DeleteObject",
         create=_put,
@@ -127,9 +126,7 @@ RESOURCE_TYPES: Final = (
         outputs=("arn", "versionId"),
         volatile=("etag", "versionId"),
         tagging=Tagging(_tag, "PutObjectTagging"),
-        autoname="key",
         longest_name=1024,
-        identity=("bucket", "key"),
         note="what is in the object is not read back: change it here, or state `etag`, to find drift",
     ),
 )

@@ -14,7 +14,7 @@ from hpkit_provider.engine.values import Props
 __all__ = ["RESOURCE_TYPES"]
 
 Document = dict[str, Any]
-_BUCKET = Prop("bucket", required=True, immutable=True)
+_BUCKET = Prop("bucket", required=True)
 _BLOCKS = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets")
 
 
@@ -57,7 +57,6 @@ def _setting(
         read=read,
         update=update,
         delete=delete,
-        identity=("bucket",),
     )
 
 
@@ -134,7 +133,7 @@ RESOURCE_TYPES: Final = (
     ),
     _setting(
         "PublicAccessBlock",
-        *(Prop(name, "boolean", default=False) for name in _BLOCKS),
+        *(Prop(name, "boolean") for name in _BLOCKS),
         put="PutPublicAccessBlock",
         get="GetPublicAccessBlock",
         remove="DeletePublicAccessBlock",

@@ -58,10 +58,10 @@ RESOURCE_TYPES: Final = (
         "aws:ec2/securityGroup:SecurityGroup",
         "ec2",
         props=(
-            Prop("name", immutable=True, computed=True),
-            Prop("description", immutable=True, default="Managed by Pulumi"),
-            Prop("vpcId", immutable=True, computed=True),
-            Prop("revokeRulesOnDelete", "boolean", write_only=True, default=False),
+            Prop("name"),
+            Prop("description"),
+            Prop("vpcId"),
+            Prop("revokeRulesOnDelete", "boolean", write_only=True),
         ),
         calls="CreateSecurityGroup DescribeSecurityGroups RevokeSecurityGroupIngress RevokeSecurityGroupEgress "
         "DeleteSecurityGroup",
@@ -70,9 +70,7 @@ RESOURCE_TYPES: Final = (
         delete=_delete_group,
         outputs=("arn", "ownerId"),
         tagging=TAGS,
-        autoname="name",
         longest_name=255,
-        identity=("name", "vpcId"),
         note="no inline `ingress` and `egress`: use aws:vpc/securityGroupIngressRule and …EgressRule",
     ),
 )

@@ -148,10 +148,10 @@ RESOURCE_TYPES: Final = (
         "aws:ec2/vpc:Vpc",
         "ec2",
         props=(
-            Prop("cidrBlock", immutable=True, computed=True),
-            Prop("enableDnsSupport", "boolean", default=True),
-            Prop("enableDnsHostnames", "boolean", default=False),
-            Prop("instanceTenancy", immutable=True, default="default"),
+            Prop("cidrBlock"),
+            Prop("enableDnsSupport", "boolean"),
+            Prop("enableDnsHostnames", "boolean"),
+            Prop("instanceTenancy"),
         ),
         calls="CreateVpc DescribeVpcs DescribeVpcAttribute DescribeRouteTables DescribeNetworkAcls "
         "DescribeSecurityGroups ModifyVpcAttribute DescribeVpcEndpoints DeleteVpcEndpoints DeleteSecurityGroup "
@@ -176,22 +176,21 @@ RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:ec2/vpcIpv4CidrBlockAssociation:VpcIpv4CidrBlockAssociation",
         "ec2",
-        props=(Prop("vpcId", required=True, immutable=True), Prop("cidrBlock", immutable=True, computed=True)),
+        props=(Prop("vpcId", required=True), Prop("cidrBlock")),
         calls="AssociateVpcCidrBlock DescribeVpcs DisassociateVpcCidrBlock",
         create=_create_range,
         read=_read_range,
         delete=_delete_range,
-        identity=("vpcId", "cidrBlock"),
     ),
     ResourceType(
         "aws:ec2/subnet:Subnet",
         "ec2",
         props=(
-            Prop("vpcId", required=True, immutable=True),
-            Prop("cidrBlock", immutable=True),
-            Prop("availabilityZone", immutable=True, computed=True),
-            Prop("availabilityZoneId", immutable=True, computed=True),
-            Prop("mapPublicIpOnLaunch", "boolean", default=False),
+            Prop("vpcId", required=True),
+            Prop("cidrBlock"),
+            Prop("availabilityZone"),
+            Prop("availabilityZoneId"),
+            Prop("mapPublicIpOnLaunch", "boolean"),
         ),
         calls="CreateSubnet DescribeSubnets ModifySubnetAttribute DescribeVpcEndpoints ModifyVpcEndpoint DeleteSubnet",
         create=_create_subnet,
@@ -201,6 +200,5 @@ RESOURCE_TYPES: Final = (
         delete=_delete_subnet,
         outputs=("arn", "ownerId"),
         tagging=TAGS,
-        identity=("vpcId", "cidrBlock"),
     ),
 )

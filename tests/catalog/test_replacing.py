@@ -1,0 +1,57 @@
+"""Facts of resource types: each with its source, of properties that pulumi-aws has, for every type of the program."""
+
+import json
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any, get_args
+
+import pytest
+from pulumi._types import input_type_types
+
+from hpkit.catalog import TypeFacts, type_facts
+from hpkit.project import project_root
+
+DATA = json.loads((project_root() / "infra/hpkit/catalog/data/replacing.json").read_text(encoding="utf-8"))
+URNS = [
+    line for file in (project_root() / "tests/program/urns").iterdir() for line in file.read_text("utf-8").splitlines()
+]
+REGISTERED = {urn.split("::")[2].rpartition("$")[2] for urn in URNS}
+
+
+def arguments_of(token: str) -> type:
+    """Return pulumi_aws's class of a type's inputs."""
+    _, place, name = token.split(":")
+    folder, file = place.split("/")
+    module = import_module(f"pulumi_aws.{folder}.{re.sub('(?=[A-Z])', '_', file).lower()}")
+    return getattr(module, f"{name}InitArgs", None) or getattr(module, f"{name}Args")
+
+
+def classes_in(annotation: Any) -> Iterator[type]:
+    """Yield the classes of inputs in an annotation, such as that of a list of them."""
+    if hasattr(annotation, "_pulumi_input_type"):
+        yield annotation
+    for part in get_args(annotation):
+        yield from classes_in(part)
+
+
+def names_of(arguments: type, path: str = "") -> set[str]:
+    """Return what a class of inputs takes, the members of its objects included, by path."""
+    found = set()
+    for name, annotation in input_type_types(arguments).items():
+        inner = f"{path}.{name}" if path else name
+        found |= {inner}.union(*(names_of(each, inner) for each in classes_in(annotation)))
+    return found
+
+
+@pytest.mark.parametrize("token", [each for each in DATA["types"] if each.startswith("aws:")])
+def test_an_entry_names_its_source_and_properties_that_pulumi_aws_has(token):
+    entry = DATA["types"][token]
+    named = {path for key, paths in entry.items() if key not in ("source", "autoname") for path in paths}
+    assert entry["source"]
+    assert named <= names_of(arguments_of(token))
+
+
+def test_every_type_that_the_examples_register_has_an_entry():
+    ours = {each for each in REGISTERED if each.startswith(("aws:", "hyperpod:", "kubernetes:helm"))}
+    assert {each for each in ours if type_facts(each) == TypeFacts()} == set()
