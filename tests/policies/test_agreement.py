@@ -41,12 +41,12 @@ def statements():
 
 
 @st.composite
-def platforms(draw, *, made=None):
-    """Return an organization with and without Karpenter; made: whether its network and EKS cluster are its own."""
+def platforms(draw):
+    """Return an organization with and without Karpenter, and with and without a network of its own."""
     data = draw(organizations())
     environment = data["environments"]["dev"]
     # A recording of all of a platform takes several times as long.
-    if draw(st.integers(0, 3)) == 0 if made is None else made:
+    if draw(st.integers(0, 3)) == 0:
         base = organization()["environments"]["dev"]
         administrators = environment["eks"]["administrators"]
         environment |= {"network": base["network"], "eks": base["eks"] | {"administrators": administrators}}

@@ -94,6 +94,7 @@ def test_other_subnets_of_the_cluster_are_refused_unless_it_may_be_replaced(proj
         project.spec["cluster"].pop("allow_replace", None)
 
 
+@pytest.mark.nightly
 def test_drift_made_by_hand_is_found_and_mended(project):
     quotas = project.cloud.sm.list_compute_quotas(NameContains="john")["ComputeQuotaSummaries"]
     described = project.cloud.sm.describe_compute_quota(ComputeQuotaId=quotas[0]["ComputeQuotaId"])

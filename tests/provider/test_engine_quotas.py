@@ -1,6 +1,5 @@
 """Many quotas, and random programs, under the real Pulumi engine: live is what was declared, and never too much."""
 
-import os
 import random
 
 import pytest
@@ -10,9 +9,9 @@ from hpkit_provider.resources.compute_quota.amounts import Measure
 from tests.local.aws.conftest import Cloud
 from tests.provider.builders import GOVERNANCE, TYPE, Project, ReservationLog
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.nightly, pytest.mark.engine, pytest.mark.timeout(1800)]
 
-RUNS = 6 if os.environ.get("HPKIT_NIGHTLY") == "1" else 2
+RUNS = 6
 TEAMS = 200
 CAPACITY = 300
 WHOLE = Measure(TYPE, "Count")
@@ -58,7 +57,6 @@ def watched(tmp_path, request):
         yield Watched(tmp_path, endpoint, ledger, nodes=request.param)
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("watched", [CAPACITY], indirect=True)
 def test_two_hundred_quotas_converge_under_throttles_and_never_pass_the_capacity(watched):
     watched.endpoint.set_faults({"throttle": "0.2", "slow-update": "0.05@quota", "slow-create": "0.05@quota"})
@@ -78,7 +76,6 @@ def test_two_hundred_quotas_converge_under_throttles_and_never_pass_the_capacity
         assert max(sums) == CAPACITY == sum(declared.values())
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("watched", [8], indirect=True)
 def test_capacity_that_is_named_after_the_growth_is_reported_at_preview(watched):
     project = watched.project

@@ -116,6 +116,7 @@ def test_a_real_preview_says_what_is_created_updated_replaced_and_deleted(projec
     assert ("delete", "hyperpod:index:Cluster", "train") in names(previewed(project))
 
 
+@pytest.mark.nightly
 @pytest.mark.engine
 @pytest.mark.timeout(1800)
 def test_a_real_preview_that_fails_has_problems_and_no_traceback(project):

@@ -17,9 +17,7 @@ from tests.whatif.cases import drawn
 
 KEPT = Path(__file__).with_name("kept")
 NIGHTLY = os.environ.get("HPKIT_NIGHTLY") == "1"
-COUNTS = (
-    {"cycle": 1500, "scenario": 500, "topology": 300} if NIGHTLY else {"cycle": 250, "scenario": 60, "topology": 40}
-)
+COUNTS = {"cycle": 1500, "scenario": 500, "topology": 300} if NIGHTLY else {"cycle": 40, "scenario": 10, "topology": 8}
 SEEDS = (1, 2) if NIGHTLY else (1,)
 AGAIN = 24
 UNSURE = {"WaitingForQuota", "ExceedsMaxQuota"}

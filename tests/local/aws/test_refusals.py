@@ -1,14 +1,9 @@
-"""Every refusal of the local AWS endpoint has source and test; at night, each test fails without its refusal."""
+"""Every refusal of the local AWS endpoint has a source and a test."""
 
 import ast
-import json
-import os
 import re
-import subprocess
-import sys
 from functools import cache
 
-import pytest
 import yaml
 
 from generate.refusals import DATA, KNOWN, depended_rules, proofs, refusals
@@ -84,53 +79,6 @@ def test_every_code_is_one_that_its_service_has():
     }
     codes = {each.code for each in refusals() if re.fullmatch(r"[A-Za-z.]+", each.code)}
     assert codes - known - COMMON == set()
-
-
-@pytest.mark.nightly
-@pytest.mark.timeout(3600)
-def test_each_test_fails_without_its_refusal(tmp_path):
-    """Run in rounds: a test that holds several refusals is run once for each."""
-    at = {each.key: (each.file, each.line) for each in refusals()}
-    left, green = sorted(named_tests().items()), []
-    nothing_off = dict.fromkeys(named_tests().values(), ("", 0))
-    assert set(_passed(nothing_off, tmp_path)) == nothing_off.keys(), "tests fail with nothing switched off"
-    while left:
-        this: dict[str, str] = {}
-        for key, test in left:
-            this.setdefault(test, key)
-        left = [(key, test) for key, test in left if this[test] != key]
-        green += [this[test] for test in _passed({test: at[key] for test, key in this.items()}, tmp_path)]
-    assert green == []
-
-
-def _passed(wanted: dict[str, tuple[str, int]], folder) -> list[str]:
-    """Return the tests that pass although what they hold is switched off, and those that did not run."""
-    plan, result = folder / "plan.json", folder / "result.xml"
-    plan.write_text(json.dumps(wanted), encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-n",
-        "0",
-        "-q",
-        "--tb",
-        "no",
-        "-p",
-        "tests.local.aws.switched_off",
-        "-rfE",
-    ]
-    done = subprocess.run(
-        [*command, *sorted(wanted)],
-        cwd=ROOT,
-        env={**os.environ, "HPKIT_SWITCHED_OFF": str(plan), "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
-    result.write_text(done.stdout, encoding="utf-8")
-    failed = {line.split(" ", 1)[1].split(" - ")[0] for line in done.stdout.splitlines() if line.startswith("FAILED ")}
-    assert "error" not in done.stdout.splitlines()[-1], done.stdout
-    return sorted(wanted.keys() - failed)
 
 
 def test_the_file_names_what_it_says_once():

@@ -1,4 +1,4 @@
-"""A running instance for each file that wants one, in a folder of its own, with the tools bootstrapped once."""
+"""The worker's cloud for files that want a running instance, and the tools, bootstrapped once."""
 
 import pytest
 
@@ -6,7 +6,6 @@ from hpkit.errors import ToolError
 from hpkit_local.kubernetes.api import Api
 from hpkit_local.toolchain import TOOL_NAMES, TOOLS, get_all
 from tests.program.cloud import Repository
-from tests.running import running as started
 
 
 @pytest.fixture(scope="session")
@@ -18,9 +17,8 @@ def tools():
 
 
 @pytest.fixture(scope="module")
-def running(tools, tmp_path_factory):
-    with started("one", tmp_path_factory.mktemp("cloud")) as instance:
-        yield instance
+def running(clouds):
+    return clouds.empty()
 
 
 @pytest.fixture(scope="module")

@@ -117,6 +117,8 @@ def test_stop_after_kill_9_of_the_supervisor_leaves_no_process_behind(surroundin
     assert (status.returncode, "is not running" in status.stdout) == (1, True)
 
 
+# By day, that two are not in it at once: test_lock.py.
+@pytest.mark.nightly
 def test_two_starts_at_once_make_one_supervisor(surroundings):
     repository, environment = surroundings
     command = [HPKIT, "local", "start", "--name", "cycles"]

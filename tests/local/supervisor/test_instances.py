@@ -32,7 +32,9 @@ def taken(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-@pytest.mark.parametrize("part", ["aws", "etcd", "kube-apiserver", "kueue"])
+@pytest.mark.parametrize(
+    "part", ["aws", "kube-apiserver", *(pytest.param(part, marks=pytest.mark.nightly) for part in ("etcd", "kueue"))]
+)
 def test_a_killed_part_comes_back_on_its_port(running, part):
     before = running.state().parts[part]
     ports = running.ports()
