@@ -1,15 +1,15 @@
 """The session of the AWS SDK, and what is said where there is none."""
 
 import json
-from unittest import mock
 
 import click
 import pytest
 
-from hpkit import cli
 from hpkit.cli.aws_session import aws_session, hint_of_local_cloud
 from hpkit.errors import MissingClusterError
+from tests.builders import organization, text_of
 from tests.cli.invoke import hpkit
+from tests.cli.test_validate import HPKIT
 
 
 @pytest.fixture
@@ -52,14 +52,17 @@ def test_where_several_instances_are_it_names_the_one_with_the_stack_or_all(nobo
     assert str(said.value).endswith(two)
 
 
-def test_a_cluster_that_is_missing_may_be_on_an_instance(nobody):
-    def command(*_, **__):
+def test_a_cluster_that_is_missing_may_be_on_the_instance_that_has_the_stack(nobody, monkeypatch):
+    def read(*_, **__):
         raise MissingClusterError("us-west-2 has no cluster train")
 
-    make(nobody, "one", "two", stack="acme-dev", of="one")
-    with mock.patch.object(cli, "_hpkit", command):
-        answer = hpkit("status", cwd=nobody, HPKIT_STACK="acme-dev")
-    hint = 'for the local cloud: eval "$(hpkit local env --name one)"'
+    (nobody / "stacks").mkdir()
+    (nobody / "stacks" / "acme.yaml").write_bytes(text_of(organization()))
+    make(nobody, "one", "two", stack="acme-dev", of="two")
+    monkeypatch.setattr("hpkit.cluster.live.read.read", read)
+    keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+    answer = hpkit("status", "--stack", "acme-dev", cwd=nobody, HPKIT_STACK="other-dev", **keys)
+    hint = f'for the local cloud: eval "$({HPKIT} local env --name two)"'
     assert (answer.returncode, answer.stderr) == (1, f"error: us-west-2 has no cluster train; {hint}\n")
 
 

@@ -3,14 +3,13 @@
 import atexit
 import gc
 import importlib
-import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpkit.cli.output import printable_output
-from hpkit.errors import HpkitError, MissingClusterError, SelectionError
+from hpkit.errors import HpkitError, MissingClusterError, SelectionError, ToolError
 from hpkit.extensions import optional_command
 from hpkit.text.spelling import near
 
@@ -96,6 +95,15 @@ class _LazyGroup(click.Group):
             ctx.fail(f"No such command '{args[0]}'. `hpkit` alone lists them; first steps: {begin}.")
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an error about a missing cluster also says where the local cloud has the stack."""
+        try:
+            return super().invoke(ctx)
+        except MissingClusterError as error:
+            from hpkit.cli.aws_session import STACK, hint_of_local_cloud
+
+            raise ToolError(f"{error}{hint_of_local_cloud(ctx.meta.get(STACK))}") from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(sorted(_COMMANDS.items()))
@@ -120,15 +128,6 @@ def _hpkit() -> None:
     """Amazon SageMaker HyperPod on EKS: one typed file per organization."""
 
 
-def _hint(error: HpkitError) -> str:
-    if not isinstance(error, MissingClusterError):
-        return ""
-    from hpkit.cli.aws_session import hint_of_local_cloud
-    from hpkit.cli.completion import STACK_VARIABLE
-
-    return hint_of_local_cloud(os.environ.get(STACK_VARIABLE))
-
-
 def main() -> None:
     """Run the command line; exit 1 on a failure the user can fix, 2 on misuse."""
     # A command lives for seconds. As often as Python looks for garbage by itself, that took a third of
@@ -139,5 +138,5 @@ def main() -> None:
         try:
             _hpkit(prog_name="hpkit")
         except HpkitError as error:
-            click.echo(f"error: {error}{_hint(error)}", err=True)
+            click.echo(f"error: {error}", err=True)
             sys.exit(2 if isinstance(error, SelectionError) else 1)

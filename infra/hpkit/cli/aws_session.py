@@ -12,11 +12,18 @@ from hpkit.project import project_root
 if TYPE_CHECKING:
     from boto3 import Session
 
-__all__ = ["aws_session", "hint_of_local_cloud"]
+__all__ = ["STACK", "aws_session", "hint_of_local_cloud"]
+
+# Under which name a command keeps the stack that it asks AWS about, for what is said of a failure.
+STACK = "hpkit.stack"
 
 
 def aws_session(profile: str | None, region: str) -> "Session":
     """Return a session with credentials; raises click.UsageError where there are none, ToolError where they fail."""
+    context = click.get_current_context(silent=True)
+    stack = context.params.get("stack") if context is not None else None
+    if context is not None:
+        context.meta[STACK] = stack
     import boto3
     from botocore.exceptions import BotoCoreError, ProfileNotFound
 
@@ -30,7 +37,6 @@ def aws_session(profile: str | None, region: str) -> "Session":
         raise ToolError(f"{error} (credentials are those of the AWS SDK: --profile, AWS_PROFILE, …)") from None
     if found is None:
         on_aws = "name a --profile, or set AWS_PROFILE, or log in (aws sso login)"
-        stack = (click.get_current_context(silent=True) or click.Context(click.Command(""))).params.get("stack")
         raise click.UsageError(f"no AWS credentials: {on_aws}{hint_of_local_cloud(stack)}")
     return session
 
