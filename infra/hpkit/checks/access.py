@@ -237,8 +237,9 @@ def _scripts(context: Context) -> Iterator[Issue]:
     for path, group in context.groups:
         if isinstance(group, InstanceGroup) and group.lifecycle_script is not None and group.has_lifecycle:
             uri = group.lifecycle_script
-            bucket = uri.partition("://")[2].partition("/")[0]
-            if group.lifecycle_script_sha256 is None:
+            bucket, _, key = uri.partition("://")[2].partition("/")
+            # What names no script runs nothing (ACC010).
+            if group.lifecycle_script_sha256 is None and key and not key.endswith("/"):
                 yield Issue(
                     (*path, "lifecycleScript"),
                     f"every new node of {group.name} runs {uri} as root, whatever it says by then: who may write to "

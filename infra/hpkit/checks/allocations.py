@@ -22,6 +22,9 @@ def _reserves_something(context: Context) -> Iterator[Issue]:
         for resource in team.quota_resources:
             if not resource.path or resource.instance_type in team.absolute_borrow_limits or not _is_nothing(resource):
                 continue
+            if resource.share and not context.is_capacity_certain(resource.instance_type):
+                # A share of a misspelt group's type (CLU003) comes to nothing only until that is right.
+                continue
             known = context.plan.capacity.get(resource.instance_type)
             of = known.guaranteed if known and not resource.elastic else known.maximum if known else None
             if resource.share and of:

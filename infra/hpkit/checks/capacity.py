@@ -410,8 +410,9 @@ def _lending(context: Context, *, by_a_pool: bool) -> str:
 def _misses_quota(context: Context) -> bool:
     """Say whether an allocation is missing from sums, and what they come to therefore only follows.
 
-    It is of nobody known (GOV010), of a type not there (CAP003), without an amount (GOV003), or elastic by nothing. Or
-    the capacity itself is uncertain: a group has a type that HyperPod doesn't offer (CLU003), or a limit a wrong unit.
+    It is of nobody known (GOV010), of a type not there (CAP003), without an amount (GOV003), a fraction that the type
+    lacks or whose size isn't known (CAP004), or elastic by nothing. Or the capacity itself is uncertain: a group has a
+    type that HyperPod doesn't offer (CLU003), or a limit a wrong unit.
     """
     if not all(map(context.is_capacity_certain, context.plan.capacity)) or context.limits_have_wrong_units:
         return True
@@ -422,8 +423,17 @@ def _misses_quota(context: Context) -> bool:
         return True
     written = [row for team in context.plan.teams for row in team.quota_resources if row.path]
     return any(row.instance_type not in context.plan.capacity for row in rows) or any(
-        all(each is None for each in amounts(row)) or _is_elastic_by_nothing(context, row) for row in written
+        all(each is None for each in amounts(row))
+        or _is_elastic_by_nothing(context, row)
+        or (row.instance_type in context.instances and _is_uncertain(row, context.instances[row.instance_type]))
+        for row in written
     )
+
+
+def _is_uncertain(row: QuotaResource, instance: InstanceType) -> bool:
+    """Say whether a fraction of an instance isn't one, or its size isn't known (CAP004)."""
+    used = usage(row, instance)
+    return row.count is None and (bool(used.problem) or None in used.vector[1:4])
 
 
 def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:

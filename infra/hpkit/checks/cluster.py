@@ -88,7 +88,8 @@ def _zone_has_subnet(context: Context) -> Iterator[Issue]:
                 f"{group.name} stands in {zone}, which is not in {context.spec.region}",
                 f"Write `{meant}`.",
             )
-        else:
+        elif zones:
+            # A network without any zone is NET003's.
             yield Issue(
                 (*path, "availabilityZone"),
                 f"{group.name} stands in {zone}, and the network has no subnet there "

@@ -28,6 +28,7 @@ from hpkit.config.organization import Organization
 from hpkit.config.other_files import other_file
 from hpkit.config.suggest import ON_WHEN_EMPTY, candidates, explained, is_alike, key_candidates, nearest, units, written
 from hpkit.config.wording import (
+    EXPRESSIONS,
     called,
     example,
     expected,
@@ -190,7 +191,7 @@ class _Reading:
             self._data = _renamed(_with(self._data, path, inner), path, name)
             return
         near = self._meant(path, known)
-        home = None if near and is_alike(key, near) else self._home(path, near)
+        home = self._home(path, near)
         if home is not None:
             self.problems.append(Problem("CFG001", path, message, self._moved(path, *home), mark))
             return
@@ -215,7 +216,7 @@ class _Reading:
     @staticmethod
     def _is_near(key: str, name: str) -> bool:
         """Return whether a key is more likely to mean a known one next to it than the same key of another section."""
-        return is_alike(key, name) or name.lower().endswith(key.lower())
+        return is_alike(key, name) or name.lower().endswith(key.lower()) or name.lower().startswith(key.lower())
 
     def _home(self, path: Path, near: str | None) -> tuple[Path, str] | None:
         """Return the section that an unknown key belongs to, as a path and as people read it; None if several fit.
@@ -225,15 +226,21 @@ class _Reading:
         """
         key, around = str(path[-1]), path[:-1]
         next_to_it = [(*around, each) for each in fields_at(around) if key in fields_at((*around, each))]
-        if found := self._sections(path, next_to_it, suited=True):
-            return (found[0], str(found[0][-1])) if len(found) == 1 else None
+        found = self._sections(path, next_to_it, suited=True)
+        if len(found) == 1:
+            return found[0], str(found[0][-1])
+        if found or (near and is_alike(key, near)):
+            return None
         if around and key in fields_at(()):
             return (), ""
         if near and self._is_near(key, near):
             return None
         homes = self._sections(path, homes_of(key), suited=True) or self._sections(path, next_to_it, suited=False)
         places = [self._place(home, path) for home in homes]
-        in_the_file = [place for place in places if self._entries(place[0])] or places
+        in_the_file = [place for place in places if self._entries(place[0])]
+        if near and not in_the_file:
+            return None
+        in_the_file = in_the_file or places
         # The nearest section: the one with which the key's own place has the most steps in common.
         shared = [_steps_in_common(place, path) for place, _ in in_the_file]
         nearest_homes = [each for each, steps in zip(in_the_file, shared, strict=True) if steps == max(shared)]
@@ -445,6 +452,8 @@ class _Reading:
             return f"Write one of {members_of(detail)}."
         if kind in ("model_type", "model_attributes_type"):
             return f"Write a map: {keys_of_map(path, value)}."
+        if kind == "tuple_type" and fields_at((*path, 0)):
+            return f"Write a list of maps: [{keys_of_map((*path, 0), value if isinstance(value, str) else None)}]."
         if kind in _NUMBERS:
             return self._number(detail, path)
         if role := self._role_name(value, path):
@@ -508,7 +517,7 @@ class _Reading:
         if not isinstance(value, str) and value <= 0:
             return
         keys = required_at(path) or list(fields_at(path))
-        maps: list[dict[str, Any]] = [{key: value} for key in keys]
+        maps: list[dict[str, Any]] = [{key: value} for key in keys if key not in EXPRESSIONS]
         taken = [each for each in maps if self._takes(path, each)] if len(keys) <= _MOST_SHORT else []
         yield from taken if len(taken) == 1 else ()
 

@@ -16,8 +16,10 @@ _TAINT = re.compile(r"(?P<key>[^=:\s]+)(?:=(?P<value>[^=:\s]*))?:(?P<effect>[A-Z
 _PERCENT = re.compile(r"(\d{1,3})\s*%\Z")
 
 
-def from_list(items: tuple[Any, ...]) -> Iterator[Any]:
-    """Yield a list's one entry, and its pairs of key and value as a map."""
+def from_list(items: tuple[Any, ...], under: str) -> Iterator[Any]:
+    """Yield a list's one entry, its pairs of key and value as a map, and names of what an empty map switches on."""
+    if under == "addons" and all(isinstance(name, str) for name in items):
+        yield {name: {} for name in items}
     pairs: dict[str, Any] = {}
     for item in items:
         if isinstance(item, dict):
@@ -28,9 +30,9 @@ def from_list(items: tuple[Any, ...]) -> Iterator[Any]:
         else:
             key, separator, value = str(item).partition("=")
             key = key if separator else None
-        if not isinstance(key, str) or not isinstance(value, str):
+        if not isinstance(key, str) or isinstance(value, bool) or not isinstance(value, (str, int)):
             break
-        pairs[key] = value
+        pairs[key] = str(value)
     else:
         yield from (pairs,) if pairs else ()
     yield from items if len(items) == 1 else ()

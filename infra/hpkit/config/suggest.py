@@ -57,7 +57,9 @@ _ROLE_NAME = re.compile(r"[A-Za-z][\w+=,.-]{0,63}\Z", re.ASCII)
 _RULE_ID = re.compile(r"([A-Za-z]{3})[- ]?0*(\d{1,3})\Z")
 # What people call a key by another name of the field.
 _OTHER_NAMES: Final = {
+    "availabilityzones": "zones",
     "az": "availabilityZone",
+    "azs": "zones",
     "desiredsize": "instanceCount",
     "gpu": "accelerators",
     "gpus": "accelerators",
@@ -68,6 +70,9 @@ _OTHER_NAMES: Final = {
     "monitoring": "observability",
     "nodeclassref": "nodeClass",
     "nominalquota": "count",
+    "quota": "allocations",
+    "quotas": "allocations",
+    "replicas": "instanceCount",
     "resourcesharingconfig": "sharing",
     "schedulerconfig": "clusterPolicy",
     "sku": "instanceType",
@@ -230,7 +235,7 @@ def candidates(
     if allowed:
         yield from _members(value, allowed)
     if isinstance(value, tuple):
-        yield from from_list(value)
+        yield from from_list(value, key)
     elif isinstance(value, dict):
         yield from from_map(value)
     elif key in _LISTS_OF_A_FORM or (key in _OF_A_FORM and not isinstance(value, str)):
@@ -303,6 +308,9 @@ def _members(value: Any, allowed: list[Any]) -> Iterator[Any]:
 
 
 def _from_number(value: float, raw: str, key: str) -> Iterator[Any]:
+    if key == "share" and value == 1:
+        # All of it, or a hundredth.
+        return
     yield raw
     if 0 < value < 1:
         yield f"{value * _PERCENT:g}%"

@@ -13,6 +13,7 @@ from hpkit.config.suggest import written
 from hpkit.text.printable import quoted
 
 __all__ = [
+    "EXPRESSIONS",
     "called",
     "example",
     "expected",
@@ -24,6 +25,8 @@ __all__ = [
     "shown",
 ]
 
+# What a rule reads as an expression, whose words alone are none.
+EXPRESSIONS = ("scheduleExpression",)
 _MOST_KEYS = 3
 _LENGTHS = {"too_short", "too_long", "string_too_short", "string_too_long"}
 
@@ -113,7 +116,7 @@ def keys_of_map(path: Path, value: Any) -> str:
     """Return how a map at a path may begin; the one key that it has to have is likely to be that of a value alone."""
     required, known = required_at(path), fields_at(path)
     keys = (required or list(known))[:_MOST_KEYS]
-    single = len(required) == 1 and (isinstance(value, str) or is_number(value))
+    single = len(required) == 1 and required[0] not in EXPRESSIONS and (isinstance(value, str) or is_number(value))
     entries = [f"{key}: {written(value, resolve) if single else '…'}" for key in keys]
     return f"{{{', '.join(entries + (['…'] if len(known) > len(keys) else []))}}}"
 
