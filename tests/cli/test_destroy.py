@@ -180,6 +180,16 @@ def test_destroy_names_at_once_what_to_delete_while_pods_use_a_claim(tmp_path, m
     assert result.stderr.splitlines()[-1] == "  kubectl delete job train -n ada    # it uses fsx-claim"
 
 
+def test_destroy_removes_what_a_failed_up_left_and_names_the_command_for_an_empty_stack(tmp_path, pulumi):
+    pulumi(exports(tmp_path, [STATE[0]]))
+    result = hpkit("destroy", "--stack", "acme-dev", "--yes", cwd=ROOT)
+    assert (result.returncode, result.stdout) == (0, "This deletes the whole stack acme-dev, 0 resources\n")
+    exports(tmp_path, [])
+    result = hpkit("destroy", "--stack", "acme-dev", "--yes", cwd=ROOT)
+    assert result.returncode == 1
+    assert result.stderr == "error: there is nothing in the stack acme-dev; forget it with `pulumi stack rm acme-dev`\n"
+
+
 def test_destroy_goes_on_where_nobody_can_tell_who_uses_a_claim(tmp_path, monkeypatch, pulumi):
     def fail(*_):
         raise ToolError("the Kubernetes API of train does not answer")

@@ -415,7 +415,7 @@ def test_what_is_not_up_needs_no_end_and_what_is_elsewhere_is_said(project, verb
 
 def test_the_line_that_asks_nothing_names_the_instance_that_was_named(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    ending = Teardown("one-dev", 3, (), (), "it is protected", frozenset(), frozenset(), "")
+    ending = Teardown("one-dev", 5, 3, (), (), "it is protected", frozenset(), frozenset(), "")
     for name, option in ((None, ""), ("shared", " --name shared")):
         with pytest.raises(ToolError, match=f"local down --stack one-dev{option} --yes$"):
             local_stack._ask(ending, "down", name)
@@ -485,7 +485,7 @@ def test_an_unknown_part_is_answered_with_the_parts_that_there_are(repository):
 
 def test_stop_and_reset_of_what_does_not_run_are_no_errors_and_make_nothing(repository):
     assert hpkit("local", "stop", "--name", "never", cwd=repository).stdout == "never was not running\n"
-    assert hpkit("local", "reset", "--yes", "--name", "never", cwd=repository).stdout == "never is deleted\n"
+    assert hpkit("local", "reset", "--yes", "--name", "never", cwd=repository).stdout == "never was not there\n"
     assert not (repository / ".local" / "never").exists()
 
 

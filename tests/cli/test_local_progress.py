@@ -103,6 +103,9 @@ def test_what_a_run_did_is_said_in_one_line_and_a_failure_in_full(events, tmp_pa
     progress = Progress("destroy", "acme-dev")
     assert progress.result(failed=False, log=log) == []
     events.done.clear()
+    events.seconds = 1
+    progress.show(events)
+    assert progress.result(failed=False, log=log) == ["acme-dev: nothing to delete in 1 s"]
     events.done.update(unchanged=2)
     events.done.update(deleted=98)
     events.seconds = 12

@@ -12,6 +12,7 @@ from hpkit.cli.tools import pulumi_environment
 from hpkit.errors import HpkitError, ToolError
 from hpkit.program.teardown import Teardown, holders, teardown_of
 from hpkit.project import project_root
+from hpkit.text.plural import plural
 
 __all__ = ["command"]
 
@@ -29,7 +30,8 @@ def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
     environment = pulumi_environment()
     exported = _quietly("stack", "export", "--stack", stack, environment=environment)
     ending = teardown_of(stack, exported)
-    if not ending.resources:
+    # `pulumi stack rm` refuses while anything is in the state, such as the provider of resources that failed.
+    if not ending.entries:
         raise ToolError(f"there is nothing in the stack {stack}; forget it with `pulumi stack rm {stack}`")
     if ending.refusal:
         raise ToolError(ending.refusal)
@@ -73,7 +75,8 @@ def _refuse_held_claims(ending: Teardown) -> None:
 
 
 def _show(ending: Teardown) -> None:
-    click.echo(f"This deletes the whole stack {ending.stack}, {ending.resources} resources, among them")
+    among = ", among them" if ending.goes else ""
+    click.echo(f"This deletes the whole stack {ending.stack}, {plural(ending.resources, 'resource')}{among}")
     for line in ending.goes:
         click.echo(f"  {line}")
 

@@ -31,12 +31,13 @@ _NAMED = {
 class Teardown:
     """One stack that is to end.
 
-    resources: how many it has; goes: what goes, in words, the costly first; protected: URNs that the engine keeps;
-    refusal: why it must not end yet, "" if it may; claims: namespace and name of its claims for volumes; objects: kind,
+    entries: how much the state holds; resources: how many of these are resources; goes: what goes, in words, the costly
+    first; protected: URNs that the engine keeps; refusal: why it must not end yet, "" if it may; claims: namespace and name of its claims for volumes; objects: kind,
     namespace and name of everything of it in the cluster; eks: ARN of the EKS cluster, "" if it isn't known.
     """
 
     stack: str
+    entries: int
     resources: int
     goes: Sequence[str]
     protected: Sequence[str]
@@ -75,6 +76,7 @@ def teardown_of(stack: str, exported: str) -> Teardown:
         made = resources_in(resources)
         return Teardown(
             stack=stack,
+            entries=len(resources),
             resources=len(made),
             goes=tuple(_goes(made)),
             protected=tuple(each["urn"] for each in resources if each.get("protect")),

@@ -130,10 +130,11 @@ def reset(name: str | None, root: Path | None, wait: bool, force: bool, yes: boo
     from hpkit_local.cloud import control
 
     instance = instance_of(name, root, command="reset")
-    if not yes:
+    existed = instance.folder.is_dir()
+    if existed and not yes:
         click.confirm(f"Delete {instance.folder} with everything in it?", abort=True)
     control.reset(instance, say=to_stderr, wait=wait, force=force)
-    click.echo(f"{instance.name} is deleted")
+    click.echo(f"{instance.name} {'is deleted' if existed else 'was not there'}")
 
 
 @command.command("logs")

@@ -147,7 +147,8 @@ class Progress:
         """Return what was done, `3 resources created, 95 unchanged`; of a preview what would be, `3 … to create`."""
         counts = sorted(events.done.items(), key=lambda item: _ORDER.index(item[0]))
         if not counts:
-            return "nothing changed" if events.seconds is not None else "nothing done yet"
+            ended = "nothing to delete" if self._verb == "destroy" else "nothing changed"
+            return ended if events.seconds is not None else "nothing done yet"
         (what, count), *others = [(self._said(change), count) for change, count in counts]
         return ", ".join([f"{plural(count, 'resource')} {what}", *(f"{count:,} {what}" for what, count in others)])
 

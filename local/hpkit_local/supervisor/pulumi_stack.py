@@ -31,6 +31,12 @@ __all__ = ["VERBS", "Stack"]
 
 VERBS = ("up", "preview", "refresh", "destroy")
 _WITHOUT_QUESTIONS = dict.fromkeys(("up", "refresh", "destroy"), ("--yes", "--skip-preview"))
+_AFTER_INTERRUPTION = {
+    "up": "What it made is kept: run it again, it goes on from there",
+    "preview": "It changes nothing: run it again",
+    "refresh": "What it read is kept: run it again",
+    "destroy": "What it hasn't deleted is kept: run it again, it goes on from there",
+}
 _BUCKET, _EKS = "aws:s3/bucket:Bucket", "aws:eks/cluster:Cluster"
 # At most what EKS itself takes, where the local cloud takes as long.
 _EKS_UPDATE_SECONDS = 900
@@ -87,7 +93,7 @@ class Stack:
         if ended.gone:
             raise ToolError(ended.gone)
         if ended.code != 0 and ended.interrupted:
-            raise ToolError(f"{verb} was interrupted. What it made is kept: run it again, it goes on from there")
+            raise ToolError(f"{verb} was interrupted. {_AFTER_INTERRUPTION[verb]}")
         return ended.code
 
     def _run(self, command: Sequence[str], verb: str, show: Callable[[EngineEvents], None] | None) -> Ended:
@@ -190,7 +196,7 @@ class Stack:
     def _watch(self, verb: str) -> Callable[[], str]:
         """Return what says why the instance is not what it is now: killed, or stopped by another command."""
         name, state = self._instance.name, self._instance.running()
-        again = f"What was made is kept, unless it was reset. Go on: hpkit local {verb} --stack {self._name}"
+        again = f"What exists is kept, unless it was reset. Go on: hpkit local {verb} --stack {self._name}"
 
         def gone() -> str:
             if state is not None and state.supervisor.alive():

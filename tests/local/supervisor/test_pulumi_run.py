@@ -5,8 +5,10 @@ import sys
 import psutil
 import pytest
 
+from hpkit.errors import ToolError
 from hpkit_local.supervisor import pulumi_run
 from hpkit_local.supervisor.pulumi_run import Ended, run
+from hpkit_local.supervisor.pulumi_stack import Stack
 
 # As an engine: its plugins have groups of their own, and hear of no interruption.
 ENGINE = """
@@ -41,3 +43,21 @@ def test_when_the_reason_comes_the_whole_session_ends(tmp_path, monkeypatch, han
 
 def test_a_run_that_nothing_happens_to_ends_with_its_own_code(tmp_path):
     assert run([sys.executable, "-c", "raise SystemExit(7)"], tmp_path, {}, gone=lambda: "") == Ended(7, False, "")
+
+
+@pytest.mark.parametrize(
+    ("verb", "said"),
+    [
+        ("up", "What it made is kept: run it again, it goes on from there"),
+        ("preview", "It changes nothing: run it again"),
+        ("destroy", "What it hasn't deleted is kept: run it again, it goes on from there"),
+    ],
+)
+def test_an_interruption_says_what_is_left_of_it(monkeypatch, verb, said):
+    stack = Stack.__new__(Stack)
+    for name in ("_await_others", "_prepare", "lift_protection"):
+        monkeypatch.setattr(stack, name, lambda: None)
+    monkeypatch.setattr(Stack, "_which", lambda _: ())
+    monkeypatch.setattr(stack, "_run", lambda *_: Ended(1, interrupted=True, gone=""))
+    with pytest.raises(ToolError, match=f"^{verb} was interrupted. {said}$"):
+        stack.run(verb)
