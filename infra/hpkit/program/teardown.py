@@ -33,8 +33,8 @@ class Teardown:
 
     entries: how much the state holds; resources: how many of these are resources; goes: what goes, in words, the costly
     first; protected: URNs that the engine keeps; refusal: why it must not end yet, "" if it may; claims: namespace and
-    name of its claims for volumes; objects: kind, namespace and name of everything of it in the cluster; eks: ARN of the
-    EKS cluster, "" if it isn't known.
+    name of its claims for volumes; objects: kind, namespace and name of everything of it in the cluster; eks: ARN of
+    the EKS cluster, "" if it isn't known.
     """
 
     stack: str
