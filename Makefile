@@ -52,10 +52,8 @@ tools: install
 # One worker more than there are cores: much of the time they wait.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-# Few failures are tried once more, alone, and said to be by chance if they pass; the night does not ask twice.
 unit: install tools
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 20 --cache-clear \
-	  || { [ $$? -eq 1 ] && [ -z "$(HPKIT_NIGHTLY)" ] && $(BIN)/python -m tests.once_more; }
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 20
 
 # Written pages and policy files are as their sources say.
 pages: install
