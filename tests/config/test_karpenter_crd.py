@@ -63,7 +63,7 @@ BUDGETS = ("disruption", "budgets", "[]")
     ],
 )
 def test_a_text_that_the_contract_takes_has_the_form_of_the_crd(model, field, path):
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(st.from_regex(pattern_of(model, field), fullmatch=True))
     def matches(text):
         assert re.search(at(*path)["pattern"], text)

@@ -371,7 +371,7 @@ def test_what_is_not_there_or_not_said_is_one_sentence(ask):
     gone = ask("status", stack="enterprise-prod")
     assert gone.returncode == 1
     assert "has no cluster" in gone.stderr
-    assert "`pulumi up` makes it" in gone.stderr
+    assert "`pulumi up` creates it" in gone.stderr
     unknown = ask("jobs", "--team", "jon")
     assert unknown.returncode == 2
     assert "has no team jon; it has john, smith" in unknown.stderr

@@ -5,7 +5,6 @@ from itertools import chain
 
 import pytest
 
-from hpkit.errors import ToolError
 from hpkit.plan.capacity import quantity
 from hpkit.plan.pods import pod_requests
 from hpkit.plan.team_limits import pod_limits
@@ -15,6 +14,7 @@ from hpkit_local.kubernetes.api import RefusedError
 from hpkit_local.kubernetes.crds import crds_in
 from hpkit_local.toolchain import get_all
 from hpkit_local.toolchain.table import tool_named
+from tests.conftest import NIGHTLY
 from tests.running import eventually, making
 from tests.security.kinds import BAD_PODS, KINDS, KUBEFLOW, group, service, workload
 from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, container, delete, job, pod, refused, tried
@@ -43,18 +43,12 @@ def folder_of(document):
 
 @pytest.fixture(scope="module")
 def kinds(api):
-    """Every kind that a member may submit: the projects' own CRDs, and for the rest one that takes any field.
-
-    JobSet and KubeRay publish theirs as Go modules; Kubeflow's and MPI's come with the dependencies chart. The CRD of
-    HyperPodPyTorchJob is in AWS's add-on alone.
-    """
+    """Every kind that a member may submit, by a CRD that takes any field; at night, JobSet's and KubeRay's own CRDs."""
+    tools = [tool_named("jobset-crds"), tool_named("kuberay-crds")] if NIGHTLY else []
+    published = chain.from_iterable(crds_in(found.path) for found in get_all(tools, say=print))
     there = {found["metadata"]["name"] for found in api.items(CRDS, bare=True)}
-    try:
-        published = get_all([tool_named("jobset-crds"), tool_named("kuberay-crds")], say=print)
-    except ToolError:
-        published = []
     with making(api) as make_object:
-        for crd in (*chain.from_iterable(crds_in(each.path) for each in published), *_any_fields()):
+        for crd in (*published, *_any_fields()):
             if crd["metadata"]["name"] not in there:
                 make_object(CRDS, crd)
                 there.add(crd["metadata"]["name"])

@@ -221,6 +221,7 @@ def test_what_is_not_ready_in_time_fails_stays_in_state_and_goes_on(plugin, api,
     plugin.delete(RELEASE, "sample", kept.id, outputs)
 
 
+@pytest.mark.nightly
 def test_an_atomic_release_that_fails_leaves_nothing(plugin, api, release):
     with pytest.raises(FailedError, match="helm could not install release charts/sample") as failure:
         plugin.create(RELEASE, "sample", stuck(release, atomic=True))
@@ -228,6 +229,7 @@ def test_an_atomic_release_that_fails_leaves_nothing(plugin, api, release):
     absent(api, MADE)
 
 
+@pytest.mark.nightly
 def test_a_release_that_is_not_to_be_waited_for_is_deployed_at_once(plugin, release):
     found, _, outputs = plugin.create(RELEASE, "sample", stuck(release, skipAwait=True))
     assert outputs["status"]["status"] == "deployed"
@@ -292,7 +294,10 @@ def test_a_cancelled_installation_ends_at_once_and_the_next_one_goes_on(plugin, 
     plugin.delete(RELEASE, "sample", found, outputs)
 
 
-@pytest.mark.parametrize(("revision", "status"), [(1, "pending-install"), (2, "pending-upgrade")])
+@pytest.mark.parametrize(
+    ("revision", "status"),
+    [(1, "pending-install"), pytest.param(2, "pending-upgrade", marks=pytest.mark.nightly)],
+)
 def test_what_a_killed_run_left_pending_is_taken_up_again(plugin, api, release, revision, status):
     found, inputs, outputs = plugin.create(RELEASE, "sample", release)
     if revision > 1:
@@ -373,12 +378,14 @@ def test_an_input_that_helm_would_not_heed_is_refused_by_name(plugin, inputs, sa
         plugin.check(RELEASE, "sample", {"chart": "sample", **inputs})
 
 
+@pytest.mark.nightly
 def test_a_chart_that_lint_refuses_is_not_installed(plugin, api, release, chart):
     (chart / "Chart.yaml").write_text("apiVersion: v2\nname: sample\nversion: one\n")
     with pytest.raises(FailedError, match="helm lint"):
         plugin.create(RELEASE, "sample", {**release, "lint": True})
 
 
+@pytest.mark.nightly
 def test_a_post_renderer_has_the_last_word(plugin, api, release, tmp_path):
     renderer = tmp_path / "render"
     renderer.write_text("#!/bin/sh\nsed s/red/rendered/\n")
@@ -388,6 +395,7 @@ def test_a_post_renderer_has_the_last_word(plugin, api, release, tmp_path):
     plugin.delete(RELEASE, "sample", found, outputs)
 
 
+@pytest.mark.nightly
 def test_no_variable_of_helm_leads_to_another_api_server(plugin, release, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setenv("HELM_KUBEAPISERVER", "https://127.0.0.1:9")
