@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +96,17 @@ class Api:
         """Return how far the server's memory is: the same as before while nobody has written anything."""
         answer = self._answer("GET", "/api/v1/namespaces", query={"limit": "1"}, accept=METADATA_LIST)
         return str(answer["metadata"]["resourceVersion"])
+
+    def changes(self, folder: str) -> Iterator[None]:
+        """Yield whenever an object of a kind changes, and once for each that is there; OSError when that ends."""
+        url = f"{self.host}{folder}?watch=true"
+        headers = {"Accept": METADATA_LIST.replace("List", "")}
+        try:
+            response = self._client.call_api("GET", url, headers, None)
+            for _ in response.response:
+                yield
+        except (HTTPError, ApiException) as error:
+            raise ConnectionError(f"GET {folder}: {error}") from error
 
     def apply(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
         """Server-side apply: the document's fields become as given, whoever had them before."""

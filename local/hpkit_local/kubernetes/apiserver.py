@@ -74,6 +74,8 @@ def apiserver(
             f"--service-account-key-file={server.key}",
             f"--service-account-signing-key-file={server.key}",
         ),
+        # With Go's default of 100, a third of its processor time in an `up` is garbage collection.
+        environment={"GOGC": "200"},
         healthy=lambda: (
             http_status(port, "/readyz", authority=authority.certificate, client=(client.certificate, client.key))
             == http.client.OK

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,15 +48,23 @@ _OPEN = (
 )
 # While nothing changes, and while Kueue or an operator starts.
 _IDLE_SECONDS = 0.5
-_BUSY_SECONDS = 0.2
+_BUSY_SECONDS = 0.1
 _END_SECONDS = 6.0
+# Kueue ends its controllers first, at once, and then for a second connections of the API server to its webhooks, which
+# a new one takes over.
+_RESTART_SECONDS = 0.3
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run until SIGTERM, or until Kueue ends by itself."""
     arguments = _arguments(argv)
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    stop, changed = threading.Event(), threading.Event()
+
+    def ask_to_stop(*_: object) -> None:
+        stop.set()
+        changed.set()
+
+    signal.signal(signal.SIGTERM, ask_to_stop)
     api = Api.of_kubeconfig(arguments.kubeconfig)
     runner = _Runner(arguments, api)
     operators = Operators(
@@ -75,6 +84,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         while not stop.is_set() and not _applied(api, arguments):
             stop.wait(_BUSY_SECONDS)
+        threading.Thread(target=_watch, args=(api, changed, stop), name="watch", daemon=True).start()
         while not stop.is_set():
             code = runner.ended()
             if code is not None:
@@ -92,13 +102,22 @@ def main(argv: list[str] | None = None) -> int:
                 # The API server is away: look again.
                 print(f"kueue_run: {error}", file=sys.stderr)
                 pause = _IDLE_SECONDS
-            stop.wait(pause)
+            changed.wait(pause)
+            changed.clear()
     finally:
         egress.stop()
         operators.end()
         runner.end()
         api.close()
     return 0
+
+
+def _watch(api: Api, changed: threading.Event, stop: threading.Event) -> None:
+    """Tell of changes of settings at once."""
+    while not stop.wait(_IDLE_SECONDS):
+        with suppress(OSError):
+            for _ in api.changes(_FOLDER):
+                changed.set()
 
 
 def _applied(api: Api, arguments: argparse.Namespace) -> bool:
@@ -187,7 +206,7 @@ class _Runner:
         if config != self._config:
             if noted:
                 self._note("")
-            self.end()
+            self.end(seconds=_RESTART_SECONDS)
             self._start(config)
             return False
         if text is not None and noted != digest(text):
@@ -196,10 +215,10 @@ class _Runner:
             return False
         return True
 
-    def end(self) -> None:
-        """End Kueue, if it runs."""
+    def end(self, *, seconds: float = _END_SECONDS) -> None:
+        """End Kueue, if it runs; kill it after so many seconds."""
         if self._child is not None and self._identity is not None:
-            end([self._identity], seconds=_END_SECONDS)
+            end([self._identity], seconds=seconds)
             self._child.wait()
         self._child = self._identity = None
 

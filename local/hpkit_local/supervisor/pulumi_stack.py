@@ -24,7 +24,7 @@ from hpkit_local.supervisor.control import Starting, environment
 from hpkit_local.supervisor.engine_events import EngineEvents
 from hpkit_local.supervisor.instance import Instance
 from hpkit_local.supervisor.pulumi_run import Ended, run
-from hpkit_local.supervisor.stacks import reads_of
+from hpkit_local.supervisor.stacks import reads_of, stacks_of
 from hpkit_local.toolchain import tool_path
 
 __all__ = ["VERBS", "Stack"]
@@ -233,8 +233,7 @@ class Stack:
         salt = self._salt()
         if salt is None:
             self._carry("")
-            listed = json.loads(self._quietly(["pulumi", "stack", "ls", "--json"], self._project))
-            if not any(stack["name"].rpartition("/")[2] == self._name for stack in listed):
+            if not any(there.name == self._name for there in stacks_of(self._instance)):
                 self._quietly(["pulumi", "stack", "init", self._name, "--non-interactive"], self._project)
         else:
             self._carry(salt)

@@ -14,7 +14,7 @@ from hpkit_provider.engine.values import Props
 
 __all__ = ["Readiness", "why"]
 
-_FIRST, _MOST = 0.1, 0.5
+_FIRST, _MOST = 0.1, 0.3
 _LAST_QUESTION_SECONDS = 5.0
 
 
