@@ -21,7 +21,7 @@ _EXAMPLE: Final = "handson-dev"
 
 @cache
 def _reference() -> str:
-    """Return what `hpkit deployer-policy --stack` prints of the example."""
+    """Return what `hpkit aws deployer-policy --stack` prints of the example."""
     (plan,) = load_stack(_EXAMPLE).plans.values()
     account = plan.spec.account or NO_ACCOUNT
     types = calling_types(each.type for each in record(plan, Answers(account=account)).resources.values())

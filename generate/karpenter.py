@@ -27,7 +27,7 @@ def karpenter_text() -> str:
     if folder is None:
         text = (project_root() / FILE).read_text(encoding="utf-8")
         if json.loads(text)["source"] != source:
-            raise InputError(f"{_TOOL} {tool.version} is not here. Get it with: hpkit doctor --fix")
+            raise InputError(f"{_TOOL} {tool.version} is not here. Get it with: hpkit local doctor --fix")
         return text
     crd = yaml.safe_load((folder / "karpenter.sh_nodepools.yaml").read_text(encoding="utf-8"))
     (version,) = [each for each in crd["spec"]["versions"] if each["storage"]]

@@ -34,7 +34,7 @@ def kueue_metrics_text() -> str:
     if folder is None:
         text = (project_root() / FILE).read_text(encoding="utf-8")
         if json.loads(text)["version"] != tool.version:
-            raise InputError(f"{_TOOL} {tool.version} is not here. Get it with: hpkit doctor --fix {_TOOL}")
+            raise InputError(f"{_TOOL} {tool.version} is not here. Get it with: hpkit local doctor --fix {_TOOL}")
         return text
     found = kueue_metrics((folder / "metrics.go").read_text(encoding="utf-8"))
     data = {"source": f"sigs.k8s.io/kueue {tool.version}, {_SOURCE}", "version": tool.version, "metrics": found}

@@ -78,8 +78,8 @@ def missing_chart(pin: PinnedChart | PublishedChart, reason: str) -> Iterator[st
         return
     problem = (
         f"{pin.published_file} in the folder that {MIRROR} names has the contents {package.contents}, and the kit pins "
-        f"{pin.package}: it is not the chart that the kit was tried with. Run `hpkit chart-fetch --to FOLDER` where "
-        f"there is a network, and bring that file; or unset {MIRROR}"
+        f"{pin.package}: it is not the chart that the kit was tried with. Run `hpkit catalog fetch-chart --to FOLDER` "
+        f"where there is a network, and bring that file; or unset {MIRROR}"
     )
     if is_local(os.environ):
         pulumi.log.warn(f"{problem}. The local cloud goes on with it; on AWS this run would end here")

@@ -89,7 +89,7 @@ class Shell:
         raise AssertionError(f"the shell ended in {command!r}: {''.join(said)}")
 
     def follow(self, step: Step) -> str:
-        """Run a step as its page says; what only looks (kubectl get, hpkit status) is looked at until it agrees."""
+        """Run a step as its page says; what only looks (such as kubectl get) is repeated until it agrees."""
         deadline = time.monotonic() + PATIENCE
         while True:
             code, said = self.run(step.command)

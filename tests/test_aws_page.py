@@ -30,7 +30,7 @@ WORKFLOWS = ("pull-request.yml", "deploy.yml", "drift.yml")
 # A block of the page, by what it begins with, or a job of a workflow → why it can't run here.
 NOT_HERE = {
     "gh api --method PUT repos/acme/platform/actions/oidc": "it sets up a repository at GitHub",
-    "hpkit images --stack acme-prod --mirror": "it copies from registries of the internet, by crane or skopeo",
+    "hpkit aws images --stack acme-prod --mirror": "it copies from registries of the internet, by crane or skopeo",
     "aws resourcegroupstaggingapi": "the local endpoint does not have this API",
     "aws sagemaker update-cluster-software": "it is no step of the page; the local endpoint's own tests call it",
     ("drift.yml", "report"): "it opens an issue at GitHub",

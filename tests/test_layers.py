@@ -8,7 +8,7 @@ import networkx
 import pytest
 
 from hpkit import extensions
-from hpkit.cli import _OPTIONAL
+from hpkit.cli import SECTIONS
 from hpkit_local import cloud
 
 ROOT = Path(__file__).parent.parent
@@ -167,8 +167,10 @@ def test_every_extension_that_the_kit_asks_for_is_declared():
     """Names are texts: what no entry point has would be said to be not installed."""
     for name in extensions._EXTRAS:
         assert extensions.extension(name)
-    for name, extra in _OPTIONAL.items():
-        assert extensions.optional_command(name, extra)
+    commands = [each for section in SECTIONS.values() for each in section.items()]
+    commands += [each for _, command in commands for each in command.children.items()]
+    for name, command in commands:
+        assert not command.extra or extensions.optional_command(name, command.extra)
 
 
 def test_the_entry_of_local_has_every_name_that_it_promises():

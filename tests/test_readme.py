@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpkit.cli import _COMMANDS
+from hpkit.cli import command_lines
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -60,4 +60,4 @@ def test_every_make_target_that_the_readme_names_exists():
 
 def test_every_command_is_in_the_table():
     table = README.partition("## Commands")[2].partition("`hpkit` alone lists them")[0]
-    assert {name for name in _COMMANDS if f"`hpkit {name}" not in table} == set()
+    assert {name for name in command_lines() if f"hpkit {name}" not in table} == set()

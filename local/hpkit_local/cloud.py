@@ -1,6 +1,6 @@
 """The local cloud as the command line sees it: the only module that hpkit imports of this package.
 
-Each name is imported when it is first used: `hpkit doctor` needs the tools alone, and none of the packages that a
+Each name is imported when it is first used: `hpkit local doctor` needs the tools alone, and none of the packages that a
 supervisor needs.
 """
 

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pyte
 
 def killed_while_importing(shell):
     """Start the import, and kill it with all that it started once some resources are there."""
-    command = ["hpkit", "adopt", "run", "--stack", STACK]
+    command = ["hpkit", "aws", "adopt", "run", "--stack", STACK]
     process = subprocess.Popen(
         command,
         cwd=shell.folder,
@@ -52,36 +52,36 @@ def test_an_adoption_that_is_cut_off_and_killed_goes_on_and_what_is_not_the_prog
     by_hand(Maker(live))
     before = live.settled()
     where = ("--organization", "acme", "--environment", "prod", "--write", "stacks/acme.yaml")
-    shell("hpkit", "adopt", "--cluster", "ours", *where)
+    shell("hpkit", "aws", "adopt", "--cluster", "ours", *where)
 
     cut_off(shell)
-    refused = shell("hpkit", "adopt", "run", "--stack", STACK, check=False)
+    refused = shell("hpkit", "aws", "adopt", "run", "--stack", STACK, check=False)
     assert refused.returncode == 1
     assert f"copy {STACK}.json.bak over {STACK}.json" in refused.stderr
     restored(shell)
 
     killed_while_importing(shell)
-    again = shell("hpkit", "adopt", "run", "--stack", STACK, check=False)
+    again = shell("hpkit", "aws", "adopt", "run", "--stack", STACK, check=False)
     if "A state was cut off" in again.stderr:
         restored(shell)
-        again = shell("hpkit", "adopt", "run", "--stack", STACK, check=False)
+        again = shell("hpkit", "aws", "adopt", "run", "--stack", STACK, check=False)
     if again.returncode != 0:
         assert f"pulumi cancel --yes --stack {STACK}" in again.stderr, again.stderr
         shell("pulumi", "cancel", "--yes", "--stack", STACK)
-        again = shell("hpkit", "adopt", "run", "--stack", STACK)
+        again = shell("hpkit", "aws", "adopt", "run", "--stack", STACK)
     assert "a preview that changes nothing" in again.stdout
     assert " are imported already" in again.stderr
     assert live.settled() == before
 
-    assert "a preview that changes nothing" in shell("hpkit", "adopt", "run", "--stack", STACK).stdout
-    refused = shell("hpkit", "adopt", "--cluster", "ours", "--write", "stacks/acme.yaml", check=False)
+    assert "a preview that changes nothing" in shell("hpkit", "aws", "adopt", "run", "--stack", STACK).stdout
+    refused = shell("hpkit", "aws", "adopt", "--cluster", "ours", "--write", "stacks/acme.yaml", check=False)
     assert refused.returncode == 2
     assert "--force" in refused.stderr
 
     arn = live.cluster()["ClusterArn"]
     options = ["--generate-code=false", "--yes", "--skip-preview", "--non-interactive", "--stack", STACK]
     shell("pulumi", "import", "hyperpod:index:Cluster", "handson", arn, *options)
-    refused = shell("hpkit", "adopt", "run", "--stack", STACK, check=False)
+    refused = shell("hpkit", "aws", "adopt", "run", "--stack", STACK, check=False)
     assert refused.returncode == 1
     assert f"urn:pulumi:{STACK}::hpkit::hyperpod:index:Cluster::handson" in refused.stderr
     assert "Nothing was imported" in refused.stderr

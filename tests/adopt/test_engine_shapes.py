@@ -19,8 +19,8 @@ QUIET = ("same", "read", "refresh")
 def adopted(shell, cluster):
     """Adopt a cluster as its page says, and return what the last command printed."""
     where = ("--organization", "acme", "--environment", "prod", "--write", "stacks/acme.yaml")
-    shell("hpkit", "adopt", "--cluster", cluster, *where)
-    return shell("hpkit", "adopt", "run", "--stack", STACK).stdout
+    shell("hpkit", "aws", "adopt", "--cluster", cluster, *where)
+    return shell("hpkit", "aws", "adopt", "run", "--stack", STACK).stdout
 
 
 def counts(shell, verb):
@@ -71,7 +71,7 @@ def lives_on(shell, repository, live, before, *, a_team_more):
     assert counts(shell, "up") == {"update": 2}
     assert counts(shell, "refresh") == {}
     changed = live.settled()
-    said = shell("hpkit", "adopt", "undo", "--stack", STACK, "--yes").stdout
+    said = shell("hpkit", "aws", "adopt", "undo", "--stack", STACK, "--yes").stdout
     assert "is forgotten" in said
     assert shell("pulumi", "stack", "ls", "--json").stdout.strip() == "[]"
     assert live.settled() == changed, "handing back touched something"

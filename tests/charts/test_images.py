@@ -147,5 +147,5 @@ def test_a_chart_that_helm_cannot_render_is_said(tmp_path):
 
 def test_a_machine_without_helm_says_where_to_get_it(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(ToolError, match="hpkit doctor --fix"):
+    with pytest.raises(ToolError, match="hpkit local doctor --fix"):
         rendered(Path("chart.tgz"), {}, kubernetes="1.34.0")

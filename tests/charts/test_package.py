@@ -142,7 +142,7 @@ def test_without_a_network_the_error_says_what_to_do(site, project):
     site.server.server_close()
     with pytest.raises(ToolError) as raised:
         ensure_package(pin, project)
-    for words in (pin.archive, "hpkit chart-fetch --to FOLDER", "HPKIT_MIRROR", "it-1.0.0.tgz"):
+    for words in (pin.archive, "hpkit catalog fetch-chart --to FOLDER", "HPKIT_MIRROR", "it-1.0.0.tgz"):
         assert words in str(raised.value)
     assert kept_package(pin, project) is None
 
@@ -218,7 +218,7 @@ def test_a_repository_serves_another_chart_under_the_pinned_version(site, projec
     assert read_archive(ensure_package(pin, project).path.read_bytes()) == PART
     site.pages["/remote-2.0.0.tgz"] = packed({"Chart.yaml": b"name: evil\n"}, "remote")
     another = dataclasses.replace(pin, sha256="0" * 64)
-    with pytest.raises(ToolError, match=r"has the contents .*, and the catalog names 0{64}.*hpkit chart-fetch"):
+    with pytest.raises(ToolError, match=r"has the contents .*, and the catalog names 0{64}.*hpkit catalog fetch-chart"):
         ensure_package(another, project)
     assert not (project / ".hpkit" / "charts" / another.file).exists()
 

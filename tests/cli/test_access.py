@@ -1,4 +1,4 @@
-"""`hpkit access`: its formats."""
+"""`hpkit cluster access`: its formats."""
 
 import csv
 

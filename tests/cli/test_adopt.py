@@ -1,4 +1,4 @@
-"""`hpkit adopt` against a live cluster on the local endpoint."""
+"""`hpkit aws adopt` against a live cluster on the local endpoint."""
 
 import json
 
@@ -47,7 +47,7 @@ def live():
 
 def adopt(live, *arguments, cwd=ROOT):
     endpoint, arn = live
-    return hpkit("adopt", "--cluster", arn, *arguments, cwd=cwd, AWS_ENDPOINT_URL=endpoint.url, **KEYS)
+    return hpkit("aws", "adopt", "--cluster", arn, *arguments, cwd=cwd, AWS_ENDPOINT_URL=endpoint.url, **KEYS)
 
 
 def test_the_file_is_valid_and_says_what_is_live(live, project):
@@ -91,7 +91,7 @@ def test_the_import_file_holds_every_live_thing_by_the_name_that_the_program_reg
     (tmp_path / "stacks").mkdir()
     result = adopt(live, "--organization", "acme", "--environment", "dev", "--write", "stacks/acme.yaml", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert result.stderr.endswith("then: hpkit adopt run --stack acme-dev\n")
+    assert result.stderr.endswith("then: hpkit aws adopt run --stack acme-dev\n")
     settings = yaml.safe_load((tmp_path / "stacks" / "Pulumi.acme-dev.yaml").read_text())
     assert settings == {"config": {"hpkit:organization": "acme", "hpkit:environment": "dev"}}
     document = json.loads((tmp_path / "stacks" / "acme-dev.import.json").read_text())
@@ -113,7 +113,7 @@ def test_a_cluster_is_found_by_its_name_in_a_region(live):
     assert result.returncode == 0, result.stderr
     assert f"# Adopted from {arn}." in result.stdout
     assert result.stderr.endswith("nothing was written: add --write stacks/train.yaml\n")
-    assert "hpkit adopt run" not in result.stderr
+    assert "hpkit aws adopt run" not in result.stderr
 
 
 def test_a_file_that_is_there_is_not_replaced_unasked(live, tmp_path):
@@ -128,10 +128,10 @@ def test_a_file_that_is_there_is_not_replaced_unasked(live, tmp_path):
 
 
 def test_what_is_no_cluster_is_said_without_a_traceback(live):
-    result = hpkit("adopt", "--cluster", "no such name", cwd=ROOT)
+    result = hpkit("aws", "adopt", "--cluster", "no such name", cwd=ROOT)
     assert result.returncode == 2
     assert "neither the name of a HyperPod cluster nor its ARN" in result.stderr
-    assert hpkit("adopt", cwd=ROOT).returncode == 2
+    assert hpkit("aws", "adopt", cwd=ROOT).returncode == 2
     endpoint, arn = live
     gone = arn[:-4] + "zzzz"
     result = adopt((endpoint, gone))
@@ -143,7 +143,7 @@ def test_what_is_no_cluster_is_said_without_a_traceback(live):
 def test_a_service_that_cannot_be_reached_is_said_without_a_traceback(live):
     _, arn = live
     unreachable = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_MAX_ATTEMPTS": "1"}
-    result = hpkit("adopt", "--cluster", arn, cwd=ROOT, **KEYS, **unreachable)
+    result = hpkit("aws", "adopt", "--cluster", arn, cwd=ROOT, **KEYS, **unreachable)
     assert result.returncode == 1
     assert "sagemaker:DescribeCluster: EndpointConnectionError" in result.stderr
     assert "Run it again when the service can be reached" in result.stderr

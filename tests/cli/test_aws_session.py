@@ -61,7 +61,7 @@ def test_a_cluster_that_is_missing_may_be_on_the_instance_that_has_the_stack(nob
     make(nobody, "one", "two", stack="acme-dev", of="two")
     monkeypatch.setattr("hpkit.cluster.live.read.read", read)
     keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
-    answer = hpkit("status", "--stack", "acme-dev", cwd=nobody, HPKIT_STACK="other-dev", **keys)
+    answer = hpkit("cluster", "status", "--stack", "acme-dev", cwd=nobody, HPKIT_STACK="other-dev", **keys)
     hint = f'for the local cloud: eval "$({HPKIT} local env --name two)"'
     assert (answer.returncode, answer.stderr) == (1, f"error: us-west-2 has no cluster train; {hint}\n")
 

@@ -1,4 +1,4 @@
-"""`hpkit chart-hash` prints what `cluster.dependencies.sha256` has to be."""
+"""`hpkit catalog hash-chart` prints what `cluster.dependencies.sha256` has to be."""
 
 from click.testing import CliRunner
 

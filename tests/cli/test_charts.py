@@ -1,4 +1,4 @@
-"""`hpkit images` and `hpkit chart-fetch`, without a network."""
+"""`hpkit aws images` and `hpkit catalog fetch-chart`, without a network."""
 
 import json
 import re
@@ -34,7 +34,7 @@ def project(tmp_path):
 
 
 def test_the_images_of_a_closed_stack_are_listed_with_their_names_in_its_mirror(project):
-    done = hpkit("images", "--stack", "enterprise-prod", "--format", "json", cwd=project)
+    done = hpkit("aws", "images", "--stack", "enterprise-prod", "--format", "json", cwd=project)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     rows = {each["source"]: each for each in found["images"]}
@@ -45,7 +45,7 @@ def test_the_images_of_a_closed_stack_are_listed_with_their_names_in_its_mirror(
     ]
     assert not any("neuron" in name for name in rows), "no node of the stack is a Neuron node"
     assert found["readFrom"] == "the catalog and the program"
-    assert "hpkit chart-fetch" in done.stderr
+    assert "hpkit catalog fetch-chart" in done.stderr
 
 
 def test_images_of_the_stacks_own_manifests_are_among_them(project):
@@ -57,7 +57,7 @@ def test_images_of_the_stacks_own_manifests_are_among_them(project):
             1,
         )
     )
-    done = hpkit("images", "--stack", "autoscale-dev", cwd=project)
+    done = hpkit("aws", "images", "--stack", "autoscale-dev", cwd=project)
     assert "pause" in done.stdout, done.stdout + done.stderr
 
 
@@ -68,7 +68,7 @@ def test_the_image_that_makes_the_teams_folders_is_copied_and_then_pulled_from_t
     lustre = {"availabilityZone": zone, "storageCapacityGiB": 1200, "teams": True}
     data["environments"]["prod"].setdefault("storage", {})["lustre"] = lustre
     file.write_text(yaml.safe_dump(data), encoding="utf-8")
-    done = hpkit("images", "--stack", "enterprise-prod", "--format", "json", cwd=project)
+    done = hpkit("aws", "images", "--stack", "enterprise-prod", "--format", "json", cwd=project)
     assert done.returncode == 0, done.stderr
     (row,) = [row for row in json.loads(done.stdout)["images"] if "busybox" in row["source"]]
     assert re.fullmatch(r"public\.ecr\.aws/docker/library/busybox:1\.37\.0@sha256:[0-9a-f]{64}", row["source"])
@@ -79,14 +79,14 @@ def test_the_image_that_makes_the_teams_folders_is_copied_and_then_pulled_from_t
 
 
 def test_a_mirror_has_to_be_named_before_anything_is_copied(project):
-    done = hpkit("images", "--stack", "handson-dev", "--mirror", cwd=project)
+    done = hpkit("aws", "images", "--stack", "handson-dev", "--mirror", cwd=project)
     assert done.returncode == 2
     assert "--account ID" in done.stderr
 
 
 def test_without_crane_and_skopeo_the_commands_are_printed(project, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda _: None)
-    done = hpkit("images", "--stack", "handson-dev", "--mirror", "--account", "210987654321", cwd=project)
+    done = hpkit("aws", "images", "--stack", "handson-dev", "--mirror", "--account", "210987654321", cwd=project)
     assert done.returncode == 1
     lines = done.stdout.splitlines()
     assert "aws ecr get-login-password --region us-west-2 | crane auth login" in lines[0]
@@ -97,7 +97,7 @@ def test_without_crane_and_skopeo_the_commands_are_printed(project, monkeypatch)
 
 
 def test_a_fetch_without_a_network_says_what_to_do(project):
-    done = hpkit("chart-fetch", cwd=project)
+    done = hpkit("catalog", "fetch-chart", cwd=project)
     assert done.returncode == 1
     assert dependencies_chart().archive in done.stderr
     assert "HPKIT_MIRROR" in done.stderr
@@ -107,7 +107,7 @@ def test_a_fetch_says_where_the_package_is_and_when_it_is_not_the_pins(project, 
     for pin in (dependencies_chart(), keda_chart()):
         write_archive(tmp_path / "mirror" / pin.published_file, "chart", {"Chart.yaml": b"name: chart\n"})
     monkeypatch.setenv("HPKIT_MIRROR", str(tmp_path / "mirror"))
-    done = hpkit("chart-fetch", cwd=project)
+    done = hpkit("catalog", "fetch-chart", cwd=project)
     places = [project / ".hpkit" / "charts" / pin.file for pin in (dependencies_chart(), keda_chart())]
     assert (done.returncode, done.stdout.split()) == (0, [str(place) for place in places])
     assert all(place.is_file() for place in places)

@@ -1,4 +1,4 @@
-"""`hpkit plan`, `quota`, `rules`, `schema` and `generate`."""
+"""The list of commands, `hpkit plan`, `quota` and `catalog`."""
 
 import json
 import shutil
@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from hpkit.cli import _COMMANDS, _hpkit
+from hpkit.cli import SECTIONS, _hpkit
 from hpkit.cli.plan import command as plan_command
 from tests.builders import group, organization, text_of
 from tests.cli.invoke import hpkit
@@ -16,7 +16,7 @@ from tests.cli.test_validate import ROOT
 
 def test_help_lists_every_command_without_importing_them():
     result = hpkit("--help", cwd=ROOT)
-    for name in ("validate", "plan", "quota", "rules", "schema", "instances"):
+    for name in ("validate", "plan", "quota", "catalog", "aws", "local"):
         assert f"\n  {name} " in result.stdout
 
 
@@ -42,12 +42,22 @@ def test_the_command_alone_ends_with_first_steps_that_exist():
         assert hpkit(*command.split()[1:], "--help", cwd=ROOT).returncode == 0
 
 
+def all_commands(command=_hpkit, name="hpkit"):
+    """Yield every command and group, with what is typed."""
+    yield name, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for child in command.list_commands(context):
+            yield from all_commands(command.get_command(context, child), f"{name} {child}")
+
+
 def test_no_help_prints_what_only_click_reads():
-    for name in _COMMANDS:
-        command = _hpkit.get_command(click.Context(_hpkit), name)
-        own = getattr(command, "commands", {}).values()
-        for each in (command, *own):
-            assert "\\b" not in each.get_help(click.Context(each)), each.name
+    for name, command in all_commands():
+        assert "\\b" not in command.get_help(click.Context(command)), name
+
+
+def test_there_are_at_most_fourteen_names_to_begin_with():
+    assert sum(map(len, SECTIONS.values())) <= 14
 
 
 def test_quota_shows_capacity_and_every_teams_part():
@@ -144,12 +154,12 @@ def test_plan_of_a_file_that_cannot_be_read_shows_why(tmp_path):
     assert "CFG005" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["plan", "deployer-policy"])
+@pytest.mark.parametrize("command", ["plan", "aws deployer-policy"])
 def test_errors_of_a_file_that_stop_the_program_are_named(project, command):
     data = organization()
     data["environments"]["dev"]["network"]["vpcCidr"] = "10.192.0.0/28"
     (project / "stacks" / "acme.yaml").write_bytes(text_of(data))
-    result = hpkit(command, "--stack", "acme-dev", cwd=project)
+    result = hpkit(*command.split(), "--stack", "acme-dev", cwd=project)
     assert (result.returncode, result.stdout) == (1, "")
     assert "NET005" in result.stderr
     assert "hpkit validate --stack acme-dev" in result.stderr
@@ -168,32 +178,32 @@ def test_a_failure_of_the_program_without_an_error_of_the_file_is_a_defect(proje
 
 
 def test_rules_lists_all_and_explains_one_with_an_example():
-    listed = json.loads(hpkit("rules", "--format", "json", cwd=ROOT).stdout)
+    listed = json.loads(hpkit("catalog", "rules", "--format", "json", cwd=ROOT).stdout)
     fixed = {"CAP001", "CAP002", "CAP003", "CAP004"}
     assert {rule["id"] for rule in listed if not rule["waivable"] and rule["id"].startswith("CAP")} == fixed
-    text = hpkit("rules", "cap001", cwd=ROOT).stdout
+    text = hpkit("catalog", "rules", "cap001", cwd=ROOT).stdout
     assert (
         "    - - {instanceType: ml.g5.12xlarge, count: 3}\n    + - {instanceType: ml.g5.12xlarge, count: 2}\n" in text
     )
     assert "5 ×\n    ml.g5.12xlarge reserved, 4 guaranteed" in text
-    assert hpkit("rules", "CAP999", cwd=ROOT).returncode == 1
+    assert hpkit("catalog", "rules", "CAP999", cwd=ROOT).returncode == 1
 
 
 def test_rules_of_a_prefix_are_listed():
-    listed = json.loads(hpkit("rules", "cap", "--format", "json", cwd=ROOT).stdout)
+    listed = json.loads(hpkit("catalog", "rules", "cap", "--format", "json", cwd=ROOT).stdout)
     assert {rule["id"][:3] for rule in listed} == {"CAP"}
     assert len(listed) > 5
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("CAP01", "CAP001"), ("cap1", "CAP001"), ("KAR0002", "KAR002")])
 def test_a_rule_with_other_zeros_is_the_one_that_is_meant(typed, meant):
-    assert hpkit("rules", typed, cwd=ROOT).stderr == f"error: no rule {typed}; did you mean {meant}?\n"
+    assert hpkit("catalog", "rules", typed, cwd=ROOT).stderr == f"error: no rule {typed}; did you mean {meant}?\n"
 
 
 def test_schema_writes_where_it_is_told(tmp_path):
-    assert hpkit("schema", "--write", "schema.json", cwd=tmp_path).returncode == 0
+    assert hpkit("catalog", "schema", "--write", "schema.json", cwd=tmp_path).returncode == 0
     assert json.loads((tmp_path / "schema.json").read_text())["title"] == "hpkit organization"
-    result = hpkit("schema", "--write", "no/such/folder.json", cwd=tmp_path)
+    result = hpkit("catalog", "schema", "--write", "no/such/folder.json", cwd=tmp_path)
     assert result.returncode == 1
     assert "No such file or directory" in result.stderr
 

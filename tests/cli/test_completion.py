@@ -19,14 +19,14 @@ def completed(words, cwd=ROOT):
 
 def test_commands_are_completed_without_importing_them():
     assert completed(["va"]) == ["validate"]
-    assert {"explain", "local", "quota"} <= set(completed([""]))
+    assert {"describe", "local", "quota"} <= set(completed([""]))
 
 
 @pytest.mark.parametrize(
-    "command", ["deployer-policy", "destroy", "images", "plan", "preflight", "quota", "review", "validate"]
+    "command", ["aws deployer-policy", "destroy", "aws images", "plan", "aws preflight", "quota", "review", "validate"]
 )
 def test_stacks_are_completed(command):
-    assert completed([command, "--stack", "h"]) == ["handson-dev"]
+    assert completed([*command.split(), "--stack", "h"]) == ["handson-dev"]
 
 
 def test_stacks_of_commands_within_commands_are_completed():
@@ -34,21 +34,21 @@ def test_stacks_of_commands_within_commands_are_completed():
 
 
 def test_teams_and_groups_are_those_of_the_stack_that_was_named():
-    assert completed(["explain", "team", "--stack", "handson-dev", ""]) == ["john", "smith"]
-    assert completed(["explain", "group", "--stack", "autoscale-dev", "burst"]) == ["burst-a", "burst-b"]
-    assert "serving" in completed(["explain", "team", "s"])
-    assert completed(["explain", "team", "--stack", "nobody-dev", ""]) == []
+    assert completed(["describe", "team", "--stack", "handson-dev", ""]) == ["john", "smith"]
+    assert completed(["describe", "group", "--stack", "autoscale-dev", "burst"]) == ["burst-a", "burst-b"]
+    assert "serving" in completed(["describe", "team", "s"])
+    assert completed(["describe", "team", "--stack", "nobody-dev", ""]) == []
 
 
 def test_rules_are_completed_in_any_case():
-    assert completed(["rules", "cap00"])[:2] == ["CAP001", "CAP002"]
+    assert completed(["catalog", "rules", "cap00"])[:2] == ["CAP001", "CAP002"]
 
 
 def test_files_with_errors_complete_what_can_be_read(project):
     (project / "stacks" / "acme.yaml").write_text("environments: {dev: {}, prod: {}}")
     (project / "stacks" / "bad.yaml").write_text("environments: [")
     assert completed(["quota", "--stack", ""], cwd=project) == ["acme-dev", "acme-prod"]
-    assert completed(["explain", "team", ""], cwd=project) == []
+    assert completed(["describe", "team", ""], cwd=project) == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

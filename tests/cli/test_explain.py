@@ -1,4 +1,4 @@
-"""`hpkit explain`."""
+"""`hpkit describe`."""
 
 import json
 
@@ -9,28 +9,28 @@ from tests.cli.test_validate import ROOT
 
 
 def test_a_team_of_one_stack_alone_needs_no_stack():
-    named = hpkit("explain", "team", "john", "--stack", "handson-dev", cwd=ROOT)
+    named = hpkit("describe", "team", "john", "--stack", "handson-dev", cwd=ROOT)
     assert named.returncode == 0
     assert named.stdout.startswith("john in handson-dev (us-west-2)\n")
-    assert hpkit("explain", "team", "john", cwd=ROOT).stdout == named.stdout
+    assert hpkit("describe", "team", "john", cwd=ROOT).stdout == named.stdout
     assert max(len(line) for line in named.stdout.splitlines()) <= 80
 
 
 def test_a_name_alone_is_led_to_what_to_write_before_it():
-    answer = hpkit("explain", "john", cwd=ROOT)
+    answer = hpkit("describe", "john", cwd=ROOT)
     assert answer.returncode == 2
-    assert "write `hpkit explain team john` or `hpkit explain group john`" in answer.stderr
-    assert "Did you mean 'team'?" in hpkit("explain", "taem", "john", cwd=ROOT).stderr
+    assert "write `hpkit describe team john` or `hpkit describe group john`" in answer.stderr
+    assert "Did you mean 'team'?" in hpkit("describe", "taem", "john", cwd=ROOT).stderr
 
 
 def test_a_team_of_several_stacks_asks_which():
-    answer = hpkit("explain", "team", "serving", cwd=ROOT)
+    answer = hpkit("describe", "team", "serving", cwd=ROOT)
     assert answer.returncode == 2
     assert answer.stderr == "error: name the stack with --stack: autoscale-dev, enterprise-prod\n"
 
 
 def test_json_has_the_same_numbers():
-    told = json.loads(hpkit("explain", "team", "john", "--stack", "handson-dev", "--format", "json", cwd=ROOT).stdout)
+    told = json.loads(hpkit("describe", "team", "john", "--stack", "handson-dev", "--format", "json", cwd=ROOT).stdout)
     (part,) = told["types"]
     assert (told["queue"], told["fairShareWeight"]) == ("hyperpod-ns-john-localqueue", 0)
     assert (part["reserved"], part["borrowLimit"], part["borrowable"], part["boundBy"]) == (3, 1.5, 1, "lenders")
@@ -38,9 +38,9 @@ def test_json_has_the_same_numbers():
 
 
 def test_a_group_is_explained_in_both_formats():
-    text = hpkit("explain", "group", "burst-a", cwd=ROOT).stdout
+    text = hpkit("describe", "group", "burst-a", cwd=ROOT).stdout
     assert "Karpenter owns its count" in text
-    told = json.loads(hpkit("explain", "group", "burst-a", "--format", "json", cwd=ROOT).stdout)
+    told = json.loads(hpkit("describe", "group", "burst-a", "--format", "json", cwd=ROOT).stdout)
     assert (told["nodeClass"], told["nodePools"], told["quotas"][0]["maximum"]) == ("burst", ["inference"], 18)
 
 
@@ -52,14 +52,14 @@ def test_a_group_is_explained_in_both_formats():
     ],
 )
 def test_a_misspelt_name_is_misuse_and_names_the_nearest(arguments, said):
-    answer = hpkit("explain", *arguments, cwd=ROOT)
+    answer = hpkit("describe", *arguments, cwd=ROOT)
     assert answer.returncode == 2
     assert said in answer.stderr
 
 
 def test_a_file_that_cannot_be_read_shows_why(project):
     (project / "stacks" / "acme.yaml").write_text("organization: [")
-    answer = hpkit("explain", "team", "john", "--stack", "acme-dev", cwd=project)
+    answer = hpkit("describe", "team", "john", "--stack", "acme-dev", cwd=project)
     assert answer.returncode == 1
     assert "CFG005" in answer.stderr
-    assert hpkit("explain", "team", "john", cwd=project).returncode == 2
+    assert hpkit("describe", "team", "john", cwd=project).returncode == 2

@@ -1,4 +1,4 @@
-"""`hpkit local` and `hpkit doctor` as processes: what they print, their exit codes, and misuse."""
+"""`hpkit local` and `hpkit local doctor` as processes: what they print, their exit codes, and misuse."""
 
 import contextlib
 import io
@@ -542,14 +542,14 @@ def test_a_part_that_cannot_start_ends_the_start_soon_with_its_log_and_nothing_r
 
 def test_doctor_says_what_is_missing_and_how_to_get_it(tmp_path):
     empty = {"HPKIT_CACHE": str(tmp_path), "PATH": str(tmp_path)}
-    answer = hpkit("doctor", "--format", "json", cwd=ROOT, **empty)
+    answer = hpkit("local", "doctor", "--format", "json", cwd=ROOT, **empty)
     assert answer.returncode == 1
     rows = {row["tool"]: row for row in json.loads(answer.stdout)}
     assert list(rows) == ["python", "go", *(tool.name for tool in TOOLS)]
     named = {tool.name: f" {tool.name}" for tool in TOOLS if tool.by_name}
     for tool in ("go", *(tool.name for tool in TOOLS)):
-        assert (rows[tool]["from"], rows[tool]["get"]) == ("missing", f"hpkit doctor --fix{named.get(tool, '')}")
-    text = hpkit("doctor", cwd=ROOT, **empty).stdout
+        assert (rows[tool]["from"], rows[tool]["get"]) == ("missing", f"hpkit local doctor --fix{named.get(tool, '')}")
+    text = hpkit("local", "doctor", cwd=ROOT, **empty).stdout
     needed = [tool.name for tool in TOOLS if not tool.on_demand]
     assert f"{len(needed)} of {len(TOOLS) + 2} missing" in text
     assert max(len(line) for line in text.splitlines()) <= 80
@@ -563,7 +563,7 @@ def test_doctor_calls_what_nothing_needs_optional_and_never_missing(tmp_path, mo
             folder.mkdir(parents=True, exist_ok=True)
             for name in tool.executables:
                 (folder / name).touch(mode=0o755)
-    answer = hpkit("doctor", cwd=ROOT, PATH=str(tmp_path))
+    answer = hpkit("local", "doctor", cwd=ROOT, PATH=str(tmp_path))
     assert (answer.returncode, "missing" in answer.stdout) == (0, False)
     optional = ["go", *(tool.name for tool in TOOLS if tool.on_demand)]
     said = " ".join(answer.stdout.split())
@@ -572,7 +572,7 @@ def test_doctor_calls_what_nothing_needs_optional_and_never_missing(tmp_path, mo
 
 def test_doctor_with_everything_there_says_so_and_from_where(tools):
     cached = {tool.name for tool in TOOLS if (cache_root() / "tools" / tool.name / tool.version).is_dir()}
-    rows = {row["tool"]: row for row in json.loads(hpkit("doctor", "--format", "json", cwd=ROOT).stdout)}
+    rows = {row["tool"]: row for row in json.loads(hpkit("local", "doctor", "--format", "json", cwd=ROOT).stdout)}
     for name in TOOL_NAMES:
         assert rows[name]["from"] in {"PATH", "cache"}
         assert (rows[name]["from"] == "PATH") or (name in cached)
@@ -586,7 +586,7 @@ NOWHERE = {"HTTPS_PROXY": "http://127.0.0.1:9", "GOPROXY": "off", "PIP_NO_INDEX"
 @pytest.mark.nightly
 def test_doctor_that_can_get_nothing_names_every_tool_with_its_reason_and_log(tmp_path):
     unreachable = {"HPKIT_CACHE": str(tmp_path / "cache"), "PATH": str(tmp_path), **NOWHERE}
-    answer = hpkit("doctor", "--fix", cwd=ROOT, **unreachable)
+    answer = hpkit("local", "doctor", "--fix", cwd=ROOT, **unreachable)
     assert (answer.returncode, answer.stdout) == (1, "")
     assert "https://github.com/pulumi/pulumi/releases/" in answer.stderr
     wanted = sum(not tool.by_name for tool in TOOLS)
@@ -597,10 +597,10 @@ def test_doctor_that_can_get_nothing_names_every_tool_with_its_reason_and_log(tm
 
 def test_doctor_gets_what_is_named_and_nothing_else(tmp_path):
     unreachable = {"HPKIT_CACHE": str(tmp_path / "cache"), "PATH": str(tmp_path), **NOWHERE}
-    answer = hpkit("doctor", "--fix", "keda-crds", cwd=ROOT, **unreachable)
+    answer = hpkit("local", "doctor", "--fix", "keda-crds", cwd=ROOT, **unreachable)
     assert answer.returncode == 1
     assert "1 of 1 tools" in answer.stderr
-    answer = hpkit("doctor", "keda", cwd=ROOT, **unreachable)
+    answer = hpkit("local", "doctor", "keda", cwd=ROOT, **unreachable)
     assert answer.returncode == 2
     assert "there is no tool keda. Known: " in answer.stderr
 
@@ -611,9 +611,11 @@ def test_doctor_says_which_tool_on_path_is_taken_and_which_is_passed_over(tmp_pa
         script.write_text(f"#!/bin/sh\necho {version}\n")
         script.chmod(0o755)
     found = {"HPKIT_CACHE": str(tmp_path / "cache"), "PATH": str(tmp_path)}
-    rows = {row["tool"]: row for row in json.loads(hpkit("doctor", "--format", "json", cwd=ROOT, **found).stdout)}
+    rows = {
+        row["tool"]: row for row in json.loads(hpkit("local", "doctor", "--format", "json", cwd=ROOT, **found).stdout)
+    }
     etcd = rows["etcd"]
     assert (etcd["from"], etcd["version"], etcd["path"]) == ("PATH", "3.5.21", str(tmp_path / "etcd"))
     passed_over = f"{tmp_path}/kube-apiserver is 1.20.0, wanted 1.33 or newer, below 1.36"
     assert (rows["kube-apiserver"]["from"], rows["kube-apiserver"]["note"]) == ("missing", passed_over)
-    assert "passed over" in hpkit("doctor", cwd=ROOT, **found).stdout
+    assert "passed over" in hpkit("local", "doctor", cwd=ROOT, **found).stdout

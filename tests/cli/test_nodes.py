@@ -82,7 +82,7 @@ def there(monkeypatch):
 
 
 def run(*words, cwd=ROOT):
-    answer = hpkit("nodes", *words, "--stack", "handson-dev", cwd=cwd)
+    answer = hpkit("node", *words, "--stack", "handson-dev", cwd=cwd)
     return answer.returncode, " ".join((answer.stdout + answer.stderr).split())
 
 

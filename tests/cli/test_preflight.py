@@ -1,4 +1,4 @@
-"""`hpkit preflight` against accounts on the local endpoint: from a fresh one to one where everything is in the way."""
+"""`hpkit aws preflight` against accounts on the local endpoint: from a fresh one to one full of obstacles."""
 
 import json
 
@@ -224,7 +224,7 @@ def test_an_adopted_platform_needs_nothing_that_it_has(account, project):
     for what in ("name acme for the HyperPod cluster", "add-on kube-proxy to be installed on kube"):
         assert rows[what]["status"] == "unknown"
         assert "manageTags: false" in rows[what]["why"]
-        assert "hpkit adopt run --stack acme-dev" in rows[what]["fix"]
+        assert "hpkit aws adopt run --stack acme-dev" in rows[what]["fix"]
     tagging = checked(project, addons={"kube-proxy": version}, cluster=cluster, **on_eks(cloud))
     assert "name acme for the HyperPod cluster" in missing(tagging), "a stack with tags would find them there"
 
@@ -306,7 +306,7 @@ def test_names_that_are_taken(account, project):
     arn = make_cluster(cloud, "acme")
     rows = checked(project)
     assert missing(rows) == {"name acme-dev for the EKS cluster", "name acme for the HyperPod cluster"}
-    assert rows["name acme for the HyperPod cluster"]["command"] == f"hpkit adopt --cluster {arn}"
+    assert rows["name acme for the HyperPod cluster"]["command"] == f"hpkit aws adopt --cluster {arn}"
 
 
 def test_what_carries_the_stacks_tags_is_its_own(account, project):

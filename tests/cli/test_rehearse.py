@@ -1,4 +1,4 @@
-"""`hpkit rehearse` before anything is started: what it refuses, and what it says then."""
+"""`hpkit whatif rehearse` before anything is started: what it refuses, and what it says then."""
 
 from pathlib import Path
 
@@ -24,14 +24,14 @@ ROOT = Path(__file__).parents[2]
 def test_a_task_that_cannot_be_rehearsed_is_said_before_anything_starts(tmp_path, task, said):
     scenario = tmp_path / "scenario.yaml"
     scenario.write_text(f"tasks:\n  - {task}\n")
-    done = hpkit("rehearse", scenario, "--stack", "handson-dev", "--dir", tmp_path, cwd=ROOT)
+    done = hpkit("whatif", "rehearse", scenario, "--stack", "handson-dev", "--dir", tmp_path, cwd=ROOT)
     assert done.returncode == 1
     assert said in done.stderr
     assert not (tmp_path / ".local").exists()
 
 
 def test_so_is_a_scenario_of_too_many_tasks():
-    done = hpkit("rehearse", "stacks/scenarios/month.yaml", "--stack", "enterprise-prod", cwd=ROOT)
+    done = hpkit("whatif", "rehearse", "stacks/scenarios/month.yaml", "--stack", "enterprise-prod", cwd=ROOT)
     assert done.returncode == 1
     assert "month.yaml: more than 1000 tasks" in done.stderr
 
@@ -39,7 +39,7 @@ def test_so_is_a_scenario_of_too_many_tasks():
 def test_an_instance_that_does_not_run_is_not_started_for_it(tmp_path):
     (tmp_path / "Pulumi.yaml").touch()
     arguments = ("stacks/scenarios/handson.yaml", "--stack", "handson-dev", "--name", "mine", "--dir", tmp_path)
-    done = hpkit("rehearse", *arguments, cwd=ROOT)
+    done = hpkit("whatif", "rehearse", *arguments, cwd=ROOT)
     assert done.returncode == 1
     assert "mine does not run. What to do: hpkit local start --name mine" in done.stderr
     assert not (tmp_path / ".local").exists()

@@ -1,4 +1,4 @@
-"""`hpkit team-policy`: for whom, of what, and what it says where it cannot."""
+"""`hpkit aws team-policy`: for whom, of what, and what it says where it cannot."""
 
 import json
 
@@ -10,11 +10,11 @@ from tests.cli.test_validate import ROOT
 
 
 def run(*arguments):
-    return hpkit("team-policy", *arguments, cwd=ROOT)
+    return hpkit("aws", "team-policy", *arguments, cwd=ROOT)
 
 
 def test_it_is_of_the_stacks_clusters_in_the_account_that_is_given(tmp_path):
-    asked = ("team-policy", "--stack", "handson-dev", "--team", "john", "--account", "210987654321")
+    asked = ("aws", "team-policy", "--stack", "handson-dev", "--team", "john", "--account", "210987654321")
     done = hpkit(*asked, cwd=builders.copy_of_handson(tmp_path, builders.without_account))
     cluster, kubernetes, _ = json.loads(done.stdout)["Statement"]
     assert kubernetes["Resource"] == ["arn:aws:eks:us-west-2:210987654321:cluster/handson-dev"]
@@ -32,7 +32,7 @@ def test_members_push_to_the_repositories_of_their_team_alone(tmp_path):
         return text
 
     done = hpkit(
-        "team-policy", "--stack", "handson-dev", "--team", "john", cwd=builders.copy_of_handson(tmp_path, change)
+        "aws", "team-policy", "--stack", "handson-dev", "--team", "john", cwd=builders.copy_of_handson(tmp_path, change)
     )
     statements = json.loads(done.stdout)["Statement"]
     pushing = [each for each in statements if "ecr:PutImage" in each["Action"]]
@@ -45,6 +45,7 @@ def test_members_push_to_the_repositories_of_their_team_alone(tmp_path):
 
 def test_without_an_account_it_says_that_it_allows_nothing(tmp_path):
     done = hpkit(
+        "aws",
         "team-policy",
         "--stack",
         "handson-dev",

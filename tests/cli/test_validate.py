@@ -226,17 +226,17 @@ def test_a_file_that_is_not_there_names_the_one_that_is_meant(project, name, say
         ("CAP01", "did you mean CAP001?"),
         ("cap-5", "did you mean CAP005?"),
         ("CPA001", "did you mean CAP001?"),
-        ("NOPE", "`hpkit rules` lists them"),
+        ("NOPE", "`hpkit catalog rules` lists them"),
     ],
 )
 def test_a_rule_that_there_is_not_names_the_one_that_is_meant(project, given, says):
-    result = invoke.hpkit("rules", given, cwd=project)
+    result = invoke.hpkit("catalog", "rules", given, cwd=project)
     assert result.returncode == 1
     assert says in result.stderr
 
 
 def test_rules_of_a_prefix_are_listed(project):
-    said = json.loads(invoke.hpkit("rules", "wai", "--format", "json", cwd=project).stdout)
+    said = json.loads(invoke.hpkit("catalog", "rules", "wai", "--format", "json", cwd=project).stdout)
     assert [each["id"] for each in said] == [rule.id for rule in RULES if rule.id.startswith("WAI")]
 
 

@@ -54,4 +54,4 @@ def test_every_action_is_in_the_service_authorization_reference_or_said_to_be_in
 def test_only_operations_write(name):
     verbs = {action.partition(":")[2] for action in COMMANDS[name].iam}
     writes = {verb for verb in verbs if not verb.startswith(("Describe", "List"))}
-    assert bool(writes) == (name in {f"nodes {each}" for each in ("replace", "reboot", "delete", "update")})
+    assert bool(writes) == (name in {f"node {each}" for each in ("replace", "reboot", "delete", "update")})

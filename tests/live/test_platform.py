@@ -1,4 +1,4 @@
-"""`hpkit status`, `jobs`, `why` and `topology` against a real API server and a real Kueue."""
+"""`hpkit cluster status`, `jobs`, `why` and `topology` against a real API server and a real Kueue."""
 
 import contextlib
 import json
@@ -376,6 +376,6 @@ def test_what_is_not_there_or_not_said_is_one_sentence(ask):
     assert unknown.returncode == 2
     assert "has no team jon; it has john, smith" in unknown.stderr
     assert "Kueue knows no task nothing" in ask("why", "nothing").stderr
-    several = hpkit("status", cwd=ROOT)
+    several = hpkit("cluster", "status", cwd=ROOT)
     assert several.returncode == 2
     assert "name the stack with --stack or HPKIT_STACK; the project has" in several.stderr

@@ -100,7 +100,7 @@ def test_many_that_wait_in_no_queue_are_counted():
     lost = [replace(task("john", f"lost-{number}", 1), queue="") for number in range(9)]
     found = status_of(observed(queues=(queue("john", 4),), tasks=lost))
     assert len(found.unserved) == 9
-    assert found.problems[-1] == "4 more tasks wait in no team's queue; `hpkit jobs` lists them"
+    assert found.problems[-1] == "4 more tasks wait in no team's queue; `hpkit job list` lists them"
 
 
 def test_the_cluster_policy_is_a_line():

@@ -1,4 +1,4 @@
-"""`hpkit status --watch`: each read is a page, and a read that fails leaves the last one in place."""
+"""`hpkit cluster status --watch`: each read is a page, and a read that fails leaves the last one in place."""
 
 import io
 import sys
@@ -60,5 +60,7 @@ def test_each_read_is_a_page_and_a_failure_is_above_the_last_one(watch):
 
 def test_without_a_terminal_it_says_what_to_do_instead(monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.StringIO())
-    with pytest.raises(status.click.UsageError, match="needs a terminal; elsewhere, run `hpkit status --format json`"):
+    with pytest.raises(
+        status.click.UsageError, match="needs a terminal; elsewhere, run `hpkit cluster status --format json`"
+    ):
         status._watch(derive(typed(organization()), "dev"), None, "table", 5.0)

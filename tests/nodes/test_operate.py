@@ -43,7 +43,7 @@ def test_a_reboot_between_two_looks_is_over_after_a_while():
 
 
 def test_a_reboot_that_fails_says_what_to_do():
-    with pytest.raises(ToolError, match=r"i-1 failed\. What to do: `hpkit nodes replace i-1`"):
+    with pytest.raises(ToolError, match=r"i-1 failed\. What to do: `hpkit node replace i-1`"):
         run("reboot", [{"i-1": "Pending"}, {"i-1": "Failure"}], ["i-1"])
 
 

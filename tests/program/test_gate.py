@@ -59,7 +59,7 @@ def charts(monkeypatch):
     def give(*, other="", absent=""):
         def ensure(pin, *_, **__):
             if pin.name == absent:
-                raise ToolError("Run `hpkit chart-fetch --to FOLDER`.")
+                raise ToolError("Run `hpkit catalog fetch-chart --to FOLDER`.")
             return Package(Path(pin.file), "0" * 64, is_pinned=pin.name != other)
 
         monkeypatch.setattr(hpkit.program.charts.package, "ensure_package", ensure)
@@ -108,7 +108,7 @@ def test_a_mirror_with_another_chart_ends_a_run_on_aws_before_it_begins(run, cha
 def test_on_aws_a_run_without_the_dependencies_chart_ends_before_anything_is_registered(run, charts):
     charts(absent="hyperpod-helm-chart")
     outcome, _ = run("autoscale-dev", AWS)
-    assert "hpkit chart-fetch --to FOLDER" in outcome
+    assert "hpkit catalog fetch-chart --to FOLDER" in outcome
     assert "Nothing was registered" in outcome
     outcome, said = run("autoscale-dev", LOCAL)
     assert outcome == "builds autoscale-dev"

@@ -114,8 +114,8 @@ def project(tmp_path):
 
 def run(project, *arguments):
     return hpkit(
-        "recommend", "stacks/scenarios/handson.yaml", "--stack", "handson-dev", "--workers", 1, "--trials", 60,
-        *arguments, cwd=project,
+        "whatif", "recommend", "stacks/scenarios/handson.yaml", "--stack", "handson-dev", "--workers", 1, "--trials",
+        60, *arguments, cwd=project,
     )  # fmt: skip
 
 
@@ -135,9 +135,13 @@ def test_the_patch_applies_and_write_does_the_same(project):
 def test_a_patch_with_capacity_changes_the_group_too(project):
     (project / "small.yaml").write_text("tasks: [{name: a, team: smith, count: 1, run: 1h}]\n")
     arguments = ("--goal", SMITH, "--workers", 1, "--trials", 2, "--format")
-    result = hpkit("recommend", "small.yaml", "--stack", "handson-dev", *arguments, "patch", "--capacity", cwd=project)
+    result = hpkit(
+        "whatif", "recommend", "small.yaml", "--stack", "handson-dev", *arguments, "patch", "--capacity", cwd=project
+    )
     assert "+        - {name: gpu, instanceType: ml.g5.12xlarge, instanceCount: 2, availabilityZone" in result.stdout
-    shown = hpkit("recommend", "small.yaml", "--stack", "handson-dev", *arguments, "table", cwd=project).stdout
+    shown = hpkit(
+        "whatif", "recommend", "small.yaml", "--stack", "handson-dev", *arguments, "table", cwd=project
+    ).stdout
     said = " ".join(shown.split())
     assert re.search(r"Cheapest that meets the goals: .*, about \$[0-9,]+ a month less, on demand by the prices", said)
     assert re.search(r"Teams with these instances\n\n.*never.*\n.*\n john +3 → 1 ", shown), shown
@@ -160,7 +164,7 @@ def test_random_scenarios_are_judged_by_draws_that_were_not_searched_on(project)
         "generators:\n- {name: r, team: smith, priority: training, perHour: 2, last: 6h, sizes: [{count: 1}],\n"
         "   run: {kind: exponential, mean: 1h}}\n"
     )
-    arguments = ("recommend", "random.yaml", "--stack", "handson-dev", "--trials", 4, "--format", "json")
+    arguments = ("whatif", "recommend", "random.yaml", "--stack", "handson-dev", "--trials", 4, "--format", "json")
     goal = ("--goal", "p95 wait of smith < 20m")
     first, second = (hpkit(*arguments, *goal, "--workers", 1, cwd=project).stdout for _ in range(2))
     assert first == second, "the same seed, the same answer"

@@ -46,7 +46,20 @@ def test_one_that_is_interrupted_leaves_the_instance_running_and_nothing_on_it(c
     instance = clouds.empty()
     root = instance.folder.parents[1]
     (root / "Pulumi.yaml").touch()
-    command = [HPKIT, "rehearse", scenario, "--stack", STACK, "--name", instance.name, "--dir", root, "--speed", "0.01"]
+    command = [
+        HPKIT,
+        "whatif",
+        "rehearse",
+        scenario,
+        "--stack",
+        STACK,
+        "--name",
+        instance.name,
+        "--dir",
+        root,
+        "--speed",
+        "0.01",
+    ]
     with subprocess.Popen(
         [*map(str, command)],
         cwd=ROOT,

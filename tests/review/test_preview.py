@@ -72,7 +72,7 @@ def test_text_that_is_no_preview_is_refused_with_the_command(text):
 
 
 def test_without_pulumi_the_remedy_is_named(tmp_path):
-    with pytest.raises(ToolError, match="hpkit doctor"):
+    with pytest.raises(ToolError, match="hpkit local doctor"):
         run_preview("acme-dev", tmp_path, {"PATH": str(tmp_path)})
 
 

@@ -9,6 +9,7 @@ from functools import cache
 import pytest
 import yaml
 
+from hpkit.cli import SECTIONS
 from tests.test_workflows import FILES, ROOT, workflow
 
 OWNERS = ROOT / ".github" / "CODEOWNERS"
@@ -102,7 +103,10 @@ def run_by_deployment():
     script, project = deployment(), yaml.safe_load((ROOT / "Pulumi.yaml").read_text(encoding="utf-8"))
     plugins = [ROOT / plugin["path"] for plugin in project["plugins"]["providers"]]
     packs = {ROOT / pack for pack in re.findall(r"--policy-pack ([\w./-]+)", script)}
-    commands = {name.replace("-", "_") for name in re.findall(r"bin/hpkit ([a-z-]+)", script)}
+    typed = re.findall(r"bin/hpkit ([a-z-]+)(?: ([a-z-]+))?", script)
+    top = {name: each for section in SECTIONS.values() for name, each in section.items()}
+    found = [(name, child, top[name].children.get(child, top[name])) for name, child in typed]
+    commands = {each.place.partition(":")[0] or (child if name == "whatif" else name) for name, child, each in found}
     started = [*(folder / "__main__.py" for folder in (ROOT / project["main"], *plugins, *packs))]
     added = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
     optional = {name: place.partition(":")[0] for group in added.values() for name, place in group.items()}

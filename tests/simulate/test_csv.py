@@ -12,7 +12,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_task_has_a_row():
-    said = hpkit("simulate", "stacks/scenarios/handson.yaml", "--stack", "handson-dev", "--format", "csv", cwd=ROOT)
+    said = hpkit(
+        "whatif", "simulate", "stacks/scenarios/handson.yaml", "--stack", "handson-dev", "--format", "csv", cwd=ROOT
+    )
     rows = list(csv.DictReader(io.StringIO(said.stdout)))
     assert tuple(rows[0]) == COLUMNS
     assert [(row["name"], row["admitted"], row["finished"], row["wait"]) for row in rows] == [

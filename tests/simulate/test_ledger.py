@@ -125,7 +125,7 @@ def test_more_quota_than_there_is_makes_no_instances(tmp_path):
     assert warning.startswith("teams reserve 12 instances of ml.g5.12xlarge, of which 4 stand")
     assert report.as_dict()["warnings"] == [warning]
     sides = [str(tmp_path / "o.yaml")] * 2
-    said = hpkit("simulate", tmp_path / "s.yaml", "--compare", *sides, "--stack", "handson-dev", cwd=ROOT)
+    said = hpkit("whatif", "simulate", tmp_path / "s.yaml", "--compare", *sides, "--stack", "handson-dev", cwd=ROOT)
     assert said.stdout.count("warning: teams reserve 12 instances") == 2, said.stderr
     loaded, goals = load(tmp_path / "o.yaml", "dev"), [parse_goal("max wait of smith < 1m", ["john", "smith"])]
     found = recommend(loaded, open_scenario(tmp_path / "s.yaml"), goals, trials=1, seeds=1, workers=1)

@@ -31,4 +31,4 @@ def test_the_scenario_that_the_page_shows_can_be_read(tmp_path):
 def test_names_are_printed_as_they_are(tmp_path):
     file = tmp_path / "s.yaml"
     file.write_text("tasks: [{name: '[/]:ghost:', team: smith, count: 1, run: 1m}]\n")
-    assert "[/]:ghost:" in hpkit("simulate", file, "--stack", "handson-dev", cwd=ROOT).stdout
+    assert "[/]:ghost:" in hpkit("whatif", "simulate", file, "--stack", "handson-dev", cwd=ROOT).stdout

@@ -168,7 +168,7 @@ def test_a_task_that_can_never_run_is_left_out_and_named_where_that_is_asked_for
     file = tmp_path / "s.yaml"
     rows = ["{name: big, team: smith, count: 3}", "{name: small, team: smith, count: 1, run: 1h}"]
     file.write_text("until: 1h\ntasks:\n" + "".join(f"  - {row}\n" for row in rows))
-    said = hpkit("simulate", file, "--stack", "handson-dev", "--skip-impossible", cwd=ROOT)
+    said = hpkit("whatif", "simulate", file, "--stack", "handson-dev", "--skip-impossible", cwd=ROOT)
     assert "task big of smith is left out: it asks for 12 nvidia" in " ".join(said.stdout.split())
     report = simulate(plan_of("handson-dev"), open_scenario(file), skip_impossible=True)
     assert (report.team("smith").submitted, report.team("smith").never, report.impossible) == (1, 0, 1)
@@ -246,7 +246,7 @@ def test_whoever_waits_at_the_end_has_a_reason(tmp_path):
     assert [task.waits_for for task in report.tasks] == [None, "WaitingForQuota", "Queued"]
     assert (report.team("smith").waiting, report.team("smith").never) == (2, 0)
     assert [each["waitsFor"] for each in report.as_dict()["tasks"]] == [None, "WaitingForQuota", "Queued"]
-    said = hpkit("simulate", file, "--stack", "handson-dev", cwd=ROOT).stdout
+    said = hpkit("whatif", "simulate", file, "--stack", "handson-dev", cwd=ROOT).stdout
     assert "\nt2 waits: too little quota is free\nt3 waits: others of its queue come first\n" in said
     assert "waits: too little quota is free" in as_html(report)
 

@@ -87,13 +87,13 @@ def test_a_misspelt_key_ends_a_sweep(loaded):
 
 
 def test_a_sweep_of_which_nothing_is_left_fails():
-    vary = ("simulate", HANDSON, "--stack", "handson-dev", "--vary", "teams[smith].fairShareWeight=101,102")
+    vary = ("whatif", "simulate", HANDSON, "--stack", "handson-dev", "--vary", "teams[smith].fairShareWeight=101,102")
     result = hpkit(*vary, cwd=ROOT)
     assert (result.returncode, "the validator refuses every policy" in result.stderr) == (1, True)
 
 
 def test_stacks_of_other_teams_are_compared_without_their_tasks():
-    result = hpkit("simulate", HANDSON, "--compare", "handson-dev", "startup-dev", cwd=ROOT)
+    result = hpkit("whatif", "simulate", HANDSON, "--compare", "handson-dev", "startup-dev", cwd=ROOT)
     assert "B has no team john: 2 of the tasks are left out there" in result.stdout
 
 
@@ -114,7 +114,7 @@ def test_a_task_that_can_never_run_counts_as_waiting(loaded):
 
 def test_variations_are_said_as_json():
     result = hpkit(
-        "simulate", HANDSON, "--stack", "handson-dev", "--vary", "teams[smith].sharing.borrowLimit=100,600",
+        "whatif", "simulate", HANDSON, "--stack", "handson-dev", "--vary", "teams[smith].sharing.borrowLimit=100,600",
         "--workers", 1, "--format", "json", cwd=ROOT,
     )  # fmt: skip
     found = json.loads(result.stdout)
@@ -125,7 +125,7 @@ def test_variations_are_said_as_json():
 
 def test_the_waits_of_many_teams_are_in_tables_that_fit_the_page():
     vary = ("--vary", "teams[vision].fairShareWeight=0,900", "--workers", 1)
-    lines = hpkit("simulate", ENTERPRISE, "--stack", "enterprise-prod", *vary, cwd=ROOT).stdout.splitlines()
+    lines = hpkit("whatif", "simulate", ENTERPRISE, "--stack", "enterprise-prod", *vary, cwd=ROOT).stdout.splitlines()
     heads = [line.split("  ") for line in lines if " 1 " in line[:3]]
     assert max(map(len, lines)) <= 120
     assert [[word.strip() for word in head if word.strip()] for head in heads] == [
@@ -142,7 +142,14 @@ def test_a_sweep_says_once_which_tasks_are_left_out(tmp_path):
         "tasks: [{name: a, team: john, count: 1, run: 1h}, {name: b, team: john, count: 1, submit: 3h, run: 1h}]\n"
     )
     result = hpkit(
-        "simulate", scenario, "--stack", "handson-dev", "--vary", "teams[smith].fairShareWeight=1,100", cwd=ROOT
+        "whatif",
+        "simulate",
+        scenario,
+        "--stack",
+        "handson-dev",
+        "--vary",
+        "teams[smith].fairShareWeight=1,100",
+        cwd=ROOT,
     )
     assert result.stdout.count("warning: 1 task comes when the scenario is over") == 1
 
@@ -150,7 +157,9 @@ def test_a_sweep_says_once_which_tasks_are_left_out(tmp_path):
 def test_two_files_are_compared(tmp_path):
     text = (ROOT / "stacks" / "handson.yaml").read_text()
     (tmp_path / "b.yaml").write_text(text.replace("borrowLimit: 100", "borrowLimit: 50"))
-    result = hpkit("simulate", HANDSON, "--compare", "handson-dev", tmp_path / "b.yaml", "--format", "json", cwd=ROOT)
+    result = hpkit(
+        "whatif", "simulate", HANDSON, "--compare", "handson-dev", tmp_path / "b.yaml", "--format", "json", cwd=ROOT
+    )
     found = json.loads(result.stdout)
     never = [[team["tasks"]["never"] for team in found[side]["teams"]] for side in "ab"]
     assert never == [[0, 0], [0, 1]]
@@ -173,5 +182,5 @@ def test_two_files_are_compared(tmp_path):
     ],
 )
 def test_misuse_is_said_in_a_sentence(arguments, code, said):
-    result = hpkit("simulate", HANDSON, *arguments, cwd=ROOT)
+    result = hpkit("whatif", "simulate", HANDSON, *arguments, cwd=ROOT)
     assert (result.returncode, said in result.stderr) == (code, True), result.stderr

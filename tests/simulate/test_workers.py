@@ -17,7 +17,7 @@ from tests.cli.invoke import hpkit
 
 ROOT = Path(__file__).parents[2]
 HANDSON = ROOT / "stacks" / "scenarios" / "handson.yaml"
-VARY = ("simulate", HANDSON, "--stack", "handson-dev", "--vary", "teams[smith].sharing.borrowLimit=50,100")
+VARY = ("whatif", "simulate", HANDSON, "--stack", "handson-dev", "--vary", "teams[smith].sharing.borrowLimit=50,100")
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_what_is_no_address_says_how_one_is_written(text):
 
 
 def test_a_single_run_needs_no_cluster():
-    result = hpkit("simulate", HANDSON, "--stack", "handson-dev", "--on", "dask://x:1", cwd=ROOT)
+    result = hpkit("whatif", "simulate", HANDSON, "--stack", "handson-dev", "--on", "dask://x:1", cwd=ROOT)
     assert (result.returncode, "--on belongs to --vary" in result.stderr) == (2, True)
 
 
@@ -78,7 +78,7 @@ def test_what_is_wrong_with_the_scenario_is_one_line_from_a_cluster_too(dask, tm
     file.write_text("name,team,submit,run,count\na,john,0s,1h,1\nb,smit,1s,1h,1\n")
     vary = ("--vary", "teams[smith].fairShareWeight=1,2,3,4,5,6,7,8")
     on = dask.scheduler_address.replace("tcp://", "dask://")
-    result = hpkit("simulate", file, "--stack", "handson-dev", *vary, "--on", on, cwd=ROOT)
+    result = hpkit("whatif", "simulate", file, "--stack", "handson-dev", *vary, "--on", on, cwd=ROOT)
     assert result.returncode == 1
     assert result.stderr == (
         f"error: {file}:3: task b is of team smit, which handson-dev lacks; did you mean smith?\n"

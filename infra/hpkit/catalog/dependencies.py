@@ -25,8 +25,8 @@ CHARTS_FOLDER: Final = ".hpkit/charts"
 class PublishedChart:
     """A chart that is published as a package.
 
-    sha256 is that of its contents, as `hpkit chart-hash` prints it of the unpacked folder: who packs the same files
-    anew gets another file, and the same contents.
+    sha256 is that of its contents, as `hpkit catalog hash-chart` prints it of the unpacked folder: who packs the same
+    files anew gets another file, and the same contents.
     """
 
     name: str

@@ -200,6 +200,6 @@ def instance_type(name: str) -> InstanceType:
     found = find_instance_type(name)
     if found is None:
         near = ", ".join(find_nearest(name))
-        hint = f"did you mean {near}?" if near else "hpkit instances lists what there is"
+        hint = f"did you mean {near}?" if near else "hpkit catalog instances lists what there is"
         raise CatalogError(f"{name} is not an instance type of HyperPod; {hint}")
     return found

@@ -214,7 +214,7 @@ def _no_bound(context: Context, name: str, quota_resources: list[tuple[str, Quot
                 elastic.path,
                 f"elastic quota of {name} has no maximum to be compared with: no limit of {pool.spec.name} ({limits}) "
                 "is of a figure that the catalog knows for this type",
-                "Add a limit of a resource that `hpkit instances` shows for the type.",
+                "Add a limit of a resource that `hpkit catalog instances` shows for the type.",
                 "warning",
             )
 

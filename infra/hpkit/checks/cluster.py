@@ -174,7 +174,7 @@ def _not_offered(path: Path, name: str, who: str, provided: Sequence[str] = ()) 
     likely = [each for each in find_nearest(name) if each in provided]
     names = (*likely, *(each for each in find_nearest(name) if each not in likely))
     also = f" ({listing(list(names[1:]))})" if len(names) > 1 else ""
-    fix = f"Did you mean `{names[0]}`{also}?" if names else "`hpkit instances` lists what is offered."
+    fix = f"Did you mean `{names[0]}`{also}?" if names else "`hpkit catalog instances` lists what is offered."
     return Issue(path, f"{who} has the type `{name}`, which HyperPod does not offer", fix)
 
 
@@ -229,7 +229,7 @@ def _room_for_addons(context: Context) -> Iterator[Issue]:
             (*context.path, "cluster", "instanceGroups"),
             f"the add-ons run {need} pods, the static groups of known size have room for {max(room, 0)}, and it is not "
             f"known how many pods {listing(sorted(set(unknown)))} takes",
-            "Add a static group of a type whose pods are known (hpkit instances), such as ml.m5.4xlarge.",
+            "Add a static group of a type whose pods are known (hpkit catalog instances), such as ml.m5.4xlarge.",
         )
     elif room < need:
         yield Issue(
@@ -343,7 +343,7 @@ def _chart_is_pinned(context: Context) -> Iterator[Issue]:
         yield Issue(
             path,
             f"the chart {wanted.chart} has no sha256, so any change of it would go to the cluster unseen",
-            f"Add sha256: what `hpkit chart-hash {wanted.chart}` prints.",
+            f"Add sha256: what `hpkit catalog hash-chart {wanted.chart}` prints.",
         )
 
 
@@ -392,7 +392,7 @@ def _images_are_mirrored(context: Context) -> Iterator[Issue]:
             path,
             "the network is closed, and nodes would pull images of the dependencies chart from "
             f"{listing(hosts) if hosts else 'where that chart says'}",
-            f"Run `hpkit images --stack {context.plan.stack} --mirror`, then name the registry that they are in: "
+            f"Run `hpkit aws images --stack {context.plan.stack} --mirror`, then name the registry that they are in: "
             f"`dependencies: {{imageRegistry: ACCOUNT.dkr.ecr.{region}.amazonaws.com}}`.",
         )
         return
@@ -402,7 +402,7 @@ def _images_are_mirrored(context: Context) -> Iterator[Issue]:
             (*path, "imageRegistry"),
             f"the network is closed, and its endpoint reaches the registries of {region}: {wanted.image_registry} is "
             f"of {elsewhere}",
-            f"Run `hpkit images --stack {context.plan.stack} --mirror` for a registry of {region}, and name that.",
+            f"Run `hpkit aws images --stack {context.plan.stack} --mirror` for a registry of {region}, and name that.",
         )
     if wanted.is_kits:
         for image in unmirrored_images(context.spec):

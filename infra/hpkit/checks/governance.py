@@ -308,7 +308,7 @@ def _network_layers(context: Context) -> Iterator[Issue]:
             (*context.path, "governance", "topologyAwareScheduling"),
             f"EC2 says no network layer of {listing(without)}, so a job that requires one there would wait for ever",
             f"Write `topologyAwareScheduling: Disabled`, or give teams types that have some, such as "
-            f"{listing([name for name in some if name.startswith('ml.p5')])} (networkLayers of hpkit instances "
+            f"{listing([name for name in some if name.startswith('ml.p5')])} (networkLayers of hpkit catalog instances "
             "--format json).",
         )
 

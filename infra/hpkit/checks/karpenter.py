@@ -294,7 +294,7 @@ def _pool_limits(context: Context) -> Iterator[Issue]:
                     (*_pool_path(context, planned), "limits"),
                     f"the limits of {planned.spec.name} ({_shown(planned.spec.limits)}) are of nothing that "
                     f"{listing(free)} has, and so bound nothing of it",
-                    "Add a limit of a resource that `hpkit instances` shows for the type.",
+                    "Add a limit of a resource that `hpkit catalog instances` shows for the type.",
                 )
 
 

@@ -166,7 +166,7 @@ def _folder_image(context: Context) -> Iterator[Issue]:
     yield Issue(
         (*context.path, "storage", "lustre", *(("image",) if lustre.image else ())),
         f"the network is closed, and the Jobs that make the teams' folders come from {image.partition('@')[0]}",
-        f"Run `hpkit images --stack {context.plan.stack} --mirror --account ACCOUNT`, then write `image: {copy}`.",
+        f"Run `hpkit aws images --stack {context.plan.stack} --mirror --account ACCOUNT`, then write `image: {copy}`.",
     )
 
 

@@ -1,10 +1,14 @@
 """The `hpkit` command: one module per subcommand, imported only when it is called."""
 
+from __future__ import annotations
+
 import atexit
 import gc
 import importlib
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -16,84 +20,169 @@ from hpkit.text.spelling import near
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-__all__ = ["main"]
+__all__ = ["SECTIONS", "Command", "command_lines", "main"]
 
-# Module of hpkit.cli that holds `command` → the line that --help shows. The line stands here, not on the command,
-# because printing the list must not import what all commands need.
-_COMMANDS: dict[str, str] = {
-    "access": "Show who may do what on a running platform.",
-    "adopt": "Write the organization file of a live cluster, and the import commands.",
-    "chart-fetch": "Fetch the pinned dependencies chart, verify and keep it.",
-    "chart-hash": "Print the hash of a chart in the repository.",
-    "deployer-policy": "Print the IAM policy that deploying a stack needs.",
-    "destroy": "Delete a whole stack, nodes and all.",
-    "doctor": "Say which tools are here, from where, and how to get the rest.",
-    "explain": "Say in words what a team or an instance group has, and why.",
-    "grafana": "Bring dashboards and alert rules into a stack's Grafana.",
-    "images": "List the images that nodes of a stack pull, and mirror them.",
-    "instances": "List instance types with what the catalog knows of them.",
-    "job": "Write a job's manifest for a team, or look over those that there are.",
-    "jobs": "List the tasks that Kueue knows, by team.",
-    "local": "Run the local cloud, and `pulumi up` on it.",
-    "nodes": "Show single nodes; replace, reboot, delete or update some.",
-    "plan": "Show what will be created for an organization.",
-    "preflight": "Say whether an AWS account has what a stack needs.",
-    "quota": "Show capacity and every team's share of it.",
-    "recommend": "Say which quotas, weights and limits meet goals for a scenario.",
-    "record": "Write what a cluster or a public trace ran as a scenario.",
-    "review": "Say what a change does to the stacks it touches.",
-    "rules": "List the validator's rules, or explain one.",
-    "schema": "Write the JSON Schema that editors read.",
-    "rehearse": "Let the real Kueue decide a scenario, on a local cloud.",
-    "simulate": "Say what becomes of a scenario's tasks on a stack.",
-    "status": "Show a running platform: groups, teams, what waits, what fails.",
-    "topology": "Show the nodes by the layers of the network, and where tasks sit.",
-    "team-policy": "Print the IAM policy that a team's data scientists need.",
-    "upgrade": "Plan upgrades: what is behind, in which order, and each step.",
-    "validate": "Check organization files; every finding in one run.",
-    "why": "Say why a job waits, and what would let it run now.",
-}
-# Commands that an optional package adds → its extra.
-_OPTIONAL: dict[str, str] = {
-    "doctor": "local",
-    "local": "local",
-    "recommend": "whatif",
-    "record": "whatif",
-    "rehearse": "whatif",
-    "simulate": "whatif",
+
+@dataclass(frozen=True)
+class Command:
+    """A command, or a group of some: the line that --help shows, and where it is.
+
+    place: `module` of hpkit.cli, or `module:attribute`; extra: the optional package that adds it, by the same name.
+    """
+
+    line: str
+    place: str = ""
+    extra: str = ""
+    children: Mapping[str, Command] = field(default_factory=dict)
+
+    def load(self, name: str) -> click.Command:
+        """Return the command itself."""
+        if self.children:
+            return _LazyGroup(name, self.children, help=self.line)
+        if self.extra:
+            added: click.Command = optional_command(name, self.extra)
+            return added
+        module, _, attribute = self.place.partition(":")
+        found: click.Command = getattr(importlib.import_module(f"hpkit.cli.{module}"), attribute or "command")
+        return found
+
+
+# The lines stand here, not on the commands, because printing the list must not import what all commands need.
+SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
+    "Organization file": {
+        "validate": Command("Check organization files, and report all findings.", "validate"),
+        "plan": Command("Show what a stack creates.", "plan"),
+        "quota": Command("Show capacity, and each team's share of it.", "quota"),
+        "describe": Command("Describe what a team or an instance group has, and why.", "explain"),
+        "review": Command("Review what a change does to the stacks that it touches.", "review"),
+        "catalog": Command(
+            "Show rules, instance types and schemas; get the dependencies chart.",
+            children={
+                "rules": Command("List the validator's rules, or explain one.", "rules"),
+                "instances": Command("List instance types, with what is known of each.", "instances"),
+                "schema": Command("Write the JSON Schema that editors read.", "schema"),
+                "fetch-chart": Command("Download, verify and keep the pinned dependencies chart.", "chart_fetch"),
+                "hash-chart": Command("Print the hash of a chart in the repository.", "chart_hash"),
+            },
+        ),
+    },
+    "AWS account": {
+        "aws": Command(
+            "Check an account, write IAM policies, mirror images, adopt a platform.",
+            children={
+                "preflight": Command("Check whether an account has what a stack needs.", "preflight"),
+                "deployer-policy": Command("Print the IAM policy that deploying a stack needs.", "deployer_policy"),
+                "team-policy": Command("Print the IAM policy that a team's data scientists need.", "team_policy"),
+                "images": Command("List the images that a stack's nodes pull, and mirror them.", "images"),
+                "adopt": Command("Adopt a platform that runs already, without changing it.", "adopt"),
+            },
+        ),
+        "destroy": Command("Delete a whole stack, with its nodes.", "destroy"),
+    },
+    "Running cluster": {
+        "cluster": Command(
+            "Show a running platform, who may do what on it, and its upgrades.",
+            children={
+                "status": Command("Show groups, teams, waiting tasks, and differences from the file.", "status"),
+                "topology": Command("Show nodes by network layer, and the tasks on them.", "topology"),
+                "access": Command("Show who may do what.", "access"),
+                "upgrade": Command("Plan upgrades: what is out of date, and each step.", "upgrade"),
+            },
+        ),
+        "node": Command("List nodes; replace, reboot, delete or update some.", "nodes"),
+        "job": Command(
+            "Write, check and list jobs, and explain why one waits.",
+            children={
+                "new": Command("Write a job's manifest for a team.", "job:new"),
+                "lint": Command("Check job manifests.", "job:lint"),
+                "list": Command("List the tasks that Kueue knows, by team.", "jobs"),
+                "why": Command("Explain why a job waits, and what would let it run.", "why"),
+            },
+        ),
+        "grafana": Command("Apply or export dashboards and alert rules.", "grafana"),
+    },
+    "What-if": {
+        "whatif": Command(
+            "Simulate, rehearse, optimize and record scenarios.",
+            children={
+                "simulate": Command("Simulate a scenario's tasks on a stack.", extra="whatif"),
+                "rehearse": Command("Run a scenario on a real Kueue, on a local cloud.", extra="whatif"),
+                "recommend": Command("Find quotas, weights and limits that meet goals.", extra="whatif"),
+                "record": Command("Write what a cluster ran as a scenario.", extra="whatif"),
+            },
+        ),
+    },
+    "Local cloud": {
+        "local": Command("Run a stack on this machine, without an AWS account.", extra="local"),
+    },
 }
 _OBJECTS_BETWEEN_SEARCHES = 200_000
 # What to do first, below the list of commands; in a clone each runs as it stands.
 _FIRST_STEPS = (
-    ("hpkit validate", "whether the files in stacks/ hold, and where they do not"),
-    ("hpkit quota", "who has what of each instance type, and may borrow what"),
-    ("hpkit local up", "the whole platform on this machine, without an account"),
+    ("hpkit validate", "check the files in stacks/"),
+    ("hpkit quota", "show who has what of each instance type"),
+    ("hpkit local up", "run the whole platform on this machine, without an account"),
 )
 
 
+def command_lines() -> dict[str, str]:
+    """Return each command, as it is typed after `hpkit`, and its line; groups have those of their commands."""
+    found: dict[str, str] = {}
+    for section in SECTIONS.values():
+        for name, command in section.items():
+            found |= {f"{name} {child}": each.line for child, each in command.children.items()} or {name: command.line}
+    return found
+
+
 class _LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def __init__(self, name: str, lazy: Mapping[str, Command], **given: Any) -> None:
+        given.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
+        super().__init__(name, **given)
+        self._lazy = lazy
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(_COMMANDS)
+        return list(self._lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        if cmd_name in _OPTIONAL:
-            added: click.Command = optional_command(cmd_name, _OPTIONAL[cmd_name])
-            return added
-        command: click.Command = importlib.import_module(f"hpkit.cli.{cmd_name.replace('-', '_')}").command
-        return command
+        return self._lazy[cmd_name].load(cmd_name) if cmd_name in self._lazy else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        likely = near(args[0], _COMMANDS) if args and args[0] not in _COMMANDS else None
-        if likely:
-            ctx.fail(f"No such command '{args[0]}'. Did you mean `{likely}`?")
-        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            begin = ", ".join(f"`{name}`" for name, _ in _FIRST_STEPS)
-            ctx.fail(f"No such command '{args[0]}'. `hpkit` alone lists them; first steps: {begin}.")
+        if args and args[0] not in self._lazy and not args[0].startswith("-"):
+            ctx.fail(f"No such command '{args[0]}'. {self._hint(args[0])}")
         return super().resolve_command(ctx, args)
+
+    def _hint(self, name: str) -> str:
+        inside = next((each for each in command_lines() if each.endswith(f" {name}")), None)
+        likely = near(name, self._lazy)
+        if inside or likely:
+            return f"Did you mean `{inside or likely}`?"
+        begin = ", ".join(f"`{each}`" for each, _ in _FIRST_STEPS)
+        return f"`hpkit` alone lists them; first steps: {begin}."
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, each.line) for name, each in self._lazy.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands that begin so, with their lines and without importing them, and the options."""
+        from click.shell_completion import CompletionItem
+
+        commands = [
+            CompletionItem(name, help=each.line) for name, each in self._lazy.items() if name.startswith(incomplete)
+        ]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
+
+
+class _Sections(_LazyGroup):
+    """The command itself: its commands by section, and what to do first."""
+
+    def __init__(self, **given: Any) -> None:
+        commands = {name: each for section in SECTIONS.values() for name, each in section.items()}
+        super().__init__(lazy=commands, **given)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error about a missing cluster also says where the local cloud has the stack."""
@@ -105,24 +194,16 @@ class _LazyGroup(click.Group):
             raise ToolError(f"{error}{hint_of_local_cloud(ctx.meta.get(STACK))}") from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(_COMMANDS.items()))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, each.line) for name, each in commands.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("First steps"):
             formatter.write_dl(_FIRST_STEPS)
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
-        """Return the commands that begin so, with their lines and without importing them, and the options."""
-        from click.shell_completion import CompletionItem
 
-        commands = [
-            CompletionItem(name, help=line) for name, line in sorted(_COMMANDS.items()) if name.startswith(incomplete)
-        ]
-        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
-
-
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Sections)
 @click.version_option(package_name="hpkit")
 def _hpkit() -> None:
     """Amazon SageMaker HyperPod on EKS: one typed file per organization."""

@@ -1,4 +1,4 @@
-"""`hpkit access`: who may do what on a running platform, and whether one may do one thing."""
+"""`hpkit cluster access`: who may do what on a running platform, and whether one may do one thing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.group("access", invoke_without_command=True, epilog=rights("access"))
+@click.group("access", invoke_without_command=True, epilog=rights("cluster access"))
 @platform_options
 @click.option(
     "--format", "form", type=click.Choice(["table", "json", "html", "csv"]), default="table", show_default=True
@@ -125,7 +125,7 @@ def _print(places: Sequence[str], rows: Sequence[Row], differs: Sequence[str]) -
         click.echo(folded(line, "    ", "  "))
 
 
-@command.command("check", epilog=rights("access check"))
+@command.command("check", epilog=rights("cluster access check"))
 @click.argument("principal")
 @click.argument("verb")
 @click.argument("resource")

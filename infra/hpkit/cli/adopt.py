@@ -1,4 +1,4 @@
-"""`hpkit adopt`: a live platform becomes an organization file and a stack, and nothing of it is touched."""
+"""`hpkit aws adopt`: a live platform becomes an organization file and a stack, and nothing of it is touched."""
 
 import datetime
 import os
@@ -43,7 +43,7 @@ def command(
 
     Reads the cluster, its quotas and policy, its EKS cluster with add-ons and access, its subnets and Karpenter's
     objects; changes nothing. Credentials and endpoint are those of the AWS SDK (AWS_PROFILE, AWS_ENDPOINT_URL, …).
-    Then `hpkit adopt run --stack S` imports all of it, and shows the first preview.
+    Then `hpkit aws adopt run --stack S` imports all of it, and shows the first preview.
     """
     if context.invoked_subcommand is not None:
         return
@@ -123,7 +123,7 @@ def _say(prepared: "Prepared", *, stack: str, file: Path | None, home: str) -> N
     # The program, and so `adopt run`, knows a file by its place alone.
     if file.absolute().parts[-2:] != Path(home).parts:
         click.echo(f"then: move it to {home}, and what was written beside it to stacks/", err=True)
-    click.echo(f"then: hpkit adopt run --stack {stack}", err=True)
+    click.echo(f"then: hpkit aws adopt run --stack {stack}", err=True)
 
 
 def _list(title: str, lines: Iterable[str]) -> None:

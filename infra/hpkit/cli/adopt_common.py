@@ -1,4 +1,4 @@
-"""What the commands of `hpkit adopt` share: the plan of a stack, the live platform, files that are written whole."""
+"""What the commands of `hpkit aws adopt` share: the plan, the live platform, files that are written whole."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`hpkit adopt handover`: what Terraform or CloudFormation must let go of."""
+"""`hpkit aws adopt handover`: what Terraform or CloudFormation must let go of."""
 
 import json
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ __all__ = ["handover"]
 def handover(stack: str, states: tuple[Path, ...], stacks: tuple[str, ...], form: str) -> None:
     """Say what Terraform or CloudFormation must let go of, so that no two tools own one thing. Changes nothing.
 
-    The lines that are printed can be run as they stand, in their order; those before `hpkit adopt run` come first.
+    The lines that are printed can be run as they stand, in their order; those before `hpkit aws adopt run` come first.
     """
     from hpkit.adopt import as_data, lines
     from hpkit.adopt import handover as handed_over

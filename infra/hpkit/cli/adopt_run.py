@@ -1,4 +1,4 @@
-"""`hpkit adopt run` and `undo`: a live platform comes into a stack's state, and out of it again."""
+"""`hpkit aws adopt run` and `undo`: a live platform comes into a stack's state, and out of it again."""
 
 import json
 from typing import TYPE_CHECKING, Any

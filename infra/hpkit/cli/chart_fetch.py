@@ -1,4 +1,4 @@
-"""`hpkit chart-fetch`: the charts that the kit pins, as packages."""
+"""`hpkit catalog fetch-chart`: the charts that the kit pins, as packages."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import click
 __all__ = ["command"]
 
 
-@click.command("chart-fetch")
+@click.command("fetch-chart")
 @click.option(
     "--to",
     "folder",

@@ -1,4 +1,4 @@
-"""`hpkit chart-hash`: what `cluster.dependencies.sha256` has to be."""
+"""`hpkit catalog hash-chart`: what `cluster.dependencies.sha256` has to be."""
 
 import click
 
@@ -7,7 +7,7 @@ from hpkit.config.chart import chart_hash
 __all__ = ["command"]
 
 
-@click.command("chart-hash")
+@click.command("hash-chart")
 @click.argument("path", metavar="PATH")
 def command(path: str) -> None:
     """Print the sha256 of a chart: of the file for a .tgz, of all files' paths and contents for a folder.

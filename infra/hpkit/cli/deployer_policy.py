@@ -1,4 +1,4 @@
-"""`hpkit deployer-policy`: the IAM policies of who deploys a stack."""
+"""`hpkit aws deployer-policy`: the IAM policies of who deploys a stack."""
 
 import json
 import re
@@ -83,7 +83,7 @@ def command(
 
     A JSON list of named documents: IAM limits a managed policy to 6,144 characters, so that one is not enough. Attach
     all of them to the role that deploys. Before the first `up`, print them without a state. Afterwards, and after
-    `hpkit adopt`, print them with --state: they then name the keys, file systems and identity providers that exist.
+    `hpkit aws adopt`, print them with --state: they then name the keys, file systems and identity providers that exist.
     """
     if account is not None and not re.fullmatch(r"\d{12}", account):
         raise click.BadParameter(f"`{account}` is not an account; write its 12 digits", param_hint="--account")

@@ -1,4 +1,4 @@
-"""`hpkit explain`: in words, what a team or an instance group of a stack has, and why."""
+"""`hpkit describe`: in words, what a team or an instance group of a stack has, and why."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -39,12 +39,12 @@ class _Kinds(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in self.commands and not name.startswith("-") and near(name, self.commands) is None:
-            written = " or ".join(f"`hpkit explain {kind} {name}`" for kind in ("team", "group"))
+            written = " or ".join(f"`hpkit describe {kind} {name}`" for kind in ("team", "group"))
             ctx.fail(f"No such command '{name}'. Of a team or an instance group, write {written}.")
         return super().resolve_command(ctx, args)
 
 
-@click.group("explain", cls=_Kinds, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("describe", cls=_Kinds, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Say in words what a team or an instance group of a stack has, and why."""
 

@@ -104,7 +104,7 @@ def _sarif(findings: list[Finding], _loaded: list[Loaded]) -> str:
         {
             "id": rule.id,
             "shortDescription": {"text": rule.title},
-            "help": {"text": f"hpkit rules {rule.id} explains it with examples. Source: {rule.source}."},
+            "help": {"text": f"hpkit catalog rules {rule.id} explains it with examples. Source: {rule.source}."},
             "defaultConfiguration": {"level": rule.severity},
         }
         for rule in RULES

@@ -1,4 +1,4 @@
-"""`hpkit images`: what nodes of a stack pull, and where a mirror has it."""
+"""`hpkit aws images`: what nodes of a stack pull, and where a mirror has it."""
 
 import json
 import sys
@@ -108,7 +108,7 @@ def _manifests(plan: Plan) -> str:
     if wanted.is_kits:
         package = kept_package(dependencies_chart(), project_root())
         if package is None:
-            raise ToolError("it was not fetched (`hpkit chart-fetch`)")
+            raise ToolError("it was not fetched (`hpkit catalog fetch-chart`)")
         path = package.path
         cluster = spec.cluster.model_copy(update={"dependencies": wanted.model_copy(update={"image_registry": None})})
         spec = spec.model_copy(update={"cluster": cluster})
@@ -122,7 +122,7 @@ def _manifests(plan: Plan) -> str:
 
 
 def _helm() -> Any:
-    """Return the helm that `hpkit doctor` got; None for that of PATH."""
+    """Return the helm that `hpkit local doctor` got; None for that of PATH."""
     with suppress(ToolError):
         return extension("tool-path")("helm")
     return None

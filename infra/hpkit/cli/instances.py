@@ -1,4 +1,4 @@
-"""`hpkit instances`: what the catalog knows of each instance type, and from where."""
+"""`hpkit catalog instances`: what the catalog knows of each instance type, and from where."""
 
 import fnmatch
 import json
@@ -26,7 +26,7 @@ def command(pattern: str | None, form: str, sources: bool) -> None:
     found = [each for each in instance_types() if _matches(each.name, pattern)]
     if not found:
         near = ", ".join(find_nearest(pattern or ""))
-        hint = f"did you mean {near}?" if near else "`hpkit instances` lists all of them"
+        hint = f"did you mean {near}?" if near else "`hpkit catalog instances` lists all of them"
         click.echo(f"error: no instance type matches `{pattern}`; {hint}", err=True)
         sys.exit(1)
     if form == "json":

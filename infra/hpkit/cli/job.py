@@ -18,17 +18,12 @@ from hpkit.text.plural import plural
 if TYPE_CHECKING:
     from hpkit.cluster.jobs.lint import JobFinding
 
-__all__ = ["command"]
+__all__ = ["lint", "new"]
 
 _COLORS = {"error": "red", "warning": "yellow"}
 
 
-@click.group("job")
-def command() -> None:
-    """Write a job's manifest for a team, or look over those that there are."""
-
-
-@command.command("new")
+@click.command("new")
 @stack_option("The stack that it is for; needed where the project has several")
 @click.option("--team", required=True, metavar="T", shell_complete=complete_teams, help="Whose quota it takes.")
 @click.option("--kind", type=click.Choice(KINDS), default="job", show_default=True)
@@ -113,7 +108,7 @@ def _topology(text: str | None) -> tuple[str, str] | None:
     return mode, layers[layer]
 
 
-@command.command("lint")
+@click.command("lint")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @stack_option("The stack that they are for; needed where the project has several")
 @click.option("--write", is_flag=True, help="Put right what can be put right, in the files.")

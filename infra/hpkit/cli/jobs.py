@@ -1,4 +1,4 @@
-"""`hpkit jobs`: the tasks that Kueue knows, by team."""
+"""`hpkit job list`: the tasks that Kueue knows, by team."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["command"]
 _ENDED = ("succeeded", "failed")
 
 
-@click.command("jobs", epilog=rights("jobs"))
+@click.command("list", epilog=rights("job list"))
 @platform_options
 @click.option("--team", metavar="T", shell_complete=complete_teams, help="Only this team's.")
 @click.option("--all", "everything", is_flag=True, help="Those that have ended, too.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def command(stack: str | None, profile: str | None, team: str | None, everything: bool, form: str) -> None:
-    """List tasks with what they hold or ask for; `hpkit why NAME` says why one waits."""
+    """List tasks with what they hold or ask for; `hpkit job why NAME` says why one waits."""
     plan = choose_stack(stack)
     known = [each.name for each in plan.teams]
     if team is not None and team not in known:

@@ -1,4 +1,4 @@
-"""`hpkit nodes`: single nodes, shown, replaced, rebooted, deleted, and brought to a newer AMI."""
+"""`hpkit node`: single nodes, shown, replaced, rebooted, deleted, and brought to a newer AMI."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ _IN_BATCHES = (
 )
 
 
-@click.group("nodes")
+@click.group("node")
 def command() -> None:
     """Show single nodes; replace, reboot or delete some; bring them to a newer AMI."""
 
 
-@command.command("list", epilog=rights("nodes list"))
+@command.command("list", epilog=rights("node list"))
 @platform_options
 @click.option("--group", metavar="G", shell_complete=complete_groups, help="Only this instance group.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
@@ -159,7 +159,7 @@ class _Options:
     wait: bool
 
 
-@command.command("replace", epilog=rights("nodes replace"))
+@command.command("replace", epilog=rights("node replace"))
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
 @_operation_options
 def replace(nodes: tuple[str, ...], **options: Any) -> None:
@@ -170,7 +170,7 @@ def replace(nodes: tuple[str, ...], **options: Any) -> None:
     _operate("replace", nodes, _Options(**options))
 
 
-@command.command("reboot", epilog=rights("nodes reboot"))
+@command.command("reboot", epilog=rights("node reboot"))
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
 @_operation_options
 def reboot(nodes: tuple[str, ...], **options: Any) -> None:
@@ -178,7 +178,7 @@ def reboot(nodes: tuple[str, ...], **options: Any) -> None:
     _operate("reboot", nodes, _Options(**options))
 
 
-@command.command("delete", epilog=rights("nodes delete"))
+@command.command("delete", epilog=rights("node delete"))
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
 @click.option("--write", is_flag=True, help="Lower the groups' instanceCount in the stack file too.")
 @_operation_options
@@ -191,7 +191,7 @@ def delete(nodes: tuple[str, ...], write: bool, **options: Any) -> None:
     _operate("delete", nodes, _Options(**options), write=write)
 
 
-@command.command("update", epilog=rights("nodes update"))
+@command.command("update", epilog=rights("node update"))
 @click.option(
     "--group", "groups", multiple=True, metavar="G", shell_complete=complete_groups, help="Only this group; repeatable."
 )
@@ -396,9 +396,11 @@ def _follow_update(session: Session, plan: Plan, told: _Options) -> None:
             click.echo("done: update")
             return
         if status == "Failed":
-            raise ToolError(f"the update failed: {described.get('FailureMessage') or 'see `hpkit status`'}")
+            raise ToolError(f"the update failed: {described.get('FailureMessage') or 'see `hpkit cluster status`'}")
         if time.monotonic() >= until:
-            raise ToolError("not over yet; the service goes on with it. What to do: `hpkit status` shows how far it is")
+            raise ToolError(
+                "not over yet; the service goes on with it. What to do: `hpkit cluster status` shows how far it is"
+            )
         _progress(f"the cluster is {status}")
         time.sleep(min(15.0, max(0.0, until - time.monotonic())))
 

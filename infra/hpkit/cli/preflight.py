@@ -1,4 +1,4 @@
-"""`hpkit preflight`: whether an AWS account has what a stack needs."""
+"""`hpkit aws preflight`: whether an AWS account has what a stack needs."""
 
 import json
 import os

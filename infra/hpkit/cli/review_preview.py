@@ -25,7 +25,9 @@ def run_preview(stack: str, folder: Path, environment: Mapping[str, str], *, sec
             command, cwd=folder, env=dict(environment), capture_output=True, text=True, timeout=seconds, check=False
         )
     except FileNotFoundError:
-        raise ToolError("there is no pulumi on PATH. Get it with: hpkit doctor --fix; or leave --preview out") from None
+        raise ToolError(
+            "there is no pulumi on PATH. Get it with: hpkit local doctor --fix; or leave --preview out"
+        ) from None
     except subprocess.TimeoutExpired:
         raise ToolError(f"the preview of {stack} took longer than {seconds} seconds") from None
     try:

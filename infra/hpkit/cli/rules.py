@@ -1,4 +1,4 @@
-"""`hpkit rules`: what the validator demands, and why."""
+"""`hpkit catalog rules`: what the validator demands, and why."""
 
 import json
 import sys
@@ -42,7 +42,7 @@ def command(rule_id: str | None, form: str) -> None:
         known = [each.id for each in RULES]
         meant = written(rule_id)
         likely = meant if meant in known else near(rule_id.upper(), known)
-        hint = f"did you mean {likely}?" if likely else "`hpkit rules` lists them"
+        hint = f"did you mean {likely}?" if likely else "`hpkit catalog rules` lists them"
         click.echo(f"error: no rule {rule_id}; {hint}", err=True)
         sys.exit(1)
     if form == "json":

@@ -1,4 +1,4 @@
-"""`hpkit schema`: the JSON Schema that editors read."""
+"""`hpkit catalog schema`: the JSON Schema that editors read."""
 
 import os
 from pathlib import Path

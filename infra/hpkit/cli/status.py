@@ -1,4 +1,4 @@
-"""`hpkit status`: who uses what, what waits and why, what fails, and what differs from the stack file."""
+"""`hpkit cluster status`: who uses what, what waits and why, what fails, and what differs from the stack file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NARROW = 60
 _MANY = 200
 
 
-@click.command("status", epilog=rights("status"))
+@click.command("status", epilog=rights("cluster status"))
 @platform_options
 @click.option("--format", "form", type=click.Choice(["table", "json", "html"]), default="table", show_default=True)
 @click.option("--watch", is_flag=True, help="Show the page on the whole terminal and read again, until Ctrl-C.")
@@ -76,7 +76,9 @@ def _watch(plan: Plan, profile: str | None, form: str, every: float) -> None:
     If a read fails, the reason is shown above the last page.
     """
     if form != "table" or not sys.stdout.isatty():
-        raise click.UsageError("--watch needs a terminal; elsewhere, run `hpkit status --format json` repeatedly")
+        raise click.UsageError(
+            "--watch needs a terminal; elsewhere, run `hpkit cluster status --format json` repeatedly"
+        )
     from rich.live import Live
     from rich.text import Text
 
@@ -102,7 +104,7 @@ def _watch(plan: Plan, profile: str | None, form: str, every: float) -> None:
 
 
 def _captured(plan: Plan, status: Status, differs: Iterable[str]) -> str:
-    """Return what `hpkit status` prints, with the colors that it has on a terminal."""
+    """Return what `hpkit cluster status` prints, with the colors that it has on a terminal."""
     with redirect_stdout(io.StringIO()) as text:
         _print(plan, status, differs, terminal=True)
     return text.getvalue()
@@ -332,4 +334,4 @@ def _waiting(team: TeamStatus, stack: str) -> None:
             )
         )
     if len(team.waiting) > _WAITING:
-        click.echo(f"  and {len(team.waiting) - _WAITING} more: hpkit jobs --stack {stack} --team {team.team}")
+        click.echo(f"  and {len(team.waiting) - _WAITING} more: hpkit job list --stack {stack} --team {team.team}")

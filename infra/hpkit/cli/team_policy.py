@@ -1,4 +1,4 @@
-"""`hpkit team-policy`: the IAM policy of a team's data scientists."""
+"""`hpkit aws team-policy`: the IAM policy of a team's data scientists."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The outside tools of a command: those that `hpkit doctor` shows, wherever they are; else those of PATH."""
+"""The outside tools of a command: those that `hpkit local doctor` shows, wherever they are; else those of PATH."""
 
 import os
 
@@ -8,7 +8,7 @@ __all__ = ["pulumi_environment"]
 
 
 def pulumi_environment() -> dict[str, str]:
-    """Return the environment in which `pulumi` and its language host are those that `hpkit doctor` shows.
+    """Return the environment in which `pulumi` and its language host are those that `hpkit local doctor` shows.
 
     Without the local cloud's package they are those of PATH. Raises ToolError, with how to get it, for a tool that is
     missing.

@@ -1,4 +1,4 @@
-"""`hpkit topology`: the nodes by the layers of the network, and how far apart the pods of a task sit."""
+"""`hpkit cluster topology`: the nodes by the layers of the network, and how far apart the pods of a task sit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["command"]
 _FORMATS = ("tree", "table", "mermaid", "json", "svg", "html")
 
 
-@click.command("topology", epilog=rights("topology"))
+@click.command("topology", epilog=rights("cluster topology"))
 @platform_options
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="tree", show_default=True)
 def command(stack: str | None, profile: str | None, form: str) -> None:

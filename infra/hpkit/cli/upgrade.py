@@ -1,4 +1,4 @@
-"""`hpkit upgrade`: what is behind, in which order it is brought up, and what each step does."""
+"""`hpkit cluster upgrade`: what is behind, in which order it is brought up, and what each step does."""
 
 from __future__ import annotations
 
@@ -23,19 +23,14 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.group("upgrade")
-def command() -> None:
-    """Plan upgrades: what is behind, in which order, and each step as a change of the stack file."""
-
-
-@command.command("plan", epilog=rights("upgrade plan"))
+@click.command("upgrade", epilog=rights("cluster upgrade"))
 @platform_options
 @click.option("--to", "target", metavar="VERSION", help="Kubernetes version to end at; default: the newest offered.")
 @click.option("--offline", is_flag=True, help="Ask nobody: take the file's versions for what runs.")
 @click.option("--quick", is_flag=True, help="Leave out what each step replaces: faster.")
 @click.option("--patches", type=click.Path(file_okay=False, path_type=Path), help="Write each step's patch there.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def plan_command(
+def command(
     stack: str | None,
     profile: str | None,
     target: str | None,

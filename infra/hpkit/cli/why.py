@@ -1,4 +1,4 @@
-"""`hpkit why`: why a task waits, who holds what it needs, and what would let it run now."""
+"""`hpkit job why`: why a task waits, who holds what it needs, and what would let it run now."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hpkit.cli.live_common import age, choose_stack, observe, platform_options, 
 __all__ = ["command"]
 
 
-@click.command("why", epilog=rights("why"))
+@click.command("why", epilog=rights("job why"))
 @click.argument("task", metavar="JOB")
 @platform_options
 @click.option(

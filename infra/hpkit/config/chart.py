@@ -98,7 +98,7 @@ def _problems_of(root: Path, wanted: Dependencies, path: ValuePath) -> Iterator[
             "CLU012",
             (*path, "sha256"),
             f"the chart {wanted.chart} has the sha256 {found}, and the file names {wanted.sha256}",
-            f"Review what changed in the chart, then write what `hpkit chart-hash {wanted.chart}` prints.",
+            f"Review what changed in the chart, then write what `hpkit catalog hash-chart {wanted.chart}` prints.",
         )
 
 

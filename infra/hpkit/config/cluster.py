@@ -327,12 +327,12 @@ class Dependencies(Model):
     sha256: str | None = Field(
         default=None,
         pattern=r"^[0-9a-f]{64}$",
-        description="Hash of a chart in the repository, as `hpkit chart-hash` prints it; it must match.",
+        description="Hash of a chart in the repository, as `hpkit catalog hash-chart` prints it; it must match.",
     )
     image_registry: str | None = Field(
         default=None,
         pattern=r"^[a-z0-9][a-z0-9.-]*(?::[0-9]+)?(?:/[a-z0-9]+(?:[._-][a-z0-9]+)*)*$",
-        description="Registry, with a prefix if you like, that `hpkit images --mirror` copied the images to: nodes "
+        description="Registry, with a prefix if you like, that `hpkit aws images --mirror` copied the images to: nodes "
         "pull from there. A closed network needs it. Of a chart of your own, its values must say so.",
     )
     values: dict[str, Any] = Field(default={}, description="Chart values, laid over the kit's own map by map.")

@@ -144,7 +144,7 @@ class Team(Model):
     user_ids: UserIds | None = Field(
         default=None,
         description="User and group ids that pods with the claim `fsx-claim` run as (`storage.lustre.teams`). Absent: "
-        "a range of 1000 that the team's name determines; `hpkit explain` shows it. A change makes files inaccessible "
+        "a range of 1000 that the team's name determines; `hpkit describe` shows it. A change makes files inaccessible "
         "to the team until an administrator changes their owner.",
     )
     description: Annotated[str, Api("EntityDescription")] | None = Field(
@@ -154,7 +154,7 @@ class Team(Model):
         default=(),
         description="Repositories of Amazon ECR for the team's images, in each environment where it has quota: "
         "`<stack>/<team>/<name>`, encrypted with the stack's key, scanned on push, their tags immutable. Members push "
-        "to these alone (`hpkit team-policy`), nodes pull from them.",
+        "to these alone (`hpkit aws team-policy`), nodes pull from them.",
     )
 
 

@@ -76,8 +76,8 @@ class Environment(Model):
     permissions_boundary: str | None = Field(
         default=None,
         pattern=r"^arn:aws[a-z-]*:iam::(?:[0-9]{12}|aws):policy/[\w+=,.@/-]+$",
-        description="IAM policy that bounds every role that the kit makes. Who deploys by `hpkit deployer-policy` can "
-        "then make no role without it, and take it from none.",
+        description="IAM policy that bounds every role that the kit makes. Who deploys by `hpkit aws deployer-policy` "
+        "can then make no role without it, and take it from none.",
     )
     network: Network = Field(description="VPC, zones, way out.")
     eks: Eks = Field(description="The EKS cluster.")

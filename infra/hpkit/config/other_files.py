@@ -21,7 +21,7 @@ _TOOLS: Final[tuple[tuple[frozenset[str], str], ...]] = (
     (frozenset({"services"}), "a Compose file"),
     (frozenset({"terraform_version"}), "a Terraform state"),
     (frozenset({"ClusterName", "InstanceGroups"}), "a request of the SageMaker API (CreateCluster)"),
-    (frozenset({"tasks"}), "a scenario of `hpkit simulate`"),
+    (frozenset({"tasks"}), "a scenario of `hpkit whatif simulate`"),
     (frozenset({"repos"}), "settings of pre-commit"),
     (frozenset({"openapi"}), "a description of an API (OpenAPI)"),
     (frozenset({"name", "version", "dependencies"}), "a package of npm (package.json)"),

@@ -51,7 +51,7 @@ def reference() -> str:
         "One hand-written YAML file an organization, `stacks/<organization>.yaml`. Unknown keys are errors.",
         "Versions are quoted strings. Top-level keys that begin with `x-` hold YAML anchors and are not read.",
         "",
-        "This page is generated from the models; `hpkit schema` writes the same as JSON Schema for editors.",
+        "This page is generated from the models; `hpkit catalog schema` writes the same as JSON Schema for editors.",
     ]
     for model in _models():
         lines += ["", f"## {model.__name__}", "", _about(model), ""]

@@ -202,7 +202,7 @@ def _installed_addon(plan: Plan, responses: Responses, addon: AddonPlan) -> Iter
         yield ok(_AREA, what, found="this stack's own", needed="not there")
         return
     if whose == "unmarked":
-        fix = f"Nothing is to be done if the stack's state holds it; else `hpkit adopt run --stack {plan.stack}`"
+        fix = f"Nothing is to be done if the stack's state holds it; else `hpkit aws adopt run --stack {plan.stack}`"
         yield unknown(_AREA, what, why=UNMARKED, fix=fix, found=version, needed="not there")
         return
     fix = "Hand it over: --preserve takes away EKS's record alone, its pods run on, and the kit installs over them"
@@ -229,7 +229,7 @@ def _access_entry(plan: Plan, responses: Responses, principal: str) -> Iterator[
     if whose == "own":
         yield ok(_AREA, what, found="this stack's own", needed="not there")
     elif whose == "unmarked":
-        fix = f"Nothing is to be done if the stack's state holds it; else `hpkit adopt run --stack {plan.stack}`"
+        fix = f"Nothing is to be done if the stack's state holds it; else `hpkit aws adopt run --stack {plan.stack}`"
         yield unknown(_AREA, what, why=UNMARKED, fix=fix, found="there", needed="not there")
     else:
         fix = (

@@ -35,10 +35,10 @@ def _name_free(plan: Plan, responses: Responses) -> CheckResult:
     if whose == "own":
         return ok(_AREA, what, found=f"this stack's own, {found['ClusterStatus']}", needed="free")
     if whose == "unmarked":
-        fix = f"Nothing is to be done if the stack's state holds it; else `hpkit adopt run --stack {plan.stack}`"
+        fix = f"Nothing is to be done if the stack's state holds it; else `hpkit aws adopt run --stack {plan.stack}`"
         return unknown(_AREA, what, why=UNMARKED, fix=fix, found=f"there, {found['ClusterStatus']}", needed="free")
     fix = "Adopt the cluster that is there, or choose another cluster.name"
-    command = f"hpkit adopt --cluster {arn}"
+    command = f"hpkit aws adopt --cluster {arn}"
     return missing(_AREA, what, found=f"taken, {found['ClusterStatus']}", needed="free", fix=fix, command=command)
 
 

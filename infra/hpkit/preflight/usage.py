@@ -112,7 +112,7 @@ def _is_tagged(plan: Plan, found: Mapping[str, str]) -> bool:
 def _is_untagged_and_live(plan: Plan, responses: Responses) -> bool:
     """Return whether the stack sets no tags, and a cluster of its name is attached to its EKS cluster.
 
-    So is every platform that was adopted: `hpkit adopt` writes `manageTags: false`.
+    So is every platform that was adopted: `hpkit aws adopt` writes `manageTags: false`.
     """
     described = live_cluster(plan, responses)
     return not plan.spec.manage_tags and described is not None and _eks_of(described) == eks_name(plan)

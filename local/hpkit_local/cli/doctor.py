@@ -1,4 +1,4 @@
-"""`hpkit doctor`: which outside tools are here, from where, and how to get the rest."""
+"""`hpkit local doctor`: which outside tools are here, from where, and how to get the rest."""
 
 import json
 import platform
@@ -13,7 +13,7 @@ from hpkit.cli.formats import folded, width
 __all__ = ["command"]
 
 _LEAST_PYTHON = (3, 11)
-_REMEDY = "hpkit doctor --fix"
+_REMEDY = "hpkit local doctor --fix"
 
 
 @click.command("doctor")
@@ -24,7 +24,7 @@ def command(names: tuple[str, ...], fix: bool, form: str) -> None:
     """Say which tools the local cloud and `pulumi up` find here, and how to get the rest; exit 1 if any is missing.
 
     What only some charts and tests need is not missed, but `--fix` gets it too, except what takes long to build: that
-    it gets if it is named, as in `hpkit doctor --fix keda-operator`.
+    it gets if it is named, as in `hpkit local doctor --fix keda-operator`.
     """
     from hpkit_local.cloud import GO, TOOLS, get_all, locate
 

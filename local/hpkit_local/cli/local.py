@@ -11,6 +11,7 @@ import click
 
 from hpkit.cli.shells import called
 from hpkit.errors import ToolError
+from hpkit_local.cli.doctor import command as doctor
 from hpkit_local.cli.local_common import force_option, instance_of, root_of, to_stderr, wait_option, where
 from hpkit_local.cli.local_env import env, line_to_use
 from hpkit_local.cli.local_stack import COMMANDS
@@ -28,7 +29,7 @@ def command() -> None:
     """Start, stop and look at the local cloud: AWS endpoint, Kubernetes that runs pods, Kueue; on loopback, no root."""
 
 
-for _each in (*COMMANDS, env, status, list_all):
+for _each in (*COMMANDS, env, status, list_all, doctor):
     command.add_command(_each)
 
 

@@ -125,7 +125,7 @@ class Operators:
         if container is None or executable is None:
             return
         if not os.access(executable, os.X_OK):
-            get = f"`hpkit doctor --fix {operator.name}` builds it"
+            get = f"`hpkit local doctor --fix {operator.name}` builds it"
             self._tell(uid, pod, f"{operator.name} is not on this machine, so nothing acts: {get}")
             return
         namespace, kubeconfig = pod["metadata"]["namespace"], self._write_kubeconfig(uid, pod)

@@ -148,7 +148,7 @@ class KueueScheduler:
             again = sorted({each.name for each in changes if isinstance(each, Preempted)})
             raise ToolError(
                 f"Kueue does not come to rest: {', '.join(again)} are preempted again and again. What to do: "
-                f"`hpkit simulate` says so too, as `flapping`; change priorities, weights or limits of their teams"
+                f"`hpkit whatif simulate` says so too, as `flapping`; change priorities, weights or limits of the teams"
             )
 
     def _look(self) -> _Seen:

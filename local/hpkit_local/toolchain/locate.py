@@ -56,7 +56,7 @@ def tool_path(name: str) -> Path:
     found = locate(tool_named(name))
     if found.path is None:
         because = f" ({found.passed_over})" if found.passed_over else ""
-        raise ToolError(f"{name} {found.tool.version} is not here{because}. Get it with: hpkit doctor --fix")
+        raise ToolError(f"{name} {found.tool.version} is not here{because}. Get it with: hpkit local doctor --fix")
     return found.path
 
 

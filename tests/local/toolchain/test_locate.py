@@ -74,7 +74,7 @@ def test_a_cached_tool_that_lost_an_executable_is_missing():
 
 def test_a_missing_tool_names_the_command_that_gets_it(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ToolError, match=r"^kueue 0\.19\.2 is not here\. Get it with: hpkit doctor --fix$"):
+    with pytest.raises(ToolError, match=r"^kueue 0\.19\.2 is not here\. Get it with: hpkit local doctor --fix$"):
         tool_path("kueue")
 
 

@@ -89,11 +89,13 @@ def test_what_a_trace_becomes_is_read_again_by_a_simulation(tmp_path):
     rows = [f"{name},12000,16384,1,1000,,LS,Running,{at},{at + 9},{at}" for at, name in enumerate(names)]
     rows += ["huge,1,1,64,1000,,LS,Running,5,9,5", "endless,1,1,1,1000,,LS,Running,5,1e308,5"]
     (tmp_path / "pods.csv").write_text("\n".join([PODS.splitlines()[0], *rows]))
-    arguments = ("record", "--trace", "alibaba-2023", tmp_path / "pods.csv", "--stack", "handson-dev")
+    arguments = ("whatif", "record", "--trace", "alibaba-2023", tmp_path / "pods.csv", "--stack", "handson-dev")
     result = hpkit(*arguments, "--to", tmp_path / "tasks.csv", cwd=ROOT)
     assert "tasks can never run for john: left out (1; first:" in result.stderr
     assert "tasks ran for more than 100 years: left out" in result.stderr
-    simulated = hpkit("simulate", tmp_path / "tasks.csv", "--stack", "handson-dev", "--format", "json", cwd=ROOT)
+    simulated = hpkit(
+        "whatif", "simulate", tmp_path / "tasks.csv", "--stack", "handson-dev", "--format", "json", cwd=ROOT
+    )
     found = [task["name"] for task in json.loads(simulated.stdout)["tasks"]]
     assert found == ["task", "task#2", "x" * 190, "x" * 190 + "#2", "a", "a#2"]
 
@@ -101,6 +103,7 @@ def test_what_a_trace_becomes_is_read_again_by_a_simulation(tmp_path):
 def test_a_trace_of_which_nothing_is_left_leaves_no_file(tmp_path):
     (tmp_path / "jobs").write_text(PODS.splitlines()[0])
     result = hpkit(
+        "whatif",
         "record",
         "--trace",
         "alibaba-2023",
@@ -154,13 +157,15 @@ class Sink(io.TextIOBase):
 
 def test_a_recorded_trace_is_simulated(tmp_path):
     (tmp_path / "pods.csv").write_text(PODS)
-    arguments = ("record", "--trace", "alibaba-2023", tmp_path / "pods.csv", "--stack", "handson-dev")
+    arguments = ("whatif", "record", "--trace", "alibaba-2023", tmp_path / "pods.csv", "--stack", "handson-dev")
     groups = ("--team", "Burstable=john", "--team", "Bustable=smith")
     result = hpkit(*arguments, *groups, "--to", tmp_path / "tasks.csv", cwd=ROOT)
     assert result.stdout == f"wrote 4 tasks to {tmp_path}/tasks.csv\n"
     assert "john is 2 groups of the trace: LS, Burstable" in result.stderr
     assert "--team Bustable=…: no task that is left is of group Bustable; did you mean Burstable?" in result.stderr
-    simulated = hpkit("simulate", tmp_path / "tasks.csv", "--stack", "handson-dev", "--format", "json", cwd=ROOT)
+    simulated = hpkit(
+        "whatif", "simulate", tmp_path / "tasks.csv", "--stack", "handson-dev", "--format", "json", cwd=ROOT
+    )
     assert [task["name"] for task in json.loads(simulated.stdout)["tasks"]] == ["pod-6", "pod-1", "pod-2", "pod-3"]
 
 
@@ -182,16 +187,16 @@ def test_a_recorded_trace_is_simulated(tmp_path):
     ],
 )  # fmt: skip
 def test_misuse_is_said_in_a_sentence_and_leaves_no_file(arguments, code, said):
-    result = hpkit("record", *arguments, cwd=ROOT)
+    result = hpkit("whatif", "record", *arguments, cwd=ROOT)
     assert (result.returncode, said in result.stderr) == (code, True), result.stderr
     assert not [*ROOT.glob("x.*"), *ROOT.glob(".x.*")]
 
 
 def test_a_scenario_becomes_a_csv_of_the_same_tasks(tmp_path):
-    result = hpkit("record", "stacks/scenarios/handson.yaml", "--to", tmp_path / "t.csv", cwd=ROOT)
+    result = hpkit("whatif", "record", "stacks/scenarios/handson.yaml", "--to", tmp_path / "t.csv", cwd=ROOT)
     assert "a CSV has no `until`" in result.stderr
     sides = []
     for scenario in ("stacks/scenarios/handson.yaml", tmp_path / "t.csv"):
-        said = hpkit("simulate", scenario, "--stack", "handson-dev", "--format", "json", cwd=ROOT)
+        said = hpkit("whatif", "simulate", scenario, "--stack", "handson-dev", "--format", "json", cwd=ROOT)
         sides.append([(task["name"], task["admitted"]) for task in json.loads(said.stdout)["tasks"]])
     assert sides[0] == sides[1]

@@ -1,4 +1,4 @@
-"""`hpkit recommend`: which quotas, weights and borrow limits meet goals for a scenario."""
+"""`hpkit whatif recommend`: which quotas, weights and borrow limits meet goals for a scenario."""
 
 from __future__ import annotations
 

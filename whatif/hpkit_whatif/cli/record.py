@@ -1,4 +1,4 @@
-"""`hpkit record`: what a cluster or a public trace ran, as a scenario."""
+"""`hpkit whatif record`: what a cluster or a public trace ran, as a scenario."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_PLACES = "a CSV says nothing of placement and topology"
 _TRACES = ("alibaba-2023",)
 
 
-@click.command("record", epilog=rights("record"))
+@click.command("record", epilog=rights("whatif record"))
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
 @platform_options
 @click.option("--since", default="7d", show_default=True, metavar="DURATION", help="How far back, of a cluster.")

@@ -1,4 +1,4 @@
-"""`hpkit rehearse`: a scenario on the API server and the Kueue of a local cloud."""
+"""`hpkit whatif rehearse`: a scenario on the API server and the Kueue of a local cloud."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def command(
     """Let the real Kueue decide a scenario, on a local cloud.
 
     The stack's queues are made as the service makes them. Tasks become Jobs at their time and end at theirs; no pod is
-    started. The report is that of `hpkit simulate`.
+    started. The report is that of `hpkit whatif simulate`.
     """
     from hpkit_whatif.scenario import open_scenario
 
@@ -88,7 +88,7 @@ def _instance(name: str | None, root: Path | None) -> Iterator[Instance]:
     if name is not None:
         if control.running(instance) is None:
             raise ToolError(f"{name} does not run. What to do: hpkit local start --name {name}, or leave --name out")
-        with exclusive(instance, "hpkit rehearse", wait=True, say=to_stderr):
+        with exclusive(instance, "hpkit whatif rehearse", wait=True, say=to_stderr):
             yield instance
         return
     if control.running(instance) is not None:

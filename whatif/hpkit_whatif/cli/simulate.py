@@ -1,4 +1,4 @@
-"""`hpkit simulate`: what becomes of a scenario's tasks on a stack."""
+"""`hpkit whatif simulate`: what becomes of a scenario's tasks on a stack."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`hpkit simulate --compare A B`: one scenario on two files, stacks or states of the repository, beside each other."""
+"""`hpkit whatif simulate --compare A B`: one scenario on two files, stacks or states of the repository."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`hpkit simulate --vary`: one scenario under many policies, a line for each."""
+"""`hpkit whatif simulate --vary`: one scenario under many policies, a line for each."""
 
 import json
 from collections.abc import Sequence

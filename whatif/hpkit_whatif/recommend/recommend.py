@@ -246,6 +246,6 @@ def _held(plan: Plan) -> frozenset[tuple[str, str]]:
 
 
 def _varied(path: Path, data: Any) -> str:
-    """Write a path as `hpkit simulate --vary` takes it: without the stack's environment."""
+    """Write a path as `hpkit whatif simulate --vary` takes it: without the stack's environment."""
     text = format_path(path, data)
     return text.removeprefix(f"environments.{path[1]}.") if path[0] == "environments" else text

@@ -54,7 +54,7 @@ def _older_version(name: str, before: str | None, after: str | None) -> Iterator
 
 def _registry(before: str | None, after: str | None) -> Risk:
     old, new = (each or "the chart's own registries" for each in (before, after))
-    means = "a part whose image is not there starts on no new node; `hpkit images` lists them"
+    means = "a part whose image is not there starts on no new node; `hpkit aws images` lists them"
     return Risk(
         "configuration",
         "attention",

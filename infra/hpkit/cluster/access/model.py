@@ -240,7 +240,7 @@ def without_entry(access: Access, principal: str) -> str:
     """Return what is so of a principal that has no entry, and who else may be meant."""
     known = {name for entry in access.entries for name in (entry.principal, _short(entry.principal))}
     likely = near(principal, known)
-    meant = f"did you mean {likely}?" if likely else "`hpkit access` lists who has one"
+    meant = f"did you mean {likely}?" if likely else "`hpkit cluster access` lists who has one"
     return f"{principal} has no access entry, and may do nothing; {meant}"
 
 

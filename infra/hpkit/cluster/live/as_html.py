@@ -17,7 +17,7 @@ __all__ = ["status_html", "topology_html"]
 
 
 def status_html(title: str, status: Status, differs: Sequence[str]) -> str:
-    """Return the page of `hpkit status`; title names stack and region."""
+    """Return the page of `hpkit cluster status`; title names stack and region."""
     observed = status.observed
     platform = observed.platform
     state = "not read" if platform is None else f"cluster {platform.name} is {platform.status}"
@@ -40,7 +40,7 @@ def status_html(title: str, status: Status, differs: Sequence[str]) -> str:
 
 
 def topology_html(title: str, tree: Sequence[Branch], places: Sequence[Placement]) -> str:
-    """Return the page of `hpkit topology`: the drawing, then where each task's pods sit, then every node."""
+    """Return the page of `hpkit cluster topology`: the drawing, then where each task's pods sit, then every node."""
     leaves = [leaf for branch in tree for leaf in branch.all_leaves()]
     rows = [
         (

@@ -228,7 +228,7 @@ def _of_unserved(unserved: Sequence[WaitingTask]) -> Iterable[str]:
     for each in unserved[:_SHOWN]:
         yield f"{each.kind} {each.name} of {each.team} waits: {each.reason}"
     if len(unserved) > _SHOWN:
-        yield f"{len(unserved) - _SHOWN} more tasks wait in no team's queue; `hpkit jobs` lists them"
+        yield f"{len(unserved) - _SHOWN} more tasks wait in no team's queue; `hpkit job list` lists them"
 
 
 Key = tuple[str | None, str, str]

@@ -90,7 +90,7 @@ def choose(nodes: Sequence[Node], wanted: Iterable[str]) -> tuple[Node, ...]:
         node = known.get(name)
         if node is None:
             likely = near(name, known)
-            meant = f"; did you mean {likely}?" if likely else "; `hpkit nodes list` shows them"
+            meant = f"; did you mean {likely}?" if likely else "; `hpkit node list` shows them"
             raise SelectionError(f"the cluster has no node {name}{meant}")
         chosen[node.id] = node
     return tuple(chosen.values())
@@ -103,8 +103,8 @@ def objections(observed: Observed, plan: Plan, verb: Verb, chosen: Sequence[Node
         return
     if platform.status != "InService":
         yield (
-            f"the cluster is {platform.status}. What to do: wait until `hpkit status` shows it InService; the service "
-            "changes no nodes before"
+            f"the cluster is {platform.status}. What to do: wait until `hpkit cluster status` shows it InService; the "
+            "service changes no nodes before"
         )
     for node in chosen:
         if node.instance.status in _CHANGING:

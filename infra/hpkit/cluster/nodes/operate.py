@@ -75,7 +75,7 @@ def _failed(operation: str, error: Exception, taken: Sequence[str]) -> ToolError
         return ToolError(f"sagemaker:{operation}: {error}{before}. What to do: run it again when SageMaker answers")
     details = error.response.get("Error", {})
     code = details.get("Code", "Unknown")
-    advice = "see `hpkit status`, and run it again"
+    advice = "see `hpkit cluster status`, and run it again"
     if "Denied" in code:
         advice = f"allow sagemaker:{operation} to whoever runs this"
     return ToolError(f"sagemaker:{operation}: {code}: {details.get('Message', error)}{before}. What to do: {advice}")
@@ -143,13 +143,13 @@ def follow(
         away |= {each for each in ids if now.get(each, ("", ""))[0] != "Running"}
         failed = [each for each in ids if now.get(each, ("", ""))[0] == "Failure"] if verb == "reboot" else []
         if failed:
-            raise ToolError(f"{', '.join(failed)} failed. What to do: `hpkit nodes replace {' '.join(failed)}`")
+            raise ToolError(f"{', '.join(failed)} failed. What to do: `hpkit node replace {' '.join(failed)}`")
         settled = clock.monotonic() - begun >= _SETTLED_SECONDS
         if _is_over(now, verb, ids, wanted, away=away, settled=settled):
             return
         if clock.monotonic() - begun >= timeout:
             raise ToolError(
-                f"not over after {timeout:g} seconds; the service goes on with it. What to do: `hpkit nodes list` "
+                f"not over after {timeout:g} seconds; the service goes on with it. What to do: `hpkit node list` "
                 "shows how far it is"
             )
         clock.sleep(pause)

@@ -200,8 +200,8 @@ def _nodes(plan: Plan, running: Running, versions: tuple[str, ...]) -> Step:
         "Nodes",
         why,
         commands=(
-            f"hpkit nodes update --stack {plan.stack}{which} --batch 1 --dry-run",
-            f"hpkit nodes update --stack {plan.stack}{which} --batch 1",
+            f"hpkit node update --stack {plan.stack}{which} --batch 1 --dry-run",
+            f"hpkit node update --stack {plan.stack}{which} --batch 1",
         ),
         reads=(_AMI_NOTES, f"{_HYPERPOD}/sagemaker-hyperpod-eks-operate-cli-command-update-cluster-software.html"),
     )

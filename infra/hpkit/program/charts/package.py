@@ -166,6 +166,6 @@ def _what_to_do(pin: Pin) -> str:
         else "keep a chart of your own in the repository (cluster.dependencies.chart)"
     )
     return (
-        f"What to do: run `hpkit chart-fetch --to FOLDER` where there is a network, bring {pin.published_file} here, "
-        f"and set {MIRROR} to its folder; or {instead}."
+        f"What to do: run `hpkit catalog fetch-chart --to FOLDER` where there is a network, bring {pin.published_file} "
+        f"here, and set {MIRROR} to its folder; or {instead}."
     )

@@ -60,19 +60,19 @@ _REVIEW: Final = (
 
 # Source of the actions: Service Authorization Reference, to which tests/iam/test_commands.py holds them.
 COMMANDS: Final[Mapping[str, CommandRights]] = {
-    "status": CommandRights(_READ, _LIST),
-    "jobs": CommandRights(_FIND, _LIST),
-    "why": CommandRights(_FIND, _LIST),
-    "topology": CommandRights(_FIND, _PLACES),
-    "record": CommandRights(_FIND, _LIST),
-    "nodes list": CommandRights(_INSTANCES, _PLACES),
-    "nodes replace": CommandRights((*_INSTANCES, "sagemaker:BatchReplaceClusterNodes"), (*_PLACES, *_DRAIN)),
-    "nodes reboot": CommandRights((*_INSTANCES, "sagemaker:BatchRebootClusterNodes"), (*_PLACES, *_DRAIN)),
-    "nodes delete": CommandRights((*_INSTANCES, "sagemaker:BatchDeleteClusterNodes"), (*_PLACES, *_DRAIN)),
-    "nodes update": CommandRights((*_INSTANCES, "sagemaker:UpdateClusterSoftware"), (*_PLACES, *_DRAIN)),
-    "access": CommandRights((*_FIND, *_ENTRIES), _BINDINGS),
-    "access check": CommandRights((*_FIND, *_ENTRIES), _REVIEW),
-    "upgrade plan": CommandRights(
+    "cluster status": CommandRights(_READ, _LIST),
+    "job list": CommandRights(_FIND, _LIST),
+    "job why": CommandRights(_FIND, _LIST),
+    "cluster topology": CommandRights(_FIND, _PLACES),
+    "whatif record": CommandRights(_FIND, _LIST),
+    "node list": CommandRights(_INSTANCES, _PLACES),
+    "node replace": CommandRights((*_INSTANCES, "sagemaker:BatchReplaceClusterNodes"), (*_PLACES, *_DRAIN)),
+    "node reboot": CommandRights((*_INSTANCES, "sagemaker:BatchRebootClusterNodes"), (*_PLACES, *_DRAIN)),
+    "node delete": CommandRights((*_INSTANCES, "sagemaker:BatchDeleteClusterNodes"), (*_PLACES, *_DRAIN)),
+    "node update": CommandRights((*_INSTANCES, "sagemaker:UpdateClusterSoftware"), (*_PLACES, *_DRAIN)),
+    "cluster access": CommandRights((*_FIND, *_ENTRIES), _BINDINGS),
+    "cluster access check": CommandRights((*_FIND, *_ENTRIES), _REVIEW),
+    "cluster upgrade": CommandRights(
         (*_INSTANCES, "eks:DescribeAddon", "eks:DescribeAddonVersions", "eks:ListAddons"), ()
     ),
 }

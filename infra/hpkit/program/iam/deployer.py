@@ -213,7 +213,7 @@ def _narrowed(
     arns = [each.arn for each in matching]
     if "OWN" in rule.conditions and plan.spec.manage_tags:
         found = _tagging_apart(plan, rule.sid, actions, resources, [conditions["OWN"], *others])
-        # What `hpkit adopt` has imported has no tags of the kit yet: the next `up` puts them on exactly these.
+        # What `hpkit aws adopt` has imported has no tags of the kit yet: the next `up` puts them on exactly these.
         untagged = [each.arn for each in matching if not _is_own(plan, each.tags)]
         adding = [each for each in actions if _TAGGING.search(each) and not _UNTAGGING.search(each)]
         if untagged and adding:

@@ -28,7 +28,7 @@ SECONDS: Final = 24 * 3600.0  # `timeout` bounds each of helm's waits; the offic
 _ASKING_SECONDS: Final = 30.0
 _MOST: Final = 3
 _REPLACEABLE: Final = ("failed", "uninstalled")
-_ADVICE: Final = f"`hpkit doctor`; or put the chart's package into a folder that {MIRROR} names"
+_ADVICE: Final = f"`hpkit local doctor`; or put the chart's package into a folder that {MIRROR} names"
 _OUTPUTS: Final = ("status", "resourceNames")
 
 

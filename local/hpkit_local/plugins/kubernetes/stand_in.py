@@ -27,7 +27,7 @@ __all__ = ["SWITCH", "chart_documents", "stand_in"]
 SWITCH: Final = "HPKIT_STAND_INS"
 _NAME: Final = "training-operator"
 _MANIFESTS: Final = "training-operator-manifests"
-_GET: Final = f"`hpkit doctor --fix {_NAME} {_MANIFESTS}`"
+_GET: Final = f"`hpkit local doctor --fix {_NAME} {_MANIFESTS}`"
 # The release that the program makes of the chart, and where the chart puts the operator.
 _RELEASE: Final = "hyperpod-dependencies"
 _NAMESPACE: Final = "kubeflow"

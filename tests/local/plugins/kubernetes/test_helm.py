@@ -453,7 +453,7 @@ def test_without_helm_a_release_is_recorded_and_one_that_helm_installed_is_not_l
         found, inputs, outputs = plugin.create(RELEASE, "r", other)
         assert found == "default/hyperpod"
         assert "recorded, not installed: helm" in warnings(plugin)[0]
-        assert "hpkit doctor --fix" in warnings(plugin)[0]
+        assert "hpkit local doctor --fix" in warnings(plugin)[0]
         assert api.read("/api/v1/namespaces/default/secrets/hpkit.release.v1.hyperpod")["kind"] == "Secret"
         _, seen, _ = plugin.read(RELEASE, "r", found, inputs=inputs, outputs=outputs)
         assert seen == inputs
@@ -463,7 +463,7 @@ def test_without_helm_a_release_is_recorded_and_one_that_helm_installed_is_not_l
             lambda: plugin.update(RELEASE, "sample", stated, stated, outputs=state),
             lambda: plugin.delete(RELEASE, "sample", installed, state),
         ):
-            with pytest.raises(FailedError, match="hpkit doctor --fix"):
+            with pytest.raises(FailedError, match="hpkit local doctor --fix"):
                 action()
     assert plugin.read(RELEASE, "r", found, inputs=inputs, outputs=outputs)[0] == ""
     plugin.delete(RELEASE, "sample", installed, state)

@@ -80,7 +80,7 @@ def test_the_switch_leaves_it_out(task, helm, manifests, monkeypatch):
 def test_it_is_installed_where_the_chart_is_out_of_reach(task, helm, manifests):
     said = stand_in(task, helm, RELEASE, wanted=True, new=True)
     assert called(helm) == [("upgrade", "training-operator")]
-    assert "PyTorchJob, TFJob, XGBoostJob and PaddleJob, which nothing runs before `hpkit doctor --fix" in said
+    assert "PyTorchJob, TFJob, XGBoostJob and PaddleJob, which nothing runs before `hpkit local doctor --fix" in said
 
 
 def test_with_its_executable_it_is_said_to_run(task, helm, manifests, tmp_path):
@@ -92,7 +92,7 @@ def test_with_its_executable_it_is_said_to_run(task, helm, manifests, tmp_path):
 
 def test_without_its_manifests_the_command_is_named_that_gets_them(task, helm):
     said = stand_in(task, helm, RELEASE, wanted=True, new=True)
-    assert "hpkit doctor --fix training-operator training-operator-manifests" in said
+    assert "hpkit local doctor --fix training-operator training-operator-manifests" in said
     assert called(helm) == []
 
 
