@@ -11,11 +11,11 @@ import yaml
 
 from hpkit.catalog import NETWORK_LAYERS
 from hpkit_local.aws.snapshot import Snapshot
-from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
+from hpkit_local.controllers.objects import KINDS, SHIPPED_ANNOTATION, Manifest, Manifests
 from hpkit_local.controllers.queues import TOPOLOGY, queues
 from hpkit_local.kubernetes.control_plane import READY_ANNOTATION
 from hpkit_local.kubernetes.kueue import INTEGRATIONS, OUTSIDE
-from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, POD_LABELS
+from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, POD_LABELS, digest
 
 __all__ = ["ADDON", "governance", "is_fair"]
 
@@ -107,7 +107,7 @@ def _settings(owners: frozenset[str], *, fair: bool) -> Manifest:
     """Return the configuration that the add-on ships, which `hpkit_local.kubernetes.kueue_run` follows.
 
     Source: SageMaker developer guide, "Set up for HyperPod task governance". It is written again when it changes; until
-    then it may be edited, as on AWS.
+    then it may be edited, as on AWS. A note on it says which text was written, so that a restart writes nothing.
     """
     config: dict[str, Any] = {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
@@ -118,9 +118,16 @@ def _settings(owners: frozenset[str], *, fair: bool) -> Manifest:
     }
     if fair:
         config["fairSharing"] = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
-    data = {CONFIG_KEY: yaml.safe_dump(config, sort_keys=False)}
+    text = yaml.safe_dump(config, sort_keys=False)
     namespace, _, name = CONFIG_MAP.split("/")[-3:]
-    return Manifest(KINDS["ConfigMap"], name, {"data": data}, namespace=namespace, owners=owners)
+    return Manifest(
+        KINDS["ConfigMap"],
+        name,
+        {"data": {CONFIG_KEY: text}},
+        namespace=namespace,
+        annotations={SHIPPED_ANNOTATION: digest(text)},
+        owners=owners,
+    )
 
 
 def _admission() -> dict[str, Any]:

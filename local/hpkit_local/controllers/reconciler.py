@@ -20,7 +20,7 @@ from hpkit_local.controllers.dependencies import missing_dependencies
 from hpkit_local.controllers.desired import desired
 from hpkit_local.controllers.foreign import foreign_kueue
 from hpkit_local.controllers.karpenter import CLAIMS, Provisioner, marks, update_status
-from hpkit_local.controllers.objects import KINDS, MANAGED, Manifest
+from hpkit_local.controllers.objects import KINDS, MANAGED, SHIPPED_ANNOTATION, Manifest
 from hpkit_local.controllers.pending import with_pending
 from hpkit_local.controllers.wipe import wipe
 from hpkit_local.kubernetes.api import Api, RefusedError
@@ -190,6 +190,8 @@ class Reconciler:
             if "deletionTimestamp" in found:
                 late |= manifest.owners or {""}
                 continue
+            if manifest.path not in self._applied and _is_shipped(manifest, found):
+                self._applied[manifest.path] = (manifest.digest(), found.get("generation"))
             try:
                 if not found or self._applied.get(manifest.path) != (manifest.digest(), found.get("generation")):
                     self._applied[manifest.path] = (manifest.digest(), _put(api, manifest))
@@ -224,6 +226,12 @@ def _present(api: Api, kind: ApiResource) -> dict[str, dict[str, Any]]:
     """Return the metadata of all objects of a kind, by path."""
     found = [each["metadata"] for each in api.items(kind.folder(), bare=True, cached=True)]
     return {kind.path(each.get("namespace", ""), each["name"]): each for each in found}
+
+
+def _is_shipped(manifest: Manifest, found: Mapping[str, Any]) -> bool:
+    """Say whether an object that may be edited was written as this manifest says, by this process or one before."""
+    shipped = manifest.annotations.get(SHIPPED_ANNOTATION)
+    return shipped is not None and found.get("annotations", {}).get(SHIPPED_ANNOTATION) == shipped
 
 
 def _put(api: Api, manifest: Manifest) -> object:

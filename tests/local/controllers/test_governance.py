@@ -6,6 +6,8 @@ import signal
 import pytest
 from botocore.exceptions import ClientError
 
+from hpkit_local.controllers.policy import _settings
+from hpkit_local.controllers.reconciler import Reconciler
 from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
 from tests.local.controllers.conftest import GOVERNANCE
 from tests.running import eventually
@@ -183,6 +185,32 @@ def test_fair_share_is_a_switch_of_the_running_kueue(environment, governed, api)
     set_policy(environment, policy, PriorityClasses=classes, FairShare="Enabled")
     eventually(lambda: admitted(api, "x", "high"), "with it, the team's own lower priority makes room to borrow")
     assert condition(api, "x", "low", "Preempted")["reason"] == "InClusterQueue"
+
+
+def test_edited_settings_stay_as_they_are_when_the_controllers_start_again(tmp_path):
+    settings = _settings(frozenset(), fair=True)
+    kept = {settings.path: settings.document()}
+    written = []
+
+    class Kept:
+        def apply(self, path, document):
+            written.append(path)
+            kept[path] = document
+            return document
+
+        def read(self, path):
+            return kept.get(path, {"data": {}})
+
+    def start():
+        there = {"ConfigMap": {path: document["metadata"] for path, document in kept.items()}}
+        Reconciler(tmp_path, None)._apply(Kept(), [settings], {}, there)
+
+    kept[settings.path]["data"][CONFIG_KEY] += "\nwaitForPodsReady: {timeout: 7m}\n"
+    start()
+    assert written == []
+    settings = _settings(frozenset(), fair=False)
+    start()
+    assert written == [settings.path], "the policy asks for other settings"
 
 
 def test_kueue_runs_with_edited_settings_and_leaves_them_as_they_were_written(governed, api):
