@@ -7,6 +7,7 @@ import yaml
 
 from hpkit.errors import InputError
 from hpkit.project import project_root
+from hpkit.text.compact_json import compact_json
 
 __all__ = ["FILE", "karpenter_text"]
 
@@ -32,7 +33,7 @@ def karpenter_text() -> str:
     crd = yaml.safe_load((folder / "karpenter.sh_nodepools.yaml").read_text(encoding="utf-8"))
     (version,) = [each for each in crd["spec"]["versions"] if each["storage"]]
     spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    return json.dumps({"source": source, "nodePool": _demands(spec)}, indent=1, sort_keys=True) + "\n"
+    return compact_json({"source": source, "nodePool": _demands(spec)}) + "\n"
 
 
 def _demands(schema: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 from hpkit.errors import InputError
 from hpkit.project import project_root
+from hpkit.text.compact_json import compact_json
 
 __all__ = ["FILE", "kueue_metrics", "kueue_metrics_text"]
 
@@ -38,7 +39,7 @@ def kueue_metrics_text() -> str:
         return text
     found = kueue_metrics((folder / "metrics.go").read_text(encoding="utf-8"))
     data = {"source": f"sigs.k8s.io/kueue {tool.version}, {_SOURCE}", "version": tool.version, "metrics": found}
-    return json.dumps(data, indent=1, sort_keys=True) + "\n"
+    return compact_json(data) + "\n"
 
 
 def kueue_metrics(source: str) -> dict[str, dict[str, Any]]:

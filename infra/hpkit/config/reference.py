@@ -1,7 +1,6 @@
 """The JSON Schema and the reference page of the config contract, both from the models."""
 
 import inspect
-import json
 import typing
 from typing import Any
 
@@ -10,6 +9,7 @@ from pydantic import BaseModel
 from hpkit.config.contract import inner_types
 from hpkit.config.editor import HINTS, decorated, definitions, optional, title_of, with_markdown
 from hpkit.config.organization import Organization
+from hpkit.text.compact_json import compact_json
 
 __all__ = ["json_schema", "reference", "schema_text"]
 
@@ -40,7 +40,7 @@ def json_schema() -> dict[str, Any]:
 
 def schema_text() -> str:
     """Return the JSON Schema as its file holds it."""
-    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+    return compact_json(json_schema()) + "\n"
 
 
 def reference() -> str:

@@ -1,10 +1,9 @@
 """The JSON Schema of scenario files, for editors."""
 
-import json
-
 from pydantic import BaseModel
 
 from hpkit.config.contract import inner_types
+from hpkit.text.compact_json import compact_json
 from hpkit_whatif.scenario.model import Scenario
 
 __all__ = ["schema_text"]
@@ -21,7 +20,7 @@ def schema_text() -> str:
     # Top-level keys that begin with x- hold anchors, and are not read.
     schema["patternProperties"] = {"^x-": {}}
     whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "hpkit scenario"}
-    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+    return compact_json(whole) + "\n"
 
 
 def _models(model: type[BaseModel], seen: list[type[BaseModel]]) -> list[type[BaseModel]]:

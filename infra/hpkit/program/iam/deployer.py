@@ -44,6 +44,7 @@ from hpkit.program.iam.documents import bystander_document
 from hpkit.program.iam.live import LiveResource
 from hpkit.program.iam.rules import Rule, actions_of_call, rules
 from hpkit.program.iam.template import Values, fill
+from hpkit.text.compact_json import compact_json
 
 __all__ = [
     "NO_ACCOUNT",
@@ -151,7 +152,7 @@ def bystander_policies(plan: Plan, account: AwsAccount) -> tuple[NamedDocument, 
 
 def policies_text(policies: Iterable[NamedDocument]) -> str:
     """Return policies as JSON: a list of `name` and `document`."""
-    return json.dumps([policy.as_dict() for policy in policies], indent=2) + "\n"
+    return compact_json([policy.as_dict() for policy in policies]) + "\n"
 
 
 def calling_types(types: Iterable[str]) -> frozenset[str]:
