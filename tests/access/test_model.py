@@ -45,10 +45,6 @@ def as_the_file_says():
     return Access(entries, (binding("hyperpod-ns-nlp", "hyperpod:team:nlp"), binding(None, "hyperpod:team:nlp")))
 
 
-def test_a_platform_as_its_file_says_differs_in_nothing():
-    assert differences(as_the_file_says(), plan()) == ()
-
-
 def test_each_principal_has_its_roles_by_place_and_through_what():
     rows = {row.principal: row for row in matrix(as_the_file_says(), plan())}
     ada, admin = rows[ADA], rows[ADMIN]

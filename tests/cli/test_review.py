@@ -303,9 +303,9 @@ def test_the_quick_way_records_no_stack_whose_files_are_as_before(repository):
     repository.write("stacks/acme.policy.json", b'{"instance-types-allowed": {"allowed": ["ml.m5.4xlarge"]}}')
     repository.commit()
     repository.write("infra/code.py", b"")
-    assert verdicts(repository.review("--base", "HEAD", "--quick"))["acme-dev"] == ("unchanged", "ok")
-    full = repository.review("--base", "HEAD", exits=1, quick=False)
-    assert verdicts(full)["acme-dev"] == ("unchanged", "blocked")
+    assert verdicts(repository.review("--base", "HEAD"))["acme-dev"] == ("unchanged", "ok")
+    blocked = repository.review("--base", "HEAD", exits=1, quick=False)
+    assert verdicts(blocked)["acme-dev"] == ("unchanged", "blocked")
 
 
 def test_one_stack_by_name_is_reviewed_even_when_nothing_touches_it(repository):

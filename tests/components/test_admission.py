@@ -27,21 +27,6 @@ def test_only_the_service_accounts_that_the_file_names_are_a_teams():
         )
 
 
-def test_what_holds_for_pods_holds_for_jobs_and_for_whatever_kueue_counts():
-    pods, jobs, workloads = (
-        [refusal.field for refusal in policy(name, team("ada")).refusals]
-        for name in ("hpkit-team-pods", "hpkit-team-jobs", "hpkit-team-workloads")
-    )
-    assert pods == jobs
-    assert workloads == [*pods, "spec.priorityClassRef", "spec.priorityClassRef of the team"]
-
-
-def test_a_policy_of_people_leaves_controllers_alone_and_one_of_pods_does_not():
-    members = {each.name for each in policies_of(teams(team("ada"))) if "sent-by-a-member" in each.conditions}
-    names = ("deletions", "finalizers", "lifecycle", "orphans", "pods", "ray", "secrets", "services", "work")
-    assert members == {f"hpkit-member-{name}" for name in names}
-
-
 def test_taints_of_the_file_may_be_tolerated_and_reserved_ones_never():
     data = organization()
     (group, *_) = data["environments"]["dev"]["cluster"]["instanceGroups"]
@@ -66,12 +51,3 @@ def test_the_level_of_a_namespace_is_of_the_clusters_version():
     levels = {mode: labels[f"pod-security.kubernetes.io/{mode}"] for mode in ("enforce", "warn", "audit")}
     assert levels == {"enforce": "baseline", "warn": "baseline", "audit": "restricted"}
     assert labels["pod-security.kubernetes.io/enforce-version"] == "v1.35"
-
-
-def test_members_of_a_team_with_classes_of_its_own_use_these_or_none():
-    given = (team("ada", priorityClasses=["training", "experiment"]), team("bob"))
-    (found,) = (
-        each for each in policy("hpkit-member-work", *given).refusals if each.field == "kueue.x-k8s.io/priority-class"
-    )
-    assert "{'hyperpod-ns-ada': ['', 'training-priority', 'experiment-priority']}" in found.expression
-    assert "hyperpod-ns-bob" not in found.expression

@@ -55,10 +55,6 @@ def of(name, amount):
     return None if amount is None else Decimal(amount) / (CPU if name == "cpu" else 1)
 
 
-def test_a_platform_as_its_file_has_it_differs_in_nothing(seen, plan):
-    assert differences(seen, plan) == ()
-
-
 def test_what_was_not_read_is_no_difference(plan):
     assert differences(observed(), plan) == ()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpkit_whatif import admission as whatif
+from hpkit.kueue import model
 from hpkit_whatif.admission import Simulator
 
 ROOT = Path(__file__).parents[2]
@@ -28,5 +28,5 @@ def test_every_example_has_its_output():
 
 def test_the_page_names_every_call_of_the_simulator_and_every_type_of_the_model():
     calls = [name for name in vars(Simulator) if not name.startswith("_")]
-    types = [name for name in whatif.model.__all__ if name != "Strategy"]
+    types = [name for name in model.__all__ if name != "Strategy"]
     assert [name for name in [*calls, *types] if name not in PAGE] == []

@@ -27,22 +27,22 @@ def snapshot_of(plan):
     quotas = {}
     for each in plan.teams:
         resources = fill_pro_rata([_row(found) for found in each.quota_resources], "ComputeQuotaResources")
-        sharing = {"Strategy": each.strategy}
+        sharing = {"Strategy": each.spec.sharing.strategy}
         if each.absolute_borrow_limits:
             sharing["AbsoluteBorrowLimits"] = [
                 {"InstanceType": kind, "Count": count} for kind, count in sorted(each.absolute_borrow_limits.items())
             ]
-        if each.borrow_limit is not None:
-            sharing["BorrowLimit"] = each.borrow_limit
-        elif each.strategy == "LendAndBorrow" and not each.absolute_borrow_limits:
+        if each.spec.sharing.borrow_limit is not None:
+            sharing["BorrowLimit"] = each.spec.sharing.borrow_limit
+        elif each.spec.sharing.strategy == "LendAndBorrow" and not each.absolute_borrow_limits:
             sharing["BorrowLimit"] = 50
         quotas[each.name] = {
             "ComputeQuotaId": each.name,
-            "ComputeQuotaTarget": {"TeamName": each.name, "FairShareWeight": each.fair_share_weight},
+            "ComputeQuotaTarget": {"TeamName": each.name, "FairShareWeight": each.spec.fair_share_weight},
             "ComputeQuotaConfig": {
                 "ComputeQuotaResources": resources,
                 "ResourceSharingConfig": sharing,
-                "PreemptTeamTasks": each.preempt_team_tasks,
+                "PreemptTeamTasks": each.spec.preempt_team_tasks,
             },
         }
     nodes = [

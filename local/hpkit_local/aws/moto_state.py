@@ -179,12 +179,16 @@ def _collect(service: str) -> Backends:
     return {account: dict(regions.items()) for account, regions in _globals(service).items()}
 
 
+# Of this module, in state files.
+_EARLIER_NAMES = ("local.aws.motohost", "local.aws.moto_state")
+
+
 class _Unpickler(pickle.Unpickler):
     """Reads what `_Pickler` wrote: our own state file, see state.py."""
 
     def find_class(self, module: str, name: str) -> Any:
         # Written before the module had its present name.
-        return super().find_class(__name__ if module == "hpkit_local.aws.motohost" else module, name)
+        return super().find_class(__name__ if module in _EARLIER_NAMES else module, name)
 
 
 class _Pickler(pickle.Pickler):
