@@ -1,7 +1,9 @@
 """Data flows one way: who may import what, as the tables of docs/architecture.md say it."""
 
 import ast
+import re
 import sys
+import tomllib
 from pathlib import Path
 
 import networkx
@@ -171,6 +173,13 @@ def test_every_extension_that_the_kit_asks_for_is_declared():
     commands += [each for _, command in commands for each in command.children.items()]
     for name, command in commands:
         assert not command.extra or extensions.optional_command(name, command.extra)
+
+
+def test_the_page_says_what_each_dependency_is_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    rows = PAGE.partition("## Dependencies of the base install")[2].partition("\n\nTo add")[0].splitlines()
+    told = {name for row in rows if row.startswith("| `") for name in re.findall(r"`([\w.-]+)`", row.split("|")[1])}
+    assert told == {re.split(r"[=<>]", each)[0] for each in project["dependencies"]}
 
 
 def test_the_entry_of_local_has_every_name_that_it_promises():

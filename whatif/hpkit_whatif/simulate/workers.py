@@ -104,7 +104,10 @@ def simulate_plans(
 
 
 def _here(bench: _Bench, plans: Sequence[Plan], count: int) -> Iterator[tuple[Report, ...]]:
-    from joblib import Parallel, delayed
+    try:
+        from joblib import Parallel, delayed
+    except ImportError:
+        raise ToolError("this simulates on all cores with joblib. Install it: pip install 'hpkit[whatif]'") from None
 
     size = max(1, min(_MOST_AT_ONCE, len(plans) // (4 * count)))
     parts = [plans[start : start + size] for start in range(0, len(plans), size)]

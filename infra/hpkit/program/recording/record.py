@@ -11,10 +11,8 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
-import networkx
 import pulumi
 from pulumi.runtime import mocks, resource
 from pulumi.runtime.proto import source_pb2
@@ -121,20 +119,18 @@ class Recording:
         """Type and name of everything."""
         return {(each.type, each.name) for each in self.resources.values()}
 
-    @cached_property
-    def graph(self) -> networkx.DiGraph:
-        """Edges from what is made earlier to what waits for it, as for its provider; deletion goes the other way."""
-        graph = networkx.DiGraph()
-        for each in self.resources.values():
-            graph.add_node(each.urn)
-            graph.add_edges_from((before, each.urn) for before in each.after)
-            if each.provider in self.resources:
-                graph.add_edge(each.provider, each.urn)
-        return graph
-
     def waits(self, later: RecordedResource, earlier: RecordedResource) -> bool:
-        """Say whether one resource is made after another, directly or not."""
-        return bool(networkx.has_path(self.graph, earlier.urn, later.urn))
+        """Return whether one resource is made after another, directly or not; as for its provider."""
+        waiting, seen = [later.urn], set[str]()
+        while waiting:
+            urn = waiting.pop()
+            if urn == earlier.urn:
+                return True
+            if urn not in seen and urn in self.resources:
+                seen.add(urn)
+                resource = self.resources[urn]
+                waiting += [*resource.after, resource.provider]
+        return False
 
 
 def record(plan: Plan, answers: Answers | None = None, *, stack: str = "") -> Recording:
