@@ -47,7 +47,7 @@ check: lint types
 
 # The Pulumi engine, etcd, kube-apiserver, Kueue and CRDs, for the tests that need them: downloaded or built once per machine, in the user's cache.
 tools: install
-	$(BIN)/hpkit doctor --fix || echo "the tests that need what is missing will be skipped"
+	$(BIN)/hpkit local doctor --fix || echo "the tests that need what is missing will be skipped"
 
 # One worker more than there are cores: much of the time they wait.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
