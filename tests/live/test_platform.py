@@ -69,7 +69,7 @@ def tasks(live, ask):
     """Smith borrows until john, who is owed it, takes it back; and asks for more than there can ever be."""
 
     def state(name):
-        found = {each["name"]: each["state"] for each in data(ask("jobs", "--all", "--format", "json"))}
+        found = {each["name"]: each["state"] for each in data(ask("job", "list", "--all", "--format", "json"))}
         return found.get(name)
 
     live.api.create(SMITHS, job("smith", "first", 1))
@@ -78,14 +78,14 @@ def tasks(live, ask):
     eventually(lambda: state("borrowed") == "running", "smith borrows")
     live.api.create(SMITHS, job("smith", "huge", 6))
     eventually(lambda: state("huge") == "pending", "smith asks for too much")
-    borrowing = data(ask("status", "--format", "json"))
+    borrowing = data(ask("cluster", "status", "--format", "json"))
     live.api.create(JOHNS, job("john", "own", 3))
     eventually(lambda: state("own") == "running", "john takes his back")
     yield borrowing
     for folder, names in ((SMITHS, ("first", "borrowed", "huge")), (JOHNS, ("own",))):
         for name in names:
             live.api.delete(f"{folder}/{name}")
-    eventually(lambda: data(ask("jobs", "--format", "json")) == [], "the jobs go")
+    eventually(lambda: data(ask("job", "list", "--format", "json")) == [], "the jobs go")
 
 
 def test_status_says_who_borrows_from_whom(tasks):
@@ -112,13 +112,13 @@ def test_what_the_file_says_otherwise_is_a_difference(ask, tasks, tmp_path):
     text = file.read_text(encoding="utf-8")
     assert text.count("fairShareWeight: 0") == 1
     file.write_text(text.replace("fairShareWeight: 0", "fairShareWeight: 7"), encoding="utf-8")
-    found = data(ask("status", "--format", "json", cwd=tmp_path))["differences"]
+    found = data(ask("cluster", "status", "--format", "json", cwd=tmp_path))["differences"]
     assert found == ["team john has fair-share weight 0, and 7 in the file"]
 
 
 def test_the_page_fits_a_terminal_of_80_columns_and_shows_each_team(ask, tasks):
     del tasks
-    shown = ask("status").stdout
+    shown = ask("cluster", "status").stdout
     assert max(map(len, shown.splitlines())) <= 80
     assert "cluster handson in us-west-2 is InService" in shown
     assert "smith: 2 waiting" in shown
@@ -127,7 +127,7 @@ def test_the_page_fits_a_terminal_of_80_columns_and_shows_each_team(ask, tasks):
 
 def test_why_names_the_preemptor_the_holders_and_what_would_help(ask, tasks):
     del tasks
-    found = data(ask("why", "borrowed", "--format", "json"))
+    found = data(ask("job", "why", "borrowed", "--format", "json"))
     assert found["reason"].startswith("it was preempted, since the team that had lent the quota needed it back; now 4 ")
     assert found["preemptedBy"] == "own of john"
     assert found["holders"] == [
@@ -135,14 +135,14 @@ def test_why_names_the_preemptor_the_holders_and_what_would_help(ask, tasks):
         "smith holds 4 nvidia.com/gpu of ml.g5.12xlarge",
     ]
     assert sorted(found["wouldRunIf"]) == ["task first ends", "task own ends"]
-    words = ask("why", "huge").stdout
+    words = ask("job", "why", "huge").stdout
     assert "It can never run" in words
     assert "it asks for at most 2 of its 6 pods, and others end" in words
 
 
 def test_what_was_asked_for_is_recorded_as_a_scenario(ask, tasks, tmp_path):
     del tasks
-    result = ask("record", "--since", "2h", "--to", tmp_path / "hours.yaml")
+    result = ask("whatif", "record", "--since", "2h", "--to", tmp_path / "hours.yaml")
     assert result.returncode == 0, result.stderr
     found = {task.name: task for task in open_scenario(tmp_path / "hours.yaml").scenario.tasks}
     assert found.keys() >= {"smith/first", "smith/borrowed", "john/own"}
@@ -161,18 +161,20 @@ def test_what_why_promises_comes_true(live, ask, tasks):
     """The simulator says that the task runs once another ends; the real Kueue is asked."""
     del tasks
     live.api.delete(f"{SMITHS}/first")
-    eventually(lambda: data(ask("why", "borrowed", "--format", "json"))["state"] == "running", "it runs then")
+    eventually(lambda: data(ask("job", "why", "borrowed", "--format", "json"))["state"] == "running", "it runs then")
     live.api.create(SMITHS, job("smith", "first", 1))
 
 
 def test_topology_shows_each_node_and_how_near_the_pods_sit(live, ask, tasks):
     del tasks
-    found = data(ask("topology", "--format", "json"))
+    found = data(ask("cluster", "topology", "--format", "json"))
     shared = {each["task"]: each for each in found["tasks"]}["own"]
     assert (shared["pods"], shared["nodes"]) == (3, 3)
     nodes = live.api.items("/api/v1/nodes")
     paths = {tuple(each["metadata"]["labels"][layer] for layer in NETWORK_LAYERS) for each in nodes}
-    tree, table, mermaid = (ask("topology", "--format", form).stdout for form in ("tree", "table", "mermaid"))
+    tree, table, mermaid = (
+        ask("cluster", "topology", "--format", form).stdout for form in ("tree", "table", "mermaid")
+    )
     for each in nodes:
         assert all(each["metadata"]["name"] in shown for shown in (tree, table, mermaid))
     for path in paths:
@@ -249,7 +251,7 @@ def test_each_command_that_looks_runs_with_just_the_rights_that_it_lists(ask, ta
 
 
 def test_access_says_who_has_what_and_who_is_not_in_the_file(ask):
-    found = data(ask("access", "--format", "json"))
+    found = data(ask("cluster", "access", "--format", "json"))
     rows = {each["principal"].rpartition("/")[2]: each for each in found["principals"]}
     john = rows["john-scientists"]
     assert john["inFile"] == ["member of john"]
@@ -262,12 +264,15 @@ def test_access_says_who_has_what_and_who_is_not_in_the_file(ask):
     assert [each["principal"].partition("/")[0] for each in found["principals"] if each["madeTheCluster"]] == [
         "arn:aws:iam::123456789012:user"
     ]
-    allowed = ask("access", "check", "john-scientists", "create", "jobs", "-n", "john")
+    allowed = ask("cluster", "access", "check", "john-scientists", "create", "jobs", "-n", "john")
     assert "to Group hyperpod:team:john" in " ".join(allowed.stdout.split())
-    refused = ask("access", "check", "john-scientists", "create", "jobs", "-n", "smith")
+    refused = ask("cluster", "access", "check", "john-scientists", "create", "jobs", "-n", "smith")
     assert (refused.returncode, "may not create jobs.batch" in refused.stdout) == (1, True)
-    assert "by access policy AmazonEKSClusterAdminPolicy" in ask("access", "check", "Admin", "delete", "nodes").stdout
-    assert "has no resource job.s" in ask("access", "check", "Admin", "delete", "job.s").stderr
+    assert (
+        "by access policy AmazonEKSClusterAdminPolicy"
+        in ask("cluster", "access", "check", "Admin", "delete", "nodes").stdout
+    )
+    assert "has no resource job.s" in ask("cluster", "access", "check", "Admin", "delete", "job.s").stderr
 
 
 BUDGET = {
@@ -309,13 +314,13 @@ def kept(live):
 def test_a_node_is_drained_as_budgets_allow_and_replaced_with_just_the_listed_rights(live, ask, kept, limited):
     name = kept()
     with limited(COMMANDS["nodes replace"]) as variables:
-        eventually(lambda: ask("nodes", "list", **variables).stderr == "", "the role holds")
-        held = ask("nodes", "replace", name, "--yes", "--timeout", "1", **variables)
+        eventually(lambda: ask("node", "list", **variables).stderr == "", "the role holds")
+        held = ask("node", "replace", name, "--yes", "--timeout", "1", **variables)
         assert held.returncode == 1
         assert "The disruption budget keep needs 1 healthy pods and has 1 currently" in held.stderr
         assert "the nodes take pods again" in held.stderr
         assert not live.api.read(f"/api/v1/nodes/{name}")["spec"].get("unschedulable")
-        done = ask("nodes", "replace", name, "--yes", "--timeout", "10", "--force", "--no-wait", **variables)
+        done = ask("node", "replace", name, "--yes", "--timeout", "10", "--force", "--no-wait", **variables)
     assert done.returncode == 0, done.stderr
     assert "against its budget" in done.stderr
     eventually(lambda: name not in {each["metadata"]["name"] for each in live.api.items("/api/v1/nodes")}, "it goes")
@@ -326,11 +331,11 @@ def test_a_node_is_drained_as_budgets_allow_and_replaced_with_just_the_listed_ri
 def test_nodes_are_rebooted_and_updated_with_just_the_listed_rights(live, ask, limited, monkeypatch):
     # Here a reboot is over before anybody looks, and would be waited for as long as one could take.
     monkeypatch.setattr("hpkit.cluster.nodes.operate._SETTLED_SECONDS", 1.0)
-    node = data(ask("nodes", "list", "--group", "gpu", "--format", "json"))[0]
+    node = data(ask("node", "list", "--group", "gpu", "--format", "json"))[0]
     for verb, words in (("reboot", (node["name"],)), ("update", ("--group", "gpu"))):
         with limited(COMMANDS[f"nodes {verb}"]) as variables:
-            eventually(lambda variables=variables: ask("nodes", "list", **variables).stderr == "", "the role holds")
-            done = ask("nodes", verb, *words, "--yes", **variables)
+            eventually(lambda variables=variables: ask("node", "list", **variables).stderr == "", "the role holds")
+            done = ask("node", verb, *words, "--yes", **variables)
         assert done.returncode == 0, done.stderr
     eventually(
         lambda: not any(each["spec"].get("unschedulable") for each in live.api.items("/api/v1/nodes")),
@@ -343,19 +348,22 @@ def test_a_deleted_node_is_one_less_in_the_file_and_quotas_that_no_longer_fit_re
     shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
     file = tmp_path / "stacks" / "handson.yaml"
     before = file.read_text(encoding="utf-8")
-    node = data(ask("nodes", "list", "--group", "gpu", "--format", "json"))[0]["id"]
-    words = ("nodes", "delete", node, "--yes", "--write", "--no-wait")
+    node = data(ask("node", "list", "--group", "gpu", "--format", "json"))[0]["id"]
+    words = ("node", "delete", node, "--yes", "--write", "--no-wait")
     refused = ask(*words, cwd=tmp_path)
     assert (refused.returncode, "CAP001" in refused.stderr, file.read_text(encoding="utf-8")) == (1, True, before)
     with limited(COMMANDS["nodes delete"]) as variables:
-        eventually(lambda: ask("nodes", "list", **variables).stderr == "", "the role holds")
+        eventually(lambda: ask("node", "list", **variables).stderr == "", "the role holds")
         assert ask(*words, "--force", cwd=tmp_path, **variables).returncode == 0
     changed = [
         (old, new) for old, new in zip(before.splitlines(), file.read_text().splitlines(), strict=True) if old != new
     ]
     assert len(changed) == 1
     assert changed[0][1] == changed[0][0].replace("instanceCount: 4", "instanceCount: 3")
-    eventually(lambda: data(ask("status", "--format", "json", cwd=tmp_path))["differences"] == [], "the file says so")
+    eventually(
+        lambda: data(ask("cluster", "status", "--format", "json", cwd=tmp_path))["differences"] == [],
+        "the file says so",
+    )
     cluster = live.cluster()
     groups = [
         {key: value for key, value in group.items() if key in ("InstanceGroupName", "InstanceType", "ExecutionRole")}
@@ -368,14 +376,14 @@ def test_a_deleted_node_is_one_less_in_the_file_and_quotas_that_no_longer_fit_re
 
 
 def test_what_is_not_there_or_not_said_is_one_sentence(ask):
-    gone = ask("status", stack="enterprise-prod")
+    gone = ask("cluster", "status", stack="enterprise-prod")
     assert gone.returncode == 1
     assert "has no cluster" in gone.stderr
     assert "`pulumi up` creates it" in gone.stderr
-    unknown = ask("jobs", "--team", "jon")
+    unknown = ask("job", "list", "--team", "jon")
     assert unknown.returncode == 2
     assert "has no team jon; it has john, smith" in unknown.stderr
-    assert "Kueue knows no task nothing" in ask("why", "nothing").stderr
+    assert "Kueue knows no task nothing" in ask("job", "why", "nothing").stderr
     several = hpkit("cluster", "status", cwd=ROOT)
     assert several.returncode == 2
     assert "name the stack with --stack or HPKIT_STACK; the project has" in several.stderr

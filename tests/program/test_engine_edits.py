@@ -324,7 +324,7 @@ def test_a_node_that_was_deleted_with_the_file_in_step_is_no_change_for_the_next
         for each in live.sm.list_cluster_nodes(ClusterName=live.cluster()["ClusterName"])["ClusterNodeSummaries"]
         if each["InstanceGroupName"] == "gpu"
     ]
-    words = ("nodes", "delete", node, "--yes", "--write", "--stack", "handson-dev")
+    words = ("node", "delete", node, "--yes", "--write", "--stack", "handson-dev")
     done = hpkit(*words, cwd=repository.folder, **variables)
     assert done.returncode == 0, done.stderr
     assert "which has nothing to change in the groups" in done.stdout + done.stderr
