@@ -219,16 +219,17 @@ def limited(live):
     iam.delete_user(UserName="reader")
 
 
+# What is typed after each command.
 WORDS = {
-    "status": ("status",),
-    "jobs": ("jobs",),
-    "why": ("why", "huge"),
-    "topology": ("topology",),
-    "record": ("record", "--since", "2h", "--force", "--to", "hours.csv"),
-    "nodes list": ("nodes", "list"),
-    "access": ("access",),
-    "access check": ("access", "check", "john-scientists", "create", "jobs", "-n", "john"),
-    "upgrade plan": ("upgrade", "plan", "--quick"),
+    "cluster status": (),
+    "job list": (),
+    "job why": ("huge",),
+    "cluster topology": (),
+    "whatif record": ("--since", "2h", "--force", "--to", "hours.csv"),
+    "node list": (),
+    "cluster access": (),
+    "cluster access check": ("john-scientists", "create", "jobs", "-n", "john"),
+    "cluster upgrade": ("--quick",),
 }
 
 
@@ -243,9 +244,10 @@ def test_each_command_that_looks_runs_with_just_the_rights_that_it_lists(ask, ta
         answer = ask(*words, cwd=tmp_path, **variables)
         return [line for line in answer.stderr.splitlines() if not line.startswith("note: ")] or answer.returncode
 
-    operations = {f"nodes {verb}" for verb in ("replace", "reboot", "delete", "update")}
+    operations = {f"node {verb}" for verb in ("replace", "reboot", "delete", "update")}
     assert WORDS.keys() | operations == COMMANDS.keys()
-    for name, words in WORDS.items():
+    for name, more in WORDS.items():
+        words = (*name.split(), *more)
         with limited(COMMANDS[name]) as variables:
             eventually(lambda words=words, variables=variables: not refused(*words, **variables), f"{name} may")
 
@@ -313,7 +315,7 @@ def kept(live):
 @pytest.mark.nightly
 def test_a_node_is_drained_as_budgets_allow_and_replaced_with_just_the_listed_rights(live, ask, kept, limited):
     name = kept()
-    with limited(COMMANDS["nodes replace"]) as variables:
+    with limited(COMMANDS["node replace"]) as variables:
         eventually(lambda: ask("node", "list", **variables).stderr == "", "the role holds")
         held = ask("node", "replace", name, "--yes", "--timeout", "1", **variables)
         assert held.returncode == 1
@@ -333,7 +335,7 @@ def test_nodes_are_rebooted_and_updated_with_just_the_listed_rights(live, ask, l
     monkeypatch.setattr("hpkit.cluster.nodes.operate._SETTLED_SECONDS", 1.0)
     node = data(ask("node", "list", "--group", "gpu", "--format", "json"))[0]
     for verb, words in (("reboot", (node["name"],)), ("update", ("--group", "gpu"))):
-        with limited(COMMANDS[f"nodes {verb}"]) as variables:
+        with limited(COMMANDS[f"node {verb}"]) as variables:
             eventually(lambda variables=variables: ask("node", "list", **variables).stderr == "", "the role holds")
             done = ask("node", verb, *words, "--yes", **variables)
         assert done.returncode == 0, done.stderr
@@ -352,7 +354,7 @@ def test_a_deleted_node_is_one_less_in_the_file_and_quotas_that_no_longer_fit_re
     words = ("node", "delete", node, "--yes", "--write", "--no-wait")
     refused = ask(*words, cwd=tmp_path)
     assert (refused.returncode, "CAP001" in refused.stderr, file.read_text(encoding="utf-8")) == (1, True, before)
-    with limited(COMMANDS["nodes delete"]) as variables:
+    with limited(COMMANDS["node delete"]) as variables:
         eventually(lambda: ask("node", "list", **variables).stderr == "", "the role holds")
         assert ask(*words, "--force", cwd=tmp_path, **variables).returncode == 0
     changed = [
