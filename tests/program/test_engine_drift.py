@@ -103,6 +103,7 @@ BY_HAND = {
     # The service takes the team's namespace along.
     delete_a_quota: {
         "ComputeQuota:smith": "create",
+        "LimitRange:smith": "create",
         "NamespacePatch:smith": "create",
         "Role:smith": "create",
         "RoleBinding:smith": "create",
