@@ -216,19 +216,6 @@ def test_a_job_that_must_stay_under_one_switch_does(platform, api):
 
 
 @pytest.mark.nightly
-def test_a_job_that_prefers_one_switch_spreads_only_when_it_must(platform, api):
-    preferred = {"kueue.x-k8s.io/podset-preferred-topology": LAYERS[2]}
-    job(api, "c", "three", 3, gpus=8, topology=preferred)
-    eventually(runs(api, "c", "three", 3), "three fit under one")
-    assert len(network_nodes(api, pods_of(api, "c", "three"), 3)) == 1
-    remove(api, "c", "three")
-    job(api, "c", "six", 6, gpus=8, topology=preferred)
-    eventually(runs(api, "c", "six", 6), "six run, though no network node has so many")
-    assert len(network_nodes(api, pods_of(api, "c", "six"), 3)) == 2
-    assert len(network_nodes(api, pods_of(api, "c", "six"), 2)) == 1
-
-
-@pytest.mark.nightly
 @pytest.mark.parametrize(("sample", "under"), [("required", {1}), ("preferred", {1}), ("unconstrained", {1, 2, 3, 4})])
 def test_the_samples_of_topology_run_as_printed(platform, api, sample, under):
     text = (EXAMPLES / f"topology-{sample}.yaml").read_text(encoding="utf-8")
@@ -238,12 +225,6 @@ def test_the_samples_of_topology_run_as_printed(platform, api, sample, under):
     name = document["metadata"]["name"]
     eventually(runs(api, "c", name, 4), lambda: reasons(api, "c", name))
     assert len(network_nodes(api, pods_of(api, "c", name), 3)) in under
-
-
-@pytest.mark.nightly
-def test_a_job_without_any_annotation_of_topology_runs_wherever_there_is_room(platform, api):
-    job(api, "c", "plain", 6, gpus=8)
-    eventually(runs(api, "c", "plain", 6), lambda: reasons(api, "c", "plain"))
 
 
 # The article's cluster has seven instances; its figure is not in its text, so that the shape is the kit's: under one
