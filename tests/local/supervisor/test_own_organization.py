@@ -104,7 +104,7 @@ def test_the_environment_names_the_stack_of_commands_without_an_option(up, folde
     variables = json.loads(end(begin(folder, "env", "--name", "acme-prod", "--format", "json")).stdout)
     assert (variables["HPKIT_STACK"], variables["AWS_REGION"]) == ("acme-prod", "us-east-1")
     environment = {**os.environ, **variables}
-    for words in (("status",), ("jobs",), ("quota",)):
+    for words in (("cluster", "status"), ("job", "list"), ("quota",)):
         done = subprocess.run(
             [HPKIT, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
         )
