@@ -60,7 +60,7 @@ RUNS = {
     "whatif record": ("--stack handson-dev --to x.yaml", 2, "no AWS credentials"),
     "whatif rehearse": ("stacks/scenarios/handson.yaml --stack handson-dev", 1, "pip install 'hpkit[local]'"),
     "review": ("", 0, "john"),
-    "catalog rules": ("CAP001", 0, "in tests/stacks/rules/CAP001.yaml"),
+    "catalog rules": ("CAP001", 0, "CAP001 (error, cannot be waived)"),
     "catalog schema": ("", 0, '"$schema"'),
     "whatif simulate": ("stacks/handson.yaml --stack handson-dev", 1, "an organization file; name a scenario"),
     "cluster status": ("--stack handson-dev", 2, "no AWS credentials"),

@@ -84,11 +84,6 @@ CASES = {
         [PROTECTED],
     ),
     "VPC that leaves the program": (another_vpc, ["is not in the program any more", NODES], None),
-    "EKS cluster and key that leave the program": (
-        lambda dev: dev["eks"].update(existing={"name": "handson-dev"}),
-        ["eks: handson-dev is not in the program any more", "the key: ", "`allowReplace: [eks, cluster, key]`"],
-        [],
-    ),
     "subnet of groups": (
         lambda dev: dev["network"]["zones"][0].update(nodeCidr="10.5.0.0/16"),
         ["gpu in us-west-2a: nodeCidr 10.192.64.0/18", "give these groups new names"],
@@ -96,14 +91,14 @@ CASES = {
     ),
     "Kubernetes": (
         lambda dev: dev["eks"].update(version="1.34", supportType="EXTENDED"),
-        ["from 1.35 to 1.34"],
+        ["version 1.35 cannot go back to 1.34"],
         [],
     ),
 }
 
 
 # A guard took note of what is refused before another refused it: the next `up` notes what there is anew.
-NOTED = {"group renamed", "EKS cluster and key that leave the program"}
+NOTED = {"group renamed"}
 
 
 # Told of two recordings by tests/change, and by the plugin itself by tests/provider; here of the engine.

@@ -19,7 +19,7 @@ def run_preview(stack: str, folder: Path, environment: Mapping[str, str], *, sec
     The environment decides where it looks: credentials of the real account, or those of a local cloud.
     Raises ToolError where Pulumi cannot be run.
     """
-    command = ["pulumi", "preview", "--json", "--non-interactive", "--stack", stack]
+    command = ["pulumi", "preview", "--json", "--show-sames", "--non-interactive", "--stack", stack]
     try:
         result = subprocess.run(  # noqa: S603 - fixed program, the stack's name is one argument
             command, cwd=folder, env=dict(environment), capture_output=True, text=True, timeout=seconds, check=False

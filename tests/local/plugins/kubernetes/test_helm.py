@@ -473,6 +473,8 @@ def test_without_helm_a_release_is_recorded_and_one_that_helm_installed_is_not_l
 def test_the_dependencies_chart_of_hyperpod_is_installed_whole_and_goes_again(plugin, api, helm, monkeypatch):
     """Where there is no node yet its operators cannot run, and a release that waits for them fails, as on AWS."""
     monkeypatch.setenv("HPKIT_MIRROR", str(chart_mirror()))
+    # What stands for the chart where nobody installs it.
+    api.delete("/api/v1/namespaces/aws-hyperpod")
     stated = {
         "chart": "oci://registry.invalid/hyperpod-helm-chart",
         "version": "0.1.0",
