@@ -137,13 +137,6 @@ def autoscaled(limits=None, warm=None, node_class="burst", name="pool"):
 LIMIT = {"nvidia.com/gpu": 16}
 
 
-def test_a_limit_that_goes_makes_the_most_unbounded_and_no_saving():
-    review, _ = compared(autoscaled(LIMIT), autoscaled())
-    said = as_text(review, width=10_000)
-    assert "→ unbounded" in said
-    assert "at least" not in said
-
-
 def test_what_has_no_price_any_more_is_unknown_and_no_saving():
     spot = [group("gpu", "ml.g5.12xlarge", 4) | {"capacityType": "Spot"}, group("system", "ml.m5.4xlarge", 1)]
     review, _ = compared(platform(), platform(groups=spot))
