@@ -1,17 +1,19 @@
 """What the optional packages add to the kit, found by their entry points.
 
 The kit never imports `hpkit_local` or `hpkit_whatif`. Each declares in its metadata what it adds: commands, and the
-functions below. What needs a package that is not installed says how to install it.
+functions below. What needs a package that is not installed, theirs or one that an extra brings, says how to install it.
 """
 
+import re
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
 from typing import Any, Final
 
 from hpkit.errors import ToolError
 
-__all__ = ["extension", "is_installed", "optional_command"]
+__all__ = ["extension", "is_installed", "need", "optional_command"]
 
+_REQUIREMENT: Final = re.compile(r"""(?P<name>[\w.-]+).*;.*\bextra\s*==\s*["'](?P<extra>[\w.-]+)["']""")
 # What an entry point of the group "hpkit.extensions" adds → the extra that brings it
 _EXTRAS: Final = {
     "simulator": "whatif",  # (model, workloads, now=) → the simulator of Kueue's admission
@@ -51,3 +53,31 @@ def _find(group: str, name: str) -> EntryPoint | None:
 
 def _missing(extra: str) -> str:
     return f"this needs a package that is not installed. Install it: pip install 'hpkit[{extra}]'"
+
+
+def need(extra: str, *, what: str) -> None:
+    """Raise ToolError, with how to install it, when a package of an extra is not here; `what` needs it."""
+    lacking = [name for name in _packages(extra) if not _here(name)]
+    if lacking:
+        raise ToolError(
+            f"{what} needs packages that are not installed: {', '.join(lacking)}. "
+            f"Install them: pip install 'hpkit[{extra}]'"
+        )
+
+
+def _packages(extra: str) -> list[str]:
+    """Return what the package's own metadata lists for an extra; nothing where it runs without being installed."""
+    try:
+        requires = distribution("hpkit").requires or ()
+    except PackageNotFoundError:
+        return []
+    found = (_REQUIREMENT.match(line) for line in requires)
+    return [each["name"] for each in found if each is not None and each["extra"] == extra]
+
+
+def _here(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True

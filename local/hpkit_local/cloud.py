@@ -1,4 +1,4 @@
-"""The local cloud as the command line sees it: the only module that hpkit imports of this package.
+"""The local cloud as commands see it: the only module of this package that others import.
 
 Each name is imported when it is first used: `hpkit local doctor` needs the tools alone, and none of the packages that a
 supervisor needs.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hpkit_local.supervisor.pulumi_stack import Stack
     from hpkit_local.supervisor.stacks import stacks_of, stacks_up
     from hpkit_local.supervisor.usage import Usage, usage_of
-    from hpkit_local.toolchain import GO, TOOL_NAMES, TOOLS, get_all, locate, search_path
+    from hpkit_local.toolchain import GO, TOOL_NAMES, TOOLS, get_all, locate
 
 __all__ = [
     "DEFAULT_ACCOUNT",
@@ -41,7 +41,6 @@ __all__ = [
     "locate",
     "overviews",
     "rehearsal",
-    "search_path",
     "stacks_of",
     "stacks_up",
     "team_objects",
@@ -69,7 +68,6 @@ _SOURCES = {
     "locate": "hpkit_local.toolchain:locate",
     "overviews": "hpkit_local.supervisor.instances:overviews",
     "rehearsal": "hpkit_local.rehearsal.session:rehearsal",
-    "search_path": "hpkit_local.toolchain:search_path",
     "stacks_of": "hpkit_local.supervisor.stacks:stacks_of",
     "stacks_up": "hpkit_local.supervisor.stacks:stacks_up",
     "team_objects": "hpkit_local.rehearsal.objects:team_objects",

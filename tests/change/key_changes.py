@@ -14,10 +14,9 @@ from hpkit.errors import InputError
 from hpkit.plan.derive import derive
 from hpkit.plan.model import Plan
 from hpkit.program.recording import Recording, record
-from hpkit.project import project_root
 from tests.change.key_values import Edit, edits
 
-__all__ = ["Outcome", "examples", "outcomes"]
+__all__ = ["Outcome", "outcomes"]
 
 # Before any waiver of the examples could expire: what a page says must not depend on the day.
 _TODAY = datetime.date(2026, 1, 1)
@@ -91,9 +90,3 @@ def _plan(data: Any, environment: str) -> Plan | tuple[str, ...]:
 
 def _concerns(path: str, environment: str) -> bool:
     return not path.startswith("environments.") or f"{path}.".startswith(f"environments.{environment}.")
-
-
-def examples() -> list[Path]:
-    """Return the organization files of the examples."""
-    folder = project_root() / "stacks"
-    return sorted(file for file in folder.glob("*.yaml") if not file.name.startswith("Pulumi."))

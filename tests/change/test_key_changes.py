@@ -11,13 +11,13 @@ import zlib
 import pytest
 
 from hpkit.changes import GUARDED_TYPES
-from hpkit.project import project_root
-from tests.change.key_changes import examples, outcomes
+from hpkit.project import organization_files, project_root
+from tests.change.key_changes import outcomes
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 # All are some hundred recordings: a minute and more.
 NIGHTLY = os.environ.get("HPKIT_NIGHTLY") == "1"
-FILES = examples() if NIGHTLY else [project_root() / "stacks" / "handson.yaml"]
+FILES = organization_files() if NIGHTLY else [project_root() / "stacks" / "handson.yaml"]
 
 
 # What docs/review.md says of types that no guard protects.

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpkit.cli.shells import called, own_shell, to_use
+from hpkit.cli.shells import line_to_use
 from hpkit.errors import ToolError
 from hpkit.extensions import extension, is_installed
 from hpkit.project import project_root
@@ -51,6 +51,5 @@ def hint_of_local_cloud(stack: str | None = None) -> str:
         return ""
     found = extension("local-instances")(root)
     with_stack = [each for each in found if any(there.name == stack for there in each.stacks)]
-    names = [f" --name {each.instance.name}" for each in with_stack or found] if len(found) > 1 else [""]
-    lines = [to_use(own_shell(), f"{called()} local env{name}") for name in names]
-    return f"; for the local cloud: {' or '.join(lines)}"
+    names = [each.instance.name for each in with_stack or found] if len(found) > 1 else [""]
+    return f"; for the local cloud: {' or '.join(map(line_to_use, names))}"

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["SHELLS", "called", "exports", "own_shell", "to_use", "undone"]
+__all__ = ["SHELLS", "called", "exports", "line_to_use", "own_shell", "to_use", "undone"]
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
 _BY_NAME = {"pwsh": "powershell", "powershell": "powershell", "zsh": "zsh", "fish": "fish"}
@@ -27,6 +27,11 @@ def to_use(shell: str, command: str) -> str:
     if shell == "powershell":
         return f"{command} --shell powershell | Out-String | Invoke-Expression"
     return f'eval "$({command})"'
+
+
+def line_to_use(name: str = "") -> str:
+    """Return the line that leads the user's shell to an instance of the local cloud; without a name, the only one."""
+    return to_use(own_shell(), f"{called()} local env{f' --name {name}' if name else ''}")
 
 
 def called() -> str:

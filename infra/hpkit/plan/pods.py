@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, TypeVar
 
-__all__ = ["may_go_to", "pod_requests"]
+__all__ = ["claims_of", "may_go_to", "pod_requests"]
 
 Number = TypeVar("Number", int, Decimal)
 Amount = Callable[[str, object], Number]
@@ -33,6 +33,12 @@ def pod_requests(spec: Mapping[str, Any], amount: Amount[Number]) -> dict[str, N
             for name, asked in _of_container(container, amount).items():
                 total[name] = max(total.get(name, asked), asked)
     return total
+
+
+def claims_of(spec: Mapping[str, Any]) -> list[str]:
+    """Return the names of the PersistentVolumeClaims that a pod mounts."""
+    volumes = (_mapping(volume.get("persistentVolumeClaim")) for volume in _mappings(spec.get("volumes")))
+    return [str(volume["claimName"]) for volume in volumes if volume.get("claimName")]
 
 
 def _of_container(container: Mapping[str, Any], amount: Amount[Number]) -> dict[str, Number]:

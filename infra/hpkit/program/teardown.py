@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpkit.errors import InputError
+from hpkit.plan.pods import claims_of
 from hpkit.text.plural import plural
 
-__all__ = ["Holder", "Teardown", "holders", "resources_in", "teardown_of"]
+__all__ = ["Holder", "Teardown", "counts_as_resource", "holders", "resources_in", "teardown_of"]
 
 _CLUSTER = "hyperpod:index:Cluster"
 _QUOTA = "hyperpod:index:ComputeQuota"
@@ -32,9 +33,8 @@ class Teardown:
     """One stack that is to end.
 
     entries: how much the state holds; resources: how many of these are resources; goes: what goes, in words, the costly
-    first; protected: URNs that the engine keeps; refusal: why it must not end yet, "" if it may; claims: namespace and
-    name of its claims for volumes; objects: kind, namespace and name of everything of it in the cluster; eks: ARN of
-    the EKS cluster, "" if it isn't known.
+    first; protected: URNs that the engine keeps; refusal: why it must not end yet, "" if it may; objects: kind,
+    namespace and name of everything of it in the cluster; eks: ARN of the EKS cluster, "" if it isn't known.
     """
 
     stack: str
@@ -43,9 +43,13 @@ class Teardown:
     goes: Sequence[str]
     protected: Sequence[str]
     refusal: str
-    claims: frozenset[tuple[str, str]]
     objects: frozenset[tuple[str, str, str]]
     eks: str
+
+    @property
+    def claims(self) -> frozenset[tuple[str, str]]:
+        """Return namespace and name of its claims for volumes."""
+        return frozenset((namespace, name) for kind, namespace, name in self.objects if kind == _CLAIM_KIND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,6 @@ def teardown_of(stack: str, exported: str) -> Teardown:
             goes=tuple(_goes(made)),
             protected=tuple(each["urn"] for each in resources if each.get("protect")),
             refusal=_refusal(stack, made),
-            claims=frozenset((namespace, name) for kind, namespace, name in _objects(made) if kind == _CLAIM_KIND),
             objects=frozenset(_objects(made)),
             eks=next(map(_eks, _of(made, _CLUSTER)), ""),
         )
@@ -111,7 +114,7 @@ def holders(ending: Teardown, read: Callable[[str], Mapping[str, Any] | None]) -
             if not _is_finished(workload)
         ]
         for each, specs in [*placed, *asked]:
-            used = sorted(own & {claim for spec in specs for claim in _claims_of(spec)})
+            used = sorted(own & {claim for spec in specs for claim in claims_of(spec)})
             owner = _owner(each, namespace, read) if used else None
             if owner is None or (owner[1], namespace, owner[2]) in ending.objects:
                 continue
@@ -132,12 +135,6 @@ def _is_placed(pod: Mapping[str, Any]) -> bool:
 def _is_finished(workload: Mapping[str, Any]) -> bool:
     conditions = (workload.get("status") or {}).get("conditions") or ()
     return any(each["type"] == "Finished" and each["status"] == "True" for each in conditions)
-
-
-def _claims_of(spec: Mapping[str, Any]) -> Iterator[str]:
-    for volume in spec.get("volumes") or ():
-        if claim := (volume.get("persistentVolumeClaim") or {}).get("claimName"):
-            yield claim
 
 
 def _owner(
@@ -176,6 +173,11 @@ def _eks(cluster: Mapping[str, Any]) -> str:
     return str(orchestrator.get("clusterArn", ""))
 
 
+def counts_as_resource(token: str) -> bool:
+    """Return whether every count of resources includes a type: no component, no provider, and not the stack itself."""
+    return not token.startswith(("hpkit:", "pulumi:"))
+
+
 def resources_in(state: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return what the kit calls a resource in every count: what the program creates, without components and providers.
 
@@ -187,7 +189,7 @@ def resources_in(state: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         if each.get("custom")
         and not each.get("external")
         and not each.get("delete")
-        and not str(each["type"]).startswith("pulumi:providers:")
+        and counts_as_resource(str(each["type"]))
     ]
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 
-from hpkit.cli.shells import called
+from hpkit.cli.shells import called, line_to_use
 from hpkit.errors import ToolError
 from hpkit_local.cli.doctor import command as doctor
 from hpkit_local.cli.local_common import force_option, instance_of, root_of, to_stderr, wait_option, where
-from hpkit_local.cli.local_env import env, line_to_use
+from hpkit_local.cli.local_env import env
 from hpkit_local.cli.local_stack import COMMANDS
 from hpkit_local.cli.local_status import list_all, status
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpkit.cli.extras import need
 from hpkit.cli.shells import called
+from hpkit.extensions import need
 
 if TYPE_CHECKING:
     from hpkit_local.cloud import Instance

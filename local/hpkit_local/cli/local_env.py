@@ -6,15 +6,10 @@ from pathlib import Path
 
 import click
 
-from hpkit.cli.shells import SHELLS, called, exports, own_shell, to_use, undone
+from hpkit.cli.shells import SHELLS, called, exports, own_shell, undone
 from hpkit_local.cli.local_common import instance_of, to_stderr, where
 
-__all__ = ["env", "line_to_use"]
-
-
-def line_to_use(name: str) -> str:
-    """Return the line that leads the user's shell to an instance."""
-    return to_use(own_shell(), f"{called()} local env --name {name}")
+__all__ = ["env"]
 
 
 @click.command("env")

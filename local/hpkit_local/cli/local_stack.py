@@ -13,12 +13,11 @@ import click
 
 from hpkit.cli.completion import STACK_VARIABLE, stack_option
 from hpkit.cli.inputs import plans_of
-from hpkit.cli.shells import called
+from hpkit.cli.shells import called, line_to_use
 from hpkit.errors import SelectionError, ToolError
 from hpkit.plan.principals import principal_of
 from hpkit.project import load_stack, stack_names
 from hpkit_local.cli.local_common import root_of, to_stderr, wait_option, where
-from hpkit_local.cli.local_env import line_to_use
 from hpkit_local.cli.local_progress import Progress
 
 if TYPE_CHECKING:
@@ -167,28 +166,26 @@ def _up(
     sys.exit(code)
 
 
-@click.command("preview")
-@_of_stack
-@_verbose
-def _preview(
-    stack: str | None, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...], verbose: bool
-) -> None:
-    """Show what `up` would change: each resource that doesn't stay as it is, and how many do."""
-    stack, instance, here = _place(stack, name, root)
-    with _ready("preview", stack, instance, here, wait=wait, caller=_caller(stack, here)) as ready:
-        sys.exit(_run(ready, "preview", stack, extra, verbose=verbose))
+def _looking(verb: str, help_text: str) -> click.Command:
+    """Return a command that reads a stack and shows what differs."""
+
+    @click.command(verb, help=help_text)
+    @_of_stack
+    @_verbose
+    def command(
+        stack: str | None, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...], verbose: bool
+    ) -> None:
+        stack, instance, here = _place(stack, name, root)
+        with _ready(verb, stack, instance, here, wait=wait, caller=_caller(stack, here)) as ready:
+            sys.exit(_run(ready, verb, stack, extra, verbose=verbose))
+
+    return command
 
 
-@click.command("refresh")
-@_of_stack
-@_verbose
-def _refresh(
-    stack: str | None, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...], verbose: bool
-) -> None:
-    """Take over what was changed by hand, as `pulumi refresh` does, and show it."""
-    stack, instance, here = _place(stack, name, root)
-    with _ready("refresh", stack, instance, here, wait=wait, caller=_caller(stack, here)) as ready:
-        sys.exit(_run(ready, "refresh", stack, extra, verbose=verbose))
+_preview = _looking(
+    "preview", "Show what `up` would change: each resource that doesn't stay as it is, and how many do."
+)
+_refresh = _looking("refresh", "Take over what was changed by hand, as `pulumi refresh` does, and show it.")
 
 
 @click.command("destroy")

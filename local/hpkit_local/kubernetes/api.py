@@ -73,6 +73,15 @@ class Api:
         """Return what a path holds; RefusedError if the server does not give it."""
         return self._answer("GET", path)
 
+    def find(self, path: str) -> dict[str, Any] | None:
+        """Return what a path holds, None where the server has nothing there."""
+        try:
+            return self.read(path)
+        except RefusedError as error:
+            if error.status != http.client.NOT_FOUND:
+                raise
+            return None
+
     def items(
         self, folder: str, *, labels: str = "", fields: str = "", bare: bool = False, cached: bool = False
     ) -> list[dict[str, Any]]:

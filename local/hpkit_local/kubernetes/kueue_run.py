@@ -23,7 +23,7 @@ from typing import Any
 
 import yaml
 
-from hpkit_local.kubernetes.api import Api, RefusedError
+from hpkit_local.kubernetes.api import Api
 from hpkit_local.kubernetes.control_plane import UNREACHABLE
 from hpkit_local.kubernetes.egress import Egress, front_proxy
 from hpkit_local.kubernetes.kueue_objects import apply_objects
@@ -151,12 +151,7 @@ def running(api: Api) -> str:
 
 def _data(api: Api, path: str) -> Mapping[str, str]:
     """Return what a ConfigMap holds: nothing where there is none."""
-    try:
-        found: Mapping[str, str] = api.read(path).get("data", {})
-    except RefusedError as error:
-        if error.status != http.client.NOT_FOUND:
-            raise
-        return {}
+    found: Mapping[str, str] = (api.find(path) or {}).get("data", {})
     return found
 
 

@@ -7,7 +7,6 @@ rights of its service account, by a token that is bound to the pod, so that a ch
 from __future__ import annotations
 
 import base64
-import http.client
 import json
 import os
 import re
@@ -24,7 +23,7 @@ from typing import Any
 
 import yaml
 
-from hpkit_local.kubernetes.api import Api, RefusedError
+from hpkit_local.kubernetes.api import Api
 from hpkit_local.kubernetes.operator_table import OPERATORS, Operator
 from hpkit_local.processes.files import write_private
 from hpkit_local.processes.ports import free_ports
@@ -162,14 +161,10 @@ class Operators:
             if secret is None:
                 continue
             path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/secrets/{secret['secretName']}"
-            try:
-                data = self._api.read(path).get("data") or {}
-            except RefusedError as error:
-                if error.status != http.client.NOT_FOUND:
-                    raise
-                if not secret.get("optional"):
-                    return None
-                data = {}
+            live = self._api.find(path)
+            if live is None and not secret.get("optional"):
+                return None
+            data = (live or {}).get("data") or {}
             found[mount["mountPath"]] = folder = self._folder / uid / mount["name"]
             write_mount(folder, {name: base64.b64decode(value) for name, value in data.items()})
         return found

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from hpkit.program.teardown import counts_as_resource
+
 __all__ = ["EngineEvents", "ResourceChange", "Work"]
 
 _COLOR = re.compile(r"<\{%[^%]*%\}>")
@@ -126,9 +128,8 @@ class EngineEvents:
                 self.changes.append(ResourceChange(change, resource_type, name, tuple(_differences(metadata))))
 
     def _is_made(self, metadata: dict[str, Any]) -> bool:
-        """Say whether a resource is one that Pulumi makes: no component, no provider, and not the stack itself."""
-        resource_type = str(metadata["type"])
-        return not resource_type.startswith(("hpkit:", "pulumi:")) and metadata["urn"] not in self.reads
+        """Say whether a resource is one that Pulumi makes."""
+        return counts_as_resource(str(metadata["type"])) and metadata["urn"] not in self.reads
 
     def _diagnose(self, diagnostic: dict[str, Any]) -> None:
         message, severity = str(diagnostic.get("message", "")), diagnostic.get("severity")

@@ -11,13 +11,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from hpkit.errors import ToolError
 from hpkit.program.teardown import Teardown, holders, teardown_of
-from hpkit_local.kubernetes.api import Api, RefusedError
+from hpkit_local.kubernetes.api import Api
 from hpkit_local.processes.files import write_private
 from hpkit_local.processes.process import identify
 from hpkit_local.supervisor.control import Starting, environment
@@ -156,7 +155,7 @@ class Stack:
             return
         api = Api.of_kubeconfig(self._instance.kubeconfig)
         try:
-            for holder in holders(ending, lambda path: _read(api, path)):
+            for holder in holders(ending, api.find):
                 self._say(f"{holder.words}: it is deleted first")
                 api.delete(holder.path)
         except OSError as error:
@@ -299,15 +298,6 @@ class Stack:
         # The program runs on this Python, whatever the shell has active.
         own = str(Path(sys.executable).parent)
         return {**given, "PATH": os.pathsep.join([own, given["PATH"]])}
-
-
-def _read(api: Api, path: str) -> Mapping[str, Any] | None:
-    try:
-        return api.read(path)
-    except RefusedError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        return None
 
 
 def _let_buckets_go(resources: Sequence[dict[str, Any]]) -> bool:

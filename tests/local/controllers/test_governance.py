@@ -198,8 +198,8 @@ def test_edited_settings_stay_as_they_are_when_the_controllers_start_again(tmp_p
             kept[path] = document
             return document
 
-        def read(self, path):
-            return kept.get(path, {"data": {}})
+        def find(self, path):
+            return kept.get(path)
 
     def start():
         there = {"ConfigMap": {path: document["metadata"] for path, document in kept.items()}}

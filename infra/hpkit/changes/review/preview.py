@@ -10,6 +10,7 @@ from typing import Any
 from hpkit.changes import Action
 from hpkit.changes.review.model import Preview, PreviewStep
 from hpkit.errors import InputError
+from hpkit.program.teardown import counts_as_resource
 
 __all__ = ["parse_preview"]
 
@@ -24,8 +25,6 @@ _ACTIONS: dict[str, Action] = {
     "import-replacement": "replace",
     "delete": "delete",
 }
-# The stack, its components and providers.
-_NO_RESOURCES = ("pulumi:", "hpkit:")
 _GRAVITY: tuple[Action, ...] = ("update", "create", "delete", "replace")
 
 
@@ -40,7 +39,7 @@ def parse_preview(text: str, *, stack: str) -> Preview:
     steps: dict[str, PreviewStep] = {}
     unchanged = 0
     for step in data.get("steps") or ():
-        if _type(step).startswith(_NO_RESOURCES):
+        if not counts_as_resource(_type(step)):
             continue
         action = _ACTIONS.get(str(step.get("op")))
         if action is None:

@@ -28,6 +28,7 @@ from hpkit.checks.rule import listing
 from hpkit.plan.budgets import Budget, Spent, budget_cells
 from hpkit.plan.capacity import Amount
 from hpkit.plan.names import short_type
+from hpkit.program.teardown import counts_as_resource
 from hpkit.text.formatting import amount, percent, span
 from hpkit.text.plural import plural
 
@@ -397,8 +398,7 @@ def resource_rows(stack: StackReview) -> list[Row]:
     if stack.change is None:
         return []
     if stack.status == "added":
-        # What `hpkit plan` and `pulumi up` count: guards are resources, components and providers aren't.
-        made = [step for step in stack.change.steps if step.custom and not step.type.startswith("pulumi:providers:")]
+        made = [step for step in stack.change.steps if counts_as_resource(step.type)]
         return [("create", plural(len(made), "resource"), "", "a new stack")] if made else []
     # A guard holds nothing itself, and a provider's `contents` are what its guard prints.
     shown = [step for step in stack.change.steps if step.custom and not step.type.endswith(":ChangeGuard")]

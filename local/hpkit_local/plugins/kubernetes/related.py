@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hpkit.plan.pods import claims_of
 from hpkit_local.plugins.kubernetes.api import ApiError, RetryingApi
 from hpkit_local.plugins.kubernetes.ready import PodReady
 from hpkit_provider.engine.errors import ChangeFailedError
@@ -60,7 +61,7 @@ class Related:
         """Return the pods on nodes that use a claim, with their controllers: Kubernetes keeps it for as long."""
         name, namespace = claim["metadata"]["name"], claim["metadata"]["namespace"]
         pods = self._list(task, f"/api/v1/namespaces/{namespace}/pods")
-        found = [_owned(pod) for pod in pods if pod["spec"].get("nodeName") and name in _claims_of(pod["spec"])]
+        found = [_owned(pod) for pod in pods if pod["spec"].get("nodeName") and name in claims_of(pod["spec"])]
         return [*found[:_MOST], *([f"{len(found) - _MOST} more"] if len(found) > _MOST else [])]
 
     def pods_lack(self, task: Task, live: Props) -> list[str]:
@@ -116,11 +117,6 @@ def _concerns(involved: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     # What a controller makes is named after what it makes it of.
     name = str(involved.get("name"))
     return involved.get("uid") == metadata["uid"] or name.startswith(f"{metadata['name']}-")
-
-
-def _claims_of(spec: Props) -> list[str]:
-    volumes = spec.get("volumes") or []
-    return [str((each.get("persistentVolumeClaim") or {}).get("claimName")) for each in volumes]
 
 
 def _owned(pod: Props) -> str:
