@@ -201,6 +201,9 @@ def test_edited_settings_stay_as_they_are_when_the_controllers_start_again(tmp_p
         def find(self, path):
             return kept.get(path)
 
+        def read(self, path):
+            return kept[path]
+
     def start():
         there = {"ConfigMap": {path: document["metadata"] for path, document in kept.items()}}
         Reconciler(tmp_path, None)._apply(Kept(), [settings], {}, there)
