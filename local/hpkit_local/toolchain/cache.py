@@ -68,17 +68,23 @@ def locked(name: str, say: Say) -> Iterator[None]:
             "Set HPKIT_CACHE to a folder that can"
         ) from None
     with file:
-        if not _try_lock(file.fileno()):
+        said = False
+        while not _try_lock(file.fileno()):
             file.seek(0)
-            holder = file.read().strip() or "unknown"
-            who = "this bootstrap" if holder == str(os.getpid()) else f"another bootstrap (process {holder})"
-            say(f"{name}: {who} is at it already; waiting for it")
-            while not _try_lock(file.fileno()):
-                time.sleep(_LOCK_POLL_SECONDS)
+            # Who has just taken the lock writes down a moment later who that is.
+            if not said and (holder := file.read().strip()):
+                said = True
+                who = "this bootstrap" if holder == str(os.getpid()) else f"another bootstrap (process {holder})"
+                say(f"{name}: {who} is at it already; waiting for it")
+            time.sleep(_LOCK_POLL_SECONDS)
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
-        yield
+        try:
+            yield
+        finally:
+            # The next one's name is not this one's.
+            file.truncate(0)
 
 
 def _try_lock(descriptor: int) -> bool:
