@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STACK  ?= handson-dev
 
-.PHONY: install up down lint types check tools unit pages test generate lock audit release scan lock-scanners bench bench-program clean
+.PHONY: install up down lint types check tools unit pages prose test generate lock audit release scan lock-scanners bench bench-program clean
 
 install: $(VENV)/.installed
 
@@ -59,6 +59,17 @@ unit: install tools
 pages: install
 	$(BIN)/python -m generate --check
 	$(BIN)/python -m hpkit_policies.configuration stacks/*.policy.json
+
+# The style of docs/contributing.md, "English", on pages and on the texts in the code. Needs Go once, to build Vale.
+VALE := $(CACHE)/vale/$(shell cksum < .vale/go.sum | tr -d ' ')/vale
+
+$(VALE):
+	cd .vale && GOWORK=off GOFLAGS= go build -mod=readonly -trimpath -o $@ github.com/errata-ai/vale/v3/cmd/vale
+
+prose: install
+	@if command -v go > /dev/null || test -x $(VALE); then \
+	  $(MAKE) --no-print-directory $(VALE) && $(BIN)/python -m tests.prose .prose && $(VALE) --output line README.md CHANGELOG.md docs .prose; \
+	else echo "vale: Go isn't installed; tests/test_prose.py checks the word lists"; fi
 
 # Everything that decides whether a change may land; CI runs this and nothing else.
 test: lint types pages unit audit
