@@ -20,9 +20,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from generate.patch import Layout, patched
 from hpkit.checks import Finding
 from hpkit.config import parse, read_file, read_text
+from hpkit.config.edit import Layout, patched
 from hpkit.errors import InputError
 from hpkit.project import Loaded, cluster_problems, environments_in, project_root, stack_file_problems
 

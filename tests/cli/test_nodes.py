@@ -130,7 +130,7 @@ def test_a_count_that_an_anchor_shares_is_in_the_way_of_writing_it_alone(there, 
     shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
     file = tmp_path / "stacks" / "handson.yaml"
     text = file.read_text(encoding="utf-8").replace("instanceCount: 4", "instanceCount: &count 4", 1)
-    file.write_text(text, encoding="utf-8")
+    file.write_text(f"{text}x-count: *count\n", encoding="utf-8")
     assert "CAP001" in run("delete", IDS[0], "--dry-run", cwd=tmp_path)[1], "the counts that follow are looked at"
     words = ("delete", IDS[0], "--force", "--dry-run")
     code, said = run(*words, cwd=tmp_path)

@@ -72,6 +72,10 @@ def test_a_value_that_an_anchor_shares_is_not_changed_alone(path):
         change(TEXT, {path: 20})
 
 
+def test_an_anchor_stays_with_its_changed_value():
+    assert change("count: &count 4\n", {("count",): 3}) == "count: &count 3\n"
+
+
 def test_values_that_an_anchor_shares_change_together():
     places = (("one", "borrowLimit"), ("two", "borrowLimit"), ("x-shared", "borrowLimit"))
     assert "&shared {borrowLimit: 20}" in change(TEXT, dict.fromkeys(places, 20))

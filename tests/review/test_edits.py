@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from generate.patch import Layout, patched
 from hpkit.changes.review.as_text import as_text
+from hpkit.config.edit import Layout, patched
 from tests.review.builders import recorded, review_of
 
 FOLDER = Path(__file__).parent

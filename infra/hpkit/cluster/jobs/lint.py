@@ -9,15 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ruamel.yaml.error import YAMLError
-
 from hpkit.catalog import NETWORK_LAYERS, InstanceType, find_instance_type
-from hpkit.cluster.jobs.edit import Edit, edited, read_documents
 from hpkit.cluster.jobs.fits import Fit, fit
 from hpkit.cluster.jobs.kinds import PodTemplate, Unit, mapping, mappings, templates, units
 from hpkit.cluster.jobs.limits import breaches, breaches_of_pods
 from hpkit.cluster.jobs.new import PRIORITY, QUEUE, TOPOLOGY, priorities_of
 from hpkit.cluster.jobs.resources import instance_type_of, pod_sets_of, requests_of, types_of
+from hpkit.config.edit import Layout, patched, with_value, with_values
 from hpkit.errors import InputError
 from hpkit.plan.model import POD_SECURITY_LEVEL, Plan, TeamPlan
 from hpkit.plan.team_limits import pod_limits
@@ -42,6 +40,16 @@ _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - compared with what a manifest names
 
 
 @dataclass(frozen=True, slots=True)
+class Edit:
+    """A value to be written at a path of a document; moved_from is the path that it's removed from."""
+
+    document: int
+    path: Path
+    value: str | Mapping[str, str]
+    moved_from: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class JobFinding:
     """What is wrong with a manifest, where, and what puts it right. edit: does it in the file, where it can."""
 
@@ -57,21 +65,21 @@ class JobFinding:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A file of one or more documents, and its text."""
+    """A file of one or more documents, its text, and where each value is in it."""
 
     file: str
     text: str
     documents: tuple[Any, ...]
+    layouts: tuple[Layout, ...]
 
 
 def read_manifests(file: str, text: str) -> Manifest:
     """Return the documents of a file; InputError with the place where it is no YAML."""
     try:
-        return Manifest(file, text, read_documents(text))
-    except YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = file if mark is None else f"{file}:{mark.line + 1}:{mark.column + 1}"
-        raise InputError(f"{where}: no YAML: {getattr(error, 'problem', None) or error}") from None
+        layouts = Layout.of_documents(text)
+        return Manifest(file, text, tuple(layout.data for layout in layouts), layouts)
+    except InputError as error:
+        raise InputError(f"{file}:{error}") from None
 
 
 def repaired(manifest: Manifest, plan: Plan) -> tuple[Manifest, list[JobFinding]]:
@@ -83,12 +91,35 @@ def repaired(manifest: Manifest, plan: Plan) -> tuple[Manifest, list[JobFinding]
     while True:
         before = manifest.text
         for finding in lint(manifest, plan):
-            text = None if finding.edit is None else edited(manifest.text, finding.edit)
-            if text is not None:
-                manifest = read_manifests(manifest.file, text)
+            after = None if finding.edit is None else _edited(manifest, finding.edit)
+            if after is not None:
+                manifest = after
                 done.append(finding)
         if manifest.text == before:
             return manifest, done
+
+
+def _edited(manifest: Manifest, edit: Edit) -> Manifest | None:
+    """Return the file with one edit made; None where that would change more than what it says."""
+    number, text, data = edit.document, manifest.text, manifest.documents[edit.document]
+    try:
+        if edit.moved_from is not None:
+            path = edit.moved_from
+            while len(path) > 1 and manifest.layouts[number].entries(path[:-1]) == 1:
+                path = path[:-1]
+            text, data = patched(text, [manifest.layouts[number].remove(path)]), _without(data, path)
+        after = read_manifests(manifest.file, with_value(text, edit.path, edit.value, document=number))
+    except InputError:
+        return None
+    expected = with_values(manifest.documents, {(number,): with_values(data, {edit.path: edit.value})})
+    return after if after.documents == expected else None
+
+
+def _without(data: Any, path: Path) -> Any:
+    step, rest = path[0], path[1:]
+    if isinstance(data, list):
+        return [_without(each, rest) if index == step else each for index, each in enumerate(data)]
+    return {key: _without(each, rest) if key == step else each for key, each in data.items() if rest or key != step}
 
 
 def lint(manifest: Manifest, plan: Plan) -> Iterator[JobFinding]:
@@ -96,14 +127,15 @@ def lint(manifest: Manifest, plan: Plan) -> Iterator[JobFinding]:
     for number, document in enumerate(manifest.documents):
         if isinstance(document, Mapping):
             for unit in units(document):
-                yield from _Job(manifest.file, number, document, unit, plan).findings()
+                yield from _Job(manifest, number, document, unit, plan).findings()
 
 
 class _Job:
     """What of a document Kueue queues."""
 
-    def __init__(self, file: str, number: int, document: Any, unit: Unit, plan: Plan) -> None:
-        self._file, self._number, self._document, self._unit, self._plan = file, number, document, unit, plan
+    def __init__(self, manifest: Manifest, number: int, document: Any, unit: Unit, plan: Plan) -> None:
+        self._file, self._layout = manifest.file, manifest.layouts[number]
+        self._number, self._document, self._unit, self._plan = number, document, unit, plan
         self._templates = tuple(templates(unit))
 
     def findings(self) -> Iterator[JobFinding]:
@@ -132,15 +164,12 @@ class _Job:
         severity: Severity = "error",
         edit: Edit | None = None,
     ) -> JobFinding:
-        line, column = _place(self._document, (*self._unit.path, *path))
+        line, column = self._layout.locate((*self._unit.path, *path))
         return JobFinding(self._file, line, column, severity, check, message, fix, edit)
 
-    def _edit(
-        self, path: Path, key: str, value: str | Mapping[str, str], *, moved_from: tuple[Path, str] | None = None
-    ) -> Edit:
+    def _edit(self, path: Path, value: str | Mapping[str, str], *, moved_from: Path | None = None) -> Edit:
         above = self._unit.path
-        source = None if moved_from is None else ((*above, *moved_from[0]), moved_from[1])
-        return Edit(self._number, (*above, *path), key, value, source)
+        return Edit(self._number, (*above, *path), value, None if moved_from is None else (*above, *moved_from))
 
     def _team(self) -> tuple[TeamPlan | None, JobFinding | None]:
         """Return the team of the namespace, else of the queue, and what is wrong with the namespace."""
@@ -160,7 +189,7 @@ class _Job:
                 path,
                 "it names no namespace, so that it goes where kubectl happens to be",
                 f"Write `namespace: {meant}`",
-                edit=None if team is None else Edit(self._number, path, "namespace", team.namespace),
+                edit=None if team is None else Edit(self._number, (*path, "namespace"), team.namespace),
             )
         near_name = near(str(namespace), known)
         return team, self._say_namespace(
@@ -170,7 +199,7 @@ class _Job:
         )
 
     def _say_namespace(self, path: Path, message: str, fix: str, *, edit: Edit | None = None) -> JobFinding:
-        line, column = _place(self._document, path)
+        line, column = self._layout.locate(path)
         return JobFinding(self._file, line, column, "error", "namespace", message, fix, edit)
 
     def _label(self, name: str, path: Path = ()) -> Any:
@@ -194,7 +223,7 @@ class _Job:
                 "queue",
                 f"{whose}{what}; {team.name} has {team.local_queue}",
                 f"Write the label `{QUEUE}: {team.local_queue}`" + (" into the template" if path else ""),
-                edit=self._edit((*path, "metadata", "labels"), QUEUE, team.local_queue),
+                edit=self._edit((*path, "metadata", "labels", QUEUE), team.local_queue),
             )
 
     def _priority(self, team: TeamPlan | None) -> Iterator[JobFinding]:
@@ -219,7 +248,7 @@ class _Job:
             "priority",
             f"the cluster policy of {self._plan.stack} has no priority class {given}",
             f"Write `{meant}`" if meant else f"Write one of {', '.join(mine) or 'none'}, or leave the label out",
-            edit=self._edit(("metadata", "labels"), PRIORITY, meant) if meant else None,
+            edit=self._edit(("metadata", "labels", PRIORITY), meant) if meant else None,
         )
 
     def _topology(self) -> Iterator[JobFinding]:
@@ -235,7 +264,7 @@ class _Job:
                 "Write it under `template.metadata.annotations`",
                 edit=None
                 if target is None
-                else self._edit(target, name, str(value), moved_from=(("metadata", "annotations"), name)),
+                else self._edit((*target, name), str(value), moved_from=("metadata", "annotations", name)),
             )
         for each in self._templates:
             yield from self._topology_of(each)
@@ -257,7 +286,7 @@ class _Job:
                     "topology",
                     f"Kueue knows no annotation {name}",
                     f"Write `{meant or TOPOLOGY['required']}`",
-                    edit=self._edit(path, meant, str(value), moved_from=(path, name)) if meant else None,
+                    edit=self._edit((*path, meant), str(value), moved_from=(*path, name)) if meant else None,
                 )
             elif str(value) not in NETWORK_LAYERS:
                 layer = near(str(value), NETWORK_LAYERS) or NETWORK_LAYERS[-1]
@@ -266,7 +295,7 @@ class _Job:
                     "topology",
                     f"{value} is no layer of the network",
                     f"Write `{layer}`",
-                    edit=self._edit(path, name, layer),
+                    edit=self._edit((*path, name), layer),
                 )
         names = [name for name, _ in mine]
         if set(TOPOLOGY.values()) <= set(names):
@@ -397,13 +426,14 @@ class _Job:
         where = mapping(volume["hostPath"]).get("path")
         shared = where == _SHARED_MEMORY
         own = "{medium: Memory}" if shared else "{}"
+        old, new = (*path, "hostPath"), (*path, "emptyDir")
         other = "" if shared else ", which goes with the pod, or claim a volume of the team's"
         return self._say(
-            (*path, "hostPath"),
+            old,
             "pod-security",
             f"its volume {volume.get('name')} is {where} of the node (hostPath), {refuses}",
             f"Write `emptyDir: {own}` in its place{other}",
-            edit=self._edit(path, "emptyDir", {"medium": "Memory"}, moved_from=(path, "hostPath")) if shared else None,
+            edit=self._edit(new, {"medium": "Memory"}, moved_from=old) if shared else None,
         )
 
     def _quota(self, team: TeamPlan) -> Iterator[JobFinding]:
@@ -435,17 +465,3 @@ def _at(content: Any, path: Path) -> Mapping[Any, Any]:
     for step in path:
         content = content[step]
     return mapping(content)
-
-
-def _place(document: Any, path: Path) -> tuple[int, int]:
-    """Return line and column, from 1, of the last part of a path that is there."""
-    line, column = document.lc.line, document.lc.col
-    here = document
-    for step in path:
-        known = here if isinstance(here, Mapping) else range(len(here)) if isinstance(here, list) else ()
-        if step not in known:
-            break
-        marks: Any = here.lc
-        line, column = marks.key(step) if isinstance(step, str) else marks.item(step)
-        here = here[step]
-    return line + 1, column + 1

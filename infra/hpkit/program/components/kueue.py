@@ -1,13 +1,11 @@
 """Kueue's own configuration file, edited where it must be and left as it is elsewhere."""
 
 from collections.abc import Mapping
-from io import StringIO
-
-from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap
-from ruamel.yaml.error import YAMLError
+from typing import Any
 
 from hpkit.catalog import TASK_GOVERNANCE, addons, is_older, topology_gates
+from hpkit.config.edit import Layout, with_value
+from hpkit.errors import InputError
 from hpkit.plan.model import Plan
 
 __all__ = ["gates_of", "with_feature_gates"]
@@ -31,27 +29,17 @@ def with_feature_gates(text: str, gates: Mapping[str, bool]) -> str:
 
     It is the same text again when they are set already. Raises ValueError when the text is not a YAML map.
     """
-    reader = YAML()
-    reader.preserve_quotes = True
-    config = _map(reader, text)
-    there = config.get("featureGates") or {}
-    if gates.items() <= there.items():
-        return text
-    config["featureGates"] = there or CommentedMap()
-    config["featureGates"].update(sorted(gates.items()))
-    written = StringIO()
-    reader.dump(config, written)
-    return written.getvalue()
-
-
-def _map(reader: YAML, text: str) -> CommentedMap:
     try:
-        match reader.load(text):
-            case CommentedMap() as config:
-                return config
-            case None:
-                return CommentedMap()
-            case other:
-                raise ValueError(f"Kueue's configuration is not a map: {other!r}")
-    except YAMLError as error:
+        layouts = Layout.of_documents(text)
+        config: Any = layouts[0].data if layouts else {}
+        if not isinstance(config, dict):
+            raise ValueError(f"Kueue's configuration is not a map: {config!r}")  # noqa: TRY004 - as any other text
+        present = config.get("featureGates") or {}
+        for name, is_on in sorted(gates.items()):
+            if not config:
+                text = config = f"featureGates:\n  {name}: {str(is_on).lower()}\n"
+            elif present.get(name) is not is_on:
+                text = with_value(text, ("featureGates", name), is_on, first=False)
+    except InputError as error:
         raise ValueError(f"Kueue's configuration is not YAML: {error}") from None
+    return text
