@@ -55,10 +55,9 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 unit: install tools
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 20
 
-# Written pages and policy files are as their sources say.
+# Written pages are as their sources say.
 pages: install
 	$(BIN)/python -m generate --check
-	$(BIN)/python -m hpkit_policies.configuration stacks/*.policy.json
 
 # The style of docs/contributing.md, "English", on pages and on the texts in the code. Needs Go once, to build Vale.
 VALE := $(CACHE)/vale/$(shell cksum < .vale/go.sum | tr -d ' ')/vale

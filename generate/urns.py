@@ -7,8 +7,7 @@ import hashlib
 import json
 from dataclasses import asdict
 
-from generate.asked import examples
-from hpkit.errors import ToolError
+from generate.examples import example_stacks
 from hpkit.program.recording import RecordedResource, record
 from hpkit.project import load_stack, project_root
 
@@ -48,7 +47,4 @@ def _text(stack: str) -> str:
 
 def urn_files() -> dict[str, str]:
     """Return file → text of all example stacks."""
-    stacks = examples()
-    if not stacks:
-        raise ToolError("there are no example stacks: no file stacks/Pulumi.*.yaml")
-    return {f"{FOLDER}/{stack}.txt": _text(stack) for stack in stacks}
+    return {f"{FOLDER}/{stack}.txt": _text(stack) for stack in example_stacks()}

@@ -15,8 +15,9 @@ import pytest
 from hpkit.errors import ToolError
 from hpkit_local.kubernetes.api import RefusedError
 from hpkit_local.supervisor.instance import Instance
+from tests.examples import copy_examples
 from tests.local.chaos.harness import MARK
-from tests.program.cloud import ROOT, Live, Program, Repository
+from tests.program.cloud import Live, Program, Repository
 from tests.running import AT_ONCE, eventually, running
 
 __all__ = ["Clouds"]
@@ -97,7 +98,7 @@ class Clouds:
     def _restore_files(self) -> None:
         shutil.rmtree(self.repository.folder / "stacks")
         shutil.rmtree(self.repository.folder / ".hpkit", ignore_errors=True)
-        shutil.copytree(ROOT / "stacks", self.repository.folder / "stacks")
+        copy_examples(self.repository.folder)
 
     def _take_down(self) -> None:
         try:

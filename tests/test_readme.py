@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpkit.cli import command_lines
+from tests.examples import copy_project
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -26,18 +27,25 @@ NEWCOMER = {
 }
 
 
+@pytest.fixture
+def clone(tmp_path):
+    """Return a project as it is cloned: the examples, without organizations that this one got since."""
+    if not (ROOT / ".venv" / "bin" / "hpkit").exists():
+        pytest.skip("the README is of a clone with `make install`; here another environment runs")
+    (tmp_path / ".venv").symlink_to(ROOT / ".venv")
+    return copy_project(tmp_path)
+
+
 def test_the_readme_shows_real_output():
     assert len(SHOWN) >= 3
 
 
 @pytest.mark.parametrize("block", SHOWN, ids=lambda block: block.splitlines()[0])
-def test_a_command_of_the_readme_prints_what_the_readme_shows(block):
-    if not (ROOT / ".venv" / "bin" / "hpkit").exists():
-        pytest.skip("the README is of a clone with `make install`; here another environment runs")
+def test_a_command_of_the_readme_prints_what_the_readme_shows(block, clone):
     first, _, shown = block.partition("\n")
     result = subprocess.run(
         ["bash", "-c", first.removeprefix("$ ")],
-        cwd=ROOT,
+        cwd=clone,
         capture_output=True,
         text=True,
         env=NEWCOMER,

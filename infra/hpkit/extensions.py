@@ -19,6 +19,7 @@ _EXTRAS: Final = {
     "simulator": "whatif",  # (model, workloads, now=) → the simulator of Kueue's admission
     "scenario-changes": "whatif",  # (stacks, file) → what a change does to a scenario's tasks
     "scenario-schema": "whatif",  # () → the JSON Schema of scenario files
+    "stack-environment": "local",  # (repository, stack, environment) → the environment with the instance that has it
     "local-instances": "local",  # (repository) → the instances that a command may mean, with their stacks
     "search-path": "local",  # (*tools) → a PATH on which they come first
     "tool-path": "local",  # (tool) → its executable; ToolError where it is missing

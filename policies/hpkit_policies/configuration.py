@@ -1,16 +1,13 @@
-"""Check organizations' policy files without an engine: `python -m hpkit_policies.configuration stacks/*.policy.json`.
+"""Organizations' policy files, checked without an engine.
 
 Pulumi checks the parameters of the policies that it finds named, and says nothing of a name that no policy has.
 """
 
 import json
-import sys
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any, Final, get_args
 
-from hpkit.text.printable import printable
 from hpkit_policies.model import Level, Parameter, Policy
 from hpkit_policies.pack import POLICIES
 from hpkit_policies.values import unknown_names, wrong
@@ -88,24 +85,3 @@ def unknown_teams(text: str, teams: Collection[str]) -> list[str]:
             meant = f", did you mean {near[0]}?" if near else ""
             found.append(f"{_BUDGET}: the organization has no team {team}{meant}")
     return found
-
-
-def main() -> None:
-    """Check the files that are named; exit 1 where something is wrong, 2 where no file is named."""
-    if not sys.argv[1:]:
-        sys.stderr.write("usage: python -m hpkit_policies.configuration FILE…\n")
-        sys.exit(2)
-    found = []
-    for name in sys.argv[1:]:
-        try:
-            text = Path(name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            found.append(f"{name}: cannot be read ({error})")
-            continue
-        found += [f"{name}: {problem}" for problem in problems(text)]
-    sys.stderr.write("".join(f"{printable(problem)}\n" for problem in found))
-    sys.exit(1 if found else 0)
-
-
-if __name__ == "__main__":
-    main()

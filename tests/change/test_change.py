@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from generate.examples import example_stacks
 from hpkit.catalog import TypeFacts, type_facts
 from hpkit.changes import change
 from hpkit.changes.compare import UNKNOWN, differences, facts_of
-from hpkit.project import project_root
 from tests.builders import group, organization, team
 from tests.program.recorder import recorded, recorded_from
 
@@ -186,8 +186,8 @@ def test_what_goes_with_a_refused_cluster_is_not_refused_again():
 
 
 def test_the_parts_are_those_that_the_program_makes():
-    for stack in sorted((project_root() / "stacks").glob("Pulumi.*.yaml")):
-        program = recorded(stack.stem.removeprefix("Pulumi."))
+    for stack in example_stacks():
+        program = recorded(stack)
         kept = program.named("hyperpod:index:ChangeGuard")["keep-parts"].inputs["parts"]
         made = {f"teams/{name}": each.inputs["name"] for name, each in program.named("ComputeQuota").items()}
         made |= {f"natGateways/{name}": name for name in program.named("NatGateway")}

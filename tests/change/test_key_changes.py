@@ -10,14 +10,15 @@ import zlib
 
 import pytest
 
+from generate.examples import example_files
 from hpkit.changes import GUARDED_TYPES
-from hpkit.project import organization_files, project_root
+from hpkit.project import project_root
 from tests.change.key_changes import outcomes
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 # All are some hundred recordings: a minute and more.
 NIGHTLY = os.environ.get("HPKIT_NIGHTLY") == "1"
-FILES = organization_files() if NIGHTLY else [project_root() / "stacks" / "handson.yaml"]
+FILES = example_files() if NIGHTLY else [project_root() / "stacks" / "handson.yaml"]
 
 
 # What docs/review.md says of types that no guard protects.

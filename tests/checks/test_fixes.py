@@ -6,13 +6,13 @@ import re
 import pytest
 import yaml
 
+from generate.examples import example_files
 from hpkit.checks import check
 from hpkit.config import format_path, parse, read_text
 from hpkit.config.contract import fields_at
 from tests.builders import TODAY, plain
 from tests.checks.test_fixtures import CASES
 from tests.program.mutations import mistaken
-from tests.program.recorder import STACKS
 
 # A fix that names a value or a key names it first, between backticks.
 _NAMED = re.compile(r"(?:Write|Did you mean) `(?P<value>[^`]+)`")
@@ -160,7 +160,7 @@ def test_each_setting_that_a_fix_names_ends_the_finding_and_causes_no_error(case
 
 def misplaced():
     """Yield an example's data with one key in another section, and the steps of the key there."""
-    for file in sorted(STACKS.glob("[a-z]*.yaml")):
+    for file in example_files():
         original = plain(read_text(file.read_bytes()).data)
         places = [steps for steps in walk(read_text(file.read_bytes()).data, ()) if steps]
         sections = [

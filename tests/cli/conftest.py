@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.examples import copy_project
+
 
 @pytest.fixture
 def project(tmp_path):
@@ -9,3 +11,9 @@ def project(tmp_path):
     (tmp_path / "Pulumi.yaml").write_text("name: hpkit\n")
     (tmp_path / "stacks").mkdir()
     return tmp_path
+
+
+@pytest.fixture
+def examples(tmp_path):
+    """Return a project with the example organizations and no others."""
+    return copy_project(tmp_path)

@@ -11,7 +11,7 @@ from hpkit.plan.lustre import folder_image
 from hpkit.program.charts.archive import write_archive
 from hpkit.project import load_stack
 from tests.cli.invoke import hpkit
-from tests.cli.test_validate import ROOT
+from tests.examples import copy_project
 
 
 @pytest.fixture(autouse=True)
@@ -25,12 +25,7 @@ def _alone(tmp_path, monkeypatch):
 @pytest.fixture
 def project(tmp_path):
     """The examples without a package that was fetched for them."""
-    folder = tmp_path / "project"
-    (folder / "stacks").mkdir(parents=True)
-    (folder / "Pulumi.yaml").write_text("name: hpkit\nruntime: python\n")
-    for file in (ROOT / "stacks").glob("*.yaml"):
-        (folder / "stacks" / file.name).write_text(file.read_text(encoding="utf-8"))
-    return folder
+    return copy_project(tmp_path)
 
 
 def test_the_images_of_a_closed_stack_are_listed_with_their_names_in_its_mirror(project):

@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from hpkit.cli import SECTIONS, _hpkit
+from hpkit.cli import EXPECTED, SECTIONS, _hpkit
 from hpkit.cli.plan import command as plan_command
 from tests.builders import group, organization, text_of
 from tests.cli.invoke import hpkit
@@ -24,6 +24,30 @@ def test_a_misspelt_command_names_the_nearest():
     result = hpkit("valdate", cwd=ROOT)
     assert result.returncode == 2
     assert "No such command 'valdate'. Did you mean `validate`?" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["explain"], "describe"),
+        (["doctor"], "hpkit local doctor"),
+        (["jobs"], "hpkit job list"),
+        (["get", "pods"], "hpkit cluster status"),
+        (["rules"], "hpkit catalog rules"),
+        (["cluster", "nodes"], "hpkit node"),
+        (["job", "status"], "hpkit cluster status"),
+    ],
+)
+def test_a_name_that_other_tools_have_is_answered_with_the_command(words, meant):
+    result = hpkit(*words, cwd=ROOT)
+    assert result.returncode == 2
+    assert f"Did you mean `{meant}`?" in " ".join(result.stderr.split())
+
+
+def test_names_of_other_tools_lead_to_commands_and_are_none_themselves():
+    names = {name.removeprefix("hpkit ") for name, _ in all_commands()}
+    assert {meant for meant in EXPECTED.values() if not meant.startswith("--")} <= names
+    assert not EXPECTED.keys() & names
 
 
 def test_a_command_like_none_says_what_to_begin_with():
@@ -133,8 +157,8 @@ def test_quota_names_restricted_groups_apart(tmp_path):
 
 
 @pytest.mark.parametrize("command", [("quota",), ("plan", "--stack", "enterprise-prod")], ids=str)
-def test_tables_and_trees_fit_80_columns(command):
-    text = hpkit(*command, cwd=ROOT).stdout
+def test_tables_and_trees_fit_80_columns(command, examples):
+    text = hpkit(*command, cwd=examples).stdout
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "\x1b" not in text
 

@@ -10,38 +10,38 @@ from tests.cli.invoke import hpkit
 from tests.cli.test_validate import HPKIT, ROOT
 
 
-def completed(words, cwd=ROOT):
+def completed(words, cwd):
     """Return what bash is offered for the last of some words, by click's own protocol."""
     line = " ".join(["hpkit", *words])
     answer = hpkit(cwd=cwd, _HPKIT_COMPLETE="bash_complete", COMP_WORDS=line, COMP_CWORD=str(len(words)))
     return [each.partition(",")[2] for each in answer.stdout.splitlines() if each]
 
 
-def test_commands_are_completed_without_importing_them():
-    assert completed(["va"]) == ["validate"]
-    assert {"describe", "local", "quota"} <= set(completed([""]))
+def test_commands_are_completed_without_importing_them(examples):
+    assert completed(["va"], examples) == ["validate"]
+    assert {"describe", "local", "quota"} <= set(completed([""], examples))
 
 
 @pytest.mark.parametrize(
     "command", ["aws deployer-policy", "destroy", "aws images", "plan", "aws preflight", "quota", "review", "validate"]
 )
-def test_stacks_are_completed(command):
-    assert completed([*command.split(), "--stack", "h"]) == ["handson-dev"]
+def test_stacks_are_completed(command, examples):
+    assert completed([*command.split(), "--stack", "h"], examples) == ["handson-dev"]
 
 
-def test_stacks_of_commands_within_commands_are_completed():
-    assert completed(["local", "up", "--stack", "e"]) == ["enterprise-prod"]
+def test_stacks_of_commands_within_commands_are_completed(examples):
+    assert completed(["local", "up", "--stack", "e"], examples) == ["enterprise-prod"]
 
 
-def test_teams_and_groups_are_those_of_the_stack_that_was_named():
-    assert completed(["describe", "team", "--stack", "handson-dev", ""]) == ["john", "smith"]
-    assert completed(["describe", "group", "--stack", "autoscale-dev", "burst"]) == ["burst-a", "burst-b"]
-    assert "serving" in completed(["describe", "team", "s"])
-    assert completed(["describe", "team", "--stack", "nobody-dev", ""]) == []
+def test_teams_and_groups_are_those_of_the_stack_that_was_named(examples):
+    assert completed(["describe", "team", "--stack", "handson-dev", ""], examples) == ["john", "smith"]
+    assert completed(["describe", "group", "--stack", "autoscale-dev", "burst"], examples) == ["burst-a", "burst-b"]
+    assert "serving" in completed(["describe", "team", "s"], examples)
+    assert completed(["describe", "team", "--stack", "nobody-dev", ""], examples) == []
 
 
-def test_rules_are_completed_in_any_case():
-    assert completed(["catalog", "rules", "cap00"])[:2] == ["CAP001", "CAP002"]
+def test_rules_are_completed_in_any_case(examples):
+    assert completed(["catalog", "rules", "cap00"], examples)[:2] == ["CAP001", "CAP002"]
 
 
 def test_files_with_errors_complete_what_can_be_read(project):

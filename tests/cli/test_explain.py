@@ -5,42 +5,43 @@ import json
 import pytest
 
 from tests.cli.invoke import hpkit
-from tests.cli.test_validate import ROOT
 
 
-def test_a_team_of_one_stack_alone_needs_no_stack():
-    named = hpkit("describe", "team", "john", "--stack", "handson-dev", cwd=ROOT)
+def test_a_team_of_one_stack_alone_needs_no_stack(examples):
+    named = hpkit("describe", "team", "john", "--stack", "handson-dev", cwd=examples)
     assert named.returncode == 0
     assert named.stdout.startswith("john in handson-dev (us-west-2)\n")
-    assert hpkit("describe", "team", "john", cwd=ROOT).stdout == named.stdout
+    assert hpkit("describe", "team", "john", cwd=examples).stdout == named.stdout
     assert max(len(line) for line in named.stdout.splitlines()) <= 80
 
 
-def test_a_name_alone_is_led_to_what_to_write_before_it():
-    answer = hpkit("describe", "john", cwd=ROOT)
+def test_a_name_alone_is_led_to_what_to_write_before_it(examples):
+    answer = hpkit("describe", "john", cwd=examples)
     assert answer.returncode == 2
     assert "write `hpkit describe team john` or `hpkit describe group john`" in answer.stderr
-    assert "Did you mean 'team'?" in hpkit("describe", "taem", "john", cwd=ROOT).stderr
+    assert "Did you mean 'team'?" in hpkit("describe", "taem", "john", cwd=examples).stderr
 
 
-def test_a_team_of_several_stacks_asks_which():
-    answer = hpkit("describe", "team", "serving", cwd=ROOT)
+def test_a_team_of_several_stacks_asks_which(examples):
+    answer = hpkit("describe", "team", "serving", cwd=examples)
     assert answer.returncode == 2
     assert answer.stderr == "error: name the stack with --stack: autoscale-dev, enterprise-prod\n"
 
 
-def test_json_has_the_same_numbers():
-    told = json.loads(hpkit("describe", "team", "john", "--stack", "handson-dev", "--format", "json", cwd=ROOT).stdout)
+def test_json_has_the_same_numbers(examples):
+    told = json.loads(
+        hpkit("describe", "team", "john", "--stack", "handson-dev", "--format", "json", cwd=examples).stdout
+    )
     (part,) = told["types"]
     assert (told["queue"], told["fairShareWeight"]) == ("hyperpod-ns-john-localqueue", 0)
     assert (part["reserved"], part["borrowLimit"], part["borrowable"], part["boundBy"]) == (3, 1.5, 1, "lenders")
     assert part["lenders"] == [{"team": "smith", "instances": 1}]
 
 
-def test_a_group_is_explained_in_both_formats():
-    text = hpkit("describe", "group", "burst-a", cwd=ROOT).stdout
+def test_a_group_is_explained_in_both_formats(examples):
+    text = hpkit("describe", "group", "burst-a", cwd=examples).stdout
     assert "Karpenter owns its count" in text
-    told = json.loads(hpkit("describe", "group", "burst-a", "--format", "json", cwd=ROOT).stdout)
+    told = json.loads(hpkit("describe", "group", "burst-a", "--format", "json", cwd=examples).stdout)
     assert (told["nodeClass"], told["nodePools"], told["quotas"][0]["maximum"]) == ("burst", ["inference"], 18)
 
 
@@ -51,8 +52,8 @@ def test_a_group_is_explained_in_both_formats():
         (("group", "gpus", "--stack", "handson-dev"), "did you mean gpu?"),
     ],
 )
-def test_a_misspelt_name_is_misuse_and_names_the_nearest(arguments, said):
-    answer = hpkit("describe", *arguments, cwd=ROOT)
+def test_a_misspelt_name_is_misuse_and_names_the_nearest(arguments, said, examples):
+    answer = hpkit("describe", *arguments, cwd=examples)
     assert answer.returncode == 2
     assert said in answer.stderr
 

@@ -1,6 +1,5 @@
 """Operations on nodes, from the command line down to what SageMaker and the API server are asked."""
 
-import shutil
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -10,6 +9,7 @@ from hpkit.cli import nodes
 from hpkit.cluster.live.model import ClusterNode, Group, Platform
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
+from tests.examples import copy_project
 from tests.live.builders import KIND, node, observed, pod, task
 
 IDS = ("i-1", "i-2", "i-3", "i-4")
@@ -126,8 +126,7 @@ def test_an_instance_group_that_is_not_there_is_no_empty_list(there):
 
 
 def test_a_count_that_an_anchor_shares_is_in_the_way_of_writing_it_alone(there, tmp_path):
-    shutil.copytree(ROOT / "stacks", tmp_path / "stacks")
-    shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
+    copy_project(tmp_path)
     file = tmp_path / "stacks" / "handson.yaml"
     text = file.read_text(encoding="utf-8").replace("instanceCount: 4", "instanceCount: &count 4", 1)
     file.write_text(f"{text}x-count: *count\n", encoding="utf-8")

@@ -1,5 +1,6 @@
 """`hpkit review` as a process, in a git repository of its own: what is touched, by what, and what it exits with."""
 
+import copy
 import json
 import os
 import subprocess
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from hpkit.changes.review.model import Preview
+from hpkit.errors import ToolError
 from tests.builders import group, organization, team, text_of
 from tests.cli.invoke import hpkit
 
@@ -394,3 +397,25 @@ def test_a_preview_without_pulumi_says_how_to_get_it(repository):
     result = repository.run("--preview", PATH=str(tools), HPKIT_CACHE=str(tools / "cache"))
     assert result.returncode == 1
     assert "hpkit local doctor" in result.stderr
+
+
+def test_each_stack_is_previewed_in_its_own_environment_on_the_local_cloud(repository, monkeypatch):
+    """One instance of the local cloud has one stack; a stack without an instance is a problem of its own preview."""
+    two = acme(2)
+    two["environments"]["prod"] = copy.deepcopy(two["environments"]["dev"])
+    repository.write("stacks/acme.yaml", two)
+
+    def environment_of(folder, stack, environment):
+        if stack == "acme-prod":
+            raise ToolError(f"no instance has {stack}")
+        return {**environment, "INSTANCE": stack}
+
+    def preview(stack, folder, environment):
+        return Preview((), 0, (f"{stack} on {environment['INSTANCE']}",))
+
+    monkeypatch.setattr("hpkit.cli.tools.pulumi_environment", lambda: {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"})
+    monkeypatch.setattr("hpkit.cli.review.extension", lambda _: environment_of)
+    monkeypatch.setattr("hpkit.cli.review_preview.run_preview", preview)
+    stacks = json.loads(repository.run("--preview", "--format", "json").stdout)["stacks"]
+    problems = {each["stack"]: each["preview"]["problems"] for each in stacks}
+    assert problems == {"acme-dev": ["acme-dev on acme-dev"], "acme-prod": ["no instance has acme-prod"]}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from generate.examples import EXAMPLES, example_files
 from tests.builders import organization, team, text_of
 from tests.cli import invoke
 
@@ -255,7 +256,7 @@ def test_text_fits_80_columns_and_has_no_colour_off_a_terminal(project):
         assert len(line) <= 80 or line.startswith("stacks/")
 
 
-@pytest.mark.parametrize("name", ["handson", "bestpractice", "enterprise", "startup", "topology", "autoscale"])
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_the_examples_are_valid_and_say_what_they_show(name):
     result = validate(f"stacks/{name}.yaml", cwd=ROOT)
     assert result.returncode == 0, result.stdout
@@ -269,5 +270,5 @@ def test_the_examples_fit_the_schema_that_editors_read():
     import yaml
 
     validator = Draft202012Validator(json.loads((ROOT / "stacks" / "schema.json").read_text()))
-    for file in sorted((ROOT / "stacks").glob("[a-z]*.yaml")):
+    for file in example_files():
         assert list(validator.iter_errors(yaml.safe_load(file.read_text()))) == [], file.name

@@ -26,7 +26,6 @@ x-shared: &shared {borrowLimit: 10}
 one: *shared
 two: *shared
 """
-EXAMPLES = sorted(file.stem for file in (ROOT / "stacks").glob("*.yaml") if not file.stem.startswith("Pulumi."))
 PLACES = (
     ("teams", 0, "fairShareWeight"),
     ("teams", 0, "sharing", "borrowLimit"),

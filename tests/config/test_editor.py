@@ -8,11 +8,11 @@ import yaml
 from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
 
+from generate.examples import example_files
 from hpkit.catalog import instance_types
 from hpkit.config.editor import HINTS, VALUES
 from hpkit.config.reference import _models, _takes, json_schema
 from tests.builders import findings, group, organization
-from tests.cli.test_validate import ROOT
 
 SCHEMA = json_schema()
 MODELS = {model.__name__: model for model in _models()}
@@ -123,7 +123,7 @@ def test_a_version_without_quotes_is_red():
     assert not Draft202012Validator(SCHEMA).is_valid(data)
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "stacks").glob("[a-z]*.yaml")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", example_files(), ids=lambda file: file.stem)
 def test_the_first_line_of_an_example_leads_to_the_schema(file):
     text = file.read_text(encoding="utf-8")
     first, _, where = text.partition("\n")[0].partition("$schema=")

@@ -1,9 +1,8 @@
 """Reading files that are wrong in every way a file can be."""
 
-from pathlib import Path
-
 import pytest
 
+from generate.examples import example_files
 from hpkit.config import format_path, read_file, read_text
 from hpkit.config.document import Mark, find_item, item_label
 from hpkit.errors import InputError
@@ -193,8 +192,6 @@ def test_a_tag_that_says_what_its_value_is_anyway_is_none():
     assert document.data["a"] == "1.30"
 
 
-@pytest.mark.parametrize(
-    "file", sorted((Path(__file__).parents[2] / "stacks").glob("*.yaml")), ids=lambda file: file.stem
-)
+@pytest.mark.parametrize("file", example_files(), ids=lambda file: file.stem)
 def test_examples_have_no_backslash_that_a_shell_left(file):
     assert "\\'" not in file.read_text(encoding="utf-8")

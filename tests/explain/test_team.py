@@ -144,8 +144,10 @@ def test_weights_are_said_beside_those_of_teams_that_want_the_same():
     settings = {name: borrows(100, fairShareWeight=weight) for name, weight in {"a": 50, "b": 100, "c": 0}.items()}
     plan = plan_of({"a": 1, "b": 1, "c": 1, "d": 1}, {**settings, "d": {"sharing": {"strategy": "Lend"}}})
     assert [(each.team, each.fair_share_weight) for each in explain_team(plan, "a").rivals] == [("b", 100), ("c", 0)]
-    assert "b may borrow more than it: b twice as much" in said(plan, "a")
-    assert "c may borrow less: c gets only what it leaves" in said(plan, "a")
+    text = said(plan, "a")
+    assert "want more instances than are idle: b gets about twice as many as a; c gets only those that the" in text
+    assert "Weights change no limit: while nobody else wants the instances, each team borrows up to its own." in text
+    assert "may borrow more" not in text, "what it may borrow is a limit, which `hpkit quota` shows"
     assert "With weight 0 it comes after b, a" in said(plan, "c")
 
 

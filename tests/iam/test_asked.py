@@ -2,7 +2,8 @@
 
 import pytest
 
-from generate.asked import asked_actions, examples, given_actions, reasons
+from generate.asked import asked_actions, given_actions, reasons
+from generate.examples import example_stacks
 from hpkit.program.iam.calls import calls
 from hpkit.program.iam.rules import actions_of_call
 from tests.iam.authorization import dependent_actions
@@ -33,7 +34,7 @@ BY_OTHER_DOCUMENTS = {
 }
 
 
-@pytest.mark.parametrize("stack", examples())
+@pytest.mark.parametrize("stack", example_stacks())
 def test_every_action_that_a_deployment_asked_for_is_allowed(stack):
     asked = asked_actions(stack)
     assert asked - given_actions(stack) == set()
@@ -41,7 +42,7 @@ def test_every_action_that_a_deployment_asked_for_is_allowed(stack):
     assert len(asked) > 90, "the deployment asked for far less than it must"
 
 
-@pytest.mark.parametrize("stack", examples())
+@pytest.mark.parametrize("stack", example_stacks())
 def test_what_is_allowed_and_was_not_asked_for_has_its_reason(stack):
     assert given_actions(stack) - asked_actions(stack) - reasons(stack).keys() == set()
 

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from generate.deployer_policy import FILES
+from generate.examples import example_files
 from hpkit.cli.deployer_policy import command
 from hpkit.errors import CatalogError
 from hpkit.plan.derive import derive
@@ -19,10 +20,8 @@ from hpkit.program.recording import record
 from hpkit.project import load, project_root
 from tests import builders
 from tests.iam.authorization import dependent_actions, problems
-from tests.program.recorder import STACKS
 
 ACCOUNT = AwsAccount("aws", "us-west-2", "123456789012")
-FILES_OF_STACKS = sorted(file for file in STACKS.glob("*.yaml") if not file.name.startswith("Pulumi."))
 # Dependent actions by the reference that a deployment does not need, and why.
 NOT_NEEDED = {
     "fsx:CreateBackup": "a file system goes without a last backup",
@@ -46,7 +45,7 @@ NETWORK = {
 
 
 def plans():
-    for file in FILES_OF_STACKS:
+    for file in example_files():
         organization = load(file).parsed.organization
         yield from (derive(organization, name) for name in sorted(organization.environments))
     yield from (derive(builders.typed(data), "dev") for data in variants())

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import shutil
 
 import pytest
 
@@ -10,6 +9,7 @@ from hpkit.catalog import NETWORK_LAYERS
 from hpkit.program.iam.commands import COMMANDS
 from hpkit_whatif.scenario import open_scenario
 from tests.cli.invoke import hpkit
+from tests.examples import copy_project
 from tests.program.cloud import ROOT, Live
 from tests.running import eventually
 
@@ -106,8 +106,7 @@ def test_a_platform_that_is_as_its_file_says_has_no_difference_and_no_problem(ta
 
 def test_what_the_file_says_otherwise_is_a_difference(ask, tasks, tmp_path):
     del tasks
-    shutil.copytree(ROOT / "stacks", tmp_path / "stacks")
-    shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
+    copy_project(tmp_path)
     file = tmp_path / "stacks" / "handson.yaml"
     text = file.read_text(encoding="utf-8")
     assert text.count("fairShareWeight: 0") == 1
@@ -236,8 +235,7 @@ WORDS = {
 def test_each_command_that_looks_runs_with_just_the_rights_that_it_lists(ask, tasks, limited, tmp_path):
     """A user whose policy has the listed actions alone, and a role of what is listed."""
     del tasks
-    shutil.copytree(ROOT / "stacks", tmp_path / "stacks")
-    shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
+    copy_project(tmp_path)
 
     def refused(*words, **variables):
         # What is no note of `record`'s is a right that is missing.
@@ -346,8 +344,7 @@ def test_nodes_are_rebooted_and_updated_with_just_the_listed_rights(live, ask, l
 
 
 def test_a_deleted_node_is_one_less_in_the_file_and_quotas_that_no_longer_fit_refuse_it(live, ask, limited, tmp_path):
-    shutil.copytree(ROOT / "stacks", tmp_path / "stacks")
-    shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
+    copy_project(tmp_path)
     file = tmp_path / "stacks" / "handson.yaml"
     before = file.read_text(encoding="utf-8")
     node = data(ask("node", "list", "--group", "gpu", "--format", "json"))[0]["id"]
@@ -377,7 +374,7 @@ def test_a_deleted_node_is_one_less_in_the_file_and_quotas_that_no_longer_fit_re
     eventually(lambda: len(live.api.items("/api/v1/nodes")) == 5, "it is as it was")
 
 
-def test_what_is_not_there_or_not_said_is_one_sentence(ask):
+def test_what_is_not_there_or_not_said_is_one_sentence(ask, tmp_path):
     gone = ask("cluster", "status", stack="enterprise-prod")
     assert gone.returncode == 1
     assert "has no cluster" in gone.stderr
@@ -386,6 +383,6 @@ def test_what_is_not_there_or_not_said_is_one_sentence(ask):
     assert unknown.returncode == 2
     assert "has no team jon; it has john, smith" in unknown.stderr
     assert "Kueue knows no task nothing" in ask("job", "why", "nothing").stderr
-    several = hpkit("cluster", "status", cwd=ROOT)
+    several = hpkit("cluster", "status", cwd=copy_project(tmp_path))
     assert several.returncode == 2
     assert "name the stack with --stack or HPKIT_STACK; the project has" in several.stderr

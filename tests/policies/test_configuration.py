@@ -2,14 +2,13 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 from generate.policies import page
 from hpkit_policies import values
-from hpkit_policies.configuration import main, problems, unknown_teams
+from hpkit_policies.configuration import problems, unknown_teams
 from hpkit_policies.pack import POLICIES
 from hpkit_policies.waivers import WAIVERS
 
@@ -82,23 +81,6 @@ def test_every_form_of_a_parameter_has_its_words():
 @pytest.mark.parametrize("data", RIGHT)
 def test_a_file_that_does_what_it_says_has_no_problem(data):
     assert problems(json.dumps(data)) == []
-
-
-def test_the_command_names_file_and_problem(tmp_path, monkeypatch, capsys):
-    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
-    good.write_text("{}")
-    bad.write_text('{"mandatory-tag": {}}')
-    for files, code, names in (
-        ([good], 0, ""),
-        ([good, bad], 1, f"{bad}: "),
-        ([tmp_path / "none"], 1, "none"),
-        ([], 2, ""),
-    ):
-        monkeypatch.setattr(sys, "argv", ["configuration", *map(str, files)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert ended.value.code == code
-        assert names in capsys.readouterr().err
 
 
 def test_the_reference_page_names_every_policy():

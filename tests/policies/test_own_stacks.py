@@ -4,13 +4,14 @@ import json
 
 import pytest
 
+from generate.examples import EXAMPLES, example_stacks
 from hpkit_policies.configuration import problems
 from hpkit_policies.recorded import findings_of, resources_of
 from tests.policies.builders import TODAY
 from tests.program.recorder import STACKS, recorded
 
-NAMES = sorted(file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in STACKS.glob("Pulumi.*.yaml"))
-FILES = sorted(STACKS.glob("*.policy.json"))
+NAMES = example_stacks()
+FILES = [file for name in EXAMPLES if (file := STACKS / f"{name}.policy.json").is_file()]
 
 
 def settings_of(stack):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from generate.examples import example_files
 from hpkit.clients.calls import Responses
 from hpkit.preflight.calls import (
     ADDRESSES,
@@ -39,9 +40,7 @@ EMPTY_ACCOUNT = {
     INTERFACES.key: {"NetworkInterfaces": []},
     CLUSTERS.key: {"ClusterSummaries": []},
 }
-PLANS = {
-    plan.stack: plan for file in sorted((ROOT / "stacks").glob("[!P]*.yaml")) for plan in load(file).plans.values()
-}
+PLANS = {plan.stack: plan for file in example_files() for plan in load(file).plans.values()}
 
 
 def test_every_example_has_its_figures():

@@ -16,6 +16,7 @@ from botocore.config import Config
 from hpkit_local.kubernetes.api import Api
 from hpkit_local.supervisor.instance import Instance
 from hpkit_local.supervisor.pulumi_stack import Stack
+from tests.examples import copy_examples
 from tests.local.plugins.aws.inventory import inventory
 
 __all__ = [
@@ -70,7 +71,7 @@ class Repository:
     def __init__(self, folder):
         self.folder = folder
         shutil.copy(ROOT / "Pulumi.yaml", folder)
-        shutil.copytree(ROOT / "stacks", folder / "stacks")
+        copy_examples(folder)
         (folder / ".venv").symlink_to(sys.prefix)
         # Not a link itself: the program looks for its project from the folder where it really is.
         (folder / "infra").mkdir()

@@ -7,11 +7,11 @@ from functools import cache
 
 import yaml
 
+from generate.examples import example_files
 from hpkit.checks import check
 from hpkit.config import format_path, parse, read_text
 from tests.builders import plain
 from tests.checks.test_fixtures import CASES
-from tests.program.recorder import STACKS
 
 __all__ = ["Mutant", "mistaken", "mutant"]
 
@@ -58,7 +58,7 @@ class Mutant:
 @cache
 def _sources():
     """Return name → organization of every example, and of every case of the rules that passes with no other file."""
-    found = {file.stem: file.read_text(encoding="utf-8") for file in sorted(STACKS.glob("[a-z]*.yaml"))}
+    found = {file.stem: file.read_text(encoding="utf-8") for file in example_files()}
     usual = CASES[0].today
     found |= {
         f"{case.rule}.{case.name}": case.text

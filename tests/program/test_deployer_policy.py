@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 
 import pytest
 
+from generate.examples import example_stacks
 from hpkit.plan.derive import derive
 from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.calls import always, calls
@@ -207,8 +208,7 @@ def tags_sent(call):
 
 
 def test_the_deployed_stacks_need_every_action_that_an_example_needs():
-    names = [file.stem.partition(".")[2] for file in (ROOT / "stacks").glob("Pulumi.*.yaml")]
-    needed = {name: actions_of(plan_of(name), kinds(plan_of(name))) for name in names}
+    needed = {name: actions_of(plan_of(name), kinds(plan_of(name))) for name in example_stacks()}
     assert set().union(*needed.values()) == set().union(*(needed[name] for name in DEPLOYED))
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hpkit.project import organization_files
+from generate.examples import example_files
 from tests.change.key_changes import outcomes
 from tests.program.cloud import Program
 
@@ -38,7 +38,7 @@ def foretold(change):
     return {(step.action, step.type, step.name) for step in steps if not step.type.startswith(_NOTHING)}
 
 
-@pytest.mark.parametrize("file", organization_files(), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", example_files(), ids=lambda file: file.stem)
 def test_the_engine_previews_what_is_foretold(file, instance, repository):
     edits = [each for each in outcomes(file) if each.kind not in ("invalid", "nothing")]
     wrong = []

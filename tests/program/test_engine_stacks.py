@@ -2,14 +2,12 @@
 
 import pytest
 
-from tests.program.cloud import ROOT
+from generate.examples import example_stacks
 from tests.program.life import live_through
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
-NAMES = sorted(file.stem.partition(".")[2] for file in (ROOT / "stacks").glob("Pulumi.*.yaml"))
 
-
-@pytest.mark.parametrize("stack", NAMES)
+@pytest.mark.parametrize("stack", example_stacks())
 def test_a_stack_goes_up_stays_as_it_is_and_leaves_nothing(stack, instance, repository):
     assert live_through(stack, instance, repository)

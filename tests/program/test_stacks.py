@@ -7,12 +7,13 @@ import pytest
 import yaml
 from pulumi.runtime import mocks
 
+from generate.examples import example_stacks
 from hpkit.plan.derive import derive
 from hpkit.program.recording import Answers, record
 from tests.builders import organization, typed
 from tests.program.recorder import STACKS, recorded, recorded_from
 
-NAMES = sorted(file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in STACKS.glob("Pulumi.*.yaml"))
+NAMES = example_stacks()
 
 # What every stack with a network and an EKS cluster of its own has, whatever else is in it.
 ALWAYS = {

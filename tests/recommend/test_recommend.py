@@ -14,6 +14,7 @@ from hpkit_whatif.recommend import parse_goal, recommend
 from hpkit_whatif.recommend.recommend import _Policies
 from hpkit_whatif.scenario import open_scenario
 from tests.cli.invoke import hpkit
+from tests.examples import copy_project
 from tests.recommend.builders import HANDSON, ROOT, handson
 
 SMITH = "max wait of smith < 10m"
@@ -106,8 +107,7 @@ def test_what_breaks_a_rule_or_takes_a_teams_last_instance_is_not_tried(value, a
 
 @pytest.fixture
 def project(tmp_path):
-    shutil.copytree(ROOT / "stacks", tmp_path / "stacks")
-    (tmp_path / "Pulumi.yaml").write_text("name: hpkit\n")
+    copy_project(tmp_path)
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     return tmp_path
 

@@ -2,11 +2,10 @@
 
 import pytest
 
+from generate.examples import example_stacks
 from hpkit.program.recording import UNKNOWN_ACCOUNT, Answers, record, tree_of
 from tests.builders import group, organization, team
-from tests.program.recorder import STACKS, recorded, recorded_from
-
-NAMES = sorted(file.stem.removeprefix("Pulumi.") for file in STACKS.glob("Pulumi.*.yaml"))
+from tests.program.recorder import recorded, recorded_from
 
 
 def flat(node):
@@ -19,7 +18,7 @@ def shown(program):
     return [node for node in flat(tree_of(program)) if node.kind]
 
 
-@pytest.mark.parametrize("stack", NAMES)
+@pytest.mark.parametrize("stack", example_stacks())
 def test_every_resource_is_shown_once_and_counted(stack):
     program = recorded(stack)
     made = [

@@ -7,6 +7,7 @@ import pytest
 import yaml
 from kubernetes.utils.quantity import parse_quantity
 
+from generate.examples import example_files
 from hpkit.plan.derive import derive
 from hpkit.project import load_stack
 from hpkit_local.rehearsal.objects import team_objects
@@ -18,10 +19,7 @@ from tests.builders import typed
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = [
-    (file.stem, name)
-    for file in sorted((ROOT / "stacks").glob("*.yaml"))
-    if not file.name.startswith("Pulumi.")
-    for name in typed(yaml.safe_load(file.read_text())).environments
+    (file.stem, name) for file in example_files() for name in typed(yaml.safe_load(file.read_text())).environments
 ]
 
 

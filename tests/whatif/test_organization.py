@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from generate.examples import example_files
 from hpkit.errors import CatalogError
 from hpkit.plan.derive import derive
 from hpkit_local.aws.hyperpod.pro_rata import fill_pro_rata
@@ -15,10 +16,7 @@ from tests.builders import group, organization, team, typed
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = [
-    (file.stem, name)
-    for file in sorted((ROOT / "stacks").glob("*.yaml"))
-    if not file.name.startswith("Pulumi.")
-    for name in typed(yaml.safe_load(file.read_text())).environments
+    (file.stem, name) for file in example_files() for name in typed(yaml.safe_load(file.read_text())).environments
 ]
 
 

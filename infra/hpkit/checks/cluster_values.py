@@ -46,8 +46,12 @@ def _region(context: Context) -> Iterator[Issue]:
     governed = context.spec.governance is not None
     offered = [each.name for each in regions() if each.task_governance or not governed]
     if region not in aws_regions():
-        likely = near(region, aws_regions())
+        zones = sorted({zone.availability_zone for zone in context.plan.network.zones})
+        of_zones = {zone[:-1] for zone in zones} & set(offered)
+        likely = of_zones.pop() if len(of_zones) == 1 else near(region, offered)
         fix = f"Did you mean `{likely}`?" if likely else f"Write one of {listing(offered, len(offered))}."
+        if likely and (others := [zone for zone in zones if zone[:-1] != likely]):
+            fix = f"Did you mean `{likely}`? Zones are then in it too, such as {likely}{others[0][-1]} for {others[0]}."
         yield Issue(path, f"AWS has no region `{region}`", fix)
     elif not context.knows_region:
         yield Issue(

@@ -52,7 +52,7 @@ def _borrow_limit_range(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*path, "borrowLimit"),
                 f"{name} may borrow {limit} %, and the service takes 1–500",
-                "Write 1–500; for no borrowing set strategy to Lend.",
+                "Write 1–500. For no borrowing, remove borrowLimit and set strategy to Lend.",
             )
 
 

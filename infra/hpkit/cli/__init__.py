@@ -20,7 +20,7 @@ from hpkit.text.spelling import near
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-__all__ = ["SECTIONS", "Command", "command_lines", "main"]
+__all__ = ["EXPECTED", "SECTIONS", "Command", "command_lines", "main"]
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,25 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
         "local": Command("Run a stack on this machine, without an AWS account.", extra="local"),
     },
 }
+# Names that users of kubectl, the AWS CLI and Pulumi try, and the command that does what they mean.
+EXPECTED: Final[Mapping[str, str]] = {
+    "check": "validate",
+    **dict.fromkeys(("explain", "show", "team", "teams", "group", "groups"), "describe"),
+    **dict.fromkeys(("capacity", "cost", "costs", "quotas"), "quota"),
+    "diff": "review",
+    **dict.fromkeys(("delete", "rm"), "destroy"),
+    **dict.fromkeys(("get", "ps", "top", "workloads"), "cluster status"),
+    "jobs": "job list",
+    **dict.fromkeys(("create", "run", "submit"), "job new"),
+    **dict.fromkeys(("nodes", "drain", "cordon", "reboot", "replace"), "node"),
+    **dict.fromkeys(("auth", "can-i", "whoami"), "cluster access"),
+    "import": "aws adopt",
+    **dict.fromkeys(("policy", "iam"), "aws deployer-policy"),
+    **dict.fromkeys(("doctor", "install"), "local doctor"),
+    **dict.fromkeys(("apply", "deploy"), "local up"),
+    **{name: f"local {name}" for name in ("down", "env", "logs", "preview", "refresh", "reset", "start", "stop", "up")},
+    **{name: f"--{name}" for name in ("help", "version")},
+}
 _OBJECTS_BETWEEN_SEARCHES = 200_000
 # What to do first, below the list of commands; in a clone each runs as it stands.
 _FIRST_STEPS = (
@@ -157,9 +176,9 @@ class _LazyGroup(click.Group):
 
     def _hint(self, name: str) -> str:
         inside = next((each for each in command_lines() if each.endswith(f" {name}")), None)
-        likely = near(name, self._lazy)
-        if inside or likely:
-            return f"Did you mean `{inside or likely}`?"
+        meant = EXPECTED.get(name.lower()) or inside or near(name, self._lazy)
+        if meant:
+            return f"Did you mean `hpkit {meant}`?" if meant not in self._lazy else f"Did you mean `{meant}`?"
         begin = ", ".join(f"`{each}`" for each, _ in _FIRST_STEPS)
         return f"`hpkit` alone lists them; first steps: {begin}."
 

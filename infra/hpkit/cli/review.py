@@ -1,7 +1,7 @@
 """`hpkit review`: what a change does, stack by stack, before it lands."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,11 +19,11 @@ from hpkit.cli.policy_settings import budgets_in
 from hpkit.cli.review_git import Base, content_at, find_base
 from hpkit.cli.review_policies import violations_of
 from hpkit.cli.review_scope import Scope, scope_of
-from hpkit.errors import InputError
-from hpkit.extensions import extension
+from hpkit.errors import InputError, ToolError
+from hpkit.extensions import extension, is_installed
 from hpkit.plan.budgets import Budget
 from hpkit.plan.model import Plan
-from hpkit.project import policy_file, policy_settings, project_root, read_settings
+from hpkit.project import is_local, policy_file, policy_settings, project_root, read_settings
 from hpkit.text.printable import printable_lines
 
 if TYPE_CHECKING:
@@ -163,8 +163,23 @@ def _previews(folder: Path, scope: Scope) -> dict[str, Preview]:
     from hpkit.cli.tools import pulumi_environment
 
     environment = pulumi_environment()
-    names = [each.stack for each in scope.stacks if each.after is not None]
-    return {name: run_preview(name, folder, environment) for name in names}
+    previews = {}
+    for name in (each.stack for each in scope.stacks if each.after is not None):
+        try:
+            own = _environment_of(name, folder, environment)
+        except ToolError as error:
+            previews[name] = Preview((), 0, (str(error),))
+        else:
+            previews[name] = run_preview(name, folder, own)
+    return previews
+
+
+def _environment_of(stack: str, folder: Path, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment for a stack: on the local cloud each has an instance of its own."""
+    if is_local(environment) and is_installed("stack-environment"):
+        own: Mapping[str, str] = extension("stack-environment")(folder, stack, environment)
+        return own
+    return environment
 
 
 def _write(file: Path, text: str) -> None:

@@ -24,6 +24,7 @@ _BY_WEIGHT = (
     "It counts only where several teams want the same idle instances: what a team has borrowed is divided by its "
     "weight, and the smaller result goes first."
 )
+_NOT_A_LIMIT = "Weights change no limit: while nobody else wants the instances, each team borrows up to its own."
 
 
 def team_text(explained: TeamExplanation) -> tuple[Section, ...]:
@@ -166,22 +167,20 @@ def _weight(explained: TeamExplanation) -> tuple[str, ...]:
         if level:
             said.append(f"It is level with {_names(level)}, of weight 0 too.")
         return tuple(said)
+    parts = []
     if ahead:
         first = ahead[0]
-        said.append(
-            f"{_names(ahead)} may borrow more than it: {first.team} {_times(first.fair_share_weight, weight)} as much, "
-            "while both want all they can get."
-        )
+        parts.append(f"{first.team} gets about {_times(first.fair_share_weight, weight)} as many as {team.name}")
     if level:
-        said.append(f"{_names(level)} may borrow as much as it.")
+        parts.append(f"{_names(level)} {'gets' if len(level) == 1 else 'get'} as many as {team.name}")
     if behind:
         nearest = behind[0]
-        many = (
-            f"{nearest.team} gets only what it leaves"
+        parts.append(
+            f"{nearest.team} gets only those that the others leave"
             if nearest.fair_share_weight == 0
-            else f"it gets {_times(weight, nearest.fair_share_weight)} as much as {nearest.team}"
+            else f"{team.name} gets about {_times(weight, nearest.fair_share_weight)} as many as {nearest.team}"
         )
-        said.append(f"{_names(behind)} may borrow less: {many}, while both want all they can get.")
+    said.append(f"While all want more instances than are idle: {'; '.join(parts)}. {_NOT_A_LIMIT}")
     return tuple(said)
 
 

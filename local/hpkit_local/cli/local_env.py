@@ -2,14 +2,16 @@
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from hpkit.cli.shells import SHELLS, called, exports, own_shell, undone
+from hpkit.errors import ToolError
 from hpkit_local.cli.local_common import instance_of, to_stderr, where
 
-__all__ = ["env"]
+__all__ = ["env", "stack_environment"]
 
 
 @click.command("env")
@@ -35,3 +37,27 @@ def env(name: str | None, root: Path | None, shell: str | None, form: str, unset
     if control.running(instance) is None:
         to_stderr(f"{instance.name} is not running. Start it: {called()} local start --name {instance.name}")
     click.echo(json.dumps(variables, indent=2) if form == "json" else exports(shell, variables))
+
+
+def stack_environment(root: Path, stack: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment that leads to the running instance that has a stack.
+
+    An environment that leads to none of the repository's instances stays as it is. Raises ToolError when no running
+    instance has the stack.
+    """
+    from hpkit_local.cloud import control, overviews, stacks_of
+
+    found = [each.instance for each in overviews(root) if each.state is not None]
+    backend = environment.get("PULUMI_BACKEND_URL")
+    if backend not in {each.state_folder.as_uri() for each in found}:
+        return dict(environment)
+    having = [each for each in found if any(known.name == stack for known in stacks_of(each))]
+    if not having:
+        raise ToolError(
+            f"no running instance of the local cloud has the stack {stack}. "
+            f"Run this first: {called()} local preview --stack {stack}"
+        )
+    if backend in {each.state_folder.as_uri() for each in having}:
+        return dict(environment)
+    # Its tools are on PATH already, in the order that the caller wants.
+    return {**environment, **control.shell_environment(having[0]), "PATH": environment["PATH"]}

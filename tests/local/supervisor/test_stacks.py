@@ -5,6 +5,7 @@ import json
 import pytest
 
 from hpkit.errors import SelectionError, ToolError
+from hpkit_local.cli.local_env import stack_environment
 from hpkit_local.processes.process import identify
 from hpkit_local.supervisor.instance import Instance, State
 from hpkit_local.supervisor.instances import instances, the_only
@@ -101,3 +102,18 @@ def test_what_is_no_instance_is_not_listed(make, tmp_path):
     (tmp_path / ".local" / "one.lock").touch()
     (tmp_path / ".local" / "No_Instance").mkdir()
     assert [each.name for each in instances(tmp_path)] == ["one"]
+
+
+def test_a_stack_is_previewed_on_the_running_instance_that_has_it(make, tmp_path):
+    dev, prod = make("acme-dev", runs=True, stack="acme-dev"), make("acme-prod", runs=True, stack="acme-prod")
+    (prod.folder / "ports.json").write_text('{"aws": 12345}')
+    shell = {"PATH": "/bin", "PULUMI_BACKEND_URL": dev.state_folder.as_uri(), "OTHER": "kept"}
+    assert stack_environment(tmp_path, "acme-dev", shell) == shell
+    own = stack_environment(tmp_path, "acme-prod", shell)
+    assert own["PULUMI_BACKEND_URL"] == prod.state_folder.as_uri()
+    assert (own["AWS_ENDPOINT_URL"], own["AWS_REGION"]) == ("http://127.0.0.1:12345", "eu-west-1")
+    assert (own["PATH"], own["OTHER"]) == ("/bin", "kept")
+    with pytest.raises(ToolError, match=r"no running instance.*acme-test.*local preview --stack acme-test"):
+        stack_environment(tmp_path, "acme-test", shell)
+    elsewhere = {**shell, "PULUMI_BACKEND_URL": "file:///other"}
+    assert stack_environment(tmp_path, "acme-prod", elsewhere) == elsewhere

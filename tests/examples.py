@@ -1,0 +1,34 @@
+"""A project with the example organizations alone, whatever other organizations stacks/ holds."""
+
+import shutil
+from pathlib import Path
+
+from generate.examples import EXAMPLES
+
+__all__ = ["ROOT", "copy_examples", "copy_project"]
+
+ROOT = Path(__file__).parent.parent
+_SHARED = ("scenarios", "schema.json")
+
+
+def copy_examples(folder):
+    """Copy stacks/ into a project's folder, without the files of other organizations."""
+
+    def others(source, names):
+        if Path(source) != ROOT / "stacks":
+            return []
+        return [name for name in names if name not in _SHARED and _organization(name) not in EXAMPLES]
+
+    shutil.copytree(ROOT / "stacks", folder / "stacks", ignore=others)
+
+
+def copy_project(folder):
+    """Make a folder a project that has the examples, and return it."""
+    shutil.copy(ROOT / "Pulumi.yaml", folder)
+    copy_examples(folder)
+    return folder
+
+
+def _organization(name):
+    """Return the organization that a file in stacks/ belongs to."""
+    return name.removeprefix("Pulumi.").partition(".")[0].partition("-")[0]
