@@ -17,9 +17,10 @@ sys.path[:0] = [str(ROOT), *(str(ROOT / folder) for folder in ("infra", "local",
 
 from bench.cloud import NAT_SECONDS, cloud, noise, told_by  # noqa: E402 - the path comes first
 from hpkit.catalog import addons  # noqa: E402
-from hpkit_local.aws.lifecycle import MACHINES  # noqa: E402
+from hpkit_local.aws.service import MACHINES, services  # noqa: E402
 from tests.program.cloud import Program  # noqa: E402
 
+services()  # fills MACHINES
 STACKS = ("handson-dev", "autoscale-dev")
 NEED_NODES = {addon.name for addon in addons() if addon.needs_nodes}
 

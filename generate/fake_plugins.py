@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from hpkit_local.plugins.aws import VERSION
-from hpkit_local.plugins.aws.functions import FUNCTIONS
 from hpkit_local.plugins.aws.resource_type import Prop, ResourceType
-from hpkit_local.plugins.aws.table import RESOURCE_TYPES
+from hpkit_local.plugins.aws.table import FUNCTIONS, RESOURCE_TYPES
 
 __all__ = ["render"]
 

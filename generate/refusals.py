@@ -77,7 +77,8 @@ class Proof:
 def refusals() -> list[Refusal]:
     """Return every refusal of the local AWS endpoint, in the order of its code."""
     root = project_root() / FOLDER
-    return [each for file in sorted(root.rglob("*.py")) for each in _of_file(file, str(file.relative_to(root)))]
+    files = [file for file in sorted(root.rglob("*.py")) if "resources" not in str(file.relative_to(root))]
+    return [each for file in files for each in _of_file(file, str(file.relative_to(root)))]
 
 
 def proofs() -> dict[str, Proof]:

@@ -5,7 +5,7 @@ import pytest
 
 from hpkit.config.observability import MetricsProvider
 from hpkit.program.components.addon_values import hyperpod_values
-from hpkit_local.aws.eks.addon_versions import ADDONS
+from hpkit_local.aws.services.eks.addon_versions import ADDONS
 from tests.builders import organization, rules
 
 PLACE = {"endpoint": "https://x", "workspace_arn": "arn", "grafana_name": None, "grafana_arn": None}

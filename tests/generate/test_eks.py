@@ -116,7 +116,7 @@ def test_answers_are_read_to_their_last_page(account, file, monkeypatch):
     run()
     whole = file.read_text()
     for module in ("versions", "addon_catalog"):
-        monkeypatch.setattr(f"hpkit_local.aws.eks.{module}.page", partial(page, default=2))
+        monkeypatch.setattr(f"hpkit_local.aws.services.eks.{module}.page", partial(page, default=2))
     calls = account.stats()["calls"]
     assert run("--check").stdout == f"{FILE} has what EKS says in us-west-2\n"
     after = account.stats()["calls"]

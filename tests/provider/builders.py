@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hpkit.errors import ToolError
-from hpkit_local.aws.controllers import NoControllers
+from hpkit_local.aws.controllers import Controllers
 from hpkit_local.toolchain import tool_path
 from hpkit_provider.resources.compute_quota.amounts import amounts_of, total
 
@@ -124,7 +124,7 @@ class Project:
         return self.run("up", "--yes", "--skip-preview", *options)
 
 
-class ReservationLog(NoControllers):
+class ReservationLog(Controllers):
     """What is reserved, by measure, at every moment: told by the endpoint itself whenever a quota arrives."""
 
     def __init__(self):

@@ -8,7 +8,7 @@ import yaml
 from generate.examples import example_files
 from hpkit.errors import CatalogError
 from hpkit.plan.derive import derive
-from hpkit_local.aws.hyperpod.pro_rata import fill_pro_rata
+from hpkit_local.aws.services.sagemaker.pro_rata import fill_pro_rata
 from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.controllers.queues import queues
 from hpkit_whatif.admission import model_of

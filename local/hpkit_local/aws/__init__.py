@@ -1,5 +1,4 @@
-"""The AWS endpoint of the local cloud: one loopback server for every service the kit calls.
+"""The AWS endpoint of the local cloud: one loopback server for every service that the kit calls.
 
-moto answers for EC2, IAM, S3, KMS, FSx, CloudWatch, Prometheus and STS; this package answers for EKS, Managed
-Grafana and SageMaker HyperPod.
+`services/` has a folder for each service; moto answers for most of them. The modules here are what all services share.
 """

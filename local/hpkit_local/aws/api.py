@@ -3,62 +3,30 @@
 from __future__ import annotations
 
 import base64
-import importlib
 import json
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any
 
 from hpkit_local.aws.backend import Context, Record
-from hpkit_local.aws.errors import ServiceError, unsupported
+from hpkit_local.aws.errors import Reply, ServiceError, unsupported
 from hpkit_local.aws.protocol import Call, parameters, service_model
+from hpkit_local.aws.service import services
 from hpkit_local.aws.validation import WrongTypeError, check_request, violations
 
-__all__ = ["OPERATIONS", "Operation", "invoke", "is_own", "load", "operation", "page"]
+__all__ = ["HOSTS", "OPERATIONS", "Operation", "check_rules", "invoke", "is_own", "operation", "page", "rule"]
 
 Operation = Callable[[Context, Record], Record]
 OPERATIONS: dict[tuple[str, str], Operation] = {}
-# Services that are answered here in whole, and the code with which they refuse a request that breaks their model.
-_OWN_SERVICES = {
-    "eks": "InvalidParameterException",
-    "grafana": "ValidationException",
-    "sagemaker": "ValidationException",
-    "sso-admin": "ValidationException",
-}
-# Services that moto answers but for what is registered here.
-_SHARED_SERVICES = {"amp": "ValidationException", "fsx": "BadRequest", "logs": "InvalidParameterException"}
-_CODES = {**_OWN_SERVICES, **_SHARED_SERVICES}
 TOKEN_SECONDS = 8 * 3600  # BatchAddClusterNodes: "The token is valid for 8 hours"
 
-_MODULES = (
-    "hpkit_local.aws.amp",
-    "hpkit_local.aws.eks.access",
-    "hpkit_local.aws.eks.addons",
-    "hpkit_local.aws.eks.clusters",
-    "hpkit_local.aws.eks.versions",
-    "hpkit_local.aws.eks.podidentity",
-    "hpkit_local.aws.eks.tags",
-    "hpkit_local.aws.eks.updates",
-    "hpkit_local.aws.eks.addon_catalog",
-    "hpkit_local.aws.fsx",
-    "hpkit_local.aws.logs",
-    "hpkit_local.aws.grafana.alerting",
-    "hpkit_local.aws.grafana.dashboards",
-    "hpkit_local.aws.grafana.permissions",
-    "hpkit_local.aws.grafana.service_accounts",
-    "hpkit_local.aws.grafana.tags",
-    "hpkit_local.aws.grafana.workspaces",
-    "hpkit_local.aws.hyperpod.attachments",
-    "hpkit_local.aws.hyperpod.batch",
-    "hpkit_local.aws.hyperpod.cluster",
-    "hpkit_local.aws.hyperpod.events",
-    "hpkit_local.aws.hyperpod.nodes",
-    "hpkit_local.aws.hyperpod.policy",
-    "hpkit_local.aws.hyperpod.quota",
-    "hpkit_local.aws.hyperpod.tags",
-    "hpkit_local.aws.hyperpod.update",
-    "hpkit_local.aws.identity_center",
-)
+
+Rule = Callable[[Context, Record], None]
+_RULES: dict[tuple[str, str], list[Rule]] = {}
+
+# Whom a host name is of, and who answers its requests: id and region, then the reply.
+Host = tuple[Callable[[str], tuple[str, str] | None], Callable[..., Reply]]
+HOSTS: list[Host] = []
 
 
 def operation(service: str, name: str) -> Callable[[Operation], Operation]:
@@ -74,13 +42,25 @@ def operation(service: str, name: str) -> Callable[[Operation], Operation]:
 
 def is_own(call: Call) -> bool:
     """Whether this package answers, not moto."""
-    return call.service in _OWN_SERVICES or (call.service, call.operation) in OPERATIONS
+    service = services().get(call.service)
+    return service is not None and (not service.moto or (call.service, call.operation) in OPERATIONS)
 
 
-def load() -> None:
-    """Import every module that registers operations."""
-    for module in _MODULES:
-        importlib.import_module(module)
+def rule(service: str, *operations: str) -> Callable[[Rule], Rule]:
+    """Register what AWS refuses of operations that moto answers; the request keeps to its API model already."""
+
+    def register(function: Rule) -> Rule:
+        for operation in operations:
+            _RULES.setdefault((service, operation), []).append(function)
+        return function
+
+    return register
+
+
+def check_rules(ctx: Context, service: str, operation: str, params: Record) -> None:
+    """Refuse what AWS refuses by a rule that no API model says."""
+    for function in _RULES.get((service, operation), ()):
+        function(ctx, params)
 
 
 def invoke(ctx: Context, call: Call) -> Record:
@@ -91,7 +71,7 @@ def invoke(ctx: Context, call: Call) -> Record:
     params = parameters(call)
     model = service_model(call.service).operation_model(call.operation)
     if model.input_shape is not None:
-        check_request(model.input_shape, params, code=_CODES[call.service])
+        check_request(model.input_shape, params, code=services()[call.service].refuses_with)
     params = {name: value for name, value in params.items() if value is not None}
     result = _once(ctx, call, implementation, params, model.idempotent_members)
     _check_answer(call, result)
@@ -110,7 +90,7 @@ def _once(ctx: Context, call: Call, implementation: Operation, params: Record, m
     if key in known:
         if known[key]["digest"] != digest:
             raise ServiceError(
-                _CODES[call.service],
+                services()[call.service].refuses_with,
                 f"Client token {token} was used by a {call.operation} request with other parameters",
             )
         answer: Record = known[key]["answer"]

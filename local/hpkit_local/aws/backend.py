@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -13,16 +13,23 @@ from pathlib import Path
 from typing import Any
 
 from hpkit_local.aws.clock import Clock, WallClock
-from hpkit_local.aws.controllers import ControllerError, Controllers, NoControllers, RequeueAfter
+from hpkit_local.aws.controllers import ControllerError, Controllers, RequeueAfter
 from hpkit_local.aws.errors import EndpointError, Reply
 from hpkit_local.aws.faults import Faults
-from hpkit_local.aws.lifecycle import ACTIONS, MACHINES
-from hpkit_local.aws.moto_state import DEFAULT_ACCOUNT, SERVICES, MotoState
+from hpkit_local.aws.moto_state import DEFAULT_ACCOUNT, MotoState, moto_services
+from hpkit_local.aws.service import ACTIONS, MACHINES
 from hpkit_local.aws.state import StateFile
 
-__all__ = ["Backend", "Context", "EndpointSettings", "Record"]
+__all__ = ["Backend", "Context", "EndpointSettings", "Record", "restored"]
 
 Record = dict[str, Any]
+_restored: list[Callable[[Backend], None]] = []
+
+
+def restored(function: Callable[[Backend], None]) -> Callable[[Backend], None]:
+    """Register what a service does when a backend has read its state file."""
+    _restored.append(function)
+    return function
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,7 @@ class EndpointSettings:
     region: str = "us-west-2"
     seed: int | None = None
     clock: Clock = field(default_factory=WallClock)
-    controllers: Controllers = field(default_factory=NoControllers)
+    controllers: Controllers = field(default_factory=Controllers)
     account: str = DEFAULT_ACCOUNT
     caller_account: str | None = None
     caller_role: str | None = None
@@ -60,9 +67,9 @@ class Backend:
         self._file = StateFile(settings.state_file) if settings.state_file else None
         self._data: Record = self._load()
         self._data["boots"] += 1
-        if settings.caller_role or self._file:
-            with self.moto.active():
-                self.moto.set_caller(settings.caller_role, settings.region)
+        with self.moto.active():
+            for function in _restored:
+                function(self)
         self._touched = {"own"}
         self._answers: dict[str, bytes] = {}
         # A restart must not draw the ids of the run before it.
@@ -79,7 +86,7 @@ class Backend:
         for name, blob in self._file.read().items():
             if name == "own":
                 fresh = json.loads(blob)
-            elif name.removeprefix("moto:") in SERVICES:
+            elif name.removeprefix("moto:") in moto_services():
                 self.moto.restore(name.removeprefix("moto:"), blob)
         return fresh
 
@@ -168,7 +175,7 @@ class Backend:
         self._answers.clear()
         if self._file is None or not names | answers.keys():
             return
-        blobs = {f"moto:{service}": self.moto.snapshot(service) for service in names if service in SERVICES}
+        blobs = {f"moto:{service}": self.moto.snapshot(service) for service in names if service in moto_services()}
         if "own" in names:
             blobs["own"] = json.dumps(self._data).encode()
         self._file.write(blobs, answers)
@@ -190,7 +197,7 @@ class Backend:
     def close(self) -> None:
         """Write all and let go."""
         with self.locked():
-            self.save("own", *SERVICES)
+            self.save("own", *moto_services())
         self.moto.close()
         if self._file is not None:
             self._file.close()

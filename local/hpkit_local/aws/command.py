@@ -15,9 +15,9 @@ import threading
 from pathlib import Path
 
 from hpkit_local.aws.backend import Backend, EndpointSettings
-from hpkit_local.aws.controllers import Controllers, NoControllers
+from hpkit_local.aws.controllers import Controllers
 from hpkit_local.aws.errors import EndpointError
-from hpkit_local.aws.faults import FAULTS
+from hpkit_local.aws.faults import known_faults
 from hpkit_local.aws.moto_state import DEFAULT_ACCOUNT
 from hpkit_local.aws.record import CallRecorder
 from hpkit_local.aws.server import Endpoint
@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    known = "; ".join(f"{name}: {meaning}" for name, meaning in FAULTS.items())
+    known = "; ".join(f"{name}: {meaning}" for name, meaning in known_faults().items())
     parser = argparse.ArgumentParser(prog="python -m hpkit_local.aws", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0 takes a free one")
     parser.add_argument("--state-file", type=Path, help="where state survives a restart; without it none does")
@@ -113,7 +113,7 @@ def _settings(arguments: argparse.Namespace) -> EndpointSettings:
 
 def _controllers(reference: str | None) -> Controllers:
     if reference is None:
-        return NoControllers()
+        return Controllers()
     module, _, factory = reference.partition(":")
     try:
         made: Controllers = getattr(importlib.import_module(module), factory)()

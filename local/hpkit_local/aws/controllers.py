@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from hpkit_local.aws.snapshot import View
 
-__all__ = ["ControllerError", "Controllers", "EksConnection", "NoControllers", "RequeueAfter"]
+__all__ = ["ControllerError", "Controllers", "EksConnection", "RequeueAfter"]
 
 Document = Mapping[str, Any]
 
@@ -39,8 +39,8 @@ class EksConnection:
     certificate_authority: str
 
 
-class Controllers(Protocol):
-    """What happens in the cluster when something changes in the endpoint."""
+class Controllers:
+    """What happens in the cluster when something changes in the endpoint: here nothing. Subclass it."""
 
     def started(self, view: View) -> None:
         """Hear that the endpoint begins to serve; `view` reads its state from any thread."""
@@ -48,14 +48,16 @@ class Controllers(Protocol):
     def stopped(self) -> None:
         """Hear that the endpoint no longer serves."""
 
-    def asked(self, page: str, body: bytes) -> Document | None:
+    def asked(self, page: str, body: bytes) -> Document | None:  # noqa: ARG002 - see Controllers
         """Answer a POST to /_hpkit/<page>, without the endpoint's lock held; None if there is no such page."""
+        return None
 
     def eks_cluster_requested(self, name: str, others: Sequence[str]) -> None:
         """Hear that an EKS cluster is asked for beside others; ControllerError refuses it."""
 
-    def eks_cluster_created(self, cluster: Document) -> EksConnection | None:
+    def eks_cluster_created(self, cluster: Document) -> EksConnection | None:  # noqa: ARG002 - see Controllers
         """Hear that an EKS cluster is about to become ACTIVE; None keeps the made-up endpoint."""
+        return None
 
     def eks_cluster_deleted(self, cluster: Document) -> None:
         """Hear that an EKS cluster is about to vanish."""
@@ -80,6 +82,7 @@ class Controllers(Protocol):
 
     def brings_cert_manager(self) -> bool:
         """Say whether the EKS cluster has a cert-manager that no add-on brought."""
+        return False
 
     def addon_active(self, addon: Document) -> None:
         """Hear that an EKS add-on is about to become ACTIVE, after create or update."""
@@ -110,79 +113,3 @@ class Controllers(Protocol):
 
     def policy_deleted(self, policy: Document, cluster: Document) -> None:
         """Hear that a cluster scheduler config is about to vanish."""
-
-
-class NoControllers:
-    """The endpoint on its own, without a cluster. Subclass it to implement single callbacks."""
-
-    def started(self, view: View) -> None:
-        """Do nothing."""
-
-    def stopped(self) -> None:
-        """Do nothing."""
-
-    def asked(self, page: str, body: bytes) -> Document | None:  # noqa: ARG002 - see Controllers
-        """Serve no page."""
-        return None
-
-    def eks_cluster_requested(self, name: str, others: Sequence[str]) -> None:
-        """Let it be."""
-
-    def eks_cluster_created(self, cluster: Document) -> EksConnection | None:  # noqa: ARG002 - see Controllers
-        """Keep the made-up endpoint."""
-        return None
-
-    def eks_cluster_deleted(self, cluster: Document) -> None:
-        """Do nothing."""
-
-    def cluster_created(self, cluster: Document) -> None:
-        """Let it be."""
-
-    def cluster_in_service(self, cluster: Document) -> None:
-        """Do nothing."""
-
-    def cluster_deleted(self, cluster: Document) -> None:
-        """Do nothing."""
-
-    def nodes_changed(self, cluster: Document, nodes: Sequence[Document]) -> None:
-        """Do nothing."""
-
-    def autoscaling_enabled(self, cluster: Document) -> None:
-        """Do nothing."""
-
-    def autoscaling_disabled(self, cluster: Document) -> None:
-        """Do nothing."""
-
-    def brings_cert_manager(self) -> bool:
-        """Answer that there is no cluster to have it."""
-        return False
-
-    def addon_active(self, addon: Document) -> None:
-        """Do nothing."""
-
-    def addon_deleted(self, addon: Document, *, preserve: bool) -> None:
-        """Do nothing."""
-
-    def access_entry_changed(self, entry: Document, policies: Sequence[Document]) -> None:
-        """Do nothing."""
-
-    def access_entry_deleted(self, entry: Document) -> None:
-        """Do nothing."""
-
-    def quota_created(self, quota: Document, cluster: Document) -> None:
-        """Do nothing."""
-
-    def quota_updated(self, quota: Document, cluster: Document) -> None:
-        """Do nothing."""
-
-    def quota_deleted(self, quota: Document, cluster: Document) -> None:
-        """Do nothing."""
-
-    def policy_created(self, policy: Document, cluster: Document) -> None:
-        """Do nothing."""
-
-    def policy_updated(self, policy: Document, cluster: Document) -> None:
-        """Do nothing."""
-
-    def policy_deleted(self, policy: Document, cluster: Document) -> None:
-        """Do nothing."""

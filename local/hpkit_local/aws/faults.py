@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from hpkit_local.aws.errors import EndpointError
+from hpkit_local.aws.service import services
 
-__all__ = ["FAULTS", "Fault", "Faults", "parse_fault"]
+__all__ = ["Fault", "Faults", "known_faults", "parse_fault"]
 
-FAULTS: dict[str, str] = {
+_OF_ALL: dict[str, str] = {
     "throttle": "probability that a call is answered with ThrottlingException",
     "conflict": "probability that a changing call is answered with the conflict error of its API model",
     "internal": "probability that a call is answered with InternalFailure (HTTP 500)",
@@ -26,14 +27,12 @@ FAULTS: dict[str, str] = {
     "slow-create": "seconds added to every creation",
     "slow-update": "seconds added to every update",
     "slow-delete": "seconds added to every deletion",
-    "late-logs": "seconds after the deletion of an EKS cluster at which its last logs come, into a log group made anew",
-    "capacity": "nodes that an instance group can get; what it asks beyond stays missing",
-    "node-failure": "probability that a new node fails",
-    "role-race": "CreateCluster calls still to be refused because a fresh role cannot be assumed yet",
 }
-_PROBABILITIES = frozenset(
-    ("throttle", "conflict", "internal", "failed-create", "failed-update", "failed-delete", "node-failure")
-)
+
+
+def known_faults() -> dict[str, str]:
+    """Return each fault with its meaning: those of all services, then those of one."""
+    return _OF_ALL | {name: meaning for service in services().values() for name, meaning in service.faults.items()}
 
 
 @dataclass(frozen=True)
@@ -46,16 +45,18 @@ class Fault:
 
 def parse_fault(name: str, value: object) -> Fault:
     """Read one fault; the error says which names and values exist."""
-    if name not in FAULTS:
-        raise EndpointError(f"there is no fault {name!r}; known: {', '.join(sorted(FAULTS))}")
+    meanings = known_faults()
+    if name not in meanings:
+        raise EndpointError(f"there is no fault {name!r}; known: {', '.join(sorted(meanings))}")
+    is_probability = meanings[name].startswith("probability")
     text, _, pattern = str(value).partition("@")
     try:
         number = float(text)
     except ValueError:
-        raise EndpointError(f"fault {name}: {text!r} is not a number ({FAULTS[name]})") from None
-    if number < 0 or (name in _PROBABILITIES and number > 1):
-        limit = "between 0 and 1" if name in _PROBABILITIES else "0 or more"
-        raise EndpointError(f"fault {name}: {text} must be {limit} ({FAULTS[name]})")
+        raise EndpointError(f"fault {name}: {text!r} is not a number ({meanings[name]})") from None
+    if number < 0 or (is_probability and number > 1):
+        limit = "between 0 and 1" if is_probability else "0 or more"
+        raise EndpointError(f"fault {name}: {text} must be {limit} ({meanings[name]})")
     return Fault(number, pattern or "*")
 
 

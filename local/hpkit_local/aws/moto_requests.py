@@ -7,7 +7,7 @@ volume type, a missing member. The services refuse each of these, with a code of
 from __future__ import annotations
 
 import io
-from typing import Any, Final
+from typing import Any
 from urllib.parse import unquote
 
 from moto.core.parse import PROTOCOL_PARSERS, RequestParserError
@@ -16,38 +16,17 @@ from werkzeug.wrappers import Request
 
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.protocol import Call, parameters, path_segments, service_model
+from hpkit_local.aws.service import services
 from hpkit_local.aws.validation import check_request
 
-__all__ = ["CODES", "check_moto_request"]
-
-# Service → the code with which it refuses a request that breaks its model, and where that is written.
-CODES: Final = {
-    "amp": ("ValidationException", "https://docs.aws.amazon.com/prometheus/latest/APIReference/CommonErrors.html"),
-    "ec2": ("InvalidParameterValue", "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html"),
-    "ecr": (
-        "InvalidParameterException",
-        "https://docs.aws.amazon.com/AmazonECR/latest/APIReference/API_CreateRepository.html",
-    ),
-    "fsx": ("BadRequest", "https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystem.html"),
-    "iam": ("ValidationError", "https://docs.aws.amazon.com/IAM/latest/APIReference/CommonErrors.html"),
-    "kms": ("ValidationException", "https://docs.aws.amazon.com/kms/latest/APIReference/CommonErrors.html"),
-    "logs": (
-        "InvalidParameterException",
-        "https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_CreateLogGroup.html",
-    ),
-    "s3": ("InvalidArgument", "https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html"),
-    "service-quotas": (
-        "IllegalArgumentException",
-        "https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html",
-    ),
-    "sts": ("ValidationError", "https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html"),
-}
+__all__ = ["check_moto_request"]
 
 
 def check_moto_request(call: Call, environ: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters of a request; refuse one that breaks the model of its service."""
     model = service_model(call.service)
-    if call.service not in CODES or call.operation not in model.operation_names:
+    code = services()[call.service].refuses_with
+    if not code or call.operation not in model.operation_names:
         return {}
     shape = model.operation_model(call.operation).input_shape
     if shape is None:
@@ -56,7 +35,7 @@ def check_moto_request(call: Call, environ: dict[str, Any]) -> dict[str, Any]:
         params = _params(call, environ)
     except (RequestParserError, ValueError) as error:
         raise ServiceError(_unreadable(call), str(error)) from None
-    check_request(shape, params, code=CODES[call.service][0])
+    check_request(shape, params, code=code)
     return params
 
 
@@ -79,4 +58,4 @@ def _params(call: Call, environ: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unreadable(call: Call) -> str:
-    return "MalformedXML" if call.protocol == "rest-xml" else CODES[call.service][0]
+    return "MalformedXML" if call.protocol == "rest-xml" else services()[call.service].refuses_with

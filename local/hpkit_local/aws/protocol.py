@@ -15,18 +15,12 @@ from botocore.model import OperationModel, ServiceModel
 
 from hpkit_local.aws.errors import Reply, ServiceError
 from hpkit_local.aws.guard import is_form
+from hpkit_local.aws.service import services
 
 __all__ = ["Call", "check_signed", "parameters", "path_segments", "read_call", "render", "service_model"]
 
 # S3 tells these apart by a header, all other operations by method, path and query.
 _COPIES = {"CopyObject": "PutObject", "UploadPartCopy": "UploadPart"}
-# Services that sign requests with another name than the one their API model has.
-_SIGNING_NAMES = {
-    "aps": "amp",
-    "monitoring": "cloudwatch",
-    "servicequotas": "service-quotas",
-    "sso": "sso-admin",
-}
 _RPC = re.compile(r"/service/[^/]+/operation/([^/]+)")
 _CREDENTIAL = re.compile(r"Credential=([^/]*)/\d{8}/([^/]+)/([^/]+)/aws4_request")
 
@@ -55,6 +49,12 @@ class Call:
 def service_model(service: str) -> ServiceModel:
     """Botocore's model of a service."""
     return botocore.session.get_session().get_service_model(service)
+
+
+@cache
+def _signers() -> dict[str, str]:
+    """Return the services that sign requests with another name than the one their API model has."""
+    return {service.signs_as: service.name for service in services().values() if service.signs_as}
 
 
 @cache
@@ -102,7 +102,7 @@ def _signer(environ: dict[str, Any], query: dict[str, list[str]], default_region
     if found is None:
         # URLs that boto3 presigns for S3 by default carry a signature of version 2, which names no region or service.
         return query.get("AWSAccessKeyId", [""])[0], default_region, None
-    return found[1], found[2], _SIGNING_NAMES.get(found[3], found[3])
+    return found[1], found[2], _signers().get(found[3], found[3])
 
 
 def check_signed(call: Call, environ: dict[str, Any]) -> None:
@@ -112,7 +112,7 @@ def check_signed(call: Call, environ: dict[str, Any]) -> None:
     """
     if call.access_key and not (is_form(environ) and "HTTP_AUTHORIZATION" not in environ):
         return
-    if call.service == "s3":
+    if call.protocol == "rest-xml":
         raise ServiceError("AccessDenied", "Access Denied", status=403)
     raise ServiceError("MissingAuthenticationToken", "Request is missing Authentication Token", status=403)
 

@@ -17,13 +17,11 @@ from werkzeug.serving import make_server
 from hpkit_local.aws import api
 from hpkit_local.aws.backend import Backend
 from hpkit_local.aws.errors import EndpointError, Reply, ServiceError, render_error, unsupported
-from hpkit_local.aws.grafana import http
 from hpkit_local.aws.guard import is_form, refusal
 from hpkit_local.aws.moto_requests import check_moto_request
-from hpkit_local.aws.moto_rules import check_moto_rules
-from hpkit_local.aws.moto_state import SERVICES
 from hpkit_local.aws.protocol import Call, check_signed, read_call, render, service_model
 from hpkit_local.aws.record import CallRecorder
+from hpkit_local.aws.service import services
 from hpkit_local.aws.view import BackendView
 
 __all__ = ["Endpoint"]
@@ -39,7 +37,6 @@ _STATUS_TEXT = {
     415: "Unsupported Media Type",
 }
 _THROTTLED = {"ec2": "RequestLimitExceeded", "query": "Throttling", "rest-xml": "SlowDown"}
-_MOTO_NAMES = {"service-quotas": "servicequotas"}  # what moto calls a service, where botocore says otherwise
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
 
@@ -61,7 +58,6 @@ class Endpoint:
     """A running AWS endpoint on loopback; `start` and `stop` it, or use `hpkit_local.aws.testing`."""
 
     def __init__(self, backend: Backend, *, port: int = 0, record: CallRecorder | None = None) -> None:
-        api.load()
         self.backend = backend
         self._record = record
         self._calls: Counter[str] = Counter()
@@ -147,12 +143,14 @@ class Endpoint:
             self._wake.clear()
 
     def _application(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        grafana = http.workspace_of_host(environ.get("HTTP_HOST", ""))
-        if why := refusal(environ, port=self._server.server_port, other_host=grafana is not None):
+        name = environ.get("HTTP_HOST", "")
+        owners = [(answer, place) for place_of, answer in api.HOSTS if (place := place_of(name)) is not None]
+        if why := refusal(environ, port=self._server.server_port, other_host=bool(owners)):
             reply = _json(403, {"error": why})
-        elif grafana is not None:
+        elif owners:
+            ((answer, place),) = owners
             with self.backend.locked():
-                reply = http.answer(self.backend, environ, *grafana)
+                reply = answer(self.backend, environ, *place)
         elif environ.get("PATH_INFO", "").startswith("/_hpkit/"):
             reply = self._control(environ)
         else:
@@ -200,7 +198,6 @@ class Endpoint:
         if call.changes_state and (before := self.backend.answered(call.invocation)) is not None:
             return before
         self._inject(call)
-        service = _MOTO_NAMES.get(call.service, call.service)
         foreign = self.backend.settings.caller_account
         if api.is_own(call):
             if foreign not in (None, self.backend.settings.account):
@@ -221,10 +218,11 @@ class Endpoint:
                 return reply
             finally:
                 self.backend.save()
-        if service not in SERVICES:
+        if call.service not in services():
             raise unsupported(call.service, call.operation)
+        service = services()[call.service].moto
         params = check_moto_request(call, environ)
-        check_moto_rules(self.backend.context(call.region), call.service, call.operation, params)
+        api.check_rules(self.backend.context(call.region), call.service, call.operation, params)
         reply = self.backend.moto.call(environ, service=call.service, operation=call.operation, account=foreign)
         if call.changes_state:
             self.backend.remember(call.invocation, reply)

@@ -1,13 +1,13 @@
-"""What controllers read of an endpoint: all that exists in it at one moment, and who its callers are."""
+"""What controllers read of an endpoint: all that exists in it at one moment."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-__all__ = ["Caller", "Snapshot", "View"]
+__all__ = ["Snapshot", "View"]
 
 Documents = dict[str, dict[str, Any]]
 
@@ -31,17 +31,6 @@ class Snapshot:
     cut_off: set[str]
 
 
-@dataclass(frozen=True)
-class Caller:
-    """Whom STS GetCallerIdentity names for an access key, and the access entry of that principal, if there is one."""
-
-    user_id: str
-    arn: str
-    account: str
-    principal: str
-    entry: Mapping[str, Any] | None
-
-
 class View(Protocol):
     """The state of an endpoint, to be read from any thread, and a way to call it as the service itself."""
 
@@ -55,11 +44,8 @@ class View(Protocol):
     def snapshot(self) -> Snapshot:
         """Return what exists."""
 
-    def caller(self, access_key: str, *, cluster: str) -> Caller:
-        """Return who an access key is, and what an EKS cluster knows of that principal."""
-
-    def why_unreachable(self) -> str:
-        """Return why the endpoint's callers do not reach the API server of the EKS cluster; empty if they do."""
+    def contexts(self) -> Iterator[Any]:
+        """Yield the context of the endpoint's region and of others that have records; call it `held`."""
 
     def call(self, region: str, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
         """Call an operation, not from a callback; ServiceError if it is refused."""

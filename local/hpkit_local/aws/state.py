@@ -13,7 +13,7 @@ from hpkit_local.aws.errors import EndpointError
 
 __all__ = ["StateFile"]
 
-FORMAT = 1
+FORMAT = 2
 # More than there can be requests under way when the process is killed.
 _ANSWERS = 1000
 

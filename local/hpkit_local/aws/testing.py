@@ -12,7 +12,7 @@ from botocore.config import Config
 
 from hpkit_local.aws.backend import Backend, EndpointSettings
 from hpkit_local.aws.clock import Clock, WallClock
-from hpkit_local.aws.controllers import Controllers, NoControllers
+from hpkit_local.aws.controllers import Controllers
 from hpkit_local.aws.moto_state import DEFAULT_ACCOUNT
 from hpkit_local.aws.server import Endpoint
 from hpkit_local.aws.snapshot import Snapshot
@@ -88,7 +88,7 @@ def running_endpoint(
         faults=dict(_fault(text) for text in faults),
         seed=seed,
         clock=clock or WallClock(),
-        controllers=controllers or NoControllers(),
+        controllers=controllers or Controllers(),
         account=account,
         caller_account=caller_account,
         caller_role=caller_role,

@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from hpkit_local.aws.controllers import ControllerError, Document, EksConnection, NoControllers
+from hpkit_local.aws.controllers import ControllerError, Controllers, Document, EksConnection
 from hpkit_local.aws.errors import EndpointError
+from hpkit_local.aws.services.eks.view import why_cut_off
 from hpkit_local.aws.snapshot import View
 from hpkit_local.controllers.dependencies import has_cert_manager
 from hpkit_local.controllers.policy import ADDON
@@ -35,7 +36,7 @@ def make() -> ClusterControllers:
     return ClusterControllers(Path(path), port=int(os.environ.get(ENDPOINT_PORT, "0")))
 
 
-class ClusterControllers(NoControllers):
+class ClusterControllers(Controllers):
     """What HyperPod, EKS and task governance do in a cluster when their APIs are called."""
 
     def __init__(self, kubeconfig: Path, *, port: int = 0) -> None:
@@ -174,7 +175,7 @@ class ClusterControllers(NoControllers):
 
     def _why_unreachable(self) -> str:
         """Say why callers do not reach the API server through EKS's endpoint; empty if they do."""
-        return "the endpoint has not been started" if self._view is None else self._view.why_unreachable()
+        return "the endpoint has not been started" if self._view is None else why_cut_off(self._view)
 
     def _submit(self, key: str, document: Mapping[str, Any] | None) -> None:
         if self._reconciler is None:

@@ -16,7 +16,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from hpkit_local.aws.snapshot import Caller, View
+from hpkit_local.aws.services.eks.view import Caller, caller_of
+from hpkit_local.aws.snapshot import View
 from hpkit_local.controllers.access import group_of
 
 __all__ = ["review"]
@@ -95,7 +96,7 @@ def _user(view: View, access_key: str) -> dict[str, Any]:
         cluster = next(iter(view.snapshot().eks), None)
         if cluster is None:
             raise _RefusedError("there is no EKS cluster")
-        caller = view.caller(access_key, cluster=cluster)
+        caller = caller_of(view, access_key, cluster=cluster)
     if caller.entry is None:
         raise _RefusedError(f"{caller.principal} has no access entry in EKS cluster {cluster}")
     return {

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hpkit.kueue.model import Node, per_unit
-from hpkit_local.aws.hyperpod.quota import stored_config
+from hpkit_local.aws.services.sagemaker.quota import stored_config
 from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.controllers.objects import KINDS, MANAGED, Manifest
 from hpkit_local.controllers.policy import ADDON, governance

@@ -203,7 +203,7 @@ def test_an_answer_outside_the_model_is_a_defect_and_not_sent(
 
 
 def test_every_declared_status_is_one_of_the_service(cloud: Any) -> None:
-    from hpkit_local.aws.lifecycle import MACHINES
+    from hpkit_local.aws.service import MACHINES
 
     shapes = {
         "cluster": ("sagemaker", "ClusterStatus"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from hpkit_local.aws.controllers import NoControllers
+from hpkit_local.aws.controllers import Controllers
 from hpkit_local.aws.testing import running_endpoint
 from hpkit_local.controllers.dependencies import has_cert_manager
 from tests.local.aws.conftest import Cloud
@@ -280,7 +280,7 @@ def test_an_add_on_that_calls_aws_at_its_start_is_degraded_without_a_role(
 
 
 def test_cert_manager_may_come_from_elsewhere_than_its_add_on() -> None:
-    class Chart(NoControllers):
+    class Chart(Controllers):
         def brings_cert_manager(self) -> bool:
             return True
 

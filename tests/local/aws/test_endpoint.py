@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hpkit_local.aws.clock import ManualClock
-from hpkit_local.aws.controllers import ControllerError, Document, EksConnection, NoControllers, RequeueAfter
+from hpkit_local.aws.controllers import ControllerError, Controllers, Document, EksConnection, RequeueAfter
 from hpkit_local.aws.errors import Reply, ServiceError
 from hpkit_local.aws.moto_state import MotoState
 from hpkit_local.aws.patterns import compile_pattern
@@ -101,7 +101,7 @@ def test_it_listens_on_loopback_only(cloud: Any) -> None:
     assert cloud.endpoint.url.startswith("http://127.0.0.1:")
 
 
-class Recorder(NoControllers):
+class Recorder(Controllers):
     """Writes down which callbacks were called; quota_created can ask for time, or fail."""
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class Recorder(NoControllers):
         self.patience = 0
         self.failure = ""
         self.documents: dict[str, tuple[Any, ...]] = {}
-        for name in vars(NoControllers):
+        for name in vars(Controllers):
             if not name.startswith("_") and name not in vars(Recorder):
                 setattr(self, name, partial(self._hear, name))
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from hpkit_local.aws.services.ec2.resources.vpc import RESOURCE_TYPES
 from hpkit_local.plugins.aws.calls import Calls, Clients
 from hpkit_local.plugins.aws.config import Settings
-from hpkit_local.plugins.aws.services.vpc import RESOURCE_TYPES
 from hpkit_provider.engine.task import Task
 
 TAGS = [{"Key": "GuardDutyManaged", "Value": "true"}]

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from hpkit_local.aws.controllers import ControllerError, NoControllers
-from hpkit_local.aws.hyperpod.attachments import _DEVICES
-from hpkit_local.aws.hyperpod.batch import MOST_DELETED
-from hpkit_local.aws.hyperpod.tags import MOST
+from hpkit_local.aws.controllers import ControllerError, Controllers
+from hpkit_local.aws.services.sagemaker.attachments import _DEVICES
+from hpkit_local.aws.services.sagemaker.batch import MOST_DELETED
+from hpkit_local.aws.services.sagemaker.tags import MOST
 from hpkit_local.aws.testing import running_endpoint
 
 Refused = Callable[..., str]
@@ -48,7 +48,7 @@ def test_an_add_on_that_is_being_made_is_not_deleted(slow_cloud: Any, refused: R
 
 
 def test_what_controllers_refuse_is_a_limit(cloud: Any, refused: Refused) -> None:
-    class OneAtMost(NoControllers):
+    class OneAtMost(Controllers):
         def eks_cluster_requested(self, name: str, others: Any) -> None:
             raise ControllerError(f"{name} is one too many beside {len(others)}")
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from hpkit_local.aws.moto_ec2 import needs_instance_types
+from hpkit_local.aws.services.ec2.instance_types import needs_instance_types
 from hpkit_local.aws.testing import running_endpoint
 
 ROOT = Path(__file__).parents[3]
 START = """
 from hpkit_local.aws.testing import running_endpoint
-from moto.ec2.models import instance_types, instances
 with running_endpoint() as endpoint:
+    from moto.ec2.models import instance_types, instances
     ec2 = endpoint.client("ec2")
     ec2.create_vpc(CidrBlock="10.0.0.0/16")
     print(len(instance_types.INSTANCE_TYPES))

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from hpkit_local.aws.command import main
-from hpkit_local.aws.eks.reachability import admitted_address, why_unreachable
+from hpkit_local.aws.services.eks.reachability import admitted_address, why_unreachable
+from hpkit_local.aws.services.eks.view import why_cut_off
 from hpkit_local.aws.testing import running_endpoint
 from hpkit_local.aws.view import BackendView
 from tests.local.aws.conftest import Cloud
@@ -47,7 +48,7 @@ def test_callers_are_inside_the_ranges_unless_said_otherwise(cidr: str, address:
         for endpoint in (inside, outside):
             Cloud(endpoint).eks.update_cluster_config(name="kube", resourcesVpcConfig=config)
             endpoint.client("eks").list_clusters()
-        told = [BackendView(each._endpoint.backend).why_unreachable() for each in (inside, outside)]
+        told = [why_cut_off(BackendView(each._endpoint.backend)) for each in (inside, outside)]
         assert told == ["", f"EKS cluster kube: {ELSEWHERE} is not in publicAccessCidrs ({cidr})"]
         backend = inside._endpoint.backend
         with backend.locked():

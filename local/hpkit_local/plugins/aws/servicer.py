@@ -16,10 +16,10 @@ from hpkit_local.plugins.aws.calls import Calls, Clients
 from hpkit_local.plugins.aws.check import check, named
 from hpkit_local.plugins.aws.config import CONFIG, settings_from
 from hpkit_local.plugins.aws.diff import clashes
-from hpkit_local.plugins.aws.functions import FUNCTIONS, Function
+from hpkit_local.plugins.aws.function import Function
 from hpkit_local.plugins.aws.lifecycle import create, delete, differences, preview_outputs, read, update
 from hpkit_local.plugins.aws.resource_type import ResourceType
-from hpkit_local.plugins.aws.table import RESOURCE_TYPES
+from hpkit_local.plugins.aws.table import FUNCTIONS, RESOURCE_TYPES
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.plugin_server import PluginServicer, readable, token_of
 from hpkit_provider.engine.task import Task, silent

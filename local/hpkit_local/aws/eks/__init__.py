@@ -1,1 +1,0 @@
-"""EKS: clusters, add-ons, access entries and pod identity associations."""

@@ -1,1 +1,0 @@
-"""SageMaker HyperPod on EKS: clusters, nodes, compute quotas and cluster policies."""

@@ -1,0 +1,108 @@
+"""What the folder of an AWS service declares, and how the folders are found.
+
+`services/<service>/` holds all the code of a service, and nothing else names it:
+
+- `__init__.py`: the declaration, `declare(Service(...))`.
+- `operations.py`, or one module per subject: the operations that this package answers itself.
+- `moto.py`: what moto lacks or forgets, added to its classes.
+- `rules.py`: what AWS refuses and moto doesn't.
+- `references.py`: what other services ask of this one.
+- `resources.py`, or a folder of that name: the resource types and functions of Pulumi's `aws` plugin.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+__all__ = ["ACTIONS", "MACHINES", "Machine", "Service", "action", "declare", "resource_modules", "services"]
+
+_PACKAGE = "hpkit_local.aws.services"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One asynchronous change of one kind of object; `kind` is what faults name it by.
+
+    A machine says which status an object shows while a change runs, which one when it is done or has failed, and how
+    many seconds that takes on AWS, by the service's documentation. The latency factor scales them.
+    """
+
+    kind: str
+    change: str
+    running: str
+    done: str
+    failed: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Service:
+    """One AWS service; `name` is that of its API model, which is also boto3's.
+
+    refuses_with: the code of a request that breaks the API model, written at `source`; empty if nothing checks it.
+    moto: what moto calls the service; empty if this package answers for all of it. in_moto_globally: moto has one
+    backend for all regions. first_call: body and headers of a request with which moto loads what it needs.
+    signs_as: the name in signatures, where it is another one. faults: names of its own, with their meanings.
+    """
+
+    name: str
+    refuses_with: str = ""
+    source: str = ""
+    moto: str = ""
+    in_moto_globally: bool = False
+    first_call: tuple[str, Mapping[str, str]] | None = None
+    signs_as: str = ""
+    machines: tuple[Machine, ...] = ()
+    faults: Mapping[str, str] = field(default_factory=dict)
+
+
+MACHINES: dict[str, Machine] = {}
+_declared: dict[str, Service] = {}
+
+Action = Callable[..., None]
+ACTIONS: dict[str, Action] = {}
+
+
+def declare(service: Service) -> None:
+    """Add a service and its status machines."""
+    _declared[service.name] = service
+    MACHINES.update({f"{machine.kind}.{machine.change}": machine for machine in service.machines})
+
+
+def action(name: str) -> Callable[[Action], Action]:
+    """Register what a timer of that name does: `f(ctx, **args)`; args are stored as JSON."""
+
+    def register(function: Action) -> Action:
+        ACTIONS[name] = function
+        return function
+
+    return register
+
+
+@cache
+def services() -> Mapping[str, Service]:
+    """Return every service by name, with its operations, rules and changes of moto registered."""
+    for name in _names():
+        if not _is_of_plugin(name):
+            importlib.import_module(name)
+    return _declared
+
+
+def resource_modules() -> Iterator[ModuleType]:
+    """Import what the services hold for Pulumi's `aws` plugin, which needs no moto."""
+    return (importlib.import_module(name) for name in _names() if _is_of_plugin(name))
+
+
+def _names() -> list[str]:
+    path = [str(Path(__file__).with_name("services"))]
+    return [module.name for module in pkgutil.walk_packages(path, f"{_PACKAGE}.")]
+
+
+def _is_of_plugin(module: str) -> bool:
+    return module.removeprefix(f"{_PACKAGE}.").split(".")[1:2] == ["resources"]

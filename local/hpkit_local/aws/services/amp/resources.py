@@ -1,0 +1,188 @@
+"""Amazon Managed Service for Prometheus: workspaces, rules, alert manager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from hpkit_local.plugins.aws.by_arn import TAGS
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.waiting import until
+from hpkit_provider.engine.values import Props
+
+__all__ = ["RESOURCE_TYPES"]
+
+_FAILED = {"CREATION_FAILED", "UPDATE_FAILED"}
+
+
+def _settle(call: Calls, look: Callable[[], Any]) -> None:
+    until(call, look, status=lambda seen: seen["status"]["statusCode"], ready={"ACTIVE"}, failed=_FAILED)
+
+
+def _create_workspace(call: Calls, wanted: Props) -> str:
+    answer = call(
+        "CreateWorkspace", alias=wanted.get("alias"), kmsKeyArn=wanted.get("kmsKeyArn"), tags=wanted["tagsAll"] or None
+    )
+    return str(answer["workspaceId"])
+
+
+def _workspace(call: Calls, workspace: str) -> dict[str, Any] | None:
+    answer = call.find("DescribeWorkspace", workspaceId=workspace)
+    return answer and answer["workspace"]
+
+
+def _read_workspace(call: Calls, workspace: str, _known: Props) -> Props | None:
+    found = _workspace(call, workspace)
+    if found is None or found["status"]["statusCode"] == "DELETING":
+        return None
+    logging = (call.find("DescribeLoggingConfiguration", workspaceId=workspace) or {}).get("loggingConfiguration")
+    return {
+        "arn": found["arn"],
+        "alias": found.get("alias"),
+        "kmsKeyArn": found.get("kmsKeyArn"),
+        "prometheusEndpoint": found.get("prometheusEndpoint"),
+        "loggingConfiguration": {"logGroupArn": logging["logGroupArn"]} if logging else None,
+        "tags": found.get("tags", {}),
+    }
+
+
+def _update_workspace(call: Calls, workspace: str, change: Change) -> None:
+    if "alias" in change:
+        call("UpdateWorkspaceAlias", workspaceId=workspace, alias=change.new.get("alias", ""))
+    if "loggingConfiguration" not in change:
+        return
+    wanted = change.new.get("loggingConfiguration")
+    if not wanted:
+        call("DeleteLoggingConfiguration", workspaceId=workspace)
+        return
+    there = (call.find("DescribeLoggingConfiguration", workspaceId=workspace) or {}).get("loggingConfiguration")
+    operation = "UpdateLoggingConfiguration" if there else "CreateLoggingConfiguration"
+    call(operation, workspaceId=workspace, logGroupArn=wanted["logGroupArn"])
+
+
+def _await_workspace(call: Calls, workspace: str, _change: Change) -> None:
+    _settle(call, lambda: _workspace(call, workspace))
+
+
+def _delete_workspace(call: Calls, workspace: str, _state: Props) -> None:
+    if call.find("DeleteWorkspace", workspaceId=workspace) is not None:
+        until(call, lambda: _workspace(call, workspace), status=lambda seen: seen["status"]["statusCode"], gone=True)
+
+
+def _create_rules(call: Calls, wanted: Props) -> str:
+    answer = call(
+        "CreateRuleGroupsNamespace",
+        workspaceId=wanted["workspaceId"],
+        name=wanted["name"],
+        data=wanted["data"].encode(),
+        tags=wanted["tagsAll"] or None,
+    )
+    return str(answer["arn"])
+
+
+def _namespace(arn: str) -> dict[str, str]:
+    _, workspace, name = arn.rpartition(":")[2].split("/")
+    return {"workspaceId": workspace, "name": name}
+
+
+def _rules(call: Calls, arn: str) -> dict[str, Any] | None:
+    answer = call.find("DescribeRuleGroupsNamespace", **_namespace(arn))
+    return answer and answer["ruleGroupsNamespace"]
+
+
+def _read_rules(call: Calls, arn: str, _known: Props) -> Props | None:
+    found = _rules(call, arn)
+    return found and {**_namespace(arn), "arn": arn, "data": found["data"].decode(), "tags": found.get("tags", {})}
+
+
+def _update_rules(call: Calls, arn: str, change: Change) -> None:
+    call("PutRuleGroupsNamespace", **_namespace(arn), data=change.new["data"].encode())
+
+
+def _await_rules(call: Calls, arn: str, _change: Change) -> None:
+    _settle(call, lambda: _rules(call, arn))
+
+
+def _delete_rules(call: Calls, arn: str, _state: Props) -> None:
+    if call.find("DeleteRuleGroupsNamespace", **_namespace(arn)) is not None:
+        until(call, lambda: _rules(call, arn), status=lambda seen: seen["status"]["statusCode"], gone=True)
+
+
+def _create_alerts(call: Calls, wanted: Props) -> str:
+    call("CreateAlertManagerDefinition", workspaceId=wanted["workspaceId"], data=wanted["definition"].encode())
+    return str(wanted["workspaceId"])
+
+
+def _alerts(call: Calls, workspace: str) -> dict[str, Any] | None:
+    answer = call.find("DescribeAlertManagerDefinition", workspaceId=workspace)
+    return answer and answer["alertManagerDefinition"]
+
+
+def _read_alerts(call: Calls, workspace: str, _known: Props) -> Props | None:
+    found = _alerts(call, workspace)
+    return found and {"workspaceId": workspace, "definition": found["data"].decode()}
+
+
+def _update_alerts(call: Calls, workspace: str, change: Change) -> None:
+    call("PutAlertManagerDefinition", workspaceId=workspace, data=change.new["definition"].encode())
+
+
+def _await_alerts(call: Calls, workspace: str, _change: Change) -> None:
+    _settle(call, lambda: _alerts(call, workspace))
+
+
+def _delete_alerts(call: Calls, workspace: str, _state: Props) -> None:
+    call.find("DeleteAlertManagerDefinition", workspaceId=workspace)
+
+
+RESOURCE_TYPES: Final = (
+    ResourceType(
+        "aws:amp/workspace:Workspace",
+        "amp",
+        props=(
+            Prop("alias"),
+            Prop("kmsKeyArn"),
+            Prop("loggingConfiguration", "object", members=(Prop("logGroupArn", required=True),)),
+        ),
+        calls="CreateWorkspace DescribeWorkspace UpdateWorkspaceAlias DeleteWorkspace DescribeLoggingConfiguration "
+        "CreateLoggingConfiguration UpdateLoggingConfiguration DeleteLoggingConfiguration",
+        create=_create_workspace,
+        read=_read_workspace,
+        update=_update_workspace,
+        wait=_await_workspace,
+        later=("loggingConfiguration",),
+        delete=_delete_workspace,
+        outputs=("arn", "prometheusEndpoint"),
+        tagging=TAGS,
+    ),
+    ResourceType(
+        "aws:amp/ruleGroupNamespace:RuleGroupNamespace",
+        "amp",
+        props=(
+            Prop("workspaceId", required=True),
+            Prop("name"),
+            Prop("data", required=True),
+        ),
+        calls="CreateRuleGroupsNamespace DescribeRuleGroupsNamespace PutRuleGroupsNamespace DeleteRuleGroupsNamespace",
+        create=_create_rules,
+        read=_read_rules,
+        update=_update_rules,
+        wait=_await_rules,
+        delete=_delete_rules,
+        outputs=("arn",),
+        tagging=TAGS,
+    ),
+    ResourceType(
+        "aws:amp/alertManagerDefinition:AlertManagerDefinition",
+        "amp",
+        props=(Prop("workspaceId", required=True), Prop("definition", required=True)),
+        calls="CreateAlertManagerDefinition DescribeAlertManagerDefinition PutAlertManagerDefinition "
+        "DeleteAlertManagerDefinition",
+        create=_create_alerts,
+        read=_read_alerts,
+        update=_update_alerts,
+        wait=_await_alerts,
+        delete=_delete_alerts,
+    ),
+)

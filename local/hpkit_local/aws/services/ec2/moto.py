@@ -1,0 +1,97 @@
+"""What moto 5.2 lacks or forgets in EC2.
+
+- ModifyVpcEndpoint: routes of added and removed route tables (without them the endpoint cannot be deleted), network
+  interfaces of added and removed subnets, private DNS.
+- DeleteSubnet, DeleteVpc and DeleteSecurityGroup refuse while a VPC endpoint, or for the VPC a security group, is left.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moto.core.responses import ActionResult
+from moto.ec2.exceptions import DependencyViolationError
+from moto.ec2.models.security_groups import SecurityGroupBackend
+from moto.ec2.models.subnets import SubnetBackend
+from moto.ec2.models.vpcs import VPCBackend
+from moto.ec2.responses.vpcs import VPCs
+from moto.ec2.utils import random_private_ip
+
+__all__: list[str] = []
+
+_modify_vpc_endpoint = VPCBackend.modify_vpc_endpoint
+_delete_subnet = SubnetBackend.delete_subnet
+_delete_vpc = VPCBackend.delete_vpc
+_delete_security_group = SecurityGroupBackend.delete_security_group
+_answer_modify_vpc_endpoint = VPCs.modify_vpc_endpoint
+
+
+def _with_routes_and_interfaces(backend: Any, vpc_id: str, **changes: Any) -> None:
+    endpoint = backend.describe_vpc_endpoints(vpc_end_point_ids=[vpc_id])[0]
+    old_tables, old_subnets = list(endpoint.route_table_ids or []), list(endpoint.subnet_ids or [])
+    _modify_vpc_endpoint(backend, vpc_id, **changes)
+    if (endpoint.vpc_endpoint_type or "").lower() == "interface":
+        _move_interfaces(backend, endpoint, old_subnets)
+    else:
+        _move_routes(backend, endpoint, old_tables)
+
+
+def _move_routes(backend: Any, endpoint: Any, before: list[str]) -> None:
+    prefix_list = endpoint.destination_prefix_list_id
+    for table in set(endpoint.route_table_ids) - set(before):
+        backend.create_route(table, None, gateway_id=endpoint.id, destination_prefix_list_id=prefix_list)
+    for table in set(before) - set(endpoint.route_table_ids):
+        backend.delete_route(table, prefix_list)
+
+
+def _move_interfaces(backend: Any, endpoint: Any, before: list[str]) -> None:
+    kept = [backend.enis[each] for each in endpoint.network_interface_ids if each in backend.enis]
+    for interface in kept:
+        if interface.subnet.id not in endpoint.subnet_ids:
+            backend.enis.pop(interface.id)
+    added = [backend.get_subnet(subnet) for subnet in endpoint.subnet_ids if subnet not in before]
+    made = [backend.create_network_interface(subnet, random_private_ip()) for subnet in added]
+    endpoint.network_interface_ids = [each.id for each in (*kept, *made) if each.id in backend.enis]
+
+
+def _with_private_dns(response: Any) -> ActionResult:
+    answer = _answer_modify_vpc_endpoint(response)
+    enabled = response._get_bool_param("PrivateDnsEnabled")  # noqa: SLF001 - moto's own way to read a parameter
+    if enabled is not None:
+        (endpoint,) = response.ec2_backend.describe_vpc_endpoints([response._get_param("VpcEndpointId")])  # noqa: SLF001
+        endpoint.private_dns_enabled = enabled
+    return answer
+
+
+def _endpoints(backend: Any) -> list[Any]:
+    return [each for each in backend.vpc_end_points.values() if each.state != "deleted"]
+
+
+def _without_endpoints(backend: Any, subnet_id: str) -> Any:
+    if any(subnet_id in (each.subnet_ids or []) for each in _endpoints(backend)):
+        raise DependencyViolationError(f"The subnet '{subnet_id}' has dependencies and cannot be deleted.")
+    return _delete_subnet(backend, subnet_id)
+
+
+def _empty(backend: Any, vpc_id: str) -> Any:
+    left = [each for each in backend.groups.get(vpc_id, {}).values() if each.name != "default"]
+    if left or any(each.vpc_id == vpc_id for each in _endpoints(backend)):
+        raise DependencyViolationError(f"The vpc '{vpc_id}' has dependencies and cannot be deleted.")
+    return _delete_vpc(backend, vpc_id)
+
+
+def _unused(backend: Any, name: str | None = None, group_id: str | None = None) -> Any:
+    if any(group_id in each.security_group_ids for each in _endpoints(backend)):
+        raise DependencyViolationError(f"resource {group_id} has a dependent object")
+    return _delete_security_group(backend, name, group_id)
+
+
+_METHODS: tuple[tuple[type, str, Any], ...] = (
+    (VPCBackend, "modify_vpc_endpoint", _with_routes_and_interfaces),
+    (VPCs, "modify_vpc_endpoint", _with_private_dns),
+    (SubnetBackend, "delete_subnet", _without_endpoints),
+    (VPCBackend, "delete_vpc", _empty),
+    (SecurityGroupBackend, "delete_security_group", _unused),
+)
+for _owner, _name, _method in _METHODS:
+    setattr(_owner, _name, _method)

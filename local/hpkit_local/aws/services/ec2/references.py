@@ -1,0 +1,45 @@
+"""Subnets and security groups that requests to other services refer to: they must exist in account and region."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hpkit_local.aws.backend import Context
+from hpkit_local.aws.errors import ServiceError
+
+__all__ = ["Subnet", "require_security_group", "require_subnet"]
+
+INVALID = "ValidationException"
+
+
+@dataclass(frozen=True)
+class Subnet:
+    """What the service needs to know of a subnet."""
+
+    id: str
+    vpc_id: str
+    zone: str
+    zone_id: str
+    cidr: str
+
+
+def require_subnet(ctx: Context, subnet_id: str, *, code: str = INVALID) -> Subnet:
+    """Return the subnet, or the service's refusal."""
+    ec2 = ctx.backend.moto.backend("ec2", ctx.region)
+    for subnets in ec2.subnets.values():
+        found: Any = subnets.get(subnet_id)
+        if found is not None:
+            zone = found.availability_zone
+            return Subnet(subnet_id, found.vpc_id, zone, str(found.availability_zone_id), found.cidr_block)
+    raise ServiceError(code, f"The subnet ID '{subnet_id}' does not exist")
+
+
+def require_security_group(ctx: Context, group_id: str, *, vpc_id: str, code: str = INVALID) -> None:
+    """Refuse a security group that does not exist in the VPC of the subnets."""
+    groups = ctx.backend.moto.backend("ec2", ctx.region).groups
+    home = next((vpc for vpc, members in groups.items() if group_id in members), None)
+    if home is None:
+        raise ServiceError(code, f"The security group '{group_id}' does not exist")
+    if home != vpc_id:
+        raise ServiceError(code, f"The security group '{group_id}' is in VPC {home}, the subnets are in VPC {vpc_id}")

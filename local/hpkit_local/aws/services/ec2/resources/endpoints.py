@@ -1,0 +1,114 @@
+"""VPC endpoints."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hpkit_local.aws.services.ec2.resources.tags import TAGS, found, specifications
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.shapes import tag_map
+from hpkit_local.plugins.aws.waiting import until
+from hpkit_provider.engine.values import Props
+
+__all__ = ["RESOURCE_TYPES"]
+
+_SETS = {"subnetIds": "SubnetIds", "routeTableIds": "RouteTableIds", "securityGroupIds": "SecurityGroupIds"}
+
+
+def _create_endpoint(call: Calls, wanted: Props) -> str:
+    answer = call(
+        "CreateVpcEndpoint",
+        VpcId=wanted["vpcId"],
+        ServiceName=wanted["serviceName"],
+        VpcEndpointType=wanted["vpcEndpointType"],
+        PolicyDocument=wanted.get("policy"),
+        PrivateDnsEnabled=wanted.get("privateDnsEnabled"),
+        TagSpecifications=specifications("vpc-endpoint", wanted),
+        **{member: wanted.get(name) for name, member in _SETS.items()},
+    )
+    return str(answer["VpcEndpoint"]["VpcEndpointId"])
+
+
+def _endpoint(call: Calls, endpoint: str) -> dict[str, Any] | None:
+    return found(call, "DescribeVpcEndpoints", "VpcEndpoints", VpcEndpointIds=[endpoint])
+
+
+def _read_endpoint(call: Calls, endpoint: str, _known: Props) -> Props | None:
+    entry = _endpoint(call, endpoint)
+    if entry is None:
+        return None
+    owner = entry.get("OwnerId", "")
+    return {
+        "arn": f"arn:aws:ec2:{call.region}:{owner}:vpc-endpoint/{endpoint}",
+        "ownerId": owner,
+        "vpcId": entry["VpcId"],
+        "serviceName": entry["ServiceName"],
+        "vpcEndpointType": entry["VpcEndpointType"],
+        "state": entry["State"],
+        "policy": entry.get("PolicyDocument"),
+        "privateDnsEnabled": entry.get("PrivateDnsEnabled", False),
+        "subnetIds": entry.get("SubnetIds", []),
+        "routeTableIds": entry.get("RouteTableIds", []),
+        "securityGroupIds": [group["GroupId"] for group in entry.get("Groups", [])],
+        "networkInterfaceIds": entry.get("NetworkInterfaceIds", []),
+        "dnsEntries": [
+            {"dnsName": name["DnsName"], "hostedZoneId": name.get("HostedZoneId", "")}
+            for name in entry.get("DnsEntries", [])
+        ],
+        "tags": tag_map(entry.get("Tags")),
+    }
+
+
+def _await_endpoint(call: Calls, endpoint: str, _change: Change) -> None:
+    until(
+        call,
+        lambda: _endpoint(call, endpoint),
+        status=lambda entry: entry["State"].lower(),
+        ready={"available", "pendingacceptance"},
+        failed={"failed", "rejected", "expired"},
+    )
+
+
+def _update_endpoint(call: Calls, endpoint: str, change: Change) -> None:
+    request: dict[str, Any] = {}
+    for name, member in _SETS.items():
+        before, after = set(change.old.get(name) or []), set(change.new.get(name) or [])
+        if name in change:
+            request[f"Add{member}"] = sorted(after - before) or None
+            request[f"Remove{member}"] = sorted(before - after) or None
+    if "policy" in change:
+        policy = change.new.get("policy")
+        request |= {"PolicyDocument": policy} if policy else {"ResetPolicy": True}
+    if "privateDnsEnabled" in change:
+        request["PrivateDnsEnabled"] = change.new["privateDnsEnabled"]
+    call("ModifyVpcEndpoint", VpcEndpointId=endpoint, **request)
+
+
+def _delete_endpoint(call: Calls, endpoint: str, _state: Props) -> None:
+    if call.find("DeleteVpcEndpoints", VpcEndpointIds=[endpoint]) is not None:
+        until(call, lambda: _endpoint(call, endpoint), status=lambda entry: entry["State"], gone=True)
+
+
+RESOURCE_TYPES: Final = (
+    ResourceType(
+        "aws:ec2/vpcEndpoint:VpcEndpoint",
+        "ec2",
+        props=(
+            Prop("vpcId", required=True),
+            Prop("serviceName", required=True),
+            Prop("vpcEndpointType"),
+            Prop("policy", "policy"),
+            Prop("privateDnsEnabled", "boolean"),
+            *(Prop(name, "list") for name in _SETS),
+        ),
+        calls="CreateVpcEndpoint DescribeVpcEndpoints ModifyVpcEndpoint DeleteVpcEndpoints",
+        create=_create_endpoint,
+        read=_read_endpoint,
+        update=_update_endpoint,
+        wait=_await_endpoint,
+        delete=_delete_endpoint,
+        outputs=("arn", "ownerId", "state", "networkInterfaceIds", "dnsEntries"),
+        tagging=TAGS,
+    ),
+)

@@ -1,0 +1,172 @@
+"""Routes: tables, routes in them, and the subnets that use them."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, Final
+
+from hpkit_local.aws.services.ec2.resources.tags import TAGS, found, specifications
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.shapes import pascal, tag_map
+from hpkit_provider.engine.errors import PluginError
+from hpkit_provider.engine.values import Props
+
+__all__ = ["RESOURCE_TYPES"]
+
+_DESTINATIONS = ("destinationCidrBlock", "destinationIpv6CidrBlock", "destinationPrefixListId")
+_TARGETS = ("gatewayId", "natGatewayId", "networkInterfaceId", "transitGatewayId", "vpcPeeringConnectionId")
+
+
+def _create_table(call: Calls, wanted: Props) -> str:
+    tags = specifications("route-table", wanted)
+    return str(call("CreateRouteTable", VpcId=wanted["vpcId"], TagSpecifications=tags)["RouteTable"]["RouteTableId"])
+
+
+def _read_table(call: Calls, table: str, _known: Props) -> Props | None:
+    entry = found(call, "DescribeRouteTables", "RouteTables", RouteTableIds=[table])
+    return entry and {
+        "arn": f"arn:aws:ec2:{call.region}:{entry['OwnerId']}:route-table/{table}",
+        "ownerId": entry["OwnerId"],
+        "vpcId": entry["VpcId"],
+        "tags": tag_map(entry.get("Tags")),
+    }
+
+
+def _delete_table(call: Calls, table: str, _state: Props) -> None:
+    call.find("DeleteRouteTable", RouteTableId=table)
+
+
+def _destination(props: Props) -> dict[str, str]:
+    return {name: props[name] for name in _DESTINATIONS if props.get(name)}
+
+
+def _whole(props: Props) -> dict[str, str]:
+    destination = _destination(props)
+    targets = {name: props[name] for name in _TARGETS if props.get(name)}
+    if len(destination) != 1 or len(targets) != 1:
+        raise PluginError(f"A route needs one of {', '.join(_DESTINATIONS)} and one of {', '.join(_TARGETS)}.")
+    return {**destination, **targets}
+
+
+def _create_route(call: Calls, wanted: Props) -> str:
+    call("CreateRoute", RouteTableId=wanted["routeTableId"], **pascal(_whole(wanted)))
+    return _route_id(wanted["routeTableId"], *_destination(wanted).values())
+
+
+def _route_id(table: str, destination: str) -> str:
+    return f"r-{table}{zlib.crc32(destination.encode())}"
+
+
+def _read_route(call: Calls, route: str, known: Props) -> Props | None:
+    """Find it; at import its id is `TABLE_DESTINATION`."""
+    table, _, imported = route.partition("_")
+    table = known.get("routeTableId", table)
+    wanted = next(iter(_destination(known).values()), imported)
+    entry = found(call, "DescribeRouteTables", "RouteTables", RouteTableIds=[table])
+    for live in entry["Routes"] if entry else []:
+        for name in _DESTINATIONS:
+            if live.get(pascal({name: ""}).popitem()[0]) == wanted:
+                targets = {target: live.get(target[:1].upper() + target[1:]) for target in _TARGETS}
+                described = {"id": _route_id(table, wanted), "routeTableId": table, name: wanted, **targets}
+                return {**described, "state": live.get("State"), "origin": live.get("Origin")}
+    return None
+
+
+def _update_route(call: Calls, _route: str, change: Change) -> None:
+    call("ReplaceRoute", RouteTableId=change.new["routeTableId"], **pascal(_whole(change.new)))
+
+
+def _delete_route(call: Calls, _route: str, state: Props) -> None:
+    call.find("DeleteRoute", RouteTableId=state["routeTableId"], **pascal(_destination(state)))
+
+
+def _associate(call: Calls, wanted: Props) -> str:
+    answer = call(
+        "AssociateRouteTable",
+        RouteTableId=wanted["routeTableId"],
+        SubnetId=wanted.get("subnetId"),
+        GatewayId=wanted.get("gatewayId"),
+    )
+    return str(answer["AssociationId"])
+
+
+def _association(call: Calls, association: str, known: Props) -> dict[str, Any] | None:
+    """Find it by its id, or, since AWS gives it a new id with every new table, by what it associates."""
+    target, _, table = association.partition("/")  # the form of an import
+    if not table:
+        target, table = known.get("subnetId") or known.get("gatewayId") or "", known.get("routeTableId", "")
+    for key, value in (("association.route-table-association-id", association), ("route-table-id", table)):
+        entry = found(call, "DescribeRouteTables", "RouteTables", Filters=[{"Name": key, "Values": [value]}])
+        for one in entry["Associations"] if entry else []:
+            mine = target and target in (one.get("SubnetId"), one.get("GatewayId"))
+            if mine or one["RouteTableAssociationId"] == association:
+                return dict(one)
+    return None
+
+
+def _read_association(call: Calls, association: str, known: Props) -> Props | None:
+    one = _association(call, association, known)
+    return one and {
+        "id": one["RouteTableAssociationId"],
+        "routeTableId": one["RouteTableId"],
+        "subnetId": one.get("SubnetId"),
+        "gatewayId": one.get("GatewayId"),
+    }
+
+
+def _move(call: Calls, association: str, change: Change) -> None:
+    one = _association(call, association, change.old) or {"RouteTableAssociationId": association}
+    identifier = one["RouteTableAssociationId"]
+    call("ReplaceRouteTableAssociation", AssociationId=identifier, RouteTableId=change.new["routeTableId"])
+
+
+def _dissociate(call: Calls, association: str, state: Props) -> None:
+    one = _association(call, association, state)
+    if one is not None:
+        call.find("DisassociateRouteTable", AssociationId=one["RouteTableAssociationId"])
+
+
+RESOURCE_TYPES: Final = (
+    ResourceType(
+        "aws:ec2/routeTable:RouteTable",
+        "ec2",
+        props=(Prop("vpcId", required=True),),
+        calls="CreateRouteTable DescribeRouteTables DeleteRouteTable",
+        create=_create_table,
+        read=_read_table,
+        delete=_delete_table,
+        outputs=("arn", "ownerId"),
+        tagging=TAGS,
+        note="no inline `routes`: use aws:ec2/route:Route",
+    ),
+    ResourceType(
+        "aws:ec2/route:Route",
+        "ec2",
+        props=(
+            Prop("routeTableId", required=True),
+            *(Prop(name) for name in _DESTINATIONS),
+            *(Prop(name) for name in _TARGETS),
+        ),
+        calls="CreateRoute DescribeRouteTables ReplaceRoute DeleteRoute",
+        create=_create_route,
+        read=_read_route,
+        update=_update_route,
+        delete=_delete_route,
+        outputs=("state", "origin"),
+    ),
+    ResourceType(
+        "aws:ec2/routeTableAssociation:RouteTableAssociation",
+        "ec2",
+        props=(
+            Prop("routeTableId", required=True),
+            Prop("subnetId"),
+            Prop("gatewayId"),
+        ),
+        calls="AssociateRouteTable DescribeRouteTables ReplaceRouteTableAssociation DisassociateRouteTable",
+        create=_associate,
+        read=_read_association,
+        update=_move,
+        delete=_dissociate,
+    ),
+)

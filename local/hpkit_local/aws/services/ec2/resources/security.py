@@ -1,0 +1,76 @@
+"""Security groups, and their rules as resources of their own."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hpkit_local.aws.services.ec2.resources.tags import TAGS, found, specifications
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.resource_type import Prop, ResourceType
+from hpkit_local.plugins.aws.shapes import tag_map
+from hpkit_provider.engine.values import Props
+
+__all__ = ["RESOURCE_TYPES"]
+
+
+def _create_group(call: Calls, wanted: Props) -> str:
+    answer = call(
+        "CreateSecurityGroup",
+        GroupName=wanted["name"],
+        Description=wanted["description"],
+        VpcId=wanted.get("vpcId"),
+        TagSpecifications=specifications("security-group", wanted),
+    )
+    group = str(answer["GroupId"])
+    # AWS lets a new group's members out everywhere; the real provider takes that away, and so does this one.
+    _strip(call, group, ingress=False)
+    return group
+
+
+def _strip(call: Calls, group: str, *, ingress: bool = True) -> None:
+    entry = found(call, "DescribeSecurityGroups", "SecurityGroups", GroupIds=[group]) or {}
+    if ingress and entry.get("IpPermissions"):
+        call.find("RevokeSecurityGroupIngress", GroupId=group, IpPermissions=entry["IpPermissions"])
+    if entry.get("IpPermissionsEgress"):
+        call.find("RevokeSecurityGroupEgress", GroupId=group, IpPermissions=entry["IpPermissionsEgress"])
+
+
+def _read_group(call: Calls, group: str, _known: Props) -> Props | None:
+    entry = found(call, "DescribeSecurityGroups", "SecurityGroups", GroupIds=[group])
+    return entry and {
+        "arn": f"arn:aws:ec2:{call.region}:{entry['OwnerId']}:security-group/{group}",
+        "ownerId": entry["OwnerId"],
+        "name": entry["GroupName"],
+        "description": entry["Description"],
+        "vpcId": entry.get("VpcId"),
+        "tags": tag_map(entry.get("Tags")),
+    }
+
+
+def _delete_group(call: Calls, group: str, state: Props) -> None:
+    if state["revokeRulesOnDelete"]:
+        _strip(call, group)
+    call.find("DeleteSecurityGroup", GroupId=group)
+
+
+RESOURCE_TYPES: Final = (
+    ResourceType(
+        "aws:ec2/securityGroup:SecurityGroup",
+        "ec2",
+        props=(
+            Prop("name"),
+            Prop("description"),
+            Prop("vpcId"),
+            Prop("revokeRulesOnDelete", "boolean", write_only=True),
+        ),
+        calls="CreateSecurityGroup DescribeSecurityGroups RevokeSecurityGroupIngress RevokeSecurityGroupEgress "
+        "DeleteSecurityGroup",
+        create=_create_group,
+        read=_read_group,
+        delete=_delete_group,
+        outputs=("arn", "ownerId"),
+        tagging=TAGS,
+        longest_name=255,
+        note="no inline `ingress` and `egress`: use aws:vpc/securityGroupIngressRule and …EgressRule",
+    ),
+)

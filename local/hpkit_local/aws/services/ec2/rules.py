@@ -1,0 +1,154 @@
+"""What EC2 refuses and moto doesn't: see docs/local-cloud-limits.md for what is still accepted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Network, ip_network
+from typing import Final
+
+from hpkit_local.aws.api import rule
+from hpkit_local.aws.backend import Context, Record
+from hpkit_local.aws.errors import ServiceError
+
+__all__ = ["ADDRESSES", "VPCS"]
+
+# VPC user guide, quotas; EC2 user guide, Elastic IP addresses: what an account has that asked for no more.
+VPCS: Final = 5
+ADDRESSES: Final = 5
+# VPC user guide, "IPv4 CIDR block association restrictions": a VPC stays within the private range of its first block.
+_PRIVATE: Final = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
+_BENCHMARKS, _DEFAULT_VPC = IPv4Network("198.19.0.0/16"), IPv4Network("172.31.0.0/16")
+_LOW, _LOWEST = IPv4Network("10.0.0.0/15"), IPv4Network("10.0.0.0/16")
+# The same guide, "IPv4 VPC CIDR blocks": what no VPC may have.
+_NOWHERE: Final = tuple(map(IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4")))
+_LARGEST, _SMALLEST = 16, 28
+_TAG_KEY, _TAG_VALUE = 128, 256
+_GROUP_TEXT: Final = re.compile(r"[a-zA-Z0-9 ._\-:/()#,@\[\]+=&;{}!$*]{0,255}")
+
+
+@rule("ec2", "CreateVpc")
+def _number_of_vpcs(ctx: Context, _: Record) -> None:
+    if len(ctx.backend.moto.backend("ec2", ctx.region).vpcs) >= VPCS:
+        raise ServiceError("VpcLimitExceeded", "The maximum number of VPCs has been reached.")
+
+
+@rule("ec2", "CreateVpc")
+def _first_range(_: Context, params: Record) -> None:
+    if "CidrBlock" in params:
+        _check_block(_network(params["CidrBlock"]))
+
+
+def _check_block(block: IPv4Network) -> None:
+    """Refuse sizes and addresses that no VPC may have."""
+    if not _LARGEST <= block.prefixlen <= _SMALLEST or any(block.overlaps(each) for each in _NOWHERE):
+        raise ServiceError("InvalidVpc.Range", f"The CIDR '{block}' is invalid.")
+
+
+@rule("ec2", "AllocateAddress")
+def _number_of_addresses(ctx: Context, _: Record) -> None:
+    if len(ctx.backend.moto.backend("ec2", ctx.region).addresses) >= ADDRESSES:
+        raise ServiceError("AddressLimitExceeded", "The maximum number of addresses has been reached.")
+
+
+@rule("ec2", "AssociateVpcCidrBlock")
+def _further_range(ctx: Context, params: Record) -> None:
+    vpc = ctx.backend.moto.backend("ec2", ctx.region).vpcs.get(params["VpcId"])
+    if vpc is None or "CidrBlock" not in params:
+        return
+    block = _network(params["CidrBlock"])
+    _check_block(block)
+    present = [_network(each["cidr_block"]) for each in vpc.get_cidr_block_association_set()]
+    if any(block.overlaps(each) for each in present):
+        raise ServiceError("InvalidVpc.Range", f"The CIDR '{block}' conflicts with another block of the VPC.")
+    if any(block.overlaps(each) for each in _restricted(present)):
+        raise ServiceError(
+            "InvalidVpc.Range",
+            f"The CIDR '{block}' is restricted. Use a CIDR from the same private address range as the current VPC CIDR,"
+            " or use a publicly-routable CIDR.",
+        )
+
+
+def _restricted(present: Iterable[IPv4Network]) -> Iterator[IPv4Network]:
+    """Yield the ranges that a VPC takes none of, by those that it has; the first one says which private network it is.
+
+    Source: VPC user guide, "IPv4 CIDR block association restrictions".
+    """
+    first, *others = present
+    yield from (each for each in _PRIVATE if not first.subnet_of(each))
+    if not first.subnet_of(_BENCHMARKS):
+        yield _BENCHMARKS
+    if first.subnet_of(_PRIVATE[1]):
+        yield _DEFAULT_VPC
+    if any(each.overlaps(_LOW) for each in (first, *others)):
+        yield _LOWEST
+
+
+@rule("ec2", "CreateSubnet")
+def _subnet(ctx: Context, params: Record) -> None:
+    block = _network(params.get("CidrBlock", "10.0.0.0/24"), code="InvalidParameterValue")
+    if not _LARGEST <= block.prefixlen <= _SMALLEST:
+        raise ServiceError("InvalidSubnet.Range", f"The CIDR '{block}' is invalid.")
+    zone = params.get("AvailabilityZone")
+    zones = [each.name for each in ctx.backend.moto.backend("ec2", ctx.region).describe_availability_zones()]
+    if zone is not None and zone not in zones:
+        raise ServiceError(
+            "InvalidParameterValue",
+            f"Value ({zone}) for parameter availabilityZone is invalid. Subnets can currently only be created in the "
+            f"following availability zones: {', '.join(zones)}.",
+        )
+
+
+@rule("ec2", "CreateSecurityGroup")
+def _group(_: Context, params: Record) -> None:
+    name = params["GroupName"]
+    if name.startswith("sg-"):
+        raise ServiceError("InvalidParameterValue", f"Group names may not be in the format sg-*: '{name}'")
+    for member in ("GroupName", "Description"):
+        if not _GROUP_TEXT.fullmatch(params[member]):
+            raise ServiceError("InvalidParameterValue", f"Value ({params[member]}) for parameter {member} is invalid.")
+
+
+@rule("ec2", "AuthorizeSecurityGroupIngress", "AuthorizeSecurityGroupEgress")
+def _permissions(_: Context, params: Record) -> None:
+    for each in params.get("IpPermissions", ()):
+        if each.get("IpProtocol") in ("tcp", "udp", "6", "17"):
+            first, last = each.get("FromPort", -1), each.get("ToPort", -1)
+            if not 0 <= first <= last <= 65535:
+                raise ServiceError("InvalidParameterValue", f"Invalid TCP/UDP port range ({first}, {last})")
+        ranges = [*each.get("IpRanges", ()), *each.get("UserIdGroupPairs", ()), *each.get("PrefixListIds", ())]
+        for text in (found["Description"] for found in ranges if "Description" in found):
+            if not _GROUP_TEXT.fullmatch(text):
+                raise ServiceError("InvalidParameterValue", f"Invalid rule description: {text}")
+
+
+@rule(
+    "ec2",
+    *("AllocateAddress", "CreateInternetGateway", "CreateNatGateway", "CreateRouteTable", "CreateSecurityGroup"),
+    *("CreateSubnet", "CreateTags", "CreateVpc", "CreateVpcEndpoint"),
+)
+def _tags(_: Context, params: Record) -> None:
+    specified = [tag for each in params.get("TagSpecifications", ()) for tag in each.get("Tags", ())]
+    for tag in (*params.get("Tags", ()), *specified):
+        key, value = tag["Key"], tag.get("Value", "")
+        if key.lower().startswith("aws:"):
+            raise ServiceError(
+                "InvalidParameterValue",
+                f"Value ({key}) for parameter key is invalid. "
+                "Tag keys starting with 'aws:' are reserved for internal use",
+            )
+        if len(key) > _TAG_KEY or len(value) > _TAG_VALUE:
+            raise ServiceError(
+                "InvalidParameterValue",
+                f"Tag '{key}' is too long: a key has at most {_TAG_KEY} characters, a value {_TAG_VALUE}",
+            )
+
+
+def _network(text: str, *, code: str = "InvalidParameterValue") -> IPv4Network:
+    try:
+        found = ip_network(text, strict=False)
+    except ValueError:
+        found = None
+    if not isinstance(found, IPv4Network):
+        raise ServiceError(code, f"Value ({text}) for parameter cidrBlock is invalid. This is not a valid CIDR block.")
+    return found

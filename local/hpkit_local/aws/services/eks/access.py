@@ -1,0 +1,196 @@
+"""EKS access entries and the access policies associated with them."""
+
+from __future__ import annotations
+
+from hpkit_local.aws.api import operation, page
+from hpkit_local.aws.backend import Context, Record
+from hpkit_local.aws.errors import ServiceError
+from hpkit_local.aws.services.eks.clusters import require_cluster
+from hpkit_local.aws.services.eks.entries import POLICY_ARN, create_entry, entry_key
+
+__all__: list[str] = []
+
+INVALID = "InvalidParameterException"
+TYPES = ("STANDARD", "EC2_LINUX", "EC2_WINDOWS", "EC2", "FARGATE_LINUX", "HYBRID_LINUX", "HYPERPOD_LINUX")
+# EKS user guide, "Access policy permissions".
+POLICIES = (
+    "AmazonEKSAdminPolicy",
+    "AmazonEKSAdminViewPolicy",
+    "AmazonEKSClusterAdminPolicy",
+    "AmazonEKSEditPolicy",
+    "AmazonEKSViewPolicy",
+    "AmazonSagemakerHyperpodClusterPolicy",
+    "AmazonSagemakerHyperpodControllerPolicy",
+    "AmazonSagemakerHyperpodInferenceMonitoringPolicy",
+    "AmazonSagemakerHyperpodInferencePolicy",
+    "AmazonSagemakerHyperpodSpacePolicy",
+    "AmazonSagemakerHyperpodSpaceTemplatePolicy",
+    "AmazonSagemakerHyperpodSystemNamespacePolicy",
+    "AmazonSagemakerHyperpodTrainingPolicy",
+    "AmazonSagemakerHyperpodUserClusterPolicy",
+)
+
+
+def _cluster(ctx: Context, name: str) -> Record:
+    cluster = require_cluster(ctx, name)
+    if cluster["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
+        raise ServiceError(
+            "InvalidRequestException",
+            "The cluster's authentication mode must be set to one of [API, API_AND_CONFIG_MAP] "
+            "to perform this operation.",
+        )
+    return cluster
+
+
+def _entry(ctx: Context, params: Record) -> Record:
+    _cluster(ctx, params["clusterName"])
+    found = ctx.table("access").get(entry_key(params["clusterName"], params["principalArn"]))
+    if found is None:
+        raise ServiceError(
+            "ResourceNotFoundException",
+            f"The specified principalArn could not be found: {params['principalArn']}",
+            status=404,
+        )
+    return found
+
+
+@operation("eks", "CreateAccessEntry")
+def create_access_entry(ctx: Context, params: Record) -> Record:
+    """Let an IAM principal into the cluster."""
+    _cluster(ctx, params["clusterName"])
+    kind = params.get("type", "STANDARD")
+    if kind not in TYPES:
+        raise ServiceError(INVALID, f"The type {kind} is not valid; valid types: {', '.join(TYPES)}")
+    principal = params["principalArn"]
+    if not principal.startswith("arn:aws:iam::") or principal.count(":") < 5 or "/" not in principal:
+        raise ServiceError(INVALID, f"The specified principalArn is invalid: invalid principal: {principal}")
+    if ":role/aws-service-role/" in principal:
+        raise ServiceError(INVALID, f"The specified principalArn is invalid: {principal} is a service-linked role")
+    if kind != "STANDARD" and ("kubernetesGroups" in params or "username" in params):
+        raise ServiceError(INVALID, f"kubernetesGroups and username can only be set for STANDARD, not for {kind}")
+    _check_groups(params)
+    if entry_key(params["clusterName"], principal) in ctx.table("access"):
+        raise ServiceError(
+            "ResourceInUseException",
+            "The specified access entry resource is already in use on this cluster.",
+            status=409,
+        )
+    return {"accessEntry": create_entry(ctx, params)}
+
+
+def _check_groups(params: Record) -> None:
+    for group in params.get("kubernetesGroups", []):
+        if group.startswith(("system:", "eks:", "aws:", "amazon:", "iam:")):
+            raise ServiceError(
+                INVALID,
+                f"The kubernetes group name {group} is invalid: reserved prefix",
+            )
+
+
+@operation("eks", "DescribeAccessEntry")
+def describe_access_entry(ctx: Context, params: Record) -> Record:
+    """One entry."""
+    return {"accessEntry": _entry(ctx, params)["entry"]}
+
+
+@operation("eks", "UpdateAccessEntry")
+def update_access_entry(ctx: Context, params: Record) -> Record:
+    """Change groups or user name of a STANDARD entry."""
+    found = _entry(ctx, params)
+    entry = found["entry"]
+    if entry["type"] != "STANDARD":
+        raise ServiceError("InvalidRequestException", f"An access entry of type {entry['type']} cannot be updated")
+    _check_groups(params)
+    entry.update({name: params[name] for name in ("kubernetesGroups", "username") if name in params})
+    entry["modifiedAt"] = ctx.now
+    ctx.controllers.access_entry_changed(entry, list(found["policies"].values()))
+    return {"accessEntry": entry}
+
+
+@operation("eks", "DeleteAccessEntry")
+def delete_access_entry(ctx: Context, params: Record) -> Record:
+    """Shut an IAM principal out."""
+    found = _entry(ctx, params)
+    del ctx.table("access")[entry_key(params["clusterName"], params["principalArn"])]
+    ctx.controllers.access_entry_deleted(found["entry"])
+    return {}
+
+
+@operation("eks", "ListAccessEntries")
+def list_access_entries(ctx: Context, params: Record) -> Record:
+    """Principals in pages, all or those with a policy."""
+    cluster = _cluster(ctx, params["clusterName"])
+    wanted = params.get("associatedPolicyArn")
+    found = sorted(
+        item["entry"]["principalArn"]
+        for item in ctx.table("access").values()
+        if item["entry"]["clusterName"] == cluster["name"] and (wanted is None or wanted in item["policies"])
+    )
+    entries, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
+    return {"accessEntries": entries, **({"nextToken": token} if token else {})}
+
+
+@operation("eks", "AssociateAccessPolicy")
+def associate_access_policy(ctx: Context, params: Record) -> Record:
+    """Give an entry the rights of a policy in the cluster or in namespaces; again changes the scope."""
+    found = _entry(ctx, params)
+    policy, scope = params["policyArn"], params["accessScope"]
+    if policy.removeprefix(POLICY_ARN) not in POLICIES or not policy.startswith(POLICY_ARN):
+        raise ServiceError(INVALID, f"The policyArn parameter format is not valid: {policy}")
+    if found["entry"]["type"] != "STANDARD":
+        raise ServiceError(
+            "InvalidRequestException",
+            f"An access entry of type {found['entry']['type']} takes no access policy",
+        )
+    namespaces = scope.get("namespaces", [])
+    if (scope.get("type") == "namespace") != bool(namespaces):
+        raise ServiceError(INVALID, "accessScope: namespaces go with type namespace, and only with it")
+    old = found["policies"].get(policy, {})
+    association = {
+        "policyArn": policy,
+        "accessScope": {"type": scope.get("type"), "namespaces": namespaces},
+        "associatedAt": old.get("associatedAt", ctx.now),
+        "modifiedAt": ctx.now,
+    }
+    found["policies"][policy] = association
+    ctx.controllers.access_entry_changed(found["entry"], list(found["policies"].values()))
+    return {
+        "clusterName": params["clusterName"],
+        "principalArn": params["principalArn"],
+        "associatedAccessPolicy": association,
+    }
+
+
+@operation("eks", "DisassociateAccessPolicy")
+def disassociate_access_policy(ctx: Context, params: Record) -> Record:
+    """Take a policy away from an entry."""
+    found = _entry(ctx, params)
+    if found["policies"].pop(params["policyArn"], None) is None:
+        raise ServiceError(
+            "ResourceNotFoundException",
+            f"The specified policyArn could not be found: {params['policyArn']}",
+            status=404,
+        )
+    ctx.controllers.access_entry_changed(found["entry"], list(found["policies"].values()))
+    return {}
+
+
+@operation("eks", "ListAssociatedAccessPolicies")
+def list_associated_access_policies(ctx: Context, params: Record) -> Record:
+    """Policies of an entry in pages."""
+    found = list(_entry(ctx, params)["policies"].values())
+    policies, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
+    return {
+        "clusterName": params["clusterName"],
+        "principalArn": params["principalArn"],
+        "associatedAccessPolicies": policies,
+        **({"nextToken": token} if token else {}),
+    }
+
+
+@operation("eks", "ListAccessPolicies")
+def list_access_policies(ctx: Context, params: Record) -> Record:  # noqa: ARG001 - every operation has one signature
+    """Return the policies that EKS offers."""
+    found = [{"name": name, "arn": POLICY_ARN + name} for name in POLICIES]
+    policies, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
+    return {"accessPolicies": policies, **({"nextToken": token} if token else {})}

@@ -1,0 +1,199 @@
+"""Amazon EKS: who may do what in a cluster, people and pods."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hpkit_local.aws.services.eks.resources.clusters import stamp
+from hpkit_local.plugins.aws.by_arn import TAGS
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_provider.engine.values import Props
+
+__all__ = ["RESOURCE_TYPES"]
+
+
+def _create_entry(call: Calls, wanted: Props) -> str:
+    call(
+        "CreateAccessEntry",
+        clusterName=wanted["clusterName"],
+        principalArn=wanted["principalArn"],
+        type=wanted["type"],
+        username=wanted.get("userName"),
+        kubernetesGroups=wanted.get("kubernetesGroups"),
+        tags=wanted["tagsAll"] or None,
+    )
+    return f"{wanted['clusterName']}:{wanted['principalArn']}"
+
+
+def _entry(resource_id: str) -> dict[str, str]:
+    cluster, _, principal = resource_id.partition(":")
+    return {"clusterName": cluster, "principalArn": principal}
+
+
+def _read_entry(call: Calls, resource_id: str, _known: Props) -> Props | None:
+    answer = call.find("DescribeAccessEntry", **_entry(resource_id))
+    if answer is None:
+        return None
+    entry = answer["accessEntry"]
+    return {
+        **_entry(resource_id),
+        "accessEntryArn": entry["accessEntryArn"],
+        "type": entry["type"],
+        "userName": entry.get("username"),
+        "kubernetesGroups": entry.get("kubernetesGroups", []),
+        "createdAt": stamp(entry["createdAt"]),
+        "modifiedAt": stamp(entry["modifiedAt"]),
+        "tags": entry.get("tags", {}),
+    }
+
+
+def _update_entry(call: Calls, resource_id: str, change: Change) -> None:
+    groups, user = change.new.get("kubernetesGroups", []), change.new.get("userName")
+    call("UpdateAccessEntry", **_entry(resource_id), kubernetesGroups=groups, username=user)
+
+
+def _delete_entry(call: Calls, resource_id: str, _state: Props) -> None:
+    call.find("DeleteAccessEntry", **_entry(resource_id))
+
+
+def _associate_policy(call: Calls, wanted: Props) -> str:
+    which = {name: wanted[name] for name in ("clusterName", "principalArn", "policyArn")}
+    call("AssociateAccessPolicy", **which, accessScope=wanted["accessScope"])
+    return "#".join(which.values())
+
+
+def _policy(resource_id: str) -> dict[str, str]:
+    cluster, principal, policy = resource_id.split("#")
+    return {"clusterName": cluster, "principalArn": principal, "policyArn": policy}
+
+
+def _read_policy(call: Calls, resource_id: str, _known: Props) -> Props | None:
+    which = _policy(resource_id)
+    entry = {name: which[name] for name in ("clusterName", "principalArn")}
+    for one in call.pages("ListAssociatedAccessPolicies", "associatedAccessPolicies", **entry):
+        if one["policyArn"] == which["policyArn"]:
+            times = {"associatedAt": stamp(one["associatedAt"]), "modifiedAt": stamp(one["modifiedAt"])}
+            return {**which, "accessScope": one["accessScope"], **times}
+    return None
+
+
+def _dissociate_policy(call: Calls, resource_id: str, _state: Props) -> None:
+    call.find("DisassociateAccessPolicy", **_policy(resource_id))
+
+
+def _create_identity(call: Calls, wanted: Props) -> str:
+    answer = call(
+        "CreatePodIdentityAssociation",
+        clusterName=wanted["clusterName"],
+        namespace=wanted["namespace"],
+        serviceAccount=wanted["serviceAccount"],
+        roleArn=wanted["roleArn"],
+        targetRoleArn=wanted.get("targetRoleArn"),
+        disableSessionTags=wanted.get("disableSessionTags"),
+        tags=wanted["tagsAll"] or None,
+    )
+    return str(answer["association"]["associationId"])
+
+
+def _identity(resource_id: str, known: Props) -> dict[str, Any]:
+    """Return which it is; at import its id is `CLUSTER,ID`."""
+    cluster, _, identifier = resource_id.rpartition(",")
+    return {"clusterName": cluster or known.get("clusterName", ""), "associationId": identifier}
+
+
+def _read_identity(call: Calls, resource_id: str, known: Props) -> Props | None:
+    which = _identity(resource_id, known)
+    answer = call.find("DescribePodIdentityAssociation", **which) if which["clusterName"] else None
+    if answer is None:
+        return None
+    found = answer["association"]
+    told = ("clusterName", "namespace", "serviceAccount", "roleArn", "targetRoleArn", "externalId", "associationArn")
+    return {
+        "id": found["associationId"],
+        "associationId": found["associationId"],
+        "disableSessionTags": found.get("disableSessionTags", False),
+        "tags": found.get("tags", {}),
+        **{name: found.get(name) for name in told},
+    }
+
+
+def _update_identity(call: Calls, resource_id: str, change: Change) -> None:
+    new = change.new
+    call(
+        "UpdatePodIdentityAssociation",
+        **_identity(resource_id, new),
+        roleArn=new["roleArn"],
+        targetRoleArn=new.get("targetRoleArn"),
+        disableSessionTags=new.get("disableSessionTags"),
+    )
+
+
+def _delete_identity(call: Calls, resource_id: str, state: Props) -> None:
+    call.find("DeletePodIdentityAssociation", **_identity(resource_id, state))
+
+
+_CLUSTER = Prop("clusterName", required=True)
+_PRINCIPAL = Prop("principalArn", required=True)
+
+RESOURCE_TYPES: Final = (
+    ResourceType(
+        "aws:eks/accessEntry:AccessEntry",
+        "eks",
+        props=(
+            _CLUSTER,
+            _PRINCIPAL,
+            Prop("type"),
+            Prop("userName"),
+            Prop("kubernetesGroups", "list"),
+        ),
+        calls="CreateAccessEntry DescribeAccessEntry UpdateAccessEntry DeleteAccessEntry",
+        create=_create_entry,
+        read=_read_entry,
+        update=_update_entry,
+        delete=_delete_entry,
+        outputs=("accessEntryArn", "createdAt", "modifiedAt"),
+        volatile=("modifiedAt",),
+        tagging=TAGS,
+    ),
+    ResourceType(
+        "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
+        "eks",
+        props=(
+            _CLUSTER,
+            _PRINCIPAL,
+            Prop("policyArn", required=True),
+            Prop(
+                "accessScope",
+                "object",
+                required=True,
+                members=(Prop("type", required=True), Prop("namespaces", "list")),
+            ),
+        ),
+        calls="AssociateAccessPolicy ListAssociatedAccessPolicies DisassociateAccessPolicy",
+        create=_associate_policy,
+        read=_read_policy,
+        delete=_dissociate_policy,
+        outputs=("associatedAt", "modifiedAt"),
+    ),
+    ResourceType(
+        "aws:eks/podIdentityAssociation:PodIdentityAssociation",
+        "eks",
+        props=(
+            _CLUSTER,
+            Prop("namespace", required=True),
+            Prop("serviceAccount", required=True),
+            Prop("roleArn", required=True),
+            Prop("targetRoleArn"),
+            Prop("disableSessionTags", "boolean"),
+        ),
+        calls="CreatePodIdentityAssociation DescribePodIdentityAssociation UpdatePodIdentityAssociation "
+        "DeletePodIdentityAssociation",
+        create=_create_identity,
+        read=_read_identity,
+        update=_update_identity,
+        delete=_delete_identity,
+        outputs=("associationArn", "associationId", "externalId"),
+        tagging=TAGS,
+    ),
+)

@@ -1,0 +1,138 @@
+"""Amazon EKS: add-ons."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hpkit_local.aws.services.eks.resources.clusters import await_update, stamp
+from hpkit_local.plugins.aws.by_arn import TAGS
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.waiting import until
+from hpkit_provider.engine.values import Props
+
+__all__ = ["RESOURCE_TYPES"]
+
+_SECONDS = 1200.0  # as long as the real provider waits for an add-on
+
+
+def _create(call: Calls, wanted: Props) -> str:
+    call(
+        "CreateAddon",
+        clusterName=wanted["clusterName"],
+        addonName=wanted["addonName"],
+        addonVersion=wanted.get("addonVersion"),
+        configurationValues=wanted.get("configurationValues"),
+        serviceAccountRoleArn=wanted.get("serviceAccountRoleArn"),
+        podIdentityAssociations=wanted.get("podIdentityAssociations"),
+        resolveConflicts=wanted.get("resolveConflictsOnCreate"),
+        tags=wanted["tagsAll"] or None,
+    )
+    return f"{wanted['clusterName']}:{wanted['addonName']}"
+
+
+def _which(resource_id: str) -> dict[str, str]:
+    cluster, _, name = resource_id.partition(":")
+    return {"clusterName": cluster, "addonName": name}
+
+
+def _addon(call: Calls, resource_id: str) -> dict[str, Any] | None:
+    answer = call.find("DescribeAddon", **_which(resource_id))
+    return answer and answer["addon"]
+
+
+def _read(call: Calls, resource_id: str, _known: Props) -> Props | None:
+    addon = _addon(call, resource_id)
+    if addon is None or addon["status"] == "DELETING":
+        return None
+    return {
+        "arn": addon["addonArn"],
+        "clusterName": addon["clusterName"],
+        "addonName": addon["addonName"],
+        "addonVersion": addon["addonVersion"],
+        "configurationValues": addon.get("configurationValues"),
+        "serviceAccountRoleArn": addon.get("serviceAccountRoleArn"),
+        "podIdentityAssociations": [
+            _association(call, addon["clusterName"], arn) for arn in addon.get("podIdentityAssociations", [])
+        ],
+        "createdAt": stamp(addon["createdAt"]),
+        "modifiedAt": stamp(addon["modifiedAt"]),
+        "tags": addon.get("tags", {}),
+    }
+
+
+def _association(call: Calls, cluster: str, arn: str) -> dict[str, str]:
+    identifier = arn.rpartition("/")[2]
+    found = call("DescribePodIdentityAssociation", clusterName=cluster, associationId=identifier)["association"]
+    return {"roleArn": found["roleArn"], "serviceAccount": found["serviceAccount"]}
+
+
+def _wait(call: Calls, resource_id: str, _change: Change) -> None:
+    # DEGRADED is a status on the way: an add-on that needs nodes runs once they are there.
+    until(
+        call,
+        lambda: _addon(call, resource_id),
+        status=lambda addon: addon["status"],
+        ready={"ACTIVE"},
+        failed={"CREATE_FAILED", "UPDATE_FAILED", "DELETE_FAILED"},
+    )
+
+
+def _update(call: Calls, resource_id: str, change: Change) -> None:
+    if not change.among("addonVersion", "configurationValues", "serviceAccountRoleArn", "podIdentityAssociations"):
+        return
+    new, which = change.new, _which(resource_id)
+    answer = call(
+        "UpdateAddon",
+        **which,
+        addonVersion=new.get("addonVersion"),
+        configurationValues=new.get("configurationValues", "" if "configurationValues" in change else None),
+        serviceAccountRoleArn=new.get("serviceAccountRoleArn"),
+        podIdentityAssociations=new.get("podIdentityAssociations", []) if "podIdentityAssociations" in change else None,
+        resolveConflicts=new.get("resolveConflictsOnUpdate"),
+    )
+    await_update(call, answer["update"], name=which["clusterName"], addonName=which["addonName"])
+
+
+def _delete(call: Calls, resource_id: str, state: Props) -> None:
+    if call.find("DeleteAddon", **_which(resource_id), preserve=state["preserve"]) is not None:
+        until(
+            call,
+            lambda: _addon(call, resource_id),
+            status=lambda addon: addon["status"],
+            failed={"DELETE_FAILED"},
+            gone=True,
+        )
+
+
+RESOURCE_TYPES: Final = (
+    ResourceType(
+        "aws:eks/addon:Addon",
+        "eks",
+        props=(
+            Prop("clusterName", required=True),
+            Prop("addonName", required=True),
+            Prop("addonVersion"),
+            Prop("configurationValues"),
+            Prop("serviceAccountRoleArn"),
+            Prop(
+                "podIdentityAssociations",
+                "list",
+                members=(Prop("roleArn", required=True), Prop("serviceAccount", required=True)),
+            ),
+            Prop("resolveConflictsOnCreate", write_only=True),
+            Prop("resolveConflictsOnUpdate", write_only=True),
+            Prop("preserve", "boolean", write_only=True),
+        ),
+        calls="CreateAddon DescribeAddon DescribePodIdentityAssociation UpdateAddon DescribeUpdate DeleteAddon",
+        create=_create,
+        read=_read,
+        update=_update,
+        wait=_wait,
+        delete=_delete,
+        outputs=("arn", "createdAt", "modifiedAt"),
+        volatile=("modifiedAt",),
+        tagging=TAGS,
+        seconds=_SECONDS,
+    ),
+)

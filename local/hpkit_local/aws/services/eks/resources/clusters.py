@@ -1,0 +1,190 @@
+"""Amazon EKS: clusters and add-ons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from hpkit_local.plugins.aws.by_arn import TAGS
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.waiting import until
+from hpkit_provider.engine.errors import ChangeFailedError, PluginError
+from hpkit_provider.engine.values import Props
+
+__all__ = ["RESOURCE_TYPES", "await_update", "stamp"]
+
+_LOGS = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+
+
+def stamp(moment: Any) -> str:
+    """Return a time as the provider tells it."""
+    return str(moment.strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+def _request(props: Props) -> dict[str, Any]:
+    return {
+        "roleArn": props["roleArn"],
+        "version": props.get("version"),
+        "resourcesVpcConfig": _network(props),
+        "kubernetesNetworkConfig": props.get("kubernetesNetworkConfig"),
+        "accessConfig": props.get("accessConfig"),
+        "encryptionConfig": [props["encryptionConfig"]] if props.get("encryptionConfig") else None,
+        "upgradePolicy": props.get("upgradePolicy"),
+        "deletionProtection": props.get("deletionProtection"),
+        "bootstrapSelfManagedAddons": props["bootstrapSelfManagedAddons"],
+        "logging": _logging(props),
+    }
+
+
+def _network(props: Props) -> dict[str, Any]:
+    filled = ("clusterSecurityGroupId", "vpcId")
+    return {name: value for name, value in props["vpcConfig"].items() if name not in filled}
+
+
+def _logging(props: Props) -> dict[str, Any]:
+    wanted = props.get("enabledClusterLogTypes", [])
+    rows = ((True, [kind for kind in _LOGS if kind in wanted]), (False, [kind for kind in _LOGS if kind not in wanted]))
+    return {"clusterLogging": [{"types": kinds, "enabled": enabled} for enabled, kinds in rows if kinds]}
+
+
+def _create_cluster(call: Calls, wanted: Props) -> str:
+    call("CreateCluster", name=wanted["name"], tags=wanted["tagsAll"] or None, **_request(wanted))
+    return str(wanted["name"])
+
+
+def _cluster(call: Calls, name: str) -> dict[str, Any] | None:
+    answer = call.find("DescribeCluster", name=name)
+    return answer and answer["cluster"]
+
+
+def _read_cluster(call: Calls, name: str, known: Props) -> Props | None:
+    cluster = _cluster(call, name)
+    if cluster is None or cluster["status"] == "DELETING":
+        return None
+    logging = cluster.get("logging", {}).get("clusterLogging", [])
+    encryption = cluster.get("encryptionConfig") or [None]
+    return {
+        "arn": cluster["arn"],
+        "name": cluster["name"],
+        "roleArn": cluster["roleArn"],
+        "version": cluster["version"],
+        "platformVersion": cluster.get("platformVersion"),
+        "status": cluster["status"],
+        "endpoint": cluster.get("endpoint"),
+        "createdAt": stamp(cluster["createdAt"]),
+        "certificateAuthority": cluster.get("certificateAuthority"),
+        "certificateAuthorities": [cluster["certificateAuthority"]] if "certificateAuthority" in cluster else None,
+        "identities": [{"oidcs": [cluster["identity"]["oidc"]]}] if "identity" in cluster else None,
+        "vpcConfig": cluster["resourcesVpcConfig"],
+        "kubernetesNetworkConfig": cluster.get("kubernetesNetworkConfig"),
+        "accessConfig": cluster.get("accessConfig"),
+        "encryptionConfig": encryption[0],
+        # AWS never tells it, and the real provider then reads what a Go boolean is by itself.
+        "bootstrapSelfManagedAddons": known.get("bootstrapSelfManagedAddons", False),
+        "upgradePolicy": cluster.get("upgradePolicy"),
+        "deletionProtection": cluster.get("deletionProtection", False),
+        "enabledClusterLogTypes": [kind for row in logging if row["enabled"] for kind in row["types"]],
+        "tags": cluster.get("tags", {}),
+    }
+
+
+def _await_cluster(call: Calls, name: str, _change: Change) -> None:
+    until(call, lambda: _cluster(call, name), status=lambda seen: seen["status"], ready={"ACTIVE"}, failed={"FAILED"})
+
+
+# One kind of change per call, as UpdateClusterConfig wants it.
+_CHANGES: Final[dict[str, Callable[[Props], dict[str, Any]]]] = {
+    "accessConfig": lambda new: {"accessConfig": {"authenticationMode": new["accessConfig"]["authenticationMode"]}},
+    "upgradePolicy": lambda new: {"upgradePolicy": new["upgradePolicy"]},
+    "enabledClusterLogTypes": lambda new: {"logging": _logging(new)},
+    "vpcConfig": lambda new: {"resourcesVpcConfig": _network(new)},
+    "deletionProtection": lambda new: {"deletionProtection": new["deletionProtection"]},
+}
+
+
+def _update_cluster(call: Calls, name: str, change: Change) -> None:
+    if "encryptionConfig" in change and not change.old.get("encryptionConfig"):
+        raise PluginError("the local cloud takes encryptionConfig at creation only, and not AssociateEncryptionConfig")
+    if "version" in change:
+        answer = call("UpdateClusterVersion", name=name, version=change.new["version"])
+        await_update(call, answer["update"], name=name)
+    for changed, request in _CHANGES.items():
+        if changed in change and changed in change.new:
+            answer = call("UpdateClusterConfig", name=name, **request(change.new))
+            await_update(call, answer["update"], name=name)
+
+
+def await_update(call: Calls, update: dict[str, Any], **which: str) -> None:
+    """Wait for an update of a cluster or an add-on, and say why it failed."""
+
+    def look() -> dict[str, Any]:
+        found: dict[str, Any] = call("DescribeUpdate", updateId=update["id"], **which)["update"]
+        if found["status"] in ("Failed", "Cancelled"):
+            reasons = "; ".join(error.get("errorMessage", "") for error in found.get("errors", []))
+            raise ChangeFailedError(f"{found['type']} ended in status {found['status']}: {reasons}")
+        return found
+
+    until(call, look, status=lambda seen: seen["status"], ready={"Successful"})
+
+
+def _delete_cluster(call: Calls, name: str, _state: Props) -> None:
+    if call.find("DeleteCluster", name=name) is not None:
+        until(call, lambda: _cluster(call, name), status=lambda seen: seen["status"], failed={"FAILED"}, gone=True)
+
+
+_VPC = (
+    Prop("subnetIds", "list", required=True),
+    Prop("securityGroupIds", "list"),
+    Prop("endpointPrivateAccess", "boolean"),
+    Prop("endpointPublicAccess", "boolean"),
+    Prop("publicAccessCidrs", "list"),
+    Prop("clusterSecurityGroupId"),
+    Prop("vpcId"),
+)
+_NETWORK = (Prop("ipFamily"), Prop("serviceIpv4Cidr"))
+_ADMIN = "bootstrapClusterCreatorAdminPermissions"
+_ACCESS = (
+    Prop("authenticationMode"),
+    Prop(_ADMIN, "boolean", write_only=True),
+)
+_KEY = Prop("provider", "object", required=True, members=(Prop("keyArn", required=True),))
+
+RESOURCE_TYPES: Final = (
+    ResourceType(
+        "aws:eks/cluster:Cluster",
+        "eks",
+        props=(
+            Prop("name"),
+            Prop("roleArn", required=True),
+            Prop("version"),
+            Prop("vpcConfig", "object", required=True, members=_VPC),
+            Prop("kubernetesNetworkConfig", "object", members=_NETWORK),
+            Prop("accessConfig", "object", members=_ACCESS),
+            Prop("encryptionConfig", "object", members=(_KEY, Prop("resources", "list", required=True))),
+            Prop("upgradePolicy", "object", members=(Prop("supportType"),)),
+            Prop("enabledClusterLogTypes", "list"),
+            Prop("deletionProtection", "boolean"),
+            Prop("bootstrapSelfManagedAddons", "boolean", write_only=True),
+        ),
+        calls="CreateCluster DescribeCluster UpdateClusterVersion UpdateClusterConfig DescribeUpdate DeleteCluster",
+        create=_create_cluster,
+        read=_read_cluster,
+        update=_update_cluster,
+        wait=_await_cluster,
+        delete=_delete_cluster,
+        outputs=(
+            "arn",
+            "platformVersion",
+            "status",
+            "endpoint",
+            "createdAt",
+            "certificateAuthority",
+            "certificateAuthorities",
+            "identities",
+        ),
+        tagging=TAGS,
+        longest_name=100,
+        note="encryption is set at creation only; the real plugin can add it later",
+    ),
+)

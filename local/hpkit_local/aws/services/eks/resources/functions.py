@@ -1,0 +1,58 @@
+"""The functions that look up clusters and versions of add-ons."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hpkit_local.aws.services.eks.resources.clusters import stamp
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.function import Function
+from hpkit_provider.engine.errors import PluginError
+from hpkit_provider.engine.values import Props
+
+__all__ = ["FUNCTIONS"]
+
+
+def _cluster(call: Calls, args: Props) -> Props:
+    cluster = call("DescribeCluster", name=args["name"])["cluster"]
+    logging = cluster.get("logging", {}).get("clusterLogging", [])
+    plain = ("arn", "endpoint", "name", "platformVersion", "roleArn", "status", "version", "deletionProtection")
+    lists = {
+        "accessConfigs": "accessConfig",
+        "certificateAuthorities": "certificateAuthority",
+        "kubernetesNetworkConfigs": "kubernetesNetworkConfig",
+        "upgradePolicies": "upgradePolicy",
+    }
+    return {
+        "id": cluster["name"],
+        "clusterId": "",
+        **{name: cluster.get(name) for name in plain},
+        **{name: [cluster[member]] for name, member in lists.items() if member in cluster},
+        "createdAt": stamp(cluster["createdAt"]),
+        "enabledClusterLogTypes": [kind for row in logging if row["enabled"] for kind in row["types"]],
+        "identities": [{"oidcs": [cluster["identity"]["oidc"]]}],
+        "vpcConfig": cluster["resourcesVpcConfig"],
+        "tags": cluster.get("tags", {}),
+    }
+
+
+def _addon_version(call: Calls, args: Props) -> Props:
+    which = {"addonName": args["addonName"], "kubernetesVersion": args["kubernetesVersion"]}
+    for addon in call.pages("DescribeAddonVersions", "addons", **which):
+        for version in addon["addonVersions"]:
+            default = any(each.get("defaultVersion") for each in version["compatibilities"])
+            if args.get("mostRecent") or default:  # the newest comes first
+                return {"id": args["addonName"], "version": version["addonVersion"]}
+    raise PluginError(f"There is no version of {args['addonName']} for Kubernetes {args['kubernetesVersion']}.")
+
+
+FUNCTIONS: Final = (
+    Function("aws:eks/getCluster:getCluster", "eks", ("name", "tags"), "DescribeCluster", _cluster),
+    Function(
+        "aws:eks/getAddonVersion:getAddonVersion",
+        "eks",
+        ("addonName", "kubernetesVersion", "mostRecent"),
+        "DescribeAddonVersions",
+        _addon_version,
+    ),
+)

@@ -1,0 +1,62 @@
+"""What controllers ask of EKS: what exists, who a caller is, and whether callers reach the API server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hpkit_local.aws.backend import Context
+from hpkit_local.aws.services.eks.addons import addon_document
+from hpkit_local.aws.services.eks.clusters import cluster_document
+from hpkit_local.aws.services.eks.entries import entry_key, principal_arn
+from hpkit_local.aws.services.eks.reachability import admitted_address, why_unreachable
+from hpkit_local.aws.services.sts.identity import identity
+from hpkit_local.aws.snapshot import Snapshot, View
+from hpkit_local.aws.view import part
+
+__all__ = ["Caller", "caller_of", "why_cut_off"]
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Whom STS GetCallerIdentity names for an access key, and the access entry of that principal, if there is one."""
+
+    user_id: str
+    arn: str
+    account: str
+    principal: str
+    entry: Mapping[str, Any] | None
+
+
+def caller_of(view: View, access_key: str, *, cluster: str) -> Caller:
+    """Return who an access key is, and what an EKS cluster knows of that principal."""
+    with view.held():
+        contexts = list(view.contexts())
+        ctx = next((ctx for ctx in contexts if cluster in ctx.table("eks")), contexts[0])
+        user_id, arn, account = identity(ctx, access_key)
+        principal = principal_arn(ctx, arn)
+        found = ctx.table("access").get(entry_key(cluster, principal))
+        return Caller(user_id, arn, account, principal, None if found is None else dict(found["entry"]))
+
+
+def why_cut_off(view: View) -> str:
+    """Return why the endpoint's callers do not reach the API server of the EKS cluster; empty if they do."""
+    with view.held():
+        for ctx in view.contexts():
+            for name, cluster in ctx.table("eks").items():
+                address = ctx.backend.settings.caller_address or admitted_address(ctx, cluster)
+                why = why_unreachable(ctx, cluster, address)
+                return f"EKS cluster {name}: {why}" if why else ""
+    return "there is no EKS cluster"
+
+
+@part
+def _add(found: Snapshot, ctx: Context) -> None:
+    clusters = {key: each for key, each in ctx.table("eks").items() if each["status"] not in ("CREATING", "FAILED")}
+    found.eks.update({name: cluster_document(eks) for name, eks in clusters.items()})
+    unmade = ("CREATING", "CREATE_FAILED")
+    addons = {key: each for key, each in ctx.table("addons").items() if each["status"] not in unmade}
+    found.addons.update({key: addon_document(addon) for key, addon in addons.items()})
+    items = ctx.table("access").values()
+    found.entries.extend({**item["entry"], "policies": list(item["policies"].values())} for item in items)

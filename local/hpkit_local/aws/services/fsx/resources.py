@@ -1,0 +1,153 @@
+"""Amazon FSx for Lustre file systems."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hpkit_local.aws.services.ec2.resources.tags import found
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
+from hpkit_local.plugins.aws.shapes import camel, pascal, tag_list, tag_map
+from hpkit_local.plugins.aws.waiting import until
+from hpkit_provider.engine.values import Props
+
+__all__ = ["RESOURCE_TYPES"]
+
+_LOG = (Prop("destination"), Prop("level"))
+_METADATA = (Prop("iops", "integer"), Prop("mode"))
+_SQUASH = (Prop("noSquashNids", "list"), Prop("rootSquash"))
+# What is said within LustreConfiguration: what can change first, then what cannot.
+_CHANGEABLE: Final = (
+    Prop("autoImportPolicy"),
+    Prop("automaticBackupRetentionDays", "integer"),
+    Prop("dailyAutomaticBackupStartTime"),
+    Prop("dataCompressionType"),
+    Prop("logConfiguration", "object", members=_LOG),
+    Prop("metadataConfiguration", "object", members=_METADATA),
+    Prop("perUnitStorageThroughput", "integer"),
+    Prop("rootSquashConfiguration", "object", members=_SQUASH),
+    Prop("throughputCapacity", "integer"),
+    Prop("weeklyMaintenanceStartTime"),
+)
+_FIXED: Final = (
+    Prop("copyTagsToBackups", "boolean"),
+    Prop("deploymentType"),
+    Prop("driveCacheType"),
+    Prop("efaEnabled", "boolean"),
+)
+_SYSTEM: Final = (
+    Prop("subnetIds", required=True),
+    Prop("securityGroupIds", "list", write_only=True),
+    Prop("storageType"),
+    Prop("storageCapacity", "integer"),
+    Prop("fileSystemTypeVersion"),
+    Prop("kmsKeyId"),
+    Prop("skipFinalBackup", "boolean", write_only=True),
+    Prop("finalBackupTags", "map", write_only=True),
+)
+
+
+def _lustre(props: Props, names: tuple[Prop, ...]) -> dict[str, Any]:
+    return dict(pascal({prop.name: props[prop.name] for prop in names if prop.name in props}))
+
+
+def _create(call: Calls, wanted: Props) -> str:
+    answer = call(
+        "CreateFileSystem",
+        FileSystemType="LUSTRE",
+        FileSystemTypeVersion=wanted.get("fileSystemTypeVersion"),
+        SubnetIds=[wanted["subnetIds"]],
+        SecurityGroupIds=wanted.get("securityGroupIds"),
+        StorageCapacity=wanted.get("storageCapacity"),
+        StorageType=wanted["storageType"],
+        KmsKeyId=wanted.get("kmsKeyId"),
+        LustreConfiguration=_lustre(wanted, (*_CHANGEABLE, *_FIXED)),
+        Tags=tag_list(wanted["tagsAll"]),
+    )
+    return str(answer["FileSystem"]["FileSystemId"])
+
+
+def _system(call: Calls, system: str) -> dict[str, Any] | None:
+    return found(call, "DescribeFileSystems", "FileSystems", FileSystemIds=[system])
+
+
+def _read(call: Calls, system: str, _known: Props) -> Props | None:
+    entry = _system(call, system)
+    if entry is None or entry.get("Lifecycle") == "DELETING":
+        return None
+    lustre = camel(entry.get("LustreConfiguration", {}))
+    configured = {prop.name: lustre[prop.name] for prop in (*_CHANGEABLE, *_FIXED) if prop.name in lustre}
+    return {
+        **configured,
+        "arn": entry["ResourceARN"],
+        "dnsName": entry["DNSName"],
+        "mountName": lustre.get("mountName"),
+        "networkInterfaceIds": entry.get("NetworkInterfaceIds", []),
+        "ownerId": entry.get("OwnerId"),
+        "vpcId": entry.get("VpcId"),
+        "subnetIds": entry["SubnetIds"][0],
+        "storageType": entry.get("StorageType", "SSD"),
+        "storageCapacity": entry.get("StorageCapacity"),
+        "kmsKeyId": entry.get("KmsKeyId"),
+        "fileSystemTypeVersion": entry.get("FileSystemTypeVersion"),
+        "tags": tag_map(entry.get("Tags")),
+    }
+
+
+def _await(call: Calls, system: str, _change: Change) -> None:
+    until(
+        call,
+        lambda: _system(call, system),
+        status=lambda entry: str(entry["Lifecycle"]),
+        ready={"AVAILABLE"},
+        failed={"FAILED", "MISCONFIGURED", "MISCONFIGURED_UNAVAILABLE"},
+    )
+
+
+def _update(call: Calls, system: str, change: Change) -> None:
+    changed = tuple(prop for prop in _CHANGEABLE if prop.name in change)
+    lustre = _lustre(change.new, changed)
+    capacity = change.new.get("storageCapacity") if "storageCapacity" in change else None
+    version = change.new.get("fileSystemTypeVersion") if "fileSystemTypeVersion" in change else None
+    if lustre or capacity is not None or version is not None:
+        call(
+            "UpdateFileSystem",
+            FileSystemId=system,
+            StorageCapacity=capacity,
+            FileSystemTypeVersion=version,
+            LustreConfiguration=lustre or None,
+        )
+
+
+def _delete(call: Calls, system: str, state: Props) -> None:
+    tags = state.get("finalBackupTags")
+    how = {"SkipFinalBackup": state["skipFinalBackup"], **({"FinalBackupTags": tag_list(tags)} if tags else {})}
+    # Scratch file systems have no backups, and FSx refuses to hear of any.
+    persistent = str(state["deploymentType"]).startswith("PERSISTENT")
+    if call.find("DeleteFileSystem", FileSystemId=system, LustreConfiguration=how if persistent else None) is not None:
+        until(call, lambda: _system(call, system), status=lambda entry: str(entry.get("Lifecycle")), gone=True)
+
+
+def _tag(call: Calls, _system_id: str, live: Props, changed: dict[str, str], dropped: list[str]) -> None:
+    if changed:
+        call("TagResource", ResourceARN=live["arn"], Tags=tag_list(changed))
+    if dropped:
+        call("UntagResource", ResourceARN=live["arn"], TagKeys=dropped)
+
+
+RESOURCE_TYPES: Final = (
+    ResourceType(
+        "aws:fsx/lustreFileSystem:LustreFileSystem",
+        "fsx",
+        props=(*_SYSTEM, *_CHANGEABLE, *_FIXED),
+        calls="CreateFileSystem DescribeFileSystems UpdateFileSystem DeleteFileSystem",
+        create=_create,
+        read=_read,
+        update=_update,
+        wait=_await,
+        delete=_delete,
+        outputs=("arn", "dnsName", "mountName", "networkInterfaceIds", "ownerId", "vpcId"),
+        tagging=Tagging(_tag, "TagResource UntagResource"),
+        note="no data repositories (`importPath`, `exportPath`)",
+    ),
+)

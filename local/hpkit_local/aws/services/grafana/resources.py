@@ -1,0 +1,231 @@
+"""Amazon Managed Grafana: workspaces, and the roles of users in them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hpkit_local.plugins.aws.by_arn import TAGS
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.waiting import until
+from hpkit_provider.engine.errors import PluginError
+from hpkit_provider.engine.values import Props
+
+__all__ = ["RESOURCE_TYPES"]
+
+# The provider's name, the request's and the answer's.
+_MEMBERS: Final = {
+    "accountAccessType": ("accountAccessType", "accountAccessType"),
+    "permissionType": ("permissionType", "permissionType"),
+    "name": ("workspaceName", "name"),
+    "description": ("workspaceDescription", "description"),
+    "roleArn": ("workspaceRoleArn", "workspaceRoleArn"),
+    "dataSources": ("workspaceDataSources", "dataSources"),
+    "notificationDestinations": ("workspaceNotificationDestinations", "notificationDestinations"),
+    "organizationRoleName": ("organizationRoleName", "organizationRoleName"),
+    "organizationalUnits": ("workspaceOrganizationalUnits", "organizationalUnits"),
+    "stackSetName": ("stackSetName", "stackSetName"),
+    "vpcConfiguration": ("vpcConfiguration", "vpcConfiguration"),
+    "networkAccessControl": ("networkAccessControl", "networkAccessControl"),
+}
+_AT_CREATION: Final = ("grafanaVersion", "kmsKeyId")
+_REMOVALS: Final = {
+    "vpcConfiguration": "removeVpcConfiguration",
+    "networkAccessControl": "removeNetworkAccessConfiguration",
+}
+
+
+def _request(props: Props, names: Any) -> dict[str, Any]:
+    return {_MEMBERS[name][0]: props[name] for name in names if name in props}
+
+
+def _create(call: Calls, wanted: Props) -> str:
+    answer = call(
+        "CreateWorkspace",
+        authenticationProviders=wanted["authenticationProviders"],
+        tags=wanted["tagsAll"] or None,
+        **_request(wanted, _MEMBERS),
+        **{name: wanted.get(name) for name in (*_AT_CREATION, "configuration")},
+    )
+    return str(answer["workspace"]["id"])
+
+
+def _workspace(call: Calls, workspace: str) -> dict[str, Any] | None:
+    answer = call.find("DescribeWorkspace", workspaceId=workspace)
+    return answer and answer["workspace"]
+
+
+def _read(call: Calls, workspace: str, _known: Props) -> Props | None:
+    found = _workspace(call, workspace)
+    if found is None or found["status"] == "DELETING":
+        return None
+    return {
+        **{name: found.get(told) for name, (_, told) in _MEMBERS.items()},
+        **{name: found.get(name) for name in _AT_CREATION},
+        "arn": f"arn:aws:grafana:{call.region}:{call.account}:/workspaces/{workspace}",
+        "endpoint": found["endpoint"],
+        "authenticationProviders": found["authentication"]["providers"],
+        "samlConfigurationStatus": found["authentication"].get("samlConfigurationStatus", ""),
+        "configuration": _configuration(call, workspace),
+        "tags": found.get("tags", {}),
+    }
+
+
+def _configuration(call: Calls, workspace: str) -> str:
+    return str(call("DescribeWorkspaceConfiguration", workspaceId=workspace)["configuration"])
+
+
+def _wait(call: Calls, workspace: str, _change: Change) -> None:
+    until(
+        call,
+        lambda: _workspace(call, workspace),
+        status=lambda seen: seen["status"],
+        ready={"ACTIVE"},
+        failed={"FAILED", "CREATION_FAILED", "UPDATE_FAILED", "DELETION_FAILED"},
+    )
+
+
+def _update(call: Calls, workspace: str, change: Change) -> None:
+    request = _request(change.new, [name for name in _MEMBERS if name in change])
+    request |= {flag: True for name, flag in _REMOVALS.items() if name in change and name not in change.new}
+    if "description" in change:
+        request["workspaceDescription"] = change.new.get("description", "")
+    if request:
+        call("UpdateWorkspace", workspaceId=workspace, **request)
+        _wait(call, workspace, change)
+    if change.among("configuration", "grafanaVersion"):
+        configuration = change.new.get("configuration") or _configuration(call, workspace)
+        version = change.new.get("grafanaVersion") if "grafanaVersion" in change else None
+        call(
+            "UpdateWorkspaceConfiguration",
+            workspaceId=workspace,
+            configuration=configuration,
+            grafanaVersion=version,
+        )
+        _wait(call, workspace, change)
+
+
+def _delete(call: Calls, workspace: str, _state: Props) -> None:
+    if call.find("DeleteWorkspace", workspaceId=workspace) is not None:
+        until(
+            call,
+            lambda: _workspace(call, workspace),
+            status=lambda seen: seen["status"],
+            failed={"DELETION_FAILED"},
+            gone=True,
+        )
+
+
+def _users(props: Props) -> list[dict[str, str]]:
+    return [
+        *({"id": user, "type": "SSO_USER"} for user in props.get("userIds", [])),
+        *({"id": group, "type": "SSO_GROUP"} for group in props.get("groupIds", [])),
+    ]
+
+
+def _permit(call: Calls, props: Props, *, add: list[dict[str, str]], revoke: list[dict[str, str]]) -> None:
+    batch = [
+        {"action": action, "role": props["role"], "users": users}
+        for action, users in (("REVOKE", revoke), ("ADD", add))
+        if users
+    ]
+    errors = call("UpdatePermissions", workspaceId=props["workspaceId"], updateInstructionBatch=batch)["errors"]
+    if errors:
+        raise PluginError("UpdatePermissions: " + "; ".join(error["message"] for error in errors))
+
+
+def _associate(call: Calls, wanted: Props) -> str:
+    _permit(call, wanted, add=_users(wanted), revoke=[])
+    return f"{wanted['workspaceId']}/{wanted['role']}"
+
+
+def _read_association(call: Calls, resource_id: str, known: Props) -> Props | None:
+    workspace, _, role = resource_id.partition("/")
+    role = known.get("role") or role  # another role changes in place, and the id stays
+    entries = [
+        entry["user"]
+        for entry in call.pages("ListPermissions", "permissions", workspaceId=workspace)
+        if entry["role"] == role
+    ]
+    if not entries:
+        return None
+    by_type = {
+        name: [user["id"] for user in entries if user["type"] == kind]
+        for name, kind in (("userIds", "SSO_USER"), ("groupIds", "SSO_GROUP"))
+    }
+    return {"workspaceId": workspace, "role": role, **by_type}
+
+
+def _change_association(call: Calls, _resource_id: str, change: Change) -> None:
+    # As the real provider, it leaves those of another role where they are.
+    before, after = [] if "role" in change else _users(change.old), _users(change.new)
+    add, revoke = [user for user in after if user not in before], [user for user in before if user not in after]
+    _permit(call, change.new, add=add, revoke=revoke)
+
+
+def _dissociate(call: Calls, resource_id: str, state: Props) -> None:
+    if _read_association(call, resource_id, state) is not None:
+        _permit(call, state, add=[], revoke=_users(state))
+
+
+_NETWORKS: Final = (
+    Prop(
+        "vpcConfiguration",
+        "object",
+        members=(Prop("securityGroupIds", "list", required=True), Prop("subnetIds", "list", required=True)),
+    ),
+    Prop(
+        "networkAccessControl",
+        "object",
+        members=(Prop("prefixListIds", "list", required=True), Prop("vpceIds", "list", required=True)),
+    ),
+)
+
+RESOURCE_TYPES: Final = (
+    ResourceType(
+        "aws:grafana/workspace:Workspace",
+        "grafana",
+        props=(
+            Prop("accountAccessType", required=True),
+            Prop("authenticationProviders", "list", required=True),
+            Prop("permissionType", required=True),
+            Prop("name"),
+            Prop("description"),
+            Prop("roleArn"),
+            Prop("dataSources", "list"),
+            Prop("notificationDestinations", "list"),
+            Prop("organizationRoleName"),
+            Prop("organizationalUnits", "list"),
+            Prop("stackSetName"),
+            Prop("grafanaVersion"),
+            Prop("kmsKeyId"),
+            Prop("configuration"),
+            *_NETWORKS,
+        ),
+        calls="CreateWorkspace DescribeWorkspace DescribeWorkspaceConfiguration UpdateWorkspace "
+        "UpdateWorkspaceConfiguration DeleteWorkspace",
+        create=_create,
+        read=_read,
+        update=_update,
+        wait=_wait,
+        delete=_delete,
+        outputs=("arn", "endpoint", "samlConfigurationStatus"),
+        tagging=TAGS,
+        longest_name=255,
+    ),
+    ResourceType(
+        "aws:grafana/roleAssociation:RoleAssociation",
+        "grafana",
+        props=(
+            Prop("workspaceId", required=True),
+            Prop("role", required=True),
+            Prop("userIds", "list"),
+            Prop("groupIds", "list"),
+        ),
+        calls="UpdatePermissions ListPermissions",
+        create=_associate,
+        read=_read_association,
+        update=_change_association,
+        delete=_dissociate,
+    ),
+)

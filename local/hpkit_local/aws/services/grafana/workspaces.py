@@ -1,0 +1,242 @@
+"""Grafana workspaces: what a workspace is, and its way from creation to deletion.
+
+Does not: run a Grafana. Requests whose Host header is the endpoint that it names are answered by `http`.
+"""
+
+from __future__ import annotations
+
+import json
+
+from hpkit_local.aws.api import operation, page
+from hpkit_local.aws.backend import Context, Record
+from hpkit_local.aws.errors import ServiceError
+from hpkit_local.aws.service import MACHINES, action
+from hpkit_local.aws.services.iam.references import require_role
+from hpkit_local.aws.services.sso_admin.operations import has_identity_center
+
+__all__ = ["TABLE", "arn_of", "require_workspace"]
+
+TABLE = "grafana"
+DEFAULT_VERSION = "10.4"
+VERSIONS = ("8.4", "9.4", "10.4", "12.4")  # Amazon Managed Grafana user guide, "Differences between Grafana versions"
+# Amazon Managed Grafana user guide, "Configure a Amazon Managed Grafana workspace".
+_CONFIGURED = {"unifiedAlerting": {"enabled": False}, "plugins": {"pluginAdminEnabled": False}}
+_HIDDEN = (
+    *("arn", "authenticationProviders", "configuration", "content", "organization", "permissions", "saml"),
+    *("serial", "serviceAccounts"),
+)
+# How a request names a member, and how a workspace does.
+_MEMBERS = {
+    "accountAccessType": "accountAccessType",
+    "organizationRoleName": "organizationRoleName",
+    "permissionType": "permissionType",
+    "stackSetName": "stackSetName",
+    "workspaceDataSources": "dataSources",
+    "workspaceDescription": "description",
+    "workspaceName": "name",
+    "workspaceNotificationDestinations": "notificationDestinations",
+    "workspaceOrganizationalUnits": "organizationalUnits",
+    "workspaceRoleArn": "workspaceRoleArn",
+    "vpcConfiguration": "vpcConfiguration",
+    "networkAccessControl": "networkAccessControl",
+    "grafanaVersion": "grafanaVersion",
+    "kmsKeyId": "kmsKeyId",
+}
+_SUMMARY = ("created", "description", "endpoint", "grafanaVersion", "id", "modified", "name", "status", "tags")
+
+
+def arn_of(ctx: Context, workspace: str) -> str:
+    """Return the ARN by which a workspace is tagged."""
+    return ctx.arn("grafana", f"/workspaces/{workspace}")
+
+
+def require_workspace(ctx: Context, workspace: str, *, active: bool = False) -> Record:
+    """Return a workspace by id, or Grafana's own refusal."""
+    found = ctx.table(TABLE).get(workspace)
+    if found is None:
+        raise ServiceError("ResourceNotFoundException", f"Workspace {workspace} does not exist", status=404)
+    if active and found["status"] != "ACTIVE":
+        raise ServiceError("ConflictException", f"Workspace {workspace} is in status {found['status']}", status=409)
+    return found
+
+
+def _document(workspace: Record) -> Record:
+    shown = {name: value for name, value in workspace.items() if name not in _HIDDEN and value is not None}
+    return {**shown, "authentication": _summary(workspace)}
+
+
+def _summary(workspace: Record) -> Record:
+    status = "CONFIGURED" if workspace["saml"] else "NOT_CONFIGURED"
+    saml = {"samlConfigurationStatus": status} if "SAML" in workspace["authenticationProviders"] else {}
+    return {"providers": workspace["authenticationProviders"], **saml}
+
+
+def _check(ctx: Context, params: Record) -> None:
+    if params.get("workspaceRoleArn"):
+        purpose, trusted = "the workspace role", "grafana.amazonaws.com"
+        require_role(ctx, params["workspaceRoleArn"], trusts=trusted, purpose=purpose, code="ValidationException")
+    # As told by who met it: terraform-aws-managed-service-grafana, issue 30.
+    if "AWS_SSO" in params.get("authenticationProviders", ()) and not has_identity_center(ctx):
+        raise ServiceError("ValidationException", "SSO is not enabled in any region.")
+    version = params.get("grafanaVersion", DEFAULT_VERSION)
+    if version not in VERSIONS:
+        raise ServiceError("ValidationException", f"grafanaVersion {version} is not one of {', '.join(VERSIONS)}")
+
+
+@operation("grafana", "CreateWorkspace")
+def create_workspace(ctx: Context, params: Record) -> Record:
+    """Begin to create a workspace; names need not be unique."""
+    _check(ctx, params)
+    identifier = "g-" + ctx.token(10, "0123456789abcdef")
+    workspace: Record = {
+        "dataSources": [],
+        "grafanaVersion": DEFAULT_VERSION,
+        **{told: params[name] for name, told in _MEMBERS.items() if name in params},
+        "id": identifier,
+        "arn": arn_of(ctx, identifier),
+        "endpoint": f"{identifier}.grafana-workspace.{ctx.region}.amazonaws.com",
+        "created": ctx.now,
+        "modified": ctx.now,
+        "tags": params.get("tags", {}),
+        "authenticationProviders": params["authenticationProviders"],
+        "configuration": _configuration(params),
+        "serviceAccounts": {},
+        "serial": 0,
+        "content": _empty_grafana(),
+        "saml": None,
+        "permissions": [],
+    }
+    ctx.table(TABLE)[identifier] = workspace
+    workspace["status"] = ctx.begin("grafana.create", "grafana.changed", identifier=identifier, change="create")
+    return {"workspace": _document(workspace)}
+
+
+def _empty_grafana() -> Record:
+    """Return what a Grafana has at first: its own contact point, to which the policy sends everything."""
+    own = "grafana-default-email"
+    point = {"uid": own, "name": own, "type": "email", "settings": {"addresses": "<example@email.com>"}}
+    return {
+        "datasources": {},
+        "folders": {},
+        "dashboards": {},
+        "rules": {},
+        "contactPoints": {own: {**point, "provenance": ""}},
+        "policy": {"receiver": own, "group_by": ["grafana_folder", "alertname"], "routes": []},
+    }
+
+
+@action("grafana.changed")
+def changed(ctx: Context, *, identifier: str, change: str, failure: str = "") -> None:
+    """Apply: the workspace is there, is changed or gone, or that failed."""
+    workspace = ctx.table(TABLE).get(identifier)
+    if workspace is None:
+        return
+    machine = MACHINES[f"grafana.{change}"]
+    if change == "delete" and not failure:
+        del ctx.table(TABLE)[identifier]
+        return
+    workspace["status"] = machine.failed if failure else machine.done
+
+
+@operation("grafana", "DescribeWorkspace")
+def describe_workspace(ctx: Context, params: Record) -> Record:
+    """One workspace."""
+    return {"workspace": _document(require_workspace(ctx, params["workspaceId"]))}
+
+
+@operation("grafana", "ListWorkspaces")
+def list_workspaces(ctx: Context, params: Record) -> Record:
+    """Summaries in pages."""
+    found = [
+        {**{name: each[name] for name in _SUMMARY if each.get(name) is not None}, "authentication": _summary(each)}
+        for each in ctx.table(TABLE).values()
+    ]
+    entries, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"))
+    return {"workspaces": entries, **({"nextToken": token} if token else {})}
+
+
+@operation("grafana", "UpdateWorkspace")
+def update_workspace(ctx: Context, params: Record) -> Record:
+    """Change what the request names; the two networks are taken away by flags of their own."""
+    workspace = require_workspace(ctx, params["workspaceId"], active=True)
+    _check(ctx, params)
+    workspace.update({told: params[name] for name, told in _MEMBERS.items() if name in params}, modified=ctx.now)
+    removed = {
+        "vpcConfiguration": params.get("removeVpcConfiguration"),
+        "networkAccessControl": params.get("removeNetworkAccessConfiguration"),
+    }
+    for member, gone in removed.items():
+        if gone:
+            workspace.pop(member, None)
+    identifier = workspace["id"]
+    workspace["status"] = ctx.begin("grafana.update", "grafana.changed", identifier=identifier, change="update")
+    return {"workspace": _document(workspace)}
+
+
+@operation("grafana", "DeleteWorkspace")
+def delete_workspace(ctx: Context, params: Record) -> Record:
+    """Begin to delete a workspace."""
+    workspace = require_workspace(ctx, params["workspaceId"])
+    if workspace["status"] in ("CREATING", "UPDATING", "DELETING"):
+        require_workspace(ctx, params["workspaceId"], active=True)
+    identifier = workspace["id"]
+    workspace["status"] = ctx.begin("grafana.delete", "grafana.changed", identifier=identifier, change="delete")
+    return {"workspace": _document(workspace)}
+
+
+def _configuration(params: Record) -> Record:
+    """Return a request's configuration, or that of a workspace that was asked for none."""
+    try:
+        found = json.loads(params.get("configuration", "{}"))
+    except ValueError:
+        raise ServiceError("ValidationException", "configuration is not valid JSON") from None
+    if not isinstance(found, dict) or found.keys() - _CONFIGURED.keys():
+        raise ServiceError("ValidationException", f"configuration may have {', '.join(_CONFIGURED)} alone")
+    return {**_CONFIGURED, **found}
+
+
+@operation("grafana", "DescribeWorkspaceConfiguration")
+def describe_workspace_configuration(ctx: Context, params: Record) -> Record:
+    """Return alerting and plugins of one workspace, as the JSON text that it is."""
+    workspace = require_workspace(ctx, params["workspaceId"])
+    return {"configuration": json.dumps(workspace["configuration"]), "grafanaVersion": workspace["grafanaVersion"]}
+
+
+@operation("grafana", "UpdateWorkspaceConfiguration")
+def update_workspace_configuration(ctx: Context, params: Record) -> Record:
+    """Change it; the workspace restarts."""
+    workspace = require_workspace(ctx, params["workspaceId"], active=True)
+    version = params.get("grafanaVersion", workspace["grafanaVersion"])
+    workspace.update(configuration=_configuration(params), grafanaVersion=version, modified=ctx.now)
+    identifier = workspace["id"]
+    workspace["status"] = ctx.begin("grafana.update", "grafana.changed", identifier=identifier, change="update")
+    return {}
+
+
+@operation("grafana", "DescribeWorkspaceAuthentication")
+def describe_workspace_authentication(ctx: Context, params: Record) -> Record:
+    """Who signs users in."""
+    return {"authentication": _authentication(require_workspace(ctx, params["workspaceId"]))}
+
+
+@operation("grafana", "UpdateWorkspaceAuthentication")
+def update_workspace_authentication(ctx: Context, params: Record) -> Record:
+    """Change who signs users in; at once, as on AWS."""
+    workspace = require_workspace(ctx, params["workspaceId"], active=True)
+    _check(ctx, params)
+    workspace["authenticationProviders"] = params["authenticationProviders"]
+    if "samlConfiguration" in params:
+        workspace["saml"] = params["samlConfiguration"]
+    workspace["modified"] = ctx.now
+    return {"authentication": _authentication(workspace)}
+
+
+def _authentication(workspace: Record) -> Record:
+    providers = workspace["authenticationProviders"]
+    saml = workspace["saml"]
+    told: Record = {"providers": providers}
+    if "SAML" in providers:
+        told["saml"] = {"status": "CONFIGURED", "configuration": saml} if saml else {"status": "NOT_CONFIGURED"}
+    if "AWS_SSO" in providers:
+        told["awsSso"] = {}
+    return told

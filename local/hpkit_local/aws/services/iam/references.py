@@ -1,0 +1,90 @@
+"""Roles that requests to other services refer to: whether they exist, whom they trust, and what they allow."""
+
+from __future__ import annotations
+
+import json
+from fnmatch import fnmatchcase
+from typing import Any
+from urllib.parse import unquote
+
+from hpkit_local.aws.backend import Context
+from hpkit_local.aws.errors import ServiceError
+
+__all__ = ["may", "require_role", "web_identities"]
+
+INVALID = "ValidationException"
+
+
+def require_role(ctx: Context, arn: str, *, trusts: str, purpose: str, code: str = INVALID) -> None:
+    """Refuse a role that does not exist or that the service may not assume; trusts: "" for whoever it trusts."""
+    name = arn.rpartition("/")[2]
+    for role in ctx.backend.moto.backend("iam", ctx.region).roles.values():
+        if role.name == name and role.arn == arn:
+            if not trusts or trusts in _trusted(role.assume_role_policy_document):
+                return
+            break
+    raise ServiceError(
+        code,
+        f"Unable to assume {purpose} {arn}. Ensure that the role exists and that its trust policy allows "
+        f"{trusts} the action sts:AssumeRole.",
+    )
+
+
+def web_identities(ctx: Context, role_arn: str, issuer: str) -> set[str]:
+    """Return the subjects of an OIDC provider that a role lets in by name; none where there is no such provider."""
+    iam = ctx.backend.moto.backend("iam", ctx.region)
+    role = next((each for each in iam.roles.values() if each.arn == role_arn), None)
+    provider = f"oidc-provider/{issuer}"
+    if role is None or not any(arn.endswith(provider) for arn in iam.open_id_providers):
+        return set()
+    found: set[str] = set()
+    for statement in _statements(role.assume_role_policy_document):
+        principal = statement.get("Principal", {})
+        if isinstance(principal, dict) and str(principal.get("Federated", "")).endswith(provider):
+            subject = statement.get("Condition", {}).get("StringEquals", {}).get(f"{issuer}:sub", [])
+            found.update([subject] if isinstance(subject, str) else subject)
+    return found
+
+
+def _trusted(policy: str) -> set[str]:
+    try:
+        document = json.loads(unquote(policy) if policy.startswith("%7B") else policy)
+    except ValueError:
+        return set()
+    statements = document.get("Statement", [])
+    found: set[str] = set()
+    for statement in statements if isinstance(statements, list) else [statements]:
+        principal = statement.get("Principal", {})
+        services = principal.get("Service", []) if isinstance(principal, dict) else []
+        if statement.get("Effect") == "Allow":
+            found.update([services] if isinstance(services, str) else services)
+    return found
+
+
+def may(ctx: Context, role_arn: str, action: str, resource: str) -> bool:
+    """Say whether a statement of a role's policies allows an action on a resource; conditions are taken as met."""
+    roles = ctx.backend.moto.backend("iam", ctx.region).roles.values()
+    role = next((each for each in roles if each.arn == role_arn), None)
+    if role is None:
+        return False
+    managed = role.managed_policies.values()
+    attached = (version.document for policy in managed for version in policy.versions if version.is_default)
+    documents = [*role.policies.values(), *attached]
+    return any(
+        statement.get("Effect") == "Allow"
+        and _matches(statement.get("Action", []), action.lower(), lower=True)
+        and _matches(statement.get("Resource", []), resource)
+        for document in documents
+        for statement in _statements(document)
+    )
+
+
+def _statements(policy: str) -> list[Any]:
+    document = json.loads(unquote(policy) if policy.startswith("%7B") else policy)
+    found = document.get("Statement", [])
+    return found if isinstance(found, list) else [found]
+
+
+def _matches(patterns: str | list[str], value: str, *, lower: bool = False) -> bool:
+    every = [patterns] if isinstance(patterns, str) else patterns
+    return any(fnmatchcase(value, each.lower() if lower else each) for each in every)

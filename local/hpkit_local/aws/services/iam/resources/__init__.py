@@ -1,0 +1,1 @@
+"""The types of Pulumi's `aws` plugin for IAM."""

@@ -1,0 +1,109 @@
+"""Amazon CloudWatch: log groups."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.function import Function
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
+from hpkit_provider.engine.values import Props
+
+__all__ = ["FUNCTIONS", "RESOURCE_TYPES"]
+
+
+def _create_group(call: Calls, wanted: Props) -> str:
+    call(
+        "CreateLogGroup",
+        logGroupName=wanted["name"],
+        kmsKeyId=wanted.get("kmsKeyId"),
+        logGroupClass=wanted.get("logGroupClass"),
+        tags=wanted["tagsAll"] or None,
+    )
+    return str(wanted["name"])
+
+
+def _read_group(call: Calls, name: str, _known: Props) -> Props | None:
+    groups = call.pages("DescribeLogGroups", "logGroups", logGroupNamePrefix=name)
+    group = next((each for each in groups if each["logGroupName"] == name), None)
+    if group is None:
+        return None
+    arn = str(group["arn"]).removesuffix(":*")
+    return {
+        "arn": arn,
+        "name": name,
+        "retentionInDays": group.get("retentionInDays", 0),
+        "kmsKeyId": group.get("kmsKeyId"),
+        "logGroupClass": group.get("logGroupClass", "STANDARD"),
+        "tags": call("ListTagsLogGroup", logGroupName=name)["tags"],
+    }
+
+
+def _update_group(call: Calls, name: str, change: Change) -> None:
+    days, key = change.new["retentionInDays"], change.new.get("kmsKeyId")
+    if "retentionInDays" in change and days:
+        call("PutRetentionPolicy", logGroupName=name, retentionInDays=days)
+    elif "retentionInDays" in change and change.old.get("retentionInDays"):
+        call("DeleteRetentionPolicy", logGroupName=name)
+    if "kmsKeyId" in change and key:
+        call("AssociateKmsKey", logGroupName=name, kmsKeyId=key)
+    elif "kmsKeyId" in change:
+        call("DisassociateKmsKey", logGroupName=name)
+
+
+def _delete_group(call: Calls, name: str, state: Props) -> None:
+    if not state["skipDestroy"]:
+        call.find("DeleteLogGroup", logGroupName=name)
+
+
+def _tag_group(call: Calls, name: str, _live: Props, changed: dict[str, str], dropped: list[str]) -> None:
+    if changed:
+        call("TagLogGroup", logGroupName=name, tags=changed)
+    if dropped:
+        call("UntagLogGroup", logGroupName=name, tags=dropped)
+
+
+RESOURCE_TYPES: Final = (
+    ResourceType(
+        "aws:cloudwatch/logGroup:LogGroup",
+        "logs",
+        props=(
+            Prop("name"),
+            Prop("retentionInDays", "integer"),
+            Prop("kmsKeyId"),
+            Prop("logGroupClass"),
+            Prop("skipDestroy", "boolean", write_only=True),
+        ),
+        calls="CreateLogGroup DescribeLogGroups ListTagsLogGroup PutRetentionPolicy DeleteRetentionPolicy "
+        "AssociateKmsKey DisassociateKmsKey DeleteLogGroup",
+        create=_create_group,
+        read=_read_group,
+        update=_update_group,
+        later=("retentionInDays",),
+        delete=_delete_group,
+        outputs=("arn",),
+        tagging=Tagging(_tag_group, "TagLogGroup UntagLogGroup"),
+        longest_name=512,
+    ),
+)
+
+
+def _log_groups(call: Calls, args: Props) -> Props:
+    found = list(call.pages("DescribeLogGroups", "logGroups", logGroupNamePrefix=args.get("logGroupNamePrefix")))
+    return {
+        "id": call.region,
+        "arns": [str(each["arn"]).removesuffix(":*") for each in found],
+        "logGroupNames": [each["logGroupName"] for each in found],
+        "logGroupNamePrefix": args.get("logGroupNamePrefix"),
+    }
+
+
+FUNCTIONS: Final = (
+    Function(
+        "aws:cloudwatch/getLogGroups:getLogGroups",
+        "logs",
+        ("logGroupNamePrefix",),
+        "DescribeLogGroups",
+        _log_groups,
+    ),
+)

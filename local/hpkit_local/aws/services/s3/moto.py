@@ -1,0 +1,45 @@
+"""What moto 5.2 gets wrong in S3.
+
+- It reads a statement of a bucket policy as if it had no condition. One that refuses what does not come over TLS would
+  then refuse everything. Loopback counts as TLS here, and other conditions are not evaluated: their statements are left
+  out.
+- It keeps an index of bucket names outside its backends.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from moto.iam.access_control import IAMPolicy, PermissionResult
+from moto.s3.models import FakeBucket, s3_backends
+
+from hpkit_local.aws.moto_state import swapped
+
+__all__: list[str] = []
+
+
+@swapped
+def _index_buckets() -> None:
+    """Rebuild the index of bucket names."""
+    index: dict[str, tuple[str, str]] = s3_backends.bucket_accounts
+    index.clear()
+    for account, partitions in s3_backends.items():
+        for partition, backend in partitions.items():
+            index.update(dict.fromkeys(backend.buckets, (partition, account)))
+
+
+def _get_permission(bucket: Any, action: str, resource: str) -> Any:
+    if bucket.policy is None:
+        return PermissionResult.NEUTRAL
+    document = json.loads(bucket.policy)
+    statements = document["Statement"] if isinstance(document["Statement"], list) else [document["Statement"]]
+    evaluated = [statement for statement in statements if not statement.get("Condition")]
+    if not evaluated:
+        return PermissionResult.NEUTRAL
+    return IAMPolicy(json.dumps({**document, "Statement": evaluated})).is_action_permitted(action, resource)
+
+
+_METHODS: tuple[tuple[type, str, Any], ...] = ((FakeBucket, "get_permission", _get_permission),)
+for _owner, _name, _method in _METHODS:
+    setattr(_owner, _name, _method)

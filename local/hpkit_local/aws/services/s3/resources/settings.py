@@ -1,0 +1,170 @@
+"""What is set on a bucket: each setting is a resource of its own, put as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from hpkit_local.aws.services.s3.resources.lifecycle import LIFECYCLE, from_rules, to_rules
+from hpkit_local.plugins.aws.calls import Calls
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.shapes import camel, pascal
+from hpkit_provider.engine.values import Props
+
+__all__ = ["RESOURCE_TYPES"]
+
+Document = dict[str, Any]
+_BUCKET = Prop("bucket", required=True)
+_BLOCKS = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets")
+
+
+def _setting(
+    name: str,
+    *props: Prop,
+    put: str,
+    get: str,
+    remove: str,
+    request: Callable[[Props], Document],
+    told: Callable[[Document], Props | None],
+    undo: Callable[[Calls, str, Props], None] | None = None,
+) -> ResourceType:
+    """Return the kind of a setting that has a call to put it, one to get it and one to take it away."""
+
+    def create(call: Calls, wanted: Props) -> str:
+        call(put, Bucket=wanted["bucket"], **request(wanted))
+        return str(wanted["bucket"])
+
+    def read(call: Calls, bucket: str, _known: Props) -> Props | None:
+        answer = call.find(get, Bucket=bucket)
+        live = told(answer) if answer else None
+        return None if live is None else {"bucket": bucket, **live}
+
+    def update(call: Calls, bucket: str, change: Change) -> None:
+        call(put, Bucket=bucket, **request(change.new))
+
+    def delete(call: Calls, bucket: str, state: Props) -> None:
+        if undo:
+            undo(call, bucket, state)
+        else:
+            call.find(remove, Bucket=bucket)
+
+    return ResourceType(
+        f"aws:s3/bucket{name}:Bucket{name}",
+        "s3",
+        props=(_BUCKET, *props),
+        calls=" ".join(dict.fromkeys((put, get, remove))),
+        create=create,
+        read=read,
+        update=update,
+        delete=delete,
+    )
+
+
+def _suspend(call: Calls, bucket: str, state: Props) -> None:
+    """Versioning cannot be taken away, only suspended."""
+    if state.get("versioningConfiguration", {}).get("status") == "Enabled":
+        call.find("PutBucketVersioning", Bucket=bucket, VersioningConfiguration={"Status": "Suspended"})
+
+
+def _versioning(answer: Document) -> Props | None:
+    return {"versioningConfiguration": {"status": answer["Status"]}} if "Status" in answer else None
+
+
+_SSE = "applyServerSideEncryptionByDefault"
+
+
+def _encryption(answer: Document) -> Props:
+    rules = answer["ServerSideEncryptionConfiguration"]["Rules"]
+    return {
+        "rules": [
+            {
+                "bucketKeyEnabled": rule.get("BucketKeyEnabled", False),
+                _SSE: {
+                    "sseAlgorithm": rule["ApplyServerSideEncryptionByDefault"]["SSEAlgorithm"],
+                    "kmsMasterKeyId": rule["ApplyServerSideEncryptionByDefault"].get("KMSMasterKeyID", ""),
+                },
+            }
+            for rule in rules
+        ]
+    }
+
+
+def _encrypted(props: Props) -> Document:
+    rules = []
+    for rule in props["rules"]:
+        chosen = rule[_SSE]
+        by_default = {"SSEAlgorithm": chosen["sseAlgorithm"]}
+        if chosen.get("kmsMasterKeyId"):
+            by_default["KMSMasterKeyID"] = chosen["kmsMasterKeyId"]
+        keyed = rule.get("bucketKeyEnabled", False)
+        rules.append({"ApplyServerSideEncryptionByDefault": by_default, "BucketKeyEnabled": keyed})
+    return {"ServerSideEncryptionConfiguration": {"Rules": rules}}
+
+
+RESOURCE_TYPES: Final = (
+    _setting(
+        "Versioning",
+        Prop("versioningConfiguration", "object", required=True, members=(Prop("status", required=True),)),
+        put="PutBucketVersioning",
+        get="GetBucketVersioning",
+        remove="PutBucketVersioning",
+        request=lambda props: {"VersioningConfiguration": {"Status": props["versioningConfiguration"]["status"]}},
+        told=_versioning,
+        undo=_suspend,
+    ),
+    _setting(
+        "ServerSideEncryptionConfiguration",
+        Prop(
+            "rules",
+            "list",
+            required=True,
+            members=(
+                Prop("bucketKeyEnabled", "boolean"),
+                Prop(
+                    _SSE, "object", required=True, members=(Prop("sseAlgorithm", required=True), Prop("kmsMasterKeyId"))
+                ),
+            ),
+        ),
+        put="PutBucketEncryption",
+        get="GetBucketEncryption",
+        remove="DeleteBucketEncryption",
+        request=_encrypted,
+        told=_encryption,
+    ),
+    _setting(
+        "PublicAccessBlock",
+        *(Prop(name, "boolean") for name in _BLOCKS),
+        put="PutPublicAccessBlock",
+        get="GetPublicAccessBlock",
+        remove="DeletePublicAccessBlock",
+        request=lambda props: {"PublicAccessBlockConfiguration": pascal({name: props[name] for name in _BLOCKS})},
+        told=lambda answer: dict(camel(answer["PublicAccessBlockConfiguration"])),
+    ),
+    _setting(
+        "OwnershipControls",
+        Prop("rule", "object", required=True, members=(Prop("objectOwnership", required=True),)),
+        put="PutBucketOwnershipControls",
+        get="GetBucketOwnershipControls",
+        remove="DeleteBucketOwnershipControls",
+        request=lambda props: {"OwnershipControls": {"Rules": [pascal(props["rule"])]}},
+        told=lambda answer: {"rule": camel(answer["OwnershipControls"]["Rules"][0])},
+    ),
+    _setting(
+        "Policy",
+        Prop("policy", "policy", required=True),
+        put="PutBucketPolicy",
+        get="GetBucketPolicy",
+        remove="DeleteBucketPolicy",
+        request=lambda props: {"Policy": props["policy"]},
+        told=lambda answer: {"policy": answer["Policy"]},
+    ),
+    _setting(
+        "LifecycleConfiguration",
+        LIFECYCLE,
+        put="PutBucketLifecycleConfiguration",
+        get="GetBucketLifecycleConfiguration",
+        remove="DeleteBucketLifecycle",
+        request=lambda props: {"LifecycleConfiguration": {"Rules": to_rules(props.get("rules", []))}},
+        told=lambda answer: {"rules": from_rules(answer["Rules"])},
+    ),
+)

@@ -1,0 +1,250 @@
+"""CreateCluster, DescribeCluster, DeleteCluster and ListClusters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hpkit.catalog import kubernetes_versions
+from hpkit_local.aws.api import operation, page
+from hpkit_local.aws.backend import Context, Record
+from hpkit_local.aws.controllers import RequeueAfter
+from hpkit_local.aws.errors import ServiceError
+from hpkit_local.aws.service import MACHINES, action
+from hpkit_local.aws.services.eks.entries import ensure_node_entry, remove_node_entry
+from hpkit_local.aws.services.iam.references import may
+from hpkit_local.aws.services.s3.references import object_exists, object_key_arn
+from hpkit_local.aws.services.sagemaker.autoscaling import set_autoscaling
+from hpkit_local.aws.services.sagemaker.events import record_event
+from hpkit_local.aws.services.sagemaker.records import busy, describe, moment, require
+from hpkit_local.aws.services.sagemaker.rules import (
+    check_autoscaling,
+    check_groups,
+    check_references,
+    check_vpc,
+    refuse,
+)
+from hpkit_local.aws.services.sagemaker.scaling import launch_all, new_group, scale
+
+__all__ = ["SETTINGS"]
+
+SETTINGS = (
+    "VpcConfig",
+    "Orchestrator",
+    "NodeRecovery",
+    "NodeProvisioningMode",
+    "ClusterRole",
+    "TieredStorageConfig",
+    "RestrictedInstanceGroupsConfig",
+)
+ROLE_RETRY_SECONDS = 5.0
+
+
+@operation("sagemaker", "CreateCluster")
+def create_cluster(ctx: Context, params: Record) -> Record:
+    """Check everything the request names, and begin to create."""
+    name = params["ClusterName"]
+    if name in ctx.table("clusters"):
+        raise ServiceError("ResourceInUse", f"Cluster with name '{name}' already exists")
+    groups = [*params.get("InstanceGroups", []), *params.get("RestrictedInstanceGroups", [])]
+    if not groups:
+        raise refuse("A cluster needs at least one instance group")
+    continuous = params.get("NodeProvisioningMode") == "Continuous"
+    check_groups(groups, continuous=continuous)
+    eks = _eks_cluster(ctx, params)
+    if ctx.faults.spend("role-race", "CreateCluster"):
+        raise refuse(f"Unable to assume the execution role {groups[0]['ExecutionRole']}: try again in a few seconds")
+    check_vpc(ctx, params["VpcConfig"], eks["resourcesVpcConfig"]["vpcId"])
+    check_references(ctx, groups, eks["resourcesVpcConfig"]["vpcId"])
+    settings = {member: params[member] for member in SETTINGS if member in params}
+    settings.setdefault("NodeRecovery", "Automatic")
+    mode = params.get("AutoScaling", {}).get("Mode")
+    check_autoscaling(ctx, settings, mode)
+    cluster = _new_record(ctx, params, settings)
+    ctx.table("clusters")[name] = cluster
+    for role in dict.fromkeys(group["ExecutionRole"] for group in groups):
+        if ensure_node_entry(ctx, eks["name"], role):
+            cluster["entries"].append(role)
+    record_event(ctx, cluster, f"Creation of cluster {name} started")
+    cluster["status"] = ctx.begin("cluster.create", "hyperpod.created", name=name)
+    return {"ClusterArn": cluster["arn"]}
+
+
+def _eks_cluster(ctx: Context, params: Record) -> Record:
+    """Return the EKS cluster, if it fits; one HyperPod cluster each."""
+    arn = params.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn")
+    if arn is None:
+        raise refuse("The local AWS endpoint serves clusters orchestrated by EKS: give Orchestrator.Eks.ClusterArn")
+    eks = next((cluster for cluster in ctx.table("eks").values() if cluster["arn"] == arn), None)
+    if eks is None:
+        raise refuse(f"The EKS cluster {arn} does not exist")
+    if eks["status"] != "ACTIVE":
+        raise refuse(f"The EKS cluster {arn} is {eks['status']}; it must be ACTIVE")
+    if eks["version"] not in kubernetes_versions():
+        raise refuse(
+            f"The EKS cluster {arn} runs Kubernetes {eks['version']}; supported: {', '.join(kubernetes_versions())}"
+        )
+    if eks["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
+        raise refuse(f"The EKS cluster {arn} has authentication mode CONFIG_MAP; use API or API_AND_CONFIG_MAP")
+    if "VpcConfig" not in params:
+        raise refuse("VpcConfig is required for a cluster orchestrated by EKS")
+    for other in ctx.table("clusters").values():
+        if other["settings"]["Orchestrator"]["Eks"]["ClusterArn"] == arn:
+            raise refuse(f"The EKS cluster {arn} already orchestrates HyperPod cluster '{other['name']}'")
+    return eks
+
+
+def _new_record(ctx: Context, params: Record, settings: Record) -> Record:
+    return {
+        "name": params["ClusterName"],
+        "arn": ctx.arn("sagemaker", f"cluster/{ctx.token(12)}"),
+        "created": ctx.now,
+        "status": "",
+        "failure": "",
+        "served": False,
+        "settings": settings,
+        "groups": {
+            group["InstanceGroupName"]: new_group(group, restricted=member == "RestrictedInstanceGroups")
+            for member in ("InstanceGroups", "RestrictedInstanceGroups")
+            for group in params.get(member, [])
+        },
+        "autoscaling": None,
+        "wanted_autoscaling": params.get("AutoScaling"),
+        "nodes": {},
+        "events": [],
+        "operations": [],
+        "entries": [],
+        "tags": {tag["Key"]: tag["Value"] for tag in params.get("Tags", [])},
+    }
+
+
+@action("hyperpod.created")
+def created(ctx: Context, *, name: str, failure: str = "") -> None:
+    """Apply: the cluster arrives in InService, or in Failed."""
+    cluster = ctx.table("clusters")[name]
+    failure = failure or _missing_script(ctx, cluster)
+    if not failure:
+        ctx.controllers.cluster_created(describe(cluster))
+    if not failure and cluster["settings"].get("NodeProvisioningMode") != "Continuous":
+        failure = launch_all(ctx, cluster)
+    if failure:
+        cluster["status"] = MACHINES["cluster.create"].failed
+        cluster["failure"] = failure
+        for group in cluster["groups"].values():
+            group["status"] = MACHINES["group.create"].failed
+        record_event(ctx, cluster, f"Creation failed: {failure}", level="Error")
+        return
+    cluster.update(status=MACHINES["cluster.create"].done, served=True)
+    for group in list(cluster["groups"].values()):
+        group["status"] = MACHINES["group.create"].done
+        scale(ctx, cluster, group, since=0)
+    if cluster["wanted_autoscaling"]:
+        set_autoscaling(ctx, cluster, cluster["wanted_autoscaling"])
+    record_event(ctx, cluster, f"Cluster {name} is InService")
+    ctx.controllers.cluster_in_service(describe(cluster))
+
+
+def _missing_script(ctx: Context, cluster: Record) -> str:
+    """Scripts are fetched when nodes start, as their execution role: without them no node comes up."""
+    for group in cluster["groups"].values():
+        config = group["spec"].get("LifeCycleConfig", {})
+        script = config.get("OnCreate") or config.get("OnInitComplete")
+        if not script or not group["spec"]["InstanceCount"]:
+            continue
+        where = f"Instance group '{group['spec']['InstanceGroupName']}': lifecycle script {script}"
+        if not object_exists(ctx, config["SourceS3Uri"], script):
+            return f"{where} not found under {config['SourceS3Uri']}"
+        key, role = object_key_arn(ctx, config["SourceS3Uri"], script), group["spec"]["ExecutionRole"]
+        # S3 answers GetObject so: to read what is encrypted with a key takes the right to decrypt with it.
+        if key and not may(ctx, role, "kms:Decrypt", key):
+            return (
+                f"{where} cannot be read: AccessDenied: {role} is not authorized to perform: kms:Decrypt on "
+                f"resource: {key} because no identity-based policy allows the kms:Decrypt action"
+            )
+    return ""
+
+
+@operation("sagemaker", "DescribeCluster")
+def describe_cluster(ctx: Context, params: Record) -> Record:
+    """One cluster by name or ARN."""
+    return describe(require(ctx, params["ClusterName"]))
+
+
+@operation("sagemaker", "ListClusters")
+def list_clusters(ctx: Context, params: Record) -> Record:
+    """Summaries, filtered, sorted and in pages."""
+    found = [
+        _summary(cluster)
+        for cluster in ctx.table("clusters").values()
+        if params.get("NameContains", "") in cluster["name"] and _in_period(cluster, params)
+    ]
+    if "TrainingPlanArn" in params:
+        found = [entry for entry in found if params["TrainingPlanArn"] in entry.get("TrainingPlanArns", [])]
+    key = "ClusterName" if params.get("SortBy") == "NAME" else "CreationTime"
+    found.sort(key=lambda entry: entry[key], reverse=params.get("SortOrder") == "Descending")
+    entries, token = page(found, size=params.get("MaxResults"), token=params.get("NextToken"), default=10)
+    return {"ClusterSummaries": entries, **({"NextToken": token} if token else {})}
+
+
+def _in_period(cluster: Record, params: Record) -> bool:
+    after: Any = params.get("CreationTimeAfter")
+    before: Any = params.get("CreationTimeBefore")
+    return (after is None or cluster["created"] > moment(after)) and (
+        before is None or cluster["created"] < moment(before)
+    )
+
+
+def _summary(cluster: Record) -> Record:
+    plans = [
+        group["spec"]["TrainingPlanArn"] for group in cluster["groups"].values() if "TrainingPlanArn" in group["spec"]
+    ]
+    return {
+        "ClusterArn": cluster["arn"],
+        "ClusterName": cluster["name"],
+        "CreationTime": cluster["created"],
+        "ClusterStatus": cluster["status"],
+        **({"TrainingPlanArns": plans} if plans else {}),
+    }
+
+
+@operation("sagemaker", "DeleteCluster")
+def delete_cluster(ctx: Context, params: Record) -> Record:
+    """Begin to delete; quotas and the cluster policy must be gone first."""
+    cluster = require(ctx, params["ClusterName"])
+    if cluster["status"] not in ("InService", "Failed"):
+        raise busy(cluster)
+    attached = [
+        f"{kind} {entry['name']} ({entry['id']})"
+        for table, kind in (("quotas", "compute quota"), ("policies", "cluster scheduler config"))
+        for entry in ctx.table(table).values()
+        if entry["cluster"] == cluster["arn"]
+    ]
+    if attached:
+        raise ServiceError(
+            "ConflictException",
+            f"Cluster '{cluster['name']}' cannot be deleted while these are attached: {', '.join(attached)}",
+        )
+    record_event(ctx, cluster, f"Deletion of cluster {cluster['name']} started")
+    cluster["status"] = ctx.begin("cluster.delete", "hyperpod.deleted", name=cluster["name"])
+    return {"ClusterArn": cluster["arn"]}
+
+
+@action("hyperpod.deleted")
+def deleted(ctx: Context, *, name: str, failure: str = "") -> None:
+    """Remove the cluster; without its execution roles it hangs in Deleting, as on AWS."""
+    cluster = ctx.table("clusters")[name]
+    if failure:
+        cluster["status"], cluster["failure"] = MACHINES["cluster.delete"].failed, failure
+        return
+    known = {role.arn for role in ctx.backend.moto.backend("iam", ctx.region).roles.values()}
+    missing = {group["spec"]["ExecutionRole"] for group in cluster["groups"].values()} - known
+    if missing and cluster["nodes"]:
+        text = f"Network interfaces cannot be deleted: role {', '.join(sorted(missing))} does not exist"
+        if cluster["failure"] != text:
+            cluster["failure"] = text
+            record_event(ctx, cluster, text, level="Error")
+        raise RequeueAfter(ROLE_RETRY_SECONDS * ctx.backend.settings.latency_factor)
+    ctx.controllers.cluster_deleted(describe(cluster))
+    eks = cluster["settings"]["Orchestrator"]["Eks"]["ClusterArn"].rpartition("/")[2]
+    for role in cluster["entries"]:
+        remove_node_entry(ctx, eks, role)
+    del ctx.table("clusters")[name]

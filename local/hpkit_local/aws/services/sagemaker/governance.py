@@ -1,0 +1,208 @@
+"""What compute quotas and cluster policies have in common: versions, statuses, lists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hpkit_local.aws.api import page
+from hpkit_local.aws.backend import Context, Record
+from hpkit_local.aws.errors import ServiceError
+from hpkit_local.aws.service import MACHINES
+from hpkit_local.aws.services.sagemaker.records import describe, moment
+
+__all__ = [
+    "VersionedResource",
+    "arrive",
+    "begin_delete",
+    "begin_update",
+    "cluster_by_arn",
+    "cluster_document",
+    "document",
+    "find",
+    "listing",
+    "new_entry",
+    "principal",
+    "vanish",
+    "version_of",
+]
+
+ADDON = "amazon-sagemaker-hyperpod-taskgovernance"
+RETRYABLE = ("Created", "Updated", "UpdateFailed")
+MOVING = ("Creating", "Updating", "Deleting")
+
+
+@dataclass(frozen=True)
+class VersionedResource:
+    """What distinguishes the two kinds of objects that have versions: compute quotas and cluster policies."""
+
+    table: str
+    kind: str
+    title: str
+    path: str
+
+
+def cluster_by_arn(ctx: Context, arn: str) -> Record:
+    """Return the cluster to govern: it must be there, running, and have the task governance add-on."""
+    cluster = next((entry for entry in ctx.table("clusters").values() if entry["arn"] == arn), None)
+    if cluster is None:
+        raise ServiceError("ValidationException", f"Cluster {arn} does not exist")
+    if cluster["status"] not in ("InService", "Updating", "SystemUpdating"):
+        raise ServiceError("ConflictException", f"Cluster '{cluster['name']}' is {cluster['status']}")
+    eks = cluster["settings"]["Orchestrator"]["Eks"]["ClusterArn"].rpartition("/")[2]
+    addon = ctx.table("addons").get(f"{eks}|{ADDON}")
+    if addon is None or addon["status"] not in ("ACTIVE", "DEGRADED", "UPDATING"):
+        state = "not installed" if addon is None else addon["status"]
+        raise ServiceError(
+            "ValidationException",
+            f"EKS cluster '{eks}' has no active add-on {ADDON} ({state}); install it first",
+        )
+    return cluster
+
+
+def cluster_document(ctx: Context, entry: Record) -> Record:
+    """Return what DescribeCluster answers for the cluster of an object, or nothing when it is gone."""
+    for cluster in ctx.table("clusters").values():
+        if cluster["arn"] == entry["cluster"]:
+            return describe(cluster)
+    return {}
+
+
+def principal(ctx: Context) -> Record:
+    """Who made a call: the endpoint has one account and checks no signatures."""
+    return {
+        "IamIdentity": {
+            "Arn": f"arn:aws:iam::{ctx.account}:user/{ctx.access_key or 'local'}",
+            "PrincipalId": ctx.access_key or "local",
+        }
+    }
+
+
+def new_entry(ctx: Context, resource: VersionedResource, params: Record, body: Record) -> Record:
+    """Return a new object in its first version."""
+    entry_id = ctx.token(12)
+    entry: Record = {
+        "id": entry_id,
+        "arn": ctx.arn("sagemaker", f"{resource.path}/{entry_id}"),
+        "name": params["Name"],
+        "cluster": params["ClusterArn"],
+        "status": "",
+        "failure": "",
+        "created": ctx.now,
+        "modified": ctx.now,
+        "by": principal(ctx),
+        "modified_by": principal(ctx),
+        "version": 1,
+        "versions": {"1": body},
+        "tags": {tag["Key"]: tag["Value"] for tag in params.get("Tags", [])},
+    }
+    ctx.table(resource.table)[entry_id] = entry
+    return entry
+
+
+def find(ctx: Context, resource: VersionedResource, entry_id: str) -> Record:
+    """Return the object by id, or the service's refusal."""
+    entry = ctx.table(resource.table).get(entry_id)
+    if entry is None:
+        raise ServiceError("ResourceNotFound", f"{resource.title} with id '{entry_id}' not found")
+    return entry
+
+
+def version_of(entry: Record, resource: VersionedResource, wanted: int | None) -> tuple[int, Record]:
+    """Return the body of a version, the newest if none is asked for."""
+    number = entry["version"] if wanted is None else wanted
+    body = entry["versions"].get(str(number))
+    if body is None:
+        raise ServiceError("ResourceNotFound", f"{resource.title} '{entry['id']}' has no version {number}")
+    return number, body
+
+
+def document(entry: Record, resource: VersionedResource, *, version: int | None = None) -> Record:
+    """Return what Describe answers of an object: whose it is, its status, and the body of a version."""
+    number, body = version_of(entry, resource, version)
+    return {
+        f"{resource.title}Arn": entry["arn"],
+        f"{resource.title}Id": entry["id"],
+        "Name": entry["name"],
+        f"{resource.title}Version": number,
+        "Status": entry["status"],
+        "ClusterArn": entry["cluster"],
+        "CreationTime": entry["created"],
+        "CreatedBy": entry["by"],
+        "LastModifiedTime": entry["modified"],
+        "LastModifiedBy": entry["modified_by"],
+        **({"FailureReason": entry["failure"]} if entry["failure"] else {}),
+        **body,
+    }
+
+
+def begin_update(ctx: Context, resource: VersionedResource, entry: Record, *, target: int, body: Record) -> None:
+    """Optimistic lock on the version, then a new version that becomes Updated in time."""
+    if entry["status"] in MOVING:
+        raise ServiceError(
+            "ConflictException",
+            f"{resource.title} '{entry['id']}' cannot be updated while it is {entry['status']}",
+        )
+    if entry["status"] not in RETRYABLE:
+        raise ServiceError(
+            "ConflictException",
+            f"{resource.title} '{entry['id']}' is {entry['status']}: delete and create it again",
+        )
+    if target != entry["version"]:
+        raise ServiceError(
+            "ConflictException",
+            f"TargetVersion {target} is not the current version {entry['version']} of {resource.title} '{entry['id']}'",
+        )
+    entry["version"] += 1
+    entry["versions"][str(entry["version"])] = body
+    entry.update(modified=ctx.now, modified_by=principal(ctx), failure="")
+    entry["status"] = ctx.begin(
+        f"{resource.kind}.update", f"{resource.kind}.arrived", entry_id=entry["id"], change="update"
+    )
+
+
+def begin_delete(ctx: Context, resource: VersionedResource, entry: Record) -> None:
+    """Begin to delete, unless another change still runs; asking twice is no error."""
+    if entry["status"] == "Deleting":
+        return
+    if entry["status"] in MOVING:
+        raise ServiceError(
+            "ConflictException",
+            f"{resource.title} '{entry['id']}' cannot be deleted while it is {entry['status']}",
+        )
+    entry["status"] = ctx.begin(f"{resource.kind}.delete", f"{resource.kind}.vanished", entry_id=entry["id"])
+
+
+def arrive(ctx: Context, resource: VersionedResource, entry: Record, *, change: str, failure: str) -> None:
+    """Take note of the end of a creation or update."""
+    machine = MACHINES[f"{resource.kind}.{change}"]
+    entry["status"] = machine.failed if failure else machine.done
+    entry["failure"] = failure[:1024]
+    entry["modified"] = ctx.now
+
+
+def vanish(ctx: Context, resource: VersionedResource, entry: Record, *, failure: str) -> None:
+    """Take note of the end of a deletion."""
+    if failure:
+        entry.update(status=MACHINES[f"{resource.kind}.delete"].failed, failure=failure[:1024])
+    else:
+        del ctx.table(resource.table)[entry["id"]]
+
+
+def listing(ctx: Context, resource: VersionedResource, params: Record) -> tuple[list[Record], str | None]:
+    """Entries that a List call asks for, in its order, and the token of the next page."""
+    after: Any = params.get("CreatedAfter")
+    before: Any = params.get("CreatedBefore")
+    found = [
+        entry
+        for entry in ctx.table(resource.table).values()
+        if params.get("NameContains", "") in entry["name"]
+        and params.get("ClusterArn", entry["cluster"]) == entry["cluster"]
+        and params.get("Status", entry["status"]) == entry["status"]
+        and (after is None or entry["created"] > moment(after))
+        and (before is None or entry["created"] < moment(before))
+    ]
+    keys = {"Name": "name", "Status": "status", "ClusterArn": "cluster"}
+    key = keys.get(params.get("SortBy", ""), "created")
+    found.sort(key=lambda entry: entry[key], reverse=params.get("SortOrder") == "Descending")
+    return page(found, size=params.get("MaxResults"), token=params.get("NextToken"), default=10)

@@ -1,0 +1,190 @@
+"""What the service checks of a cluster request beyond its API model.
+
+Sources: SageMaker developer guide, pages "Creating a SageMaker HyperPod cluster with EKS orchestration",
+"Continuous provisioning", "Custom labels and taints", "Autoscaling on SageMaker HyperPod EKS";
+UpdateCluster API reference.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from hpkit_local.aws.backend import Context, Record
+from hpkit_local.aws.errors import ServiceError
+from hpkit_local.aws.services.ec2.references import Subnet, require_security_group, require_subnet
+from hpkit_local.aws.services.iam.references import require_role
+from hpkit_local.aws.services.s3.references import require_bucket
+
+__all__ = ["check_autoscaling", "check_groups", "check_references", "check_replacement", "refuse"]
+
+RESERVED_PREFIXES = (
+    "kubernetes.io/",
+    "k8s.io/",
+    "sagemaker.amazonaws.com/",
+    "eks.amazonaws.com/",
+    "k8s.aws/",
+    "karpenter.sh/",
+)
+IMMUTABLE = (
+    "InstanceType",
+    "ExecutionRole",
+    "ThreadsPerCore",
+    "OverrideVpcConfig",
+    "CapacityRequirements",
+)
+NODE_TRUST = "sagemaker.amazonaws.com"
+AUTOSCALER_TRUST = "hyperpod.sagemaker.amazonaws.com"
+
+
+def refuse(message: str) -> ServiceError:
+    """Return a broken rule, as the service answers it."""
+    return ServiceError("ValidationException", message)
+
+
+def check_groups(groups: Iterable[Record], *, continuous: bool) -> None:
+    """Rules that concern the groups of one request only."""
+    listed = list(groups)
+    for name, times in Counter(group["InstanceGroupName"] for group in listed).items():
+        if times > 1:
+            raise refuse(f"Instance group names must be unique: '{name}' is given {times} times")
+    for group in listed:
+        _check_type(group, continuous=continuous)
+        _check_count(group, continuous=continuous)
+        _check_storage(group)
+        _check_lifecycle(group)
+        _check_kubernetes(group)
+        _check_patching(group)
+
+
+def _check_type(group: Record, *, continuous: bool) -> None:
+    name = group["InstanceGroupName"]
+    if ("InstanceType" in group) == ("InstanceRequirements" in group):
+        raise refuse(f"Instance group '{name}' must have exactly one of InstanceType and InstanceRequirements")
+    if "InstanceRequirements" in group:
+        types = group["InstanceRequirements"]["InstanceTypes"]
+        if len(set(types)) != len(types):
+            raise refuse(f"Instance group '{name}': InstanceRequirements.InstanceTypes has duplicates: {types}")
+        if not continuous:
+            raise refuse(f"Instance group '{name}': InstanceRequirements needs NodeProvisioningMode Continuous")
+    spot = group.get("CapacityRequirements", {})
+    if len(spot) > 1:
+        raise refuse(f"Instance group '{name}': CapacityRequirements is either Spot or OnDemand")
+    if "Spot" in spot and not continuous:
+        raise refuse(f"Instance group '{name}': Spot capacity needs NodeProvisioningMode Continuous")
+    if "SlurmConfig" in group:
+        raise refuse(f"Instance group '{name}': SlurmConfig is not for clusters orchestrated by EKS")
+
+
+def _check_count(group: Record, *, continuous: bool) -> None:
+    name, least = group["InstanceGroupName"], group.get("MinInstanceCount")
+    if least is None:
+        return
+    if not continuous:
+        raise refuse(f"Instance group '{name}': MinInstanceCount needs NodeProvisioningMode Continuous")
+    if least > group["InstanceCount"]:
+        raise refuse(
+            f"Instance group '{name}': MinInstanceCount {least} is greater than InstanceCount {group['InstanceCount']}"
+        )
+
+
+def _check_storage(group: Record) -> None:
+    for config in group.get("InstanceStorageConfigs", []):
+        volume = config.get("EbsVolumeConfig")
+        if volume is None:
+            continue
+        name = group["InstanceGroupName"]
+        if volume.get("RootVolume"):
+            if "VolumeSizeInGB" in volume or "VolumeKmsKeyId" not in volume:
+                raise refuse(f"Instance group '{name}': a root volume takes VolumeKmsKeyId and no VolumeSizeInGB")
+        elif "VolumeSizeInGB" not in volume:
+            raise refuse(f"Instance group '{name}': VolumeSizeInGB is required for a volume that is not the root one")
+
+
+def _check_lifecycle(group: Record) -> None:
+    config = group.get("LifeCycleConfig")
+    if config is None:
+        return
+    name = group["InstanceGroupName"]
+    if "OnCreate" in config and "OnInitComplete" in config:
+        raise refuse(f"Instance group '{name}': LifeCycleConfig takes OnCreate or OnInitComplete, not both")
+    if ("OnCreate" in config or "OnInitComplete" in config) and "SourceS3Uri" not in config:
+        raise refuse(f"Instance group '{name}': LifeCycleConfig needs SourceS3Uri for its script")
+
+
+def _check_kubernetes(group: Record) -> None:
+    name, config = group["InstanceGroupName"], group.get("KubernetesConfig", {})
+    keys = [*config.get("Labels", {}), *(taint["Key"] for taint in config.get("Taints", []))]
+    for key in keys:
+        prefix = key.rpartition("/")[0] + "/" if "/" in key else ""
+        if any(prefix == reserved or prefix.endswith("." + reserved) for reserved in RESERVED_PREFIXES):
+            raise refuse(f"Instance group '{name}': the key '{key}' uses a reserved prefix")
+    if config.get("Taints") and group.get("OnStartDeepHealthChecks"):
+        raise refuse(f"Instance group '{name}': custom taints cannot be used with deep health checks")
+
+
+def _check_patching(group: Record) -> None:
+    name, config = group["InstanceGroupName"], group.get("AutoPatchConfig")
+    if config is None:
+        return
+    strategy = config["PatchingStrategy"]
+    if "DrainPolicy" in config and strategy != "DrainFirst":
+        raise refuse(f"Instance group '{name}': DrainPolicy needs PatchingStrategy DrainFirst, not {strategy}")
+    policy = config.get("DeploymentConfig", {}).get("RollingUpdatePolicy", {})
+    if strategy == "DrainFirst" and "MaximumBatchSize" not in policy:
+        raise refuse(f"Instance group '{name}': PatchingStrategy DrainFirst needs a MaximumBatchSize")
+
+
+def check_references(ctx: Context, groups: Iterable[Record], vpc_id: str) -> None:
+    """Roles, subnets, security groups and buckets that groups name."""
+    for group in groups:
+        require_role(ctx, group["ExecutionRole"], trusts=NODE_TRUST, purpose="the execution role")
+        if "SourceS3Uri" in group.get("LifeCycleConfig", {}):
+            require_bucket(ctx, group["LifeCycleConfig"]["SourceS3Uri"])
+        if "OverrideVpcConfig" in group:
+            check_vpc(ctx, group["OverrideVpcConfig"], vpc_id)
+
+
+def check_vpc(ctx: Context, config: Record, vpc_id: str) -> list[Subnet]:
+    """Subnets and security groups must be in the VPC of the EKS cluster."""
+    subnets = [require_subnet(ctx, subnet) for subnet in config["Subnets"]]
+    for subnet in subnets:
+        if subnet.vpc_id != vpc_id:
+            raise refuse(f"The subnet '{subnet.id}' is in VPC {subnet.vpc_id}; the EKS cluster is in VPC {vpc_id}")
+    for group in config["SecurityGroupIds"]:
+        require_security_group(ctx, group, vpc_id=vpc_id)
+    return subnets
+
+
+def check_autoscaling(ctx: Context, settings: Record, mode: str | None) -> None:
+    """Ask for what managed Karpenter needs: continuous mode, automatic recovery, a role."""
+    if "ClusterRole" in settings:
+        require_role(ctx, settings["ClusterRole"], trusts=AUTOSCALER_TRUST, purpose="the cluster role")
+    if mode != "Enable":
+        return
+    if settings.get("NodeProvisioningMode") != "Continuous":
+        raise refuse("AutoScaling needs NodeProvisioningMode Continuous")
+    if "ClusterRole" not in settings:
+        raise refuse("AutoScaling needs a ClusterRole that the autoscaler can assume")
+    if settings.get("NodeRecovery") != "Automatic":
+        raise refuse("AutoScaling needs NodeRecovery Automatic")
+
+
+def check_replacement(old: Record, new: Record, live_types: set[str]) -> None:
+    """Refuse what cannot change on a group that exists (UpdateCluster API reference)."""
+    name = old["InstanceGroupName"]
+    for style, other in (("InstanceType", "InstanceRequirements"), ("InstanceRequirements", "InstanceType")):
+        if style in new and style not in old:
+            raise refuse(f"Instance group '{name}' cannot switch from {other} to {style}; create a new group")
+    for member in IMMUTABLE:
+        if member in new and old.get(member) is not None and new[member] != old[member]:
+            raise refuse(
+                f"Instance group '{name}': {member} cannot be changed from {old[member]} to {new[member]}; "
+                "create a new instance group"
+            )
+        if member in ("OverrideVpcConfig", "CapacityRequirements") and member in new and member not in old:
+            raise refuse(f"Instance group '{name}': {member} cannot be added after creation; create a new group")
+    if "InstanceRequirements" in new:
+        lost = live_types - set(new["InstanceRequirements"]["InstanceTypes"])
+        if lost:
+            raise refuse(f"Instance group '{name}': types {sorted(lost)} have running nodes and cannot be removed")

@@ -1,0 +1,285 @@
+"""Nodes of instance groups: how a group moves from what it has to what it should have."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from hpkit_local.aws.backend import Context, Record
+from hpkit_local.aws.service import MACHINES, action
+from hpkit_local.aws.services.ec2.references import require_subnet
+from hpkit_local.aws.services.eks.addons import nodes_arrived
+from hpkit_local.aws.services.sagemaker.events import finish_scaling, record_event, start_scaling
+from hpkit_local.aws.services.sagemaker.nodes import node_details
+from hpkit_local.aws.services.sagemaker.reach import reach_of
+from hpkit_local.aws.services.sagemaker.records import GONE, current_count, describe, nodes_of
+
+__all__ = ["add_nodes", "is_continuous", "launch_all", "new_group", "remove_nodes", "scale"]
+
+RELEASE = "1.0.0"
+MIN_COUNT_SECONDS = 3 * 3600  # continuous provisioning gives MinInstanceCount three hours
+CAPACITY_RETRY_SECONDS = 60
+REPLACE_SECONDS = 60
+
+
+def new_group(spec: Record, *, restricted: bool = False) -> Record:
+    """Return the record of a group that is being created; restricted: one of RestrictedInstanceGroups."""
+    release = spec.get("ImageReleaseVersion", RELEASE)
+    return {"spec": dict(spec), "status": "Creating", "release": release, "restricted": restricted}
+
+
+def is_continuous(cluster: Record) -> bool:
+    """Whether the cluster was made with NodeProvisioningMode Continuous."""
+    return bool(cluster["settings"].get("NodeProvisioningMode") == "Continuous")
+
+
+def launch_all(ctx: Context, cluster: Record) -> str:
+    """Without continuous provisioning all nodes come at once or the change fails: why it did, or nothing."""
+    for name, group in cluster["groups"].items():
+        wanted = group["spec"]["InstanceCount"]
+        limit = ctx.faults.value("capacity", name)
+        if limit is not None and wanted > limit:
+            return f"Insufficient capacity for instance group '{name}': {wanted} asked, {int(limit)} available"
+    for group in cluster["groups"].values():
+        _fit(ctx, cluster, group, at_once=True)
+    return ""
+
+
+def scale(ctx: Context, cluster: Record, group: Record, *, since: int | None) -> None:
+    """Move a group to its InstanceCount; `since` is the target it had, for the operation's record."""
+    spec = group["spec"]
+    name, target = spec["InstanceGroupName"], spec["InstanceCount"]
+    if since is not None and since != target and is_continuous(cluster):
+        least = spec.get("MinInstanceCount", 0)
+        counts = {"CurrentCount": current_count(cluster, name), "TargetCount": since, "MinCount": least}
+        start_scaling(
+            ctx,
+            cluster,
+            name,
+            before=counts,
+            after={"CurrentCount": target, "TargetCount": target, "MinCount": least},
+        )
+        record_event(
+            ctx,
+            cluster,
+            f"Scaling instance group {name} from {since} to {target}",
+            group=name,
+            metadata={"InstanceGroupScaling": {"InstanceCount": target, "TargetCount": target, "MinCount": least}},
+        )
+    restarts = since is not None or "waiting" not in group
+    below = current_count(cluster, name) < spec.get("MinInstanceCount", 0)
+    if below and restarts and group["status"] != "Deleting":
+        _await_minimum(ctx, cluster, group, since=since)
+    _fit(ctx, cluster, group)
+    _settle_group(cluster, group)
+
+
+def _await_minimum(ctx: Context, cluster: Record, group: Record, *, since: int | None) -> None:
+    group["status"] = "Updating" if since else "Creating"
+    group["waiting"] = group.get("waiting", 0) + 1
+    ctx.backend.later(
+        ctx,
+        MIN_COUNT_SECONDS * ctx.backend.settings.latency_factor + 1,
+        "hyperpod.minimum-expired",
+        {
+            "name": cluster["name"],
+            "group": group["spec"]["InstanceGroupName"],
+            "waiting": group["waiting"],
+            "back_to": since or 0,
+        },
+    )
+
+
+@action("hyperpod.minimum-expired")
+def minimum_expired(ctx: Context, *, name: str, group: str, waiting: int, back_to: int) -> None:
+    """Apply: the minimum was not reached in time: back to the last InService values, or to none."""
+    cluster = ctx.table("clusters").get(name)
+    found = cluster["groups"].get(group) if cluster else None
+    if cluster is None or found is None or found.get("waiting") != waiting:
+        return
+    if found["status"] not in ("Creating", "Updating"):
+        return
+    least = found["spec"]["MinInstanceCount"]
+    found["spec"].update(InstanceCount=back_to, MinInstanceCount=0)
+    found["status"] = "InService"
+    del found["waiting"]
+    text = f"Instance group {group} did not reach {least} instances in time; rolled back to {back_to}"
+    record_event(ctx, cluster, text, group=group, level="Error")
+    scale(ctx, cluster, found, since=None)
+
+
+def _fit(ctx: Context, cluster: Record, group: Record, *, at_once: bool = False) -> None:
+    """Start or stop as many nodes as are missing or too many."""
+    spec = group["spec"]
+    name = spec["InstanceGroupName"]
+    live = nodes_of(cluster, name)
+    surplus = len(live) - spec["InstanceCount"]
+    if surplus > 0:
+        victims = ctx.backend.rng.sample(live, surplus)
+        remove_nodes(ctx, cluster, [node["id"] for node in victims])
+        return
+    limit = ctx.faults.value("capacity", name)
+    room = -surplus if limit is None else min(-surplus, max(0, int(limit) - len(live)))
+    if room:
+        add_nodes(ctx, cluster, group, count=room, at_once=at_once)
+    if room < -surplus:
+        missing = -surplus - room
+        text = f"Insufficient capacity: instance group {name} misses {missing} of {spec['InstanceCount']}"
+        record_event(ctx, cluster, text, group=name, level="Warn")
+        seconds = max(1.0, CAPACITY_RETRY_SECONDS * ctx.backend.settings.latency_factor)
+        ctx.backend.later(ctx, seconds, "hyperpod.retry", {"name": cluster["name"], "group": name})
+
+
+@action("hyperpod.retry")
+def retry(ctx: Context, *, name: str, group: str) -> None:
+    """Continuous provisioning asks again for what it did not get."""
+    cluster = ctx.table("clusters").get(name)
+    if cluster and group in cluster["groups"] and cluster["status"] not in ("Deleting", "Failed"):
+        scale(ctx, cluster, cluster["groups"][group], since=None)
+
+
+def add_nodes(ctx: Context, cluster: Record, group: Record, *, count: int, at_once: bool = False) -> list[Record]:
+    """Ask for `count` nodes; they run some time later, or at once while the cluster itself is being made."""
+    taken = {node["ip"] for node in cluster["nodes"].values()}
+    nodes = []
+    for _ in range(count):
+        node = _new_node(ctx, cluster, group, taken=taken)
+        taken.add(node["ip"])
+        cluster["nodes"][node["id"]] = node
+        nodes.append(node)
+    ids = [node["id"] for node in nodes]
+    if at_once:
+        nodes_up(ctx, name=cluster["name"], ids=ids)
+    else:
+        ctx.begin("node.create", "hyperpod.nodes-up", name=cluster["name"], ids=ids)
+    return nodes
+
+
+def _new_node(ctx: Context, cluster: Record, group: Record, *, taken: set[str]) -> Record:
+    spec = group["spec"]
+    config = spec.get("OverrideVpcConfig") or cluster["settings"]["VpcConfig"]
+    subnet = require_subnet(ctx, ctx.backend.rng.choice(config["Subnets"]))
+    types = spec.get("InstanceRequirements", {}).get("InstanceTypes") or [spec["InstanceType"]]
+    return {
+        "id": "i-" + ctx.token(17, "0123456789abcdef"),
+        "logical": f"{spec['InstanceGroupName']}-{ctx.token(12)}",
+        "group": spec["InstanceGroupName"],
+        "type": types[0],
+        "status": MACHINES["node.create"].running,
+        "message": "",
+        "launched": ctx.now,
+        "ip": _free_address(subnet.cidr, taken),
+        "zone": subnet.zone,
+        "zone_id": subnet.zone_id,
+        "release": group["release"],
+        "subnet": subnet.id,
+        "security_groups": list(config.get("SecurityGroupIds", [])),
+        "reach": reach_of(ctx, subnet.id, config.get("SecurityGroupIds", [])),
+    }
+
+
+def _free_address(cidr: str, taken: set[str]) -> str:
+    """Return the first address of the subnet that is free; AWS keeps the first four for itself."""
+    network = ipaddress.ip_network(cidr)
+    for offset in range(4, network.num_addresses - 1):
+        address = str(network.network_address + offset)
+        if address not in taken:
+            return address
+    return str(network.network_address + 4)
+
+
+@action("hyperpod.nodes-up")
+def nodes_up(ctx: Context, *, name: str, ids: list[str], failure: str = "") -> None:
+    """Nodes have started: they run, are checked first, or have failed."""
+    cluster = ctx.table("clusters").get(name)
+    if cluster is None:
+        return
+    checked: list[str] = []
+    for node in [cluster["nodes"][node_id] for node_id in ids if node_id in cluster["nodes"]]:
+        spec = cluster["groups"][node["group"]]["spec"]
+        if node["status"] not in ("Pending", "DeepHealthCheckInProgress"):
+            continue
+        if failure or ctx.faults.strikes("node-failure", node["group"]):
+            _fail(ctx, cluster, node, failure or "fault injected: node-failure")
+        elif node["status"] == "Pending" and spec.get("OnStartDeepHealthChecks"):
+            node["status"] = MACHINES["node.deep-health-check"].running
+            checked.append(node["id"])
+        else:
+            node["status"] = MACHINES["node.create"].done
+            record_event(ctx, cluster, f"Node {node['id']} is running", group=node["group"], node=node["id"])
+    if checked:
+        ctx.begin("node.deep-health-check", "hyperpod.nodes-up", name=name, ids=checked)
+    _report(ctx, cluster)
+
+
+def _fail(ctx: Context, cluster: Record, node: Record, reason: str) -> None:
+    node.update(status="Failure", message=reason)
+    text = f"Node {node['id']} failed: {reason}"
+    record_event(ctx, cluster, text, group=node["group"], node=node["id"], level="Error")
+    if cluster["settings"].get("NodeRecovery") == "Automatic":
+        seconds = max(1.0, REPLACE_SECONDS * ctx.backend.settings.latency_factor)
+        ctx.backend.later(ctx, seconds, "hyperpod.recover", {"name": cluster["name"], "node": node["id"]})
+
+
+@action("hyperpod.recover")
+def recover(ctx: Context, *, name: str, node: str) -> None:
+    """NodeRecovery Automatic replaces a failed node."""
+    cluster = ctx.table("clusters").get(name)
+    if cluster is None or cluster["nodes"].get(node, {}).get("status") != "Failure":
+        return
+    group = cluster["groups"][cluster["nodes"][node]["group"]]
+    remove_nodes(ctx, cluster, [node])
+    scale(ctx, cluster, group, since=None)
+
+
+def remove_nodes(ctx: Context, cluster: Record, ids: list[str]) -> None:
+    """Begin to shut nodes down."""
+    for node_id in ids:
+        cluster["nodes"][node_id]["status"] = GONE
+    ctx.begin("node.delete", "hyperpod.nodes-down", name=cluster["name"], ids=ids)
+    _report(ctx, cluster)
+
+
+@action("hyperpod.nodes-down")
+def nodes_down(ctx: Context, *, name: str, ids: list[str], failure: str = "") -> None:
+    """Nodes are gone, or stay as failed ones."""
+    cluster = ctx.table("clusters").get(name)
+    if cluster is None:
+        return
+    for node_id in ids:
+        node = cluster["nodes"].get(node_id)
+        if node is None:
+            continue
+        if failure:
+            node.update(status="Failure", message=failure)
+            continue
+        del cluster["nodes"][node_id]
+        text = f"Node {node_id} was terminated"
+        record_event(ctx, cluster, text, group=node["group"], node=node_id)
+    for group in list(cluster["groups"].values()):
+        name_of_group = group["spec"]["InstanceGroupName"]
+        left = any(node["group"] == name_of_group for node in cluster["nodes"].values())
+        if group["status"] == "Deleting" and not left:
+            del cluster["groups"][name_of_group]
+    _report(ctx, cluster)
+
+
+def _report(ctx: Context, cluster: Record) -> None:
+    for group in cluster["groups"].values():
+        _settle_group(cluster, group)
+    if any(node["status"] == "Running" for node in cluster["nodes"].values()):
+        nodes_arrived(ctx, cluster["settings"]["Orchestrator"]["Eks"]["ClusterArn"].rpartition("/")[2])
+    ctx.controllers.nodes_changed(
+        describe(cluster), [node_details(cluster, node) for node in cluster["nodes"].values()]
+    )
+
+
+def _settle_group(cluster: Record, group: Record) -> None:
+    """Close what is reached: the minimum, and the running operation."""
+    spec = group["spec"]
+    count = current_count(cluster, spec["InstanceGroupName"])
+    waits = cluster["status"] == "InService" and group["status"] in ("Creating", "Updating")
+    if waits and "waiting" in group and count >= spec.get("MinInstanceCount", 0):
+        group["status"] = "InService"
+        del group["waiting"]
+    if count == spec["InstanceCount"] == len(nodes_of(cluster, spec["InstanceGroupName"])):
+        finish_scaling(cluster, spec["InstanceGroupName"])

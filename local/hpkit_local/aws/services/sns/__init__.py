@@ -1,0 +1,10 @@
+"""Amazon SNS: moto."""
+
+from hpkit_local.aws.service import Service, declare
+
+declare(
+    Service(
+        "sns",
+        moto="sns",
+    )
+)

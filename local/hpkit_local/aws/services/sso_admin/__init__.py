@@ -1,0 +1,11 @@
+"""IAM Identity Center: whether an account has it."""
+
+from hpkit_local.aws.service import Service, declare
+
+declare(
+    Service(
+        "sso-admin",
+        refuses_with="ValidationException",
+        signs_as="sso",
+    )
+)

@@ -1,1 +1,0 @@
-"""One module a service: what each type takes, which calls make, read, change and delete it."""
