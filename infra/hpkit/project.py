@@ -108,9 +108,9 @@ class Loaded:
             yield Problem(
                 "CFG007",
                 ("organization",),
-                f"the organization is {name}, and its file {file.name}: the stack {name}-{{environment}} looks for "
+                f"the organization is {name}, but its file is {file.name}; the stack {name}-{{environment}} reads "
                 f"stacks/{name}.yaml",
-                f"Write `{file.stem}`, or call the file {name}.yaml.",
+                f"Use `{file.stem}`, or rename the file to {name}.yaml.",
             )
 
 
@@ -161,12 +161,12 @@ def _file_meant(file: str) -> str:
     wanted = Path(file).name
     stacks = stack_names()
     if file in stacks:
-        return f"Write --stack {file}, since {file} is a stack."
+        return f"Use --stack {file}: {file} is a stack."
     named = [each for each in known if Path(each).stem == wanted or Path(each).name == wanted]
     likely = named[0] if named else near(file, known)
     if Path(file).is_dir() and known:
-        return f"Such as {known[0]}; without any, all of the project's files are looked at."
-    return f"Did you mean {likely}?" if likely else "Name a file that can be read."
+        return f"Use a file such as {known[0]}. Without a file, all files of the project are checked."
+    return f"Did you mean {likely}?" if likely else "Check the file name."
 
 
 def load(file: str | os.PathLike[str], environment: str | None = None) -> Loaded:
@@ -201,8 +201,8 @@ def load_stack(name: str, *, root: Path | None = None) -> Loaded:
         likely = near(organization, known)
         meant = f"did you mean {likely}-{environment}?" if likely else f"known: {', '.join(known) or 'none'}"
         if file.with_suffix(".yml").is_file():
-            meant = f"call {organization}.yml {organization}.yaml"
-        raise SelectionError(f"the stack {name} needs {os.path.relpath(file)}, which is not there ({meant})")
+            meant = f"rename {organization}.yml to {organization}.yaml"
+        raise SelectionError(f"the stack {name} requires {os.path.relpath(file)}, which doesn't exist ({meant})")
     loaded = load(file, environment)
     known_environments = environments_in(loaded.document)
     if known_environments and environment not in known_environments:
@@ -219,7 +219,7 @@ def select(files: Iterable[str], stacks: Iterable[str]) -> list[Loaded]:
     """
     files, stacks = list(dict.fromkeys(files)), list(dict.fromkeys(stacks))
     if files and stacks:
-        raise SelectionError("name files or stacks, not both")
+        raise SelectionError("use either files or stacks, not both")
     if stacks:
         return [load_stack(name) for name in stacks]
     found = [Path(file) for file in files] or organization_files()
@@ -227,9 +227,9 @@ def select(files: Iterable[str], stacks: Iterable[str]) -> list[Loaded]:
         folder = project_root() / "stacks"
         nearly = sorted(file.name for file in folder.glob("*.yml") if not file.name.startswith("Pulumi."))
         what = (
-            f"call {nearly[0]} {Path(nearly[0]).stem}.yaml"
+            f"rename {nearly[0]} to {Path(nearly[0]).stem}.yaml"
             if nearly
-            else "name one, or begin with a copy of an example"
+            else "name one, or start with a copy of an example"
         )
         raise SelectionError(f"no organization file in {folder}; {what}")
     return [load(file) for file in found]
@@ -249,7 +249,7 @@ def policy_settings(organization: str) -> tuple[str, str] | None:
     try:
         return name, file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{name}: cannot be read ({error})") from None
+        raise InputError(f"{name}: can't be read ({error})") from None
 
 
 def read_settings(name: str, text: str | bytes) -> Mapping[str, Any]:
@@ -257,11 +257,11 @@ def read_settings(name: str, text: str | bytes) -> Mapping[str, Any]:
     try:
         data: Any = json.loads(text)
     except json.JSONDecodeError as error:
-        raise InputError(f"{name}:{error.lineno}:{error.colno}: it is no JSON: {error.msg}") from None
+        raise InputError(f"{name}:{error.lineno}:{error.colno}: invalid JSON: {error.msg}") from None
     except ValueError as error:
-        raise InputError(f"{name}: it is no JSON: {error}") from None
+        raise InputError(f"{name}: invalid JSON: {error}") from None
     if not isinstance(data, Mapping):
-        raise InputError(f"{name}: it is no JSON object of policy → settings")
+        raise InputError(f"{name}: must be a JSON object that maps policies to settings")
     return data
 
 
@@ -269,7 +269,7 @@ def split_stack(name: str) -> tuple[str, str]:
     """Return organization and environment of a stack by its name, split at the last `-`; raises SelectionError."""
     organization, dash, environment = name.rpartition("-")
     if not dash or not organization or not environment:
-        raise SelectionError(f"`{name}` is not a stack's name; write <organization>-<environment>")
+        raise SelectionError(f"`{name}` isn't a valid stack name; use <organization>-<environment>")
     return organization, environment
 
 
@@ -281,8 +281,8 @@ def require_names(stack: str, organization: str, environment: str) -> None:
     for key, value in (("organization", organization), ("environment", environment)):
         if not is_name(value):
             raise SelectionError(
-                f"the stack {stack} has hpkit:{key} `{value}`, which is no name: write small letters, digits and "
-                f"hyphens, as in `hpkit:{key}: acme`; the file is stacks/<organization>.yaml"
+                f"hpkit:{key} of the stack {stack} is `{value}`, which isn't a valid name: use lowercase letters, "
+                f"digits and hyphens, as in `hpkit:{key}: acme`. The file is stacks/<organization>.yaml"
             )
 
 
@@ -333,14 +333,14 @@ def cluster_problems(loaded: Iterable[Loaded]) -> list[Finding]:
                 mark = each.document.locate(("environments", plan.environment, "cluster", "name"))
                 message = (
                     f"{plan.stack} and {taken.stack} ({Path(other.file).name}) both have a cluster {cluster} in "
-                    f"{region}, which one account takes once"
+                    f"{region}; cluster names are unique in an account and region"
                 )
                 place = f"environments.{plan.environment}.cluster.name"
                 # Of two names that an account writes down, one has to change; else to write it down may be all.
                 known = account and taken.spec.account
                 # Stacks of a repository differ in name; `cluster` with the environment's name may be a third file's.
-                fix = f"Write `{plan.stack}`" + (
-                    "." if known else "; or, if their accounts differ, write `account` in both files."
+                fix = f"Use `{plan.stack}`" + (
+                    "." if known else "; or, if their accounts differ, set `account` in both files."
                 )
                 found.append(Finding("CFG011", "warning", place, each.file, mark.line, mark.column, message, fix))
                 break
@@ -351,15 +351,18 @@ def cluster_problems(loaded: Iterable[Loaded]) -> list[Finding]:
 def _not_read(file: str, name: str, document: Document) -> Iterator[Finding]:
     if name.startswith("Pulumi.") or (isinstance(document.data, dict) and "organization" in document.data):
         meant = f"{name.removesuffix('.yml')}.yaml"
-        message = f"stacks/{name} is not read, for the names of files in stacks/ end in .yaml"
-        yield Finding("CFG012", "error", "", file, 1, 1, message, f"Call it {meant}.")
+        message = f"stacks/{name} is ignored: names of files in stacks/ must end in .yaml"
+        yield Finding("CFG012", "error", "", file, 1, 1, message, f"Rename it to {meant}.")
 
 
 def _second_stack(file: str, document: Document, first: str, meant: tuple[str, str]) -> Iterator[Finding]:
     if first != Path(file).name:
         mark = document.locate(("config", "hpkit:environment"), key=True)
-        message = f"{Path(file).name} and {first} are two stacks of {'-'.join(meant)}, and both would make all of it"
-        fix = f"Remove one of them, or write another environment under config `{_KEYS[1]}: …`."
+        message = (
+            f"{Path(file).name} and {first} are two stacks of {'-'.join(meant)}, and both would create all of its "
+            "resources"
+        )
+        fix = f"Remove one of them, or set another environment under config: `{_KEYS[1]}: …`."
         yield Finding("CFG010", "warning", "", file, mark.line, mark.column, message, fix)
 
 
@@ -370,7 +373,7 @@ def _unknown_keys(file: str, document: Document) -> Iterator[Finding]:
             continue
         mark = document.locate(("config", key), key=True)
         likely = near(key, [each for each in _KEYS if each not in config])
-        message = f"nothing reads `{key}`: of the program's own keys there are {' and '.join(_KEYS)}"
+        message = f"`{key}` has no effect: the program's only own keys are {' and '.join(_KEYS)}"
         fix = f"Did you mean `{likely}`?" if likely else "Remove it."
         yield Finding("CFG008", "error" if likely else "warning", "", file, mark.line, mark.column, message, fix)
 
@@ -388,21 +391,25 @@ def _wrong_stack_file(
     key = f"hpkit:{'environment' if organization in known else 'organization'}"
     mark = document.locate(("config", key), key=True)
     if organization not in known:
-        said = f"its organization `{organization}`" if organization else "it names no organization, and its name"
+        said = (
+            f"its organization `{organization}` has no file"
+            if organization
+            else "it names no organization, and its own name has no file"
+        )
         there = ", ".join(f"`{each}`" for each in sorted(known))
-        fix = f"Write under config `{key}: …` with one of {there}; or remove the file."
+        fix = f"Set `{key}: …` under config to one of {there}. Or remove the file."
         if f"{organization}.yml" in beside:
-            fix = f"Call {organization}.yml {organization}.yaml."
-        return mark, f"{said} is that of no file in stacks/", fix
+            fix = f"Rename {organization}.yml to {organization}.yaml."
+        return mark, f"{said} in stacks/", fix
     if known[organization] and environment not in known[organization]:
         there = ", ".join(f"`{each}`" for each in known[organization])
         message = f"stacks/{organization}.yaml has no environment `{environment}`"
-        return mark, message, f"Write under config `{key}: …` with one of {there}; or remove the file."
+        return mark, message, f"Set `{key}: …` under config to one of {there}. Or remove the file."
     if by_name[2] in known.get(by_name[0], ()) and (organization, environment) != (by_name[0], by_name[2]):
         key = _KEYS[organization == by_name[0]]
         mark = document.locate(("config", key), key=True)
-        message = f"it is called as {name}, and names {environment} of {organization}"
-        return mark, message, f"Remove `{key}` and what goes with it, or give the file and its stack another name."
+        message = f"its name is {name}, but it configures {environment} of {organization}"
+        return mark, message, f"Remove `{key}` and the other key, or rename the file and its stack."
     return None
 
 

@@ -15,8 +15,8 @@ def test_a_spec_is_taken_or_refused_as_by_an_api_server(name):
 
 def test_a_violation_says_where_and_what_to_do():
     (found,) = violations(node_pool_schema(), spec(weight=101))
-    assert (found.path, found.message) == (("weight",), "is 101, and is at most 100")
-    assert found.fix == "Write `100`, or less."
+    assert (found.path, found.message) == (("weight",), "is 101; the maximum is 100")
+    assert found.fix == "Use `100` or less."
 
 
 def test_rules_are_asked_once_the_structure_is_right():

@@ -15,7 +15,7 @@ from tests.checks.test_fixtures import CASES
 from tests.program.mutations import mistaken
 
 # A fix that names a value or a key names it first, between backticks.
-_NAMED = re.compile(r"(?:Write|Did you mean) `(?P<value>[^`]+)`")
+_NAMED = re.compile(r"(?:(?:Use|Did you mean) `|Set `(?=[^`.]+: ))(?P<value>[^`]+)`")
 # A setting anywhere in a fix, but for what it says to remove, or leaves open.
 _SETTING = re.compile(
     r"(?<!emove )`(?P<key>[A-Za-z][A-Za-z0-9.]*): (?P<value>[^`]+)`"
@@ -110,7 +110,7 @@ def test_a_fix_that_names_a_value_holds_when_it_is_typed(case, index):
     # A value that can be read at last may be too much; only its own form must be right.
     of_form = [each for each in new if each.rule in _OF_ONE_VALUE or not expected.rule.startswith("CFG")]
     # What is to be changed as well, the fix says.
-    assert not of_form or ", also " in expected.fix, text
+    assert not of_form or "also " in expected.fix.lower(), text
 
 
 def with_setting(data, steps, setting):

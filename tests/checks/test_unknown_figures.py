@@ -15,7 +15,7 @@ def test_a_fraction_of_a_type_without_figures_is_not_compared_and_says_so():
         groups=[group("gpu", G7, 4), group("system", "ml.m5.4xlarge", 1)],
         allocations={"ada": [{"instanceType": G7, "accelerators": 400}]},
     )
-    assert "does not know all figures of ml.g7.2xlarge" in said(data)["CAP004", "warning"]
+    assert "the catalog lacks figures for ml.g7.2xlarge" in said(data)["CAP004", "warning"]
 
 
 def test_whole_instances_of_such_a_type_are_compared_all_the_same():
@@ -39,7 +39,7 @@ def test_a_limit_in_a_unit_that_is_not_known_bounds_nothing_and_says_so():
             }
         },
     )
-    assert "no maximum to be compared with: no limit of pool (nvidia.com/gpu 8)" in said(data)["CAP002", "warning"]
+    assert "can't be checked: none of the limits of pool (nvidia.com/gpu 8)" in said(data)["CAP002", "warning"]
     pools = data["environments"]["dev"]["autoscaling"]["nodePools"]
     pools[0]["limits"] = {"nodes": 4}
     assert ("CAP002", "error") in said(data)
@@ -50,9 +50,9 @@ def test_a_subnet_that_may_be_too_small_for_nodes_of_unknown_need_says_so():
     data = organization(groups=groups)
     assert ("CLU002", "warning") not in said(data)
     data["environments"]["dev"]["network"]["zones"][0]["nodeCidr"] = "10.1.0.0/24"
-    assert "it is not known how many 10 × ml.g7.2xlarge take" in said(data)["CLU002", "warning"]
+    assert "doesn't know how many 10 × ml.g7.2xlarge use" in said(data)["CLU002", "warning"]
 
 
 def test_pods_of_unknown_number_are_not_taken_for_none():
     data = organization(groups=[group("gpu", G7, 4)])
-    assert "not known how many pods ml.g7.2xlarge takes" in said(data)["CLU004", "warning"]
+    assert "doesn't know how many pods ml.g7.2xlarge can run" in said(data)["CLU004", "warning"]

@@ -126,7 +126,7 @@ def test_budgets_that_are_none_are_said_with_their_file(tmp_path):
             '{"budget-of-teams": {"teams": {"john": "much"}}}',
             "stacks/handson.policy.json: budget-of-teams: john is given",
         ),
-        ("{", "stacks/handson.policy.json:1:2: it is no JSON: Expecting property name"),
+        ("{", "stacks/handson.policy.json:1:2: invalid JSON: Expecting property name"),
     ):
         policy.write_text(text)
         done = hpkit("quota", cwd=tmp_path)

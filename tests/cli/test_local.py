@@ -390,11 +390,11 @@ def test_a_second_stack_on_an_instance_is_refused_before_anything_is_made(projec
 @pytest.mark.parametrize("verb", ["up", "preview", "refresh", "destroy", "down"])
 def test_a_stack_that_the_repository_does_not_have_starts_nothing(project, verb):
     answer = hpkit("local", verb, "--stack", "handson", cwd=project)
-    said = "error: `handson` is not a stack's name; write <organization>-<environment>\n"
+    said = "error: `handson` isn't a valid stack name; use <organization>-<environment>\n"
     assert (answer.returncode, answer.stderr) == (2, said)
     answer = hpkit("local", verb, "--stack", "acme-dev", cwd=project)
     assert (answer.returncode, answer.stderr.count("\n")) == (2, 1)
-    assert answer.stderr.startswith("error: the stack acme-dev needs stacks/acme.yaml, which is not there")
+    assert answer.stderr.startswith("error: the stack acme-dev requires stacks/acme.yaml, which doesn't exist")
     assert not (project / ".local").exists()
 
 

@@ -135,7 +135,7 @@ def test_a_count_that_an_anchor_shares_is_in_the_way_of_writing_it_alone(there, 
     code, said = run(*words, cwd=tmp_path)
     assert (code, "instanceCount of gpu must become 3" in said) == (0, True), said
     code, said = run(*words, "--write", cwd=tmp_path)
-    assert (code, "an anchor or a merge gives its value to other places" in said) == (1, True), said
+    assert (code, "an anchor or a merge also uses its value elsewhere" in said) == (1, True), said
 
 
 def test_nodes_that_nobody_waits_for_stay_closed_until_the_service_has_acted(there):

@@ -193,7 +193,7 @@ def test_a_policy_file_that_was_wrong_at_the_base_is_compared_with_nothing(repos
     assert [each["subject"] for each in stack["watch"]] == ["budget-of-teams"]
     repository.write("stacks/acme.policy.json", b"[]")
     repository.write("stacks/acme.yaml", acme(2))
-    assert "stacks/acme.policy.json: it is no JSON object of policy → settings" in repository.run().stderr
+    assert "stacks/acme.policy.json: must be a JSON object that maps policies to settings" in repository.run().stderr
 
 
 def test_a_stack_pointed_at_a_path_is_refused_as_the_program_refuses_it(repository):
@@ -202,7 +202,7 @@ def test_a_stack_pointed_at_a_path_is_refused_as_the_program_refuses_it(reposito
     repository.write("stacks/Pulumi.acme-dev.yaml", settings)
     said = repository.run()
     assert said.returncode == 1
-    assert "hpkit:organization `sub/evil`, which is no name" in " ".join(said.stderr.split())
+    assert "is `sub/evil`, which isn't a valid name" in " ".join(said.stderr.split())
 
 
 def test_a_stack_pointed_at_another_organization_shows_the_difference(repository):
@@ -319,7 +319,7 @@ def test_one_stack_by_name_is_reviewed_even_when_nothing_touches_it(repository):
     ("arguments", "says"),
     [
         (["--stack", "nobody-dev"], "neither side has the stack nobody-dev (known: acme-dev, other-dev)"),
-        (["--stack", "plain"], "is not a stack's name"),
+        (["--stack", "plain"], "isn't a valid stack name"),
         (["--base", "nowhere"], "git knows no commit `nowhere`"),
         (["--base", "--output=/tmp/x"], "git knows no commit"),
         (["--format", "xml"], "xml"),

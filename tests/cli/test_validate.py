@@ -121,19 +121,19 @@ def test_a_stacks_organization_is_a_name_and_no_path(project, name):
     (project / "stacks" / "Pulumi.blue.yaml").write_text(settings)
     result = invoke.hpkit("validate", "--stack", "blue", cwd=project)
     assert result.returncode == 2
-    assert f"hpkit:organization `{name}`, which is no name" in " ".join(result.stderr.split())
+    assert f"is `{name}`, which isn't a valid name" in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--stack", "nobody-dev"], "needs stacks/nobody.yaml"),
-        (["--stack", "amce-dev"], "needs stacks/amce.yaml, which is not there (did you mean acme-dev?)"),
+        (["--stack", "nobody-dev"], "requires stacks/nobody.yaml"),
+        (["--stack", "amce-dev"], "requires stacks/amce.yaml, which doesn't exist (did you mean acme-dev?)"),
         (["--stack", "acme-prod"], "has no environment `prod` (it has dev)"),
-        (["--stack", "plain"], "is not a stack's name"),
-        (["--stack", "broken"], "Pulumi.broken.yaml:2:1: a tab indents this line"),
+        (["--stack", "plain"], "isn't a valid stack name"),
+        (["--stack", "broken"], "Pulumi.broken.yaml:2:1: this line is indented with a tab"),
         (["--format", "xml"], "xml"),
-        (["stacks/acme.yaml", "--stack", "acme-dev"], "files or stacks, not both"),
+        (["stacks/acme.yaml", "--stack", "acme-dev"], "either files or stacks, not both"),
         (["--nonsense"], "--nonsense"),
     ],
 )
@@ -167,8 +167,8 @@ def test_files_of_one_project_are_compared(project):
 def test_a_file_that_ends_in_yml_is_named_where_it_is_missed(project):
     write(project, "acme.yaml", organization())
     (project / "stacks" / "acme.yaml").rename(project / "stacks" / "acme.yml")
-    assert "call acme.yml acme.yaml" in validate(cwd=project).stderr
-    assert "(call acme.yml acme.yaml)" in validate("--stack", "acme-dev", cwd=project).stderr
+    assert "rename acme.yml to acme.yaml" in validate(cwd=project).stderr
+    assert "(rename acme.yml to acme.yaml)" in validate("--stack", "acme-dev", cwd=project).stderr
 
 
 def test_a_project_without_organizations_says_so(project):
@@ -210,9 +210,9 @@ def test_a_missing_file_and_a_directory_are_findings_and_exit_1(project):
         ("acme", "Did you mean stacks/acme.yaml?"),
         ("acme.yaml", "Did you mean stacks/acme.yaml?"),
         ("stacks/amce.yaml", "Did you mean stacks/acme.yaml?"),
-        ("stacks", "Such as stacks/acme.yaml; without any"),
-        ("acme-dev", "Write --stack acme-dev, since acme-dev is a stack."),
-        ("nothing-like-it", "Name a file that can be read."),
+        ("stacks", "Use a file such as stacks/acme.yaml. Without a file"),
+        ("acme-dev", "Use --stack acme-dev: acme-dev is a stack."),
+        ("nothing-like-it", "Check the file name."),
     ],
 )
 def test_a_file_that_is_not_there_names_the_one_that_is_meant(project, name, says):

@@ -23,12 +23,12 @@ def test_an_unknown_key_names_the_nearest_known_one():
 
 def test_an_unknown_key_beside_the_one_that_it_is_like_is_to_go():
     found = only(organization(environment={"governence": {}}))
-    assert found.fix == "Remove it: `governance` is there already."
+    assert found.fix == "Remove it: `governance` already exists."
 
 
 def test_an_unknown_key_like_no_other_names_what_is_known():
     found = only(organization(teams=[team("a", zzzzzz=1)]))
-    assert "Known here: name, fairShareWeight, sharing" in found.fix
+    assert "Known keys: name, fairShareWeight, sharing" in found.fix
 
 
 def test_all_problems_of_a_file_are_said_in_one_run():
@@ -53,7 +53,7 @@ def test_an_environment_that_can_be_read_is_checked_although_another_cannot():
 
 
 @pytest.mark.parametrize(
-    ("value", "fix"), [(1.3, 'Write `"1.3"`.'), ("latest", 'such as "1.35"'), ("v1.35", 'Write `"1.35"`.'), (True, "")]
+    ("value", "fix"), [(1.3, 'Use `"1.3"`.'), ("latest", 'such as "1.35"'), ("v1.35", 'Use `"1.35"`.'), (True, "")]
 )
 def test_a_version_that_is_none_says_how_to_write_one(value, fix):
     found = only(organization(environment={"eks": {"version": value}}))
@@ -94,7 +94,7 @@ def test_a_wrong_enum_member_names_the_nearest(value):
     assert "Automatic" in found.fix
 
 
-@pytest.mark.parametrize(("value", "fix"), [("4", "Write `4`."), ("04", "Write `4`."), ("4 nodes", "Write `4`.")])
+@pytest.mark.parametrize(("value", "fix"), [("4", "Use `4`."), ("04", "Use `4`."), ("4 nodes", "Use `4`.")])
 def test_a_number_in_quotes_says_how_to_write_it(value, fix):
     assert only(with_group(instanceCount=value)).fix == fix
 
@@ -133,7 +133,7 @@ def test_true_is_not_a_number():
 
 def test_a_list_where_a_map_belongs_is_said():
     found = only(organization(environment={"governance": []}))
-    assert found.message == "governance is a list, and must be a map"
+    assert found.message == "governance is a list; it must be a map"
 
 
 def test_keys_of_a_section_are_found_through_maps_lists_and_options():

@@ -35,7 +35,7 @@ MUTATIONS = [
     ("quota-fits-capacity", "smith", "computeQuotaConfig.computeQuotaResources.0.count", 2,
      "5 × ml.g5.12xlarge reserved, 4 guaranteed (john 3, smith 2)", {}),
     ("quota-fits-capacity", "smith", "computeQuotaConfig.computeQuotaResources.0",
-     {"instanceType": "ml.g5.12xlarge", "accelerators": 5}, "17 accelerators of 16", {}),
+     {"instanceType": "ml.g5.12xlarge", "accelerators": 5}, "17 of 16 accelerators", {}),
     ("quota-fits-capacity", "serving", "computeQuotaConfig.computeQuotaResources.0.count", 17,
      "17 × ml.g5.8xlarge reserved, 16 at most with Karpenter", {}),
     ("quota-fits-capacity", "serving", "elasticInstanceTypes", [], "16 × ml.g5.8xlarge reserved, 0 guaranteed", {}),

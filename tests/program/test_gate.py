@@ -85,7 +85,7 @@ def test_ranges_for_documents_end_a_run_on_aws_before_it_begins(run, charts, end
     charts()
     outcome, _ = run("handson-dev", endpoint)
     assert outcome.startswith("refused: publicCidrs of handson-dev has ")
-    assert "203.0.113.0/24, which is for documents (RFC 5737)" in outcome
+    assert "203.0.113.0/24, a documentation range (RFC 5737)" in outcome
 
 
 def test_the_local_cloud_takes_them(run, charts):

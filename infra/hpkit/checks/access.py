@@ -25,8 +25,8 @@ _ALERT_MANAGER = "Amazon Managed Service for Prometheus user guide, alert manage
 _HANDED_OVER = ("executionRole", "clusterRole", "role", "serviceAccountRoleArn", "executionRoleArn", _BOUNDARY)
 # What a principal of another account can do there, by the key that names it.
 _HAS_ACCESS = {
-    "administrators": "whose owners then control this cluster",
-    "viewers": "whose owners can then read every object in this cluster",
+    "administrators": "whose owners could control this cluster",
+    "viewers": "whose owners could read every object in this cluster",
     "deployers": "whose credentials can't deploy here",
 }
 # What is used by a resource of one region has to be there itself.
@@ -50,7 +50,8 @@ def _roles(context: Context) -> Iterator[Issue]:
         if member.role in administrators:
             yield Issue(
                 member.path,
-                f"{member.role} is a data scientist of {member.team} and an administrator of {context.environment}",
+                f"{member.role} is both a data scientist of {member.team} and an administrator of "
+                f"{context.environment}",
                 "Use two roles: an administrator bypasses every limit of the team.",
                 policy="team-access-policies-in-namespace",
             )
@@ -60,8 +61,8 @@ def _roles(context: Context) -> Iterator[Issue]:
             if len(teams) > 1:
                 yield Issue(
                     member.path,
-                    f"{member.role} is in the teams {listing(sorted(teams))}",
-                    "Give each team a role of its own, so that work counts against the right quota.",
+                    f"{member.role} is a member of several teams: {listing(sorted(teams))}",
+                    "Give each team its own role, so that work counts toward the right quota.",
                     policy="team-bindings-in-namespace",
                 )
 
@@ -76,8 +77,8 @@ def _viewers(context: Context) -> Iterator[Issue]:
         if others:
             yield Issue(
                 ("environments", context.environment, "eks", "viewers", position),
-                f"{viewer} is a viewer of {context.environment} and {listing(others)}",
-                "Use two roles: a role has one access entry in a cluster, and a viewer reads what no team may.",
+                f"{viewer} is a viewer of {context.environment}, and also {listing(others)}",
+                "Use two roles: a role has one access entry per cluster, and viewers can read what teams can't.",
                 policy="team-access-policies-in-namespace" if who in teams else "",
             )
 
@@ -87,8 +88,9 @@ def _service_accounts(context: Context) -> Iterator[Issue]:
         for position, name in enumerate(team.service_accounts):
             yield Issue(
                 ("teams", index, "serviceAccounts", position),
-                f"whoever is in {team.name} has the rights of the service account {name}",
-                "Give it no more than the whole team may have, in the cluster and at AWS; waive this with the reason.",
+                f"all members of {team.name} get the permissions of the service account {name}",
+                "Grant it only what every member may have, in the cluster and in AWS. Then waive this rule and "
+                "state the reason.",
             )
 
 
@@ -104,14 +106,14 @@ def _arns(context: Context) -> Iterator[Issue]:
         if match["partition"] != partition:
             yield Issue(
                 path,
-                f"{arn} is of the partition {match['partition']}, and {region} is in {partition}",
-                f"Name what is in {partition}; partitions share nothing.",
+                f"{arn} is in the partition {match['partition']}, but {region} is in {partition}",
+                f"Use an ARN of {partition}; resources can't be shared between partitions.",
             )
         elif match["region"] and match["region"] != region and match["service"] in _OF_ONE_REGION:
             yield Issue(
                 path,
-                f"{arn} is in {match['region']}, and {context.environment} in {region}",
-                f"Name {_OF_ONE_REGION[match['service']]} in {region}.",
+                f"{arn} is in {match['region']}, but {context.environment} is in {region}",
+                f"Use {_OF_ONE_REGION[match['service']]} in {region}.",
             )
 
 
@@ -122,13 +124,13 @@ def _roles_of_others(context: Context) -> Iterator[Issue]:
         if path[-1] not in _HANDED_OVER or account is None or match is None or match["account"] in (None, account):
             continue
         if path[-1] == _BOUNDARY:
-            why, fix = "a role takes no boundary of another account", f"Name a policy of {account}."
+            why, fix = "a permissions boundary must be in the role's account", f"Use a policy of account {account}."
         else:
-            why = "nobody may pass a role of another account to a service"
-            fix = f"Name a role of {account}; or leave {path[-1]} out where the kit may make one."
+            why = "a role of another account can't be passed to a service"
+            fix = f"Use a role of account {account}. Or remove `{path[-1]}` if the kit can create the role."
         yield Issue(
             path,
-            f"{arn} is of the account {match['account']}, and {context.environment} is in {account}: {why}",
+            f"{arn} is in account {match['account']}, but {context.environment} is in {account}; {why}",
             fix,
         )
 
@@ -143,7 +145,7 @@ def _other_accounts(context: Context) -> Iterator[Issue]:
             continue
         other, named = match["account"], path[-2] if isinstance(path[-1], int) else path[-1]
         if other == NOBODYS_ACCOUNT:
-            whose = f"the examples' account {other}, which you don't own"
+            whose = f"account {other}, which the examples use and you don't own"
         elif named in _HAS_ACCESS:
             whose = f"account {other}, {_HAS_ACCESS[str(named)]}"
         else:
@@ -151,7 +153,7 @@ def _other_accounts(context: Context) -> Iterator[Issue]:
         yield Issue(
             path,
             f"{arn} is in {whose}; {context.environment} is in account {account}",
-            f"Write `{arn.replace(str(other), account)}`, or waive this with the reason.",
+            f"Use `{arn.replace(str(other), account)}`, or waive this rule and state the reason.",
         )
     yield from _left_out(context, account)
 
@@ -176,7 +178,7 @@ def _left_out(context: Context, account: str) -> Iterator[Issue]:
         meant = out[0].replace(principal_of(out[0])[0], account)
         yield Issue(
             (*context.path, "governance"),
-            f"{context.environment} is in account {account} and leaves out members of other accounts: "
+            f"{context.environment} is in account {account}, and members in other accounts get no access: "
             f"{listing(teams, 4)}",
             f'Name roles of {account} in `overrides`, such as `{team}: {{members: ["{meant}"]}}`; they replace '
             "the team's members in this environment.",
@@ -191,9 +193,9 @@ def _topics_of_others(context: Context) -> Iterator[Issue]:
         return
     yield Issue(
         (*context.path, "observability", "alerts", "snsTopicArn"),
-        f"the topic is of the account {match['account']}, and {context.environment} is in {account}: Managed "
-        "Prometheus notifies topics of its own account alone",
-        f"Name a topic of {account}, which may hand on what it gets.",
+        f"the topic is in account {match['account']}, but {context.environment} is in {account}; Managed Prometheus "
+        "only notifies topics in its own account",
+        f"Use a topic in account {account}. It can forward notifications to others.",
     )
 
 
@@ -205,8 +207,8 @@ def _names_of_roles(context: Context) -> Iterator[Issue]:
         name = arn.rpartition("/")[2]
         yield Issue(
             path,
-            f"{arn} is the ARN of no role: behind the account it has `:role/` and a name",
-            f"Write `{begins[1]}:role/{name}`." if name else "Add the role's name, as `aws iam list-roles` has it.",
+            f"{arn} isn't the ARN of a role: after the account, it needs `:role/` and a name",
+            f"Use `{begins[1]}:role/{name}`." if name else "Add the role's name, as `aws iam list-roles` prints it.",
         )
 
 
@@ -218,8 +220,8 @@ def _scripts_are_objects(context: Context) -> Iterator[Issue]:
             if not key or key.endswith("/"):
                 yield Issue(
                     (*path, "lifecycleScript"),
-                    f"{uri} is a {'folder' if key else 'bucket'}, and nodes of {group.name} run a script",
-                    f"Name the script in it, such as {uri.rstrip('/')}/on_create.sh.",
+                    f"{uri} is a {'folder' if key else 'bucket'}; nodes of {group.name} need a script",
+                    f"Use the URI of the script, such as {uri.rstrip('/')}/on_create.sh.",
                 )
 
 
@@ -227,9 +229,9 @@ def _account(context: Context) -> Iterator[Issue]:
     if context.spec.account is None:
         yield Issue(
             context.path,
-            f"{context.environment} names no account: `pulumi up` makes it in whichever the credentials are of, and "
-            "`pulumi refresh` with those of another one empties its state",
-            "Write account with its 12 digits in quotes: what aws sts get-caller-identity says.",
+            f"{context.environment} has no `account`: `pulumi up` deploys to the account of the current credentials, "
+            "and `pulumi refresh` with other credentials empties the state",
+            "Set `account` to the 12 digits that `aws sts get-caller-identity` prints, in quotes.",
         )
 
 
@@ -242,9 +244,9 @@ def _scripts(context: Context) -> Iterator[Issue]:
             if group.lifecycle_script_sha256 is None and key and not key.endswith("/"):
                 yield Issue(
                     (*path, "lifecycleScript"),
-                    f"every new node of {group.name} runs {uri} as root, whatever it says by then: who may write to "
-                    f"the bucket {bucket} is root there",
-                    "Write lifecycleScriptSha256 with what `sha256sum` prints of it; the nodes then run nothing else.",
+                    f"every new node of {group.name} runs the current content of {uri} as root, so anyone who can "
+                    f"write to the bucket {bucket} controls these nodes",
+                    "Set `lifecycleScriptSha256` to the output of `sha256sum`. Nodes then run only this version.",
                 )
 
 
@@ -255,26 +257,29 @@ def _digests(context: Context) -> Iterator[Issue]:
             if not uri.startswith("s3://"):
                 yield Issue(
                     (*path, "lifecycleScriptSha256"),
-                    f"{group.name} has the digest of a script, and lifecycleScript is {uri}: nodes verify what they "
-                    "fetch from S3",
-                    "Name a script at s3://… in lifecycleScript; or remove the digest: what is the kit's needs none.",
+                    f"{group.name} has a digest, but lifecycleScript is {uri}; nodes only verify scripts that they "
+                    "download from S3",
+                    "Set `lifecycleScript` to an s3:// URI. Or remove the digest, because the kit's own script "
+                    "needs none.",
                 )
 
 
 RULES = (
-    Rule("ACC008", "error", "ARNs are of the region's partition; keys and training plans of the region.", _ARNS, _arns),
-    Rule("ACC007", "error", "A role for a service, and its boundary, is of the account.", _PASSED, _roles_of_others),
-    Rule("ACC009", "error", "The ARN of a role is one.", _ARNS, _names_of_roles, waivable=False),
-    Rule("ACC010", "error", "A lifecycle script is an object of its bucket.", _LIFECYCLE, _scripts_are_objects),
-    Rule("ACC011", "warning", "Roles with access belong to the environment's account.", _EKS_ENTRY, _other_accounts),
-    Rule("ACC012", "error", "Alerts of Managed Prometheus go to a topic of the account.", _ALERT_MANAGER,
+    Rule("ACC008", "error", "ARNs are in the environment's partition; keys and training plans are in its region.",
+         _ARNS, _arns),
+    Rule("ACC007", "error", "Roles for services, and their boundaries, are in the environment's account.", _PASSED,
+         _roles_of_others),
+    Rule("ACC009", "error", "Role ARNs are well formed.", _ARNS, _names_of_roles, waivable=False),
+    Rule("ACC010", "error", "Lifecycle scripts are objects in a bucket.", _LIFECYCLE, _scripts_are_objects),
+    Rule("ACC011", "warning", "Roles with access are in the environment's account.", _EKS_ENTRY, _other_accounts),
+    Rule("ACC012", "error", "Alerts of Managed Prometheus use a topic in the environment's account.", _ALERT_MANAGER,
          _topics_of_others),
-    Rule("ACC004", "warning", "An environment names its AWS account.", _ACCOUNTS, _account),
-    Rule("ACC005", "warning", "A lifecycle script of one's own is named with its SHA-256.", _LIFECYCLE, _scripts),
-    Rule("ACC006", "error", "A SHA-256 is that of a lifecycle script of one's own in S3.", _LIFECYCLE, _digests),
-    Rule("ACC001", "warning", "A data scientist's role is in one team, and administers nothing.", _GUIDE, _roles),
-    Rule("ACC002", "error", "A viewer is neither an administrator nor a data scientist.", _EKS_GUIDE, _viewers),
+    Rule("ACC004", "warning", "Environments set their AWS account.", _ACCOUNTS, _account),
+    Rule("ACC005", "warning", "Your own lifecycle scripts have a SHA-256.", _LIFECYCLE, _scripts),
+    Rule("ACC006", "error", "A SHA-256 requires your own lifecycle script in S3.", _LIFECYCLE, _digests),
+    Rule("ACC001", "warning", "Data scientists' roles belong to one team, and aren't administrators.", _GUIDE, _roles),
+    Rule("ACC002", "error", "Viewers are neither administrators nor data scientists.", _EKS_GUIDE, _viewers),
     Rule(
-        "ACC003", "warning", "A team's pods run as no service account but `default`.", _POD_IDENTITY, _service_accounts
+        "ACC003", "warning", "Teams' pods use only the service account `default`.", _POD_IDENTITY, _service_accounts
     ),
 )  # fmt: skip

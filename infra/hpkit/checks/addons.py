@@ -14,7 +14,7 @@ __all__ = ["RULES"]
 
 _CHART = "SageMaker HyperPod CLI, Helm chart: conditions of its parts"
 _CLUSTERS = "SageMaker HyperPod developer guide, setting up clusters for model deployment"
-_CONTRACT = "Config contract"
+_CONTRACT = "hpkit configuration reference"
 _EKS_ADDONS = "Amazon EKS user guide, AWS and community add-ons"
 # Add-ons of EKS of which the kit knows nothing but the name.
 _OTHERS = (
@@ -49,12 +49,12 @@ def _old_versions(context: Context) -> Iterator[Issue]:
         for_topology = name == TASK_GOVERNANCE
         if for_topology and not context.plan.topology_aware_scheduling:
             continue
-        needed_for = "has topology-aware scheduling" if for_topology else "HyperPod works with"
-        without = " Or do without it: `governance.topologyAwareScheduling: Disabled`." if for_topology else ""
+        needed_for = "supports topology-aware scheduling" if for_topology else "HyperPod supports"
+        without = " Or disable it: `governance.topologyAwareScheduling: Disabled`." if for_topology else ""
         yield Issue(
             (*context.path, "addons", name),
-            f"{name} {addon.version} is older than {minimum}, the oldest that {needed_for}",
-            f"Leave the version out, or take one from {minimum} on: {_listed_by(name)}{without}",
+            f"{name} is at version {addon.version}; {minimum} is the oldest that {needed_for}",
+            f"Remove the version, or choose {minimum} or later: {_listed_by(name)}{without}",
         )
 
 
@@ -66,9 +66,9 @@ def _spelled(context: Context) -> Iterator[Issue]:
             continue
         yield Issue(
             (*context.path, "addons", name),
-            f"{_cut(addon.version)} is no version of {name}: EKS writes them as v1.2.3-eksbuild.4, with the number of "
-            "its build",
-            f"Leave the version out, or take one that EKS has: {_listed_by(name)}",
+            f"{_cut(addon.version)} isn't a valid version of {name}; EKS versions look like v1.2.3-eksbuild.4, with "
+            "a build number",
+            f"Remove the version, or choose one that EKS offers: {_listed_by(name)}",
         )
 
 
@@ -94,7 +94,7 @@ def _requirements(context: Context) -> Iterator[Issue]:
             missing = ", ".join(f"{each}: {{}}" for each in absent)
             yield Issue(
                 (*context.path, "addons", name),
-                f"{name} needs {listing(absent)}, which this environment does not have",
+                f"{name} requires {listing(absent)}, which this environment doesn't have",
                 f"Add to addons: {missing}.",
             )
 
@@ -108,9 +108,9 @@ def _not_there_yet(context: Context) -> Iterator[Issue]:
     if others:
         yield Issue(
             (*context.path, "inference", "installed"),
-            f"the kit makes the EKS cluster of {context.environment}, and nobody can have installed {listing(others)} "
-            "there before the first `pulumi up`, which EKS then ends: the inference operator needs them",
-            "Remove installed, and the kit installs them; or waive this where they are there by now.",
+            f"the kit creates the EKS cluster of {context.environment}, so {listing(others)} can't be installed "
+            "before the first `pulumi up`; the inference operator requires them, and EKS would fail the update",
+            "Remove `installed`, and the kit installs them. If they're installed by now, waive this rule.",
         )
 
 
@@ -119,8 +119,8 @@ def _values(context: Context) -> Iterator[Issue]:
         if name in _WITHOUT_VALUES and addon.configuration_values:
             yield Issue(
                 (*context.path, "addons", name, "configurationValues"),
-                f"{name} takes no configuration, and is given {listing(sorted(addon.configuration_values))}",
-                "Remove configurationValues; clusterPolicy and governance say what it does.",
+                f"{name} accepts no configuration values, but has {listing(sorted(addon.configuration_values))}",
+                "Remove configurationValues. Configure task governance with clusterPolicy and governance.",
             )
 
 
@@ -138,8 +138,8 @@ def _one_way(context: Context) -> Iterator[Issue]:
         if len(given) > 1:
             yield Issue(
                 (*context.path, "addons", name),
-                f"{name} has {listing(given)} together, and its pods take their role in one way",
-                "Keep one: role for EKS Pod Identity, serviceAccountRoleArn for the OIDC provider (IRSA), "
+                f"{name} has {listing(given)}; its pods can get their role in only one way",
+                "Keep one: `role` for EKS Pod Identity, `serviceAccountRoleArn` for the OIDC provider (IRSA), or "
                 "podIdentity: false for neither.",
             )
 
@@ -149,8 +149,9 @@ def _known_account(context: Context) -> Iterator[Issue]:
         if addon.role is not None and name not in POD_ACCOUNTS:
             yield Issue(
                 (*context.path, "addons", name, "role"),
-                f"the kit does not know which pods of {name} take the role {addon.role}",
-                f"Remove role, and associate it outside the kit; known are {listing(sorted(POD_ACCOUNTS), 20)}.",
+                f"the kit doesn't know the service account of {name}, so it can't assign the role {addon.role}",
+                "Remove `role`, and associate it outside the kit. Supported add-ons: "
+                f"{listing(sorted(POD_ACCOUNTS), 20)}.",
             )
 
 
@@ -163,9 +164,10 @@ def _has_rights(context: Context) -> Iterator[Issue]:
             continue
         yield Issue(
             (*context.path, "addons", addon.name),
-            f"{addon.name} may do nothing on AWS: its pods have no role, and HyperPod's nodes lend them none",
-            f"Name a role for EKS Pod Identity in `role`, with rights on {ROLE_BY_USER[addon.name]}; or write "
-            "`podIdentity: false` if you see to it otherwise.",
+            f"{addon.name} has no AWS permissions: its pods have no role, and the role of HyperPod's nodes doesn't "
+            "cover it",
+            f"Set `role` to a role for EKS Pod Identity with permissions on {ROLE_BY_USER[addon.name]}. If you grant "
+            "them another way, add `podIdentity: false`.",
         )
 
 
@@ -176,14 +178,14 @@ def _known(context: Context) -> Iterator[Issue]:
         if likely is not None:
             yield Issue(
                 (*context.path, "addons", name),
-                f"EKS has no add-on `{name}` that is known here",
+                f"EKS offers no add-on `{name}`",
                 f"Did you mean `{likely}`?",
             )
         elif name not in known and name not in _OTHERS:
             yield Issue(
                 (*context.path, "addons", name),
-                f"the kit does not know the add-on `{name}`",
-                "Compare the name with what `aws eks describe-addon-versions` lists.",
+                f"the kit doesn't know the add-on `{name}`",
+                "Compare the name with the output of `aws eks describe-addon-versions`.",
                 "warning",
             )
 
@@ -201,8 +203,8 @@ def _once(context: Context) -> Iterator[Issue]:
             continue
         yield Issue(
             (*context.path, "cluster", "dependencies", "values", *each.switch.split(".")),
-            f"the chart brings {each.addon} ({each.switch}), and the environment has the EKS add-on of that name as "
-            "well: two of its controllers would work on the same objects",
+            f"the chart installs {each.addon} ({each.switch}), and the environment has the EKS add-on of the same "
+            "name; two controllers would manage the same objects",
             f"Remove {each.switch} from the values, and keep the add-on, which EKS updates.",
         )
 
@@ -216,9 +218,8 @@ def _inference_told(context: Context) -> Iterator[Issue]:
     if absent:
         yield Issue(
             (*context.path, "addons", INFERENCE_OPERATOR),
-            f"{INFERENCE_OPERATOR} cannot be installed without {listing(absent)}",
-            "Name the bucket in `inference.tlsCertificateBucket`, which makes its roles too; or say both in "
-            "configurationValues.",
+            f"{INFERENCE_OPERATOR} requires {listing(absent)}",
+            "Set `inference.tlsCertificateBucket`, which also creates the roles. Or set both in configurationValues.",
         )
         return
     role, bucket = values["executionRoleArn"], values["tlsCertificateS3Bucket"]
@@ -226,28 +227,28 @@ def _inference_told(context: Context) -> Iterator[Issue]:
     if not _INFERENCE_ROLE.fullmatch(str(role)):
         yield Issue(
             (*path, "executionRoleArn"),
-            f"{role} is no ARN of a role whose name begins with SageMakerHyperPodInference, and the operator's chart "
-            "takes no other",
-            "Write arn:aws:iam::ACCOUNT:role/SageMakerHyperPodInference-NAME, with the account's 12 digits.",
+            f"{role} isn't the ARN of a role whose name begins with SageMakerHyperPodInference, which the operator's "
+            "chart requires",
+            "Use arn:aws:iam::ACCOUNT:role/SageMakerHyperPodInference-NAME, with the 12 digits of the account.",
         )
     if not re.fullmatch(BUCKET_PATTERN, str(bucket)):
         yield Issue(
             (*path, "tlsCertificateS3Bucket"),
-            f"{bucket} is no name of a bucket",
-            "Write the name alone, such as `acme-certificates`, without `s3://` or `arn:`.",
+            f"{bucket} isn't a valid bucket name",
+            "Use the name alone, such as `acme-certificates`, without `s3://` or `arn:`.",
         )
 
 
 RULES = (
-    Rule("ADD016", "error", "An add-on is one that EKS has.", _EKS_ADDONS, _known),
-    Rule("ADD001", "error", "An add-on is not older than HyperPod works with.", _GUIDE, _old_versions),
-    Rule("ADD009", "error", "An add-on's version is written as EKS writes it.", _UPDATING, _spelled),
-    Rule("ADD002", "error", "The add-ons that an add-on needs are there.", _GUIDE, _requirements),
-    Rule("ADD017", "warning", "What others install is on a cluster that is there.", _GUIDE, _not_there_yet),
-    Rule("ADD003", "error", "Only an add-on that can be configured is.", _GOVERNANCE, _values),
-    Rule("ADD004", "error", "An add-on's pods take their role in one way.", _EKS, _one_way),
-    Rule("ADD005", "error", "A role is for an add-on whose service account is known.", _CONTRACT, _known_account),
-    Rule("ADD006", "warning", "An add-on that calls AWS has a role.", _EKS, _has_rights),
-    Rule("ADD007", "error", "The chart brings nothing that an add-on brings.", _CHART, _once),
+    Rule("ADD016", "error", "EKS offers the add-on.", _EKS_ADDONS, _known),
+    Rule("ADD001", "error", "Add-ons are recent enough for HyperPod.", _GUIDE, _old_versions),
+    Rule("ADD009", "error", "Add-on versions have the format that EKS uses.", _UPDATING, _spelled),
+    Rule("ADD002", "error", "The add-ons that an add-on requires are installed.", _GUIDE, _requirements),
+    Rule("ADD017", "warning", "`installed` applies only to existing clusters.", _GUIDE, _not_there_yet),
+    Rule("ADD003", "error", "Configuration values require an add-on that supports them.", _GOVERNANCE, _values),
+    Rule("ADD004", "error", "An add-on's pods get their role in one way.", _EKS, _one_way),
+    Rule("ADD005", "error", "A role requires an add-on whose service account is known.", _CONTRACT, _known_account),
+    Rule("ADD006", "warning", "Add-ons that call AWS have a role.", _EKS, _has_rights),
+    Rule("ADD007", "error", "The chart installs nothing that an add-on installs.", _CHART, _once),
     Rule("ADD008", "error", "The inference operator has a role and a bucket.", _CLUSTERS, _inference_told),
 )  # fmt: skip

@@ -16,8 +16,10 @@ def _reserves_something(context: Context) -> Iterator[Issue]:
     for name, rows in (governance.allocations if governance else {}).items():
         if not rows:
             path = (*context.path, "governance", "allocations", name)
-            message = f"{name} has an empty list of allocations, and so neither quota nor queue in this environment"
-            yield Issue(path, message, f"Remove {name} from allocations, or write what it has reserved.")
+            message = (
+                f"{name} has an empty list of allocations, so it has neither quota nor a queue in this environment"
+            )
+            yield Issue(path, message, f"Remove {name} from allocations, or add an allocation.")
     for team in context.plan.teams:
         for resource in team.quota_resources:
             if not resource.path or resource.instance_type in team.absolute_borrow_limits or not _is_nothing(resource):
@@ -28,14 +30,14 @@ def _reserves_something(context: Context) -> Iterator[Issue]:
             known = context.plan.capacity.get(resource.instance_type)
             of = known.guaranteed if known and not resource.elastic else known.maximum if known else None
             if resource.share and of:
-                why = f"{amount(resource.share * 100)} % of {of} × {resource.instance_type} is less than an instance"
+                why = f"{amount(resource.share * 100)} % of {of} × {resource.instance_type} is less than one instance"
             else:
-                why = f"{team.name} reserves nothing of {resource.instance_type} here"
+                why = f"{team.name} reserves no {resource.instance_type} here"
             yield Issue(
                 resource.path,
-                f"{why}, so {team.name} gets none of it, and borrows none by a percentage either",
-                "Write what the team needs; or a limit in sharing.absoluteBorrowLimits, which needs no quota of its "
-                "own; or remove the entry.",
+                f"{why}, so {team.name} gets none, and a percentage limit lets it borrow none",
+                "Set the amount that the team needs, add a limit to sharing.absoluteBorrowLimits (no quota "
+                "required), or remove the entry.",
             )
 
 
@@ -56,9 +58,9 @@ def _fractions_go_together(context: Context) -> Iterator[Issue]:
                 yield Issue(
                     resource.path,
                     f"{team.name} reserves {amount(chips)} accelerators of {resource.instance_type} with "
-                    f"{listing(short)}, less than one for each: a job on them asks for more, and waits",
-                    f"Leave vCpu and memoryInGiB out: they follow pro rata ({amount(part * instance.vcpu)} vCPU, "
-                    f"{amount(part * instance.memory_gib)} GiB).",
+                    f"{listing(short)}, less than one for each accelerator; jobs that request more would wait",
+                    "Remove vCpu and memoryInGiB: they default to a proportional share "
+                    f"({amount(part * instance.vcpu)} vCPU, {amount(part * instance.memory_gib)} GiB).",
                 )
 
 
@@ -75,7 +77,7 @@ def amounts(resource: QuotaResource) -> list[object]:
 
 
 RULES = (
-    Rule("CAP008", "warning", "An allocation reserves something.", _GUIDE, _reserves_something),
-    Rule("CAP010", "warning", "Accelerators are reserved with vCPUs and memory to use them.", _GUIDE,
+    Rule("CAP008", "warning", "Allocations reserve something.", _GUIDE, _reserves_something),
+    Rule("CAP010", "warning", "Reserved accelerators come with enough vCPUs and memory.", _GUIDE,
          _fractions_go_together),
 )  # fmt: skip

@@ -23,8 +23,10 @@ def _staying(context: Context) -> Iterator[Issue]:
         if name in context.group_paths:
             yield Issue(
                 (*context.path, "allowDelete", "instanceGroups", index),
-                f"allowDelete names the instance group {name}, which stays in cluster.{context.group_paths[name][-2]}",
-                f"Remove {name} from allowDelete until the group leaves, or a later change may delete it unasked.",
+                f"allowDelete lists the instance group {name}, which is still in "
+                f"cluster.{context.group_paths[name][-2]}",
+                f"Remove {name} from allowDelete until you remove the group; otherwise a later change can delete it "
+                "without a warning.",
             )
     there = parts_of(context.plan)
     named = context.spec.allow_delete.model_dump(by_alias=True, exclude={"instance_groups"})
@@ -33,12 +35,13 @@ def _staying(context: Context) -> Iterator[Issue]:
             if f"{kind}/{name}" in there:
                 yield Issue(
                     (*context.path, "allowDelete", kind, index),
-                    f"allowDelete names the {_PARTS[kind]} {name}, which stays",
-                    f"Remove {name} from allowDelete until the {_PARTS[kind]} leaves, or a later change may delete it "
-                    "unasked.",
+                    f"allowDelete lists the {_PARTS[kind]} {name}, which is still in the file",
+                    f"Remove {name} from allowDelete until you remove the {_PARTS[kind]}; otherwise a later change "
+                    "can delete it without a warning.",
                 )
 
 
 RULES = (
-    Rule("ALW001", "warning", "allowDelete names only what leaves the file.", "Config contract", _staying),
+    Rule("ALW001", "warning", "allowDelete lists only what the file no longer contains.",
+         "hpkit configuration reference", _staying),
 )  # fmt: skip

@@ -77,8 +77,8 @@ def excess(
     who = _contributors(quota_resources, first.dimension, instance)
     if first.dimension == "instances":
         return f"{amount(first.reserved)} × {name} reserved, {amount(first.limit)} {what} ({who})"
-    measures = "; ".join(f"{amount(over.reserved)} {over.dimension} of {amount(over.limit)}" for over in found)
-    return f"{name}: reserved {measures} {what} ({first.dimension}: {who})"
+    measures = "; ".join(f"{amount(over.reserved)} of {amount(over.limit)} {over.dimension}" for over in found)
+    return f"{name}: {measures} reserved, against the {what} capacity ({first.dimension}: {who})"
 
 
 def _contributors(
@@ -125,17 +125,20 @@ def _room(context: Context, name: str, quota_resources: list[tuple[str, QuotaRes
     if elastic:
         return f"Lower an allocation, or raise limits of the NodePools {listing([pool.name for pool in pools])}."
     if static:
-        return f"Lower an allocation or raise instanceCount of {listing(static)}."
+        return f"Lower an allocation, or raise instanceCount of {listing(static)}."
     if standing:
         flexible = listing([group.name for group in standing])
-        return f"Give {name} a group of its own: {flexible} may come up with any of its types, so none is for certain."
+        return (
+            f"Add an instance group with {name} as its only type: {flexible} can start instances of any of its "
+            "types, so none is guaranteed."
+        )
     maximum, instance = context.plan.capacity[name].maximum, context.instances.get(name)
     if maximum is not None and instance is not None and _wanted(quota_resources, instance) > maximum:
         return (
-            f"Lower an allocation: all groups of {name} are Karpenter's, which adds at most {maximum} (CAP002). Then "
-            "write `elastic: true`."
+            f"Lower an allocation: Karpenter manages all groups of {name}, and adds at most {maximum} (CAP002). Then "
+            "set `elastic: true`."
         )
-    return "Write `elastic: true`: all its groups are Karpenter's, and none of them has nodes for certain."
+    return "Set `elastic: true`: Karpenter manages all groups of this type, so no instances are guaranteed."
 
 
 def _wanted(quota_resources: list[tuple[str, QuotaResource]], instance: InstanceType) -> int:
@@ -198,7 +201,7 @@ def _elastic_fits_maximum(context: Context) -> Iterator[Issue]:
         if known.maximum is None:
             yield from _no_bound(context, name, quota_resources)
             continue
-        yield from _too_much(context, name, quota_resources, known.maximum, "at most with Karpenter")
+        yield from _too_much(context, name, quota_resources, known.maximum, "maximum with Karpenter")
 
 
 def _no_bound(context: Context, name: str, quota_resources: list[tuple[str, QuotaResource]]) -> Iterator[Issue]:
@@ -212,9 +215,9 @@ def _no_bound(context: Context, name: str, quota_resources: list[tuple[str, Quot
             limits = listing([f"{resource} {limit}" for resource, limit in sorted(pool.spec.limits.items())])
             yield Issue(
                 elastic.path,
-                f"elastic quota of {name} has no maximum to be compared with: no limit of {pool.spec.name} ({limits}) "
-                "is of a figure that the catalog knows for this type",
-                "Add a limit of a resource that `hpkit catalog instances` shows for the type.",
+                f"elastic quota of {name} can't be checked: none of the limits of {pool.spec.name} ({limits}) "
+                "applies to a figure that the catalog has for this type",
+                "Add a limit for a resource that `hpkit catalog instances` lists for this type.",
                 "warning",
             )
 
@@ -232,9 +235,9 @@ def _elastic_shares_need_a_bound(context: Context) -> Iterator[Issue]:
             ):
                 yield Issue(
                     (*quota_resource.path, "share"),
-                    f"a share of the maximum of {quota_resource.instance_type}, which has none: "
-                    f"no limit bounds {listing(list(known.pools))}",
-                    "Give the NodePool limits, or write a count.",
+                    f"the share has no maximum to apply to: no limit of {listing(list(known.pools))} bounds "
+                    f"{quota_resource.instance_type}",
+                    "Add limits to the NodePool, or replace `share` with `count`.",
                 )
 
 
@@ -284,10 +287,10 @@ def _elastic_by_something(context: Context) -> Iterator[Issue]:
             if resource.path and _is_elastic_by_nothing(context, resource):
                 yield Issue(
                     (*resource.path, "elastic"),
-                    f"{team.name} has elastic quota of {resource.instance_type}, and no NodePool adds nodes of that "
-                    "type: elastic quota doesn't count as reserved",
-                    "Add a NodePool whose NodeClass has a group of the type. Or remove `elastic`, if the quota fits "
-                    "the static groups.",
+                    f"{team.name} has elastic quota of {resource.instance_type}, but no NodePool adds nodes of that "
+                    "type, and elastic quota doesn't count as reserved",
+                    "Add a NodePool whose NodeClass has a group of this type. If the quota fits the static groups, "
+                    "remove `elastic` instead.",
                 )
 
 
@@ -308,7 +311,7 @@ def _type_is_provided(context: Context) -> Iterator[Issue]:
                 continue
             yield Issue(
                 (*quota_resource.path, "instanceType"),
-                f"{team.name} has quota of {quota_resource.instance_type}, which no instance group provides "
+                f"{team.name} has quota of {quota_resource.instance_type}, but no instance group provides it "
                 f"(provided: {listing(provided)})",
                 _type_meant(quota_resource.instance_type, provided, future=quota_resource.future),
                 "warning" if quota_resource.future else None,
@@ -318,8 +321,8 @@ def _type_is_provided(context: Context) -> Iterator[Issue]:
             if name not in context.plan.capacity and certain and not team.is_shared_pool:
                 yield Issue(
                     (*context.sharing_path(team.name), "absoluteBorrowLimits"),
-                    f"{team.name} may borrow {name}, which no instance group of {context.environment} provides",
-                    "Name a provided type, or remove the limit.",
+                    f"{team.name} may borrow {name}, but no instance group of {context.environment} provides it",
+                    "Use a provided instance type, or remove the limit.",
                     "warning",
                 )
 
@@ -330,8 +333,11 @@ def _type_meant(name: str, provided: list[str], *, future: bool) -> str:
     if likely:
         return f"Did you mean `{likely}`?"
     if future:
-        return "Add a group of it when it comes, and remove `future: true`; this warning stays until then."
-    return "Name a provided type, add a group of it, or mark the allocation `future: true`."
+        return (
+            "Add an instance group of this type once it's available, then remove `future: true`. Until then, this "
+            "warning remains."
+        )
+    return "Use a provided instance type, add a group of this type, or set `future: true` for the allocation."
 
 
 def _fraction_meant(quota_resource: QuotaResource, instance: InstanceType) -> str:
@@ -340,8 +346,8 @@ def _fraction_meant(quota_resource: QuotaResource, instance: InstanceType) -> st
         named = quota_resource.partition.type.lower().removeprefix("nvidia.com/").removeprefix("mig-")
         for profile in instance.mig_profiles or ():
             if profile.name == f"mig-{named}":
-                return f"Write `type: {profile.name}`."
-    return "Ask for what the type has, or another type."
+                return f"Use `type: {profile.name}`."
+    return "Request a fraction that this type supports, or choose another type."
 
 
 def _fraction_exists(context: Context) -> Iterator[Issue]:
@@ -355,15 +361,15 @@ def _fraction_exists(context: Context) -> Iterator[Issue]:
                 key = "acceleratorPartition" if quota_resource.partition else "accelerators"
                 yield Issue(
                     (*quota_resource.path, key),
-                    f"{team.name} asks for {problem}",
+                    f"{team.name} requests {problem}",
                     _fraction_meant(quota_resource, instance),
                 )
             elif None in (usage(quota_resource, instance).vector[1:4]):
                 yield Issue(
                     quota_resource.path,
-                    f"the catalog does not know all figures of {quota_resource.instance_type}, so this fraction cannot "
-                    "be compared with its capacity",
-                    "Reserve whole instances (`count`) of this type.",
+                    "this fraction can't be compared with the capacity: the catalog lacks figures for "
+                    f"{quota_resource.instance_type}",
+                    "Reserve whole instances of this type with `count`.",
                     "warning",
                 )
 
@@ -382,8 +388,8 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
         if unlent > 0 and for_tasks:
             yield Issue(
                 (*context.path, "governance"),
-                f"{amount(unlent)} of {quota.capacity.guaranteed} × {quota.instance_type} "
-                "are reserved by nobody and lent by nothing, so no queue can use them",
+                f"no team reserves {amount(unlent)} of {quota.capacity.guaranteed} × {quota.instance_type}, and "
+                "nothing lends them, so no queue can use them",
                 _lending(context, by_a_pool=lent.get(quota.instance_type, 0) >= unlent),
             )
 
@@ -459,9 +465,9 @@ def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
             key = "borrowLimit" if team.spec.sharing.borrow_limit is not None else "absoluteBorrowLimits"
             yield Issue(
                 (*context.sharing_path(team.name), key),
-                f"in {context.environment}, {team.name} may borrow more than others can ever lend "
+                f"in {context.environment}, {team.name} may borrow more than the other teams can lend "
                 f"({listing(beyond, 4)})",
-                "Lower the limit, or let others lend more; jobs that count on the limit would wait for ever.",
+                "Lower the limit, or let other teams lend more. Jobs that rely on the limit would wait forever.",
             )
 
 
@@ -488,9 +494,9 @@ def _shares_fit(context: Context) -> Iterator[Issue]:
             who = listing([f"{team} {amount(share * 100)} %" for team, share in shares])
             yield Issue(
                 (*parts[-1][1].path, "share"),
-                f"shares of {name} come to {amount(total * 100)} % of {'the maximum' if elastic else 'what stands'} "
-                f"({who})",
-                f"Write `{_percent(parts)}`, or lower another: together at most 100 %.",
+                f"shares of {name} add up to {amount(total * 100)} % of "
+                f"{'the maximum' if elastic else 'the running instances'} ({who}); the limit is 100 %",
+                f"Use `{_percent(parts)}`, or lower another share.",
             )
 
 
@@ -517,24 +523,25 @@ def _spot_is_not_certain(context: Context) -> Iterator[Issue]:
         if reserved > certain:
             yield Issue(
                 _last_path(written),
-                f"{reserved} × {name} reserved, and {certain} of {known.guaranteed} are on demand: AWS may take the "
-                f"{spot[name]} Spot instances back at any time",
-                "Reserve what is on demand, and let teams borrow the rest.",
+                f"{reserved} × {name} reserved, but only {certain} of {known.guaranteed} are on-demand; AWS can "
+                f"reclaim the {spot[name]} Spot instances at any time",
+                "Reserve only on-demand instances, and let teams borrow the rest.",
             )
 
 
 RULES = (
-    Rule("CAP007", "error", "Shares of an instance type come to at most 100 percent.", _GUIDE, _shares_fit),
-    Rule("CAP009", "warning", "Reserved quota does not count on Spot.", _SPOT, _spot_is_not_certain),
+    Rule("CAP007", "error", "Shares of an instance type add up to at most 100 percent.", _GUIDE, _shares_fit),
+    Rule("CAP009", "warning", "Reserved quota doesn't rely on Spot instances.", _SPOT, _spot_is_not_certain),
     Rule("CAP001", "error", "The reserved quota of an instance type fits its guaranteed capacity.", _GUIDE,
          _reserved_fits_guaranteed, waivable=False),
     Rule("CAP002", "error", "Elastic and reserved quota together fit the maximum capacity.", _GUIDE,
          _elastic, waivable=False),
-    Rule("CAP003", "error", "Quota is of an instance type that some group provides.", _GUIDE,
+    Rule("CAP003", "error", "Quota uses instance types that an instance group provides.", _GUIDE,
          _type_is_provided, waivable=False),
-    Rule("CAP004", "error", "A fraction or MIG profile is one that the instance type has.", _GUIDE,
+    Rule("CAP004", "error", "Fractions and MIG profiles are supported by the instance type.", _GUIDE,
          _fraction_exists, waivable=False),
-    Rule("CAP011", "warning", "Elastic quota is of a type that Karpenter adds.", _GUIDE, _elastic_by_something),
-    Rule("CAP005", "warning", "Capacity that nobody reserved is lent by something.", _GUIDE, _unlent_capacity),
-    Rule("CAP006", "warning", "A borrow limit is one that others can fill.", _GUIDE, _borrow_limit_is_reachable),
+    Rule("CAP011", "warning", "Elastic quota uses instance types that Karpenter adds.", _GUIDE, _elastic_by_something),
+    Rule("CAP005", "warning", "Unreserved capacity can be borrowed.", _GUIDE, _unlent_capacity),
+    Rule("CAP006", "warning", "Borrow limits don't exceed what other teams can lend.", _GUIDE,
+         _borrow_limit_is_reachable),
 )  # fmt: skip

@@ -19,7 +19,7 @@ __all__ = ["RULES", "addresses_needed"]
 
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
 _API = "SageMaker API: CreateCluster"
-_CONTRACT = "Config contract"
+_CONTRACT = "hpkit configuration reference"
 _ECR = "Amazon ECR user guide, interface VPC endpoints (no public repositories; an endpoint is of one region)"
 _RESERVED = (
     "kubernetes.io/", "k8s.io/", "sagemaker.amazonaws.com/", "eks.amazonaws.com/", "k8s.aws/", "karpenter.sh/",
@@ -85,15 +85,14 @@ def _zone_has_subnet(context: Context) -> Iterator[Issue]:
         if meant := context.zone_of_region(zone):
             yield Issue(
                 (*path, "availabilityZone"),
-                f"{group.name} stands in {zone}, which is not in {context.spec.region}",
-                f"Write `{meant}`.",
+                f"{group.name} is in {zone}, which isn't in {context.spec.region}",
+                f"Use `{meant}`.",
             )
         elif zones:
             # A network without any zone is NET003's.
             yield Issue(
                 (*path, "availabilityZone"),
-                f"{group.name} stands in {zone}, and the network has no subnet there "
-                f"(zones: {listing(zones) or 'none'})",
+                f"{group.name} is in {zone}, where the network has no subnet (zones: {listing(zones) or 'none'})",
                 _zone_meant(zone, zones),
             )
 
@@ -106,7 +105,7 @@ def _zone_meant(zone: str, zones: list[str]) -> str:
     # Zones of one region differ by a letter, and so another zone is as likely meant as a misspelt one.
     if likely is not None and zone[:-1] != likely[:-1]:
         return f"Did you mean `{likely}`?"
-    return "Add the zone to network, or move the group."
+    return "Add the zone to the network, or move the group."
 
 
 def _subnet_size(context: Context) -> Iterator[Issue]:
@@ -127,15 +126,15 @@ def _subnet_size(context: Context) -> Iterator[Issue]:
         if need > addresses:
             yield Issue(
                 path,
-                f"{what}, and its groups can take {need} ({listing(parts)})",
+                f"{what}, but its groups can use {need} ({listing(parts)})",
                 _room_in_zone(context, zone),
             )
         elif need + _MOST_ADDRESSES * sum(unknown.values()) > addresses:
             yield Issue(
                 path,
-                f"{what}, {need} of them are spoken for, and it is not known how many "
-                f"{listing([f'{count} × {name}' for name, count in sorted(unknown.items())])} take",
-                f"Give the zone room for {_MOST_ADDRESSES} addresses a node, the most of any known type.",
+                f"{what}; {need} of them are in use, and the catalog doesn't know how many "
+                f"{listing([f'{count} × {name}' for name, count in sorted(unknown.items())])} use",
+                f"Reserve {_MOST_ADDRESSES} addresses per node in the zone, the largest number of any known type.",
                 "warning",
             )
 
@@ -149,8 +148,8 @@ def _room_in_zone(context: Context, zone: Zone) -> str:
     limits = [f"{pool.name} ({', '.join(f'{key}: {limit}' for key, limit in pool.limits.items())})" for pool in pools]
     lower = f"ower limits of the {'NodePool' if len(limits) == 1 else 'NodePools'} {listing(limits)}" if limits else ""
     if ipaddress.IPv4Network(zone.node_cidr).prefixlen <= _LARGEST_PREFIX:
-        return f"L{lower}." if lower else "Move groups to another zone: AWS takes no subnet larger than /16."
-    larger = "Give the zone a larger nodeCidr; a subnet cannot grow later."
+        return f"L{lower}." if lower else "Move groups to another zone: the largest subnet in AWS is /16."
+    larger = "Give the zone a larger nodeCidr; a subnet can't grow later."
     return f"{larger} Or l{lower}." if lower else larger
 
 
@@ -174,8 +173,8 @@ def _not_offered(path: Path, name: str, who: str, provided: Sequence[str] = ()) 
     likely = [each for each in find_nearest(name) if each in provided]
     names = (*likely, *(each for each in find_nearest(name) if each not in likely))
     also = f" ({listing(list(names[1:]))})" if len(names) > 1 else ""
-    fix = f"Did you mean `{names[0]}`{also}?" if names else "`hpkit catalog instances` lists what is offered."
-    return Issue(path, f"{who} has the type `{name}`, which HyperPod does not offer", fix)
+    fix = f"Did you mean `{names[0]}`{also}?" if names else "Choose a type that `hpkit catalog instances` lists."
+    return Issue(path, f"{who} has the type `{name}`, which HyperPod doesn't offer", fix)
 
 
 def _threads(context: Context) -> Iterator[Issue]:
@@ -184,8 +183,8 @@ def _threads(context: Context) -> Iterator[Issue]:
         if group.threads_per_core == _MULTITHREADED and single:
             yield Issue(
                 (*path, "threadsPerCore"),
-                f"{group.name} asks for 2 threads per core, and {listing(single)} has 1",
-                "Write `1`, or leave it out.",
+                f"{group.name} requests 2 threads per core, but {listing(single)} has only 1",
+                "Use `1`, or remove the key.",
             )
 
 
@@ -195,11 +194,11 @@ def _threads_differ(context: Context) -> Iterator[Issue]:
         if group.threads_per_core is None and len(set(threads.values())) > 1:
             yield Issue(
                 (*path, "instanceTypes"),
-                f"the types of {group.name} differ in threads per core "
-                f"({listing([f'{name} {count}' for name, count in threads.items()])}), and no source says what the "
-                "service takes then, so that their vCPUs are not certain",
-                "Write `threadsPerCore: 1`, which all types take and which halves the vCPUs of those with 2; or give "
-                "them groups of their own.",
+                f"the types of {group.name} have different threads per core "
+                f"({listing([f'{name} {count}' for name, count in threads.items()])}); AWS doesn't document which "
+                "number the service uses, so their vCPUs aren't certain",
+                "Set `threadsPerCore: 1`, which all types support and which halves the vCPUs of those with 2. Or "
+                "put them in separate groups.",
             )
 
 
@@ -227,16 +226,16 @@ def _room_for_addons(context: Context) -> Iterator[Issue]:
     if room < need and unknown:
         yield Issue(
             (*context.path, "cluster", "instanceGroups"),
-            f"the add-ons run {need} pods, the static groups of known size have room for {max(room, 0)}, and it is not "
-            f"known how many pods {listing(sorted(set(unknown)))} takes",
-            "Add a static group of a type whose pods are known (hpkit catalog instances), such as ml.m5.4xlarge.",
+            f"the add-ons run {need} pods, and the known static groups can run {max(room, 0)} of them; the catalog "
+            f"doesn't know how many pods {listing(sorted(set(unknown)))} can run",
+            "Add a static group of a type whose pod limit is known (`hpkit catalog instances`), such as ml.m5.4xlarge.",
         )
     elif room < need:
         yield Issue(
             (*context.path, "cluster", "instanceGroups"),
-            f"the static groups have room for {max(room, 0)} pods beside their DaemonSets ({listing(parts)} pods at "
-            f"most, {_PODS_A_NODE} a node taken), and the add-ons run {need}",
-            "Raise instanceCount of a static group, or choose a type that takes more pods.",
+            f"the add-ons run {need} pods, but the static groups can run {max(room, 0)} of them ({listing(parts)} "
+            f"pods at most, less {_PODS_A_NODE} DaemonSet pods per node)",
+            "Raise instanceCount of a static group, or choose a type that can run more pods.",
         )
 
 
@@ -245,9 +244,9 @@ def _labels_and_taints(context: Context) -> Iterator[Issue]:
         if group.taints and group.deep_health_checks:
             yield Issue(
                 (*path, "taints"),
-                f"{group.name} has {plural(len(group.taints), 'custom taint')} together with deep health checks, "
-                "which the service refuses",
-                "Remove the taints, or deepHealthChecks.",
+                f"{group.name} has {plural(len(group.taints), 'custom taint')} and deep health checks; the service "
+                "rejects the combination",
+                "Remove the taints, or remove deepHealthChecks.",
             )
         keys: list[tuple[str, Path]] = [(key, (*path, "labels", key)) for key in group.labels]
         keys += [(taint.key, (*path, "taints", index, "key")) for index, taint in enumerate(group.taints)]
@@ -257,7 +256,7 @@ def _labels_and_taints(context: Context) -> Iterator[Issue]:
                 yield Issue(
                     where,
                     f"{group.name}: the key `{key}` has the reserved prefix {prefix}",
-                    "Use a prefix of your own.",
+                    "Use your own prefix.",
                 )
 
 
@@ -274,14 +273,14 @@ def _one_style(context: Context) -> Iterator[Issue]:
                 f"{group.name} has both instanceType and instanceTypes"
                 if group.instance_type
                 else f"{group.name} has neither instanceType nor instanceTypes",
-                "Write one of the two.",
+                "Set one of the two.",
             )
         if len(group.instance_types) > 20 or len(set(group.instance_types)) < len(group.instance_types):
             yield Issue(
                 (*path, "instanceTypes"),
                 f"{group.name} lists {len(group.instance_types)} types, {len(set(group.instance_types))} of them "
-                "different; the API takes 1–20 without repetition",
-                "List each type once, at most 20.",
+                "different; the limit is 1–20 different types",
+                "List each type once, and at most 20 types.",
             )
 
 
@@ -290,7 +289,8 @@ def _counts(context: Context) -> Iterator[Issue]:
         if group.min_instance_count is not None and group.min_instance_count > group.instance_count:
             yield Issue(
                 (*path, "minInstanceCount"),
-                f"{group.name} waits for {group.min_instance_count} of {group.instance_count} instances",
+                f"`minInstanceCount` of {group.name} is {group.min_instance_count}, but `instanceCount` is only "
+                f"{group.instance_count}",
                 "Lower minInstanceCount, or raise instanceCount.",
             )
 
@@ -304,13 +304,13 @@ def _patching(context: Context) -> Iterator[Issue]:
         if patch.drain_policy is not None and not drains:
             yield Issue(
                 (*path, "autoPatch", "drainPolicy"),
-                f"{group.name} has a drainPolicy with {patch.patching_strategy}; it goes only with DrainFirst",
-                "Remove drainPolicy, or write patchingStrategy: DrainFirst with deploymentConfig.maximumBatchSize.",
+                f"{group.name} has a drainPolicy with {patch.patching_strategy}; drainPolicy requires DrainFirst",
+                "Remove drainPolicy, or set patchingStrategy: DrainFirst with deploymentConfig.maximumBatchSize.",
             )
         if drains and patch.deployment_config is None:
             yield Issue(
                 (*path, "autoPatch"),
-                f"{group.name} patches by DrainFirst without a maximumBatchSize",
+                f"{group.name} uses DrainFirst without a maximumBatchSize",
                 "Add deploymentConfig.maximumBatchSize.",
             )
 
@@ -320,7 +320,8 @@ def _number_of_groups(context: Context) -> Iterator[Issue]:
     if count > _MOST_GROUPS_IN_CONSOLE:
         yield Issue(
             (*context.path, "cluster", "instanceGroups"),
-            f"{count} instance groups; the API model allows 100, the guide says up to {_MOST_GROUPS_IN_CONSOLE}",
+            f"the cluster has {count} instance groups; the guide's limit is {_MOST_GROUPS_IN_CONSOLE}, though the "
+            "API allows 100",
             "Merge groups, or ask AWS support before you rely on more.",
         )
 
@@ -331,19 +332,19 @@ def _chart_is_pinned(context: Context) -> Iterator[Issue]:
         return
     path: Path = (*context.path, "cluster", "dependencies", "chart")
     if not wanted.is_in_repository:
-        beside = ", and the sha256 beside it is not looked at" if wanted.sha256 else ""
+        beside = ", and the sha256 next to it isn't verified" if wanted.sha256 else ""
         yield Issue(
             path,
-            f"{wanted.chart} comes from a registry, where a version can be published anew{beside}",
-            f"Run `helm pull {wanted.chart} --version {wanted.version}`, keep the .tgz in the repository, and name it "
-            "with its sha256.",
+            f"{wanted.chart} comes from a registry, where a version can be overwritten{beside}",
+            f"Run `helm pull {wanted.chart} --version {wanted.version}`, commit the .tgz to the repository, and set "
+            "`chart` and `sha256` for it.",
             policy="helm-charts-pinned",
         )
     elif wanted.sha256 is None:
         yield Issue(
             path,
-            f"the chart {wanted.chart} has no sha256, so any change of it would go to the cluster unseen",
-            f"Add sha256: what `hpkit catalog hash-chart {wanted.chart}` prints.",
+            f"the chart {wanted.chart} has no sha256, so changes to it would be deployed unnoticed",
+            f"Set `sha256` to the output of `hpkit catalog hash-chart {wanted.chart}`.",
         )
 
 
@@ -358,18 +359,20 @@ def _chart_is_stated_whole(context: Context) -> Iterator[Issue]:
         if beside:
             yield Issue(
                 (*path, "installed"),
-                f"installed says that the cluster has what the chart brings, and beside it stand {listing(beside)} of "
-                "a chart that is to be installed",
-                "Remove installed, or what stands beside it.",
+                f"`installed` means that the cluster already has the chart, but {listing(beside)} applies to a chart "
+                "that the kit installs",
+                "Remove `installed`, or remove the other keys.",
             )
     elif beside and wanted.chart is None:
         yield Issue(
             (*path, beside[0]),
-            f"{listing(beside)} of a chart of your own, and no chart is named; the kit's has its pin",
-            "Name the chart (`chart`), or remove it.",
+            f"{listing(beside)} applies to your own chart, but no chart is set; the kit's chart is already pinned",
+            "Set `chart`, or remove the other keys.",
         )
     elif wanted.chart is not None and wanted.version is None:
-        yield Issue((*path, "chart"), f"the chart {wanted.chart} has no version", "Add version: the chart's own.")
+        yield Issue(
+            (*path, "chart"), f"the chart {wanted.chart} has no version", "Set `version` to the chart's version."
+        )
 
 
 def _images_are_mirrored(context: Context) -> Iterator[Issue]:
@@ -379,8 +382,8 @@ def _images_are_mirrored(context: Context) -> Iterator[Issue]:
     if context.spec.autoscaling is not None and context.spec.autoscaling.keda is not None:
         yield Issue(
             (*context.path, "autoscaling", "keda"),
-            "the network is closed, and KEDA's images come from ghcr.io",
-            "Remove keda, and install its chart with images of your own registry.",
+            "the network is closed, but KEDA's images come from ghcr.io",
+            "Remove keda, and install its chart with images from your own registry.",
         )
     if wanted.installed:
         return
@@ -390,9 +393,9 @@ def _images_are_mirrored(context: Context) -> Iterator[Issue]:
         hosts = sorted({name.partition("/")[0] for name in sources if not is_regional(name, region)})
         yield Issue(
             path,
-            "the network is closed, and nodes would pull images of the dependencies chart from "
-            f"{listing(hosts) if hosts else 'where that chart says'}",
-            f"Run `hpkit aws images --stack {context.plan.stack} --mirror`, then name the registry that they are in: "
+            "the network is closed, but nodes would pull images of the dependencies chart from "
+            f"{listing(hosts) if hosts else 'registries that the chart sets'}",
+            f"Run `hpkit aws images --stack {context.plan.stack} --mirror`, then set the registry that they are in: "
             f"`dependencies: {{imageRegistry: ACCOUNT.dkr.ecr.{region}.amazonaws.com}}`.",
         )
         return
@@ -400,18 +403,19 @@ def _images_are_mirrored(context: Context) -> Iterator[Issue]:
     if elsewhere not in (None, region):
         yield Issue(
             (*path, "imageRegistry"),
-            f"the network is closed, and its endpoint reaches the registries of {region}: {wanted.image_registry} is "
-            f"of {elsewhere}",
-            f"Run `hpkit aws images --stack {context.plan.stack} --mirror` for a registry of {region}, and name that.",
+            f"the network is closed, and its endpoint only reaches registries in {region}; {wanted.image_registry} "
+            f"is in {elsewhere}",
+            f"Run `hpkit aws images --stack {context.plan.stack} --mirror` for a registry in {region}, and set "
+            "imageRegistry to it.",
         )
     if wanted.is_kits:
         for image in unmirrored_images(context.spec):
             yield Issue(
                 (*path, "imageRegistry"),
-                f"nodes need {image.source(region)}, which the network does not reach, and the chart has no value for "
-                "another place",
-                f"Keep a copy of the chart in the repository with the mirror's name of the image in its part "
-                f"{image.subchart}, and name it (`chart`).",
+                f"nodes need {image.source(region)}, but the network doesn't reach it, and the chart has no value to "
+                "change its registry",
+                f"Keep a copy of the chart in the repository, use the mirrored image in its part {image.subchart}, "
+                "and set `chart` to the copy.",
             )
 
 
@@ -425,8 +429,8 @@ def _values_of_parts(context: Context) -> Iterator[Issue]:
         there = listing(sorted(known), len(known))
         yield Issue(
             (*context.path, "cluster", "dependencies", "values", key),
-            f"the chart {dependencies_chart().name} has no part and no value `{key}`, and passes over it",
-            f"Did you mean `{likely}`?" if likely else f"Remove it; its parts are {there}.",
+            f"the chart {dependencies_chart().name} has no part and no value `{key}`, and ignores it",
+            f"Did you mean `{likely}`?" if likely else f"Remove it. The chart's parts are {there}.",
             None if likely else "warning",
         )
 
@@ -440,9 +444,8 @@ def _override(context: Context) -> Iterator[Issue]:
         if context.spec.network.existing is None:
             yield Issue(
                 path,
-                f"{group.name} names the subnets {listing(list(override.subnets))}, and the network is one that the "
-                "kit makes",
-                "Write availabilityZone instead, or name the network that these subnets are in (network.existing).",
+                f"{group.name} uses the subnets {listing(list(override.subnets))}, but the kit creates the network",
+                "Set availabilityZone instead. Or set network.existing to the network of these subnets.",
             )
         elsewhere = [
             f"{zone.subnet_id} in {zone.availability_zone}"
@@ -452,40 +455,43 @@ def _override(context: Context) -> Iterator[Issue]:
         if elsewhere:
             yield Issue(
                 path,
-                f"{group.name} stands in {group.availability_zone} by its availabilityZone, and its overrideVpcConfig "
-                f"names {listing(elsewhere)}",
-                "Remove availabilityZone: beside overrideVpcConfig it only says where subnets are that the network "
-                "does not list.",
+                f"availabilityZone of {group.name} is {group.availability_zone}, but its overrideVpcConfig names "
+                f"{listing(elsewhere)}",
+                "Remove availabilityZone: next to overrideVpcConfig, it's only for subnets that the network doesn't "
+                "list.",
             )
 
 
 RULES = (
-    Rule("CLU001", "error", "A group stands in a zone that the network has a subnet for.", _GUIDE, _zone_has_subnet,
+    Rule("CLU001", "error", "Groups are in a zone where the network has a subnet.", _GUIDE, _zone_has_subnet,
          waivable=False),
-    Rule("CLU002", "error", "A subnet holds the addresses that its groups can take.", _GUIDE, _subnet_size),
-    Rule("CLU003", "error", "An instance type is one that HyperPod offers.", _API, _type_is_offered),
-    Rule("CLU004", "warning", "The static groups have room for the add-ons' pods.", _GUIDE, _room_for_addons),
-    Rule("CLU005", "error", "No custom taints with deep health checks, and no reserved label or taint prefix.", _GUIDE,
+    Rule("CLU002", "error", "Subnets have enough addresses for their groups.", _GUIDE, _subnet_size),
+    Rule("CLU003", "error", "HyperPod offers the instance type.", _API, _type_is_offered),
+    Rule("CLU004", "warning", "The static groups can run the add-ons' pods.", _GUIDE, _room_for_addons),
+    Rule("CLU005", "error",
+         "Groups with deep health checks have no custom taints, and labels and taints use no reserved prefix.", _GUIDE,
          _labels_and_taints),
     Rule("CLU006", "error", "A group has either instanceType or up to 20 instanceTypes.", _API, _one_style,
          waivable=False),
     Rule("CLU007", "error", "minInstanceCount is at most instanceCount.", _API, _counts),
-    Rule("CLU008", "error", "A drain policy goes with DrainFirst, DrainFirst with a batch size.", _API, _patching),
+    Rule("CLU008", "error", "A drain policy requires DrainFirst, and DrainFirst requires a batch size.", _API,
+         _patching),
     Rule("CLU009", "warning", "A cluster has at most 20 groups.", _GUIDE, _number_of_groups),
-    Rule("CLU010", "error", "The dependencies chart is in the repository, with a sha256.", _CONTRACT,
+    Rule("CLU010", "error", "The dependencies chart is in the repository, and has a sha256.", _CONTRACT,
          _chart_is_pinned),
-    Rule("CLU011", "error", "A dependencies chart in the repository is there.", _CONTRACT, waivable=False),
-    Rule("CLU012", "error", "A dependencies chart in the repository has the hash that the file names.", _CONTRACT,
+    Rule("CLU011", "error", "The file of a dependencies chart in the repository exists.", _CONTRACT, waivable=False),
+    Rule("CLU012", "error", "The sha256 of a dependencies chart in the repository matches.", _CONTRACT,
          waivable=False),
-    Rule("CLU013", "error", "overrideVpcConfig stands with network.existing, in the zone that the group names.", _API,
+    Rule("CLU013", "error", "overrideVpcConfig requires network.existing, and matches the group's zone.", _API,
          _override),
-    Rule("CLU014", "error", "Every type of a group has the threads per core that the group asks for.", _API, _threads),
-    Rule("CLU015", "warning", "The types of a group have alike threads per core, or the group says how many.", _API,
+    Rule("CLU014", "error", "All types of a group support its threads per core.", _API, _threads),
+    Rule("CLU015", "warning", "All types of a group have the same threads per core, or the group sets the number.",
+         _API,
          _threads_differ),
-    Rule("CLU016", "error", "In a closed network, images of charts come from a registry that nodes reach.", _ECR,
+    Rule("CLU016", "error", "In a closed network, nodes can pull the images of charts.", _ECR,
          _images_are_mirrored),
-    Rule("CLU043", "error", "Values of the dependencies chart are of one of its parts.",
+    Rule("CLU043", "error", "Values of the dependencies chart belong to one of its parts.",
          "SageMaker HyperPod CLI, Helm chart: Chart.yaml and values.yaml", _values_of_parts),
-    Rule("CLU017", "error", "A dependencies chart is the kit's, or has a name and a version, or is installed already.",
+    Rule("CLU017", "error", "A dependencies chart is the kit's, has a name and a version, or is already installed.",
          _CONTRACT, _chart_is_stated_whole, waivable=False),
 )  # fmt: skip

@@ -49,15 +49,15 @@ def _region(context: Context) -> Iterator[Issue]:
         zones = sorted({zone.availability_zone for zone in context.plan.network.zones})
         of_zones = {zone[:-1] for zone in zones} & set(offered)
         likely = of_zones.pop() if len(of_zones) == 1 else near(region, offered)
-        fix = f"Did you mean `{likely}`?" if likely else f"Write one of {listing(offered, len(offered))}."
+        fix = f"Did you mean `{likely}`?" if likely else f"Use one of {listing(offered, len(offered))}."
         if likely and (others := [zone for zone in zones if zone[:-1] != likely]):
-            fix = f"Did you mean `{likely}`? Zones are then in it too, such as {likely}{others[0][-1]} for {others[0]}."
+            fix = f"Did you mean `{likely}`? Also replace its zones, such as {others[0]} with {likely}{others[0][-1]}."
         yield Issue(path, f"AWS has no region `{region}`", fix)
     elif not context.knows_region:
         yield Issue(
             path,
-            f"HyperPod on EKS is not known to be offered in {region}",
-            f"Choose one of {listing(offered, len(offered))}.",
+            f"as far as known, HyperPod on EKS isn't available in {region}",
+            f"Use one of {listing(offered, len(offered))}.",
         )
 
 
@@ -71,9 +71,9 @@ def _home_of_system_pods(context: Context) -> Iterator[Issue]:
         shown = listing([f"{name}: {listing(keys)}" for name, keys in closed.items()])
         yield Issue(
             (*context.path, "cluster", "instanceGroups"),
-            f"every group with nodes has a taint that keeps pods away ({shown}), and CoreDNS and the add-ons tolerate "
-            "none of them: they would run nowhere",
-            "Remove the taints of one group, or add a small group without.",
+            f"every group with nodes has a taint ({shown}) that CoreDNS and the add-ons don't tolerate, so they "
+            "can't run",
+            "Remove the taints of one group, or add a small group without taints.",
         )
 
 
@@ -88,8 +88,8 @@ def _purchase(context: Context) -> Iterator[Issue]:
         if group.training_plan_arn is not None and group.capacity_type == "Spot":
             yield Issue(
                 (*path, "capacityType"),
-                f"{group.name} is Spot and uses a training plan, which is capacity that is reserved and paid for",
-                "Write `capacityType: OnDemand`, or remove trainingPlanArn.",
+                f"{group.name} is Spot, but uses a training plan, which is reserved and prepaid capacity",
+                "Set `capacityType: OnDemand`, or remove trainingPlanArn.",
             )
 
 
@@ -103,8 +103,8 @@ def _type_is_in_region(context: Context) -> Iterator[Issue]:
             short = name.removeprefix("ml.")
             yield Issue(
                 (*path, "instanceTypes", index) if flexible else (*path, "instanceType"),
-                f"{group.name} has the type {name}, which EC2 doesn't offer in {region}, as far as the catalog knows",
-                "Choose another type or region. To ask EC2: `aws ec2 describe-instance-type-offerings "
+                f"{group.name} has the type {name}; according to the catalog, EC2 doesn't offer it in {region}",
+                "Choose another type or region. To check with EC2: `aws ec2 describe-instance-type-offerings "
                 f"--region {region} --filters Name=instance-type,Values={short}`.",
             )
 
@@ -126,9 +126,9 @@ def _deep_checks(context: Context) -> Iterator[Issue]:
             others = [check for check in group.deep_health_checks if check not in between_nodes]
             yield Issue(
                 (*path, "deepHealthChecks"),
-                f"{group.name} has {listing(between_nodes)}, and tests between nodes need EFA; {listing(without_efa)} "
-                "has none",
-                f"Write `[{', '.join(others)}]`." if others else "Remove deepHealthChecks.",
+                f"{group.name} has {listing(between_nodes)}, and tests between nodes require EFA; "
+                f"{listing(without_efa)} has none",
+                f"Use `[{', '.join(others)}]`." if others else "Remove deepHealthChecks.",
             )
 
 
@@ -139,12 +139,16 @@ def _percentages(context: Context) -> Iterator[Issue]:
     if percent is not None and percent < _LEAST_MEMORY:
         yield Issue(
             (*context.path, "cluster", "tieredStorage", "instanceMemoryAllocationPercentage"),
-            f"{percent} % of the nodes' memory for checkpoints; the service takes {_LEAST_MEMORY}–{_PERCENT}",
-            f"Write `{_LEAST_MEMORY}`, or more.",
+            f"checkpoints use {percent} % of the nodes' memory; the service accepts {_LEAST_MEMORY}–{_PERCENT}",
+            f"Use `{_LEAST_MEMORY}` or more.",
         )
     for size, path in _batch_sizes(context):
         if size.type == "CAPACITY_PERCENTAGE" and size.value > _PERCENT:
-            yield Issue((*path, "value"), f"{size.value} % of a group at a time", f"Write `{_PERCENT}`, or less.")
+            yield Issue(
+                (*path, "value"),
+                f"the update replaces {size.value} % of a group at a time; the maximum is {_PERCENT}",
+                f"Use `{_PERCENT}` or less.",
+            )
 
 
 def _batch_sizes(context: Context) -> Iterator[tuple[BatchSize, Path]]:
@@ -174,11 +178,11 @@ def _schedules(context: Context) -> Iterator[Issue]:
             continue
         yield Issue(
             (*path, "scheduledUpdate", "scheduleExpression"),
-            f"`{update.schedule_expression}` is no cron expression as AWS has it: `cron(` and six fields (minutes, "
-            "hours, day of month, month, day of week, year)",
-            "Write `cron(0 2 * * ? *)`."
+            f"`{update.schedule_expression}` isn't a valid AWS cron expression: it needs `cron(` and six fields "
+            "(minutes, hours, day of month, month, day of week, year)",
+            "Use `cron(0 2 * * ? *)`."
             if _EACH_DAY.fullmatch(update.schedule_expression)
-            else f"Write `{_as_cron(fields)}`.",
+            else f"Use `{_as_cron(fields)}`.",
         )
 
 
@@ -195,16 +199,19 @@ def _never(fields: list[str], today: datetime.date | None) -> tuple[str, str] | 
     if wrong is not None:
         value, (what, least, most, names) = wrong
         named = f", or {names[0].upper()}–{names[-1].upper()}" if names else ""
-        return f"`{text}` has `{value}` for its {what}, which are {least}–{most}{named}", "Write one of these."
+        return (
+            f"`{text}` has `{value}` for {what}; valid values are {least}–{most}{named}",
+            "Use a value in this range.",
+        )
     day, month, weekday, year = fields[2:]
     if (day == "?") == (weekday == "?"):
         said = "neither" if day == "?" else "both"
-        fix = f"Write `{_as_cron(fields)}`." if "*" in (day, weekday) else "Put `?` for the one that does not count."
-        return f"`{text}` says {said} day of month and day of week, and AWS takes `?` for one of the two", fix
+        fix = f"Use `{_as_cron(fields)}`." if "*" in (day, weekday) else "Replace the one that you don't need with `?`."
+        return f"`{text}` sets {said} day of month and day of week; AWS requires `?` for exactly one of them", fix
     if no_such_day(day, month):
-        return f"`{text}` is of day {day} of month {month}, which there never is", "Write a day that there is."
+        return f"`{text}` runs on day {day} of month {month}, a date that doesn't exist", "Use a valid date."
     if today is not None and year.isdecimal() and int(year) < today.year:
-        return f"`{text}` is of the year {year}, which is over", "Put `*` for the year, or one to come."
+        return f"`{text}` runs in {year}, which is in the past", "Set the year to `*`, or to a later year."
     return None
 
 
@@ -235,8 +242,8 @@ def _taints_differ(context: Context) -> Iterator[Issue]:
             if (key, effect) in taints[:position]:
                 yield Issue(
                     (*path, "taints", position),
-                    f"{group.name} has the taint {key} with {effect} twice, and a Kubernetes node has each once",
-                    "Remove one, or give it another effect.",
+                    f"{group.name} has the taint {key} with {effect} twice; a Kubernetes node can have it only once",
+                    "Remove one, or change its effect.",
                 )
 
 
@@ -245,12 +252,12 @@ def _lengths_of_keys(context: Context) -> Iterator[Issue]:
         prefix, _, name = key.rpartition("/")
         part, most = (name, _MOST_NAME) if len(name) > _MOST_NAME else (prefix, _MOST_PREFIX)
         if len(part) > most:
-            where = "behind" if part == name and prefix else "before" if prefix else "in"
+            where = "after" if part == name and prefix else "before" if prefix else "in"
             yield Issue(
                 path,
-                f"a key of {what} has {len(part)} letters {where} the {'slash' if prefix else 'name'}, and Kubernetes "
-                f"takes {most}",
-                f"Shorten it to {most} letters.",
+                f"a key of {what} has {len(part)} characters {where} the {'slash' if prefix else 'name'}; the limit "
+                f"in Kubernetes is {most}",
+                f"Shorten it to {most} characters.",
             )
 
 
@@ -277,9 +284,9 @@ def _one_zone(context: Context) -> Iterator[Issue]:
             continue
         yield Issue(
             context.group_paths[group.spec.name],
-            f"{group.spec.name} spans {listing(list(group.zones))}: its {group.spec.instance_count} instances may come "
-            "to stand in different zones, and work that spreads over them pays for it in time and traffic",
-            f"Add `availabilityZone: {group.zones[0]}`, or make a group for each zone.",
+            f"{group.spec.name} spans {listing(list(group.zones))}: its {group.spec.instance_count} instances can be "
+            "in different zones, where distributed work is slower and its traffic is billed",
+            f"Add `availabilityZone: {group.zones[0]}`, or create one group per zone.",
         )
 
 
@@ -288,18 +295,19 @@ RULES = (
          "Amazon EC2 API, DescribeInstanceTypeOfferings", _type_is_in_region),
     Rule("CLU030", "error", "Taints of a group differ in key or effect.", "Kubernetes API, Node: validation of taints",
          _taints_differ),
-    Rule("CLU044", "error", "Keys of labels and taints are as long as Kubernetes takes.",
+    Rule("CLU044", "error", "Keys of labels and taints are short enough for Kubernetes.",
          "Kubernetes documentation, labels and selectors: syntax", _lengths_of_keys),
-    Rule("CLU042", "warning", "A static group stands in one zone.", "AWS Machine Learning Blog, auto scaling on "
+    Rule("CLU042", "warning", "Static groups are in one zone.", "AWS Machine Learning Blog, auto scaling on "
          "SageMaker HyperPod", _one_zone),
-    Rule("CLU023", "error", "Some group with nodes is open to CoreDNS and the add-ons.", _COREDNS,
+    Rule("CLU023", "error", "CoreDNS and the add-ons can run on a group with nodes.", _COREDNS,
          _home_of_system_pods),
-    Rule("CLU024", "error", "The region is one of AWS's that has HyperPod on EKS.", f"{_GUIDE}, regions", _region),
-    Rule("CLU025", "error", "A group is either Spot or of a training plan.", _API, _purchase),
+    Rule("CLU024", "error", "HyperPod on EKS is available in the region.", f"{_GUIDE}, regions", _region),
+    Rule("CLU025", "error", "A group uses either Spot or a training plan.", _API, _purchase),
     Rule("CLU026", "error", "Deep health checks fit the group's instance types.",
          f"{_GUIDE}, deep health checks (InstanceConnectivity only on instances with multi-node GPU communication)",
          _deep_checks),
-    Rule("CLU027", "error", "Percentages are within what the service takes.", f"{_GUIDE}, managed tiered checkpointing",
+    Rule("CLU027", "error", "Percentages are within the range that the service accepts.",
+         f"{_GUIDE}, managed tiered checkpointing",
          _percentages),
-    Rule("CLU028", "error", "An update's schedule is a cron expression as AWS has it.", _CRON, _schedules),
+    Rule("CLU028", "error", "An update's schedule is a valid AWS cron expression.", _CRON, _schedules),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from hpkit.plan.derive import OWN_TAGS
 
 __all__ = ["RULES"]
 
-_CONTRACT = "Config contract"
+_CONTRACT = "hpkit configuration reference"
 
 
 def _unique_names(context: Context) -> Iterator[Issue]:
@@ -45,26 +45,29 @@ def _twice(what: str, named: list[tuple[Path, str]]) -> Iterator[Issue]:
     seen: set[str] = set()
     for path, name in named:
         if name in seen:
-            yield Issue((*path, "name"), f"the {what} `{name}` stands twice", "Give each a name of its own.")
+            yield Issue((*path, "name"), f"the {what} name `{name}` is used twice", f"Give each {what} a unique name.")
         seen.add(name)
 
 
 def _tags(context: Context) -> Iterator[Issue]:
     tags = {key.lower(): value for key, value in context.organization.tags.items()}
     if tags.keys() == {"key", "value"}:
-        message = f"the tags `Key` and `Value` are one tag `{tags['key']}` as AWS lists it"
-        yield Issue(("tags",), message, f"Write `{{{tags['key']}: {tags['value']}}}`.", "warning")
+        message = f"the tags `Key` and `Value` are the AWS API's form of one tag, `{tags['key']}`"
+        yield Issue(("tags",), message, f"Replace both with `{tags['key']}: {tags['value']}`.", "warning")
         return
     first: dict[str, str] = {}
     for key, value in context.organization.tags.items():
         other = first.setdefault(key.lower(), key)
         if key.lower().startswith("aws:"):
-            message, fix = f"the tag `{key}` begins with aws:, which AWS keeps for itself", "Write it without `aws:`."
+            message, fix = (
+                f"the tag `{key}` begins with `aws:`, a prefix that AWS reserves",
+                "Remove the `aws:` prefix.",
+            )
         elif key in OWN_TAGS or key.startswith("hpkit:"):
-            message = f"the tag `{key}: {value}` would take the place of one that the kit sets and its add-ons look for"
-            fix = "Remove it, or choose another name."
+            message = f"the tag `{key}: {value}` would override a tag that the kit sets and its add-ons rely on"
+            fix = "Remove it, or choose another key."
         elif other != key:
-            message = f"the tags `{other}` and `{key}` differ only in their case, and an IAM role takes one of the two"
+            message = f"the tags `{other}` and `{key}` differ only in case; an IAM role can have only one of them"
             fix = "Keep one of them."
         else:
             continue
@@ -81,7 +84,7 @@ def _entries(context: Context) -> Iterator[Issue]:
             for index, value in enumerate(values):
                 # Of these, KAR001, KAR018 and CLU006 say what becomes of it.
                 if value in values[:index] and key not in ("instanceGroups", "reasons", "instanceTypes"):
-                    yield Issue((*place, index), f"{key} names {value} twice", "Name it once.")
+                    yield Issue((*place, index), f"`{key}` lists {value} twice", "List it once.")
     yield from _limits_once(context)
 
 
@@ -99,7 +102,7 @@ def _limits_once(context: Context) -> Iterator[Issue]:
         for index, name in enumerate(types):
             if types[:index].count(name) == 1:
                 where = (*path, "absoluteBorrowLimits", index)
-                yield Issue(where, f"absoluteBorrowLimits names {name} twice", "Name it once.")
+                yield Issue(where, f"`absoluteBorrowLimits` lists {name} twice", "List it once.")
 
 
 def _lists(model: Model, path: Path) -> Iterator[tuple[str, tuple[str, ...], Path]]:
@@ -117,23 +120,23 @@ def _lists(model: Model, path: Path) -> Iterator[tuple[str, tuple[str, ...], Pat
 
 
 RULES = (
-    Rule("CFG009", "error", "A list names each of its entries once.", "Amazon EKS API: CreateAccessEntry; Pulumi, URNs",
+    Rule("CFG009", "error", "Lists contain each entry once.", "Amazon EKS API: CreateAccessEntry; Pulumi, URNs",
          _entries),
-    Rule("CFG006", "error", "Tags are your own, neither AWS's nor the kit's, and differ by more than case.",
+    Rule("CFG006", "error", "Tags don't use reserved keys, and differ by more than case.",
          "AWS tagging guide, tag naming limits; IAM user guide, tags: case sensitivity", _tags),
-    Rule("CFG007", "error", "An organization file in stacks/ is called as the organization.", _CONTRACT,
+    Rule("CFG007", "error", "The name of an organization file in stacks/ matches its organization.", _CONTRACT,
          waivable=False),
-    Rule("CFG008", "error", "A stack's own file is readable, and names an organization and environment that are there.",
+    Rule("CFG008", "error", "Stack files are readable, and name an existing organization and environment.",
          _CONTRACT, waivable=False),
-    Rule("CFG010", "warning", "An environment has one stack.", _CONTRACT, waivable=False),
-    Rule("CFG011", "warning", "Clusters of different files have names of their own.", "SageMaker API: CreateCluster",
+    Rule("CFG010", "warning", "Each environment has one stack.", _CONTRACT, waivable=False),
+    Rule("CFG011", "warning", "Cluster names are unique across organization files.", "SageMaker API: CreateCluster",
          waivable=False),
-    Rule("CFG013", "warning", "A key has something behind it.", _CONTRACT, waivable=False),
+    Rule("CFG013", "warning", "Keys have a value.", _CONTRACT, waivable=False),
     Rule("CFG012", "error", "Files in stacks/ end in .yaml.", "Pulumi, stack configuration", waivable=False),
-    Rule("CFG001", "error", "Every key is one that the contract knows.", _CONTRACT, waivable=False),
-    Rule("CFG002", "error", "Every value has the type, form and range that the API takes.", "SageMaker API model",
+    Rule("CFG001", "error", "All keys are known.", _CONTRACT, waivable=False),
+    Rule("CFG002", "error", "Values have the type, format and range that the API accepts.", "SageMaker API model",
          waivable=False),
-    Rule("CFG003", "error", "Every required key is there.", _CONTRACT, waivable=False),
-    Rule("CFG004", "error", "Names and keys stand once.", _CONTRACT, _unique_names, waivable=False),
-    Rule("CFG005", "error", "The file is readable YAML, and a map.", "YAML 1.2", waivable=False),
+    Rule("CFG003", "error", "Required keys are present.", _CONTRACT, waivable=False),
+    Rule("CFG004", "error", "Names and keys are unique.", _CONTRACT, _unique_names, waivable=False),
+    Rule("CFG005", "error", "The file is valid YAML, and its top level is a map.", "YAML 1.2", waivable=False),
 )  # fmt: skip

@@ -75,7 +75,7 @@ def _structure(schema: Mapping[str, Any], value: Any, path: Path) -> Iterator[Vi
     if schema.get("x-kubernetes-int-or-string") and whole:
         return
     if not isinstance(value, _TYPES[wanted]) or (isinstance(value, bool) and wanted != "boolean"):
-        yield Violation(path, f"is not {_NAMES[wanted]}", f"Write {_NAMES[wanted]}.")
+        yield Violation(path, f"isn't {_NAMES[wanted]}", f"Use {_NAMES[wanted]}.")
         return
     for broken in filter(None, (check(schema, value) for check in _LIMITS)):
         yield Violation(path, *broken)
@@ -89,14 +89,14 @@ def _fields(schema: Mapping[str, Any], value: dict[str, Any], path: Path) -> Ite
     known, more = schema.get("properties", {}), schema.get("additionalProperties")
     for key in schema.get("required", ()):
         if key not in value:
-            yield Violation(path, f"lacks `{key}`", f"Add `{key}`.")
+            yield Violation(path, f"has no `{key}`", f"Add `{key}`.")
     for key, each in value.items():
         if key in known:
             yield from _structure(known[key], each, (*path, key))
         elif isinstance(more, dict):
             yield from _structure(more, each, (*path, key))
         elif not more and not schema.get("x-kubernetes-preserve-unknown-fields"):
-            yield Violation((*path, key), "is a field that the API does not know, and drops", "Remove it.")
+            yield Violation((*path, key), "isn't a field of the API, which drops it", "Remove it.")
 
 
 def _items(schema: Mapping[str, Any], value: list[Any], path: Path) -> Iterator[Violation]:
@@ -106,14 +106,14 @@ def _items(schema: Mapping[str, Any], value: list[Any], path: Path) -> Iterator[
     told = [[each.get(key) for key in keys] if kind == "map" else each for each in value]
     for index, each in enumerate(told):
         if kind in ("set", "map") and each in told[:index]:
-            yield Violation((*path, index), f"names {_shown(each)} twice", "Name it once.")
+            yield Violation((*path, index), f"lists {_shown(each)} twice", "List it once.")
 
 
 def _in_enum(schema: Mapping[str, Any], value: Any) -> _Broken:
     allowed = schema.get("enum")
     if not allowed or value in allowed:
         return None
-    return f"is {_shown(value)}, which the API does not know", f"Write one of {', '.join(map(str, allowed))}."
+    return f"is {_shown(value)}, which isn't a valid value", f"Use one of {', '.join(map(str, allowed))}."
 
 
 def _in_range(schema: Mapping[str, Any], value: Any) -> _Broken:
@@ -122,9 +122,9 @@ def _in_range(schema: Mapping[str, Any], value: Any) -> _Broken:
     edge = _INTEGERS.get(schema.get("format", ""))
     least, most = schema.get("minimum", -edge if edge else None), schema.get("maximum", edge - 1 if edge else None)
     if least is not None and value < least:
-        return f"is {value}, and is at least {least}", f"Write `{least}`, or more."
+        return f"is {value}; the minimum is {least}", f"Use `{least}` or more."
     if most is not None and value > most:
-        return f"is {value}, and is at most {most}", f"Write `{most}`, or less."
+        return f"is {value}; the maximum is {most}", f"Use `{most}` or less."
     return None
 
 
@@ -139,7 +139,7 @@ def _in_length(schema: Mapping[str, Any], value: Any) -> _Broken:
             least, most = schema.get(low, 0), schema.get(high, len(value))
             if not least <= len(value) <= most:
                 bound = f"at least {least}" if len(value) < least else f"at most {most}"
-                return f"has {len(value)} {unit}, and takes {bound}", f"Write {bound}."
+                return f"has {len(value)} {unit}; the limit is {bound}", f"Use {bound}."
     return None
 
 
@@ -148,8 +148,11 @@ def _in_form(schema: Mapping[str, Any], value: Any) -> _Broken:
     if pattern is None or not isinstance(value, str) or re.search(pattern, value):
         return None
     if value == "":
-        return "is empty", "Give it a value, or leave the key out."
-    return f"is {_shown(value)}, which is not how the API writes it", "Write it as Karpenter's documentation has it."
+        return "is empty", "Set a value, or remove the key."
+    return (
+        f"is {_shown(value)}, which doesn't have the format that the API expects",
+        "Use the format that Karpenter's documentation describes.",
+    )
 
 
 _LIMITS: Final[Sequence[Callable[[Mapping[str, Any], Any], _Broken]]] = (_in_enum, _in_range, _in_length, _in_form)
@@ -158,8 +161,8 @@ _LIMITS: Final[Sequence[Callable[[Mapping[str, Any], Any], _Broken]]] = (_in_enu
 def _rules(schema: Mapping[str, Any], value: Any, path: Path) -> Iterator[Violation]:
     for each in schema.get("x-kubernetes-validations", ()):
         if "oldSelf" not in each["rule"] and not _holds(each["rule"], value):
-            message = each.get("message", "what it says is against a rule of the API")
-            yield Violation(path, f"is refused: {message}", "Change it so that this holds.", each["rule"])
+            message = each.get("message", "the value breaks a rule of the API")
+            yield Violation(path, f"is rejected: {message}", "Change the value to meet this condition.", each["rule"])
     if isinstance(value, dict):
         known, more = schema.get("properties", {}), schema.get("additionalProperties")
         for key, each in value.items():

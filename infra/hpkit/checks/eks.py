@@ -29,8 +29,8 @@ def _open_endpoint(context: Context) -> Iterator[Issue]:
     if endpoint.public and not endpoint.public_cidrs:
         yield Issue(
             (*path, "public"),
-            "the Kubernetes API is public without publicCidrs, which EKS takes as 0.0.0.0/0",
-            "List the ranges that may reach it, or remove `public`.",
+            "the Kubernetes API is public without publicCidrs, which defaults to 0.0.0.0/0 in EKS",
+            "Set publicCidrs to the ranges that may reach it, or remove `public`.",
             policy=_POLICY_OF_ENDPOINTS,
         )
     world = world_ranges(endpoint.public_cidrs)
@@ -38,15 +38,15 @@ def _open_endpoint(context: Context) -> Iterator[Issue]:
         if endpoint.public and cidr in world:
             yield Issue(
                 (*path, "publicCidrs", index),
-                f"the Kubernetes API is open to the world ({cidr})",
-                "List the ranges of your offices or VPN.",
+                f"the Kubernetes API is open to the whole internet ({cidr})",
+                "Use the ranges of your offices or VPN.",
                 policy=_POLICY_OF_ENDPOINTS,
             )
     if endpoint.public_cidrs and not endpoint.public:
         yield Issue(
             (*path, "publicCidrs"),
-            f"{len(endpoint.public_cidrs)} publicCidrs do nothing while `public` is false",
-            "Write `public: true`, or remove publicCidrs.",
+            f"publicCidrs ({len(endpoint.public_cidrs)}) have no effect while `public` is false",
+            "Set `public: true`, or remove publicCidrs.",
             "warning",
         )
 
@@ -61,10 +61,10 @@ def _reachable(context: Context) -> Iterator[Issue]:
     if _is_inside(context) and not context.spec.eks.endpoint.private_from:
         yield Issue(
             (*context.path, "eks", "endpoint"),
-            "the Kubernetes API is private, in a VPC that this stack makes: nobody outside reaches it, and `pulumi up` "
-            "would stop when the nodes are paid for",
-            "Name your own ranges (public: true, publicCidrs); or in privateFrom those of networks that are connected "
-            "with the VPC.",
+            "the Kubernetes API is private, in a VPC that this stack creates, so no one outside can reach it; "
+            "`pulumi up` would stop after the nodes start to cost money",
+            "Set public and publicCidrs to your own ranges. Or set privateFrom to the ranges of networks that are "
+            "connected with the VPC.",
         )
 
 
@@ -72,10 +72,10 @@ def _connected_later(context: Context) -> Iterator[Issue]:
     if _is_inside(context) and context.spec.eks.endpoint.private_from:
         yield Issue(
             (*context.path, "eks", "endpoint", "privateFrom"),
-            "this stack makes the VPC, so nothing is connected with it at first: the first `pulumi up` stops where it "
-            "needs the Kubernetes API",
-            "Let it stop there, connect the VPC (peering, transit gateway, VPN), and run it again; or name your own "
-            "ranges for the first run (public: true, publicCidrs), or a VPC that is connected (network.existing).",
+            "this stack creates the VPC, so no network is connected with it yet, and the first `pulumi up` stops "
+            "where it needs the Kubernetes API",
+            "Let it stop there, connect the VPC (peering, transit gateway, VPN), and run it again. Or allow your "
+            "own ranges for the first run (public, publicCidrs), or use a connected VPC (network.existing).",
         )
 
 
@@ -87,8 +87,8 @@ def _of_the_internet(context: Context) -> Iterator[Issue]:
         if reserved_ranges([cidr]) and cidr not in world:
             yield Issue(
                 (*context.path, "eks", "endpoint", "publicCidrs", index),
-                f"{cidr} has addresses that are not of the internet, from where publicCidrs let in; EKS refuses it",
-                "Write the addresses that the internet sees of you (curl https://checkip.amazonaws.com)"
+                f"{cidr} has addresses outside the public internet, which EKS rejects in publicCidrs",
+                "Use the public addresses from which you connect (`curl https://checkip.amazonaws.com` prints yours)"
                 + ("; this range belongs in privateFrom." if is_new and private_ranges([cidr]) else "."),
             )
 
@@ -100,9 +100,9 @@ def _of_somebody(context: Context) -> Iterator[Issue]:
         if documentation_ranges([cidr]):
             yield Issue(
                 (*context.path, "eks", "endpoint", "publicCidrs", index),
-                f"{cidr} is a range for documents (RFC 5737), so it lets nobody in: the local cloud takes it, on AWS "
-                "`pulumi up` ends with it before it begins",
-                "Write the addresses that the internet sees of you (curl https://checkip.amazonaws.com).",
+                f"{cidr} is a documentation range (RFC 5737) that admits no one; the local cloud accepts it, but on "
+                "AWS `pulumi up` fails before it starts",
+                "Use the public addresses from which you connect (`curl https://checkip.amazonaws.com` prints yours).",
             )
 
 
@@ -111,10 +111,10 @@ def _without_effect(context: Context) -> Iterator[Issue]:
     if eks.existing is not None and eks.endpoint.private_from:
         yield Issue(
             (*context.path, "eks", "endpoint", "privateFrom"),
-            f"privateFrom does nothing here: the security groups of the control plane of {eks.existing.name} are its "
-            "owner's",
-            f"Remove it, and let its owner admit port 443 from {listing(list(eks.endpoint.private_from))} in a "
-            "security group of the cluster.",
+            "privateFrom has no effect here: the kit doesn't manage the security groups of the existing cluster "
+            f"{eks.existing.name}",
+            "Remove it, and ask the cluster's owner to allow port 443 from "
+            f"{listing(list(eks.endpoint.private_from))} in a security group of the cluster.",
         )
 
 
@@ -123,9 +123,9 @@ def _network_of_its_own(context: Context) -> Iterator[Issue]:
     if existing is not None and context.spec.network.existing is None:
         yield Issue(
             (*context.path, "eks", "existing"),
-            f"the EKS cluster {existing.name} is there, and its VPC is not named: nodes would stand in a VPC that this "
-            "stack makes, from where they do not reach it",
-            "Name the cluster's VPC, subnets and security groups in network.existing.",
+            f"the EKS cluster {existing.name} exists, but its VPC isn't set; nodes would be in a VPC that this stack "
+            "creates, and couldn't reach the cluster",
+            "Set network.existing to the cluster's VPC, subnets and security groups.",
         )
 
 
@@ -137,8 +137,8 @@ def _kubernetes(context: Context) -> Iterator[Issue]:
     if version not in offered:
         yield Issue(
             (*context.path, "eks", "version"),
-            f"HyperPod on EKS does not offer Kubernetes {version} (offered: {listing(offered, 20)}){_known(version)}",
-            f'Write `"{offered[-1]}"` or another of them.',
+            f"HyperPod on EKS doesn't offer Kubernetes {version} (offered: {listing(offered, 20)}){_known(version)}",
+            f'Use `"{offered[-1]}"`, or another offered version.',
         )
 
 
@@ -150,12 +150,12 @@ def _known(version: str) -> str:
     found = find_kubernetes_version(version)
     if found is None:
         return (
-            f"; the catalog knows EKS up to {eks_versions()[-1].version}, so when its support ends, and whether "
-            "HyperPod takes it by now, is not known"
+            f"; the catalog's newest EKS version is {eks_versions()[-1].version}, so the support dates of {version}, "
+            "and whether HyperPod supports it, aren't known"
         )
     return (
-        f"; EKS has it since {found.released}, in standard support until {found.end_of_standard_support}, "
-        "but no source says that HyperPod takes it"
+        f"; EKS has offered it since {found.released}, with standard support until {found.end_of_standard_support}, "
+        "but no source states that HyperPod supports it"
     )
 
 
@@ -174,10 +174,9 @@ def _left_standard_support(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*context.path, "eks", "version"),
             f"Kubernetes {eks.version} left standard support on {found.end_of_standard_support}, and supportType is "
-            "STANDARD: EKS upgrades a cluster that is there, this file would then ask for a downgrade, and what "
-            f"becomes of a new one is not documented; extended support costs {_prices()} until "
-            f"{found.end_of_extended_support}",
-            f"Write a newer version{_supported(today)}, or `supportType: EXTENDED`, which a cluster that is there must "
+            "STANDARD: EKS upgrades existing clusters, and this file would then request a downgrade. Extended "
+            f"support costs {_prices()} until {found.end_of_extended_support}",
+            f"Use a newer version{_supported(today)}. Or set `supportType: EXTENDED`, which existing clusters must "
             "have had before that day.",
         )
 
@@ -192,14 +191,14 @@ def _existing_left_standard_support(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*context.path, "eks", "version"),
             f"Kubernetes {eks.version} left standard support on {found.end_of_standard_support}: the cluster "
-            f"{eks.existing.name} costs {_prices()} until {found.end_of_extended_support}, or is upgraded by EKS",
-            f"Upgrade the cluster, then write its version{_supported(today)}.",
+            f"{eks.existing.name} costs {_prices()} until {found.end_of_extended_support}, or EKS upgrades it",
+            f"Upgrade the cluster, then set its new version{_supported(today)}.",
         )
 
 
 def _prices() -> str:
     hour = cluster_hour()
-    return f"${hour.extended} a cluster-hour instead of ${hour.standard}"
+    return f"${hour.extended} per cluster-hour instead of ${hour.standard}"
 
 
 def _supported(today: datetime.date) -> str:
@@ -218,9 +217,9 @@ def _left_extended_support(context: Context) -> Iterator[Issue]:
     if found is not None and today is not None and found.support(today) == "UNSUPPORTED":
         yield Issue(
             (*context.path, "eks", "version"),
-            f"the support of Kubernetes {version} ended on {found.end_of_extended_support}: EKS refuses a new cluster "
-            "of it, and upgrades one that is there",
-            f"Write a newer version{_supported(today)}, one minor version at a time for a cluster that is there.",
+            f"support of Kubernetes {version} ended on {found.end_of_extended_support}: EKS rejects new clusters "
+            "with this version, and upgrades existing ones",
+            f"Use a newer version{_supported(today)}. Upgrade existing clusters one minor version at a time.",
         )
 
 
@@ -238,16 +237,16 @@ def _leaves_support(context: Context) -> Iterator[Issue]:
     if days > _NOTICE_DAYS:
         return
     if standard and eks.support_type == "EXTENDED" and eks.existing is None:
-        then = f"a cluster of it costs {_prices()} from then on"
+        then = f"from then on, a cluster costs {_prices()}"
     else:
-        then = "EKS upgrades a cluster of it from then on, and this file would ask for a downgrade"
+        then = "EKS then upgrades the cluster, and this file would request a downgrade"
     newer = [each for each in _standard(today) if _order(each.version) > _order(eks.version)]
     # One that stays for a while, if there is one: else the fix would be warned of next.
     lasting = [each for each in newer if (each.end_of_standard_support - today).days > _NOTICE_DAYS] or newer
     fix = (
-        f'Write `"{lasting[0].version}"` before.'
+        f'Use `"{lasting[0].version}"` before then.'
         if lasting
-        else "Write a newer version before, once HyperPod offers one."
+        else "Upgrade before then, once HyperPod offers a newer version."
     )
     yield Issue(
         (*context.path, "eks", "version"),
@@ -262,8 +261,8 @@ def _number_of_ranges(context: Context) -> Iterator[Issue]:
     if len(given) > _MOST_RANGES:
         yield Issue(
             (*context.path, "eks", "endpoint", "publicCidrs"),
-            f"{len(given)} ranges may reach the Kubernetes API, and EKS takes {_MOST_RANGES}; no account has more",
-            "Join ranges that lie beside each other, or go through a VPN.",
+            f"publicCidrs has {len(given)} ranges; the limit in EKS is {_MOST_RANGES} and can't be raised",
+            "Merge adjacent ranges, or use a VPN.",
         )
 
 
@@ -280,32 +279,32 @@ def _service_linked(context: Context) -> Iterator[Issue]:
         if _SERVICE_LINKED in role:
             yield Issue(
                 path,
-                f"{role} is linked to a service, and EKS admits no service-linked role to a cluster",
-                "Name the role that people use.",
+                f"{role} is a service-linked role, which EKS doesn't allow in access entries",
+                "Use the role that people assume.",
             )
 
 
 RULES = (
-    Rule("EKS019", "error", "At most 40 ranges reach the Kubernetes API.", "Amazon EKS endpoints and quotas",
+    Rule("EKS019", "error", "At most 40 ranges can reach the Kubernetes API.", "Amazon EKS endpoints and quotas",
          _number_of_ranges),
-    Rule("EKS020", "error", "Who is let into the cluster is no service-linked role.",
+    Rule("EKS020", "error", "Service-linked roles have no access to the cluster.",
          "Amazon EKS user guide, access entries: considerations", _service_linked),
-    Rule("EKS001", "error", "The public endpoint is not open to the world.", _EKS, _open_endpoint),
-    Rule("EKS002", "error", "The Kubernetes version is one that HyperPod on EKS offers.", _GUIDE, _kubernetes),
+    Rule("EKS001", "error", "The public endpoint isn't open to the whole internet.", _EKS, _open_endpoint),
+    Rule("EKS002", "error", "HyperPod on EKS offers the Kubernetes version.", _GUIDE, _kubernetes),
     Rule(
-        "EKS003", "error", "The Kubernetes version is in standard support, or extended support is asked for.", _POLICY,
+        "EKS003", "error", "The Kubernetes version is in standard support, or extended support is enabled.", _POLICY,
         _left_standard_support,
     ),
-    Rule("EKS004", "error", "The Kubernetes version is supported by EKS.", _CALENDAR, _left_extended_support),
-    Rule("EKS005", "warning", "The Kubernetes version does not leave its support soon.", _CALENDAR, _leaves_support),
+    Rule("EKS004", "error", "EKS supports the Kubernetes version.", _CALENDAR, _left_extended_support),
+    Rule("EKS005", "warning", "Support of the Kubernetes version doesn't end soon.", _CALENDAR, _leaves_support),
     Rule(
         "EKS006", "warning", "The Kubernetes version of an existing cluster is in standard support.", _POLICY,
         _existing_left_standard_support,
     ),
-    Rule("EKS008", "error", "The Kubernetes API of a new VPC can be reached from somewhere.", _EKS, _reachable),
-    Rule("EKS009", "warning", "A private Kubernetes API is in a VPC that is connected.", _EKS, _connected_later),
-    Rule("EKS010", "error", "publicCidrs are ranges of the internet.", _EKS, _of_the_internet),
-    Rule("EKS018", "error", "An existing EKS cluster stands with its network.", _EKS_NETWORK, _network_of_its_own),
-    Rule("EKS011", "warning", "publicCidrs are somebody's, not ranges for documents.", "RFC 5737", _of_somebody),
-    Rule("EKS012", "error", "privateFrom is for an EKS cluster that the kit makes.", _EKS, _without_effect),
+    Rule("EKS008", "error", "The Kubernetes API of a new VPC is reachable.", _EKS, _reachable),
+    Rule("EKS009", "warning", "The VPC of a private Kubernetes API is connected.", _EKS, _connected_later),
+    Rule("EKS010", "error", "publicCidrs are public ranges.", _EKS, _of_the_internet),
+    Rule("EKS018", "error", "An existing EKS cluster requires an existing network.", _EKS_NETWORK, _network_of_its_own),
+    Rule("EKS011", "warning", "publicCidrs aren't documentation ranges.", "RFC 5737", _of_somebody),
+    Rule("EKS012", "error", "privateFrom requires an EKS cluster that the kit creates.", _EKS, _without_effect),
 )  # fmt: skip

@@ -24,9 +24,9 @@ def _clusters_apart(context: Context) -> Iterator[Issue]:
         name = context.spec.cluster.name
         yield Issue(
             (*context.path, "cluster", "name"),
-            f"{context.environment} and {listing(same)} both have a cluster {name} in {context.spec.region}, which one "
-            "account takes once",
-            f"Write `{name}-{context.environment}`, unless their accounts differ.",
+            f"{context.environment} and {listing(same)} both have a cluster {name} in {context.spec.region}; cluster "
+            "names are unique in an account and region",
+            f"Use `{name}-{context.environment}`, or give the environments different accounts.",
         )
 
 
@@ -43,9 +43,10 @@ def _environments_apart(context: Context) -> Iterator[Issue]:
     if shared:
         yield Issue(
             (*context.path, "network", "vpcCidr"),
-            f"the VPC of {context.environment} shares addresses with {listing(shared)}: such VPCs can't be peered, and "
-            "a transit gateway or VPN can't route between them",
-            "Give each environment ranges of its own. If they never need a connection, waive this with the reason.",
+            f"the VPC of {context.environment} shares addresses with {listing(shared)}; overlapping VPCs can't be "
+            "peered or routed through a transit gateway or VPN",
+            "Give each environment its own ranges. If they never need a connection, waive this rule and state the "
+            "reason.",
         )
 
 
@@ -65,6 +66,6 @@ def _range(cidr: str | None) -> ipaddress.IPv4Network | None:
 
 
 RULES = (
-    Rule("CLU029", "warning", "Clusters of one region have names of their own.", _API, _clusters_apart),
-    Rule("NET015", "warning", "VPCs of different environments do not share addresses.", _PEERING, _environments_apart),
-)
+    Rule("CLU029", "warning", "Cluster names are unique in a region.", _API, _clusters_apart),
+    Rule("NET015", "warning", "VPCs of different environments don't overlap.", _PEERING, _environments_apart),
+)  # fmt: skip

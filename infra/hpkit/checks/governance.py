@@ -40,8 +40,8 @@ def _limits_need_borrowing(context: Context) -> Iterator[Issue]:
             if given:
                 yield Issue(
                     (*path, key),
-                    f"{name} has {key} with the strategy {sharing.strategy}, which never borrows",
-                    f"Remove {key}, or set strategy to LendAndBorrow.",
+                    f"{name} has {key}, but its strategy {sharing.strategy} doesn't borrow",
+                    f"Remove {key}, or set `strategy: LendAndBorrow`.",
                 )
 
 
@@ -51,8 +51,8 @@ def _borrow_limit_range(context: Context) -> Iterator[Issue]:
         if limit is not None and not 1 <= limit <= 500:
             yield Issue(
                 (*path, "borrowLimit"),
-                f"{name} may borrow {limit} %, and the service takes 1–500",
-                "Write 1–500. For no borrowing, remove borrowLimit and set strategy to Lend.",
+                f"borrowLimit of {name} is {limit} %; the service accepts 1–500",
+                "Use a number from 1 to 500. To turn off borrowing, remove borrowLimit and set the strategy to Lend.",
             )
 
 
@@ -63,8 +63,8 @@ def _quota_resources(context: Context) -> Iterator[Issue]:
         if len(quota_resources) > _MOST_RESOURCES:
             yield Issue(
                 path,
-                f"{team} has {len(quota_resources)} quota resources, and a compute quota takes {_MOST_RESOURCES}",
-                "Merge allocations of one instance type, or split the team.",
+                f"{team} has {len(quota_resources)} quota resources; the limit of a compute quota is {_MOST_RESOURCES}",
+                "Merge allocations of the same instance type, or split the team.",
             )
         for index, quota_resource in enumerate(quota_resources):
             message = _problem_of_resource(quota_resource)
@@ -72,15 +72,16 @@ def _quota_resources(context: Context) -> Iterator[Issue]:
                 yield Issue(
                     (*path, index),
                     f"{team}: {message}",
-                    "Write count, share, or fractions (accelerators or acceleratorPartition, vCpu, memoryInGiB).",
+                    "Set `count`, `share`, or fractions (`accelerators` or `acceleratorPartition`, `vCpu`, "
+                    "`memoryInGiB`).",
                 )
     for name, sharing, path in _sharings(context):
         if len(sharing.absolute_borrow_limits) > _MOST_RESOURCES:
             yield Issue(
                 (*path, "absoluteBorrowLimits"),
-                f"{name} has {len(sharing.absolute_borrow_limits)} absolute borrow limits, "
-                f"and the service takes {_MOST_RESOURCES}",
-                "Keep the types that the team really borrows.",
+                f"{name} has {len(sharing.absolute_borrow_limits)} absolute borrow limits; the limit is "
+                f"{_MOST_RESOURCES}",
+                "Keep only the types that the team borrows.",
             )
 
 
@@ -97,13 +98,13 @@ def _problem_of_resource(quota_resource: ComputeQuotaResource) -> str | None:
     ]
     what = f"the allocation of {quota_resource.instance_type}"
     if not given and not whole:
-        return f"{what} has no measure"
+        return f"{what} has no amount"
     if whole and given:
-        return f"{what} has {whole[0]} together with {listing(given)}"
+        return f"{what} has both {whole[0]} and {listing(given)}"
     if len(whole) == 2:
         return f"{what} has both count and share"
     if quota_resource.accelerators is not None and quota_resource.accelerator_partition is not None:
-        return f"{what} has accelerators together with acceleratorPartition"
+        return f"{what} has both accelerators and acceleratorPartition"
     return None
 
 
@@ -116,12 +117,12 @@ def _team_names(context: Context) -> Iterator[Issue]:
         names.append((pool.name, (*context.path, "governance", "sharedPool", "name")))
     for name, path in names:
         if len(name) > _MOST_TEAM_NAME or not _DNS_LABEL.match(name):
-            what = f"{len(name)} characters" if len(name) > _MOST_TEAM_NAME else "no DNS label"
+            what = f"has {len(name)} characters" if len(name) > _MOST_TEAM_NAME else "isn't a DNS label"
             yield Issue(
                 path,
-                f"the team name `{name}` is {what}; `hyperpod-ns-{name}-localqueue` must be a label value of "
-                "at most 63 characters",
-                (f"Write `{plain}`{_also_in(context, name)}: " if (plain := _plain(name)) else "Use ")
+                f"the team name `{name}` {what}; `hyperpod-ns-{name}-localqueue` must be a label value of at most 63 "
+                "characters",
+                (f"Use `{plain}`{_also_in(context, name)}: " if (plain := _plain(name)) else "Use ")
                 + f"a-z, 0-9 and `-`, at most {_MOST_TEAM_NAME} characters, no `-` at the ends.",
             )
 
@@ -156,7 +157,7 @@ def _priority_classes(context: Context) -> Iterator[Issue]:
         if len(classes) > _MOST_CLASSES:
             yield Issue(
                 (*path, "priorityClasses"),
-                f"{len(classes)} priority classes, and a cluster policy takes {_MOST_CLASSES}",
+                f"the cluster policy has {len(classes)} priority classes; the limit is {_MOST_CLASSES}",
                 "Merge classes.",
             )
         by_weight = sorted(classes, key=lambda each: (each.weight, each.name))
@@ -165,8 +166,8 @@ def _priority_classes(context: Context) -> Iterator[Issue]:
             if len(names) > 1:
                 yield Issue(
                     (*path, "priorityClasses"),
-                    f"{listing(names)} all have the weight {weight}, so neither goes before the other",
-                    "Give each class a weight of its own.",
+                    f"{listing(names)} have the same weight, {weight}, so none of them has priority",
+                    "Give each class a different weight.",
                 )
 
 
@@ -176,8 +177,8 @@ def _names_of_classes(context: Context) -> Iterator[Issue]:
             if len(each.name) > _MOST_CLASS_NAME:
                 yield Issue(
                     (*path, "priorityClasses", index, "name"),
-                    f"the priority class name has {len(each.name)} characters: jobs say it as the label value "
-                    f"`NAME-priority` of at most {_MOST_LABEL_VALUE}",
+                    f"the priority class name has {len(each.name)} characters; the label value `NAME-priority` of "
+                    f"jobs can have at most {_MOST_LABEL_VALUE}",
                     f"Use at most {_MOST_CLASS_NAME} characters.",
                 )
             elif each.name.endswith("-priority"):
@@ -185,11 +186,11 @@ def _names_of_classes(context: Context) -> Iterator[Issue]:
                 is_free = name not in {other.name for other in policy.priority_classes}
                 yield Issue(
                     (*path, "priorityClasses", index, "name"),
-                    f"the service puts `-priority` behind the name of a class, so that jobs would have to say "
+                    "the service appends `-priority` to class names, so jobs would need the label value "
                     f"`{each.name}-priority`",
-                    f"Write `{name}`, for jobs to say `{each.name}`."
+                    f"Use `{name}`; jobs then use `{each.name}`."
                     if is_free
-                    else f"Choose a name without `-priority` other than {name}, which is a class already.",
+                    else f"Choose another name without `-priority`; {name} already exists.",
                     "warning",
                 )
 
@@ -200,15 +201,16 @@ def _prioritization(context: Context) -> Iterator[Issue]:
         if ranked and not policy.priority_classes:
             yield Issue(
                 (*path, "taskPrioritization"),
-                "Rank without any priority class ranks nothing",
-                "Add priorityClasses, or write FirstComeFirstServed.",
+                "`taskPrioritization: Rank` requires at least one priority class",
+                "Add priorityClasses, or use FirstComeFirstServed.",
             )
         if not ranked and policy.priority_classes:
             names = [each.name for each in policy.priority_classes]
             yield Issue(
                 (*path, "priorityClasses"),
-                f"FirstComeFirstServed takes no priority classes, and there are {len(names)} ({listing(names)})",
-                "Write `taskPrioritization: Rank`, or remove the classes.",
+                f"FirstComeFirstServed doesn't support priority classes, but the policy has {len(names)} "
+                f"({listing(names)})",
+                "Set `taskPrioritization: Rank`, or remove the classes.",
             )
 
 
@@ -222,14 +224,14 @@ def _weights(context: Context) -> Iterator[Issue]:
     if policy.fair_share == "Disabled" and len(set(weights.values())) > 1:
         yield Issue(
             path,
-            f"fairShare is Disabled in {context.environment}, so the teams' weights do nothing ({shown})",
+            f"fairShare is Disabled in {context.environment}, so the teams' weights have no effect ({shown})",
             "Set fairShare to Enabled, or give all teams the same weight.",
         )
     if policy.fair_share == "Enabled" and len(weights) > 1 and not any(weights.values()):
         yield Issue(
             path,
-            f"every team of {context.environment} has the weight 0 ({listing(sorted(weights))}): all are last, "
-            "and idle compute goes by age",
+            f"all teams of {context.environment} have the weight 0 ({listing(sorted(weights))}), so idle compute "
+            "goes to the oldest request",
             "Give at least one team a fairShareWeight above 0.",
         )
 
@@ -240,8 +242,8 @@ def _region(context: Context) -> Iterator[Issue]:
         offered = [each.name for each in regions() if each.task_governance]
         yield Issue(
             (*context.path, "region"),
-            f"task governance is not offered in {context.spec.region}",
-            f"Choose a region that offers it ({listing(offered, len(offered))}), or leave governance out.",
+            f"task governance isn't available in {context.spec.region}",
+            f"Choose a region where it is available ({listing(offered, len(offered))}), or remove governance.",
         )
 
 
@@ -250,8 +252,8 @@ def _kubernetes(context: Context) -> Iterator[Issue]:
     if context.spec.governance is not None and _minor(version) < (1, 30):
         yield Issue(
             (*context.path, "eks", "version"),
-            f"Kubernetes {version} with governance; the task-governance add-on needs 1.30",
-            f'Write `"{kubernetes_versions()[-1]}"`, or another that EKS supports.',
+            f"Kubernetes is {version}, but the task governance add-on requires 1.30",
+            f'Use `"{kubernetes_versions()[-1]}"`, or another version that EKS supports.',
         )
 
 
@@ -271,7 +273,7 @@ def _known_teams(context: Context) -> Iterator[Issue]:
                 continue
             yield Issue(
                 (*context.path, "governance", "allocations", team),
-                f"an allocation for `{team}`, which is not in teams ({listing(sorted(known)) or 'none'})",
+                f"the allocation is for `{team}`, which isn't in teams ({listing(sorted(known)) or 'none'})",
                 f"Did you mean `{likely}`?" if likely else f"Add `- name: {team}` to teams, or remove the allocation.",
             )
 
@@ -283,9 +285,9 @@ def _topology(context: Context) -> Iterator[Issue]:
     if governance.topology_aware_scheduling == "Enabled":
         yield Issue(
             (*context.path, "governance", "topologyAwareScheduling"),
-            "topology-aware scheduling with autoscaling: nodes that do not exist yet have no topology, so every "
-            "workload would wait for ever",
-            "Write `topologyAwareScheduling: Disabled`, or remove the key.",
+            "topology-aware scheduling doesn't work with autoscaling: nodes that don't exist yet have no topology, "
+            "so every workload would wait forever",
+            "Set `topologyAwareScheduling: Disabled`, or remove the key.",
         )
 
 
@@ -306,10 +308,10 @@ def _network_layers(context: Context) -> Iterator[Issue]:
         some = [each.name for each in instance_types() if each.network_layers]
         yield Issue(
             (*context.path, "governance", "topologyAwareScheduling"),
-            f"EC2 says no network layer of {listing(without)}, so a job that requires one there would wait for ever",
-            f"Write `topologyAwareScheduling: Disabled`, or give teams types that have some, such as "
-            f"{listing([name for name in some if name.startswith('ml.p5')])} (networkLayers of hpkit catalog instances "
-            "--format json).",
+            f"EC2 reports no network layers for {listing(without)}, so a job that requires one would wait forever",
+            "Set `topologyAwareScheduling: Disabled`, or use types with network layers, such as "
+            f"{listing([name for name in some if name.startswith('ml.p5')])} (networkLayers in `hpkit catalog "
+            "instances --format json`).",
         )
 
 
@@ -324,9 +326,9 @@ def _ranks_of_teams(context: Context) -> Iterator[Issue]:
                 likely = near(name, known)
                 yield Issue(
                     ("teams", index, "priorityClasses", position),
-                    f"{team.name} may use the priority class {name}, which the policy of {context.environment} does "
-                    f"not have ({listing(known) or 'it has none'})",
-                    f"Did you mean `{likely}`?" if likely else "Name a class of the policy, or remove it.",
+                    f"{team.name} may use the priority class {name}, but the policy of {context.environment} doesn't "
+                    f"have it ({listing(known) or 'it has none'})",
+                    f"Did you mean `{likely}`?" if likely else "Use a class of the policy, or remove it.",
                 )
 
 
@@ -340,8 +342,9 @@ def _nobody_works(context: Context) -> Iterator[Issue]:
         if governance.allocations.get(name) and name not in staffed:
             yield Issue(
                 path,
-                f"{name} has quota in {context.environment} and no members, so nobody can submit work for it there",
-                "Add the team's IAM roles to `members`. If you grant access elsewhere, waive this with the reason.",
+                f"{name} has quota in {context.environment} but no members, so no one can submit work for it there",
+                "Add the team's IAM roles to `members`. If you grant access elsewhere, waive this rule and state "
+                "the reason.",
             )
 
 
@@ -352,8 +355,8 @@ def _shared_pool_name(context: Context) -> Iterator[Issue]:
     if governance.shared_pool.name in context.team_paths:
         yield Issue(
             (*context.path, "governance", "sharedPool"),
-            f"the shared pool has the name of the team {governance.shared_pool.name}",
-            "Give the pool another name.",
+            f"the shared pool has the same name as the team {governance.shared_pool.name}",
+            "Rename the pool.",
         )
 
 
@@ -376,12 +379,12 @@ def _overrides(context: Context) -> Iterator[Issue]:
             likely = near(name, teams)
             yield Issue(
                 path,
-                f"an override for `{name}`, which has no quota in {context.environment} "
-                f"({listing(sorted(teams)) or 'nobody'} has)",
+                f"the override is for `{name}`, which has no quota in {context.environment} (teams with quota: "
+                f"{listing(sorted(teams)) or 'none'})",
                 f"Did you mean `{likely}`?" if likely else f"Remove it, or give {name} an allocation.",
             )
         elif not override.model_fields_set:
-            yield Issue(path, f"the override for {name} is empty", "Remove it, or write what differs here.")
+            yield Issue(path, f"the override for {name} is empty", "Remove it, or set what differs here.")
 
 
 def _lent_to_nobody(context: Context) -> Iterator[Issue]:
@@ -392,9 +395,9 @@ def _lent_to_nobody(context: Context) -> Iterator[Issue]:
     if strategies and not any(team.borrows for team in context.plan.teams):
         yield Issue(
             (*context.path, "governance", "sharedPool"),
-            f"the shared pool {governance.shared_pool.name} lends to nobody: no team of {context.environment} may "
-            f"borrow ({listing([f'{name} {strategy}' for name, strategy in sorted(strategies.items())])})",
-            "Give teams the strategy LendAndBorrow, or remove sharedPool.",
+            f"no team of {context.environment} can borrow from the shared pool {governance.shared_pool.name} "
+            f"({listing([f'{name} {strategy}' for name, strategy in sorted(strategies.items())])})",
+            "Set the strategy of a team to LendAndBorrow, or remove sharedPool.",
         )
 
 
@@ -407,17 +410,17 @@ def _quota_names(context: Context) -> Iterator[Issue]:
         if team not in teams:
             yield Issue(
                 (*path, team),
-                f"the quota name {name} is for `{team}`, which has no quota here ({listing(sorted(teams)) or 'nobody'} "
-                "has)",
-                f"Remove it, or give {team} an allocation.",
+                f"the quota name {name} is for `{team}`, which has no quota here (teams with quota: "
+                f"{listing(sorted(teams)) or 'none'})",
+                f"Remove it, or add an allocation for {team}.",
             )
             continue
         same = sorted(other for other, called in teams.items() if called == name and other != team)
         if same:
             yield Issue(
                 (*path, team),
-                f"the quotas of {team} and {listing(same)} have the same name {name}",
-                "Write what the service calls each (aws sagemaker list-compute-quotas).",
+                f"the quotas of {team} and {listing(same)} have the same name, {name}",
+                "Use the names that `aws sagemaker list-compute-quotas` prints.",
             )
 
 
@@ -430,15 +433,16 @@ def _reach_of_repositories(context: Context) -> Iterator[Issue]:
     if network.existing is not None and network.closed:
         yield Issue(
             (*context.path, "network", "closed"),
-            f"nodes pull {repositories[0].name} by VPC endpoints, and the kit makes none in a VPC that is there",
-            f"Have {listing(list(NEEDED_ENDPOINTS))} in it ({context.spec.region}); waive this once they are there.",
+            f"nodes need VPC endpoints to pull {repositories[0].name}, but the kit creates none in an existing VPC",
+            f"Create {listing(list(NEEDED_ENDPOINTS))} in it ({context.spec.region}). Waive this rule once they exist.",
         )
     for role in execution_roles(context.plan):
         yield Issue(
             (*context.path, "cluster", "instanceGroups"),
-            f"nodes with the role {role} pull images of teams only if that role may, and the kit leaves it as it is",
+            f"nodes use the existing role {role}, which the kit doesn't change, so it may not be allowed to pull the "
+            "teams' images",
             "Allow it ecr:GetAuthorizationToken, and ecr:BatchGetImage and ecr:GetDownloadUrlForLayer on "
-            f"repository/{repository_prefix(context.plan)}*; waive this once it may.",
+            f"repository/{repository_prefix(context.plan)}*. Then waive this rule.",
         )
 
 
@@ -449,34 +453,39 @@ def _own_repositories(context: Context) -> Iterator[Issue]:
         if ".dkr.ecr." in host:
             yield Issue(
                 (*context.path, "registry", "pullFrom", index),
-                f"{name} is an image's address, and pullFrom names repositories of this account and region",
-                f"Write `{rest}`." if rest else "Name a repository, or `*`.",
+                f"{name} is the address of an image; pullFrom lists names of repositories in this account and region",
+                f"Use `{rest}`." if rest else "Use the name of a repository, or `*`.",
             )
 
 
 RULES = (
-    Rule("GOV001", "error", "A borrow limit stands only with the strategy LendAndBorrow.", _GUIDE,
+    Rule("GOV001", "error", "Borrow limits require the strategy LendAndBorrow.", _GUIDE,
          _limits_need_borrowing),
     Rule("GOV002", "error", "borrowLimit is 1–500 percent.", _API, _borrow_limit_range),
-    Rule("GOV003", "error", "A quota has at most 15 resources, each with one kind of measure.", _API, _quota_resources),
-    Rule("GOV004", "error", "A team name is a DNS label of at most 40 characters.", _API, _team_names),
-    Rule("GOV005", "error", "At most 10 priority classes, each with a weight of its own.", _API, _priority_classes),
-    Rule("GOV017", "error", "A priority class has a name that jobs can say.", _LABELS, _names_of_classes),
-    Rule("GOV006", "error", "Priority classes stand with Rank, and only there.", _GUIDE, _prioritization),
-    Rule("GOV007", "warning", "Weights do something: fair share is on, and not all of them are 0.", _GUIDE, _weights),
-    Rule("GOV008", "error", "Task governance stands in a region that offers it.", _API, _region),
-    Rule("GOV009", "error", "Task governance needs Kubernetes 1.30.", _GUIDE, _kubernetes),
-    Rule("GOV010", "error", "An allocation is for a team in `teams`.", "Config contract", _known_teams),
-    Rule("GOV011", "error", "Topology-aware scheduling is off where autoscaling is on.", _GUIDE, _topology),
-    Rule("GOV012", "error", "The shared pool has a name of its own.", _API, _shared_pool_name),
-    Rule("GOV013", "error", "quotaNames are of teams that have a quota, each another.", _QUOTA, _quota_names),
-    Rule("GOV014", "error", "An override is for a team that has quota here, and says something.", "Config contract",
+    Rule("GOV003", "error", "A quota has at most 15 resources, each with one kind of amount.", _API, _quota_resources),
+    Rule("GOV004", "error", "Team names are DNS labels of at most 40 characters.", _API, _team_names),
+    Rule("GOV005", "error", "A policy has at most 10 priority classes, with different weights.", _API,
+         _priority_classes),
+    Rule("GOV017", "error", "Names of priority classes form a valid label value.", _LABELS, _names_of_classes),
+    Rule("GOV006", "error", "Priority classes require Rank, and Rank requires priority classes.", _GUIDE,
+         _prioritization),
+    Rule("GOV007", "warning", "Weights have an effect: fair share is on, and at least one weight isn't 0.", _GUIDE,
+         _weights),
+    Rule("GOV008", "error", "Task governance is available in the region.", _API, _region),
+    Rule("GOV009", "error", "Task governance requires Kubernetes 1.30.", _GUIDE, _kubernetes),
+    Rule("GOV010", "error", "Allocations are for teams in `teams`.", "hpkit configuration reference", _known_teams),
+    Rule("GOV011", "error", "Topology-aware scheduling isn't combined with autoscaling.", _GUIDE, _topology),
+    Rule("GOV012", "error", "The shared pool doesn't have the name of a team.", _API, _shared_pool_name),
+    Rule("GOV013", "error", "quotaNames are unique, and belong to teams with quota.", _QUOTA, _quota_names),
+    Rule("GOV014", "error", "Overrides are for teams with quota in the environment, and aren't empty.",
+         "hpkit configuration reference",
          _overrides),
-    Rule("GOV016", "warning", "Topology-aware scheduling is asked for where nodes have network layers.", _TOPOLOGY,
+    Rule("GOV016", "warning", "Topology-aware scheduling requires nodes with network layers.", _TOPOLOGY,
          _network_layers),
-    Rule("TEA001", "warning", "A team with quota has members.", _BEST_PRACTICES, _nobody_works),
-    Rule("TEA004", "error", "Repositories that nodes pull are named as ECR has them.", _ECR, _own_repositories),
-    Rule("TEA003", "warning", "Nodes reach the repositories of teams.", _ECR, _reach_of_repositories),
-    Rule("TEA002", "error", "A team's priority classes are of the policy.", "Config contract", _ranks_of_teams),
-    Rule("GOV015", "warning", "A shared pool stands beside teams that borrow.", _BEST_PRACTICES, _lent_to_nobody),
+    Rule("TEA001", "warning", "Teams with quota have members.", _BEST_PRACTICES, _nobody_works),
+    Rule("TEA004", "error", "Repositories that nodes pull from have valid ECR names.", _ECR, _own_repositories),
+    Rule("TEA003", "warning", "Nodes can reach the teams' repositories.", _ECR, _reach_of_repositories),
+    Rule("TEA002", "error", "A team's priority classes exist in the policy.", "hpkit configuration reference",
+         _ranks_of_teams),
+    Rule("GOV015", "warning", "At least one team can borrow from a shared pool.", _BEST_PRACTICES, _lent_to_nobody),
 )  # fmt: skip

@@ -56,24 +56,24 @@ def _node_class_groups(context: Context) -> Iterator[Issue]:
         if not names or len(names) > _MOST_GROUPS:
             yield Issue(
                 path,
-                f"the NodeClass {node_class.name} names {len(names)} groups, and takes 1–{_MOST_GROUPS}",
-                "Name at least one group." if not names else "Split it into several NodeClasses.",
+                f"the NodeClass {node_class.name} has {len(names)} groups; the limit is 1–{_MOST_GROUPS}",
+                "Add at least one group." if not names else "Split it into several NodeClasses.",
             )
         for position, name in enumerate(names):
             if name not in context.group_paths:
                 yield Issue(
                     (*path, position),
-                    f"the NodeClass {node_class.name} names the group `{name}`, which does not exist "
-                    f"(groups: {listing(sorted(context.group_paths))})",
+                    f"the NodeClass {node_class.name} names the group `{name}`, which doesn't exist (groups: "
+                    f"{listing(sorted(context.group_paths))})",
                     f"Did you mean `{likely}`?"
                     if (likely := near(name, context.group_paths.keys() - set(names)))
-                    else "Name an instance group of this environment.",
+                    else "Use an instance group of this environment.",
                 )
             elif name in claimed:
                 yield Issue(
                     (*path, position),
-                    f"the group {name} is in the NodeClass {claimed[name]} already",
-                    "Let one NodeClass own it.",
+                    f"the group {name} is already in the NodeClass {claimed[name]}",
+                    "Keep it in one NodeClass.",
                 )
             claimed.setdefault(name, node_class.name)
 
@@ -86,29 +86,31 @@ def _fit_for_karpenter(context: Context) -> Iterator[Issue]:
         if group.instance_count > 0:
             yield Issue(
                 (*path, "instanceCount"),
-                f"{group.name} has instanceCount {group.instance_count}, and the NodeClass {node_class} owns its count",
-                "Write `instanceCount: 0`; Karpenter adds the nodes.",
+                f"instanceCount of {group.name} is {group.instance_count}, but the NodeClass {node_class} manages "
+                "its count",
+                "Set `instanceCount: 0`; Karpenter adds the nodes.",
                 policy=_POLICY_OF_GROUPS,
             )
         if group.min_instance_count:
             yield Issue(
                 (*path, "minInstanceCount"),
-                f"{group.name} has minInstanceCount {group.min_instance_count}, and starts at 0 under Karpenter",
+                f"minInstanceCount of {group.name} is {group.min_instance_count}, but with Karpenter the group "
+                "starts at 0",
                 "Remove minInstanceCount.",
                 policy=_POLICY_OF_GROUPS,
             )
         if group.deep_health_checks:
             yield Issue(
                 (*path, "deepHealthChecks"),
-                f"{group.name} has deep health checks (60–90 minutes a node), which Karpenter's groups may not have",
-                "Remove deepHealthChecks, or take the group out of the NodeClass.",
+                f"{group.name} has deep health checks (60–90 minutes per node), which Karpenter's groups don't support",
+                "Remove deepHealthChecks, or remove the group from the NodeClass.",
                 policy=_POLICY_OF_GROUPS,
             )
         if group.training_plan_arn:
             yield Issue(
                 (*path, "trainingPlanArn"),
-                f"{group.name} uses a training plan, which Karpenter's groups may not",
-                "Take the group out of the NodeClass.",
+                f"{group.name} uses a training plan, which Karpenter's groups don't support",
+                "Remove the group from the NodeClass.",
                 policy=_POLICY_OF_GROUPS,
             )
 
@@ -118,8 +120,9 @@ def _one_zone(context: Context) -> Iterator[Issue]:
         if group.autoscaled and len(set(group.zones)) > 1:
             yield Issue(
                 context.group_paths[group.spec.name],
-                f"{group.spec.name} spans the zones {listing(list(group.zones))}, and a group of a NodeClass has one",
-                "Set availabilityZone; make one group per zone.",
+                f"{group.spec.name} spans the zones {listing(list(group.zones))}; a group of a NodeClass must be in "
+                "one zone",
+                "Set availabilityZone, and create one group per zone.",
             )
 
 
@@ -144,31 +147,32 @@ def _requirements(context: Context) -> Iterator[Issue]:
                 likely = ends[0] if ends else _key_meant(requirement.key)
                 fix = f"Did you mean `{likely}`?" if likely else f"Use one of {listing(list(_KEYS))}."
                 if requirement.key == "karpenter.sh/capacity-type":
-                    fix = "Remove it: HyperPod ignores it. Whether nodes are Spot is the capacityType of their group."
+                    fix = "Remove it: HyperPod ignores it. To use Spot nodes, set capacityType of their group."
                 elif requirement.key.startswith("karpenter.k8s.aws/"):
-                    fix = f"Name the types themselves, in a requirement of the key {INSTANCE_TYPE_KEY}."
+                    fix = f"List the types in a requirement with the key {INSTANCE_TYPE_KEY}."
                 elif requirement.key == "kubernetes.io/os":
-                    fix = "Remove it: HyperPod's nodes are all Linux."
-                yield Issue((*path, "key"), f"{pool.name}: HyperPod does not support the key `{requirement.key}`", fix)
+                    fix = "Remove it: all HyperPod nodes run Linux."
+                yield Issue((*path, "key"), f"{pool.name}: HyperPod doesn't support the key `{requirement.key}`", fix)
             if requirement.operator not in _OPERATORS:
                 yield Issue(
                     (*path, "operator"),
-                    f"{pool.name}: the operator `{requirement.operator}` is not one of {listing(list(_OPERATORS))}",
+                    f"{pool.name}: the operator `{requirement.operator}` isn't one of {listing(list(_OPERATORS))}",
                     f"Did you mean `{likely}`?"
                     if (likely := near(requirement.operator, _OPERATORS))
-                    else "Write In with values, or Exists without.",
+                    else "Use In with values, or Exists without values.",
                 )
             elif (requirement.operator == "In") != bool(requirement.values):
                 yield Issue(
                     (*path, "values"),
-                    f"{pool.name}: {requirement.operator} with {plural(len(requirement.values), 'value')}",
-                    "Give In at least one value, and Exists none.",
+                    f"{pool.name}: {requirement.operator} has {plural(len(requirement.values), 'value')}",
+                    "Use In with at least one value, or Exists with none.",
                 )
             if requirement.key == ARCHITECTURE_KEY and set(requirement.values) - {"amd64"}:
                 yield Issue(
                     (*path, "values"),
-                    f"{pool.name}: {listing(sorted(requirement.values))}; Karpenter on HyperPod runs amd64 only",
-                    "Write `[amd64]`.",
+                    f"{pool.name}: {listing(sorted(requirement.values))} isn't supported; Karpenter on HyperPod runs "
+                    "only amd64",
+                    "Use `[amd64]`.",
                 )
 
 
@@ -191,11 +195,11 @@ def _pools_match(context: Context) -> Iterator[Issue]:
         if node_class is None:
             yield Issue(
                 (*path, "nodeClass"),
-                f"{pool.name} names the NodeClass `{pool.node_class}`, which does not exist "
-                f"(classes: {listing(sorted(classes))})",
+                f"{pool.name} names the NodeClass `{pool.node_class}`, which doesn't exist (classes: "
+                f"{listing(sorted(classes))})",
                 f"Did you mean `{near(pool.node_class, classes)}`?"
                 if near(pool.node_class, classes)
-                else "Name one of nodeClasses.",
+                else "Use one of nodeClasses.",
             )
         # No group, or one that is not there, is KAR001's; a requirement that nothing meets KAR004's.
         elif (
@@ -210,8 +214,7 @@ def _pools_match(context: Context) -> Iterator[Issue]:
             )
             yield Issue(
                 (*path, "requirements"),
-                f"the requirements of {pool.name} match none of the groups of {pool.node_class} "
-                f"({listing(have) or 'no group'})",
+                f"the requirements of {pool.name} match no group of {pool.node_class} ({listing(have) or 'no group'})",
                 _requirement_meant(pool, groups) or "Widen the requirements, or add a group that meets them.",
             )
 
@@ -230,21 +233,22 @@ def _requirement_meant(pool: NodePool, groups: Sequence[GroupPlan]) -> str | Non
             # Zones of one region differ by a letter, and so the one that is written may well be meant.
             likely = near(value, types) if requirement.key == INSTANCE_TYPE_KEY else None
             if likely:
-                return f"In values, write `{likely}` for `{value}`."
+                return f"Replace `{value}` with `{likely}`."
     return None
 
 
 def _system_capacity(context: Context) -> Iterator[Issue]:
     groups = context.plan.groups
     if all(group.autoscaled or group.spec.instance_count == 0 for group in groups):
-        owned = f", Karpenter owns {sum(group.autoscaled for group in groups)}" if context.spec.autoscaling else ""
+        owned = (
+            f", {sum(group.autoscaled for group in groups)} managed by Karpenter" if context.spec.autoscaling else ""
+        )
         yield Issue(
             (*context.path, "cluster", "instanceGroups"),
-            f"no group has nodes of its own ({len(groups)} groups{owned}): CoreDNS and the add-ons would have none to "
-            "run on",
-            "Add a small group with instanceCount of at least 1 that no NodeClass names."
+            f"no static group has nodes ({len(groups)} groups{owned}), so CoreDNS and the add-ons can't run",
+            "Add a small group with an instanceCount of at least 1 that isn't in a NodeClass."
             if owned
-            else "Give a group an instanceCount of at least 1.",
+            else "Set instanceCount of a group to at least 1.",
         )
 
 
@@ -270,7 +274,7 @@ def _pool_limits(context: Context) -> Iterator[Issue]:
         if not pool.limits:
             yield Issue(
                 (*context.path, "autoscaling", "nodePools", index),
-                f"{pool.name} has no limits: nothing bounds what Karpenter may add, or its cost",
+                f"{pool.name} has no limits, so neither the nodes that Karpenter adds nor their cost are bounded",
                 f"Add limits, such as `limits: {_limits_meant(context, pool.name)}`.",
                 policy="nodepool-limits",
             )
@@ -292,9 +296,9 @@ def _pool_limits(context: Context) -> Iterator[Issue]:
             if free:
                 yield Issue(
                     (*_pool_path(context, planned), "limits"),
-                    f"the limits of {planned.spec.name} ({_shown(planned.spec.limits)}) are of nothing that "
-                    f"{listing(free)} has, and so bound nothing of it",
-                    "Add a limit of a resource that `hpkit catalog instances` shows for the type.",
+                    f"the limits of {planned.spec.name} ({_shown(planned.spec.limits)}) don't apply to "
+                    f"{listing(free)}, so its nodes aren't bounded",
+                    "Add a limit for a resource that `hpkit catalog instances` lists for this type.",
                 )
 
 
@@ -303,9 +307,10 @@ def _spot(context: Context) -> Iterator[Issue]:
         if group.capacity_type == "Spot":
             yield Issue(
                 (*path, "capacityType"),
-                f"{group.name} is Spot and in the NodeClass {node_class}; of the service's pages one allows that "
-                "and one says on-demand only",
-                "Write `capacityType: OnDemand`. Or try it before you count on it, and waive this with the reason.",
+                f"{group.name} is Spot and in the NodeClass {node_class}; AWS's pages contradict each other on "
+                "whether Karpenter's groups can use Spot",
+                "Set `capacityType: OnDemand`. Or test it before you rely on it, then waive this rule and state the "
+                "reason.",
             )
 
 
@@ -314,8 +319,8 @@ def _node_recovery(context: Context) -> Iterator[Issue]:
     if context.spec.autoscaling is not None and recovery != "Automatic":
         yield Issue(
             (*context.path, "cluster", "nodeRecovery"),
-            f"autoscaling with nodeRecovery {recovery}; Karpenter on HyperPod needs Automatic",
-            "Write `nodeRecovery: Automatic`.",
+            f"nodeRecovery is {recovery}, but Karpenter on HyperPod requires Automatic",
+            "Set `nodeRecovery: Automatic`.",
         )
 
 
@@ -329,8 +334,8 @@ def _no_arm(context: Context) -> Iterator[Issue]:
         if arm:
             yield Issue(
                 (*path, "instanceType" if group.instance_type else "instanceTypes"),
-                f"{group.name} has {listing(arm)}, which is Arm; the NodeClass {node_class} takes amd64 only",
-                "Use an x86 type, or take the group out of the NodeClass.",
+                f"{group.name} has the Arm type {listing(arm)}; the NodeClass {node_class} supports only amd64",
+                "Use an x86 type, or remove the group from the NodeClass.",
                 policy=_POLICY_OF_GROUPS,
             )
 
@@ -357,9 +362,9 @@ def _warm_pool_fits(context: Context) -> Iterator[Issue]:
         if not any(pods.values()):
             yield Issue(
                 (*path, "requests"),
-                f"a placeholder pod of {pool.spec.name} asks for {asked}, and none of its types has that "
+                f"a placeholder pod of {pool.spec.name} requests {asked}, which none of its types can provide "
                 f"({listing(sorted(pods))})",
-                "Ask for what one node has, less what the system needs.",
+                "Request at most what one node provides, less what the system needs.",
             )
             continue
         nodes = [(pool_instances(pool.spec.limits, instance), pods[instance.name] or 0) for instance in known]
@@ -367,11 +372,9 @@ def _warm_pool_fits(context: Context) -> Iterator[Issue]:
         if all(count is not None for count, _ in nodes) and warm.replicas > most:
             yield Issue(
                 (*path, "replicas"),
-                f"{pool.spec.name} keeps {warm.replicas} placeholder pods of {asked}, and its limits "
-                f"let at most {most} stand",
-                f"Write `replicas: {most}` at most, or raise the pool's limits."
-                if most
-                else "Raise the pool's limits.",
+                f"{pool.spec.name} has {warm.replicas} placeholder pods of {asked}, but its limits allow at most "
+                f"{most}",
+                f"Set `replicas: {most}` or less, or raise the pool's limits." if most else "Raise the pool's limits.",
             )
 
 
@@ -381,7 +384,7 @@ def _known_resources(context: Context) -> Iterator[Issue]:
         for resource in pool.limits:
             if not is_resource(resource, LIMIT_RESOURCES):
                 yield _unknown_resource(
-                    (*path, "limits", resource), f"a limit of {pool.name}", resource, LIMIT_RESOURCES, "bounds nothing"
+                    (*path, "limits", resource), f"a limit of {pool.name}", resource, LIMIT_RESOURCES, "has no effect"
                 )
         for resource in pool.warm_pool.requests if pool.warm_pool else ():
             if not is_resource(resource, POD_RESOURCES):
@@ -390,14 +393,14 @@ def _known_resources(context: Context) -> Iterator[Issue]:
                     f"a request of the placeholder pods of {pool.name}",
                     resource,
                     POD_RESOURCES,
-                    "lets them wait for ever",
+                    "keeps them pending forever",
                 )
 
 
 def _unknown_resource(path: Path, what: str, resource: str, known: Sequence[str], effect: str) -> Issue:
     likely = _resource_meant(resource, known)
-    fix = f"Did you mean `{likely}`?" if likely else f"Name one of {listing(list(known), len(known))}."
-    return Issue(path, f"{what} is of `{resource}`, which no node has, and so it {effect}", fix)
+    fix = f"Did you mean `{likely}`?" if likely else f"Use one of {listing(list(known), len(known))}."
+    return Issue(path, f"{what} is for `{resource}`, which no node has, so it {effect}", fix)
 
 
 def _resource_meant(resource: str, known: Sequence[str]) -> str | None:
@@ -420,9 +423,9 @@ def _limits_hold_a_node(context: Context) -> Iterator[Issue]:
         }
         yield Issue(
             (*_pool_path(context, pool), "limits"),
-            f"the limits of {pool.spec.name} ({_shown(pool.spec.limits)}) are below one node "
-            f"({listing([instance.name for instance in known])}), so that Karpenter never adds any",
-            f"Raise them to at least {_shown(needs)}, one {smallest.name}.",
+            f"the limits of {pool.spec.name} ({_shown(pool.spec.limits)}) are smaller than one node "
+            f"({listing([instance.name for instance in known])}), so Karpenter can't add any",
+            f"Raise them to at least {_shown(needs)}, the size of one {smallest.name}.",
         )
 
 
@@ -435,17 +438,17 @@ def _budgets(context: Context) -> Iterator[Issue]:
             if budget.schedule is not None and budget.duration is None:
                 yield Issue(
                     (*path, "schedule"),
-                    f"a budget of {pool.name} has the schedule `{budget.schedule}` and no duration; Karpenter's API "
-                    "refuses one without the other",
-                    "Write `duration: 8h`, or how long the window is; or remove schedule, and the budget always holds.",
+                    f"a budget of {pool.name} has the schedule `{budget.schedule}` but no duration; Karpenter's API "
+                    "requires both or neither",
+                    "Set `duration: 8h` or another duration. Or remove schedule, and the budget always applies.",
                 )
             elif budget.duration is not None and budget.schedule is None:
                 yield Issue(
                     (*path, "duration"),
-                    f"a budget of {pool.name} has the duration {budget.duration} and no schedule; Karpenter's API "
-                    "refuses one without the other",
-                    "Write `schedule: 0 9 * * mon-fri`, or when the window begins; or remove duration, and the budget "
-                    "always holds.",
+                    f"a budget of {pool.name} has the duration {budget.duration} but no schedule; Karpenter's API "
+                    "requires both or neither",
+                    "Set `schedule: 0 9 * * mon-fri` or another start. Or remove duration, and the budget always "
+                    "applies.",
                 )
 
 
@@ -454,8 +457,8 @@ def _nodes_limit(context: Context) -> Iterator[Issue]:
         if set(pool.limits) == {"nodes"}:
             yield Issue(
                 (*context.path, "autoscaling", "nodePools", index, "limits"),
-                f"only `nodes` bounds {pool.name}, and Karpenter may pass it when many pods wait at once",
-                "Add a limit of a resource: cpu, memory or nvidia.com/gpu.",
+                f"only `nodes` limits {pool.name}, and Karpenter can exceed it when many pods are pending at once",
+                "Add a limit for a resource: cpu, memory or nvidia.com/gpu.",
             )
 
 
@@ -477,47 +480,48 @@ def _sources_of_keda(context: Context) -> Iterator[Issue]:
     if keda.role is not None and stated:
         yield Issue(
             path,
-            f"keda has the role {keda.role} and {listing(stated)}, which is about the kit's role alone",
-            f"Remove {listing(stated)} and give that role the rights, or remove role.",
+            f"keda has the role {keda.role}, so {listing(stated)}, which only applies to the kit's role, has no effect",
+            f"Remove {listing(stated)} and grant that role the permissions, or remove role.",
         )
     workspace = context.spec.observability is not None and context.spec.observability.prometheus
     if keda.role is None and not (keda.cloudwatch or (keda.prometheus and workspace) or keda.sqs):
         yield Issue(
             path,
-            "keda may read no CloudWatch metrics, no Managed Prometheus and no queue, so it would have a role that "
-            "allows nothing",
-            "Name a source, or remove keda.",
+            "keda has no source: neither CloudWatch metrics, nor Managed Prometheus, nor a queue",
+            "Add a source, or remove keda.",
         )
     elif keda.role is None and keda.prometheus and "prometheus" in stated and not workspace:
         yield Issue(
             (*path, "prometheus"),
-            f"keda is to query Managed Prometheus, and {context.environment} has none",
+            f"keda uses Managed Prometheus, but {context.environment} has none",
             "Set `observability.prometheus: true`, or remove prometheus here.",
         )
 
 
 RULES = (
-    Rule("KAR023", "error", "KEDA's sources are of the kit's role, and there is one.", "Config contract",
+    Rule("KAR023", "error", "KEDA has at least one source, and its sources apply to the kit's role.",
+         "hpkit configuration reference",
          _sources_of_keda),
-    Rule("KAR013", "error", "Limits and requests are of resources that nodes have.", _NODE_POOLS, _known_resources),
-    Rule("KAR014", "warning", "A NodePool's limits have room for a node.", _NODE_POOLS, _limits_hold_a_node),
-    Rule("KAR015", "error", "A disruption budget has both schedule and duration, or neither.", _CRD, _budgets),
-    Rule("KAR017", "warning", "A NodePool is not bounded by its number of nodes alone.",
+    Rule("KAR013", "error", "Limits and requests are for resources that nodes have.", _NODE_POOLS, _known_resources),
+    Rule("KAR014", "warning", "A NodePool's limits are large enough for a node.", _NODE_POOLS, _limits_hold_a_node),
+    Rule("KAR015", "error", "Disruption budgets have both schedule and duration, or neither.", _CRD, _budgets),
+    Rule("KAR017", "warning", "NodePools are limited by more than their number of nodes.",
          "Karpenter issues 2657 and 2915", _nodes_limit),
-    Rule("KAR001", "error", "A NodeClass names 1–10 groups that exist, each in one NodeClass.", _GUIDE,
+    Rule("KAR001", "error", "A NodeClass has 1–10 existing groups, and each group is in one NodeClass.", _GUIDE,
          _node_class_groups, waivable=False),
-    Rule("KAR002", "error", "A group of a NodeClass starts at 0, without deep health checks or training plan.", _GUIDE,
+    Rule("KAR002", "error", "Groups of a NodeClass start at 0, and have no deep health checks or training plan.",
+         _GUIDE,
          _fit_for_karpenter),
-    Rule("KAR003", "error", "A group of a NodeClass stands in one zone.", _GUIDE, _one_zone),
-    Rule("KAR004", "error", "A NodePool requirement has a key and an operator that HyperPod supports.", _GUIDE,
+    Rule("KAR003", "error", "Groups of a NodeClass are in one zone.", _GUIDE, _one_zone),
+    Rule("KAR004", "error", "NodePool requirements use keys and operators that HyperPod supports.", _GUIDE,
          _requirements),
-    Rule("KAR005", "error", "A NodePool names a NodeClass and matches one of its groups.", _GUIDE, _pools_match,
+    Rule("KAR005", "error", "NodePools use an existing NodeClass, and match one of its groups.", _GUIDE, _pools_match,
          waivable=False),
-    Rule("KAR006", "error", "Some group keeps nodes for add-ons and CoreDNS.", _GUIDE, _system_capacity),
-    Rule("KAR007", "warning", "A NodePool has limits.", "Karpenter documentation, NodePools", _pool_limits),
-    Rule("KAR008", "warning", "A group of a NodeClass is on-demand.", _GUIDE, _spot),
-    Rule("KAR009", "error", "Autoscaling stands with nodeRecovery Automatic.", _GUIDE, _node_recovery),
-    Rule("KAR010", "error", "No group of a NodeClass is of an Arm type.", _GUIDE, _no_arm),
+    Rule("KAR006", "error", "A static group has nodes for CoreDNS and the add-ons.", _GUIDE, _system_capacity),
+    Rule("KAR007", "warning", "NodePools have limits.", "Karpenter documentation, NodePools", _pool_limits),
+    Rule("KAR008", "warning", "Groups of a NodeClass are on-demand.", _GUIDE, _spot),
+    Rule("KAR009", "error", "Autoscaling requires `nodeRecovery: Automatic`.", _GUIDE, _node_recovery),
+    Rule("KAR010", "error", "Groups of a NodeClass don't use Arm types.", _GUIDE, _no_arm),
     Rule("KAR011", "error", "The placeholder pods of a warm pool fit its NodePool.",
          "Kubernetes documentation, node overprovisioning", _warm_pool_fits),
 )  # fmt: skip

@@ -19,7 +19,7 @@ _VPC = "Amazon VPC user guide, CIDR blocks"
 _EKS = "Amazon EKS user guide, VPC and subnet considerations"
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
 _RESTRICTIONS = "Amazon VPC user guide, IPv4 CIDR block association restrictions"
-_CONTRACT = "Config contract"
+_CONTRACT = "hpkit configuration reference"
 _PRIVATELINK = "AWS PrivateLink guide, services that integrate with AWS PrivateLink"
 _ZONES_OF_EKS = 2
 _LARGEST, _SMALLEST = RANGE_PREFIXES
@@ -80,23 +80,23 @@ def _cidrs(context: Context) -> Iterator[Issue]:
             continue
         if "/" not in cidr:
             fix = _of_some_size(context, what, cidr)
-            yield Issue(path, f"{what} is `{cidr}`, an address without the length of its prefix", fix)
+            yield Issue(path, f"{what} is `{cidr}`, an address without a prefix length", fix)
             continue
         if str(network) != cidr:
             # Python also reads a netmask, which AWS refuses.
-            reason = "AWS takes the length of the prefix after the slash"
-            yield Issue(path, f"{what} is `{cidr}`, and {reason}", f"Write `{network}`.")
+            reason = "AWS requires a prefix length after the slash"
+            yield Issue(path, f"{what} is `{cidr}`, but {reason}", f"Use `{network}`.")
             continue
         if _of_callers(what):
             continue
         if not _is_of_a_size(network):
             smallest = LARGEST_PREFIX if what == "vpcCidr" else _SMALLEST
-            yield Issue(path, f"{what} is {cidr}; AWS takes /16 to /28", f"Choose a size from /16 to /{smallest}.")
+            yield Issue(path, f"{what} is {cidr}; AWS accepts /16 to /28", f"Choose a size from /16 to /{smallest}.")
             continue
         for other, taken in seen:
             # Node ranges may lie inside the VPC's own range; they may not share addresses with each other.
             if network.overlaps(taken) and (other != "vpcCidr" or not network.subnet_of(taken)):
-                yield Issue(path, f"{what} {cidr} overlaps {other} {taken}", "Choose ranges apart from each other.")
+                yield Issue(path, f"{what} {cidr} overlaps {other} {taken}", "Choose ranges that don't overlap.")
         seen.append((what, network))
 
 
@@ -104,16 +104,19 @@ def _range_meant(context: Context, what: str, cidr: str) -> str:
     """Say which range is meant by a text that is none."""
     meant = _spelt_otherwise(cidr)
     if meant is None and what == "publicCidrs":
-        return "Write the IPv4 ranges that the internet sees of you (curl https://checkip.amazonaws.com)."
+        return (
+            "Use the public IPv4 ranges from which you connect (`curl https://checkip.amazonaws.com` prints your "
+            "address)."
+        )
     if meant is None:
-        return f"Write a range, such as {_free_range(context, what)}."
+        return f"Use a range, such as {_free_range(context, what)}."
     if not _of_callers(what) and meant.prefixlen < _LARGEST:
         return _of_some_size(context, what, cidr.partition("/")[0])
     if not _of_callers(what) and meant.prefixlen > _SMALLEST:
         meant = ipaddress.IPv4Network((cidr.partition("/")[0], _SMALLEST), strict=False)
     if _of_callers(what) or not any(meant.overlaps(each) for each in _kept_by_others(context, what)):
-        return f"Write `{meant}`."
-    return f"Choose a range from /{_LARGEST} to /{_SMALLEST} that is apart from the others."
+        return f"Use `{meant}`."
+    return f"Choose a range from /{_LARGEST} to /{_SMALLEST} that doesn't overlap the others."
 
 
 def _free_range(context: Context, what: str) -> ipaddress.IPv4Network:
@@ -142,13 +145,13 @@ def _spelt_otherwise(text: str) -> ipaddress.IPv4Network | None:
 def _of_some_size(context: Context, what: str, address: str) -> str:
     """Say which range begins at an address: of callers that one, of nodes the largest that is apart from the others."""
     if _of_callers(what):
-        return f"Write `{address}/32` for this one address."
+        return f"Use `{address}/32` for this single address."
     kept, longest = _kept_by_others(context, what), LARGEST_PREFIX if what == "vpcCidr" else _SMALLEST
     for length in range(_LARGEST, longest + 1):
         meant = _network(f"{address}/{length}")
         if meant is not None and not any(meant.overlaps(each) for each in kept):
-            return f"Write `{meant}`."
-    return f"Choose a range from /{_LARGEST} to /{longest} that is apart from the others."
+            return f"Use `{meant}`."
+    return f"Choose a range from /{_LARGEST} to /{longest} that doesn't overlap the others."
 
 
 def _kept_by_others(context: Context, what: str) -> list[ipaddress.IPv4Network]:
@@ -173,7 +176,7 @@ def _reason(what: str, cidr: str, message: str) -> str:
     if "host bits" not in message:
         return "not an IPv4 range"
     fits = _of_callers(what) or _is_of_a_size(ipaddress.IPv4Network(cidr, strict=False))
-    return "it has host bits set" + ("" if fits else f", and AWS takes /{_LARGEST} to /{_SMALLEST}")
+    return "it has host bits set" + ("" if fits else f", and AWS accepts /{_LARGEST} to /{_SMALLEST}")
 
 
 def _egress(context: Context) -> Iterator[Issue]:
@@ -181,8 +184,8 @@ def _egress(context: Context) -> Iterator[Issue]:
     if network.existing is None and network.nat_gateways == "None" and not network.closed:
         yield Issue(
             (*context.path, "network", "natGateways"),
-            "natGateways is None without `closed: true`: nodes could reach neither the internet nor the services",
-            "Write `natGateways: Single` or `natGateways: PerZone`. Or add `closed: true`, and a registry with the "
+            "natGateways is None without `closed: true`, so nodes could reach neither the internet nor AWS services",
+            "Set `natGateways: Single` or `natGateways: PerZone`. Or add `closed: true`, and a registry with the "
             "images (CLU016).",
         )
 
@@ -194,13 +197,13 @@ def _one_network(context: Context) -> Iterator[Issue]:
         if both:
             yield Issue(
                 (*path, both[0]),
-                f"{listing(both)} beside existing: the kit creates no network then",
-                "Keep either existing, or vpcCidr and zones.",
+                f"{listing(both)} can't be combined with `existing`, because the kit then creates no network",
+                "Keep either `existing`, or vpcCidr and zones.",
             )
         return
     missing = [key for key, given in (("vpcCidr", network.vpc_cidr), ("zones", network.zones)) if not given]
     if missing:
-        yield Issue(path, f"the network has no {listing(missing)}", "Add them, or name an existing VPC.")
+        yield Issue(path, f"the network has no {listing(missing)}", "Add them, or use an existing VPC.")
 
 
 def _zones(context: Context) -> Iterator[Issue]:
@@ -213,13 +216,13 @@ def _zones(context: Context) -> Iterator[Issue]:
         if name[:-1] != context.spec.region:
             yield Issue(
                 path,
-                f"the zone {name} is not in {context.spec.region}",
-                f"Write `{context.spec.region}{name[-1]}`{_also_in(context, name)}.",
+                f"the zone {name} isn't in {context.spec.region}",
+                f"Use `{context.spec.region}{name[-1]}`{_also_in(context, name)}.",
             )
         elif name[-1] <= LAST_ZONE:
             yield from _behind_the_last(context.spec.region, name, path)
         if name in seen:
-            yield Issue(path, f"the zone {name} stands twice", "Keep one entry per zone.")
+            yield Issue(path, f"the zone {name} is listed twice", "Keep one entry per zone.")
         seen.add(name)
     existing = context.spec.network.existing
     for name in existing.subnets if existing else ():
@@ -227,10 +230,8 @@ def _zones(context: Context) -> Iterator[Issue]:
             hint = explained(name)
             yield Issue(
                 (*context.path, "network", "existing", "subnets", name),
-                f"the zone {name} is not in {context.spec.region}"
-                if hint is None
-                else f"the zone is {name}, {hint[0]}",
-                "Name a zone of the environment's region." if hint is None else hint[1],
+                f"the zone {name} isn't in {context.spec.region}" if hint is None else f"the zone is {name}, {hint[0]}",
+                "Use a zone of the environment's region." if hint is None else hint[1],
             )
         else:
             path = (*context.path, "network", "existing", "subnets", name)
@@ -251,8 +252,9 @@ def _behind_the_last(region: str, zone: str, path: Path) -> Iterator[Issue]:
     if last is not None and zone[-1] > last:
         yield Issue(
             path,
-            f"{zone} is no zone that {region} is known to have: they are a to {last}",
-            f"Name one of `aws ec2 describe-availability-zones --region {region}`: accounts have not all the same.",
+            f"as far as known, {region} has no zone {zone}: its zones are a to {last}",
+            f"Use a zone that `aws ec2 describe-availability-zones --region {region}` lists. Zones differ between "
+            "accounts.",
             "warning",
         )
 
@@ -265,16 +267,17 @@ def _without_effect(context: Context) -> Iterator[Issue]:
         has = "have" if len(beside) > 1 else "has"
         yield Issue(
             (*path, beside[0]),
-            f"{listing(beside)} {has} no effect beside existing, for the kit adds nothing to a network that is there",
-            "Remove it, and see to the way out and to endpoints in that network."
+            f"{listing(beside)} {has} no effect next to `existing`, because the kit adds nothing to an existing "
+            "network",
+            "Remove it, and set up egress and endpoints in that network."
             if len(beside) == 1
-            else "Remove them, and see to the way out and to endpoints in that network.",
+            else "Remove them, and set up egress and endpoints in that network.",
         )
     elif network.closed and "natGateways" in beside and network.nat_gateways != "None":
         yield Issue(
             (*path, "natGateways"),
-            f"natGateways is {network.nat_gateways}, and a closed network has none",
-            "Write `None`, or remove `closed: true` if nodes are to reach the internet.",
+            f"natGateways is {network.nat_gateways}, but a closed network has none",
+            "Use `None`, or remove `closed: true` to let nodes reach the internet.",
         )
 
 
@@ -293,8 +296,8 @@ def _room(context: Context) -> Iterator[Issue]:
         if vpc.prefixlen <= _SMALLEST:
             yield Issue(
                 (*path, "vpcCidr"),
-                f"vpcCidr {cidr} is too small for the subnets of gateways and control plane "
-                f"(/{LARGEST_PREFIX} at least)",
+                f"vpcCidr {cidr} is too small for the subnets of gateways and control plane; the minimum is "
+                f"/{LARGEST_PREFIX}",
                 f"Choose a larger range, such as {vpc.supernet(new_prefix=_LARGEST)}.",
             )
         return
@@ -303,7 +306,8 @@ def _room(context: Context) -> Iterator[Issue]:
         if zone.availability_zone[-1] > LAST_ZONE:
             yield Issue(
                 (*place, "availabilityZone"),
-                f"{zone.availability_zone}: gateways and control plane have room in zones a to {LAST_ZONE} only",
+                f"{zone.availability_zone}: the subnets of gateways and control plane support only zones a to "
+                f"{LAST_ZONE}",
                 "Choose another zone.",
             )
         yield from _kept_free(zone.node_cidr, own_part(cidr), (*place, "nodeCidr"))
@@ -318,7 +322,7 @@ def _kept_free(cidr: str, own: ipaddress.IPv4Network, path: Path) -> Iterator[Is
         yield Issue(
             path,
             f"nodeCidr {cidr} overlaps {own}, the part of vpcCidr for the subnets of gateways and control plane",
-            "Choose a range behind it, or one outside vpcCidr.",
+            "Choose a range after it, or one outside vpcCidr.",
         )
 
 
@@ -334,10 +338,10 @@ def _secondary_ranges(context: Context) -> Iterator[Issue]:
         if why:
             yield Issue(
                 (*context.path, "network", "zones", index, "nodeCidr"),
-                f"nodeCidr {nodes} cannot be added to a VPC of {vpc}: {why}",
-                f"Choose a range of {_private_block(vpc)} behind vpcCidr, or of 100.64.0.0/10."
+                f"nodeCidr {nodes} can't be added to the VPC {vpc}: {why}",
+                f"Choose a range of {_private_block(vpc)} after vpcCidr, or of 100.64.0.0/10."
                 if _private_block(vpc)
-                else f"Choose a vpcCidr of {_private_block(nodes)}, or a range of 100.64.0.0/10 for the nodes.",
+                else f"Choose a vpcCidr in {_private_block(nodes)}, or a range of 100.64.0.0/10 for the nodes.",
             )
 
 
@@ -349,16 +353,16 @@ def _refused(nodes: ipaddress.IPv4Network, vpc: ipaddress.IPv4Network, others: l
     """
     own, of_nodes = _private_block(vpc), _private_block(nodes)
     if nodes.overlaps(_RESERVED_BY_AWS):
-        return f"AWS keeps {_RESERVED_BY_AWS} for itself"
+        return f"AWS reserves {_RESERVED_BY_AWS}"
     if own is None and of_nodes is not None:
-        return f"AWS adds nothing of {of_nodes} to a VPC of another range"
+        return f"AWS doesn't add ranges of {of_nodes} to a VPC outside the private ranges"
     if own is not None and of_nodes is not None and own != of_nodes:
-        return f"AWS does not mix ranges of {own} and {of_nodes}"
+        return f"AWS doesn't combine ranges of {own} and {of_nodes}"
     if own == _PRIVATE[1] and nodes.overlaps(_DEFAULT_VPC):
-        return f"AWS takes none of {_DEFAULT_VPC}, the range of default VPCs"
+        return f"AWS rejects ranges in {_DEFAULT_VPC}, which default VPCs use"
     low = [each for each in (vpc, *others) if each.overlaps(_LOW)]
     if low and nodes.overlaps(_LOWEST):
-        return f"AWS takes none of {_LOWEST} beside {low[0]}"
+        return f"AWS rejects ranges in {_LOWEST} next to {low[0]}"
     return ""
 
 
@@ -376,7 +380,7 @@ def _addresses_of_nodes(context: Context) -> Iterator[Issue]:
         if block is not None:
             yield Issue(
                 path,
-                f"{what} is {network}, and AWS takes nothing of {block} for a VPC",
+                f"{what} is {network}, but a VPC can't use {block}",
                 "Choose a range of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16.",
             )
 
@@ -391,8 +395,8 @@ def _docker(context: Context) -> Iterator[Issue]:
         if network.overlaps(_DOCKER) and not _is_no_vpc(network):
             yield Issue(
                 path,
-                f"{what} is {network}, and SageMaker AI and Docker use {_DOCKER} on their machines: what has such an "
-                "address may not be reached from there",
+                f"{what} is {network}, but SageMaker AI and Docker use {_DOCKER} on their machines, which then can't "
+                "reach these addresses",
                 f"Choose another range, such as {_free_range(context, what)}.",
             )
 
@@ -402,7 +406,7 @@ def _addresses_of_the_internet(context: Context) -> Iterator[Issue]:
         if network.is_global and not _is_no_vpc(network):
             yield Issue(
                 path,
-                f"{what} is {network}, of the internet: whoever has these addresses there cannot be reached from nodes",
+                f"{what} is {network}, a public range: nodes can't reach the internet hosts that have these addresses",
                 "Choose a range of 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, or for nodes of 100.64.0.0/10.",
             )
 
@@ -428,8 +432,8 @@ def _endpoints(context: Context) -> Iterator[Issue]:
         if whole is not None:
             yield Issue(
                 path,
-                f"`{name}` is the whole name of an endpoint's service, and the kit puts that together itself",
-                f"Write `{whole['service']}`.",
+                f"`{name}` is the full name of an endpoint service; the kit adds the prefix itself",
+                f"Use `{whole['service']}`.",
             )
             continue
         parts = [each for each in known if each.startswith(f"{name.lower()}.")]
@@ -438,9 +442,9 @@ def _endpoints(context: Context) -> Iterator[Issue]:
         if likely is None:
             yield Issue(
                 path,
-                f"the kit knows no service `{name}` with a VPC endpoint",
-                f"Compare it with what `aws ec2 describe-vpc-endpoint-services --region {context.spec.region}` lists, "
-                "without `com.amazonaws.` and region.",
+                f"the kit doesn't know a service `{name}` with a VPC endpoint",
+                f"Use a name that `aws ec2 describe-vpc-endpoint-services --region {context.spec.region}` lists, "
+                "without `com.amazonaws.` and the region.",
                 "warning",
             )
             continue
@@ -455,8 +459,8 @@ def _subnets_once(context: Context) -> Iterator[Issue]:
         if subnet in zone_of:
             yield Issue(
                 (*context.path, "network", "existing", "subnets", zone),
-                f"{subnet} is named for {zone_of[subnet]} and for {zone}, and a subnet stands in one zone",
-                "Name each zone's own subnet: `aws ec2 describe-subnets` says in which zone each is.",
+                f"{subnet} is listed for {zone_of[subnet]} and for {zone}, but a subnet is in one zone",
+                "Use each zone's own subnet: `aws ec2 describe-subnets` prints the zone of each.",
             )
         zone_of.setdefault(subnet, zone)
 
@@ -470,30 +474,31 @@ def _zones_of_eks(context: Context) -> Iterator[Issue]:
         if len(set(named)) < _ZONES_OF_EKS:
             yield Issue(
                 (*path, "controlPlaneSubnets"),
-                f"EKS needs subnets in {_ZONES_OF_EKS} zones, and controlPlaneSubnets names {named[0]} alone",
-                "Name a subnet of another zone too, or remove controlPlaneSubnets.",
+                f"EKS requires subnets in {_ZONES_OF_EKS} zones, but controlPlaneSubnets has only {named[0]}",
+                "Add a subnet in another zone, or remove controlPlaneSubnets.",
             )
     elif len(existing.subnets) < _ZONES_OF_EKS:
         yield Issue(
             (*path, "subnets"),
-            f"EKS needs subnets in {_ZONES_OF_EKS} zones, and there is one ({listing(sorted(existing.subnets))})",
-            "Name a subnet of another zone too (controlPlaneSubnets), or an EKS cluster that is there (eks.existing).",
+            f"EKS requires subnets in {_ZONES_OF_EKS} zones, but the network has one "
+            f"({listing(sorted(existing.subnets))})",
+            "Add a subnet in another zone (controlPlaneSubnets), or use an existing EKS cluster (eks.existing).",
         )
 
 
 RULES = (
-    Rule("NET011", "error", "Ranges are of addresses that a VPC may have.", _VPC, _addresses_of_nodes),
+    Rule("NET011", "error", "A VPC can use the ranges.", _VPC, _addresses_of_nodes),
     Rule("NET014", "warning", "Ranges are private.", _VPC, _addresses_of_the_internet),
-    Rule("NET012", "warning", "Ranges are apart from the one that SageMaker AI uses itself.", _VPC, _docker),
-    Rule("NET001", "error", "CIDRs are valid, without host bits, and do not overlap.", _VPC, _cidrs, waivable=False),
-    Rule("NET002", "error", "A network without NAT gateway is closed, and says so.", _GUIDE, _egress),
+    Rule("NET012", "warning", "Ranges don't overlap the one that SageMaker AI uses.", _VPC, _docker),
+    Rule("NET001", "error", "CIDRs are valid, have no host bits, and don't overlap.", _VPC, _cidrs, waivable=False),
+    Rule("NET002", "error", "A network without a NAT gateway sets `closed: true`.", _GUIDE, _egress),
     Rule("NET003", "error", "The network is either created or existing.", _CONTRACT, _one_network, waivable=False),
-    Rule("NET004", "error", "Zones are of the region, each once.", _VPC, _zones, waivable=False),
-    Rule("NET005", "error", "vpcCidr has room for the subnets of gateways and control plane.", _EKS, _room,
+    Rule("NET004", "error", "Zones are in the region, and listed once.", _VPC, _zones, waivable=False),
+    Rule("NET005", "error", "vpcCidr is large enough for the subnets of gateways and control plane.", _EKS, _room,
          waivable=False),
-    Rule("NET007", "error", "Ranges of nodes can be added to the VPC.", _RESTRICTIONS, _secondary_ranges),
-    Rule("NET009", "error", "VPC endpoints are of services that have one.", _PRIVATELINK, _endpoints),
-    Rule("NET010", "error", "Each zone of an existing network has a subnet of its own.", _VPC, _subnets_once),
-    Rule("NET013", "warning", "What is said of the way out has an effect.", _CONTRACT, _without_effect),
-    Rule("NET006", "error", "An EKS cluster that the kit makes has subnets in two zones.", _EKS, _zones_of_eks),
+    Rule("NET007", "error", "Node ranges can be added to the VPC.", _RESTRICTIONS, _secondary_ranges),
+    Rule("NET009", "error", "VPC endpoints are for services that support them.", _PRIVATELINK, _endpoints),
+    Rule("NET010", "error", "Each zone of an existing network has its own subnet.", _VPC, _subnets_once),
+    Rule("NET013", "warning", "Settings of NAT gateways and endpoints have an effect.", _CONTRACT, _without_effect),
+    Rule("NET006", "error", "EKS clusters that the kit creates have subnets in two zones.", _EKS, _zones_of_eks),
 )  # fmt: skip

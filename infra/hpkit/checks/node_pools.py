@@ -77,7 +77,7 @@ def _crd(context: Context) -> Iterator[Issue]:
             place = _place(each.path)
             if not _said_elsewhere(each):
                 what = next(step for step in reversed(("the NodePool", *place)) if isinstance(step, str))
-                message = f"{pool.name}: {what} {each.message}; Karpenter's API refuses it"
+                message = f"{pool.name}: {what} {each.message}; Karpenter's API rejects it"
                 yield Issue((*path, *place), message, each.fix)
 
 
@@ -106,9 +106,9 @@ def _labels(context: Context) -> Iterator[Issue]:
             if (own and key != "karpenter.sh/capacity-type") or key == "kubernetes.io/hostname":
                 yield Issue(
                     (*path, "labels", key),
-                    f"{pool.name}: the label `{key}` is Karpenter's or the kubelet's to set, and Karpenter's API "
-                    "refuses it",
-                    "Remove it, or use a prefix of your own.",
+                    f"{pool.name}: the label `{key}` is reserved for Karpenter or the kubelet, and Karpenter's API "
+                    "rejects it",
+                    "Remove it, or use your own prefix.",
                 )
             types, zones = planned[pool.name].instance_types, planned[pool.name].zones
             had = {INSTANCE_TYPE_KEY: types, ZONE_KEY: zones, ARCHITECTURE_KEY: ("amd64",), _OS_KEY: ("linux",)}
@@ -116,9 +116,9 @@ def _labels(context: Context) -> Iterator[Issue]:
             if key in had and had[key] and value not in had[key]:
                 yield Issue(
                     (*path, "labels", key),
-                    f"{pool.name}: to Karpenter a label is a requirement, and none of its nodes has `{key}: {value}` "
-                    f"({listing(sorted(had[key]))}): it would never add any",
-                    "Remove it: a node gets this label by itself, and requirements narrow types and zones.",
+                    f"{pool.name}: Karpenter treats labels as requirements, and none of its nodes has `{key}: "
+                    f"{value}` ({listing(sorted(had[key]))}), so it would never add a node",
+                    "Remove it: nodes get this label automatically. To narrow types and zones, use requirements.",
                 )
 
 
@@ -129,9 +129,9 @@ def _taints_differ(context: Context) -> Iterator[Issue]:
             if (key, effect) in taints[:index]:
                 yield Issue(
                     (*path, "taints", index),
-                    f"{pool.name} has the taint {key} with {effect} twice, and Karpenter uses no such NodePool: it is "
-                    "never Ready",
-                    "Remove one, or give it another effect.",
+                    f"{pool.name} has the taint {key} with {effect} twice, so Karpenter never marks this NodePool "
+                    "Ready",
+                    "Remove one, or change its effect.",
                 )
 
 
@@ -146,21 +146,21 @@ def _schedules(context: Context) -> Iterator[Issue]:
                 named = f", or {names[0]}–{names[-1]}" if names else ""
                 yield Issue(
                     (*place, "schedule"),
-                    f"a budget of {pool.name} has `{text}` for its {what}, which are {least}–{most}{named}; with such "
-                    "a schedule Karpenter disrupts no node at all",
+                    f"a budget of {pool.name} has `{text}` for {what}; valid values are {least}–{most}{named}. With "
+                    "this schedule, Karpenter disrupts no node",
                     "Write minute, hour, day of the month, month, day of the week, such as `0 9 * * mon-fri`.",
                 )
             elif len(texts) == len(_FIELDS) and texts[4] in ("*", "?") and no_such_day(texts[2], texts[3]):
                 yield Issue(
                     (*place, "schedule"),
-                    f"a budget of {pool.name} begins on day {texts[2]} of month {texts[3]}, which there never is",
-                    "Write a day that there is, such as `0 9 1 * *`.",
+                    f"a budget of {pool.name} starts on day {texts[2]} of month {texts[3]}, a date that doesn't exist",
+                    "Use a valid date, such as `0 9 1 * *`.",
                 )
             if budget.duration is not None and not any(digit in budget.duration for digit in "123456789"):
                 yield Issue(
                     (*place, "duration"),
-                    f"a budget of {pool.name} has a window of {budget.duration}, and so never holds",
-                    "Write `8h`, or how long the window is.",
+                    f"a budget of {pool.name} has a duration of {budget.duration}, so it never applies",
+                    "Use `8h` or another duration above zero.",
                 )
 
 
@@ -183,16 +183,16 @@ def _lifetimes(context: Context) -> Iterator[Issue]:
         if not any(digit in pool.expire_after for digit in "123456789") and pool.expire_after != "Never":
             yield Issue(
                 (*path, "expireAfter"),
-                f"nodes of {pool.name} expire after {pool.expire_after}: Karpenter would replace each as soon as it is "
-                "there",
-                "Write `Never`, or a time such as 720h.",
+                f"nodes of {pool.name} expire after {pool.expire_after}, so Karpenter would replace each node "
+                "immediately",
+                "Use `Never`, or a duration such as 720h.",
             )
         elif (lives := seconds_of(pool.expire_after)) is not None and lives < _TO_COME:
             yield Issue(
                 (*path, "expireAfter"),
-                f"nodes of {pool.name} expire after {pool.expire_after}, and a node takes minutes to come: Karpenter "
-                "would replace each before it has worked",
-                "Write `Never`, or a time such as 720h.",
+                f"nodes of {pool.name} expire after {pool.expire_after}, but take minutes to start, so Karpenter "
+                "would replace them before they do any work",
+                "Use `Never`, or a duration such as 720h.",
                 "warning",
             )
 
@@ -203,8 +203,8 @@ def _warm_pool_image(context: Context) -> Iterator[Issue]:
         if warm is not None and context.spec.network.closed and is_out_of_reach(warm.image, context.spec.region):
             yield Issue(
                 (*path, "warmPool", "image"),
-                f"the network is closed, and the placeholder pods of {pool.name} come from {warm.image}",
-                "Copy the image to an ECR repository of this account and name it here.",
+                f"the network is closed, but the placeholder pods of {pool.name} pull {warm.image}",
+                "Copy the image to an ECR repository of this account, and set `image` to the copy.",
             )
 
 
@@ -218,23 +218,23 @@ def _images(context: Context) -> Iterator[Issue]:
         likely = f"{host}{slash}{name.lower()}".replace(" ", ":")
         yield Issue(
             (*path, "warmPool", "image"),
-            f"`{image}` is no name of an image: small letters, and no blanks",
-            f"Did you mean `{likely}`?" if _IMAGE.fullmatch(likely) else "Write it as `docker pull` takes it.",
+            f"`{image}` isn't a valid image name: use lowercase letters and no spaces",
+            f"Did you mean `{likely}`?" if _IMAGE.fullmatch(likely) else "Write it as you would for `docker pull`.",
         )
 
 
 RULES = (
-    Rule("KAR016", "error", "A NodePool sets no label that is Karpenter's, or that none of its nodes can have.",
+    Rule("KAR016", "error", "Labels of a NodePool aren't reserved, and match its nodes.",
          f"{_CRD}; Karpenter's source, NewNodeClaimTemplate", _labels),
     Rule("KAR021", "error", "Quantities of a NodePool have units that fit the resource.",
          "Kubernetes documentation, extended resources; resource units in Kubernetes", _units, waivable=False),
-    Rule("KAR022", "error", "Nodes of a NodePool live for some time.", "Karpenter documentation, expireAfter",
+    Rule("KAR022", "error", "Nodes of a NodePool live long enough to do work.", "Karpenter documentation, expireAfter",
          _lifetimes),
-    Rule("KAR012", "error", "In a closed network, a warm pool's image is in a registry that nodes reach.", _ECR,
+    Rule("KAR012", "error", "In a closed network, nodes can pull a warm pool's image.", _ECR,
          _warm_pool_image),
-    Rule("KAR024", "error", "A warm pool's image has a name that images may have.", _REFERENCE, _images),
-    Rule("KAR018", "error", "A NodePool is as Karpenter's API demands.", _CRD, _crd),
+    Rule("KAR024", "error", "A warm pool's image has a valid name.", _REFERENCE, _images),
+    Rule("KAR018", "error", "NodePools are valid for Karpenter's API.", _CRD, _crd),
     Rule("KAR019", "error", "Taints of a NodePool differ in key or effect.", _VALIDATION, _taints_differ),
-    Rule("KAR020", "error", "A budget's schedule names times that there are, and its window has a length.", _CRON,
+    Rule("KAR020", "error", "A budget's schedule matches at least one real time, and its duration is positive.", _CRON,
          _schedules),
 )  # fmt: skip

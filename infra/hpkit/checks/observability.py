@@ -15,7 +15,7 @@ _PROMETHEUS = "Amazon Managed Service for Prometheus user guide, alert manager"
 _GRAFANA = "Amazon Managed Grafana user guide, users and permissions"
 _REGIONS = "Amazon Managed Grafana user guide, supported Regions"
 _METRICS = "SageMaker HyperPod developer guide, cluster metrics"
-_CONTRACT = "Config contract"
+_CONTRACT = "hpkit configuration reference"
 _IDENTITIES = "IAM Identity Center, Identity Store API: ResourceId"
 _IDENTITY = re.compile(r"(?:[0-9a-f]{10}-)?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z")
 
@@ -31,8 +31,8 @@ def _one_receiver(context: Context) -> Iterator[Issue]:
         said = "emails and snsTopicArn together" if alerts.emails else "neither emails nor snsTopicArn"
         yield Issue(
             (*path, "alerts"),
-            f"alerts has {said}, and alerts go to one topic",
-            "Write emails, for a topic of the kit's, or snsTopicArn, for one that is there with its own subscriptions.",
+            f"`alerts` has {said}; alerts need exactly one of them",
+            "Set `emails` to have the kit create a topic, or `snsTopicArn` to use an existing one.",
         )
 
 
@@ -49,15 +49,16 @@ def _does_nothing(context: Context) -> Iterator[Issue]:
         if stated and not there:
             yield Issue(
                 (*path, key),
-                f"{key} does nothing without {needed}",
-                f"Turn {needed} on (`{needed}: true` next to {key}), or remove {key}.",
+                f"{key} has no effect without {needed}",
+                f"Add `{needed}: true` next to {key}, or remove {key}.",
             )
     types = {name for _, group in context.groups for name in group.types}
     instances = [find_instance_type(name) for name in types]
     if spec.metrics_provider.network_metrics and all(each and each.efa_interfaces == 0 for each in instances):
         yield Issue(
             (*path, "metricsProvider", "networkMetrics"),
-            f"networkMetrics has no effect: it measures EFA, and no instance type has EFA ({listing(sorted(types))})",
+            "networkMetrics has no effect: it measures EFA, and no instance type here has EFA "
+            f"({listing(sorted(types))})",
             "Remove networkMetrics.",
         )
 
@@ -67,8 +68,8 @@ def _told(context: Context) -> Iterator[Issue]:
     if spec.prometheus and spec.alerts is None and spec.grafana_alerts is None:
         yield Issue(
             (*path, "prometheus"),
-            "Managed Prometheus gets alert rules, and nobody is told when one fires",
-            "Name who is: `alerts: {emails: [...]}`, or the topic of yours, `alerts: {snsTopicArn: ...}`.",
+            "Managed Prometheus has alert rules, but no receiver for its notifications",
+            "Add a receiver: `alerts: {emails: [...]}`, or your own topic, `alerts: {snsTopicArn: ...}`.",
         )
 
 
@@ -78,8 +79,9 @@ def _has_users(context: Context) -> Iterator[Issue]:
         if not (users.user_ids or users.group_ids):
             yield Issue(
                 (*path, "grafanaRoles", role),
-                f"nobody is {role}: neither a user nor a group",
-                f"Remove {role}, or name who it is: `{role}: {{groupIds: [...]}}` (aws identitystore list-groups).",
+                f"the Grafana role {role} has neither a user nor a group",
+                f"Remove {role}, or add a group: `{role}: {{groupIds: [...]}}` (`aws identitystore list-groups` "
+                "prints the IDs).",
             )
 
 
@@ -88,9 +90,9 @@ def _signs_in(context: Context) -> Iterator[Issue]:
     if spec.grafana and "ADMIN" not in spec.grafana_roles:
         yield Issue(
             (*path, "grafana"),
-            "no user or group is ADMIN of Grafana, so nobody can add its data sources and dashboards",
-            "Name a user or group of IAM Identity Center: `grafanaRoles: {ADMIN: {groupIds: [...]}}` "
-            "(aws identitystore list-groups).",
+            "Grafana has no ADMIN, so no one can add its data sources and dashboards",
+            "Add a user or group of IAM Identity Center: `grafanaRoles: {ADMIN: {groupIds: [...]}}` (`aws "
+            "identitystore list-groups` prints the IDs).",
         )
 
 
@@ -99,8 +101,9 @@ def _offered(context: Context) -> Iterator[Issue]:
     if spec.grafana and context.spec.region not in grafana_regions():
         yield Issue(
             (*path, "grafana"),
-            f"Managed Grafana is not offered in {context.spec.region} ({listing(list(grafana_regions()), 20)})",
-            "Remove grafana; a workspace of another region can read this region's Managed Prometheus.",
+            f"Managed Grafana isn't available in {context.spec.region} (available: "
+            f"{listing(list(grafana_regions()), 20)})",
+            "Remove `grafana`. A workspace in another region can read this region's Managed Prometheus.",
         )
 
 
@@ -109,8 +112,8 @@ def _measured(context: Context) -> Iterator[Issue]:
     if spec.prometheus and spec.metrics_provider.task_governance_metrics.level == "DISABLED":
         yield Issue(
             (*path, "metricsProvider", "taskGovernanceMetrics", "level"),
-            "Kueue's metrics are not collected, and the alert rules are about nothing else: none will fire",
-            "Write ADVANCED, or remove taskGovernanceMetrics.",
+            "Kueue's metrics aren't collected, and all alert rules are based on them, so no alert can fire",
+            "Set `level: ADVANCED`, or remove taskGovernanceMetrics.",
         )
 
 
@@ -119,8 +122,8 @@ def _dashboards(context: Context) -> Iterator[Issue]:
     if spec.grafana and not spec.prometheus:
         yield Issue(
             (*path, "grafana"),
-            "grafana without prometheus: the metrics of HyperPod and Kueue that its dashboards show are in Prometheus",
-            "Write `prometheus: true`, or remove grafana.",
+            "`grafana` requires `prometheus`, which stores the metrics of HyperPod and Kueue that its dashboards show",
+            "Set `prometheus: true`, or remove `grafana`.",
         )
 
 
@@ -129,8 +132,8 @@ def _has_topic(context: Context) -> Iterator[Issue]:
     if spec.grafana_alerts is not None and spec.grafana_alerts.sns_topic_arn is None and spec.alerts is None:
         yield Issue(
             (*path, "grafanaAlerts"),
-            "Grafana's alert rules have no topic to go to: neither grafanaAlerts.snsTopicArn nor alerts is written",
-            "Name a topic that is there: `grafanaAlerts: {snsTopicArn: ...}`.",
+            "Grafana's alert rules have no topic: neither grafanaAlerts.snsTopicArn nor alerts is set",
+            "Add an existing topic: `grafanaAlerts: {snsTopicArn: ...}`.",
         )
 
 
@@ -145,8 +148,8 @@ def _ids_of_people(context: Context) -> Iterator[Issue]:
                 if not _IDENTITY.match(each):
                     yield Issue(
                         (*path, "grafanaRoles", role, key, index),
-                        f"{each} is a name, and IAM Identity Center gives each user and group an ID",
-                        f"Write the ID that `aws identitystore {listed}` has for it.",
+                        f"{each} is a name; IAM Identity Center identifies users and groups by ID",
+                        f"Use the ID that `aws identitystore {listed}` prints for it.",
                     )
 
 
@@ -157,8 +160,8 @@ def _known_teams(context: Context) -> Iterator[Issue]:
         if name not in known:
             yield Issue(
                 (*path, "grafanaDashboards", "teams", index),
-                f"there is no team {name} with quota in {context.environment}; {hint(name, known)}",
-                "Name a team that has quota here, or remove it.",
+                f"no team {name} has quota in {context.environment}; {hint(name, known)}",
+                "Use a team that has quota here, or remove it.",
             )
 
 
@@ -171,22 +174,23 @@ def _told_by_prometheus(context: Context) -> Iterator[Issue]:
         if field in alerts.model_fields_set:
             yield Issue(
                 (*path, "grafanaAlerts", key),
-                f"{key} does nothing: of waits and preemptions Managed Prometheus tells, with limits of its own",
-                f"Remove {key}, or have Grafana alone tell: remove alerts, and name grafanaAlerts.snsTopicArn.",
+                f"{key} has no effect: Managed Prometheus alerts on waits and preemptions, with its own limits",
+                f"Remove {key}. To let only Grafana send these alerts, remove `alerts` and set "
+                "grafanaAlerts.snsTopicArn.",
             )
 
 
 RULES = (
-    Rule("OBS001", "error", "Alerts go to emails or to a topic, one of the two.", _CONTRACT, _one_receiver),
+    Rule("OBS001", "error", "Alerts have one receiver: emails or a topic.", _CONTRACT, _one_receiver),
     Rule("OBS002", "warning", "Observability keys have an effect.", _CONTRACT, _does_nothing),
-    Rule("OBS003", "warning", "Somebody is told when an alert fires.", _PROMETHEUS, _told),
-    Rule("OBS004", "warning", "Somebody can set Grafana up.", _GRAFANA, _signs_in),
-    Rule("OBS016", "error", "A role of Grafana has a user or a group.", _GRAFANA, _has_users),
-    Rule("OBS005", "error", "Managed Grafana is offered in the region.", _REGIONS, _offered),
-    Rule("OBS006", "warning", "What alert rules are about is measured.", _METRICS, _measured),
-    Rule("OBS007", "warning", "Grafana stands on Prometheus.", _METRICS, _dashboards),
-    Rule("OBS008", "error", "Grafana's alert rules have a topic to go to.", _CONTRACT, _has_topic),
-    Rule("OBS009", "error", "A team with a dashboard of its own has quota here.", _CONTRACT, _known_teams),
-    Rule("OBS018", "error", "Users and groups of Grafana are named by their IDs.", _IDENTITIES, _ids_of_people),
-    Rule("OBS010", "warning", "No limit of Grafana's alert rules does nothing.", _CONTRACT, _told_by_prometheus),
-)
+    Rule("OBS003", "warning", "Alerts have a receiver.", _PROMETHEUS, _told),
+    Rule("OBS004", "warning", "Grafana has an administrator.", _GRAFANA, _signs_in),
+    Rule("OBS016", "error", "Each Grafana role has a user or a group.", _GRAFANA, _has_users),
+    Rule("OBS005", "error", "Managed Grafana is available in the region.", _REGIONS, _offered),
+    Rule("OBS006", "warning", "The metrics that alert rules use are collected.", _METRICS, _measured),
+    Rule("OBS007", "warning", "Grafana requires Prometheus.", _METRICS, _dashboards),
+    Rule("OBS008", "error", "Grafana's alert rules have a topic.", _CONTRACT, _has_topic),
+    Rule("OBS009", "error", "Teams with a dashboard have quota in the environment.", _CONTRACT, _known_teams),
+    Rule("OBS018", "error", "Users and groups of Grafana are identified by ID.", _IDENTITIES, _ids_of_people),
+    Rule("OBS010", "warning", "Limits of Grafana's alert rules have an effect.", _CONTRACT, _told_by_prometheus),
+)  # fmt: skip

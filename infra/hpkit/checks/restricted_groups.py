@@ -33,10 +33,11 @@ def _restricted_without_quota(context: Context) -> Iterator[Issue]:
         counts[group.spec.instance_type] = counts.get(group.spec.instance_type, 0) + group.spec.instance_count
     yield Issue(
         (*context.path, "cluster", "restrictedInstanceGroups"),
-        f"{listing([f'{count} × {name}' for name, count in sorted(counts.items())])} of restricted groups are no "
-        "capacity of any queue here: no page of AWS says that task governance counts them, and its Terraform modules "
-        "leave task governance out beside them",
-        "Waive this, if teams share the ordinary groups alone; else give the restricted groups a cluster of their own.",
+        f"no queue can use the {listing([f'{count} × {name}' for name, count in sorted(counts.items())])} of "
+        "restricted groups: AWS doesn't document that task governance counts them, and its Terraform modules don't "
+        "combine the two",
+        "If teams share only the ordinary groups, waive this rule. Otherwise give the restricted groups a separate "
+        "cluster.",
     )
 
 
@@ -47,9 +48,9 @@ def _beside_restricted(context: Context) -> Iterator[Issue]:
     beside = ["ordinary groups", "continuous provisioning", *addons]
     yield Issue(
         (*context.path, "cluster", "restrictedInstanceGroups"),
-        f"beside restricted groups the cluster has {listing(beside)}, which AWS's Terraform modules leave out there, "
-        "and whether the service takes them is documented nowhere",
-        "Ask AWS support before nodes are paid for, try it with one small group, then waive this.",
+        f"next to restricted groups, the cluster has {listing(beside)}; AWS's Terraform modules omit these, and AWS "
+        "doesn't document whether the service accepts them",
+        "Ask AWS support before you pay for nodes, or test with one small group. Then waive this rule.",
     )
 
 
@@ -58,8 +59,8 @@ def _restricted_autoscaling(context: Context) -> Iterator[Issue]:
         names = [group.spec.name for group in context.plan.restricted_groups]
         yield Issue(
             (*context.path, "autoscaling"),
-            f"managed Karpenter does not go with restricted instance groups ({listing(names)})",
-            "Remove autoscaling, or give the restricted groups a cluster of their own.",
+            f"managed Karpenter doesn't work with restricted instance groups ({listing(names)})",
+            "Remove autoscaling, or give the restricted groups a separate cluster.",
         )
 
 
@@ -69,7 +70,7 @@ def _restricted_environment(context: Context) -> Iterator[Issue]:
     if shared is not None and not cluster.restricted_instance_groups:
         yield Issue(
             (*path, "restrictedInstanceGroupsConfig"),
-            "restrictedInstanceGroupsConfig is of restricted groups, and the cluster has none",
+            "`restrictedInstanceGroupsConfig` requires restricted groups, and the cluster has none",
             "Remove it, or add restrictedInstanceGroups.",
         )
     elif shared is not None:
@@ -86,8 +87,8 @@ def _restricted_environment(context: Context) -> Iterator[Issue]:
         elif shared is None:
             yield Issue(
                 where,
-                f"{group.name} has no file system: neither environmentConfig, nor restrictedInstanceGroupsConfig",
-                "Add environmentConfig, with the size and throughput that the Nova recipe asks for.",
+                f"{group.name} has no file system: neither environmentConfig nor restrictedInstanceGroupsConfig is set",
+                "Add environmentConfig with the size and throughput that the Nova recipe requires.",
             )
 
 
@@ -97,12 +98,12 @@ def _sizes(config: FSxLustreConfig, path: Path) -> Iterator[Issue]:
 
 
 RULES = (
-    Rule("CLU038", "warning", "No team counts on restricted instance groups, which no quota counts.", _NOVA_TERRAFORM,
-         _restricted_without_quota),
-    Rule("CLU039", "warning", "Restricted instance groups stand beside nothing that AWS leaves out there.",
+    Rule("CLU038", "warning", "Teams don't rely on restricted instance groups, which quotas don't count.",
+         _NOVA_TERRAFORM, _restricted_without_quota),
+    Rule("CLU039", "warning", "Clusters with restricted instance groups have no features that AWS omits there.",
          _NOVA_TERRAFORM, _beside_restricted),
-    Rule("CLU040", "error", "Restricted instance groups do not go with managed Karpenter.", _AUTOSCALING,
+    Rule("CLU040", "error", "Restricted instance groups aren't combined with managed Karpenter.", _AUTOSCALING,
          _restricted_autoscaling),
-    Rule("CLU041", "error", "A restricted instance group has a file system of a size and throughput that there is.",
+    Rule("CLU041", "error", "Restricted instance groups have a file system with a valid size and throughput.",
          f"{_NOVA}; {_FSX}", _restricted_environment),
 )  # fmt: skip

@@ -33,15 +33,15 @@ def _zone_of_lustre(context: Context) -> Iterator[Issue]:
     if meant := context.zone_of_region(lustre.availability_zone):
         yield Issue(
             (*context.path, "storage", "lustre", "availabilityZone"),
-            f"the file system stands in {lustre.availability_zone}, which is not in {context.spec.region}",
-            f"Write `{meant}`.",
+            f"the file system is in {lustre.availability_zone}, which isn't in {context.spec.region}",
+            f"Use `{meant}`.",
         )
     else:
         yield Issue(
             (*context.path, "storage", "lustre", "availabilityZone"),
-            f"the file system stands in {lustre.availability_zone}, and the network has no subnet there "
-            f"(zones: {listing(zones) or 'none'})",
-            "Name the zone of the groups that use it.",
+            f"the file system is in {lustre.availability_zone}, where the network has no subnet (zones: "
+            f"{listing(zones) or 'none'})",
+            "Use the zone of the groups that mount it.",
         )
 
 
@@ -50,8 +50,8 @@ def _without_teams(context: Context) -> Iterator[Issue]:
     if lustre is not None and lustre.teams and not context.plan.teams:
         yield Issue(
             (*context.path, "storage", "lustre", "teams"),
-            "teams is true, and no team has a namespace in this environment",
-            "Give a team an allocation in governance, or remove `teams`.",
+            "`teams` is true, but no team has a namespace in this environment",
+            "Add an allocation for a team to governance, or remove `teams`.",
         )
 
 
@@ -62,15 +62,15 @@ def not_of_lustre(size_path: Path, size: int, throughput_path: Path, throughput:
         above = (size // _STEP_GIB + 1) * _STEP_GIB
         yield Issue(
             size_path,
-            f"{size} GiB is no size of a file system: {_SMALLEST_GIB}, or a multiple of {_STEP_GIB}",
-            f"Write {below} or {above}.",
+            f"{size} GiB isn't a valid file system size: it must be {_SMALLEST_GIB} or a multiple of {_STEP_GIB}",
+            f"Use {below} or {above}.",
         )
     if throughput not in _THROUGHPUTS:
         known = listing([str(each) for each in _THROUGHPUTS])
         yield Issue(
             throughput_path,
-            f"{throughput} MB/s for each TiB is no throughput of a file system: {known}",
-            f"Write one of {known}.",
+            f"{throughput} MB/s per TiB isn't a valid throughput: it must be one of {known}",
+            f"Use one of {known}.",
         )
 
 
@@ -92,9 +92,9 @@ def _beside_groups(context: Context) -> Iterator[Issue]:
     if zones and lustre.availability_zone in there - zones:
         yield Issue(
             (*context.path, "storage", "lustre", "availabilityZone"),
-            f"the file system stands in {lustre.availability_zone}, and all groups in {listing(sorted(zones))}: what "
-            "they read and write of it crosses zones, which is slower and paid for",
-            f"Write `{min(zones)}`." if len(zones) == 1 else "Name the zone of the groups that use it.",
+            f"the file system is in {lustre.availability_zone}, but all groups are in {listing(sorted(zones))}; "
+            "traffic between zones is slower and is billed",
+            f"Use `{min(zones)}`." if len(zones) == 1 else "Use the zone of the groups that mount it.",
         )
 
 
@@ -120,9 +120,9 @@ def _own_ids(context: Context) -> Iterator[Issue]:
             other, its_name = widest
             yield Issue(
                 path,
-                f"userIds of {name} are {own.start}–{own.stop - 1}, and those of {its_name} "
-                f"{other.start}–{other.stop - 1}: both own the ids {own.start}–{min(own.stop, other.stop) - 1}",
-                f"Write `userIds: {{first: {_free(teams)}}}` for {name}.",
+                f"userIds of {name} are {own.start}–{own.stop - 1}, and those of {its_name} are "
+                f"{other.start}–{other.stop - 1}; both include {own.start}–{min(own.stop, other.stop) - 1}",
+                f"Set `userIds: {{first: {_free(teams)}}}` for {name}.",
             )
         if widest is None or own.stop > widest[0].stop:
             widest = (own, name)
@@ -142,15 +142,15 @@ def _ids_of_the_system(context: Context) -> Iterator[Issue]:
         if any(nobody in own for nobody in _NOBODY):
             yield Issue(
                 path,
-                f"userIds of {name} are {own.start}–{own.stop - 1} and include {_NOBODY[0]} or {_NOBODY[1]}, which is "
-                "nobody's: root and unknown users of clients become it",
-                f"Write `userIds: {{first: {_free([*_team_ids(context)])}}}` for {name}.",
+                f"userIds of {name} are {own.start}–{own.stop - 1}; this includes {_NOBODY[0]} or {_NOBODY[1]}, the "
+                "user `nobody`, to which root and unknown users are mapped",
+                f"Set `userIds: {{first: {_free([*_team_ids(context)])}}}` for {name}.",
             )
         elif own.stop - 1 > MOST_ID:
             yield Issue(
                 path,
-                f"userIds of {name} end at {own.stop - 1}, and Kubernetes takes ids up to {MOST_ID}",
-                f"Write `userIds: {{first: {_free([*_team_ids(context)])}}}` for {name}.",
+                f"userIds of {name} end at {own.stop - 1}; the largest user ID in Kubernetes is {MOST_ID}",
+                f"Set `userIds: {{first: {_free([*_team_ids(context)])}}}` for {name}.",
             )
 
 
@@ -165,23 +165,24 @@ def _folder_image(context: Context) -> Iterator[Issue]:
     copy = mirror_name(with_registry(image), f"ACCOUNT.dkr.ecr.{region}.amazonaws.com")
     yield Issue(
         (*context.path, "storage", "lustre", *(("image",) if lustre.image else ())),
-        f"the network is closed, and the Jobs that make the teams' folders come from {image.partition('@')[0]}",
-        f"Run `hpkit aws images --stack {context.plan.stack} --mirror --account ACCOUNT`, then write `image: {copy}`.",
+        "the network is closed, but the Jobs that create the teams' folders pull their image from "
+        f"{image.partition('@')[0]}",
+        f"Run `hpkit aws images --stack {context.plan.stack} --mirror --account ACCOUNT`, then set `image: {copy}`.",
     )
 
 
 RULES = (
-    Rule("STO003", "error", "The file system has a size and a throughput that there are.", _CREATE, _sizes),
-    Rule("STO004", "warning", "The file system stands in a zone of some group.", _FSX, _beside_groups),
-    Rule("STO005", "error", "User ids of teams don't overlap.", _SQUASH, _own_ids),
-    Rule("STO006", "error", "User ids of teams are none of the system's.", _IDS_SOURCE, _ids_of_the_system),
+    Rule("STO003", "error", "The file system has a valid size and throughput.", _CREATE, _sizes),
+    Rule("STO004", "warning", "The file system is in the zone of an instance group.", _FSX, _beside_groups),
+    Rule("STO005", "error", "User IDs of teams don't overlap.", _SQUASH, _own_ids),
+    Rule("STO006", "error", "User IDs of teams don't include system users.", _IDS_SOURCE, _ids_of_the_system),
     Rule(
         "STO007",
         "error",
-        "In a closed network, the image that makes the teams' folders is within reach.",
+        "In a closed network, nodes can pull the image that creates the teams' folders.",
         _ECR,
         _folder_image,
     ),
-    Rule("STO001", "error", "The file system stands in a zone with a subnet.", _FSX, _zone_of_lustre, waivable=False),
-    Rule("STO002", "error", "Claims are for teams of the environment.", _GOVERNANCE, _without_teams),
-)
+    Rule("STO001", "error", "The file system is in a zone with a subnet.", _FSX, _zone_of_lustre, waivable=False),
+    Rule("STO002", "error", "Claims are only created for teams of the environment.", _GOVERNANCE, _without_teams),
+)  # fmt: skip

@@ -26,9 +26,9 @@ def _grace(context: Context) -> Iterator[Issue]:
     if not 0 <= seconds <= LONGEST_GRACE:
         yield Issue(
             (*path, "terminationGracePeriodSeconds"),
-            f"pods may take {seconds} seconds to stop, and the limit is 0–{LONGEST_GRACE} (a day): Kueue frees their "
-            "quota before they stop",
-            f"Write a number from 0 to {LONGEST_GRACE}, or omit the key for 600.",
+            f"`terminationGracePeriodSeconds` is {seconds}; the limit is 0–{LONGEST_GRACE} (one day), because Kueue "
+            "frees the quota before the pods stop",
+            f"Set a number from 0 to {LONGEST_GRACE}, or remove the key for the default of 600.",
         )
 
 
@@ -37,14 +37,14 @@ def _tolerations(context: Context) -> Iterator[Issue]:
     for index, key in enumerate(limits.tolerations):
         place: Path = (*path, "tolerations", index)
         if not _KEY.match(key):
-            yield Issue(place, f"{key!r} isn't a taint key", "Write the key of a taint, such as `team/reserved`.")
+            yield Issue(place, f"{key!r} isn't a valid taint key", "Use the key of a taint, such as `team/reserved`.")
         elif is_reserved_taint(key):
             why = (
-                "pods tolerate it for a limited time already"
+                "pods already tolerate it for a limited time"
                 if key in NOT_READY
-                else "it keeps work away from nodes that are faulty, being checked, or leaving"
+                else "it keeps work off nodes that are faulty, under test, or being removed"
             )
-            yield Issue(place, f"members' pods must not tolerate {key}: {why}", "Remove the key.")
+            yield Issue(place, f"team members' pods must not tolerate {key}: {why}", "Remove the key.")
 
 
 def _volumes(context: Context) -> Iterator[Issue]:
@@ -52,17 +52,17 @@ def _volumes(context: Context) -> Iterator[Issue]:
     for index, name in enumerate(limits.volumes):
         place: Path = (*path, "volumes", index)
         if name in VOLUMES:
-            yield Issue(place, f"pods may use volumes of type {name} already", "Remove the entry.")
+            yield Issue(place, f"pods may already use volumes of type {name}", "Remove the entry.")
         elif name not in MORE_VOLUMES:
             why = (
-                "it shows a pod the files of its node"
+                "it exposes the node's files to the pod"
                 if name == "hostPath"
                 else f"only {' and '.join(MORE_VOLUMES)} can be added"
             )
             yield Issue(
                 place,
-                f"members' pods must not use volumes of type {name}: {why}",
-                "Remove the entry; give the team a PersistentVolume and a claim instead.",
+                f"team members' pods must not use volumes of type {name}: {why}",
+                "Remove the entry, and give the team a PersistentVolume and a claim instead.",
             )
 
 
@@ -73,9 +73,9 @@ def _requests(context: Context) -> Iterator[Issue]:
         if quantity(amount) < least[name]:
             yield Issue(
                 (*path, "defaultRequests", name),
-                f"containers that request no {name} would get {amount}, and the least is "
-                f"{'1m' if name == 'cpu' else '1Mi'}: Kueue wouldn't count their pods",
-                f"Write at least {'1m' if name == 'cpu' else '1Mi'}.",
+                f"`{name}` is {amount}; the minimum is {'1m' if name == 'cpu' else '1Mi'}, or Kueue doesn't count "
+                "pods whose containers don't request any",
+                f"Set at least {'1m' if name == 'cpu' else '1Mi'}.",
             )
 
 
@@ -86,9 +86,9 @@ def _stated(context: Context) -> tuple[TeamLimits, Path]:
 
 
 RULES = (
-    Rule("TEA005", "error", "Pods of teams stop within a day.", _GRACE, _grace, waivable=False),
-    Rule("TEA006", "error", "Pods of teams stay away from nodes that are faulty, being checked, or leaving.", _TAINTS,
+    Rule("TEA005", "error", "Team members' pods stop within a day.", _GRACE, _grace, waivable=False),
+    Rule("TEA006", "error", "Team members' pods don't tolerate taints of faulty or departing nodes.", _TAINTS,
          _tolerations, waivable=False),
-    Rule("TEA007", "error", "Pods of teams use no volume that reaches the node.", _VOLUMES, _volumes, waivable=False),
-    Rule("TEA008", "error", "Containers that request nothing are counted.", _REQUESTS, _requests, waivable=False),
+    Rule("TEA007", "error", "Team members' pods can't mount files of the node.", _VOLUMES, _volumes, waivable=False),
+    Rule("TEA008", "error", "Containers without requests count toward quota.", _REQUESTS, _requests, waivable=False),
 )  # fmt: skip

@@ -13,11 +13,12 @@ from hpkit.text.spelling import near
 __all__ = ["RULES", "apply", "covers"]
 
 RULES = (
-    Rule("WAI001", "error", "A waiver has not expired.", "Config contract", waivable=False),
-    Rule("WAI002", "warning", "A waiver waives something.", "Config contract", waivable=False),
-    Rule("WAI003", "error", "A waiver names a rule that exists and can be waived.", "Config contract", waivable=False),
-    Rule("WAI004", "error", "A waiver ends within a year.", "Config contract", waivable=False),
-    Rule("WAI005", "warning", "What a waiver accepts, the policy pack accepts too.", "docs/policies.md, waivers",
+    Rule("WAI001", "error", "Waivers haven't expired.", "hpkit configuration reference", waivable=False),
+    Rule("WAI002", "warning", "Waivers have an effect.", "hpkit configuration reference", waivable=False),
+    Rule("WAI003", "error", "Waivers name an existing rule that can be waived.", "hpkit configuration reference",
+         waivable=False),
+    Rule("WAI004", "error", "Waivers end within a year.", "hpkit configuration reference", waivable=False),
+    Rule("WAI005", "warning", "The policy pack accepts what a waiver accepts.", "docs/policies.md, waivers",
          waivable=False),
 )  # fmt: skip
 
@@ -44,29 +45,32 @@ def apply(
         path: Path = (*context.path, "waivers", index)
         rule = rules.get(waiver.rule)
         if rule is None or not rule.waivable:
-            why = "which no rule has" if rule is None else "which cannot be waived"
-            message = f"a waiver of {waiver.rule}, {why}"
+            why = "which doesn't exist" if rule is None else "which can't be waived"
+            message = f"the waiver is for {waiver.rule}, {why}"
             likely = near(waiver.rule, rules) if rule is None else None
             fix = f"Did you mean `{likely}`?" if likely else "Remove the waiver and fix the cause."
             yield PlacedIssue("WAI003", Issue((*path, "rule"), message, fix))
             continue
         hits = {position for position, placed in enumerate(found) if _covers(waiver, placed, document)}
         if waiver.until < today:
-            message = f"the waiver of {waiver.rule} ended on {waiver.until} ({waiver.reason})"
-            fix = "Fix the cause, or set a new date with a reason that still holds."
+            message = f"the waiver of {waiver.rule} expired on {waiver.until} ({waiver.reason})"
+            fix = "Fix the cause, or set a new date and a reason that still applies."
             yield PlacedIssue("WAI001", Issue((*path, "until"), message, fix))
         elif is_too_long(waiver.until, today):
-            message = f"the waiver of {waiver.rule} lasts until {waiver.until}, and {LONGEST_DAYS} days are the most"
-            fix = f"Name a day until {today + datetime.timedelta(days=LONGEST_DAYS)}, and look at it again then."
+            message = f"the waiver of {waiver.rule} lasts until {waiver.until}; the limit is {LONGEST_DAYS} days"
+            fix = (
+                f"Set `until` to {today + datetime.timedelta(days=LONGEST_DAYS)} or earlier, and review the waiver "
+                "then."
+            )
             yield PlacedIssue("WAI004", Issue((*path, "until"), message, fix))
         elif not hits and not context.is_whole and waiver.rule in _OF_SEVERAL:
             # What it is for may show once the other environments can be read.
             continue
         elif not hits:
-            message = f"the waiver of {waiver.rule} at `{waiver.path}` waives nothing"
+            message = f"the waiver of {waiver.rule} at `{waiver.path}` matches no finding"
             here = {format_path(placed.issue.path, document.data) for placed in found if placed.rule == waiver.rule}
             likely = near(waiver.path, here) or (min(here) if len(here) == 1 else None)
-            fix = f"Remove it, or name the path of what it is about: {likely}." if likely else "Remove it."
+            fix = f"Remove it, or set its path to that of the finding: {likely}." if likely else "Remove it."
             yield PlacedIssue("WAI002", Issue(path, message, fix))
         else:
             covered |= hits
@@ -91,8 +95,8 @@ def _not_waived_there(waiver: Waiver, policy: str, path: Path, organization: str
     return Issue(
         path,
         f"the waiver of {waiver.rule} at `{waiver.path}` doesn't waive the policy {policy}, which fails the preview",
-        f"Add a waiver of {policy} to stacks/{organization}.policy.json (hpkit validate --policies names the "
-        "resource), or remove this one and fix the cause.",
+        f"Add a waiver of {policy} to stacks/{organization}.policy.json (`hpkit validate --policies` prints the "
+        "resource). Or remove this one, and fix the cause.",
     )
 
 

@@ -58,8 +58,8 @@ def edited(text: str, document: Document, values: Mapping[Path, Any], *, file: s
         pass
     mark = document.locate(path)
     raise InputError(
-        f"{file}:{mark.line}:{mark.column}: {format_path(path, document.data)} cannot be changed alone: an anchor "
-        f"or a merge gives its value to other places too. What to do: write {values[path]} there by hand"
+        f"{file}:{mark.line}:{mark.column}: {format_path(path, document.data)} can't be changed alone: an anchor "
+        f"or a merge also uses its value elsewhere. Set {values[path]} there by hand"
     )
 
 

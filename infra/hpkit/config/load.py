@@ -60,7 +60,7 @@ def read_text(content: bytes) -> Document:
     """
     if len(content) > MAX_BYTES:
         return _unreadable(
-            f"the file is larger than the {MAX_BYTES // 1024 // 1024} MiB that an organization file may have",
+            f"the file is larger than {MAX_BYTES // 1024 // 1024} MiB, the limit for an organization file",
             "Name an organization file, and keep generated lists out of it.",
         )
     try:
@@ -69,7 +69,7 @@ def read_text(content: bytes) -> Document:
         line = content.count(b"\n", 0, error.start) + 1
         column = error.start - (content.rfind(b"\n", 0, error.start) + 1) + 1
         return _unreadable(
-            f"not UTF-8: byte 0x{content[error.start]:02x} at offset {error.start}",
+            f"the file isn't valid UTF-8: byte 0x{content[error.start]:02x} at offset {error.start}",
             "Save the file as UTF-8.",
             mark=Mark(line, column),
         )
@@ -88,9 +88,9 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
     except FileNotFoundError:
         raise InputError(f"{name}: no such file") from None
     except IsADirectoryError:
-        raise InputError(f"{name}: a directory; name the organization file in it") from None
+        raise InputError(f"{name}: is a directory; name an organization file in it") from None
     except PermissionError:
-        raise InputError(f"{name}: permission denied; make it readable") from None
+        raise InputError(f"{name}: permission denied; make the file readable") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{name!r}: {error}") from None
 
@@ -168,8 +168,8 @@ class _Composer:
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent) and root is not None:
                 raise _RefusedError(
-                    "the file holds more than one YAML document",
-                    "Keep one organization a file; remove the second `---`.",
+                    "the file contains more than one YAML document",
+                    "Keep one organization per file; remove the second `---`.",
                     _mark(event),
                 )
             if isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent, yaml.AliasEvent)):
@@ -184,7 +184,9 @@ class _Composer:
             done: Node | None = None
             self.count += 1
             if self.count > _MAX_NODES:
-                raise _RefusedError("the file holds over a million values", "Remove repeated aliases.", _mark(event))
+                raise _RefusedError(
+                    "the file contains more than a million values", "Remove repeated aliases.", _mark(event)
+                )
             self._judge_tag(event, stack)
             if isinstance(event, yaml.AliasEvent):
                 done = self._alias(event)
@@ -192,7 +194,9 @@ class _Composer:
                 done = self._scalar(event, stack)
             elif isinstance(event, yaml.CollectionStartEvent):
                 if len(stack) >= _MAX_DEPTH:
-                    raise _RefusedError(f"nested deeper than {_MAX_DEPTH} levels", "Close the brackets.", _mark(event))
+                    raise _RefusedError(
+                        f"the value is nested deeper than {_MAX_DEPTH} levels", "Close the brackets.", _mark(event)
+                    )
                 stack.append(_Frame(event, isinstance(event, yaml.MappingStartEvent)))
                 if event.anchor:
                     self.open.add(event.anchor)
@@ -215,8 +219,8 @@ class _Composer:
             Problem(
                 "CFG005",
                 _path(stack, None),
-                f"the tag `{shown}` has no meaning in an organization file",
-                "Remove the tag; quotes make a value text, and what it is otherwise follows from how it is written.",
+                f"the tag `{shown}` isn't supported in an organization file",
+                "Remove the tag. To make a value a text, quote it.",
                 _mark(event),
             )
         )
@@ -225,8 +229,8 @@ class _Composer:
         mark, name = _mark(event), event.anchor
         if name in self.open:
             raise _RefusedError(
-                f"the alias *{name} stands inside &{name} itself, so the value would contain itself",
-                f"Move the part that &{name} marks out, or write the value in full.",
+                f"the alias *{name} is inside &{name}, so the value would contain itself",
+                f"Move the part that &{name} marks, or write the value in full.",
                 mark,
             )
         node = self.anchors.get(name or "")
@@ -258,8 +262,8 @@ class _Composer:
                 Problem(
                     "CFG002",
                     path,
-                    f"`{text}` without quotes is a boolean to YAML 1.1 tools and text to others",
-                    f'Write "{text}", in quotes.',
+                    f"without quotes, `{text}` is a boolean in YAML 1.1 tools and text in others",
+                    f'Use "{text}", in quotes.',
                     mark,
                 )
             )
@@ -275,7 +279,7 @@ class _Composer:
                 "CFG005",
                 _path(stack, value if is_key else None),
                 f"{self.curly[mark]} {IN_CURLY_QUOTES}",
-                f"Write the key as `{straight}`." if is_key else f"Write `{straight}`.",
+                f"Rename the key to `{straight}`." if is_key else f"Use `{straight}`.",
                 mark,
             )
         )
@@ -305,8 +309,9 @@ class _Composer:
     def _key(self, node: Node, frame: "_Frame", path: ValuePath) -> tuple[str, Mark]:
         if not isinstance(node.value, str):
             raise _RefusedError(
-                "a list or a map stands where a key belongs",
-                "Use a plain word as key; of a template (`{{ … }}`), which nothing fills in here, the value itself.",
+                "a key must be a plain word, not a list or a map",
+                "Use a plain word as the key. If this is a template (`{{ … }}`), replace it with its value, "
+                "because the kit doesn't expand templates.",
                 node.mark,
             )
         key = node.value
@@ -316,7 +321,7 @@ class _Composer:
                 Problem(
                     "CFG004",
                     (*path, key),
-                    f"the key `{key}` stands twice; the first is at line {first.line}",
+                    f"the key `{key}` is used twice; the first is in line {first.line}",
                     "Keep one of the two.",
                     node.mark,
                 )
@@ -333,7 +338,7 @@ class _Composer:
             return
         merged = [node] if isinstance(node.value, dict) else list(node.children.values())
         if not merged or not all(isinstance(source.value, dict) for source in merged):
-            raise _RefusedError("`<<` takes a map, or a list of maps", "Point it at an anchor of a map.", mark)
+            raise _RefusedError("`<<` requires a map or a list of maps", "Use an anchor of a map.", mark)
         for source in merged:
             for child, value in source.children.items():
                 if child not in frame.node.children:

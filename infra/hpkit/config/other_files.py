@@ -20,11 +20,11 @@ _TOOLS: Final[tuple[tuple[frozenset[str], str], ...]] = (
     (frozenset({"on", "jobs"}), "a GitHub workflow"),
     (frozenset({"services"}), "a Compose file"),
     (frozenset({"terraform_version"}), "a Terraform state"),
-    (frozenset({"ClusterName", "InstanceGroups"}), "a request of the SageMaker API (CreateCluster)"),
+    (frozenset({"ClusterName", "InstanceGroups"}), "a SageMaker API request (CreateCluster)"),
     (frozenset({"tasks"}), "a scenario of `hpkit whatif simulate`"),
-    (frozenset({"repos"}), "settings of pre-commit"),
-    (frozenset({"openapi"}), "a description of an API (OpenAPI)"),
-    (frozenset({"name", "version", "dependencies"}), "a package of npm (package.json)"),
+    (frozenset({"repos"}), "pre-commit settings"),
+    (frozenset({"openapi"}), "an OpenAPI description"),
+    (frozenset({"name", "version", "dependencies"}), "an npm package (package.json)"),
 )
 
 # What the policy pack's settings have at their top: policy → level, or parameters.
@@ -53,4 +53,4 @@ def other_file(data: Mapping[str, Any]) -> str | None:
     if not data or any(alike(key, own) for key in data for own in _OWN):
         return None
     shown = ", ".join(list(data)[:_MOST_SHOWN]) + (", …" if len(data) > _MOST_SHOWN else "")
-    return f"not an organization file: it has {shown}, and neither organization nor environments"
+    return f"not an organization file: it has {shown}, but neither organization nor environments"

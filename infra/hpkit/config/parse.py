@@ -44,7 +44,7 @@ __all__ = ["Parsed", "parse"]
 
 # Each tries one value in the place of another; a file of nothing but wrong values is not worth more.
 _MOST_TRIALS = 400
-_NAME_ONE = "Name an organization file; it begins with `organization: <name>`, and stands in stacks/."
+_NAME_ONE = "Name an organization file: it starts with `organization: <name>`, and is in stacks/."
 # A map of more keys is not meant by a value alone.
 _MOST_SHORT = 4
 _NUMBERS = {"int_type", "float_type", "greater_than_equal", "less_than_equal", "greater_than"}
@@ -78,8 +78,11 @@ def parse(document: Document) -> Parsed:
         return Parsed(None, (problem,), document, ((),))
     if unnamed := _unnamed_environment(document.data):
         mark = document.locate(("environments",), key=True)
-        message = f"environments holds what an environment has ({', '.join(unnamed)}), and no name of one above it"
-        fix = "Write a name under `environments:`, such as `dev:`, and all that it holds below that, further in."
+        message = (
+            f"environments contains the keys of an environment ({', '.join(unnamed)}) without an environment's name "
+            "above them"
+        )
+        fix = "Add a name under `environments:`, such as `dev:`, and indent the keys below it."
         return Parsed(
             None, (*document.problems, Problem("CFG003", ("environments",), message, fix, mark)), document, ((),)
         )
@@ -112,11 +115,11 @@ def _nothing_behind(document: Document, path: Path = ()) -> Iterator[Problem]:
         here = (*path, step)
         if value is None and document.raw(here) == "" and isinstance(step, str):
             on = (
-                f"Write `{step}: {{}}`, or remove the line."
+                f"Set `{step}: {{}}`, or remove the line."
                 if step in ON_WHEN_EMPTY
-                else "Write it, or remove the line."
+                else "Add a value, or remove the line."
             )
-            message = f"`{step}` has nothing behind it, and so counts as not written"
+            message = f"`{step}` has no value, so it has no effect"
             yield Problem("CFG013", here, message, on, document.locate(here, key=True), "warning")
         elif isinstance(value, (dict, tuple)) and not (path == () and str(step).startswith("x-")):
             yield from _nothing_behind(document, here)
@@ -135,8 +138,8 @@ def _not_a_mapping(document: Document) -> Problem:
     else:
         data = document.data
         kind = "a list" if isinstance(data, tuple) else "text" if isinstance(data, str) else "a single value"
-        message = f"the file holds {kind} where a map belongs"
-    return Problem("CFG005", (), message, "Begin with `organization: <name>`.", document.locate(()))
+        message = f"the file contains {kind}; it must be a map"
+    return Problem("CFG005", (), message, "Start with `organization: <name>`.", document.locate(()))
 
 
 class _Reading:
@@ -186,7 +189,7 @@ class _Reading:
         message, mark = f"unknown key `{key}` in {here}", self.document.locate(path, key=True)
         if found := self._value_of_one(path, known):
             name, inner = found
-            fix = f"Write `{name}: {written(inner, resolve)}`."
+            fix = f"Set `{name}: {written(inner, resolve)}`."
             self.problems.append(Problem("CFG001", path, message, fix, mark))
             self._data = _renamed(_with(self._data, path, inner), path, name)
             return
@@ -196,13 +199,13 @@ class _Reading:
             self.problems.append(Problem("CFG001", path, message, self._moved(path, *home), mark))
             return
         if near and near in beside and is_alike(key, near):
-            fix = f"Remove it: `{near}` is there already."
+            fix = f"Remove it: `{near}` already exists."
         elif near and near not in beside:
             fix = f"Did you mean `{near}`?"
         elif self._is_environment(path, known):
-            fix = "Put `environments:` above it, and it and all that it holds further in."
+            fix = "Add `environments:` above it, and indent it and everything below it."
         else:
-            fix = f"Known here: {', '.join(known) or 'no key at all'}."
+            fix = f"Known keys: {', '.join(known) or 'none'}."
         self.problems.append(Problem("CFG001", path, message, fix, mark))
         if near and near not in beside:
             self._data = _renamed(self._data, path, near)
@@ -404,10 +407,10 @@ class _Reading:
             )
         if pair := self._unspaced(path):
             message, mark = f"a space is missing after the colon in `{path[-1]}`", document.locate(path, key=True)
-            return Problem("CFG002", path, message, f"Write `{pair[0]}: {written(pair[1], resolve)}`.", mark)
+            return Problem("CFG002", path, message, f"Set `{pair[0]}: {written(pair[1], resolve)}`.", mark)
         if detail["loc"] != path:
             of = format_path(path[:-1], document.data) or "the file"
-            message = f"the key `{path[-1]}` in {of} is not one that it takes"
+            message = f"the key `{path[-1]}` isn't valid in {of}"
             return Problem("CFG002", path, message, self._fix(detail, path), document.locate(path, key=True))
         field = called(path)
         text = shown(document, path, detail["input"])
@@ -421,11 +424,11 @@ class _Reading:
             and detail["input"]
             and several in fields_at(path[:-1])
         ):
-            message, fix = f"`{path[-1]}` is a list, and takes one", f"Did you mean `{several}`?"
+            message, fix = f"`{path[-1]}` is a list; it must be a single value", f"Did you mean `{several}`?"
             return Problem("CFG002", path, message, fix, document.locate(path, key=True))
         name = self._role_name(detail["input"], path) if kind in ("string_pattern_mismatch", "string_too_short") else ""
-        wrong = "which is a role's name, not its ARN" if name else expected(detail)
-        message = f"{field} is {text}, {wrong}"
+        wrong = "; it must be the ARN of a role, not its name" if name else expected(detail)
+        message = f"{field} is {text}{wrong}"
         return Problem("CFG002", path, message, self._fix(detail, path), document.locate(path))
 
     def _fix(self, detail: ErrorDetails, path: Path) -> str:
@@ -436,33 +439,33 @@ class _Reading:
             return f"Shorten it: it has {len(value)} {unit}."
         if path[2:3] == ("addons",) and path[3:] and is_number(value) and path[4:] in ((), ("version",)):
             listed = f"`aws eks describe-addon-versions --addon-name {path[3]}` lists them."
-            return f"Leave the version out, or take one that EKS has: {listed}"
+            return f"Remove the version, or choose one that EKS offers: {listed}"
         if kind == "tuple_type" and isinstance(value, dict) and self._takes(path, (value,)):
-            return "It is a list: begin each entry with `- `."
+            return "Write a list: begin each entry with `- `."
         for candidate in self._candidates(detail, path):
             if self._takes(path, candidate, key=detail["loc"] != path):
                 is_size = isinstance(value, str) and key_of(path).endswith("GiB")
-                return f"Write `{written(candidate, resolve)}`{'; the unit is GiB' if is_size else ''}."
+                return f"Use `{written(candidate, resolve)}`{'; the unit is GiB' if is_size else ''}."
         return self._described(detail, path)
 
     def _described(self, detail: ErrorDetails, path: Path) -> str:
         """Return what a key takes, in words."""
         value, kind = detail["input"], detail["type"]
         if kind == "literal_error":
-            return f"Write one of {members_of(detail)}."
+            return f"Use one of {members_of(detail)}."
         if kind in ("model_type", "model_attributes_type"):
-            return f"Write a map: {keys_of_map(path, value)}."
+            return f"Use a map: {keys_of_map(path, value)}."
         if kind == "tuple_type" and fields_at((*path, 0)):
-            return f"Write a list of maps: [{keys_of_map((*path, 0), value if isinstance(value, str) else None)}]."
+            return f"Use a list of maps: [{keys_of_map((*path, 0), value if isinstance(value, str) else None)}]."
         if kind in _NUMBERS:
             return self._number(detail, path)
         if role := self._role_name(value, path):
             arn = f"arn:aws:iam::ACCOUNT:role/{role}"
-            return f"Write the role's ARN: `{arn}`, with the account's 12 digits in place of ACCOUNT."
+            return f"Use the role's ARN: `{arn}`. Replace ACCOUNT with the account's 12 digits."
         # Where any text may stand, none is a time.
         lengths = [each for each in units(value) if self._takes(path, each) and not self._takes(path, "x")]
         if lengths:
-            return f"Write it with its unit: {', '.join(lengths[:-1])} or {lengths[-1]}."
+            return f"Add the unit: {', '.join(lengths[:-1])} or {lengths[-1]}."
         return f"Expected: {description(path)}{example(path)}"
 
     def _number(self, detail: ErrorDetails, path: Path) -> str:
@@ -472,15 +475,15 @@ class _Reading:
             whole = [each for each in (math.floor(value), math.ceil(value)) if self._takes(path, each)]
             beside = [key for key in _PARTS_OF_INSTANCES if path[-1] == "count" and key in fields_at(path[:-1])]
             parts = (
-                f" For part of an instance, write {', '.join(beside[:-1])}, or {beside[-1]} instead." if beside else ""
+                f" For part of an instance, set {', '.join(beside[:-1])}, or {beside[-1]} instead." if beside else ""
             )
-            return f"Write {' or '.join(f'`{each}`' for each in whole)}.{parts}" if whole else "Write a whole number."
+            return f"Use {' or '.join(f'`{each}`' for each in whole)}.{parts}" if whole else "Use a whole number."
         number = "a number" if kind == "float_type" else "a whole number"
         if "ge" in context:
             number = f"{number} of at least {context['ge']}"
         if "le" in context:
             number = f"{number} of at most {context['le']}"
-        return f"Write {number}. Expected: {description(path)}{example(path)}"
+        return f"Use {number}. Expected: {description(path)}{example(path)}"
 
     def _role_name(self, value: Any, path: Path) -> str:
         """Return the name of a role that is written where its ARN belongs; empty for anything else."""

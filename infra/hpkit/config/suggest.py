@@ -163,38 +163,38 @@ def explained(value: Any, key: str = "") -> tuple[str, str, str] | None:
     """
     if key == "account" and re.fullmatch(r"[\d\s-]+", str(value)):
         digits = sum(character.isdigit() for character in str(value))
-        fix = "Write all 12 digits in quotes: `aws sts get-caller-identity --query Account` prints them."
+        fix = "Use all 12 digits, in quotes: `aws sts get-caller-identity --query Account` prints them."
         return None if digits == _ACCOUNT_DIGITS else (f"which has {digits} digits; an account ID has 12", fix, "")
     if not isinstance(value, str):
         return None
     if _VARIABLE.search(value):
-        return "which is a variable, and nothing fills it in here", "Write the value itself.", ""
+        return "which is a variable; variables aren't expanded here", "Replace it with its value.", ""
     if found := _PERSON.match(value) or _NO_ROLE.match(value):
         partition, account, *kind = found.groups()
         role = f"arn:{partition}:iam::{account}:role/NAME"
-        whose = f"the ARN of {_a(kind[0])}" if kind else "a person's or an account's"
+        whose = f"the ARN of {_a(kind[0])}" if kind else "an account's or a user's"
         return (
-            f"which is {whose}, and access is given to roles",
-            f"Name a role: {role}, with NAME as `aws iam list-roles` has it.",
+            f"which is {whose}; only roles can get access",
+            f"Use a role: {role}, with NAME as `aws iam list-roles` prints it.",
             role,
         )
     if _ZONE_ID.match(value):
         return (
-            "which is the ID of a zone, and differs from its name from account to account",
-            f"Write the zone's name: `aws ec2 describe-availability-zones --zone-ids {value}` says it.",
+            "which is a zone ID; use the zone's name, which differs between accounts",
+            f"Use the name that `aws ec2 describe-availability-zones --zone-ids {value}` prints.",
             "us-west-2a",
         )
     if _REGION.match(value):
         return (
-            "which is a region, and not a zone of it",
-            f"Add the letter of the zone: {value}a, or another of the region.",
+            "which is a region, not a zone",
+            f"Add the letter of the zone: {value}a, or another zone of the region.",
             f"{value}a",
         )
     if _KEYS_NAME.match(value) or _KEYS_ID.match(value):
-        what = "an alias, which may lead to another key any day" if "alias/" in value else "a key's ID without its ARN"
+        what = "an alias, which can point to another key later" if "alias/" in value else "a key ID without its ARN"
         return (
             f"which is {what}",
-            f"Write the key's ARN: `aws kms describe-key --key-id {value} --query KeyMetadata.Arn` says it.",
+            f"Use the key's ARN, which `aws kms describe-key --key-id {value} --query KeyMetadata.Arn` prints.",
             "arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f",
         )
     return None

@@ -39,7 +39,7 @@ def syntax_error(error: yaml.MarkedYAMLError, text: str) -> _Found:
     )
     return next((found for found in ways if found is not None), None) or (
         mark,
-        f"not YAML: {error.problem or 'it ends too early'}",
+        f"the file isn't valid YAML: {error.problem or 'it ends too early'}",
         "Fix the line, or quote the value.",
     )
 
@@ -55,7 +55,11 @@ def _indent(line: str) -> int:
 def _conflict(lines: list[str]) -> _Found | None:
     for number, line in enumerate(lines, 1):
         if line.startswith(("<<<<<<< ", ">>>>>>> ")):
-            return Mark(number, 1), "a merge conflict is not resolved here", "Keep one of the two sides, without marks."
+            return (
+                Mark(number, 1),
+                "this line has an unresolved merge conflict",
+                "Keep one of the two sides, and remove the conflict markers.",
+            )
     return None
 
 
@@ -63,14 +67,21 @@ def _tab(lines: list[str], mark: Mark) -> _Found | None:
     typed = _line(lines, mark.line)
     if "\t" not in typed[: len(typed) - len(typed.lstrip())]:
         return None
-    return mark, "a tab indents this line, and YAML allows only spaces there", "Replace the tab by spaces."
+    return mark, "this line is indented with a tab; YAML allows only spaces there", "Replace the tab with spaces."
 
 
 def _other_space(lines: list[str], numbers: tuple[int, ...]) -> _Found | None:
     for number in numbers:
         if found := _OTHER_SPACE.search(_line(lines, number)):
             mark = Mark(number, found.start(1) + 1)
-            return mark, "a space stands here that YAML takes for a letter (no-break, as in web pages)", "Type a space."
+            return (
+                mark,
+                (
+                    "this line contains a special space (such as a no-break space from a web page), which YAML treats "
+                    "as a letter"
+                ),
+                "Replace it with an ordinary space.",
+            )
     return None
 
 
@@ -81,8 +92,8 @@ def _open_quote(lines: list[str], mark: Mark) -> _Found | None:
         if position is not None:
             return (
                 Mark(number, position + 1),
-                f"the quote of line {number} is not closed",
-                f"Close it with {line[position]} behind the value.",
+                f"the quote in line {number} isn't closed",
+                f"Add {line[position]} after the value.",
             )
     return None
 
@@ -108,7 +119,7 @@ def _no_space(lines: list[str], numbers: tuple[int, ...]) -> _Found | None:
         if found := _NO_SPACE.match(_line(lines, number)):
             key, value = found["key"], found["value"].strip()
             mark = Mark(number, len(found["before"]) + 1)
-            return mark, f"a space is missing after the colon of `{key}`", f"Write `{key}: {value}`."
+            return mark, f"a space is missing after the colon of `{key}`", f"Set `{key}: {value}`."
     return None
 
 
@@ -120,8 +131,8 @@ def _open_bracket(error: yaml.MarkedYAMLError) -> _Found | None:
     begun = error.context_mark
     return (
         Mark(begun.line + 1, begun.column + 1),
-        f"the `{opens}` of line {begun.line + 1} is not closed, or a comma is missing behind one of its entries",
-        f"Close it with `{closes}`.",
+        f"the `{opens}` in line {begun.line + 1} isn't closed, or a comma is missing after one of its entries",
+        f"Add `{closes}`.",
     )
 
 
@@ -131,27 +142,27 @@ def _of_the_line(problem: str, lines: list[str], mark: Mark) -> _Found | None:
     first = line[mark.column - 1 : mark.column]
     if problem.startswith("mapping values are not allowed"):
         if _KEY.match(line) and ": " in line[: mark.column - 1]:
-            return mark, "a second colon in one line", "Quote the value, or begin a line below it for a map."
+            return mark, "the line has a second colon", "Quote the value, or start a map on the next line."
         if above.strip() and not _KEY.match(above):
-            return Mark(mark.line - 1, _indent(above) + 1), "a line without a colon", "Write it as `key: value`."
+            return Mark(mark.line - 1, _indent(above) + 1), "the line has no colon", "Write it as `key: value`."
         return (
             Mark(mark.line, _indent(line) + 1),
-            "this line is indented further than the one above, which has a value already",
-            "Begin it below the first letter of the line above.",
+            "this line is indented further than the one above, which already has a value",
+            "Align it with the first letter of the line above.",
         )
     if problem.startswith("found character that cannot start") and first:
         shown = "a backtick" if first == "`" else f"`{first}`"
-        return mark, f"a value cannot begin with {shown}", "Quote the value."
+        return mark, f"a value can't start with {shown}", "Quote the value."
     if "alphabetic or numeric character" in problem:
-        return mark, f"a value cannot begin with `{line[mark.column - 2 : mark.column - 1]}`", "Quote the value."
+        return mark, f"a value can't start with `{line[mark.column - 2 : mark.column - 1]}`", "Quote the value."
     if problem.startswith("did not find expected") and begins and line.strip():
         return (
             mark,
-            "this line is not indented as its neighbours are",
-            "Begin it below the first letter of a line that it belongs with.",
+            "the indentation of this line matches none of the lines around it",
+            "Align it with the line that it belongs to.",
         )
     if problem.startswith("did not find expected node content") and first.strip():
-        return mark, f"a value begins with `{first}`, or is missing here", "Quote the value, or write one."
+        return mark, f"a value starts with `{first}`, or is missing here", "Quote the value, or add one."
     if problem.startswith("did not find expected key"):
-        return mark, "something stands behind the end of the value", "Quote the whole value, or remove what is behind."
+        return mark, "there's text after the end of the value", "Quote the whole value, or remove the text after it."
     return None

@@ -66,7 +66,7 @@ def shown(document: Document, path: Path, value: Any) -> str:
 
 
 _EXPECTED = {
-    "control_character": "one line of characters that can be seen",
+    "control_character": "a single line of visible characters",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
     "float_type": "a number",
@@ -77,7 +77,7 @@ _EXPECTED = {
     "model_type": "a map",
     "model_attributes_type": "a map",
     "finite_number": "a finite number",
-    "date_type": "a day",
+    "date_type": "a date",
 }
 
 
@@ -85,25 +85,25 @@ def expected(detail: ErrorDetails) -> str:
     """Say what is wrong with a value, as the rest of a sentence that has named it."""
     kind, context = detail["type"], detail.get("ctx", {})
     if kind in _EXPECTED:
-        return f"and must be {_EXPECTED[kind]}"
+        return f"; it must be {_EXPECTED[kind]}"
     if kind == "literal_error":
-        return f"and must be one of {members_of(detail)}"
+        return f"; it must be one of {members_of(detail)}"
     if kind == "version_float":
-        return "a number: without quotes, 1.30 is 1.3"
+        return "; without quotes, 1.30 is the number 1.3"
     if kind in ("greater_than_equal", "less_than_equal"):
         limit = context.get("ge", context.get("le"))
-        return f"and must be at {'least' if kind == 'greater_than_equal' else 'most'} {limit}"
+        return f"; the {'minimum' if kind == 'greater_than_equal' else 'maximum'} is {limit}"
     if kind == "greater_than":
-        return f"and must be more than {context.get('gt')}"
+        return f"; it must be more than {context.get('gt')}"
     if kind == "string_too_short" and context.get("min_length", 0) > 1:
-        return "which is not a valid value"
+        return ", which isn't a valid value"
     if kind in _LENGTHS and context.get("min_length") == 1:
-        return "and must not be empty"
+        return "; it must not be empty"
     if kind in _LENGTHS:
         bound = context.get("min_length", context.get("max_length"))
         unit = "characters" if kind.startswith("string") else "entries"
-        return f"and must have at {'least' if kind.endswith('short') else 'most'} {bound} {unit}"
-    return "which is not a valid value"
+        return f"; it must have at {'least' if kind.endswith('short') else 'most'} {bound} {unit}"
+    return ", which isn't a valid value"
 
 
 def members_of(detail: ErrorDetails) -> str:

@@ -83,7 +83,7 @@ def quantity(text: str) -> Amount:
     digits = text.rstrip("mkMGTPEi")
     suffix = text[len(digits) :]
     if suffix not in _SUFFIXES:
-        raise ValueError(f"{text!r} is not a Kubernetes quantity")
+        raise ValueError(f"{text!r} isn't a Kubernetes quantity")
     value = Fraction(digits) * _SUFFIXES[suffix]
     return value.numerator if value.denominator == 1 else value
 
@@ -100,16 +100,16 @@ def unit_problem(resource: str, text: str) -> tuple[str, str] | None:
         if amount >= _LEAST_BYTES or not amount:
             return None
         unit = "Mi" if suffix == "m" else "Gi"
-        return f"{text} is less than 1 MiB: a number without a unit is bytes", f"Write `{digits}{unit}`."
+        return f"{text} is less than 1 MiB: a number without a unit is in bytes", f"Use `{digits}{unit}`."
     is_device = "/" in resource or resource in ("pods", "nodes")
     if suffix in ("", "k", "m"):
         if not is_device or amount == int(amount):
             return None
-        return f"{text} isn't a whole number, and {resource} has no parts", f"Write `{math.ceil(amount)}`."
+        return f"{text} isn't a whole number, and {resource} can't be divided", f"Use `{math.ceil(amount)}`."
     if not is_device and resource != "cpu":
         return None
     whole = math.ceil(Fraction(digits))
-    return f"`{suffix}` is a unit of memory, and {resource} is a count", f"Write `{whole if is_device else digits}`."
+    return f"`{suffix}` is a unit of memory, but {resource} is a count", f"Use `{whole if is_device else digits}`."
 
 
 def dimensions_of(instance: InstanceType) -> Vector:

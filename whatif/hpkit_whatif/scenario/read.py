@@ -164,18 +164,18 @@ def _said(file: str, document: Document, path: ValuePath, details: list[ErrorDet
     if kind == "extra_forbidden":
         known = _fields_at(path[:-1])
         near = nearest(str(path[-1]), known)
-        fix = f"Did you mean `{near}`?" if near else f"Known here: {', '.join(known)}."
+        fix = f"Did you mean `{near}`?" if near else f"Known keys: {', '.join(known)}."
         return _line(file, document.locate(path, key=True), f"unknown key `{path[-1]}` in {here}", fix)
     if kind == "missing":
         return _line(file, document.locate(path[:-1]), f"`{path[-1]}` is missing in {here}", f"Add `{path[-1]}: …`.")
     if kind == "duration":
         return _line(file, document.locate(path), f"{path[-1]}: {details[0]['msg']}", "")
     value = shown(document, path, details[0]["input"])
-    return _line(file, document.locate(path), f"{format_path(path, document.data)} is {value}, {_wants(details)}", "")
+    return _line(file, document.locate(path), f"{format_path(path, document.data)} is {value}{_wants(details)}", "")
 
 
 def _wants(details: list[ErrorDetails]) -> str:
-    begin = "and must be "
+    begin = "; it must be "
     each = [expected(detail) for detail in details]
     return begin + " or ".join(dict.fromkeys(one.removeprefix(begin) for one in each)) if each[1:] else each[0]
 
@@ -271,7 +271,7 @@ def _row(place: str, columns: list[str], row: list[str]) -> TaskSpec:
         said = (
             f": {detail['msg']}"
             if detail["type"] == "duration"
-            else f" is {quoted(str(data[column]))}, {expected(detail)}"
+            else f" is {quoted(str(data[column]))}{expected(detail)}"
         )
         raise InputError(f"{place}: {column}{said}") from None
 
