@@ -101,6 +101,8 @@ def test_a_principal_is_meant_by_arn_session_or_name():
     with pytest.raises(SelectionError, match="write the whole ARN"):
         find_entry(Access((*access.entries, Entry(f"{ROLE}/other/ada", "", ())), ()), "ada")
     assert without_entry(access, "adda") == "adda has no access entry, and may do nothing; did you mean ada?"
+    assert without_entry(access, f"{ROLE}/adda").endswith(f"did you mean {ADA}?")
+    assert "did you mean" not in without_entry(access, f"{ROLE}/zq"), "all ARNs begin alike"
 
 
 class Server:

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from hpkit.cli import EXPECTED, SECTIONS, _hpkit
 from hpkit.cli.plan import command as plan_command
-from tests.builders import group, organization, text_of
+from tests.builders import group, organization, team, text_of
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
 
@@ -161,6 +161,21 @@ def test_tables_and_trees_fit_80_columns(command, examples):
     text = hpkit(*command, cwd=examples).stdout
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "\x1b" not in text
+
+
+def test_plan_names_only_what_the_file_leaves_to_aws(project):
+    data = organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 1}]})
+    dev = data["environments"]["dev"]
+    assert [zone["availabilityZone"] for zone in dev["network"]["zones"]] == ["us-west-2a", "us-west-2b"]
+    file = project / "acme.yaml"
+    file.write_bytes(text_of(data))
+    shown = hpkit("plan", file, cwd=project).stdout
+    assert "known at deployment" not in shown
+    assert " 1 instance\n" in shown
+    del dev["account"], dev["network"]["zones"][1]
+    file.write_bytes(text_of(data))
+    shown = hpkit("plan", file, cwd=project).stdout
+    assert shown.endswith("Not in the file, so known at deployment: the account, zone us-west-2b\n")
 
 
 def test_plan_of_a_file_that_cannot_be_read_shows_why(tmp_path):

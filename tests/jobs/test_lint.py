@@ -105,6 +105,27 @@ def select(kind):
             "hyperpod-ns-jon is no team's namespace",
             "Write `hyperpod-ns-john`",
         ),
+        (
+            lambda document, _l, _t: document["metadata"].update(namespace="hyperpod-ns-frobnicate"),
+            "namespace",
+            "hyperpod-ns-frobnicate is no team's namespace",
+            "Write `hyperpod-ns-john`",
+        ),
+        (
+            lambda document, labels, _t: (
+                labels.pop("kueue.x-k8s.io/queue-name"),
+                document["metadata"].update(namespace="hyperpod-ns-zq"),
+            ),
+            "namespace",
+            "hyperpod-ns-zq is no team's namespace",
+            "Write one of hyperpod-ns-john, hyperpod-ns-smith",
+        ),
+        (
+            lambda _d, labels, _t: labels.update({"kueue.x-k8s.io/priority-class": "zzz-priority"}),
+            "priority",
+            "has no priority class zzz-priority",
+            "Write one of training-priority, experiment-priority, or leave the label out",
+        ),
         (select("ml.g5.24xlarge"), "instance-type", "has no instances of ml.g5.24xlarge", "Write `ml.g5.12xlarge`"),
         (
             lambda document, _l, _t: document["spec"].update(parallelism=9),

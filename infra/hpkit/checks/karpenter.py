@@ -56,7 +56,7 @@ def _node_class_groups(context: Context) -> Iterator[Issue]:
         if not names or len(names) > _MOST_GROUPS:
             yield Issue(
                 path,
-                f"the NodeClass {node_class.name} has {len(names)} groups; the limit is 1–{_MOST_GROUPS}",
+                f"the NodeClass {node_class.name} has {plural(len(names), 'group')}; the limit is 1–{_MOST_GROUPS}",
                 "Add at least one group." if not names else "Split it into several NodeClasses.",
             )
         for position, name in enumerate(names):
@@ -245,7 +245,7 @@ def _system_capacity(context: Context) -> Iterator[Issue]:
         )
         yield Issue(
             (*context.path, "cluster", "instanceGroups"),
-            f"no static group has nodes ({len(groups)} groups{owned}), so CoreDNS and the add-ons can't run",
+            f"no static group has nodes ({plural(len(groups), 'group')}{owned}), so CoreDNS and the add-ons can't run",
             "Add a small group with an instanceCount of at least 1 that isn't in a NodeClass."
             if owned
             else "Set instanceCount of a group to at least 1.",

@@ -13,7 +13,7 @@ from hpkit.plan.model import Plan
 from hpkit.project import Loaded
 
 if TYPE_CHECKING:
-    from hpkit.program.recording import Node
+    from hpkit.program.recording import Node, Recording
 
 __all__ = ["command"]
 
@@ -31,25 +31,40 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, every
     chosen = resolve(files, stacks)
     # Says the errors first, and ends here where the form of a file is not right.
     plans_of(chosen)
-    trees = [_tree(plan, loaded) for loaded in chosen for plan in loaded.plans.values()]
+    recordings = [_recording(plan, loaded) for loaded in chosen for plan in loaded.plans.values()]
+    from hpkit.program.recording import tree_of
+
     if form == "json":
-        click.echo(json.dumps([_with_count(tree) for tree in trees], indent=2, ensure_ascii=False))
+        click.echo(json.dumps([_with_count(tree_of(each)) for each in recordings], indent=2, ensure_ascii=False))
         return
-    for tree in trees:
-        _print(tree, everything=everything)
+    for each in recordings:
+        _print(tree_of(each), _assumed(each), everything=everything)
 
 
-def _tree(plan: Plan, loaded: Loaded) -> "Node":
-    from hpkit.program.recording import UNKNOWN_ACCOUNT, Answers, tree_of
+def _recording(plan: Plan, loaded: Loaded) -> "Recording":
+    from hpkit.program.recording import UNKNOWN_ACCOUNT, Answers
 
-    return tree_of(record_plan(plan, loaded, Answers(account=plan.spec.account or UNKNOWN_ACCOUNT)))
+    return record_plan(plan, loaded, Answers(account=plan.spec.account or UNKNOWN_ACCOUNT))
+
+
+def _assumed(recording: "Recording") -> list[str]:
+    """Return what the tree shows and the file doesn't name: only AWS knows it."""
+    plan = recording.plan
+    named = {zone.availability_zone for zone in plan.network.zones}
+    shown = {
+        each.inputs["availabilityZone"] for each in recording.resources.values() if each.type == "aws:ec2/subnet:Subnet"
+    }
+    return [
+        *([] if plan.spec.account else ["the account"]),
+        *(f"zone {zone}" for zone in sorted(shown - named)),
+    ]
 
 
 def _with_count(tree: "Node") -> dict[str, Any]:
     return {**tree.as_dict(), "resources": tree.count()}
 
 
-def _print(tree: "Node", *, everything: bool) -> None:
+def _print(tree: "Node", assumed: list[str], *, everything: bool) -> None:
     from rich.console import Console
     from rich.text import Text
     from rich.tree import Tree
@@ -75,10 +90,9 @@ def _print(tree: "Node", *, everything: bool) -> None:
     add(root, tree)
     console = Console(width=width(), highlight=False)
     console.print(root)
-    console.print(
-        f"{tree.count()} resources; Pulumi counts its stack, components and providers as well. The account, and zones "
-        "that the file does not name, are AWS's to say"
-    )
+    console.print(f"{tree.count()} resources; Pulumi counts its stack, components and providers as well")
+    if assumed:
+        console.print(f"Not in the file, so known at deployment: {', '.join(assumed)}")
 
 
 def _counted(nodes: "list[Node]") -> str:

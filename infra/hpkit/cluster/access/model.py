@@ -238,8 +238,10 @@ def find_entry(access: Access, principal: str) -> Entry | None:
 
 def without_entry(access: Access, principal: str) -> str:
     """Return what is so of a principal that has no entry, and who else may be meant."""
-    known = {name for entry in access.entries for name in (entry.principal, _short(entry.principal))}
-    likely = near(principal, known)
+    # What all ARNs begin with makes none of them likely.
+    known = {_short(entry.principal): entry.principal for entry in access.entries}
+    name = near(_short(principal), known)
+    likely = known[name] if name and principal.startswith("arn:") else name
     meant = f"did you mean {likely}?" if likely else "`hpkit cluster access` lists who has one"
     return f"{principal} has no access entry, and may do nothing; {meant}"
 

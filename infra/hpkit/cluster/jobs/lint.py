@@ -17,7 +17,7 @@ from hpkit.cluster.jobs.new import PRIORITY, QUEUE, TOPOLOGY, priorities_of
 from hpkit.cluster.jobs.resources import instance_type_of, pod_sets_of, requests_of, types_of
 from hpkit.config.edit import Layout, patched, with_value, with_values
 from hpkit.errors import InputError
-from hpkit.plan.model import POD_SECURITY_LEVEL, Plan, TeamPlan
+from hpkit.plan.model import NAMESPACE_PREFIX, POD_SECURITY_LEVEL, Plan, TeamPlan
 from hpkit.plan.team_limits import pod_limits
 from hpkit.text.spelling import near
 
@@ -191,11 +191,17 @@ class _Job:
                 f"Write `namespace: {meant}`",
                 edit=None if team is None else Edit(self._number, (*path, "namespace"), team.namespace),
             )
-        near_name = near(str(namespace), known)
+        if team is None:
+            # What all namespaces begin with makes none of them likely.
+            names = {each.name: each for each in self._plan.teams}
+            team_name = near(str(namespace).removeprefix(NAMESPACE_PREFIX), names)
+            likely = names.get(team_name) if team_name else None
+        else:
+            likely = team
         return team, self._say_namespace(
             (*self._unit.namespaced, "metadata", "namespace"),
             f"{namespace} is no team's namespace of {self._plan.stack}",
-            f"Write `{near_name}`" if near_name else f"Write one of {', '.join(known) or 'none'}",
+            f"Write `{likely.namespace}`" if likely else f"Write one of {', '.join(known) or 'none'}",
         )
 
     def _say_namespace(self, path: Path, message: str, fix: str, *, edit: Edit | None = None) -> JobFinding:
@@ -241,8 +247,9 @@ class _Job:
                 f"Write one of {', '.join(mine)}, or leave the label out",
             )
             return
-        whole = f"{given}-priority"
-        meant = whole if whole in mine else near(str(given), mine)
+        names = {each.removesuffix("-priority"): each for each in mine}
+        name = near(str(given).removesuffix("-priority"), names)
+        meant = names[name] if name else None
         yield self._say(
             ("metadata", "labels", PRIORITY),
             "priority",

@@ -257,8 +257,8 @@ def _team(inputs: Mapping[str, Any], plan: Plan) -> TeamPlan:
 def _quota_resource(quota_resource: QuotaResource) -> str:
     partition = quota_resource.partition
     amounts = {
-        "instances": quota_resource.count,
-        "accelerators": quota_resource.accelerators,
+        "instance" if quota_resource.count == 1 else "instances": quota_resource.count,
+        "accelerator" if quota_resource.accelerators == 1 else "accelerators": quota_resource.accelerators,
         f"× {partition.type}" if partition else "": partition.count if partition else None,
         "vCPU": quota_resource.v_cpu,
         "GiB": quota_resource.memory_in_gib,
