@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STACK  ?= handson-dev
 
-.PHONY: install up down lint types check tools unit pages prose test generate lock audit release scan lock-scanners bench bench-program clean
+.PHONY: install up down lint types check tools unit pages docs pictures prose test generate lock audit release scan lock-scanners bench bench-program clean
 
 install: $(VENV)/.installed
 
@@ -59,7 +59,7 @@ unit: install tools
 pages: install
 	$(BIN)/python -m generate --check
 
-# The style of docs/contributing.md, "English", on pages and on the texts in the code. Needs Go once, to build Vale.
+# The style of docs/guides/contributing.md, "English", on pages and on the texts in the code. Needs Go once, to build Vale.
 VALE := $(CACHE)/vale/$(shell cksum < .vale/go.sum | tr -d ' ')/vale
 
 $(VALE):
@@ -70,8 +70,16 @@ prose: install
 	  $(MAKE) --no-print-directory $(VALE) && $(BIN)/python -m tests.prose .prose && $(VALE) --output line README.md CHANGELOG.md docs .prose; \
 	else echo "vale: Go isn't installed; tests/test_prose.py checks the word lists"; fi
 
+# The pages as a site, in site/; a dead link fails.
+docs: install
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+# Pictures in docs/images, from what the commands print; needs Chromium.
+pictures: install tools
+	$(BIN)/python -m generate.pictures
+
 # Everything that decides whether a change may land; CI runs this and nothing else.
-test: lint types pages unit audit
+test: lint types pages docs unit audit
 
 # The wheel and its bill of materials, in dist/; the same commit gives the same bytes.
 release: install

@@ -29,7 +29,7 @@ def _reference() -> str:
 
 
 def _page() -> str:
-    """Return docs/deployer-policy.md."""
+    """Return docs/reference/deployer-policy.md."""
     policies = json.loads(_reference())
     rows = [
         f"| `{name}` | {_words(each.calls)} | {_words(each.more)} | {_words(each.service)} | {each.source} |"
@@ -63,5 +63,5 @@ def _conditions(statement: dict[str, Any]) -> str:
 
 FILES: Final[dict[str, Callable[[], str]]] = {
     "docs/reference/deployer-policy.json": _reference,
-    "docs/deployer-policy.md": _page,
+    "docs/reference/deployer-policy.md": _page,
 }

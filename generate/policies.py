@@ -12,7 +12,7 @@ __all__ = ["page"]
 _HEAD: Final = """# Policies of the pack
 
 This page is generated from the policies (`make generate`). How to run them, and how an organization sets levels,
-parameters and waivers, is on the page [Policies](../policies.md).
+parameters and waivers, is on the page [Policies](../guides/policies.md).
 
 | policy | level | checks | demands |
 |---|---|---|---|

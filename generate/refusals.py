@@ -182,7 +182,7 @@ def refusals_page() -> str:
         "",
         "Nothing here was tried on AWS. *documented*: the source says it. *inferred*: it follows from it, or from",
         "what other operations do. Words of messages are the endpoint's own unless the source has them.",
-        "What the endpoint takes though AWS refuses it: [local-cloud-limits.md](../local-cloud-limits.md).",
+        "What the endpoint takes though AWS refuses it: [local-cloud-limits.md](local-cloud-limits.md).",
         "",
         "## Plan, program, plugin, preflight",
         "",

@@ -1,4 +1,4 @@
-"""docs/aws.md from its first step to its last on the local cloud, and the workflows that it leads to, as they are.
+"""docs/guides/aws.md from its first step to its last on the local cloud, and the workflows that it leads to.
 
 A new organization, then a changed one: what the page says is typed, and the jobs of the pull request, the deployment
 and the drift run step by step in checkouts of their own. What can't run here is named with its reason.
@@ -24,7 +24,7 @@ from tests.security.test_new_organization import acme
 from tests.test_workflows import ROOT, UNTRUSTED, shell, workflow
 
 SECONDS = 900
-PAGE = (ROOT / "docs" / "aws.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guides" / "aws.md").read_text(encoding="utf-8")
 STACK, BUCKET = "acme-dev", "s3://acme-pulumi-state?region=us-west-2"
 WORKFLOWS = ("pull-request.yml", "deploy.yml", "drift.yml")
 # A block of the page, by what it begins with, or a job of a workflow → why it can't run here.

@@ -11,6 +11,8 @@ from tests.builders import findings
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "SECURITY.md", *(ROOT / "docs").rglob("*.md")])
+# Of all pages under docs/ together.
+WORDS = 98_000
 
 
 def name_of(page):
@@ -22,6 +24,13 @@ def test_links_of_a_page_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")
     targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text)
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_pages_are_short():
+    words = sum(len(page.read_text(encoding="utf-8").split()) for page in (ROOT / "docs").rglob("*.md"))
+    assert words <= WORDS, "shorten what is longest, or remove what nobody needs"
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+    assert len((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()) <= 60
 
 
 def test_the_index_leads_to_every_page():
@@ -41,7 +50,7 @@ def test_messages_of_the_page_of_troubleshooting_stand_in_the_source():
 
 
 def test_words_of_the_glossary_come_once_and_in_order():
-    page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
     words = [line.split(" | ")[0].removeprefix("| ") for line in page.splitlines() if line.startswith("| ")][1:]
     keys = [re.sub(r"[^a-z]", "", word.lower()) for word in words]
     assert keys == sorted(set(keys))
@@ -49,7 +58,7 @@ def test_words_of_the_glossary_come_once_and_in_order():
 
 def test_the_page_of_the_local_cluster_says_every_flag_of_the_api_server():
     source = (ROOT / "local" / "hpkit_local" / "kubernetes" / "apiserver.py").read_text(encoding="utf-8")
-    page = (ROOT / "docs" / "local-cluster.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "guides" / "local-cluster.md").read_text(encoding="utf-8")
     assert set(re.findall(r'"(--[a-z-]+)=', source)) | set(re.findall(r'f"(--[a-z-]+)=', source)) == set(
         re.findall(r"`(--[a-z-]+)`", page)
     )
@@ -61,7 +70,7 @@ def autoscale():
 
 
 def snippets():
-    text = (ROOT / "docs" / "autoscaling.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "guides" / "autoscaling.md").read_text(encoding="utf-8")
     return [yaml.safe_load(textwrap.dedent(each)) for each in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
 
 

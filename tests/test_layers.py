@@ -1,4 +1,4 @@
-"""Data flows one way: who may import what, as the tables of docs/architecture.md say it."""
+"""Data flows one way: who may import what, as the tables of docs/explanation/architecture.md say it."""
 
 import ast
 import re
@@ -22,7 +22,7 @@ FOLDERS = {
     "hpkit_whatif": ROOT / "whatif" / "hpkit_whatif",
 }
 PACKAGE = FOLDERS["hpkit"]
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
 
 STANDARD = frozenset(sys.stdlib_module_names)
 CLOUD = {"pulumi", "pulumi_aws", "pulumi_kubernetes", "boto3", "botocore", "kubernetes"}

@@ -396,7 +396,7 @@ def test_the_longest_review_fits_with_what_the_workflow_adds(comments):
 
 @pytest.fixture(scope="module")
 def gitlab():
-    page = (ROOT / "docs" / "gitlab.md").read_text()
+    page = (ROOT / "docs" / "guides" / "gitlab.md").read_text()
     data = yaml.safe_load(re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1])
     reserved = {"stages", "default", "variables"}
     jobs = {name: job for name, job in data.items() if name not in reserved and not name.startswith(".")}

@@ -11,7 +11,7 @@ from tests.program.cloud import ROOT
 
 pytestmark = [pytest.mark.nightly, pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
-PAGE = (ROOT / "docs" / "adopting.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guides" / "adopting.md").read_text(encoding="utf-8")
 
 
 def steps():

@@ -18,7 +18,7 @@ from tests.builders import findings, organization
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 PUBLISHED = Path(__file__).with_name("as_published.yaml")
 QUEUE, RANK = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
-# Of which example stack each manifest is; None: of the file in docs/storage.md.
+# Of which example stack each manifest is; None: of the file in docs/guides/storage.md.
 STACKS = {
     "fsdp-john": "handson-dev",
     "fsdp-smith": "handson-dev",

@@ -1,6 +1,6 @@
 """KEDA's samples on a real API server with KEDA's own kinds, whose schemas say what its operator would read.
 
-Its operator scales by what a source says at night (docs/contributing.md).
+Its operator scales by what a source says at night (docs/guides/contributing.md).
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every key of every example, edited once: what would be lost is refused, and docs/review.md explains what else goes.
+"""Every key of every example, edited once: what would be lost is refused, and docs/guides/review.md explains the rest.
 
 An eighth of the keys of one example each time; all keys of all examples at night.
 """
@@ -21,11 +21,11 @@ NIGHTLY = os.environ.get("HPKIT_NIGHTLY") == "1"
 FILES = example_files() if NIGHTLY else [project_root() / "stacks" / "handson.yaml"]
 
 
-# What docs/review.md says of types that no guard protects.
+# What docs/guides/review.md says of types that no guard protects.
 EXPLAINED = set(
     re.findall(
         r"^\| `(.+?)` \|",
-        (project_root() / "docs" / "review.md")
+        (project_root() / "docs" / "guides" / "review.md")
         .read_text(encoding="utf-8")
         .partition("is replaced without a refusal")[2],
         flags=re.MULTILINE,

@@ -52,15 +52,15 @@ def test_files_with_errors_complete_what_can_be_read(project):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_of_each_shell_that_the_readme_names_is_written(shell):
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"_HPKIT_COMPLETE={shell}_source hpkit" in readme
+def test_the_script_of_each_shell_that_the_page_of_commands_names_is_written(shell):
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+    assert f"_HPKIT_COMPLETE={shell}_source hpkit" in page
     answer = hpkit(cwd=ROOT, _HPKIT_COMPLETE=f"{shell}_source")
     assert answer.returncode == 0, answer.stderr
     assert f"_HPKIT_COMPLETE={shell}_complete" in answer.stdout
 
 
-# Each sources the script as the README says, and asks for what follows `hpkit va`.
+# Each sources the script as docs/reference/commands.md says, and asks for what follows `hpkit va`.
 IN_SHELL = {
     "bash": 'eval "$(_HPKIT_COMPLETE=bash_source hpkit)"; COMP_WORDS=(hpkit va); COMP_CWORD=1; '
     '_hpkit_completion hpkit va hpkit; echo "${COMPREPLY[@]}"',

@@ -13,7 +13,7 @@ from hpkit_policies.pack import POLICIES
 from hpkit_policies.waivers import WAIVERS
 
 ROOT = Path(__file__).parents[2]
-GUIDE = ROOT / "docs" / "policies.md"
+GUIDE = ROOT / "docs" / "guides" / "policies.md"
 
 WRONG = [
     ("{", "it is no JSON"),

@@ -1,4 +1,4 @@
-"""What docs/aws.md says in figures and lists is what the kit does."""
+"""What docs/guides/aws.md says in figures and lists is what the kit does."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from hpkit.project import load
 from tests.builders import group, organization, typed
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = (ROOT / "docs" / "aws.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guides" / "aws.md").read_text(encoding="utf-8")
 OBSERVED = {
     "observability": {
         "prometheus": True,

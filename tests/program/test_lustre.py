@@ -21,7 +21,7 @@ from hpkit_provider.server import HyperpodServicer
 from tests.builders import organization, team
 from tests.program.recorder import recorded_from
 
-PAGE = Path(__file__).parents[2] / "docs" / "storage.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "storage.md"
 
 
 def program(**lustre):

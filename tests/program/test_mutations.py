@@ -1,6 +1,6 @@
 """What the validator passes, the endpoint and the CRDs take: files with mistakes that nobody thought of.
 
-Figures of a long run: docs/measurements.md.
+Figures of a long run: docs/reference/measurements.md.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""docs/review.md says what there is: every option, code and key."""
+"""docs/guides/review.md says what there is: every option, code and key."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.builders import organization, team, text_of
 from tests.review.builders import review_of
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "review.md").read_text()
+PAGE = (ROOT / "docs" / "guides" / "review.md").read_text()
 
 
 def test_every_option_is_described():

@@ -49,7 +49,7 @@ def assumes(trust, issuer, **claims):
     ],
 )
 def test_a_branchs_own_workflow_names_the_environment_and_takes_its_role(subject):
-    (trust,) = trusts("aws.md")
+    (trust,) = trusts("guides/aws.md")
     assert not assumes(trust, GITHUB, aud="sts.amazonaws.com", sub=subject)
     main = "repo:acme/platform:environment:acme-dev:ref:refs/heads/main"
     assert assumes(trust, GITHUB, aud="sts.amazonaws.com", sub=main)
@@ -60,14 +60,16 @@ def test_a_branchs_own_workflow_names_the_environment_and_takes_its_role(subject
     [("https://gitlab.com/deploy", "evil"), ("https://gitlab.com/preview", "main"), ("https://gitlab.com", "main")],
 )
 def test_a_job_of_gitlab_that_only_looks_takes_the_role_that_deploys(audience, branch):
-    (trust,) = trusts("gitlab.md")
+    (trust,) = trusts("guides/gitlab.md")
     subject = "project_path:acme/platform:ref_type:branch:ref:{}"
     assert not assumes(trust, "gitlab.com", aud=audience, sub=subject.format(branch))
     assert assumes(trust, "gitlab.com", aud="https://gitlab.com/deploy", sub=subject.format("main"))
 
 
 def test_only_the_job_that_deploys_asks_gitlab_for_the_audience_that_deploys():
-    (text,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "gitlab.md").read_text(encoding="utf-8"), re.DOTALL)
+    (text,) = re.findall(
+        r"```yaml\n(.*?)```", (ROOT / "docs" / "guides" / "gitlab.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     jobs = {name: job for name, job in yaml.safe_load(text).items() if isinstance(job, dict) and "script" in job}
     audiences = {name: job["id_tokens"]["AWS_TOKEN"]["aud"] for name, job in jobs.items() if "id_tokens" in job}
     assert {name for name, audience in audiences.items() if audience.endswith("/deploy")} == {"up"}
@@ -161,7 +163,7 @@ def test_the_role_that_previews_changes_something(viewer):
 
 
 def test_no_page_gives_a_pipeline_read_only_access():
-    for page in ROOT.glob("docs/*.md"):
+    for page in ROOT.glob("docs/**/*.md"):
         given = [line for line in page.read_text(encoding="utf-8").splitlines() if "`ReadOnlyAccess`" in line]
         assert all("is not needed" in line for line in given), page
 

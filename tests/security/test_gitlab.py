@@ -10,7 +10,7 @@ import yaml
 
 from tests.security.test_branches import ROOT
 
-PAGE = (ROOT / "docs" / "gitlab.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guides" / "gitlab.md").read_text(encoding="utf-8")
 MAIN = {"CI_DEFAULT_BRANCH": "main", "CI_COMMIT_BRANCH": "main"}
 EVENTS = {
     "a push to main": {**MAIN, "CI_PIPELINE_SOURCE": "push"},

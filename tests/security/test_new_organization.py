@@ -1,4 +1,4 @@
-"""An organization that follows docs/aws.md passes the jobs of a pull request: their own commands, in a repository."""
+"""An organization that follows docs/guides/aws.md passes the jobs of a pull request, in a repository."""
 
 import json
 import os

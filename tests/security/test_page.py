@@ -14,7 +14,7 @@ from hpkit.program.iam.deployer import bystander_policies
 from hpkit.project import load_stack
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
 HEAD = "| who | may do what | enforced by | tested by |"
 TABLE = PAGE.partition(f"{HEAD}\n|---|---|---|---|\n")[2].partition("\n\n")[0].splitlines()
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in TABLE]

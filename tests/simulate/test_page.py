@@ -11,7 +11,7 @@ from hpkit_whatif.scenario import open_scenario
 from tests.cli.invoke import hpkit
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "whatif.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guides" / "whatif.md").read_text(encoding="utf-8")
 RUNS = re.findall(r"```console\n\$ hpkit ([^\n]+)\n(.*?)```", PAGE, re.DOTALL)
 
 

@@ -10,7 +10,7 @@ from hpkit.kueue import model
 from hpkit_whatif.admission import Simulator
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "whatif-api.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "whatif-api.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```\n\nprints\n\n```text\n(.*?)```", PAGE, re.DOTALL)
 
 

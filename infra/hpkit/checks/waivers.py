@@ -18,7 +18,7 @@ RULES = (
     Rule("WAI003", "error", "Waivers name an existing rule that can be waived.", "hpkit configuration reference",
          waivable=False),
     Rule("WAI004", "error", "Waivers end within a year.", "hpkit configuration reference", waivable=False),
-    Rule("WAI005", "warning", "The policy pack accepts what a waiver accepts.", "docs/policies.md, waivers",
+    Rule("WAI005", "warning", "The policy pack accepts what a waiver accepts.", "docs/guides/policies.md, waivers",
          waivable=False),
 )  # fmt: skip
 

@@ -188,6 +188,6 @@ def _failed(error: Exception) -> ToolError:
         details = error.response["Error"]
         return ToolError(
             f"{error.operation_name}: {details['Code']}: {details.get('Message', '')}. What to do: see "
-            "docs/observability.md for the rights that this needs"
+            "docs/guides/observability.md for the rights that this needs"
         )
     return ToolError(f"{error}. What to do: see whether this machine reaches AWS")

@@ -220,7 +220,7 @@ def _problems(kind: str, name: str, statement: Statement, settings: Settings) ->
         elif not any(all(_names_branch(key, value) for value in values) for key, values in subjects):
             yield (
                 f"trusts {listing([value for _, values in subjects for value in values])}, which any branch can claim",
-                "Name the branch in the condition on :sub, as docs/aws.md and docs/gitlab.md do.",
+                "Name the branch in the condition on :sub, as docs/guides/aws.md and docs/guides/gitlab.md do.",
             )
     elif name not in _accepted(settings[_PRINCIPALS.name]):
         yield f"trusts {name}", f"Trust a service, or list the principal in {_PRINCIPALS.name}."

@@ -145,7 +145,7 @@ def test_a_job_runs_on_nodes_of_its_type_for_as_long_as_it_says_and_completes(pl
 
 
 def test_the_job_of_the_page_runs_as_printed(platform, api):
-    page = (Path(__file__).parents[3] / "docs" / "local-cluster.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "guides" / "local-cluster.md").read_text(encoding="utf-8")
     ((text,),) = [re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)]
     document = yaml.safe_load(text.replace("-ns-john", "-ns-a"))
     assert document["metadata"]["namespace"] == "hyperpod-ns-a"

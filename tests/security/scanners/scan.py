@@ -168,7 +168,7 @@ def _of_zizmor(binaries, _):
 
 
 def _of_schemas(binaries, _):
-    page = (ROOT / "docs" / "gitlab.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "guides" / "gitlab.md").read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as name:
         pipeline = Path(name) / "gitlab-ci.yml"
         pipeline.write_text(page.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")

@@ -7,7 +7,7 @@
     outcome = simulator.run_until_quiet()
 
 All types of `hpkit.kueue` are plain data, so that a model is built without any file; `model_of` builds it from a plan.
-docs/whatif-api.md has an example that runs, and what every call returns and raises.
+docs/reference/whatif-api.md has an example that runs, and what every call returns and raises.
 """
 
 from hpkit.kueue.events import Admitted, Event, Outcome, Pending, Preempted

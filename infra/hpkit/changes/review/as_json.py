@@ -1,4 +1,4 @@
-"""The review as JSON: the contract that docs/review.md describes."""
+"""The review as JSON: the contract that docs/guides/review.md describes."""
 
 import json
 from collections.abc import Callable

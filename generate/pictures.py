@@ -1,0 +1,125 @@
+"""Pictures of the pages, from what the commands print: `make pictures`. Pages of a browser need Chromium.
+
+They are made by hand, after a change of what they show: a stack comes up on the local cloud and goes again.
+"""
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from hpkit.project import project_root
+
+__all__ = ["main"]
+
+IMAGES: Final = project_root() / "docs" / "images"
+BIN: Final = Path(sys.executable).parent
+WIDTH: Final = 100
+# A change that a review has much to say of: a quota that moves, and one more instance.
+CHANGES: Final = (
+    ("john: [{instanceType: ml.g5.12xlarge, count: 3}]", "john: [{instanceType: ml.g5.12xlarge, count: 2}]"),
+    ("smith: [{instanceType: ml.g5.12xlarge, count: 1}]", "smith: [{instanceType: ml.g5.12xlarge, count: 3}]"),
+    ("instanceType: ml.g5.12xlarge, instanceCount: 4", "instanceType: ml.g5.12xlarge, instanceCount: 5"),
+)
+
+
+def main() -> None:
+    """Write all pictures."""
+    IMAGES.mkdir(exist_ok=True)
+    _terminal("validate", {_BROKEN: _run(_BROKEN, terminal=True)})
+    _run("hpkit local reset --name handson-dev --yes", may_fail=True)
+    _terminal(
+        "make-up",
+        {
+            "make up": _end(
+                _run(f"PATH=${{PATH#*:}}; {BIN.relative_to(project_root())}/hpkit local up --stack handson-dev")
+            ),
+            "hpkit cluster status": _run(
+                'eval "$(hpkit local env --name handson-dev)"; hpkit cluster status --stack handson-dev'
+            ).partition("last events")[0],
+        },
+    )
+    _run("hpkit local down --yes --stack handson-dev")
+    with tempfile.TemporaryDirectory() as folder:
+        _browser("review", _review(Path(folder)), 1000)
+        report = Path(folder) / "simulation.html"
+        _run(f"hpkit whatif simulate stacks/scenarios/handson.yaml --stack handson-dev --format html --out {report}")
+        _browser("simulate", report, 1000)
+
+
+_BROKEN: Final = "sed 's/instanceCount: 15/instanceCount: 14/' stacks/startup.yaml | hpkit validate /dev/stdin"
+
+
+def _run(line: str, folder: Path | None = None, *, terminal: bool = False, may_fail: bool = False) -> str:
+    """Return what a line for a shell prints, in colors where it is run in a terminal."""
+    variables = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "COLUMNS": str(WIDTH)}
+    command = ["bash", "-c", line]
+    if terminal:
+        command = ["script", "--quiet", "--return", "--command", f"stty cols {WIDTH}; {line}", "/dev/null"]
+    done = subprocess.run(  # noqa: S603 - our own words
+        command,
+        cwd=folder or project_root(),
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if done.returncode and not (may_fail or terminal):
+        raise SystemExit(f"{line} failed:\n{done.stdout}")
+    return done.stdout.replace("\r\n", "\n")
+
+
+def _end(said: str) -> str:
+    """Return the lines of progress and the last ones of an `up`, without warnings of this machine."""
+    return "".join(f"{line}\n" for line in said.splitlines() if not line.startswith("warning:") and "; " not in line)
+
+
+def _terminal(name: str, said: dict[str, str]) -> None:
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
+    for command, printed in said.items():
+        console.print(Text(f"$ {command}", style="bold"))
+        console.print(Text.from_ansi(printed.rstrip()))
+    console.save_svg(str(IMAGES / f"{name}.svg"), title="hpkit", unique_id=name)
+
+
+def _review(folder: Path) -> Path:
+    """Return the page of a review of CHANGES, in a repository of its own."""
+    stacks = folder / "stacks"
+    stacks.mkdir()
+    shutil.copy(project_root() / "Pulumi.yaml", folder)
+    text = (project_root() / "stacks" / "handson.yaml").read_text(encoding="utf-8")
+    file = stacks / "handson.yaml"
+    file.write_text(text, encoding="utf-8")
+    git = "git -c user.name=n -c user.email=n@example.com"
+    _run(f"git init -q -b main && git add -A && {git} commit -qm base", folder)
+    for before, after in CHANGES:
+        if before not in text:
+            raise SystemExit(f"stacks/handson.yaml has no {before}")
+        text = text.replace(before, after)
+    file.write_text(text, encoding="utf-8")
+    _run("hpkit review --base HEAD --format html --output review.html", folder, may_fail=True)
+    return folder / "review.html"
+
+
+def _browser(name: str, page: Path, height: int) -> None:
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        raise SystemExit("Chromium is not on the PATH; install it for pictures of pages")
+    picture = IMAGES / f"{name}.png"
+    subprocess.run(  # noqa: S603 - our own words
+        [chromium, "--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size=1000,{height}",
+         f"--screenshot={picture}", page.as_uri()],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
