@@ -70,6 +70,7 @@ def _run(line: str, folder: Path | None = None, *, terminal: bool = False, may_f
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        check=False,
     )
     if done.returncode and not (may_fail or terminal):
         raise SystemExit(f"{line} failed:\n{done.stdout}")

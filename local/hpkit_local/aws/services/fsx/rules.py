@@ -1,4 +1,4 @@
-"""What FSx refuses and moto doesn't: see docs/reference/local-cloud-limits.md for what is still accepted."""
+"""What FSx refuses and moto doesn't: docs/reference/local-cloud-limits.md lists what is still accepted."""
 
 from __future__ import annotations
 
