@@ -51,7 +51,7 @@ def cut_off(shell):
 def test_an_adoption_that_is_cut_off_and_killed_goes_on_and_what_is_not_the_programs_is_never_deleted(shell, live):
     by_hand(Maker(live))
     before = live.settled()
-    where = ("--organization", "acme", "--environment", "prod", "--write", "stacks/acme.yaml")
+    where = ("--organization", "acme", "--environment", "prod", "--output", "stacks/acme.yaml")
     shell("hpkit", "aws", "adopt", "--cluster", "ours", *where)
 
     cut_off(shell)
@@ -74,7 +74,7 @@ def test_an_adoption_that_is_cut_off_and_killed_goes_on_and_what_is_not_the_prog
     assert live.settled() == before
 
     assert "a preview that changes nothing" in shell("hpkit", "aws", "adopt", "run", "--stack", STACK).stdout
-    refused = shell("hpkit", "aws", "adopt", "--cluster", "ours", "--write", "stacks/acme.yaml", check=False)
+    refused = shell("hpkit", "aws", "adopt", "--cluster", "ours", "--output", "stacks/acme.yaml", check=False)
     assert refused.returncode == 2
     assert "--force" in refused.stderr
 

@@ -51,7 +51,7 @@ def adopt(live, *arguments, cwd=ROOT):
 
 
 def test_the_file_is_valid_and_says_what_is_live(live, project):
-    result = adopt(live, "--write", "stacks/train.yaml", cwd=project)
+    result = adopt(live, "--output", "stacks/train.yaml", cwd=project)
     assert result.returncode == 0, result.stderr
     assert result.stdout == ""
     checked = hpkit("validate", cwd=project)
@@ -89,7 +89,7 @@ def test_the_file_is_valid_and_says_what_is_live(live, project):
 
 def test_the_import_file_holds_every_live_thing_by_the_name_that_the_program_registers(live, tmp_path):
     (tmp_path / "stacks").mkdir()
-    result = adopt(live, "--organization", "acme", "--environment", "dev", "--write", "stacks/acme.yaml", cwd=tmp_path)
+    result = adopt(live, "--organization", "acme", "--environment", "dev", "--output", "stacks/acme.yaml", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert result.stderr.endswith("then: hpkit aws adopt run --stack acme-dev\n")
     settings = yaml.safe_load((tmp_path / "stacks" / "Pulumi.acme-dev.yaml").read_text())
@@ -112,17 +112,17 @@ def test_a_cluster_is_found_by_its_name_in_a_region(live):
     result = adopt((endpoint, "train"), "--region", "us-west-2")
     assert result.returncode == 0, result.stderr
     assert f"# Adopted from {arn}." in result.stdout
-    assert result.stderr.endswith("nothing was written: add --write stacks/train.yaml\n")
+    assert result.stderr.endswith("nothing was written: add --output stacks/train.yaml\n")
     assert "hpkit aws adopt run" not in result.stderr
 
 
 def test_a_file_that_is_there_is_not_replaced_unasked(live, tmp_path):
     (tmp_path / "mine.yaml").write_text("precious: true\n")
-    result = adopt(live, "--write", "mine.yaml", cwd=tmp_path)
+    result = adopt(live, "--output", "mine.yaml", cwd=tmp_path)
     assert result.returncode == 2
     assert "--force" in result.stderr
     assert (tmp_path / "mine.yaml").read_text() == "precious: true\n"
-    forced = adopt(live, "--write", "mine.yaml", "--force", cwd=tmp_path)
+    forced = adopt(live, "--output", "mine.yaml", "--force", cwd=tmp_path)
     assert forced.returncode == 0
     assert "then: move it to stacks/train.yaml, and what was written beside it to stacks/\n" in forced.stderr
 

@@ -1,13 +1,14 @@
 """The list of commands, `hpkit plan`, `quota` and `catalog`."""
 
 import json
+import re
 import shutil
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from hpkit.cli import EXPECTED, SECTIONS, _hpkit
+from hpkit.cli import EXPECTED, SECTIONS, _hpkit, command_lines
 from hpkit.cli.plan import command as plan_command
 from tests.builders import group, organization, team, text_of
 from tests.cli.invoke import hpkit
@@ -73,6 +74,64 @@ def all_commands(command=_hpkit, name="hpkit"):
         context = click.Context(command)
         for child in command.list_commands(context):
             yield from all_commands(command.get_command(context, child), f"{name} {child}")
+
+
+# What a command, a flag, or a line of a list begins with.
+VERB = re.compile(
+    "(Adopt|Apply|Change|Check|Compare|Copy|Delete|Describe|Download|Evict|Explain|Export|Fetch|Find|Fix|Follow|Get|"
+    "Import|List|Lower|Plan|Print|Refresh|Reboot|Replace|Review|Run|Show|Simulate|Skip|Start|Stop|Take|Undo|Update|"
+    r"Wait|Write)\b"
+)
+# A stack to delete is always named.
+NO_VARIABLE = ("hpkit destroy",)
+
+
+def test_help_begins_with_a_verb():
+    said = {name: command.help for name, command in all_commands() if name != "hpkit"}
+    said |= {
+        f"{name} {option.opts[0]}": option.help
+        for name, command in all_commands()
+        for option in command.params
+        if isinstance(option, click.Option) and option.is_flag and option.name not in ("help", "version")
+    }
+    said |= {f"line of {name}": line for name, line in command_lines().items()}
+    assert {name: text for name, text in said.items() if not VERB.match(text)} == {}
+
+
+def test_an_option_means_the_same_in_every_command():
+    for name, command in all_commands():
+        options = {opt: option for option in command.params if isinstance(option, click.Option) for opt in option.opts}
+        if "--format" in options:
+            assert options["--format"].type.choices[0] == options["--format"].default == "text", name
+            assert "--output" in options, name
+        assert not {"--out", "--file", "--save"} & set(options), name
+        if "--output" in options:
+            assert options["--output"].opts == ["-o", "--output"], name
+            assert options["--output"].metavar == "FILE", name
+        if "--stack" in options:
+            assert options["--stack"].opts == ["-s", "--stack"], name
+            assert ("HPKIT_STACK" in options["--stack"].help) is (name not in NO_VARIABLE), name
+
+
+@pytest.mark.parametrize("command", ["validate", "plan", "quota"])
+def test_the_variable_of_a_shell_names_the_stack_and_is_said(command):
+    result = hpkit(command, "--format", "json", cwd=ROOT, HPKIT_STACK="handson-dev")
+    assert (result.returncode, result.stderr) == (0, "stack handson-dev: HPKIT_STACK names it\n")
+
+
+def test_what_a_command_prints_goes_to_a_file(tmp_path):
+    printed = hpkit("quota", "--stack", "handson-dev", "--format", "json", cwd=ROOT)
+    written = hpkit("quota", "--stack", "handson-dev", "--format", "json", "-o", tmp_path / "q.json", cwd=ROOT)
+    assert (written.stdout, written.stderr) == ("", f"wrote {tmp_path / 'q.json'}\n")
+    assert (tmp_path / "q.json").read_text() == printed.stdout
+
+
+def test_the_findings_of_a_file_with_errors_are_written_and_an_error_of_the_command_writes_nothing(tmp_path):
+    (tmp_path / "bad.yaml").write_text("organization: 1\n")
+    found = hpkit("validate", "bad.yaml", "--format", "sarif", "-o", "found.sarif", cwd=tmp_path)
+    assert (found.returncode, "CFG002" in (tmp_path / "found.sarif").read_text()) == (1, True)
+    assert hpkit("validate", "--stack", "none-dev", "-o", "none.txt", cwd=tmp_path).returncode == 2
+    assert not (tmp_path / "none.txt").exists()
 
 
 def test_no_help_prints_what_only_click_reads():
@@ -232,11 +291,11 @@ def test_a_rule_with_other_zeros_is_the_one_that_is_meant(typed, meant):
 
 
 def test_schema_writes_where_it_is_told(tmp_path):
-    assert hpkit("catalog", "schema", "--write", "schema.json", cwd=tmp_path).returncode == 0
+    assert hpkit("catalog", "schema", "--output", "schema.json", cwd=tmp_path).returncode == 0
     assert json.loads((tmp_path / "schema.json").read_text())["title"] == "hpkit organization"
-    result = hpkit("catalog", "schema", "--write", "no/such/folder.json", cwd=tmp_path)
+    result = hpkit("catalog", "schema", "--output", "no/such/folder.json", cwd=tmp_path)
     assert result.returncode == 1
-    assert "No such file or directory" in result.stderr
+    assert "no such file or directory" in result.stderr
 
 
 def test_the_options_of_two_commands_mean_the_same():

@@ -356,7 +356,7 @@ def test_histories_that_share_nothing_name_the_remedy(repository):
 def test_the_review_goes_to_a_file_and_the_verdict_to_standard_error(repository):
     repository.write("stacks/acme.yaml", acme(2))
     result = repository.run("--format", "html", "--output", "review.html")
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "wrote review.html: attention\n")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "verdict: attention\nwrote review.html\n")
     assert (repository.folder / "review.html").read_text().startswith("<!doctype html>")
 
 

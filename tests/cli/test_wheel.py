@@ -57,7 +57,7 @@ RUNS = {
     "aws preflight": ("--stack handson-dev", 2, "no AWS credentials"),
     "quota": ("", 0, "ml.g5.12xlarge: 4 guaranteed"),
     "whatif recommend": ("no.yaml --stack handson-dev --goal fairness>0.9", 1, "error: no.yaml: no such file"),
-    "whatif record": ("--stack handson-dev --to x.yaml", 2, "no AWS credentials"),
+    "whatif record": ("--stack handson-dev --output x.yaml", 2, "no AWS credentials"),
     "whatif rehearse": ("stacks/scenarios/handson.yaml --stack handson-dev", 1, "pip install 'hpkit[local]'"),
     "review": ("", 0, "john"),
     "catalog rules": ("CAP001", 0, "CAP001 (error, cannot be waived)"),

@@ -141,7 +141,7 @@ def test_why_names_the_preemptor_the_holders_and_what_would_help(ask, tasks):
 
 def test_what_was_asked_for_is_recorded_as_a_scenario(ask, tasks, tmp_path):
     del tasks
-    result = ask("whatif", "record", "--since", "2h", "--to", tmp_path / "hours.yaml")
+    result = ask("whatif", "record", "--since", "2h", "--output", tmp_path / "hours.yaml")
     assert result.returncode == 0, result.stderr
     found = {task.name: task for task in open_scenario(tmp_path / "hours.yaml").scenario.tasks}
     assert found.keys() >= {"smith/first", "smith/borrowed", "john/own"}
@@ -172,7 +172,7 @@ def test_topology_shows_each_node_and_how_near_the_pods_sit(live, ask, tasks):
     nodes = live.api.items("/api/v1/nodes")
     paths = {tuple(each["metadata"]["labels"][layer] for layer in NETWORK_LAYERS) for each in nodes}
     tree, table, mermaid = (
-        ask("cluster", "topology", "--format", form).stdout for form in ("tree", "table", "mermaid")
+        ask("cluster", "topology", "--format", form).stdout for form in ("text", "table", "mermaid")
     )
     for each in nodes:
         assert all(each["metadata"]["name"] in shown for shown in (tree, table, mermaid))
@@ -224,7 +224,7 @@ WORDS = {
     "job list": (),
     "job why": ("huge",),
     "cluster topology": (),
-    "whatif record": ("--since", "2h", "--force", "--to", "hours.csv"),
+    "whatif record": ("--since", "2h", "--force", "--output", "hours.csv"),
     "node list": (),
     "cluster access": (),
     "cluster access check": ("john-scientists", "create", "jobs", "-n", "john"),

@@ -75,6 +75,6 @@ def test_a_tree_of_seven_instances_is_drawn_for_mermaid(monkeypatch):
 
 def test_a_tree_of_seven_instances_is_drawn_in_text(monkeypatch):
     names = ["root", "left", "left-a", "i1", "i2", "i3", "left-b", "i4", "i5", "right", "right-a", "i6", "i7"]
-    text = drawn(monkeypatch, "tree")
+    text = drawn(monkeypatch, "text")
     places = [text.index(name) for name in names]
     assert places == sorted(places)

@@ -36,7 +36,7 @@ def watch(monkeypatch):
         monkeypatch.setattr(status, "aws_session", lambda *_: None)
         monkeypatch.setattr(time, "sleep", lambda _: None)
         monkeypatch.setattr(sys, "stdout", terminal)
-        status._watch(derive(typed(organization()), "dev"), None, "table", 5.0)
+        status._watch(derive(typed(organization()), "dev"), None, "text", 5.0)
         return terminal.getvalue()
 
     return run
@@ -63,4 +63,4 @@ def test_without_a_terminal_it_says_what_to_do_instead(monkeypatch):
     with pytest.raises(
         status.click.UsageError, match="needs a terminal; elsewhere, run `hpkit cluster status --format json`"
     ):
-        status._watch(derive(typed(organization()), "dev"), None, "table", 5.0)
+        status._watch(derive(typed(organization()), "dev"), None, "text", 5.0)

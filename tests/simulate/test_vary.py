@@ -176,8 +176,8 @@ def test_two_files_are_compared(tmp_path):
             "is no file, no stack and no git reference",
         ),
         (("--stack", "handson-dev", "--vary", "teams[x].y=1"), 2, "there is no [x]"),
-        (("--stack", "handson-dev", "--vary", "a=1", "--format", "html"), 2, "written as table or json"),
-        (("--stack", "handson-dev", "--out", "/no/such/folder"), 1, "no such file or directory"),
+        (("--stack", "handson-dev", "--vary", "a=1", "--format", "html"), 2, "written as text or json"),
+        (("--stack", "handson-dev", "--output", "/no/such/folder"), 1, "no such file or directory"),
         (("--stack", "nosuch-dev"), 2, "stacks/nosuch.yaml, which is not there"),
     ],
 )

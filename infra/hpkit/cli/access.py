@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpkit.cli.aws_session import aws_session
-from hpkit.cli.formats import folded
+from hpkit.cli.formats import folded, output_options
 from hpkit.cli.live_common import choose_stack, columns, kubernetes_api, platform_options, rights
+from hpkit.text.formatting import json_text
 from hpkit.text.printable import csv_cell
 
 if TYPE_CHECKING:
@@ -25,9 +25,7 @@ __all__ = ["command"]
 
 @click.group("access", invoke_without_command=True, epilog=rights("cluster access"))
 @platform_options
-@click.option(
-    "--format", "form", type=click.Choice(["table", "json", "html", "csv"]), default="table", show_default=True
-)
+@output_options("text", "json", "html", "csv")
 @click.pass_context
 def command(context: click.Context, stack: str | None, profile: str | None, form: str) -> None:
     """Show who may do what: each principal's roles in the cluster and in each team's namespace.
@@ -50,7 +48,7 @@ def _show(stack: str | None, profile: str | None, form: str) -> None:
     rows, differs = matrix(access, plan), () if access.unknown else differences(access, plan)
     places = _places(plan, rows)
     if form == "json":
-        click.echo(json.dumps(_as_dict(plan, rows, differs), indent=2))
+        click.echo(json_text(_as_dict(plan, rows, differs)))
     elif form == "csv":
         click.echo(_as_csv(places, rows), nl=False)
     elif form == "html":
@@ -141,7 +139,7 @@ def check(
     profile: str | None,
     namespace: str | None,
 ) -> None:
-    """Say whether a principal may do one thing, and by which binding; exit 1 where it may not, or has no access entry.
+    """Check whether a principal may do one thing, and by which binding; exit 1 where it may not or has no access entry.
 
     PRINCIPAL is the ARN of a role, a user or a session, or the name at its end; VERB one such as get, create or delete;
     RESOURCE one such as jobs, pytorchjobs.kubeflow.org or pods/exec.

@@ -12,6 +12,7 @@ import click
 from hpkit.cli.adopt_common import import_file, read, stop_at, write
 from hpkit.cli.adopt_handover import handover
 from hpkit.cli.adopt_run import run, undo
+from hpkit.cli.formats import output_option
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
@@ -25,9 +26,7 @@ __all__ = ["command"]
 @click.option("--region", help="Region of the cluster; default: that of the ARN, else the AWS SDK's.")
 @click.option("--organization", metavar="NAME", help="Name of the organization; default: the cluster's name.")
 @click.option("--environment", default="prod", show_default=True, metavar="NAME", help="Name of the environment.")
-@click.option(
-    "--write", "file", type=click.Path(dir_okay=False, path_type=Path), help="Write the file there, not to the screen."
-)
+@output_option("Write the organization file here, and what belongs to it beside it")
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @click.pass_context
 def command(
@@ -36,7 +35,7 @@ def command(
     region: str | None,
     organization: str | None,
     environment: str,
-    file: Path | None,
+    output: Path | None,
     force: bool,
 ) -> None:
     """Write the organization file of a live cluster, and what to import.
@@ -51,7 +50,7 @@ def command(
 
     if cluster is None:
         raise click.UsageError("name the HyperPod cluster: --cluster NAME, or its ARN")
-    region = _region(cluster, region)
+    region, file = _region(cluster, region), output
     if file is not None and file.exists() and not force:
         raise click.UsageError(f"{file} is there already; name another file, or add --force")
     live = read(cluster, region)
@@ -118,7 +117,7 @@ def _say(prepared: "Prepared", *, stack: str, file: Path | None, home: str) -> N
     click.echo(f"{plural(len(prepared.errors), 'error')}, {plural(warnings, 'warning')}{see}", err=True)
     stop_at(_blockers(prepared))
     if file is None:
-        click.echo(f"nothing was written: add --write {home}", err=True)
+        click.echo(f"nothing was written: add --output {home}", err=True)
         return
     # The program, and so `adopt run`, knows a file by its place alone.
     if file.absolute().parts[-2:] != Path(home).parts:

@@ -1,6 +1,5 @@
 """`hpkit aws adopt handover`: what Terraform or CloudFormation must let go of."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,8 +8,10 @@ import click
 
 from hpkit.cli.adopt_common import plan_of, registered
 from hpkit.cli.completion import stack_option
+from hpkit.cli.formats import output_options
 from hpkit.config import read_file
 from hpkit.errors import ToolError
+from hpkit.text.formatting import json_text
 
 if TYPE_CHECKING:
     from hpkit.adopt import ManagedResource
@@ -34,9 +35,9 @@ __all__ = ["handover"]
     metavar="STACK",
     help="Name of a CloudFormation stack, or a file with what `aws cloudformation describe-stack-resources` printed.",
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@output_options("text", "json")
 def handover(stack: str, states: tuple[Path, ...], stacks: tuple[str, ...], form: str) -> None:
-    """Say what Terraform or CloudFormation must let go of, so that no two tools own one thing. Changes nothing.
+    """Show what Terraform or CloudFormation must release, so that no two tools own one thing. Changes nothing.
 
     The lines that are printed can be run as they stand, in their order; those before `hpkit aws adopt run` come first.
     """
@@ -49,7 +50,7 @@ def handover(stack: str, states: tuple[Path, ...], stacks: tuple[str, ...], form
     plan = plan_of(stack)
     live, _, imports = registered(plan)
     found = handed_over(_managed(states, stacks, plan.spec.region), adopted_resources(plan, live, imports))
-    click.echo(json.dumps(as_data(found), indent=2) if form == "json" else "\n".join(lines(found)))
+    click.echo(json_text(as_data(found)) if form == "json" else "\n".join(lines(found)))
 
 
 def _managed(states: Sequence[Path], stacks: Sequence[str], region: str) -> "list[ManagedResource]":

@@ -58,9 +58,9 @@ def run(stack: str) -> None:
 
 @click.command("undo")
 @stack_option("The stack", required=True)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
 def undo(stack: str, yes: bool) -> None:
-    """Hand a platform back: forget the stack's state, and touch nothing that is live.
+    """Undo an adoption: forget the stack's state, and touch nothing that is live.
 
     The state is kept in a file beside, with which `pulumi stack import` takes it back.
     """

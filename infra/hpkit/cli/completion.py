@@ -48,11 +48,8 @@ def stack_option(which: str, *, required: bool = False, variable: bool = True) -
     )
 
 
-def stacks_option(which: str = "Only this stack", *, variable: bool = False) -> Callable[[Command], Command]:
-    """Return the option that narrows a command to stacks, as the parameter `stacks`.
-
-    variable: whether HPKIT_STACK does so for a command that has neither --stack nor files.
-    """
+def stacks_option(which: str = "Only this stack") -> Callable[[Command], Command]:
+    """Return the option that narrows a command to stacks, as `stacks`; without it and files, HPKIT_STACK does."""
     return click.option(
         "-s",
         "--stack",
@@ -60,14 +57,17 @@ def stacks_option(which: str = "Only this stack", *, variable: bool = False) -> 
         multiple=True,
         metavar="S",
         shell_complete=complete_stacks,
-        callback=_of_variable if variable else None,
-        help=f"{which}; may be repeated" + (f"; default without files: {STACK_VARIABLE}." if variable else "."),
+        callback=_of_variable,
+        help=f"{which}; may be repeated; default without files: {STACK_VARIABLE}.",
     )
 
 
 def _of_variable(context: click.Context, _parameter: click.Parameter, stacks: tuple[str, ...]) -> tuple[str, ...]:
     stack = os.environ.get(STACK_VARIABLE)
-    return (stack,) if stack and not stacks and not context.params.get("files") else stacks
+    if not stack or stacks or context.params.get("files") or context.resilient_parsing:
+        return stacks
+    click.echo(f"stack {stack}: {STACK_VARIABLE} names it", err=True)
+    return (stack,)
 
 
 def complete_teams(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

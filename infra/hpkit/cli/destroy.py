@@ -19,7 +19,7 @@ __all__ = ["command"]
 
 @click.command("destroy")
 @stack_option("The stack", required=True, variable=False)
-@click.option("--yes", is_flag=True, help="Do not ask; for machines.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation, for automation.")
 @click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- PULUMI-OPTIONS]...")
 def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
     """Delete a whole stack, nodes, teams and all.

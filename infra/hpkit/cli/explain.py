@@ -1,6 +1,5 @@
 """`hpkit describe`: in words, what a team or an instance group of a stack has, and why."""
 
-import json
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
@@ -9,7 +8,7 @@ import click
 
 from hpkit.catalog.prices import near_price
 from hpkit.cli.completion import complete_groups, complete_teams, stack_option
-from hpkit.cli.formats import colored, folded
+from hpkit.cli.formats import colored, folded, output_options
 from hpkit.cli.inputs import plans_of
 from hpkit.errors import SelectionError
 from hpkit.explain import (
@@ -26,6 +25,7 @@ from hpkit.explain.words import Section
 from hpkit.plan.capacity import Amount
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, select
+from hpkit.text.formatting import json_text
 from hpkit.text.spelling import near
 
 __all__ = ["command"]
@@ -46,11 +46,11 @@ class _Kinds(click.Group):
 
 @click.group("describe", cls=_Kinds, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Say in words what a team or an instance group of a stack has, and why."""
+    """Describe in words what a team or an instance group of a stack has, and why."""
 
 
 _STACK = stack_option("The stack; may be left out where one alone has it")
-_FORMAT = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+_FORMAT = output_options("text", "json")
 
 
 @command.command("team")
@@ -58,7 +58,7 @@ _FORMAT = click.option("--format", "form", type=click.Choice(["text", "json"]), 
 @_STACK
 @_FORMAT
 def _team(team: str, stack: str | None, form: str) -> None:
-    """Say what a TEAM has, may borrow, from whom, and why.
+    """Describe what a TEAM has, may borrow, from whom, and why.
 
     By instance type: what is guaranteed and on which groups it stands, who borrows it while it is idle, what the team
     may borrow, and what keeps it from more. Then its weight beside the others', and how its jobs are ranked.
@@ -75,7 +75,7 @@ def _team(team: str, stack: str | None, form: str) -> None:
 @_STACK
 @_FORMAT
 def _group(group: str, stack: str | None, form: str) -> None:
-    """Say what an instance GROUP is, who keeps its count, and which teams' quota stands on it."""
+    """Describe what an instance GROUP is, who keeps its count, and which teams' quota stands on it."""
     plan, _ = _plan_of(stack, lambda plan: group in {each.spec.name for each in plan.all_groups})
     explained = explain_group(plan, group)
     _show(form, _group_as_dict(explained), group_text(explained))
@@ -96,7 +96,7 @@ def _plan_of(stack: str | None, has: Callable[[Plan], bool]) -> tuple[Plan, Load
 
 def _show(form: str, data: dict[str, Any], sections: Iterable[Section]) -> None:
     if form == "json":
-        click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+        click.echo(json_text(data))
         return
     for number, (title, paragraphs) in enumerate(sections):
         click.echo(("\n" if number else "") + colored(title, bold=True))

@@ -1,24 +1,56 @@
-"""The four ways to write findings."""
+"""The options that say how and where a command writes what it prints, and the four ways to write findings."""
 
-import json
+import functools
 import os
 import shutil
 import sys
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 from hpkit.checks import RULES, Finding, summarize
+from hpkit.cli.output import output_to
 from hpkit.config import format_path
 from hpkit.project import Loaded
+from hpkit.text.formatting import json_text
 from hpkit.text.plural import plural
 from hpkit.text.printable import printable, printable_lines
 
-__all__ = ["WRITERS", "colored", "folded", "width"]
+__all__ = ["WRITERS", "colored", "folded", "output_option", "output_options", "width"]
 
 Writer = Callable[[list[Finding], list[Loaded]], str]
+Command = TypeVar("Command", bound=Callable[..., None])
 _COLORS = {"error": "red", "warning": "yellow"}
+
+
+def output_option(what: str = "Write it to this file", *, required: bool = False) -> Callable[[Command], Command]:
+    """Return the option that names a file, as the parameter `output`, for a command that writes the file itself."""
+    path = click.Path(dir_okay=False, path_type=Path)
+    return click.option("-o", "--output", type=path, metavar="FILE", required=required, help=f"{what}.")
+
+
+def output_options(*formats: str, help: str | None = None) -> Callable[[Command], Command]:  # noqa: A002 - as click's
+    """Return the options for what a command prints: its format, as the parameter `form`, and a file for it.
+
+    formats: the first is the default; without any there is the file alone. help: what isn't plain about them.
+    """
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def run(*args: Any, output: Path | None, **options: Any) -> None:
+            with output_to(output):
+                command(*args, **options)
+
+        written = output_option("Write to this file instead of to standard output")(run)
+        if not formats:
+            return written  # type: ignore[return-value]  # what wraps it takes one option more
+        chosen = click.Choice(formats)
+        return click.option("--format", "form", type=chosen, default=formats[0], show_default=True, help=help)(written)  # type: ignore[return-value]
+
+    return decorate
 
 
 def width() -> int:
@@ -69,14 +101,8 @@ def _text(findings: list[Finding], loaded: list[Loaded]) -> str:
 
 def _json(findings: list[Finding], _loaded: list[Loaded]) -> str:
     summary = summarize(findings)
-    return json.dumps(
-        {
-            "findings": [finding.as_dict() for finding in findings],
-            "summary": {"errors": summary.errors, "warnings": summary.warnings},
-        },
-        indent=2,
-        ensure_ascii=False,
-    )
+    counts = {"errors": summary.errors, "warnings": summary.warnings}
+    return json_text({"findings": [finding.as_dict() for finding in findings], "summary": counts})
 
 
 def _github(findings: list[Finding], _loaded: list[Loaded]) -> str:
@@ -142,7 +168,7 @@ def _sarif(findings: list[Finding], _loaded: list[Loaded]) -> str:
         "version": "2.1.0",
         "runs": [run],
     }
-    return json.dumps(log, indent=2, ensure_ascii=False)
+    return json_text(log)
 
 
 WRITERS: dict[str, Writer] = {"text": _text, "json": _json, "github": _github, "sarif": _sarif}

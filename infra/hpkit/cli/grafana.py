@@ -28,19 +28,19 @@ _NOBODYS = "000000000000"
 
 @click.group("grafana")
 def command() -> None:
-    """Bring dashboards and alert rules into a stack's Grafana, or write them to files."""
+    """Apply dashboards and alert rules to a stack's Grafana, or write them to files."""
 
 
 @command.command("apply")
 @platform_options
 @click.option("--workspace", metavar="ID", help="Id of the workspace; default: the one that has the stack's name.")
-@click.option("--dry-run", is_flag=True, help="Say what differs, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what differs, and change nothing.")
 @click.option("--remove", is_flag=True, help="Delete all that this command made.")
-@click.option("--yes", is_flag=True, help="With --remove: do not ask.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation of --remove.")
 def apply(
     stack: str | None, profile: str | None, workspace: str | None, dry_run: bool, remove: bool, yes: bool
 ) -> None:
-    """Make the workspace hold the stack's data source, folder, dashboards, alert rules and contact point.
+    """Apply the stack's data source, folder, dashboards, alert rules and contact point to its workspace.
 
     First what differs is printed. Objects of others are left alone: the kit's have uids of their own. Signs in by a
     token that lives as long as the run, ten minutes at most, and is kept nowhere. A second run changes nothing.

@@ -1,6 +1,5 @@
 """`hpkit aws images`: what nodes of a stack pull, and where a mirror has it."""
 
-import json
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpkit.cli.completion import stack_option
+from hpkit.cli.formats import output_options
 from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.errors import ToolError
 from hpkit.extensions import extension
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, project_root
+from hpkit.text.formatting import json_text
 
 if TYPE_CHECKING:
     from hpkit.program.charts import MirroredImage
@@ -33,7 +34,7 @@ _ACCOUNT = "ACCOUNT"
 @click.option(
     "--mirror", "copying", is_flag=True, help="Copy them there with crane or skopeo; without either, say how."
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@output_options("text", "json")
 def command(stack: str, registry: str | None, account: str | None, form: str, *, copying: bool) -> None:
     """List the images that nodes of a stack pull for its charts and manifests, with their names in a mirror.
 
@@ -55,7 +56,7 @@ def command(stack: str, registry: str | None, account: str | None, form: str, *,
         return
     if form == "json":
         images = [asdict(row) for row in rows]
-        click.echo(json.dumps({"stack": plan.stack, "readFrom": read_from, "images": images}, indent=2))
+        click.echo(json_text({"stack": plan.stack, "readFrom": read_from, "images": images}))
         return
     for row in rows:
         where = "regional registry of AWS, which endpoints reach" if row.regional else row.target

@@ -1,22 +1,22 @@
 """`hpkit catalog instances`: what the catalog knows of each instance type, and from where."""
 
 import fnmatch
-import json
 import sys
 from typing import Any
 
 import click
 
 from hpkit.catalog import InstanceType, find_nearest, instance_types
-from hpkit.cli.formats import folded, width
+from hpkit.cli.formats import folded, output_options, width
+from hpkit.text.formatting import json_text
 
 __all__ = ["command"]
 
 
 @click.command("instances")
 @click.argument("pattern", required=False)
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
-@click.option("--sources", is_flag=True, help="Say where each figure comes from, and of which day.")
+@output_options("text", "json")
+@click.option("--sources", is_flag=True, help="Show where each figure comes from, and of which day.")
 def command(pattern: str | None, form: str, sources: bool) -> None:
     """List instance types with what the catalog knows of them.
 
@@ -30,7 +30,7 @@ def command(pattern: str | None, form: str, sources: bool) -> None:
         click.echo(f"error: no instance type matches `{pattern}`; {hint}", err=True)
         sys.exit(1)
     if form == "json":
-        click.echo(json.dumps([_as_dict(each, sources) for each in found], indent=2))
+        click.echo(json_text([_as_dict(each, sources) for each in found]))
         return
     _print(found)
     if sources:

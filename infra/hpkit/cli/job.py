@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpkit.cli.completion import complete_teams, stack_option
-from hpkit.cli.formats import colored, folded
+from hpkit.cli.formats import colored, folded, output_option
 from hpkit.cli.live_common import choose_stack
 from hpkit.cluster.jobs.kinds import KINDS
 from hpkit.text.plural import plural
@@ -33,7 +33,7 @@ _COLORS = {"error": "red", "warning": "yellow"}
 @click.option("--priority", metavar="P", help="A priority class of the cluster policy, such as `training`.")
 @click.option("--topology", metavar="MODE:LAYER", help="`required:3`, `preferred:2`, …: pods under one network node.")
 @click.option("--image", default="train", show_default=True, metavar="IMAGE", help="Image of the container.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there, not to the screen.")
+@output_option()
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 def new(
     stack: str | None,
@@ -111,9 +111,9 @@ def _topology(text: str | None) -> tuple[str, str] | None:
 @click.command("lint")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @stack_option("The stack that they are for; needed where the project has several")
-@click.option("--write", is_flag=True, help="Put right what can be put right, in the files.")
+@click.option("--write", is_flag=True, help="Fix what can be fixed, in the files.")
 def lint(files: tuple[Path, ...], stack: str | None, write: bool) -> None:
-    """Look over manifests: queue, priority, topology, requests that can never be admitted, pods that are refused.
+    """Check manifests: queue, priority, topology, requests that can never be admitted, pods that are refused.
 
     Exit 1 if a job has an error that stays. Documents that Kueue does not queue are passed over.
     """

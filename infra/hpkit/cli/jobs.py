@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpkit.cli.completion import complete_teams
+from hpkit.cli.formats import output_options
 from hpkit.cli.live_common import age, choose_stack, columns, observe, platform_options, rights
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
+from hpkit.text.formatting import json_text
 
 if TYPE_CHECKING:
     from hpkit.cluster.live.model import Observed, Task
@@ -23,8 +24,8 @@ _ENDED = ("succeeded", "failed")
 @click.command("list", epilog=rights("job list"))
 @platform_options
 @click.option("--team", metavar="T", shell_complete=complete_teams, help="Only this team's.")
-@click.option("--all", "everything", is_flag=True, help="Those that have ended, too.")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--all", "everything", is_flag=True, help="List ended tasks too.")
+@output_options("text", "json")
 def command(stack: str | None, profile: str | None, team: str | None, everything: bool, form: str) -> None:
     """List tasks with what they hold or ask for; `hpkit job why NAME` says why one waits."""
     plan = choose_stack(stack)
@@ -40,7 +41,7 @@ def command(stack: str | None, profile: str | None, team: str | None, everything
     ]
     tasks.sort(key=lambda task: (task.namespace, task.state != "running", -task.priority, task.created))
     if form == "json":
-        click.echo(json.dumps([_as_dict(observed, task) for task in tasks], indent=2))
+        click.echo(json_text([_as_dict(observed, task) for task in tasks]))
     elif tasks:
         _print(observed, tasks)
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hpkit.cli.completion import complete_groups
-from hpkit.cli.formats import folded
+from hpkit.cli.formats import folded, output_options
 from hpkit.cli.live_common import choose_file, choose_stack, columns, kubernetes_api, observe, platform_options, rights
 from hpkit.errors import InputError, ToolError
+from hpkit.text.formatting import json_text
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def command() -> None:
 @command.command("list", epilog=rights("node list"))
 @platform_options
 @click.option("--group", metavar="G", shell_complete=complete_groups, help="Only this instance group.")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@output_options("text", "json")
 def list_nodes(stack: str | None, profile: str | None, group: str | None, form: str) -> None:
     """List the nodes: group, type, status for the service and for Kubernetes, AMI release, and what runs there."""
     from hpkit.cluster.nodes.model import nodes_of
@@ -69,7 +69,7 @@ def list_nodes(stack: str | None, profile: str | None, group: str | None, form: 
     wanted = _groups(observed, () if group is None else (group,))
     nodes = [each for each in nodes_of(observed) if each.instance.group in wanted]
     if form == "json":
-        click.echo(json.dumps([_as_dict(each) for each in nodes], indent=2))
+        click.echo(json_text([_as_dict(each) for each in nodes]))
         return
     head = ("node", "group", "type", "status", "release", "runs")
     click.echo(columns([head, *(_row(each) for each in nodes)]))
@@ -121,7 +121,7 @@ def _row(node: Node) -> tuple[str, ...]:
 def _operation_options(command: Command) -> Command:
     """Add the options that every operation has."""
     for option in (
-        click.option("--wait/--no-wait", default=True, show_default=True, help="Stay until the service is done."),
+        click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until the service is done."),
         click.option(
             "--timeout",
             type=click.FloatRange(1),
@@ -133,12 +133,12 @@ def _operation_options(command: Command) -> Command:
         click.option(
             "--force",
             is_flag=True,
-            help="Also pods that nothing makes again, and against budgets once the time is over.",
+            help="Evict also pods without a controller, and ignore disruption budgets after the timeout.",
         ),
-        click.option("--grace", type=click.IntRange(0), metavar="SECONDS", help="For each pod to end, not its own."),
-        click.option("--no-drain", is_flag=True, help="Leave pods to be cut off; for a node that does not answer."),
-        click.option("--yes", is_flag=True, help="Do not ask; for machines."),
-        click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing."),
+        click.option("--grace", type=click.IntRange(0), metavar="SECONDS", help="Override each pod's grace period."),
+        click.option("--no-drain", is_flag=True, help="Skip draining, for a node that does not answer."),
+        click.option("--yes", is_flag=True, help="Skip the confirmation, for automation."),
+        click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing."),
     ):
         command = option(command)
     return platform_options(command)
@@ -163,7 +163,7 @@ class _Options:
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
 @_operation_options
 def replace(nodes: tuple[str, ...], **options: Any) -> None:
-    """Give nodes back and get others in their place (BatchReplaceClusterNodes), once their pods have gone.
+    """Replace nodes by new ones (BatchReplaceClusterNodes), once their pods have gone.
 
     NODE is an instance id or a node's name. The stack file stays as it is.
     """
@@ -183,7 +183,7 @@ def reboot(nodes: tuple[str, ...], **options: Any) -> None:
 @click.option("--write", is_flag=True, help="Lower the groups' instanceCount in the stack file too.")
 @_operation_options
 def delete(nodes: tuple[str, ...], write: bool, **options: Any) -> None:
-    """Give nodes back for good (BatchDeleteClusterNodes), once their pods have gone.
+    """Delete nodes for good (BatchDeleteClusterNodes), once their pods have gone.
 
     The groups' instanceCount in the stack file must be lowered too, or the next `pulumi up` brings others: `--write`
     does it. Refused where the file would then have errors, such as quotas that no longer fit; `--force` goes on.
@@ -199,7 +199,7 @@ def delete(nodes: tuple[str, ...], write: bool, **options: Any) -> None:
 @click.option("--batch", metavar="N|N%", help="So many nodes at a time; default: all at once.")
 @_operation_options
 def update(groups: tuple[str, ...], release: str | None, batch: str | None, **options: Any) -> None:
-    """Bring instance groups to a newer AMI (UpdateClusterSoftware).
+    """Update instance groups to a newer AMI (UpdateClusterSoftware).
 
     Without --batch all nodes of the groups are drained first, and are away at once. With it the service takes so many
     at a time and drains none, nor does hpkit, which cannot know whose turn it is: what runs on a node is cut off then.

@@ -5,14 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, cast
 
+from hpkit.errors import InputError
 from hpkit.text.printable import printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["own", "printable_output"]
+__all__ = ["output_to", "own", "printable_output"]
 
 
 class _Printable:
@@ -62,6 +65,32 @@ def printable_output() -> Iterator[None]:
     out, err = _Printable(sys.stdout), _Printable(sys.stderr)
     with redirect_stdout(cast("TextIO", out)), redirect_stderr(cast("TextIO", err)):
         yield
+
+
+@contextmanager
+def output_to(file: Path | None) -> Iterator[None]:
+    """Write what is printed inside to a file, unless it ends with an error; without a file, print it.
+
+    Raises InputError where the file can't be written.
+    """
+    if file is None:
+        yield
+        return
+    text = StringIO()
+    status: SystemExit | None = None
+    with redirect_stdout(cast("TextIO", _Printable(text))):
+        try:
+            yield
+        except SystemExit as exit_:
+            status = exit_
+    try:
+        file.write_text(text.getvalue(), encoding="utf-8")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"{file} cannot be written: {reason}; name another file with --output") from None
+    sys.stderr.write(f"wrote {file}\n")
+    if status is not None:
+        raise status
 
 
 def own(stream: TextIO) -> TextIO:

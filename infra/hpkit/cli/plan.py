@@ -1,16 +1,16 @@
 """`hpkit plan`: what will be created."""
 
-import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpkit.cli.completion import stacks_option
-from hpkit.cli.formats import width
+from hpkit.cli.formats import output_options, width
 from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded
+from hpkit.text.formatting import json_text
 
 if TYPE_CHECKING:
     from hpkit.program.recording import Node, Recording
@@ -20,9 +20,9 @@ __all__ = ["command"]
 
 @click.command("plan")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
-@stacks_option(variable=True)
-@click.option("--all", "everything", is_flag=True, help="Also what only ties others together: routes, policies, …")
-@click.option("--format", "form", type=click.Choice(["tree", "json"]), default="tree", show_default=True)
+@stacks_option()
+@click.option("--all", "everything", is_flag=True, help="Show also what only ties others together: routes, policies, …")
+@output_options("text", "json")
 def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, everything: bool) -> None:
     """Show what will be created for an organization: what the program registers, run without an engine.
 
@@ -35,7 +35,7 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, every
     from hpkit.program.recording import tree_of
 
     if form == "json":
-        click.echo(json.dumps([_with_count(tree_of(each)) for each in recordings], indent=2, ensure_ascii=False))
+        click.echo(json_text([_with_count(tree_of(each)) for each in recordings]))
         return
     for each in recordings:
         _print(tree_of(each), _assumed(each), everything=everything)

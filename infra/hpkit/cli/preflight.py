@@ -1,6 +1,5 @@
 """`hpkit aws preflight`: whether an AWS account has what a stack needs."""
 
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -10,10 +9,11 @@ import click
 
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.completion import stack_option
-from hpkit.cli.formats import colored, folded, width
+from hpkit.cli.formats import colored, folded, output_options, width
 from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.cli.output import own
 from hpkit.plan.model import Plan
+from hpkit.text.formatting import json_text
 
 if TYPE_CHECKING:
     from boto3 import Session
@@ -32,10 +32,10 @@ _COLORS = {"ok": "green", "missing": "red", "changed": "yellow", "unknown": "yel
 
 @click.command("preflight")
 @stack_option("The stack that is to be deployed", required=True)
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@output_options("text", "json")
 @click.option("--profile", metavar="P", help="Profile of the AWS configuration; default: the AWS SDK's own choice.")
 def command(stack: str, form: str, profile: str | None) -> None:
-    """Say whether an AWS account has what a stack needs; exit 1 if something is missing, 3 if AWS answered nothing.
+    """Check whether an AWS account has what a stack needs; exit 1 if something is missing, 3 if AWS answered nothing.
 
     Asks for quotas, zones, subnets, add-on versions, roles and clusters, and writes nothing to the account. What could
     not be found out is unknown, with the reason, and no error; nor is what somebody changed and `up` would put right.
@@ -55,7 +55,7 @@ def command(stack: str, form: str, profile: str | None) -> None:
     counts = count_by_status(results)
     if form == "json":
         checks = [each.as_dict() for each in results]
-        click.echo(json.dumps({"stack": plan.stack, "checks": checks, "summary": counts}, indent=2, ensure_ascii=False))
+        click.echo(json_text({"stack": plan.stack, "checks": checks, "summary": counts}))
     else:
         click.echo(_table(plan, results, counts))
     if counts["unknown"]:

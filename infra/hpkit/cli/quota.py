@@ -1,6 +1,5 @@
 """`hpkit quota`: capacity, and every team's part of it."""
 
-import json
 from fractions import Fraction
 from typing import Any
 
@@ -9,21 +8,22 @@ import click
 from hpkit.catalog.prices import near_monthly_cost, near_note
 from hpkit.checks.rule import amount
 from hpkit.cli.completion import stacks_option
-from hpkit.cli.formats import width
+from hpkit.cli.formats import output_options, width
 from hpkit.cli.inputs import plans_of, resolve
 from hpkit.cli.policy_settings import budgets
 from hpkit.plan.budgets import Budget, Spent, budget_cells, spent
 from hpkit.plan.capacity import Amount, TeamShare, TypeQuota
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import Plan, RestrictedGroupPlan
+from hpkit.text.formatting import json_text
 
 __all__ = ["command"]
 
 
 @click.command("quota")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
-@stacks_option(variable=True)
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@stacks_option()
+@output_options("text", "json")
 def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str) -> None:
     """Show capacity and every team's share of it, in instances.
 
@@ -43,7 +43,7 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str) -> None:
             }
             for plan, table in tables
         ]
-        click.echo(json.dumps(data, indent=2))
+        click.echo(json_text(data))
         return
     for plan, table in tables:
         _print(plan, table)

@@ -14,7 +14,7 @@ from hpkit.changes.review.build import plan_of
 from hpkit.changes.review.model import Preview, ScenarioChange
 from hpkit.changes.review.policy_risks import PolicySettings
 from hpkit.cli.completion import stacks_option
-from hpkit.cli.formats import width
+from hpkit.cli.formats import output_options, width
 from hpkit.cli.policy_settings import budgets_in
 from hpkit.cli.review_git import Base, content_at, find_base
 from hpkit.cli.review_policies import violations_of
@@ -24,7 +24,6 @@ from hpkit.extensions import extension, is_installed
 from hpkit.plan.budgets import Budget
 from hpkit.plan.model import Plan
 from hpkit.project import is_local, policy_file, policy_settings, project_root, read_settings
-from hpkit.text.printable import printable_lines
 
 if TYPE_CHECKING:
     from hpkit.program.recording import Recording
@@ -35,28 +34,21 @@ __all__ = ["command"]
 @click.command("review")
 @click.option("--base", "ref", metavar="REF", help="Compare with where HEAD left REF.  [default: origin/main or main]")
 @stacks_option("Only this stack, touched or not")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "markdown", "html", "json"]),
-    default="text",
-    show_default=True,
-    help="markdown: a pull request's comment; html: one page with charts.",
+@output_options(
+    "text", "markdown", "html", "json", help="markdown: a pull request's comment; html: one page with charts."
 )
-@click.option("--output", metavar="FILE", help="Write there instead of to standard output.")
 @click.option("--quick", is_flag=True, help="Compare the files alone, not what is made of them; policies still run.")
 @click.option("--scenario", metavar="FILE", help="Also simulate this scenario's tasks, before and after.")
-@click.option("--preview", is_flag=True, help="Also run `pulumi preview` for every stack that is touched.")
+@click.option("--preview", is_flag=True, help="Run `pulumi preview` too, for every stack that is touched.")
 def command(
     ref: str | None,
     stacks: tuple[str, ...],
     form: str,
-    output: str | None,
     quick: bool,
     scenario: str | None,
     preview: bool,
 ) -> None:
-    """Say what the change in the working tree does to the stacks it touches.
+    """Review what the change in the working tree does to the stacks it touches.
 
     What is lost, worst first, whom it is about and what it costs; findings new and fixed, every team's quota before
     and after, capacity. Exit 0: it can be deployed; 1: it is blocked (errors stand, or a replacement is not allowed);
@@ -84,12 +76,9 @@ def command(
         policies=policies,
         violations=violations,
     )
-    text = _writer(form)(found)
-    if output is None:
-        click.echo(text)
-    else:
-        _write(Path(output), text)
-        click.echo(f"wrote {output}: {found.verdict}", err=True)
+    click.echo(_writer(form)(found).rstrip())
+    if click.get_current_context().params["output"]:
+        click.echo(f"verdict: {found.verdict}", err=True)
     sys.exit(1 if found.verdict == "blocked" else 0)
 
 
@@ -180,10 +169,3 @@ def _environment_of(stack: str, folder: Path, environment: Mapping[str, str]) ->
         own: Mapping[str, str] = extension("stack-environment")(folder, stack, environment)
         return own
     return environment
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(f"{printable_lines(text.rstrip())}\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{file} cannot be written: {error.strerror}; name another file with --output") from None

@@ -11,8 +11,9 @@ import click
 from hpkit.checks import RULES, rule_by_id
 from hpkit.checks.rule import Rule
 from hpkit.cli.completion import complete_rules
-from hpkit.cli.formats import folded, width
+from hpkit.cli.formats import folded, output_options, width
 from hpkit.config.suggest import rule_id as written
+from hpkit.text.formatting import json_text
 from hpkit.text.spelling import near
 
 __all__ = ["command", "examples"]
@@ -27,7 +28,7 @@ def examples() -> dict[str, dict[str, Any]]:
 
 @click.command("rules")
 @click.argument("rule_id", required=False, metavar="[RULE]", shell_complete=complete_rules)
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@output_options("text", "json")
 def command(rule_id: str | None, form: str) -> None:
     """List the validator's rules, or those of a prefix as CAP; or explain one with a failing and a passing example."""
     if rule_id is None:
@@ -46,7 +47,7 @@ def command(rule_id: str | None, form: str) -> None:
         click.echo(f"error: no rule {rule_id}; {hint}", err=True)
         sys.exit(1)
     if form == "json":
-        click.echo(json.dumps({**_as_dict(rule), "example": examples()[rule.id]}, indent=2, ensure_ascii=False))
+        click.echo(json_text({**_as_dict(rule), "example": examples()[rule.id]}))
         return
     click.echo(_explained(rule))
 
@@ -63,7 +64,7 @@ def _as_dict(rule: Rule) -> dict[str, Any]:
 
 def _print_list(form: str, rules: Sequence[Rule]) -> None:
     if form == "json":
-        click.echo(json.dumps([_as_dict(rule) for rule in rules], indent=2, ensure_ascii=False))
+        click.echo(json_text([_as_dict(rule) for rule in rules]))
         return
     from rich import box
     from rich.console import Console

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
 import time
@@ -15,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpkit.cli.aws_session import aws_session
-from hpkit.cli.formats import folded, width
+from hpkit.cli.formats import folded, output_options, width
 from hpkit.cli.live_common import age, choose_stack, columns, observe, platform_options, rights
 from hpkit.plan.model import Plan
+from hpkit.text.formatting import json_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,7 +35,7 @@ _MANY = 200
 
 @click.command("status", epilog=rights("cluster status"))
 @platform_options
-@click.option("--format", "form", type=click.Choice(["table", "json", "html"]), default="table", show_default=True)
+@output_options("text", "json", "html")
 @click.option("--watch", is_flag=True, help="Show the page on the whole terminal and read again, until Ctrl-C.")
 @click.option(
     "--every",
@@ -61,7 +61,7 @@ def command(stack: str | None, profile: str | None, form: str, watch: bool, ever
     observed = observe(plan, profile)
     status, differs = status_of(observed), differences(observed, plan)
     if form == "json":
-        click.echo(json.dumps(_as_dict(plan, status, differs), indent=2, ensure_ascii=False))
+        click.echo(json_text(_as_dict(plan, status, differs)))
     elif form == "html":
         from hpkit.cluster.live.as_html import status_html
 
@@ -75,7 +75,7 @@ def _watch(plan: Plan, profile: str | None, form: str, every: float) -> None:
 
     If a read fails, the reason is shown above the last page.
     """
-    if form != "table" or not sys.stdout.isatty():
+    if form != "text" or not sys.stdout.isatty():
         raise click.UsageError(
             "--watch needs a terminal; elsewhere, run `hpkit cluster status --format json` repeatedly"
         )

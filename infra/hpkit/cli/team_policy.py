@@ -1,6 +1,5 @@
 """`hpkit aws team-policy`: the IAM policy of a team's data scientists."""
 
-import json
 import re
 
 import click
@@ -13,6 +12,7 @@ from hpkit.plan.registry import repositories_of
 from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.deployer import NO_ACCOUNT
 from hpkit.program.iam.documents import scientist_policy
+from hpkit.text.formatting import json_text
 
 __all__ = ["command"]
 
@@ -47,7 +47,7 @@ def command(stack: str, team: str, account: str | None) -> None:
         tags=tags,
         repositories=[each.name for each in repositories_of(plan, known[team])],
     )
-    click.echo(json.dumps(document, indent=2))
+    click.echo(json_text(document))
     members = known[team].spec.members
     whose = ", ".join(members) if members else f"no role yet: name them in teams[{team}].members"
     click.echo(f"attach it to {whose}", err=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpkit.cli.formats import folded, width
+from hpkit.cli.formats import folded, output_options, width
 from hpkit.cli.live_common import choose_stack, columns, observe, platform_options, rights
+from hpkit.text.formatting import json_text
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
@@ -18,12 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_FORMATS = ("tree", "table", "mermaid", "json", "svg", "html")
-
 
 @click.command("topology", epilog=rights("cluster topology"))
 @platform_options
-@click.option("--format", "form", type=click.Choice(_FORMATS), default="tree", show_default=True)
+@output_options("text", "table", "mermaid", "json", "svg", "html")
 def command(stack: str | None, profile: str | None, form: str) -> None:
     """Show the nodes by the layers of the network (`topology.k8s.aws/network-node-layer-1` to `-3`).
 
@@ -37,7 +35,7 @@ def command(stack: str | None, profile: str | None, form: str) -> None:
     tree, places = tree_of(observed), placements(observed)
     if form == "json":
         data = {"tree": [_branch(each) for each in tree], "tasks": [_placement(each) for each in places]}
-        click.echo(json.dumps(data, indent=2))
+        click.echo(json_text(data))
     elif form == "mermaid":
         click.echo("\n".join(_mermaid(tree, places)))
     elif form == "svg":
@@ -52,7 +50,7 @@ def command(stack: str | None, profile: str | None, form: str) -> None:
         _table(tree)
     else:
         _tree(tree)
-    if form in ("tree", "table"):
+    if form in ("text", "table"):
         for place in places:
             click.echo(folded(_sentence(place), "    ", "") if sys.stdout.isatty() else _sentence(place))
 

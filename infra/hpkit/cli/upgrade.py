@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpkit.cli.aws_session import aws_session
-from hpkit.cli.formats import folded
+from hpkit.cli.formats import folded, output_options
 from hpkit.cli.live_common import choose_file, observe, platform_options, rights
 from hpkit.errors import InputError, ToolError
+from hpkit.text.formatting import json_text
 
 if TYPE_CHECKING:
     from hpkit.changes import Recorded
@@ -25,11 +25,13 @@ __all__ = ["command"]
 
 @click.command("upgrade", epilog=rights("cluster upgrade"))
 @platform_options
-@click.option("--to", "target", metavar="VERSION", help="Kubernetes version to end at; default: the newest offered.")
-@click.option("--offline", is_flag=True, help="Ask nobody: take the file's versions for what runs.")
-@click.option("--quick", is_flag=True, help="Leave out what each step replaces: faster.")
+@click.option(
+    "--kubernetes", "target", metavar="VERSION", help="Kubernetes version to end at; default: the newest offered."
+)
+@click.option("--offline", is_flag=True, help="Take the file's versions for what runs, and ask nobody.")
+@click.option("--quick", is_flag=True, help="Skip what each step replaces: faster.")
 @click.option("--patches", type=click.Path(file_okay=False, path_type=Path), help="Write each step's patch there.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@output_options("text", "json")
 def command(
     stack: str | None,
     profile: str | None,
@@ -39,7 +41,7 @@ def command(
     patches: Path | None,
     form: str,
 ) -> None:
-    """Say what of Kubernetes, add-ons and AMIs is behind, and in which steps to bring it up.
+    """Show which Kubernetes version, add-ons and AMIs are behind, and the steps of an upgrade.
 
     Each step: its patch of the stack file, what the patch replaces, deletes and updates, what must be read first, and
     what to run. Nothing is changed.
@@ -56,7 +58,7 @@ def command(
     steps = list(patched(text, plan, found.steps, file=loaded.file, record=None if quick else _record))
     written = _write(patches, steps) if patches is not None else []
     if form == "json":
-        click.echo(json.dumps(_as_dict(plan, running, found, steps), indent=2))
+        click.echo(json_text(_as_dict(plan, running, found, steps)))
         return
     _print(plan, running, found, steps)
     for file in written:

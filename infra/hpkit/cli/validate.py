@@ -6,7 +6,7 @@ import click
 
 from hpkit.checks import summarize
 from hpkit.cli.completion import stacks_option
-from hpkit.cli.formats import WRITERS
+from hpkit.cli.formats import WRITERS, output_options
 from hpkit.cli.inputs import resolve
 from hpkit.cli.output import own
 from hpkit.project import project_findings
@@ -17,18 +17,11 @@ __all__ = ["command"]
 @click.command("validate")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @stacks_option()
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "github", "sarif"]),
-    default="text",
-    show_default=True,
-    help="github: annotations of a workflow; sarif: for code scanning.",
-)
+@output_options("text", "json", "github", "sarif", help="github: annotations of a workflow; sarif: for code scanning.")
 @click.option(
     "--policies",
     is_flag=True,
-    help="Also apply the policy pack to what the program would register; takes about a second.",
+    help="Apply the policy pack too, to what the program would register; takes about a second.",
 )
 def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, policies: bool) -> None:
     """Check organization files; every finding in one run.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from hpkit.cli.completion import complete_teams
-from hpkit.cli.formats import folded
+from hpkit.cli.formats import folded, output_options
 from hpkit.cli.live_common import age, choose_stack, observe, platform_options, rights
+from hpkit.text.formatting import json_text
 
 __all__ = ["command"]
 
@@ -22,9 +21,9 @@ __all__ = ["command"]
     shell_complete=complete_teams,
     help="Whose job it is, where several teams have one of that name.",
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@output_options("text", "json")
 def command(task: str, stack: str | None, profile: str | None, team: str | None, form: str) -> None:
-    """Say why a job waits, who holds what it needs, and what would let it run now.
+    """Explain why a job waits, who holds what it needs, and what would let it run now.
 
     The reason is Kueue's own, in words. What would let it run is tried on the simulator of Kueue's admission, with the
     quotas and tasks of this moment: one task less, a higher priority class, fewer pods. When it could run is said where
@@ -50,7 +49,7 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None,
             "couldRunAt": None if found.runs_at is None else found.runs_at.isoformat(),
             "when": found.when or None,
         }
-        click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+        click.echo(json_text(data))
         return
     since = age(int((observed.time - asked.created).total_seconds()))
     click.echo(

@@ -1,8 +1,10 @@
-"""Times, amounts and shares in words."""
+"""Times, amounts and shares in words; data as JSON."""
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
-__all__ = ["amount", "borrowed", "percent", "span"]
+__all__ = ["amount", "borrowed", "json_text", "percent", "span"]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
@@ -34,3 +36,8 @@ def borrowed(lenders: Mapping[str, float]) -> str:
 def percent(part: float | None) -> str:
     """Write a part of one."""
     return "–" if part is None else f"{100 * part:.0f} %"
+
+
+def json_text(data: Any) -> str:
+    """Write data as JSON for programs that people read too: indented, and each letter as itself."""
+    return json.dumps(data, indent=2, ensure_ascii=False)

@@ -1,6 +1,5 @@
 """`hpkit local doctor`: which outside tools are here, from where, and how to get the rest."""
 
-import json
 import platform
 import sys
 import threading
@@ -8,7 +7,8 @@ from typing import Any
 
 import click
 
-from hpkit.cli.formats import folded, width
+from hpkit.cli.formats import folded, output_options, width
+from hpkit.text.formatting import json_text
 
 __all__ = ["command"]
 
@@ -19,9 +19,9 @@ _REMEDY = "hpkit local doctor --fix"
 @click.command("doctor")
 @click.argument("names", metavar="[TOOL]...", nargs=-1)
 @click.option("--fix", is_flag=True, help="Get what is missing: minutes for what must be built, once a machine.")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@output_options("text", "json")
 def command(names: tuple[str, ...], fix: bool, form: str) -> None:
-    """Say which tools the local cloud and `pulumi up` find here, and how to get the rest; exit 1 if any is missing.
+    """Check which tools the local cloud and `pulumi up` find here, and how to get the rest; exit 1 if any is missing.
 
     What only some charts and tests need is not missed, but `--fix` gets it too, except what takes long to build: that
     it gets if it is named, as in `hpkit local doctor --fix keda-operator`.
@@ -46,7 +46,7 @@ def command(names: tuple[str, ...], fix: bool, form: str) -> None:
     # While something has to be built, Go is not optional.
     needed |= {"go"} if missing else set()
     optional = [row["tool"] for row in rows if row["from"] == "missing" and row["tool"] not in needed]
-    click.echo(json.dumps(rows, indent=2) if form == "json" else _table(rows, missing, optional))
+    click.echo(json_text(rows) if form == "json" else _table(rows, missing, optional))
     if missing or not _python_fits():
         sys.exit(1)
 

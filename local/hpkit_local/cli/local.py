@@ -125,7 +125,7 @@ def stop(name: str | None, root: Path | None, wait: bool, force: bool) -> None:
 @where
 @wait_option
 @force_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
 def reset(name: str | None, root: Path | None, wait: bool, force: bool, yes: bool) -> None:
     """Stop an instance and delete all that it keeps."""
     from hpkit_local.cloud import control
@@ -141,7 +141,7 @@ def reset(name: str | None, root: Path | None, wait: bool, force: bool, yes: boo
 @command.command("logs")
 @where
 @click.argument("part", required=False)
-@click.option("-f", "--follow", is_flag=True, help="Go on with what is added, until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the log until Ctrl-C.")
 def logs(name: str | None, root: Path | None, part: str | None, follow: bool) -> None:
     """Print the log of PART, or of all parts."""
     instance = instance_of(name, root, command="logs")

@@ -40,13 +40,13 @@ def where(function: Callable[..., None], *, name_help: str = _ONLY, default: str
 
 def wait_option(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command --wait and --no-wait, for where another works on the same instance."""
-    text = "Where another command works on the instance: wait for it, or give up at once."
+    text = "Wait for another command that works on the instance, or give up at once."
     return click.option("--wait/--no-wait", default=True, show_default=True, help=text)(function)
 
 
 def force_option(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command --force."""
-    text = "Wait for nobody: what works on the instance ends, since its instance is gone."
+    text = "Stop other commands that work on the instance, instead of waiting for them."
     return click.option("--force", is_flag=True, help=text)(function)
 
 

@@ -1,14 +1,15 @@
 """`hpkit local env`: the variables that lead a shell to an instance, and back."""
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
+from hpkit.cli.formats import output_options
 from hpkit.cli.shells import SHELLS, called, exports, own_shell, undone
 from hpkit.errors import ToolError
+from hpkit.text.formatting import json_text
 from hpkit_local.cli.local_common import instance_of, to_stderr, where
 
 __all__ = ["env", "stack_environment"]
@@ -17,7 +18,7 @@ __all__ = ["env", "stack_environment"]
 @click.command("env")
 @where
 @click.option("--shell", type=click.Choice(SHELLS), help="For which shell; without it, that of SHELL.")
-@click.option("--format", "form", type=click.Choice(["shell", "json"]), default="shell", show_default=True)
+@output_options("text", "json")
 @click.option("--unset", is_flag=True, help="Print what sets the variables back to what they were.")
 def env(name: str | None, root: Path | None, shell: str | None, form: str, unset: bool) -> None:
     """Print what points AWS, Kubernetes and Pulumi at an instance, with hpkit and its tools on PATH.
@@ -30,13 +31,13 @@ def env(name: str | None, root: Path | None, shell: str | None, form: str, unset
     shell = shell or own_shell()
     if unset:
         names = [*VARIABLES, *control.service_endpoints(os.environ)]
-        click.echo(json.dumps(dict.fromkeys(names), indent=2) if form == "json" else undone(shell, names))
+        click.echo(json_text(dict.fromkeys(names)) if form == "json" else undone(shell, names))
         return
     instance = instance_of(name, root, command="env")
     variables = control.shell_environment(instance)
     if control.running(instance) is None:
         to_stderr(f"{instance.name} is not running. Start it: {called()} local start --name {instance.name}")
-    click.echo(json.dumps(variables, indent=2) if form == "json" else exports(shell, variables))
+    click.echo(json_text(variables) if form == "json" else exports(shell, variables))
 
 
 def stack_environment(root: Path, stack: str, environment: Mapping[str, str]) -> dict[str, str]:

@@ -40,7 +40,7 @@ def _of_stack(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _yes(function: Callable[..., None]) -> Callable[..., None]:
-    return click.option("--yes", is_flag=True, help="Do not ask about a stack with `protect: true`.")(function)
+    return click.option("--yes", is_flag=True, help="Skip the confirmation for a stack with `protect: true`.")(function)
 
 
 def _verbose(function: Callable[..., None]) -> Callable[..., None]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpkit.cli.formats import output_options
 from hpkit.cli.shells import called
+from hpkit.text.formatting import json_text
 from hpkit_local.cli.local_common import in_repository, instance_of, root_of, where
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["list_all", "status"]
 
 _MEBIBYTE = 1 << 20
-_FORMAT = click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+_FORMAT = output_options("text", "json")
 
 
 @click.command("status")
@@ -42,7 +43,7 @@ def status(name: str | None, root: Path | None, form: str) -> None:
     stacks = [{"name": each.name, "resources": each.resources, "region": each.region} for each in stacks_up(instance)]
     if form == "json":
         told = {"name": instance.name, "running": state is not None, "stacks": stacks, "parts": rows}
-        click.echo(json.dumps({**told, "supervisor": supervisor, "total": _taken(total)}, indent=2))
+        click.echo(json_text({**told, "supervisor": supervisor, "total": _taken(total)}))
     else:
         click.echo("\n".join(_page(instance.name, stacks, rows, supervisor, total)))
     if state is None or not state.ready:
@@ -96,7 +97,7 @@ def list_all(root: Path | None, form: str) -> None:
         stacks = [stack.name for stack in each.stacks]
         rows.append({"name": each.instance.name, "state": _state(each), "stacks": stacks, **_taken(total)})
     if form == "json":
-        click.echo(json.dumps(rows, indent=2))
+        click.echo(json_text(rows))
         return
     if not rows:
         click.echo(f"no instance is here. Start one: {called()} local start")

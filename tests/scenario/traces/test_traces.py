@@ -14,7 +14,7 @@ from hpkit_whatif.scenario.traces import TRACES, Shape, Tally, Teams, TraceTask,
 from tests.cli.invoke import hpkit
 from tests.recommend.builders import ROOT
 
-TRACE = ("--trace", "alibaba-2023", "no", "--to", "x.csv")
+TRACE = ("--trace", "alibaba-2023", "no", "--output", "x.csv")
 SHAPE = Shape("ml.g5.12xlarge", 4)
 PODS = """\
 name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time
@@ -90,7 +90,7 @@ def test_what_a_trace_becomes_is_read_again_by_a_simulation(tmp_path):
     rows += ["huge,1,1,64,1000,,LS,Running,5,9,5", "endless,1,1,1,1000,,LS,Running,5,1e308,5"]
     (tmp_path / "pods.csv").write_text("\n".join([PODS.splitlines()[0], *rows]))
     arguments = ("whatif", "record", "--trace", "alibaba-2023", tmp_path / "pods.csv", "--stack", "handson-dev")
-    result = hpkit(*arguments, "--to", tmp_path / "tasks.csv", cwd=ROOT)
+    result = hpkit(*arguments, "--output", tmp_path / "tasks.csv", cwd=ROOT)
     assert "tasks can never run for john: left out (1; first:" in result.stderr
     assert "tasks ran for more than 100 years: left out" in result.stderr
     simulated = hpkit(
@@ -110,7 +110,7 @@ def test_a_trace_of_which_nothing_is_left_leaves_no_file(tmp_path):
         tmp_path / "jobs",
         "--stack",
         "handson-dev",
-        "--to",
+        "--output",
         tmp_path / "t.csv",
         cwd=ROOT,
     )
@@ -159,7 +159,7 @@ def test_a_recorded_trace_is_simulated(tmp_path):
     (tmp_path / "pods.csv").write_text(PODS)
     arguments = ("whatif", "record", "--trace", "alibaba-2023", tmp_path / "pods.csv", "--stack", "handson-dev")
     groups = ("--team", "Burstable=john", "--team", "Bustable=smith")
-    result = hpkit(*arguments, *groups, "--to", tmp_path / "tasks.csv", cwd=ROOT)
+    result = hpkit(*arguments, *groups, "--output", tmp_path / "tasks.csv", cwd=ROOT)
     assert result.stdout == f"wrote 4 tasks to {tmp_path}/tasks.csv\n"
     assert "john is 2 groups of the trace: LS, Burstable" in result.stderr
     assert "--team Bustable=…: no task that is left is of group Bustable; did you mean Burstable?" in result.stderr
@@ -172,18 +172,18 @@ def test_a_recorded_trace_is_simulated(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("--trace", "alibaba-2023", "--to", "x.csv"), 2, "--trace needs the trace's FILE"),
-        (("--trace", "alibaba-2023", "no", "--to", "x.txt"), 2, "ends in .yaml or .csv"),
-        (("--trace", "alibaba-2023", "no", "--to", "x.yaml"), 2, "written as CSV"),
+        (("--trace", "alibaba-2023", "--output", "x.csv"), 2, "--trace needs the trace's FILE"),
+        (("--trace", "alibaba-2023", "no", "--output", "x.txt"), 2, "ends in .yaml or .csv"),
+        (("--trace", "alibaba-2023", "no", "--output", "x.yaml"), 2, "written as CSV"),
         ((*TRACE, "--stack", "handson-dev"), 1, "no: no such file"),
         ((*TRACE, "--stack", "handson-dev", "--team", "a=jon"), 2, "did you mean john"),
         ((*TRACE, "--stack", "bestpractice-prod"), 2, "no team of bestpractice-prod"),
         ((*TRACE, "--stack", "handson-dev", "--instance-type", "ml.p5.48xlarge"), 2, "did you mean ml.g5.12xlarge"),
-        (("--team", "a=b", "--to", "x.csv"), 2, "belong to --trace"),
-        (("a.yaml", "b.yaml", "--to", "x.csv"), 2, "one scenario at a time"),
-        (("--to", "README.md"), 2, "ends in .yaml or .csv"),
-        (("stacks/scenarios/month.yaml", "--to", "stacks/handson.yaml"), 2, "is there already"),
-        (("stacks/scenarios/month.yaml", "--to", "no/such/x.csv"), 1, "cannot be written"),
+        (("--team", "a=b", "--output", "x.csv"), 2, "belong to --trace"),
+        (("a.yaml", "b.yaml", "--output", "x.csv"), 2, "one scenario at a time"),
+        (("--output", "README.md"), 2, "ends in .yaml or .csv"),
+        (("stacks/scenarios/month.yaml", "--output", "stacks/handson.yaml"), 2, "is there already"),
+        (("stacks/scenarios/month.yaml", "--output", "no/such/x.csv"), 1, "cannot be written"),
     ],
 )  # fmt: skip
 def test_misuse_is_said_in_a_sentence_and_leaves_no_file(arguments, code, said):
@@ -193,7 +193,7 @@ def test_misuse_is_said_in_a_sentence_and_leaves_no_file(arguments, code, said):
 
 
 def test_a_scenario_becomes_a_csv_of_the_same_tasks(tmp_path):
-    result = hpkit("whatif", "record", "stacks/scenarios/handson.yaml", "--to", tmp_path / "t.csv", cwd=ROOT)
+    result = hpkit("whatif", "record", "stacks/scenarios/handson.yaml", "--output", tmp_path / "t.csv", cwd=ROOT)
     assert "a CSV has no `until`" in result.stderr
     sides = []
     for scenario in ("stacks/scenarios/handson.yaml", tmp_path / "t.csv"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -12,8 +11,10 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from hpkit.cli.completion import stack_option
+from hpkit.cli.formats import output_options
 from hpkit.cli.tables import grid, paper, text_of
 from hpkit.errors import InputError
+from hpkit.text.formatting import json_text
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ Figure = TypeVar("Figure")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Another search, on other draws.")
 @click.option("--workers", type=click.IntRange(1), help="Processes; default: one a core.")
 @click.option("--on", metavar="dask://HOST:PORT", help="Simulate on a Dask cluster, not on this machine.")
-@click.option("--format", "form", type=click.Choice(["table", "json", "patch"]), default="table", show_default=True)
-@click.option("--capacity", is_flag=True, help="The patch changes the instance groups too, as is cheapest.")
+@output_options("text", "json", "patch")
+@click.option("--capacity", is_flag=True, help="Change the instance groups in the patch too, as is cheapest.")
 @click.option("--write", is_flag=True, help="Change the organization file, if the goals are met.")
 def command(
     scenario: str,
@@ -62,7 +63,7 @@ def command(
     capacity: bool,
     write: bool,
 ) -> None:
-    """Say which quotas, weights and borrow limits meet goals for a scenario.
+    """Find quotas, weights and borrow limits that meet goals for a scenario.
 
     Every policy that is tried passes the validator and is simulated; the answer is a patch of the organization file,
     with what each team gains and gives up. Goals: `p50|p95|max wait of TEAM|all < 10m`, `preemptions of TEAM|all < 5`,
@@ -84,7 +85,7 @@ def command(
     )
     patch, met = _chosen(found, capacity=capacity)
     if form == "json":
-        click.echo(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
+        click.echo(json_text(found.as_dict()))
     elif form == "patch":
         click.echo(patch, nl=False)
         if not met:

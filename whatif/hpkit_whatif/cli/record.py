@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpkit.cli.formats import output_option
 from hpkit.cli.live_common import choose_stack, observe, platform_options, rights
 from hpkit.errors import SelectionError
 from hpkit.text.plural import plural
@@ -37,7 +38,7 @@ _TRACES = ("alibaba-2023",)
 )
 @click.option("--instance-type", metavar="TYPE", help="What the trace's tasks run on; needed where teams have several.")
 @click.option("--seed", type=int, help="Another draw of a scenario's generators.")
-@click.option("--to", required=True, type=click.Path(dir_okay=False, path_type=Path), help="*.yaml or *.csv.")
+@output_option("Write to this file, *.yaml or *.csv", required=True)
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 def command(
     files: tuple[Path, ...],
@@ -48,7 +49,7 @@ def command(
     given: tuple[str, ...],
     instance_type: str | None,
     seed: int | None,
-    to: Path,
+    output: Path,
     force: bool,
 ) -> None:
     """Write a scenario of what teams asked for: on a cluster, in a public trace, or in another scenario.
@@ -57,8 +58,9 @@ def command(
     published: openb_pod_list_*.csv. With one scenario as FILE, its tasks and
     generators drawn, as CSV. What is left out or changed is said on standard error.
     """
+    to = output
     if to.suffix not in (".yaml", ".yml", ".csv"):
-        raise click.UsageError(f"--to {to}: name a file that ends in .yaml or .csv")
+        raise click.UsageError(f"--output {to}: name a file that ends in .yaml or .csv")
     if to.exists() and not force:
         raise click.UsageError(f"{to} is there already; name another file, or add --force")
     if trace and not files:
@@ -69,7 +71,7 @@ def command(
         _from_cluster(choose_stack(stack), profile, since, to)
         return
     if to.suffix != ".csv":
-        raise click.UsageError(f"--to {to}: it may be long, and is written as CSV: name a file that ends in .csv")
+        raise click.UsageError(f"--output {to}: it may be long, and is written as CSV: name a file that ends in .csv")
     if trace:
         _from_trace(trace, files, choose_stack(stack), given, instance_type, to)
     else:

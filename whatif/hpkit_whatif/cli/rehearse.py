@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpkit.cli.completion import stack_option
+from hpkit.cli.formats import output_options
 from hpkit.cli.tables import plan_of
 from hpkit.errors import InputError, ToolError
 from hpkit_local.cli.local_common import in_repository, root_of, to_stderr
-from hpkit_whatif.cli.simulate import rendered, write
+from hpkit_whatif.cli.simulate import rendered
 
 if TYPE_CHECKING:
     from hpkit.plan.model import Plan
@@ -43,10 +44,9 @@ _OWN = "rehearsal"
     help="Seconds of the scenario to a second, at most; without it, the next event as soon as Kueue is at rest.",
 )
 @click.option("--check", is_flag=True, help="Print each difference from the simulator, and exit 1 if there is any.")
-@click.option("--format", "form", type=click.Choice(["table", "json", "html"]), default="table", show_default=True)
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it there.")
+@output_options("text", "json", "html")
 @click.option("--seed", type=int, help="Another draw of the scenario's generators.")
-@click.option("--skip-impossible", is_flag=True, help="Go on without tasks that can never run, and say which.")
+@click.option("--skip-impossible", is_flag=True, help="Skip tasks that can never run, and list them.")
 def command(
     scenario: str,
     stack: str,
@@ -55,11 +55,10 @@ def command(
     speed: float | None,
     check: bool,
     form: str,
-    out: Path | None,
     seed: int | None,
     skip_impossible: bool,
 ) -> None:
-    """Let the real Kueue decide a scenario, on a local cloud.
+    """Run a scenario on the real Kueue, on a local cloud.
 
     The stack's queues are made as the service makes them. Tasks become Jobs at their time and end at theirs; no pod is
     started. The report is that of `hpkit whatif simulate`.
@@ -69,7 +68,7 @@ def command(
     rehearsal = Rehearsal.of(plan_of(stack), open_scenario(scenario), seed=seed, skip_impossible=skip_impossible)
     with _instance(name, root) as instance:
         report, differences = rehearsal.on(instance, speed=speed)
-    write(rendered(report, form), out)
+    click.echo(rendered(report, form), nl=False)
     if check:
         for line in differences:
             click.echo(f"difference: {line}", err=True)

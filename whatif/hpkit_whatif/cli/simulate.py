@@ -1,22 +1,21 @@
 """`hpkit whatif simulate`: what becomes of a scenario's tasks on a stack."""
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from hpkit.cli.completion import stack_option
+from hpkit.cli.formats import output_options
 from hpkit.cli.tables import grid, paper, plan_of, text_of
 from hpkit.errors import InputError
+from hpkit.text.formatting import json_text
 from hpkit.text.plural import plural
-from hpkit.text.printable import printable_lines
 
 if TYPE_CHECKING:
     from hpkit_whatif.simulate import Report
 
-__all__ = ["command", "rendered", "write"]
+__all__ = ["command", "rendered"]
 
 _MOST_ROWS = 40
 _MOST_REASONS = 10
@@ -26,12 +25,9 @@ _MOST_ITEMS = 3
 @click.command("simulate")
 @click.argument("scenario", metavar="SCENARIO")
 @stack_option("The stack whose teams share, such as handson-dev")
-@click.option(
-    "--format", "form", type=click.Choice(["table", "json", "html", "csv"]), default="table", show_default=True
-)
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it there.")
+@output_options("text", "json", "html", "csv")
 @click.option("--seed", type=int, help="Another draw of the scenario's generators.")
-@click.option("--skip-impossible", is_flag=True, help="Go on without tasks that can never run, and say which.")
+@click.option("--skip-impossible", is_flag=True, help="Skip tasks that can never run, and list them.")
 @click.option(
     "--compare", nargs=2, metavar="A B", help="Two of: an organization file, a stack, a git reference (of --stack)."
 )
@@ -49,7 +45,6 @@ def command(
     scenario: str,
     stack: str | None,
     form: str,
-    out: Path | None,
     seed: int | None,
     skip_impossible: bool,
     compare: tuple[str, str] | None,
@@ -58,7 +53,7 @@ def command(
     workers: int | None,
     on: str | None,
 ) -> None:
-    """Say what becomes of a scenario's tasks on a stack.
+    """Simulate a scenario's tasks on a stack.
 
     SCENARIO is a YAML file of tasks and generators, or a CSV of tasks in the order of their submission. Every task is
     admitted, preempted and finished as Kueue would; nothing is deployed and nothing is asked.
@@ -71,7 +66,7 @@ def command(
     if compare:
         from hpkit_whatif.cli.simulate_compare import compared
 
-        write(compared(open_scenario(scenario), compare, stack, form, seed=seed), out)
+        click.echo(compared(open_scenario(scenario), compare, stack, form, seed=seed), nl=False)
         return
     if stack is None:
         raise click.UsageError("Missing option '--stack': whose teams share")
@@ -83,17 +78,17 @@ def command(
         draws = range(seed or 0, (seed or 0) + seeds) if seeds and seeds > 1 else [seed]
         source = open_scenario(scenario)
         text, any_ran = varied(source, stack, variations, form, seeds=list(draws), workers=workers, on=where)
-        write(text, out)
+        click.echo(text, nl=False)
         if not any_ran:
             raise InputError("nothing was simulated: the validator refuses every policy, as said above")
         return
     report = simulate(plan_of(stack), open_scenario(scenario), seed=seed, skip_impossible=skip_impossible)
-    write(rendered(report, form), out)
+    click.echo(rendered(report, form), nl=False)
 
 
 def _refuse_misuse(form: str, *, compare: bool, vary: bool, skip: bool) -> None:
     if (compare or vary) and form in ("html", "csv"):
-        raise click.UsageError("--compare and --vary are written as table or json")
+        raise click.UsageError("--compare and --vary are written as text or json")
     if compare and vary:
         raise click.UsageError("--compare or --vary, not both")
     if skip and (compare or vary):
@@ -112,7 +107,7 @@ def _refuse_without_vary(given: dict[str, object], *, vary: bool) -> None:
 def rendered(report: "Report", form: str) -> str:
     """Return a report in a format; only what writes it is imported."""
     if form == "json":
-        return json.dumps(report.as_dict(), indent=2, ensure_ascii=False) + "\n"
+        return json_text(report.as_dict()) + "\n"
     if form == "csv":
         from hpkit_whatif.simulate.as_csv import as_csv
 
@@ -130,18 +125,6 @@ def rendered(report: "Report", form: str) -> str:
 
         return as_html(report)
     return _table(report)
-
-
-def write(text: str, out: Path | None) -> None:
-    """Print a text, or write it to a file."""
-    if out is None:
-        click.echo(text, nl=False)
-        return
-    try:
-        out.write_text(printable_lines(text), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{out}: {(error.strerror or str(error)).lower()}") from None
-    click.echo(f"wrote {out}")
 
 
 def _table(report: "Report") -> str:

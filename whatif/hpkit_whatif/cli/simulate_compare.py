@@ -1,6 +1,5 @@
 """`hpkit whatif simulate --compare A B`: one scenario on two files, stacks or states of the repository."""
 
-import json
 import os
 import subprocess
 from collections import Counter
@@ -14,7 +13,7 @@ from hpkit.config import parse, read_text
 from hpkit.errors import InputError, SelectionError, ToolError
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, load, load_stack, project_root
-from hpkit.text.formatting import amount, percent, span
+from hpkit.text.formatting import amount, json_text, percent, span
 from hpkit.text.spelling import hint
 from hpkit_whatif.scenario import Source, of_teams
 from hpkit_whatif.simulate import Report
@@ -40,7 +39,7 @@ def compared(source: Source, sides: tuple[str, str], stack: str | None, form: st
             key: {"is": side, "tasksOfOtherTeams": dict(left), **report.as_dict()}
             for key, side, left, report in zip("ab", sides, others, (before, after), strict=True)
         }
-        return json.dumps(both, indent=2, ensure_ascii=False) + "\n"
+        return json_text(both) + "\n"
     return _table(sides, before, after, others)
 
 

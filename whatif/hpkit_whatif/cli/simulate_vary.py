@@ -1,12 +1,11 @@
 """`hpkit whatif simulate --vary`: one scenario under many policies, a line for each."""
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hpkit.cli.tables import grid, paper, text_of
 from hpkit.project import load_stack
-from hpkit.text.formatting import amount, percent, span
+from hpkit.text.formatting import amount, json_text, percent, span
 from hpkit.text.plural import plural
 from hpkit_whatif.scenario import Source
 from hpkit_whatif.simulate.vary import Result, mean_wait, means, sweep, variation
@@ -39,7 +38,7 @@ def varied(
     results = list(sweep(loaded, source, policies, seeds=seeds, workers=workers, on=on))
     any_ran = any(result.refused is None for result in results)
     if form == "json":
-        return json.dumps([_as_dict(result) for result in results], indent=2, ensure_ascii=False) + "\n", any_ran
+        return json_text([_as_dict(result) for result in results]) + "\n", any_ran
     names = [team.name for result in results for team in (result.reports[0].teams if result.reports else ())]
     return _table(f"{stack}, {source.file}", results, list(dict.fromkeys(names))), any_ran
 

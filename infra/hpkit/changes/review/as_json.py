@@ -1,6 +1,5 @@
 """The review as JSON: the contract that docs/guides/review.md describes."""
 
-import json
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -23,6 +22,7 @@ from hpkit.changes.review.model import (
 )
 from hpkit.changes.review.tables import concerned_teams, nodes_lost
 from hpkit.plan.capacity import Amount
+from hpkit.text.formatting import json_text
 
 __all__ = ["VERSION", "as_dict", "as_json"]
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 def as_json(review: Review) -> str:
     """Return the review as JSON text."""
-    return json.dumps(as_dict(review), indent=2, ensure_ascii=False)
+    return json_text(as_dict(review))
 
 
 def as_dict(review: Review) -> dict[str, Any]:
