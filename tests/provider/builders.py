@@ -130,12 +130,10 @@ class ReservationLog(Controllers):
     def __init__(self):
         self.live, self.moments = {}, []
 
-    def quota_created(self, quota, cluster):
+    def quota_changed(self, quota, cluster):
         del cluster
         self.live[quota["Name"]] = amounts_of(quota["ComputeQuotaConfig"])
         self.moments.append(total(self.live.values()))
-
-    quota_updated = quota_created
 
     def quota_deleted(self, quota, cluster):
         del cluster

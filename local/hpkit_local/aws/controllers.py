@@ -96,20 +96,14 @@ class Controllers:
     def access_entry_deleted(self, entry: Document) -> None:
         """Hear that an access entry is gone."""
 
-    def quota_created(self, quota: Document, cluster: Document) -> None:
-        """Hear that a compute quota is about to be Created."""
-
-    def quota_updated(self, quota: Document, cluster: Document) -> None:
-        """Hear that a compute quota is about to be Updated."""
+    def quota_changed(self, quota: Document, cluster: Document) -> None:
+        """Hear that a compute quota is about to be Created or Updated."""
 
     def quota_deleted(self, quota: Document, cluster: Document) -> None:
         """Hear that a compute quota is about to vanish."""
 
-    def policy_created(self, policy: Document, cluster: Document) -> None:
-        """Hear that a cluster scheduler config is about to be Created."""
-
-    def policy_updated(self, policy: Document, cluster: Document) -> None:
-        """Hear that a cluster scheduler config is about to be Updated."""
+    def policy_changed(self, policy: Document, cluster: Document) -> None:
+        """Hear that a cluster scheduler config is about to be Created or Updated."""
 
     def policy_deleted(self, policy: Document, cluster: Document) -> None:
         """Hear that a cluster scheduler config is about to vanish."""

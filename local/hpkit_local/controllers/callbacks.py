@@ -146,21 +146,17 @@ class ClusterControllers(Controllers):
         """Reconcile bindings."""
         self._wake()
 
-    def quota_created(self, quota: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
+    def quota_changed(self, quota: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
         """Make the team's namespace and queues."""
         self._submit(f"quota/{quota['ComputeQuotaId']}", quota)
-
-    quota_updated = quota_created
 
     def quota_deleted(self, quota: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
         """Take the team's namespace and queues away, and all that is in them."""
         self._submit(f"quota/{quota['ComputeQuotaId']}", None)
 
-    def policy_created(self, policy: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
+    def policy_changed(self, policy: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
         """Make priority classes, and share as the policy says."""
         self._submit(f"policy/{policy['ClusterSchedulerConfigId']}", policy)
-
-    policy_updated = policy_created
 
     def policy_deleted(self, policy: Document, cluster: Document) -> None:  # noqa: ARG002 - see Controllers
         """Take the priority classes away."""

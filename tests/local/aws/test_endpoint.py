@@ -102,7 +102,7 @@ def test_it_listens_on_loopback_only(cloud: Any) -> None:
 
 
 class Recorder(Controllers):
-    """Writes down which callbacks were called; quota_created can ask for time, or fail."""
+    """Writes down which callbacks were called; quota_changed can ask for time, or fail."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []
@@ -121,13 +121,13 @@ class Recorder(Controllers):
         self._hear("eks_cluster_created", cluster)
         return EksConnection("https://127.0.0.1:6443", "Q0E=")
 
-    def quota_created(self, quota: Document, cluster: Document) -> None:
+    def quota_changed(self, quota: Document, cluster: Document) -> None:
         if self.patience:
             self.patience -= 1
             raise RequeueAfter(5)
         if self.failure:
             raise ControllerError(self.failure)
-        self._hear("quota_created", quota, cluster)
+        self._hear("quota_changed", quota, cluster)
 
 
 @pytest.fixture
@@ -173,10 +173,10 @@ def test_controllers_hear_every_change_in_order(recorded: Any) -> None:
         "autoscaling_enabled",
         "nodes_changed",
         "addon_active",
-        "quota_created",
-        "policy_created",
-        "quota_updated",
-        "policy_updated",
+        "quota_changed",
+        "policy_changed",
+        "quota_changed",
+        "policy_changed",
         "quota_deleted",
         "policy_deleted",
         "cluster_in_service",
@@ -185,7 +185,7 @@ def test_controllers_hear_every_change_in_order(recorded: Any) -> None:
         "cluster_deleted",
         "access_entry_deleted",
     ]
-    quota_seen, cluster_seen = recorder.documents["quota_created"]
+    quota_seen, cluster_seen = recorder.documents["quota_changed"]
     assert (quota_seen["ComputeQuotaTarget"]["TeamName"], cluster_seen["ClusterName"]) == ("nlp", "train")
     _, nodes = recorder.documents["nodes_changed"]
     assert [node["InstanceStatus"]["Status"] for node in nodes] == ["Running", "Running"]

@@ -45,7 +45,7 @@ def named(resource_type: ResourceType, name: str, *, old: Props, new: Props, see
         return {**new, key: old[key], DEFAULTS: [key]}
     suffix = "".join(random.Random(seed or None).choices("0123456789abcdef", k=_SUFFIX))  # noqa: S311 - no secret
     made = f"{name[: resource_type.longest_name - _SUFFIX - 1]}-{suffix}"
-    return {**new, key: made.lower() if resource_type.service == "s3" else made, DEFAULTS: [key]}
+    return {**new, key: made.lower() if resource_type.lowercase else made, DEFAULTS: [key]}
 
 
 def _object(token: str, spec: Prop, value: Props, path: str) -> Iterator[CheckFailure]:

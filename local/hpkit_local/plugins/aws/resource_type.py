@@ -110,6 +110,7 @@ class ResourceType:
     `read` is given what is known (nothing at import) and returns inputs and outputs as they are, `id` among them where
     it differs from what was asked for. `update` gets what changed; `wait` follows `create` and `update`.
     `volatile` are the outputs that any update may change. `calls` lists every operation that may be used.
+    `lowercase`: its names have no capitals.
     """
 
     token: str
@@ -126,6 +127,7 @@ class ResourceType:
     volatile: tuple[str, ...] = ()
     tagging: Tagging | None = None
     longest_name: int = 64
+    lowercase: bool = False
     seconds: float = 3600.0
     note: str = ""
 

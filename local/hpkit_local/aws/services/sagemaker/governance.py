@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hpkit_local.aws.api import page
+from hpkit_local.aws.api import operation, page
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
-from hpkit_local.aws.service import MACHINES
+from hpkit_local.aws.protocol import service_model
+from hpkit_local.aws.service import MACHINES, action
 from hpkit_local.aws.services.sagemaker.records import describe, moment
 
 __all__ = [
     "VersionedResource",
-    "arrive",
-    "begin_delete",
     "begin_update",
     "cluster_by_arn",
-    "cluster_document",
+    "created",
     "document",
     "find",
-    "listing",
     "new_entry",
     "principal",
-    "vanish",
+    "register",
     "version_of",
 ]
 
@@ -34,12 +33,16 @@ MOVING = ("Creating", "Updating", "Deleting")
 
 @dataclass(frozen=True)
 class VersionedResource:
-    """What distinguishes the two kinds of objects that have versions: compute quotas and cluster policies."""
+    """What distinguishes the two kinds of objects that have versions: compute quotas and cluster policies.
+
+    Controllers have callbacks `<kind>_changed` and `<kind>_deleted`. `details` adds to what Describe answers.
+    """
 
     table: str
     kind: str
     title: str
     path: str
+    details: Callable[[Record], Record] = lambda _: {}
 
 
 def cluster_by_arn(ctx: Context, arn: str) -> Record:
@@ -60,7 +63,7 @@ def cluster_by_arn(ctx: Context, arn: str) -> Record:
     return cluster
 
 
-def cluster_document(ctx: Context, entry: Record) -> Record:
+def _cluster_document(ctx: Context, entry: Record) -> Record:
     """Return what DescribeCluster answers for the cluster of an object, or nothing when it is gone."""
     for cluster in ctx.table("clusters").values():
         if cluster["arn"] == entry["cluster"]:
@@ -120,7 +123,7 @@ def version_of(entry: Record, resource: VersionedResource, wanted: int | None) -
 def document(entry: Record, resource: VersionedResource, *, version: int | None = None) -> Record:
     """Return what Describe answers of an object: whose it is, its status, and the body of a version."""
     number, body = version_of(entry, resource, version)
-    return {
+    found = {
         f"{resource.title}Arn": entry["arn"],
         f"{resource.title}Id": entry["id"],
         "Name": entry["name"],
@@ -134,10 +137,21 @@ def document(entry: Record, resource: VersionedResource, *, version: int | None 
         **({"FailureReason": entry["failure"]} if entry["failure"] else {}),
         **body,
     }
+    return {**found, **resource.details(found)}
 
 
-def begin_update(ctx: Context, resource: VersionedResource, entry: Record, *, target: int, body: Record) -> None:
-    """Optimistic lock on the version, then a new version that becomes Updated in time."""
+def created(ctx: Context, resource: VersionedResource, params: Record, body: Record) -> Record:
+    """Begin to create an object, and return the answer."""
+    if "Description" in params:
+        body["Description"] = params["Description"]
+    entry = new_entry(ctx, resource, params, body)
+    kind = resource.kind
+    entry["status"] = ctx.begin(f"{kind}.create", f"{kind}.arrived", entry_id=entry["id"], change="create")
+    return {f"{resource.title}Arn": entry["arn"], f"{resource.title}Id": entry["id"]}
+
+
+def begin_update(ctx: Context, resource: VersionedResource, entry: Record, *, target: int, body: Record) -> Record:
+    """Optimistic lock on the version, then a new version that becomes Updated in time; return the answer."""
     if entry["status"] in MOVING:
         raise ServiceError(
             "ConflictException",
@@ -159,9 +173,10 @@ def begin_update(ctx: Context, resource: VersionedResource, entry: Record, *, ta
     entry["status"] = ctx.begin(
         f"{resource.kind}.update", f"{resource.kind}.arrived", entry_id=entry["id"], change="update"
     )
+    return {f"{resource.title}Arn": entry["arn"], f"{resource.title}Version": entry["version"]}
 
 
-def begin_delete(ctx: Context, resource: VersionedResource, entry: Record) -> None:
+def _begin_delete(ctx: Context, resource: VersionedResource, entry: Record) -> None:
     """Begin to delete, unless another change still runs; asking twice is no error."""
     if entry["status"] == "Deleting":
         return
@@ -173,23 +188,7 @@ def begin_delete(ctx: Context, resource: VersionedResource, entry: Record) -> No
     entry["status"] = ctx.begin(f"{resource.kind}.delete", f"{resource.kind}.vanished", entry_id=entry["id"])
 
 
-def arrive(ctx: Context, resource: VersionedResource, entry: Record, *, change: str, failure: str) -> None:
-    """Take note of the end of a creation or update."""
-    machine = MACHINES[f"{resource.kind}.{change}"]
-    entry["status"] = machine.failed if failure else machine.done
-    entry["failure"] = failure[:1024]
-    entry["modified"] = ctx.now
-
-
-def vanish(ctx: Context, resource: VersionedResource, entry: Record, *, failure: str) -> None:
-    """Take note of the end of a deletion."""
-    if failure:
-        entry.update(status=MACHINES[f"{resource.kind}.delete"].failed, failure=failure[:1024])
-    else:
-        del ctx.table(resource.table)[entry["id"]]
-
-
-def listing(ctx: Context, resource: VersionedResource, params: Record) -> tuple[list[Record], str | None]:
+def _listing(ctx: Context, resource: VersionedResource, params: Record) -> tuple[list[Record], str | None]:
     """Entries that a List call asks for, in its order, and the token of the next page."""
     after: Any = params.get("CreatedAfter")
     before: Any = params.get("CreatedBefore")
@@ -206,3 +205,50 @@ def listing(ctx: Context, resource: VersionedResource, params: Record) -> tuple[
     key = keys.get(params.get("SortBy", ""), "created")
     found.sort(key=lambda entry: entry[key], reverse=params.get("SortOrder") == "Descending")
     return page(found, size=params.get("MaxResults"), token=params.get("NextToken"), default=10)
+
+
+def register(resource: VersionedResource) -> None:
+    """Register what is alike for both: Describe, List, Delete, and the ends of changes."""
+    title, kind = resource.title, resource.kind
+
+    @operation("sagemaker", f"Describe{title}")
+    def describe_one(ctx: Context, params: Record) -> Record:
+        """Return an object, in its newest version or the one asked for."""
+        return document(find(ctx, resource, params[f"{title}Id"]), resource, version=params.get(f"{title}Version"))
+
+    @operation("sagemaker", f"List{title}s")
+    def list_all(ctx: Context, params: Record) -> Record:
+        """Summaries, filtered, sorted and in pages."""
+        shown = service_model("sagemaker").shape_for(f"{title}Summary").members
+        entries, token = _listing(ctx, resource, params)
+        documents = [document(entry, resource) for entry in entries]
+        summaries = [{name: value for name, value in each.items() if name in shown} for each in documents]
+        return {f"{title}Summaries": summaries, **({"NextToken": token} if token else {})}
+
+    @operation("sagemaker", f"Delete{title}")
+    def delete(ctx: Context, params: Record) -> Record:
+        """Begin to delete."""
+        _begin_delete(ctx, resource, find(ctx, resource, params[f"{title}Id"]))
+        return {}
+
+    @action(f"{kind}.arrived")
+    def arrived(ctx: Context, *, entry_id: str, change: str, failure: str = "") -> None:
+        """Apply: an object is Created or Updated, or has failed."""
+        entry = find(ctx, resource, entry_id)
+        if not failure:
+            tell = getattr(ctx.controllers, f"{kind}_changed")
+            tell(document(entry, resource), _cluster_document(ctx, entry))
+        machine = MACHINES[f"{kind}.{change}"]
+        status = machine.failed if failure else machine.done
+        entry.update(status=status, failure=failure[:1024], modified=ctx.now)
+
+    @action(f"{kind}.vanished")
+    def vanished(ctx: Context, *, entry_id: str, failure: str = "") -> None:
+        """Apply: an object is gone, or could not be deleted."""
+        entry = find(ctx, resource, entry_id)
+        if failure:
+            entry.update(status=MACHINES[f"{kind}.delete"].failed, failure=failure[:1024])
+            return
+        tell = getattr(ctx.controllers, f"{kind}_deleted")
+        tell(document(entry, resource), _cluster_document(ctx, entry))
+        del ctx.table(resource.table)[entry_id]

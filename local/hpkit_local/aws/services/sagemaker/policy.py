@@ -7,26 +7,33 @@ from collections import Counter
 from hpkit_local.aws.api import operation
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
-from hpkit_local.aws.service import action
 from hpkit_local.aws.services.sagemaker.governance import (
     VersionedResource,
-    arrive,
-    begin_delete,
     begin_update,
     cluster_by_arn,
-    cluster_document,
-    document,
+    created,
     find,
-    listing,
-    new_entry,
-    vanish,
+    register,
     version_of,
 )
 
-__all__: list[str] = []
+__all__ = ["POLICY"]
 
-POLICY = VersionedResource("policies", kind="policy", title="ClusterSchedulerConfig", path="cluster-scheduler-config")
 PARTS = ("PriorityClasses", "FairShare", "IdleResourceSharing")
+
+
+def _details(described: Record) -> Record:
+    return {"StatusDetails": {part: described["Status"] for part in PARTS if part in described["SchedulerConfig"]}}
+
+
+POLICY = VersionedResource(
+    "policies",
+    kind="policy",
+    title="ClusterSchedulerConfig",
+    path="cluster-scheduler-config",
+    details=_details,
+)
+register(POLICY)
 
 
 def _config(given: Record) -> Record:
@@ -50,11 +57,7 @@ def create_cluster_scheduler_config(ctx: Context, params: Record) -> Record:
                 f"Cluster '{cluster['name']}' already has ClusterSchedulerConfig '{other['id']}'",
             )
     body: Record = {"SchedulerConfig": _config(params["SchedulerConfig"])}
-    if "Description" in params:
-        body["Description"] = params["Description"]
-    entry = new_entry(ctx, POLICY, params, body)
-    entry["status"] = ctx.begin("policy.create", "policy.arrived", entry_id=entry["id"], change="create")
-    return {"ClusterSchedulerConfigArn": entry["arn"], "ClusterSchedulerConfigId": entry["id"]}
+    return created(ctx, POLICY, params, body)
 
 
 @operation("sagemaker", "UpdateClusterSchedulerConfig")
@@ -66,63 +69,4 @@ def update_cluster_scheduler_config(ctx: Context, params: Record) -> Record:
         body["SchedulerConfig"] = _config(params["SchedulerConfig"])
     if "Description" in params:
         body["Description"] = params["Description"]
-    begin_update(ctx, POLICY, entry, target=params["TargetVersion"], body=body)
-    return {"ClusterSchedulerConfigArn": entry["arn"], "ClusterSchedulerConfigVersion": entry["version"]}
-
-
-def policy_document(entry: Record, *, version: int | None = None) -> Record:
-    """Return what DescribeClusterSchedulerConfig answers."""
-    found = document(entry, POLICY, version=version)
-    details = {part: entry["status"] for part in PARTS if part in found["SchedulerConfig"]}
-    return {**found, "StatusDetails": details}
-
-
-@operation("sagemaker", "DescribeClusterSchedulerConfig")
-def describe_cluster_scheduler_config(ctx: Context, params: Record) -> Record:
-    """Return the policy, in its newest version or the one asked for."""
-    entry = find(ctx, POLICY, params["ClusterSchedulerConfigId"])
-    return policy_document(entry, version=params.get("ClusterSchedulerConfigVersion"))
-
-
-@operation("sagemaker", "ListClusterSchedulerConfigs")
-def list_cluster_scheduler_configs(ctx: Context, params: Record) -> Record:
-    """Summaries, filtered, sorted and in pages."""
-    entries, token = listing(ctx, POLICY, params)
-    shown = (
-        "ClusterSchedulerConfigArn",
-        "ClusterSchedulerConfigId",
-        "ClusterSchedulerConfigVersion",
-        "Name",
-        "CreationTime",
-        "LastModifiedTime",
-        "Status",
-        "ClusterArn",
-    )
-    summaries = [{name: value for name, value in policy_document(entry).items() if name in shown} for entry in entries]
-    return {"ClusterSchedulerConfigSummaries": summaries, **({"NextToken": token} if token else {})}
-
-
-@operation("sagemaker", "DeleteClusterSchedulerConfig")
-def delete_cluster_scheduler_config(ctx: Context, params: Record) -> Record:
-    """Begin to delete."""
-    begin_delete(ctx, POLICY, find(ctx, POLICY, params["ClusterSchedulerConfigId"]))
-    return {}
-
-
-@action("policy.arrived")
-def arrived(ctx: Context, *, entry_id: str, change: str, failure: str = "") -> None:
-    """Apply: the policy is Created or Updated, or has failed."""
-    entry = find(ctx, POLICY, entry_id)
-    if not failure:
-        tell = ctx.controllers.policy_created if change == "create" else ctx.controllers.policy_updated
-        tell(policy_document(entry), cluster_document(ctx, entry))
-    arrive(ctx, POLICY, entry, change=change, failure=failure)
-
-
-@action("policy.vanished")
-def vanished(ctx: Context, *, entry_id: str, failure: str = "") -> None:
-    """Apply: the policy is gone, or could not be deleted."""
-    entry = find(ctx, POLICY, entry_id)
-    if not failure:
-        ctx.controllers.policy_deleted(policy_document(entry), cluster_document(ctx, entry))
-    vanish(ctx, POLICY, entry, failure=failure)
+    return begin_update(ctx, POLICY, entry, target=params["TargetVersion"], body=body)

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.services.ec2.references import require_subnet
+from hpkit_local.aws.services.sagemaker.governance import document
 from hpkit_local.aws.services.sagemaker.nodes import node_details
-from hpkit_local.aws.services.sagemaker.policy import policy_document
-from hpkit_local.aws.services.sagemaker.quota import quota_document
+from hpkit_local.aws.services.sagemaker.policy import POLICY
+from hpkit_local.aws.services.sagemaker.quota import QUOTA
 from hpkit_local.aws.services.sagemaker.reach import is_cut_off, reach_of
 from hpkit_local.aws.services.sagemaker.records import describe
 from hpkit_local.aws.snapshot import Snapshot
@@ -27,8 +28,8 @@ def _add(found: Snapshot, ctx: Context) -> None:
             _add_subnets(found, ctx, cluster)
             found.cut_off.update(_cut_off(ctx, cluster))
     quotas, policies = _in_force(ctx, "quotas"), _in_force(ctx, "policies")
-    found.quotas.update({entry["id"]: quota_document(entry, version=number) for entry, number in quotas})
-    found.policies.update({entry["id"]: policy_document(entry, version=number) for entry, number in policies})
+    found.quotas.update({entry["id"]: document(entry, QUOTA, version=number) for entry, number in quotas})
+    found.policies.update({entry["id"]: document(entry, POLICY, version=number) for entry, number in policies})
 
 
 def _in_force(ctx: Context, table: str) -> list[tuple[Record, int]]:

@@ -78,5 +78,6 @@ RESOURCE_TYPES: Final[tuple[ResourceType, ...]] = (
         outputs=("arn", "bucketRegion", "bucketDomainName", "bucketRegionalDomainName", "hostedZoneId"),
         tagging=Tagging(_tag_bucket, "PutBucketTagging DeleteBucketTagging"),
         longest_name=63,
+        lowercase=True,
     ),
 )

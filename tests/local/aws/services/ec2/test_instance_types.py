@@ -9,7 +9,7 @@ import pytest
 from hpkit_local.aws.services.ec2.instance_types import needs_instance_types
 from hpkit_local.aws.testing import running_endpoint
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[5]
 START = """
 from hpkit_local.aws.testing import running_endpoint
 with running_endpoint() as endpoint:
