@@ -28,34 +28,34 @@ def problems(text: str) -> list[str]:
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
-        return [f"it is no JSON at line {error.lineno}, column {error.colno}: {error.msg[:1].lower()}{error.msg[1:]}"]
+        return [f"invalid JSON at line {error.lineno}, column {error.colno}: {error.msg[:1].lower()}{error.msg[1:]}"]
     if not isinstance(data, dict):
-        return ["it is no JSON object of policy → settings"]
+        return ["must be a JSON object that maps policies to settings"]
     return [problem for name, given in data.items() for problem in _entry(name, given)]
 
 
 def _entry(name: str, given: Any) -> list[str]:
     settings: Any = {_LEVEL: given} if isinstance(given, str) else given
     if not isinstance(settings, Mapping):
-        return [f"{name}: neither a level nor an object of parameters"]
+        return [f"{name}: must be an enforcement level or an object of parameters"]
     level = settings.get(_LEVEL)
     if level is not None and level not in _LEVELS:
-        return [f"{name}: {level} is no level (levels: {', '.join(_LEVELS)})"]
+        return [f"{name}: {level} isn't a valid enforcement level (levels: {', '.join(_LEVELS)})"]
     if name == "all":
         # Pulumi's word for every policy that is not named itself.
         lowered = level is not None and level not in _STOPPING
-        return ["all: would lower policies that cannot be waived; name those that are meant"] if lowered else []
+        return ["all: would lower policies that can't be waived; name the policies instead"] if lowered else []
     policy = _POLICIES.get(name)
     if policy is None:
         near = ", ".join(get_close_matches(name, _POLICIES, n=1))
-        return [f"{name}: no policy of this name{f', did you mean {near}?' if near else ''}"]
+        return [f"{name}: no such policy{f', did you mean {near}?' if near else ''}"]
     return _parameters(policy, settings)
 
 
 def _parameters(policy: Policy, settings: Mapping[str, Any]) -> list[str]:
     known = [parameter.name for parameter in policy.parameters] + ([WAIVERS.name] if policy.waivable else [])
     found = [
-        f"{policy.name}: no parameter {name} (parameters: {', '.join(known) or 'none'})"
+        f"{policy.name}: unknown parameter {name} (parameters: {', '.join(known) or 'none'})"
         for name in settings
         if name not in (*known, _LEVEL)
     ]
@@ -63,7 +63,7 @@ def _parameters(policy: Policy, settings: Mapping[str, Any]) -> list[str]:
         if parameter.name in settings:
             found += _values(policy, parameter, settings[parameter.name])
     if not policy.waivable and settings.get(_LEVEL, "mandatory") not in _STOPPING:
-        found.append(f"{policy.name}: cannot be lowered to {settings[_LEVEL]}, since it cannot be waived")
+        found.append(f"{policy.name}: can't be lowered to {settings[_LEVEL]}, because it can't be waived")
     return found
 
 

@@ -59,7 +59,7 @@ def statements(document: Any) -> list[Statement]:
     try:
         data = json.loads(document, object_pairs_hook=_once) if isinstance(document, str) else document
     except json.JSONDecodeError as error:
-        raise DocumentError(f"no JSON: {error}") from None
+        raise DocumentError(f"it isn't valid JSON: {error}") from None
     listed = data.get("Statement") if isinstance(data, Mapping) else None
     if isinstance(listed, Mapping):
         listed = [listed]
@@ -73,7 +73,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     names = [name for name, _ in pairs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise DocumentError(f"it has {twice} twice")
+        raise DocumentError(f"it has {twice} more than once")
     return dict(pairs)
 
 
@@ -82,9 +82,9 @@ def _statement(data: Mapping[str, Any]) -> Statement:
     if isinstance(principal, str):
         principal = {"*": principal}
     if not isinstance(conditions, Mapping) or not all(isinstance(tests, Mapping) for tests in conditions.values()):
-        raise DocumentError("a Condition is operator → key → values")
+        raise DocumentError("Condition must map operators to keys and values")
     if not isinstance(principal, Mapping):
-        raise DocumentError("a Principal is kind → names")
+        raise DocumentError("Principal must map types to names")
     return Statement(
         sid=str(data.get("Sid", "")),
         effect=str(data.get("Effect", "")),

@@ -42,7 +42,7 @@ class UnknownInputError(Exception):
     """A rule asked for an input that is not known yet."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is not known before the update")
+        super().__init__(f"{path} isn't known before the update")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ _KINDS: Final[Mapping[str, tuple[str, tuple[type, ...]]]] = {
 # What texts of a form are, by the form; a test finds one that is not here.
 _FORMS: Final = {
     r"^ml\.": "an instance type such as ml.g5.12xlarge",
-    r"^\d{4}-\d{2}-\d{2}$": "a day such as 2027-01-31",
+    r"^\d{4}-\d{2}-\d{2}$": "a date such as 2027-01-31",
 }
 
 
@@ -30,10 +30,10 @@ def wrong(schema: Mapping[str, Any], value: Any, where: str) -> Iterator[str]:
     """Yield what is wrong with a value, where it stands first."""
     kind = schema.get("type")
     if kind is not None and (not isinstance(value, _KINDS[kind][1]) or isinstance(value, bool)):
-        yield f"{where} is {_shown(value)}, and must be {_KINDS[kind][0]}"
+        yield f"{where} is {_shown(value)}; it must be {_KINDS[kind][0]}"
     elif isinstance(value, list):
         if len(value) < schema.get("minItems", 0):
-            yield f"{where} is empty, and must have at least {schema['minItems']}"
+            yield f"{where} is empty; it must have at least {schema['minItems']}"
         for index, each in enumerate(value, 1):
             yield from wrong(schema.get("items", {}), each, f"{where}, entry {index},")
     elif isinstance(value, dict):
@@ -58,17 +58,17 @@ def _of_one(schema: Mapping[str, Any], value: Any, where: str) -> Iterator[str]:
     if "enum" in schema and value not in schema["enum"]:
         near = get_close_matches(str(value), schema["enum"], n=1)
         meant = f", did you mean {near[0]}?" if near else ""
-        yield f"{where} is {_shown(value)}, and must be one of {', '.join(schema['enum'])}{meant}"
+        yield f"{where} is {_shown(value)}; it must be one of {', '.join(schema['enum'])}{meant}"
     elif least is not None and value < least:
-        yield f"{where} is {value}, and must be at least {least}"
+        yield f"{where} is {value}; the minimum is {least}"
     elif most is not None and value > most:
-        yield f"{where} is {value}, and must be at most {most}"
+        yield f"{where} is {value}; the maximum is {most}"
     elif len(str(value)) < schema.get("minLength", 0):
         yield f"{where} is empty"
     elif "pattern" in schema and not re.search(schema["pattern"], value):
         near = list(find_nearest(value)[:1]) if schema["pattern"] == r"^ml\." else []
         meant = f", did you mean {near[0]}?" if near else ""
-        yield f"{where} is {_shown(value)}, and must be {_FORMS[schema['pattern']]}{meant}"
+        yield f"{where} is {_shown(value)}; it must be {_FORMS[schema['pattern']]}{meant}"
 
 
 def unknown_names(schema: Mapping[str, Any], values: Any, where: str, *, regions: bool) -> Iterator[str]:
@@ -77,11 +77,11 @@ def unknown_names(schema: Mapping[str, Any], values: Any, where: str, *, regions
     for value in values if regions or types else ():
         if regions and value not in aws_regions():
             near = get_close_matches(value, aws_regions(), n=1)
-            yield f"{where} names {value}, which is no region of AWS{f', did you mean {near[0]}?' if near else ''}"
+            yield f"{where} contains {value}, which isn't an AWS region{f', did you mean {near[0]}?' if near else ''}"
         elif types and find_instance_type(value) is None:
             near = list(find_nearest(value)[:1])
             meant = f", did you mean {near[0]}?" if near else ""
-            yield f"{where} names {value}, which is no instance type of HyperPod{meant}"
+            yield f"{where} contains {value}, which isn't a HyperPod instance type{meant}"
 
 
 def _shown(value: Any) -> str:

@@ -12,7 +12,7 @@ __all__ = ["WAIVERS", "RunState", "configuration_policy"]
 
 WAIVERS = Parameter(
     "waivers",
-    "Violations that are accepted, by the name of the resource, with reason and end date.",
+    "Accepted violations, by resource name, with a reason and an end date.",
     {
         "type": "array",
         "items": {
@@ -83,8 +83,8 @@ class RunState:
             known = {parameter.name for parameter in run.policy.parameters}
             for name in sorted(set(run.settings) - known - {WAIVERS.name}):
                 yield Violation(
-                    f"{run.policy.name} has no parameter {name} (it has {', '.join(sorted(known)) or 'none'})",
-                    f"Remove it from {POLICY_FILE}, or write its right name.",
+                    f"{run.policy.name} has no parameter {name} (parameters: {', '.join(sorted(known)) or 'none'})",
+                    f"Remove it from {POLICY_FILE}, or correct its name.",
                 )
             yield from self._validate_waivers(run)
 
@@ -92,7 +92,7 @@ class RunState:
         name = run.policy.name
         given = run.settings.get(WAIVERS.name) or []
         if given and not run.policy.waivable:
-            yield Violation(f"{name} cannot be waived", f"Remove its waivers from {POLICY_FILE} and fix the cause.")
+            yield Violation(f"{name} can't be waived", f"Remove its waivers from {POLICY_FILE}, and fix the cause.")
             return
         for waiver in given:
             resource = waiver["resource"]
@@ -100,10 +100,12 @@ class RunState:
             if void:
                 yield Violation(
                     f"the waiver of {name} for {resource} {void} ({waiver['reason']})",
-                    f"Fix the cause, or set a new date in {POLICY_FILE} with a reason that still holds.",
+                    f"Fix the cause, or set a new date in {POLICY_FILE} and a reason that still applies.",
                 )
             elif resource not in run.violating | run.undecided:
-                yield Violation(f"the waiver of {name} for {resource} waives nothing", f"Remove it from {POLICY_FILE}.")
+                yield Violation(
+                    f"the waiver of {name} for {resource} matches no violation", f"Remove it from {POLICY_FILE}."
+                )
 
     @staticmethod
     def _waivers(run: _PolicyRun) -> Sequence[Mapping[str, Any]]:
@@ -114,17 +116,17 @@ class RunState:
         try:
             until = datetime.date.fromisoformat(waiver["until"])
         except ValueError:
-            return f"has no end date: {waiver['until']} is no day of the calendar"
+            return f"has no valid end date: {waiver['until']} isn't a date"
         if is_too_long(until, self.today):
-            return f"lasts until {until}, and {LONGEST_DAYS} days are the most"
-        return f"ended on {until}" if until < self.today else None
+            return f"lasts until {until}; the limit is {LONGEST_DAYS} days"
+        return f"expired on {until}" if until < self.today else None
 
 
 def configuration_policy(run_state: RunState) -> Policy:
     """Return the policy that checks the configuration of all others; it must come last."""
     return Policy(
         name=_CONFIGURATION,
-        description="Waivers have not ended and waive something, and parameters are ones that the policies have.",
+        description="Waivers haven't expired and have an effect, and parameters are known.",
         validate_stack=run_state.validate_configuration,
         waivable=False,
     )

@@ -69,8 +69,8 @@ def test_values_are_plain_whole_numbers_whole_and_unknown_ones_marked():
 def test_a_violation_ends_with_how_to_fix_it():
     said = Run().resource("mandatory-tags", {"tags": {}}, keys=["team"])
     fix = (
-        "Add it, or have it added: name its value in the parameter values, and set the level to remediate. "
-        "Where the environment has `manageTags: false`, disable this policy. Exceptions: `keys`, `values`, "
+        "Add it. To have it added automatically, set its value in the parameter values, and the level to remediate. "
+        "If the environment has `manageTags: false`, disable this policy. Exceptions: `keys`, `values`, "
         "`waivers` of mandatory-tags in stacks/<organization>.policy.json."
     )
     assert said == [f"it has no tag team. {fix}"]
@@ -79,7 +79,7 @@ def test_a_violation_ends_with_how_to_fix_it():
 def test_what_is_undecided_becomes_the_advice_of_the_sdk():
     with pytest.raises(UnknownValueError) as raised:
         Run().resource("mandatory-tags", {"tags": UNKNOWN_STRING_VALUE})
-    assert raised.value.message == "tags is not known before the update"
+    assert raised.value.message == "tags isn't known before the update"
 
 
 def test_names_and_properties_of_others_reach_no_terminal_as_commands():
@@ -97,7 +97,7 @@ def test_names_and_properties_of_others_reach_no_terminal_as_commands():
     quota = sdk.PolicyResource("hyperpod:index:ComputeQuota", {}, "urn:q", hostile, OPTIONS, None, None, [], {})
     with pytest.raises(UnknownValueError) as raised:
         to_pulumi(BY_NAME["quota-fits-capacity"], run.state).validate(sdk.StackValidationArgs([quota]), run.report)
-    assert raised.value.message.startswith(f"{shown} is of a cluster")
+    assert raised.value.message.startswith(f"{shown} is for a cluster")
 
 
 def test_a_waiver_covers_its_resource_until_its_day():
@@ -120,23 +120,23 @@ def test_a_waiver_of_what_could_not_be_decided_is_not_called_unused():
     [
         (
             {"waivers": [waiver(resource="other")]},
-            "the waiver of mandatory-tags for other waives nothing",
+            "the waiver of mandatory-tags for other matches no violation",
             "Remove it from stacks/<organization>.policy.json.",
         ),
         (
             {"waivers": [waiver("2020-01-01")]},
-            "the waiver of mandatory-tags for it ended on 2020-01-01 (moves in May)",
-            "Fix the cause, or set a new date in stacks/<organization>.policy.json with a reason that still holds.",
+            "the waiver of mandatory-tags for it expired on 2020-01-01 (moves in May)",
+            "Fix the cause, or set a new date in stacks/<organization>.policy.json and a reason that still applies.",
         ),
         (
             {"waivers": [waiver("2026-02-30")]},
-            "the waiver of mandatory-tags for it has no end date: 2026-02-30 is no day of the calendar (moves in May)",
-            "Fix the cause, or set a new date in stacks/<organization>.policy.json with a reason that still holds.",
+            "the waiver of mandatory-tags for it has no valid end date: 2026-02-30 isn't a date (moves in May)",
+            "Fix the cause, or set a new date in stacks/<organization>.policy.json and a reason that still applies.",
         ),
         (
             {"key": []},
-            "mandatory-tags has no parameter key (it has keys, values)",
-            "Remove it from stacks/<organization>.policy.json, or write its right name.",
+            "mandatory-tags has no parameter key (parameters: keys, values)",
+            "Remove it from stacks/<organization>.policy.json, or correct its name.",
         ),
     ],
 )
@@ -150,8 +150,8 @@ def test_a_waiver_of_what_cannot_be_waived_is_said_and_waives_nothing():
     run = Run()
     (policy,) = [policy for policy in POLICIES if policy.name == "quota-fraction-exists"]
     run.state.observe(policy, {"waivers": [waiver()]})
-    fix = "Remove its waivers from stacks/<organization>.policy.json and fix the cause."
-    assert run.configuration() == [f"quota-fraction-exists cannot be waived. {fix}"]
+    fix = "Remove its waivers from stacks/<organization>.policy.json, and fix the cause."
+    assert run.configuration() == [f"quota-fraction-exists can't be waived. {fix}"]
 
 
 def test_the_schema_of_what_cannot_be_waived_takes_no_waivers():
@@ -209,4 +209,4 @@ def test_a_guard_counts_by_what_the_program_says_now_though_its_output_is_old():
     )
     config = {**BY_NAME["protected-from-replacement"].defaults, "allowReplace": []}
     policy.validate(sdk.StackValidationArgs([stale], config), run.report)
-    assert "keep lets vpc of acme-dev be replaced" in run.said[0]
+    assert "keep allows the replacement of vpc of acme-dev" in run.said[0]

@@ -47,7 +47,7 @@ def test_a_waiver_covers_what_it_names_until_it_ends():
     reported = {each.name for each in pack_findings("handson-dev", settings) if each.policy == "eks-addons-pinned"}
     assert reported == {"coredns", "eks-pod-identity-agent", "kube-proxy"}
     waiver["until"] = "2026-01-01"
-    ended = [each for each in pack_findings("handson-dev", settings) if "ended on 2026-01-01" in each.message]
+    ended = [each for each in pack_findings("handson-dev", settings) if "expired on 2026-01-01" in each.message]
     assert [each.policy for each in ended] == ["policy-configuration"]
 
 

@@ -121,7 +121,7 @@ def test_a_quota_of_a_cluster_elsewhere_is_undecided():
     )
     said = results_of(FITS, stack)
     assert [type(item) for item in said] == [Undecided]
-    assert "smith is of a cluster that this stack does not have" in said[0].message
+    assert "smith is for a cluster outside this stack, so" in said[0].message
 
 
 def test_an_excess_of_what_is_known_is_reported_though_more_is_unknown():

@@ -37,7 +37,7 @@ _NAMESPACE: Final = "hyperpod-ns-"
 
 _CLUSTER_RESOURCES = Parameter(
     "clusterResources",
-    "What a team may read in the whole cluster; a ClusterRole that grants more must not be bound to it.",
+    "What a team may read in the whole cluster. A ClusterRole that grants more must not be bound to a team.",
     {"type": "array", "items": {"type": "string"}},
     [
         "clusterqueues",
@@ -52,7 +52,7 @@ _CLUSTER_RESOURCES = Parameter(
 )
 _ADMINISTRATORS = Parameter(
     "administrators",
-    "Roles (ARN) that may administer EKS clusters; none listed: any role.",
+    "ARNs of roles that may administer EKS clusters. Empty: any role.",
     {"type": "array", "items": {"type": "string"}},
     [],
 )
@@ -83,7 +83,7 @@ def _in_namespace(binding: Resource, teams: "_TeamNames") -> Results:
     for team in teams.of(binding.get("subjects", [])):
         if namespace != f"{_NAMESPACE}{team}":
             yield Violation(
-                f"{binding.name} gives the team {team} the role {role} in {namespace}",
+                f"{binding.name} grants the team {team} the role {role} in {namespace}",
                 f"Bind it in {_NAMESPACE}{team}.",
                 binding,
             )
@@ -92,11 +92,13 @@ def _in_namespace(binding: Resource, teams: "_TeamNames") -> Results:
 def _in_cluster(binding: Resource, teams: "_TeamNames", roles: Mapping[Any, Resource], settings: Settings) -> Results:
     name = binding.get("roleRef.name")
     for team in teams.of(binding.get("subjects", [])):
-        more = _more_than_reads(roles[name], settings) if name in roles else "what this stack does not say"
+        more = (
+            _more_than_reads(roles[name], settings) if name in roles else "permissions that this stack doesn't define"
+        )
         if more:
             yield Violation(
-                f"{binding.name} gives the team {team} the role {name} in every namespace: {more}",
-                f"Bind it in {_NAMESPACE}{team}, or let it read only {listing(settings[_CLUSTER_RESOURCES.name])}.",
+                f"{binding.name} grants the team {team} the role {name} in every namespace: {more}",
+                f"Bind it in {_NAMESPACE}{team}, or limit it to reading {listing(settings[_CLUSTER_RESOURCES.name])}.",
                 binding,
             )
 
@@ -177,7 +179,7 @@ def _scoped_one(association: Resource, entries: Sequence[Resource], settings: Se
     if scope == "cluster":
         if policy not in settings[_CLUSTER_POLICIES.name]:
             yield Violation(
-                f"{association.name} gives the team {listing(teams)} {policy} in the whole cluster",
+                f"{association.name} grants the team {listing(teams)} {policy} in the whole cluster",
                 f"Set accessScope to the namespace {listing(sorted(allowed))}, or list the policy in "
                 f"{_CLUSTER_POLICIES.name}.",
                 association,
@@ -186,8 +188,8 @@ def _scoped_one(association: Resource, entries: Sequence[Resource], settings: Se
     outside = sorted(set(association.get("accessScope.namespaces", [])) - allowed)
     if outside:
         yield Violation(
-            f"{association.name} gives the team {listing(teams)} {policy} in {listing(list(outside))}",
-            f"Name {listing(sorted(allowed))} alone.",
+            f"{association.name} grants the team {listing(teams)} {policy} in {listing(list(outside))}",
+            f"Set the namespaces to {listing(sorted(allowed))} only.",
             association,
         )
 
@@ -199,29 +201,32 @@ def _administrators(association: Resource, settings: Settings) -> Results:
         return
     who, listed = str(association.get("principalArn")), settings[_ADMINISTRATORS.name]
     if listed and who not in listed:
-        yield Violation(f"{association.name} gives {who} {policy}", f"Remove it, or list it in {_ADMINISTRATORS.name}.")
+        yield Violation(
+            f"{association.name} grants {who} {policy}", f"Remove it, or list it in {_ADMINISTRATORS.name}."
+        )
     elif not re.fullmatch(r"arn:aws[\w-]*:iam::\d{12}:role/[^*?]+", who):
-        yield Violation(f"{association.name} gives {who} {policy}", "Give it to a role: its sessions end.")
+        yield Violation(f"{association.name} grants {who} {policy}", "Grant it to a role, whose sessions expire.")
 
 
 POLICIES = (
     Policy(
         name="eks-administrators-named",
-        description="Access policies that change a whole EKS cluster are for roles, and for listed ones where any are.",
+        description="Access policies that can change a whole EKS cluster are granted only to roles, and only to the "
+        "listed ones if any are listed.",
         types=(_ASSOCIATION,),
         validate=_administrators,
         parameters=(_ADMINISTRATORS,),
     ),
     Policy(
         name="team-bindings-in-namespace",
-        description="Bindings give the group hyperpod:team:<team> rights in hyperpod-ns-<team>, and elsewhere the "
-        "reading of names at most.",
+        description="The group hyperpod:team:<team> has permissions only in hyperpod-ns-<team>; in other namespaces "
+        "it can at most read names.",
         validate_stack=_bound,
         parameters=(_CLUSTER_RESOURCES,),
     ),
     Policy(
         name="team-access-policies-in-namespace",
-        description="Access policies of a team's principal reach hyperpod-ns-<team> only.",
+        description="Access policies of a team's principals apply only to hyperpod-ns-<team>.",
         validate_stack=_scoped,
         parameters=(_CLUSTER_POLICIES,),
     ),

@@ -49,7 +49,7 @@ _EVERYBODY: Final = re.compile(r"system:(?:(?:un)?authenticated|anonymous|servic
 _AGGREGATED: Final = "rbac.authorization.k8s.io/aggregate-to-"
 _ACCEPTED: Final = Parameter(
     "bindings",
-    "Bindings (by the name of the resource) whose rights are accepted.",
+    "Names of bindings whose permissions are accepted.",
     {"type": "array", "items": {"type": "string"}},
     [],
 )
@@ -84,14 +84,14 @@ def _binding(binding: Resource, roles: Mapping[tuple[Any, Any], Sequence[Resourc
     everybody = [each for each in subjects if _EVERYBODY.fullmatch(each)]
     if subjects and rights:
         yield Violation(
-            f"{binding.name} gives {listing(subjects)} the role {name} in "
+            f"{binding.name} grants {listing(subjects)} the role {name} in "
             f"{'the cluster' if everywhere else namespace}: {rights}",
-            f"Bind a role of this stack that names what is needed, or list the binding in {_ACCEPTED.name}.",
+            f"Bind a role of this stack with only the required permissions, or list the binding in {_ACCEPTED.name}.",
             binding,
         )
     elif everybody:
         yield Violation(
-            f"{binding.name} gives {listing(everybody)} the role {name}, and so every team",
+            f"{binding.name} grants {listing(everybody)}, and so every team, the role {name}",
             f"Name the subjects, or list the binding in {_ACCEPTED.name}.",
             binding,
         )
@@ -101,11 +101,11 @@ def _escalating(name: Any, roles: Sequence[Resource] | None, *, everywhere: bool
     """Yield what a role grants that leads to more; a role that the stack doesn't have may grant anything."""
     if roles is None:
         if name not in _BUILT_IN:
-            yield "what it grants is not in this stack"
+            yield "this stack doesn't define what it grants"
         return
     for role in roles:
         if role.get("aggregationRule"):
-            yield "its rules come from other roles, by their labels"
+            yield "its rules are aggregated from other roles by label"
         for rule in role.get("rules", []):
             yield from _of_rule(rule, everywhere=everywhere)
 
@@ -130,7 +130,8 @@ def _aggregates(role: Resource) -> Results:
     for label in role.get("metadata.labels", {}):
         if label.startswith(_AGGREGATED):
             yield Violation(
-                f"{role.name} adds its rules to the role {label.removeprefix(_AGGREGATED)}, whoever has that",
+                f"{role.name} adds its rules to the role {label.removeprefix(_AGGREGATED)}, for everyone who has "
+                "that role",
                 f"Remove the label {label}, and bind the role.",
                 role,
             )
@@ -140,8 +141,8 @@ def _access_map(config_map: Resource) -> Results:
     """Yield the ConfigMap that gives identities of AWS groups of Kubernetes, beside the access entries."""
     if (config_map.get("metadata.namespace"), config_map.get("metadata.name")) == ("kube-system", "aws-auth"):
         yield Violation(
-            f"{config_map.name} writes aws-auth, by which any role can become an administrator unseen",
-            "Write access entries.",
+            f"{config_map.name} writes aws-auth, which can make any role an administrator unnoticed",
+            "Use access entries.",
             config_map,
         )
 
@@ -156,8 +157,8 @@ def _subject(subject: Mapping[str, Any]) -> str:
 POLICIES = (
     Policy(
         name="bindings-grant-no-escalation",
-        description="No binding gives anybody, of whatever kind and group, rights that lead to more: those of a "
-        "cluster administrator, of other identities, of RBAC and admission, or a role that the stack does not have.",
+        description="Bindings grant no one permissions that lead to more: those of a cluster administrator, of other "
+        "identities, of RBAC and admission, or of a role that the stack doesn't define.",
         validate_stack=_hand_out_little,
         parameters=(_ACCEPTED,),
     ),

@@ -19,11 +19,11 @@ from hpkit_policies.stack_inputs import CLUSTER, groups_of, known_types, owned_g
 __all__ = ["POLICIES"]
 
 _Reserved = tuple[str, Amount | None]
-_BY_HAND = "Add it up by hand: the catalog has no price of the type in this region, nor on its continent."
+_BY_HAND = "Calculate the cost by hand: the catalog has no price for the type in this region or on its continent."
 
 _CEILING = Parameter(
     "monthlyUsd",
-    "US dollars a month that the guaranteed capacity of the stack may cost; 0 sets no ceiling.",
+    "Maximum cost of the stack's guaranteed capacity, in US dollars per month. 0: no limit.",
     {"type": "number", "minimum": 0},
     0,
 )
@@ -31,13 +31,13 @@ _CEILING = Parameter(
 
 _TEAMS = Parameter(
     "teams",
-    "Team → US dollars a month that its reserved quota may come to, at the on-demand prices of its instances.",
+    "Maximum cost of each team's reserved quota, in US dollars per month, at on-demand prices.",
     {"type": "object", "additionalProperties": {"type": "number", "minimum": 0}},
     {},
 )
 _PROJECTS = Parameter(
     "projects",
-    "Project → its teams, and US dollars a month that their reserved quota may come to together.",
+    "Projects, with their teams and the maximum cost of their reserved quota together, in US dollars per month.",
     {
         "type": "object",
         "additionalProperties": {
@@ -72,10 +72,12 @@ def _teams_below_ceiling(resources: Sequence[Resource], settings: Settings) -> R
             for team in sorted(budget.teams & unknown.keys()):
                 if unknown[team]:
                     of = listing(sorted(unknown[team]))
-                    yield Undecided(f"{budget.label}: what {team} has of {of} is not known before the update", cluster)
+                    yield Undecided(
+                        f"{budget.label}: the quota of {team} for {of} isn't known before the update", cluster
+                    )
                 if team in costs and costs[team].unknown:
                     of = listing(list(costs[team].unknown))
-                    message = f"{budget.label}: what {team} has of {of} costs is unknown"
+                    message = f"{budget.label}: the cost of {of} for {team} is unknown"
                     yield Undecided(message, cluster, _BY_HAND)
             own = sorted(budget.teams & costs.keys(), key=lambda team: -costs[team].dollars)
             total = reserved_cost([part for team in own for part in reserved[team]], region)
@@ -83,8 +85,8 @@ def _teams_below_ceiling(resources: Sequence[Resource], settings: Settings) -> R
                 who = listing([f"{team}: {float(costs[team].dollars):,.0f}" for team in own])
                 near, prices = ("about ", _prices_of(total.about)) if total.about else ("", "")
                 yield Violation(
-                    f"the quota of {budget.label} comes to {near}{float(total.dollars):,.0f} US dollars a month on "
-                    f"demand, {float(budget.monthly):,.0f} are given ({who}{prices})",
+                    f"the quota of {budget.label} costs {near}{float(total.dollars):,.0f} US dollars per month on "
+                    f"demand; the budget is {float(budget.monthly):,.0f} ({who}{prices})",
                     f"Lower its allocations, or raise its budget in `{budget.kind}s`.",
                     cluster,
                     cause=next(quota.resource for quota in matched[cluster.urn] if quota.team == own[0]),
@@ -100,11 +102,11 @@ def _below_ceiling(resources: Sequence[Resource], settings: Settings) -> Results
     for cluster in clusters:
         region = _region(cluster)
         if groups_of(cluster) is None:
-            yield Undecided(f"{cluster.name}: its instance groups are not known before the update", cluster)
+            yield Undecided(f"{cluster.name}: its instance groups aren't known before the update", cluster)
         for group in _standing(cluster, resources):
             cost = _cost(group, region)
             if cost is None:
-                message = f"{cluster.name}: what {_label(group)} costs in {region} is unknown"
+                message = f"{cluster.name}: the cost of {_label(group)} in {region} is unknown"
                 yield Undecided(message, cluster, _BY_HAND)
             else:
                 total += cost.dollars
@@ -114,8 +116,8 @@ def _below_ceiling(resources: Sequence[Resource], settings: Settings) -> Results
         ranked = sorted(costly.items(), key=lambda item: -item[1])
         near, prices = ("about ", _prices_of(about)) if about else ("", "")
         yield Violation(
-            f"the guaranteed capacity costs {near}{total:,.0f} US dollars a month on demand, {ceiling:,.0f} are given "
-            f"({listing([f'{label}: {cost:,.0f}' for label, cost in ranked])}{prices})",
+            f"the guaranteed capacity costs {near}{total:,.0f} US dollars per month on demand; the budget is "
+            f"{ceiling:,.0f} ({listing([f'{label}: {cost:,.0f}' for label, cost in ranked])}{prices})",
             f"Lower instanceCount, or raise {_CEILING.name}.",
             clusters[0],
             "instanceGroups",
@@ -128,20 +130,20 @@ def _prices_known(resources: Sequence[Resource], _settings: Settings) -> Results
         for group in _standing(cluster, resources):
             cost = _cost(group, region)
             place = f"instanceGroups[{group.get('instanceGroupName')}]"
-            what = f"{cluster.name}: what {_label(group)} costs in {region} is unknown"
+            what = f"{cluster.name}: the cost of {_label(group)} in {region} is unknown"
             if cost is None:
-                yield Violation(f"{what}, so no budget counts it", _BY_HAND, cluster, place)
+                yield Violation(f"{what}, so budgets don't include it", _BY_HAND, cluster, place)
             elif cost.about:
                 yield Violation(
-                    f"{what}; budgets count it by the prices of {listing(sorted(cost.about))}",
-                    "Compare them with the prices of the region: the catalog has none.",
+                    f"{what}; budgets use the prices of {listing(sorted(cost.about))} instead",
+                    "Compare with the region's prices, which the catalog lacks.",
                     cluster,
                     place,
                 )
 
 
 def _prices_of(regions: Iterable[str]) -> str:
-    return f", by the prices of {listing(sorted(regions))}"
+    return f", at the prices of {listing(sorted(regions))}"
 
 
 def _standing(cluster: Resource, resources: Sequence[Resource]) -> list[Mapping[str, Any]]:
@@ -193,19 +195,19 @@ def _region(cluster: Resource) -> str | None:
 POLICIES = (
     Policy(
         name="budget-ceiling",
-        description="The guaranteed capacity costs no more a month than the organization gives.",
+        description="The guaranteed capacity is within the organization's monthly budget.",
         validate_stack=_below_ceiling,
         parameters=(_CEILING,),
     ),
     Policy(
         name=BUDGET_POLICY,
-        description="What a team or project has reserved costs no more a month than it is given.",
+        description="The reserved quota of each team and project is within its monthly budget.",
         validate_stack=_teams_below_ceiling,
         parameters=(_TEAMS, _PROJECTS),
     ),
     Policy(
         name="budget-prices-known",
-        description="The catalog knows what every standing instance costs in its region.",
+        description="The catalog has a price for each static instance in its region.",
         level="advisory",
         validate_stack=_prices_known,
     ),

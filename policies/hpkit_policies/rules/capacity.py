@@ -18,7 +18,7 @@ __all__ = ["POLICIES"]
 def _fits_capacity(resources: Sequence[Resource], _settings: Settings) -> Results:
     matched, elsewhere = quotas_by_cluster(resources)
     for lost in elsewhere:
-        yield Undecided(f"{lost.name} is of a cluster that this stack does not have, so of unknown capacity", lost)
+        yield Undecided(f"{lost.name} is for a cluster outside this stack, so its capacity is unknown", lost)
     for cluster in of_type(resources, CLUSTER):
         capacity, quotas = capacity_of(cluster, resources), matched[cluster.urn]
         by_type: dict[str, list[Quota]] = {}
@@ -26,10 +26,10 @@ def _fits_capacity(resources: Sequence[Resource], _settings: Settings) -> Result
             for name in {quota_resource.instance_type for quota_resource in quota.quota_resources}:
                 by_type.setdefault(name, []).append(quota)
             if quota.unknown_types:
-                yield Undecided(f"{quota.resource.name}: not all of its quota is known before the update", cluster)
+                yield Undecided(f"{quota.resource.name}: its quota isn't fully known before the update", cluster)
         for name, own in sorted(by_type.items()):
             if not capacity.is_known(name):
-                yield Undecided(f"{cluster.name}: how many {name} it has is not known before the update", cluster)
+                yield Undecided(f"{cluster.name}: its number of {name} isn't known before the update", cluster)
             elif name in capacity.by_type:
                 yield from _compare(cluster, name, own, known=capacity.by_type[name])
 
@@ -42,7 +42,7 @@ def _compare(cluster: Resource, name: str, quotas: Sequence[Quota], *, known: Ty
     fix = f"Lower a quota, or raise instanceCount of {listing(list(known.groups))}"
     if message is None and len(guaranteed) < len(all_quota):
         limit = known.guaranteed if known.maximum is None else known.maximum
-        message = excess(name, all_quota, limit, instance=instance, what="at most with Karpenter")
+        message = excess(name, all_quota, limit, instance=instance, what="maximum with Karpenter")
         fix += " or the limits of its NodePools"
         if message is not None and known.maximum is None:
             yield Undecided(f"{cluster.name}: no limit of {listing(list(known.pools))} bounds {name}", cluster)
@@ -66,13 +66,13 @@ def _type_is_provided(resources: Sequence[Resource], _settings: Settings) -> Res
                 if name in capacity.by_type or name in quota.future:
                     continue
                 if not capacity.is_known(name):
-                    yield Undecided(f"{cluster.name}: not all of its instance types are known", quota.resource)
+                    yield Undecided(f"{cluster.name}: its instance types aren't fully known", quota.resource)
                     continue
                 yield Violation(
-                    f"{quota.team} has quota of {name}, which no instance group of {cluster.name} provides "
+                    f"{quota.team} has quota of {name}, but no instance group of {cluster.name} provides it "
                     f"(provided: {listing(sorted(capacity.by_type)) or 'nothing'})",
-                    "Name a provided type, add a group of it, or list it in futureInstanceTypes of the quota "
-                    "(`future: true` in the organization's file).",
+                    "Use a provided instance type, add a group of this type, or list it in futureInstanceTypes of "
+                    "the quota (`future: true` in the organization file).",
                     quota.resource,
                     f"computeQuotaConfig.computeQuotaResources[{name}]",
                 )
@@ -85,26 +85,29 @@ def _fraction_exists(quota: Resource, _settings: Settings) -> Results:
             usage(quota_resource, instance).problem if instance is not None and quota_resource.count is None else None
         )
         if problem:
-            yield Violation(f"{quota.name} asks for {problem}", "Ask for what the type has, or another type.")
+            yield Violation(
+                f"{quota.name} requests {problem}",
+                "Request a fraction that this type supports, or choose another type.",
+            )
 
 
 POLICIES = (
     Policy(
         name="quota-fits-capacity",
-        description="The quotas of a cluster together fit its capacity: what its groups guarantee, in every dimension; "
-        "quota of `elasticInstanceTypes` fits what the NodePools' limits allow.",
+        description="The quotas of a cluster together fit its guaranteed capacity in every dimension. Quota of "
+        "`elasticInstanceTypes` fits the limits of the NodePools.",
         validate_stack=_fits_capacity,
         waivable=False,
     ),
     Policy(
         name="quota-type-provided",
-        description="A quota is of an instance type that some instance group of its cluster provides.",
+        description="Quotas use instance types that an instance group of the cluster provides.",
         validate_stack=_type_is_provided,
         waivable=False,
     ),
     Policy(
         name="quota-fraction-exists",
-        description="A quota asks only for accelerators and MIG profiles that its instance type has.",
+        description="Quotas request only accelerators and MIG profiles that the instance type supports.",
         types=(QUOTA,),
         validate=_fraction_exists,
         waivable=False,

@@ -11,22 +11,20 @@ __all__ = ["POLICIES"]
 
 _TYPES = Parameter(
     "allowed",
-    "Instance types that may be used; empty allows all.",
+    "Allowed instance types. Empty: all.",
     {"type": "array", "items": {"type": "string", "pattern": r"^ml\."}},
     [],
 )
-_REGIONS = Parameter(
-    "allowed", "Regions that may be used; empty allows all.", {"type": "array", "items": {"type": "string"}}, []
-)
+_REGIONS = Parameter("allowed", "Allowed regions. Empty: all.", {"type": "array", "items": {"type": "string"}}, [])
 
 
 def _continuous(cluster: Resource, _settings: Settings) -> Results:
     mode = cluster.get("nodeProvisioningMode")
     if mode != "Continuous":
         yield Violation(
-            f"{cluster.name} has nodeProvisioningMode {mode or 'unset'}: one node that fails rolls back a whole "
-            "group, and Karpenter does not work",
-            "Write nodeProvisioningMode: Continuous; it can be chosen only when the cluster is made.",
+            f"nodeProvisioningMode of {cluster.name} is {mode or 'unset'}: one failed node rolls back a whole group, "
+            "and Karpenter doesn't work",
+            "Set nodeProvisioningMode to Continuous, which is only possible when the cluster is created.",
         )
 
 
@@ -34,8 +32,9 @@ def _recovery(cluster: Resource, _settings: Settings) -> Results:
     recovery = cluster.get("nodeRecovery")
     if recovery != "Automatic":
         yield Violation(
-            f"{cluster.name} has nodeRecovery {recovery or 'unset'}: a node with a broken accelerator keeps its jobs",
-            "Write nodeRecovery: Automatic, or set the level of this policy to remediate.",
+            f"nodeRecovery of {cluster.name} is {recovery or 'unset'}, so a node with a broken accelerator isn't "
+            "replaced",
+            "Set `nodeRecovery: Automatic`, or set the level of this policy to remediate.",
             property_path="nodeRecovery",
         )
 
@@ -64,11 +63,11 @@ def _types_allowed(resource: Resource, settings: Settings) -> Results:
         used = {f"{key}[{group.get('instanceGroupName')}]": types_of(group) or () for key, group in known}
         unknown = len(known) < len(groups) or None in [types_of(group) for _, group in known]
     if unknown:
-        yield Undecided(f"{resource.name}: not all of its instance types are known before the update")
+        yield Undecided(f"{resource.name}: its instance types aren't fully known before the update")
     for place, names in used.items():
         for name in sorted(set(names) - set(allowed)):
             yield Violation(
-                f"{resource.name} uses {name} in {place.rpartition('.')[2]}, which the organization does not allow",
+                f"{resource.name} uses {name} in {place.rpartition('.')[2]}, which the organization doesn't allow",
                 f"Use one of {listing(list(allowed))}, or list the type in {_TYPES.name}.",
                 property_path=place,
             )
@@ -94,13 +93,13 @@ def _region_allowed(resource: Resource, settings: Settings) -> Results:
 POLICIES = (
     Policy(
         name="cluster-continuous-provisioning",
-        description="A HyperPod cluster provisions its nodes continuously.",
+        description="HyperPod clusters provision nodes continuously.",
         types=(CLUSTER,),
         validate=_continuous,
     ),
     Policy(
         name="cluster-node-recovery",
-        description="A HyperPod cluster replaces broken nodes by itself.",
+        description="HyperPod clusters replace broken nodes automatically.",
         # Advice by default: an organization's file may say `nodeRecovery: None`, and the validator accepts it.
         level="advisory",
         types=(CLUSTER,),
@@ -109,14 +108,14 @@ POLICIES = (
     ),
     Policy(
         name="instance-types-allowed",
-        description="Clusters and quotas use only instance types that the organization allows.",
+        description="Clusters and quotas use only allowed instance types.",
         types=(CLUSTER, QUOTA),
         validate=_types_allowed,
         parameters=(_TYPES,),
     ),
     Policy(
         name="regions-allowed",
-        description="Resources stand only in regions that the organization allows.",
+        description="Resources are only in allowed regions.",
         validate=_region_allowed,
         parameters=(_REGIONS,),
     ),

@@ -20,13 +20,13 @@ _DIGEST: Final = re.compile(r"@sha256:[0-9a-f]{64}$")
 
 _MODES = Parameter(
     "authenticationModes",
-    "Authentication modes that are accepted.",
+    "Accepted authentication modes.",
     {"type": "array", "items": {"enum": ["API", "API_AND_CONFIG_MAP"]}},
     ["API"],
 )
 _UNPINNED = Parameter(
     "unpinned",
-    "Add-ons that may follow EKS's default version.",
+    "Add-ons that may use EKS's default version.",
     {"type": "array", "items": {"type": "string"}},
     [],
 )
@@ -41,7 +41,7 @@ def _endpoint(cluster: Resource, _settings: Settings) -> Results:
     if open_ranges:
         yield Violation(
             f"the public endpoint of {cluster.name} is open to {listing(open_ranges)}",
-            "Name your own ranges in publicAccessCidrs, or set endpointPublicAccess to false.",
+            "Set publicAccessCidrs to your own ranges, or set endpointPublicAccess to false.",
             property_path="vpcConfig.publicAccessCidrs",
         )
 
@@ -50,7 +50,7 @@ def _logging(cluster: Resource, _settings: Settings) -> Results:
     logged = cluster.get("enabledClusterLogTypes", [])
     missing = [kind for kind in _LOGS if kind not in logged]
     if missing:
-        yield Violation(f"{cluster.name} does not log {listing(missing)}", "List all five in enabledClusterLogTypes.")
+        yield Violation(f"{cluster.name} doesn't log {listing(missing)}", "List all five in enabledClusterLogTypes.")
 
 
 def _secrets(cluster: Resource, _settings: Settings) -> Results:
@@ -58,7 +58,7 @@ def _secrets(cluster: Resource, _settings: Settings) -> Results:
     resources = cluster.get("encryptionConfig.resources", [])
     if "secrets" not in resources or not cluster.get_or_unknown("encryptionConfig.provider.keyArn"):
         yield Violation(
-            f"{cluster.name} keeps Kubernetes secrets without a key of your own",
+            f"{cluster.name} doesn't encrypt Kubernetes secrets with your own key",
             'Add encryptionConfig with resources ["secrets"] and a KMS key.',
         )
 
@@ -67,9 +67,9 @@ def _authentication(cluster: Resource, settings: Settings) -> Results:
     mode = cluster.get("accessConfig.authenticationMode", "CONFIG_MAP")
     if mode not in settings[_MODES.name]:
         yield Violation(
-            f"{cluster.name} has authenticationMode {mode}",
-            f"Write {' or '.join(settings[_MODES.name])}: access then stands in access entries, where it can be read. "
-            f"Or list the mode in {_MODES.name}.",
+            f"authenticationMode of {cluster.name} is {mode}",
+            f"Set it to {' or '.join(settings[_MODES.name])}, so that all access is visible in access entries. Or "
+            f"list the mode in {_MODES.name}.",
         )
 
 
@@ -77,8 +77,8 @@ def _pinned(addon: Resource, settings: Settings) -> Results:
     name = addon.get("addonName")
     if addon.get_or_unknown("addonVersion") is None and name not in settings[_UNPINNED.name]:
         yield Violation(
-            f"the add-on {name} has no addonVersion: two runs of one program can install different versions",
-            f"Pin its version (`addons` in the organization's file), or list it in {_UNPINNED.name}.",
+            f"the add-on {name} has no addonVersion, so two runs of the same program can install different versions",
+            f"Pin its version (`addons` in the organization file), or list it in {_UNPINNED.name}.",
         )
 
 
@@ -90,41 +90,42 @@ def _chart_pinned(release: Resource, _settings: Settings) -> Results:
         version = release.get_or_unknown("version")
         taken = "the newest version" if version is None else f"version {version}"
         yield Violation(
-            f"{release.name} takes {taken} of the chart {chart} from a repository, which can publish other contents "
-            "under that version",
-            "Run `helm pull`, keep the .tgz in the repository, verify its sha256 before the run, and name the file.",
+            f"{release.name} uses {taken} of the chart {chart} from a repository, where the content of a version can "
+            "change",
+            "Run `helm pull`, keep the .tgz in the repository, verify its sha256 before each run, and set the file "
+            "as the chart.",
         )
 
 
 POLICIES = (
     Policy(
         name="eks-endpoint-not-open",
-        description="The public endpoint of an EKS cluster is not open to the world.",
+        description="The public endpoint of an EKS cluster isn't open to the whole internet.",
         types=(_CLUSTER,),
         validate=_endpoint,
     ),
     Policy(
         name="eks-control-plane-logging",
-        description="An EKS cluster logs all five parts of its control plane.",
+        description="EKS clusters log all five control plane components.",
         types=(_CLUSTER,),
         validate=_logging,
     ),
     Policy(
         name="eks-secrets-encrypted",
-        description="An EKS cluster encrypts Kubernetes secrets with a KMS key.",
+        description="EKS clusters encrypt Kubernetes secrets with a KMS key.",
         types=(_CLUSTER,),
         validate=_secrets,
     ),
     Policy(
         name="eks-access-entries",
-        description="An EKS cluster takes access from access entries (authentication mode API).",
+        description="EKS clusters use access entries (authentication mode API).",
         types=(_CLUSTER,),
         validate=_authentication,
         parameters=(_MODES,),
     ),
     Policy(
         name="eks-addons-pinned",
-        description="An EKS add-on has a pinned version.",
+        description="EKS add-ons have a pinned version.",
         # Advice by default: AWS documents no version for most of them, so the kit itself cannot pin those.
         level="advisory",
         types=(_ADDON,),
@@ -133,7 +134,7 @@ POLICIES = (
     ),
     Policy(
         name="helm-charts-pinned",
-        description="A Helm chart is a file of the project, or named by its digest.",
+        description="Helm charts are files of the project, or pinned by digest.",
         types=_CHARTS,
         validate=_chart_pinned,
     ),

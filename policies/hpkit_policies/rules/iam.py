@@ -71,31 +71,31 @@ JUDGED: Final = (*_DOCUMENTS, *_ATTACHMENTS)
 
 _ACTIONS: Final = Parameter(
     "actions",
-    "Actions with a wildcard that are accepted, such as ec2:Describe*.",
+    "Accepted actions with a wildcard, such as ec2:Describe*.",
     {"type": "array", "items": {"type": "string"}},
     [],
 )
 _ANY_RESOURCE: Final = Parameter(
     "actions",
-    "Actions that take a resource and are accepted with any.",
+    "Accepted actions that support resource-level permissions but are granted on any resource.",
     {"type": "array", "items": {"type": "string"}},
     [],
 )
 _ATTACHED: Final = Parameter(
     "policies",
-    f"Policies (ARN, or name of AWS's own) that may be attached beside {', '.join(_MANAGED)}.",
+    f"Policies that may be attached in addition to {', '.join(_MANAGED)}: ARNs, or names of AWS managed policies.",
     {"type": "array", "items": {"type": "string"}},
     [],
 )
 _TRUSTED: Final = Parameter(
     "services",
-    f"Services that roles may trust beside {', '.join(_SERVICES)}.",
+    f"Services that roles may trust in addition to {', '.join(_SERVICES)}.",
     {"type": "array", "items": {"type": "string"}},
     [],
 )
 _PRINCIPALS: Final = Parameter(
     "principals",
-    "Accounts, roles and users (ARN or account id) that roles may trust.",
+    "Accounts, roles and users that roles may trust (ARNs or account IDs).",
     {"type": "array", "items": {"type": "string"}},
     [],
 )
@@ -111,13 +111,11 @@ def _no_wildcard_action(resource: Resource, settings: Settings) -> Results:
             wild = [action for action in statement.actions if set("*?") & set(action) and action not in accepted]
             if statement.not_actions:
                 yield Violation(
-                    f"{_where(resource, statement)} allows all but {listing(list(statement.not_actions))}",
-                    "Name the actions that are needed.",
+                    f"{_where(resource, statement)} allows all actions except {listing(list(statement.not_actions))}",
+                    "List the required actions.",
                 )
             if wild:
-                yield Violation(
-                    f"{_where(resource, statement)} allows {listing(wild)}", "Name the actions that are needed."
-                )
+                yield Violation(f"{_where(resource, statement)} allows {listing(wild)}", "List the required actions.")
 
 
 def _no_wildcard_resource(resource: Resource, settings: Settings) -> Results:
@@ -129,13 +127,13 @@ def _no_wildcard_resource(resource: Resource, settings: Settings) -> Results:
             wide = bool(services & _SENSITIVE) and not statement.binding_conditions()
             anywhere = [each for each in statement.resources if _is_any(each, any_of_type=wide)]
             if statement.not_resources:
-                anywhere = [f"all but {listing(list(statement.not_resources))}"]
+                anywhere = [f"all except {listing(list(statement.not_resources))}"]
             accepted = set(settings[_ANY_RESOURCE.name])
             loose = [action for action in statement.actions if takes_resource(action) and action not in accepted]
             if anywhere and loose:
                 yield Violation(
                     f"{_where(resource, statement)} allows {listing(loose)} on {anywhere[0]}",
-                    "Name the resources: these actions take them.",
+                    "List the resources: these actions support resource-level permissions.",
                 )
 
 
@@ -158,7 +156,7 @@ def _named_policies(resource: Resource, settings: Settings) -> Results:
         if not (managed and (name in _MANAGED or name in accepted)) and arn not in accepted:
             yield Violation(
                 f"{resource.name} attaches {arn}",
-                f"Write the rights that are needed into a policy of the stack, or list this one in {_ATTACHED.name}.",
+                f"Move the required permissions to a policy of the stack, or list this policy in {_ATTACHED.name}.",
             )
 
 
@@ -171,12 +169,12 @@ def _documents(resource: Resource) -> list[Any]:
 
 def _granting(document: Any) -> Iterator[Statement | Violation | Undecided]:
     if document is UNKNOWN:
-        yield Undecided("what it grants is not known before the update")
+        yield Undecided("what it grants isn't known before the update")
         return
     try:
         yield from (statement for statement in statements(document) if statement.allows)
     except DocumentError as error:
-        yield Violation(f"the policy document cannot be read: {error}", "Write a JSON policy document.")
+        yield Violation(f"the policy document can't be read: {error}", "Use a JSON policy document.")
 
 
 def _where(resource: Resource, statement: Statement) -> str:
@@ -190,8 +188,8 @@ def _trust_is_limited(role: Resource, settings: Settings) -> Results:
             continue
         if statement.not_principals:
             yield Violation(
-                f"{_where(role, statement)} trusts all but {listing(list(statement.not_principals))}",
-                "Name who assumes the role in Principal.",
+                f"{_where(role, statement)} trusts all principals except {listing(list(statement.not_principals))}",
+                "List who can assume the role in Principal.",
             )
         for kind, names in statement.principals.items():
             for name in names:
@@ -203,24 +201,24 @@ def _problems(kind: str, name: str, statement: Statement, settings: Settings) ->
     conditions = statement.binding_conditions()
     limited = any(_names_source(key, values) for key, values in conditions.items())
     if name == "*":
-        yield "trusts everybody", "Name the service that assumes the role."
+        yield "trusts everyone", "Set the principal to the service that assumes the role."
     elif kind == "Service":
         named = _SERVICES.get(name)
         if named is None and name not in settings[_TRUSTED.name]:
             yield f"trusts {name}", f"Trust one of {listing(list(_SERVICES))}, or list it in {_TRUSTED.name}."
         elif named and not limited:
             yield (
-                f"trusts {name} for whomever it acts",
+                f"trusts {name} on behalf of any account",
                 "Add a condition on aws:SourceAccount or aws:SourceArn.",
             )
     elif kind == "Federated":
         subjects = [(key, values) for key, values in conditions.items() if key.endswith(":sub")]
         if not any(all(map(_names_subject, values)) for _, values in subjects):
-            yield f"trusts every identity of {name}", "Add a condition on the :sub of the token."
+            yield f"trusts every identity of {name}", "Add a condition on the token's :sub."
         elif not any(all(_names_branch(key, value) for value in values) for key, values in subjects):
             yield (
                 f"trusts {listing([value for _, values in subjects for value in values])}, which any branch can claim",
-                "Name the branch in the condition on :sub, as docs/guides/aws.md and docs/guides/gitlab.md do.",
+                "Add the branch to the condition on :sub, as in docs/guides/aws.md and docs/guides/gitlab.md.",
             )
     elif name not in _accepted(settings[_PRINCIPALS.name]):
         yield f"trusts {name}", f"Trust a service, or list the principal in {_PRINCIPALS.name}."
@@ -260,29 +258,29 @@ def _accepted(principals: Sequence[str]) -> set[str]:
 POLICIES = (
     Policy(
         name="iam-attached-policies-named",
-        description="Only policies that are known by name are attached to roles, users and groups.",
+        description="Only listed policies are attached to roles, users and groups.",
         types=(*_ATTACHMENTS, _ROLE),
         validate=_named_policies,
         parameters=(_ATTACHED,),
     ),
     Policy(
         name="iam-no-wildcard-action",
-        description="What a role, user or group may do is named action by action.",
+        description="Permissions of roles, users and groups contain no wildcard actions.",
         types=_DOCUMENTS,
         validate=_no_wildcard_action,
         parameters=(_ACTIONS,),
     ),
     Policy(
         name="iam-no-wildcard-resource",
-        description="Actions that take a resource are granted on named resources only.",
+        description="Actions that support resource-level permissions are granted only on specific resources.",
         types=_DOCUMENTS,
         validate=_no_wildcard_resource,
         parameters=(_ANY_RESOURCE,),
     ),
     Policy(
         name="iam-trust-limited",
-        description="A role trusts named services, and those only for this account's sake where they say for whom they "
-        "act.",
+        description="Roles trust only listed services, and only on behalf of this account if the service acts for "
+        "others.",
         types=(_ROLE,),
         validate=_trust_is_limited,
         parameters=(_TRUSTED, _PRINCIPALS),

@@ -17,14 +17,15 @@ def _groups_exist(resources: Sequence[Resource], _settings: Settings) -> Results
     known = {str(group.get("instanceGroupName")) for groups in listed for group in groups or ()}
     for node_class in of_type(resources, NODE_CLASS):
         if not clusters or None in listed:
-            yield Undecided(f"{node_class.name}: the groups of its cluster are not known", node_class)
+            yield Undecided(f"{node_class.name}: the groups of its cluster aren't known", node_class)
             continue
         names = node_class.get_or_unknown("spec.instanceGroups", [])
         for name in [] if names is UNKNOWN else names:
             if name is not UNKNOWN and name not in known:
                 yield Violation(
-                    f"{node_class.name} names the group {name}, which no cluster has (it has {listing(sorted(known))})",
-                    "Name an instance group of the cluster.",
+                    f"{node_class.name} uses the group {name}, which doesn't exist in any cluster (groups: "
+                    f"{listing(sorted(known))})",
+                    "Use an instance group of the cluster.",
                     node_class,
                 )
 
@@ -34,40 +35,40 @@ def _groups_fit(resources: Sequence[Resource], _settings: Settings) -> Results:
     for cluster in of_type(resources, CLUSTER):
         groups = groups_of(cluster)
         if groups is None and owners:
-            yield Undecided(f"{cluster.name}: its instance groups are not known before the update", cluster)
+            yield Undecided(f"{cluster.name}: its instance groups aren't known before the update", cluster)
         for group in groups or ():
             name = str(group.get("instanceGroupName"))
             if name not in owners:
                 continue
-            where = f"the group {name} of {cluster.name}, named by {owners[name].name},"
+            where = f"the group {name} of {cluster.name}, which {owners[name].name} uses,"
             place = f"instanceGroups[{name}]"
             yield from (Violation(f"{where} {problem}", fix, cluster, place) for problem, fix in _problems(group))
             if UNKNOWN in (group.get("instanceCount"), group.get("minInstanceCount")):
-                yield Undecided(f"{where} has a count that is not known before the update", cluster)
+                yield Undecided(f"{where} has a count that isn't known before the update", cluster)
 
 
 def _problems(group: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     count, least = group.get("instanceCount"), group.get("minInstanceCount")
     if isinstance(count, int) and count > 0:
-        yield f"has instanceCount {count}", "Write instanceCount: 0; Karpenter adds the nodes."
+        yield f"has instanceCount {count}", "Set `instanceCount: 0`; Karpenter adds the nodes."
     if isinstance(least, int) and least > 0:
-        yield f"has minInstanceCount {least}", "Remove it; a group under Karpenter starts at 0."
+        yield f"has minInstanceCount {least}", "Remove it: with Karpenter, a group starts at 0."
     checks = group.get("onStartDeepHealthChecks")
     if checks and checks is not UNKNOWN:
         yield f"has deep health checks ({listing([str(check) for check in checks])})", "Remove onStartDeepHealthChecks."
     if group.get("trainingPlanArn"):
-        yield "has a training plan", "Take the group out of the HyperpodNodeClass, or remove trainingPlanArn."
+        yield "has a training plan", "Remove the group from the HyperpodNodeClass, or remove trainingPlanArn."
     for name in types_of(group) or ():
         known = find_instance_type(name)
         if known is not None and known.architecture == "arm64":
-            yield f"is of {name}, an Arm type", "Use an x86 type: managed Karpenter takes amd64 only."
+            yield f"uses {name}, an Arm type", "Use an x86 type: managed Karpenter supports only amd64."
 
 
 def _pool_limits(pool: Resource, _settings: Settings) -> Results:
     if not pool.get("spec.limits"):
         yield Violation(
-            f"{pool.name} has no limits: nothing bounds what Karpenter may add, or its cost",
-            "Add spec.limits, such as {cpu: 256}: every node has CPUs.",
+            f"{pool.name} has no limits, so neither the nodes that Karpenter adds nor their cost are bounded",
+            "Add spec.limits, such as {cpu: 256}.",
             property_path="spec.limits",
         )
 
@@ -75,18 +76,18 @@ def _pool_limits(pool: Resource, _settings: Settings) -> Results:
 POLICIES = (
     Policy(
         name="karpenter-groups-exist",
-        description="A HyperpodNodeClass names instance groups that the cluster has.",
+        description="A HyperpodNodeClass uses existing instance groups of the cluster.",
         validate_stack=_groups_exist,
     ),
     Policy(
         name="karpenter-groups-fit",
-        description="A group that a HyperpodNodeClass names starts at 0, without deep health checks or training plan, "
-        "and is x86.",
+        description="Groups of a HyperpodNodeClass start at 0, have no deep health checks or training plan, and are "
+        "x86.",
         validate_stack=_groups_fit,
     ),
     Policy(
         name="nodepool-limits",
-        description="A NodePool has limits.",
+        description="NodePools have limits.",
         types=(NODE_POOL,),
         validate=_pool_limits,
     ),

@@ -25,13 +25,13 @@ _GROUP_SOURCES: Final = ("securityGroups", "sourceSecurityGroupId", "referencedS
 _OF_ANOTHER_ACCOUNT: Final = re.compile(r"\d{12}/sg-\w+")
 _SOURCES = Parameter(
     "sources",
-    "Prefix lists (pl-…) and security groups (sg-…, with their account before them) of others that rules may name.",
+    "Prefix lists (pl-…) and security groups (sg-…, prefixed with their account) of other accounts that rules may use.",
     {"type": "array", "items": {"type": "string"}},
     [],
 )
 _PORTS = Parameter(
     "publicPorts",
-    "TCP ports that may be open to the world, one at a time.",
+    "TCP ports that may be open to the whole internet, as single ports.",
     {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 65535}},
     [],
 )
@@ -42,7 +42,7 @@ def _not_open(resource: Resource, settings: Settings) -> Results:
         sources = [UNKNOWN] if rule is UNKNOWN else _flat(rule)
         world = world_ranges([source for source in sources if isinstance(source, str)])
         if UNKNOWN in sources and not world:
-            yield Undecided(f"{resource.name}: where an ingress rule lets in from is not known before the update")
+            yield Undecided(f"{resource.name}: the source of an ingress rule isn't known before the update")
             continue
         low, high = rule.get("fromPort"), rule.get("toPort")
         protocol = rule.get("protocol") or rule.get("ipProtocol")
@@ -50,8 +50,8 @@ def _not_open(resource: Resource, settings: Settings) -> Results:
         if world and not public:
             ports = "all traffic" if protocol == "-1" else f"{protocol} {low}–{high}"
             yield Violation(
-                f"{resource.name} lets {world[0]} in ({ports})",
-                f"Name a range or a security group, or list the port in {_PORTS.name}.",
+                f"{resource.name} allows ingress from {world[0]} ({ports})",
+                f"Use a range or a security group as the source, or list the port in {_PORTS.name}.",
             )
 
 
@@ -83,8 +83,8 @@ def _not_open_in_parts(resources: Sequence[Resource], settings: Settings) -> Res
             for source in set(sources) - set(settings[_SOURCES.name]):
                 if _OF_ANOTHER_ACCOUNT.fullmatch(source):
                     yield Violation(
-                        f"{resource.name} lets in {source}, a security group of another account",
-                        f"Name a range, or list it in {_SOURCES.name}.",
+                        f"{resource.name} allows ingress from {source}, a security group of another account",
+                        f"Use a range, or list it in {_SOURCES.name}.",
                         resource,
                     )
             listed = [each for each in _flat(rule, _PREFIX_LISTS) if each and each not in settings[_SOURCES.name]]
@@ -100,9 +100,9 @@ def _not_open_in_parts(resources: Sequence[Resource], settings: Settings) -> Res
         world = world_ranges(cidrs)
         if world:
             yield Violation(
-                f"the rules of a security group, the last of which is {last[group].name}, together let in "
-                f"{listing(world)}",
-                "Name fewer and smaller ranges.",
+                f"the rules of a security group, of which {last[group].name} is the last, together allow ingress "
+                f"from {listing(world)}",
+                "Use fewer and smaller ranges.",
                 last[group],
             )
 
@@ -135,9 +135,9 @@ def _entries(
     ]
     if not lists:
         yield Violation(
-            f"{resource.name} lets in a prefix list ({listed[0] if isinstance(listed[0], str) else 'of others'}) whose "
-            "ranges this stack does not have",
-            f"Name its ranges, make the list in this stack, or list its id in {_SOURCES.name}.",
+            f"{resource.name} allows ingress from a prefix list "
+            f"({listed[0] if isinstance(listed[0], str) else 'of others'}) whose ranges this stack doesn't define",
+            f"Use its ranges, create the list in this stack, or list its ID in {_SOURCES.name}.",
             resource,
         )
     for each in lists:
@@ -152,20 +152,20 @@ def _entries(
         cidrs += [entry.get_or_unknown("cidr") for entry in single]
         yield from (cidr for cidr in cidrs if isinstance(cidr, str))
         if UNKNOWN in cidrs:
-            yield Undecided(f"{each.name}: not all of its ranges are known before the update", resource)
+            yield Undecided(f"{each.name}: its ranges aren't fully known before the update", resource)
 
 
 POLICIES = (
     Policy(
         name="security-group-sources-named",
-        description="No security group is open to the world by its rules together, by a prefix list, or to a group of "
-        "another account.",
+        description="Security groups aren't open to the whole internet by their combined rules or a prefix list, or "
+        "open to a group of another account.",
         validate_stack=_not_open_in_parts,
         parameters=(_SOURCES,),
     ),
     Policy(
         name="security-group-not-open",
-        description="No security group is open to the world.",
+        description="Security groups aren't open to the whole internet.",
         types=(*_GROUPS, _RULE, _INGRESS),
         validate=_not_open,
         parameters=(_PORTS,),

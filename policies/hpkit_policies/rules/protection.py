@@ -18,7 +18,7 @@ GUARD: Final = "hyperpod:index:ChangeGuard"
 _NAMES: Final = ("bucket", "cluster", "eks", "fileSystem", "grafana", "key", "prometheus", "vpc")
 _ALLOW = Parameter(
     "allowReplace",
-    "What an organization's file may list in its own allowReplace. Default: all. An empty list forbids replacement.",
+    "What the organization file may list in allowReplace. Default: everything. Empty: replacement is forbidden.",
     {"type": "array", "items": {"enum": list(_NAMES)}},
     list(_NAMES),
 )
@@ -30,8 +30,9 @@ def _protected(resources: Sequence[Resource], settings: Settings) -> Results:
     for resource in of_type(resources, *_PROTECTED):
         if not resource.protect and _PROTECTED[resource.type] not in guarded:
             yield Violation(
-                f"{resource.name} is not protected: a change of the wrong input replaces it with all that runs on it",
-                "Set the resource option protect, or name it in a ChangeGuard.",
+                f"{resource.name} isn't protected: changing certain inputs replaces it, with everything that runs on "
+                "it",
+                "Set the resource option protect, or add it to a ChangeGuard.",
                 resource,
             )
     for guard in guards:
@@ -53,7 +54,8 @@ def _allowed(guard: Resource, accepted: Sequence[Any]) -> Results:
     for name in stated if isinstance(stated, list) else []:
         if isinstance(name, str) and "/" not in name and name not in accepted:
             yield Violation(
-                f"{guard.name} lets {name} of {subject if isinstance(subject, str) else 'this stack'} be replaced",
+                f"{guard.name} allows the replacement of {name} of "
+                f"{subject if isinstance(subject, str) else 'this stack'}",
                 f"Remove `{name}` from allowReplace of the environment, or list it in {_ALLOW.name} of this policy.",
                 guard,
                 f"allowReplace[{name}]",
@@ -64,7 +66,7 @@ POLICIES = (
     Policy(
         name="protected-from-replacement",
         description="HyperPod cluster, EKS cluster and VPC are protected by the engine or by a ChangeGuard. A guard "
-        "lets only those be replaced that the organization's file lists in allowReplace.",
+        "allows only the replacements that allowReplace in the organization file lists.",
         validate_stack=_protected,
         parameters=(_ALLOW,),
     ),

@@ -41,7 +41,7 @@ _SWITCHES: Final = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", 
 _SOURCES: Final = frozenset({"aws:sourceaccount", "aws:sourcearn", "aws:sourceorgid"})
 _PRINCIPALS: Final = Parameter(
     "principals",
-    "Principals (as the document has them) that policies of buckets may allow.",
+    "Principals that bucket policies may allow, as written in the document.",
     {"type": "array", "items": {"type": "string"}},
     [],
 )
@@ -74,8 +74,8 @@ def _private(bucket: Resource, resources: Sequence[Resource]) -> Results:
     missing = [switch for switch in _SWITCHES if not any(block.get(switch) is True for block in blocks)]
     if missing:
         yield Violation(
-            f"{bucket.name} does not block public access ({listing(missing)})",
-            "Add a BucketPublicAccessBlock with all four switches on.",
+            f"{bucket.name} doesn't block public access ({listing(missing)})",
+            "Add a BucketPublicAccessBlock with all four settings on.",
             bucket,
         )
 
@@ -85,7 +85,7 @@ def _encrypted(bucket: Resource, resources: Sequence[Resource]) -> Results:
     stated = isinstance(bucket.get_or_unknown("serverSideEncryptionConfiguration"), Mapping)
     if not stated and not _companions(bucket, resources, _ENCRYPTIONS):
         yield Violation(
-            f"{bucket.name} states no encryption",
+            f"{bucket.name} has no encryption configuration",
             "Add a BucketServerSideEncryptionConfiguration with aws:kms or AES256.",
             bucket,
         )
@@ -96,7 +96,7 @@ def _versioned(bucket: Resource, resources: Sequence[Resource]) -> Results:
     states = [companion.get("versioningConfiguration.status") for companion in companions]
     if "Enabled" not in states and bucket.get_or_unknown("versioning.enabled") is not True:
         yield Violation(
-            f"{bucket.name} keeps no versions ({listing([str(state) for state in states]) or 'not configured'})",
+            f"{bucket.name} has no versioning ({listing([str(state) for state in states]) or 'not configured'})",
             "Add a BucketVersioning with status Enabled.",
             bucket,
         )
@@ -109,15 +109,15 @@ def _tls_only(bucket: Resource, resources: Sequence[Resource]) -> Results:
     try:
         known = [each for document in documents if document is not UNKNOWN for each in statements(document)]
     except DocumentError as error:
-        yield Violation(f"the policy of {bucket.name} cannot be read: {error}", "Write a policy document.", bucket)
+        yield Violation(f"the policy of {bucket.name} can't be read: {error}", "Use a JSON policy document.", bucket)
         return
     if any(_refuses_plain_http(statement) for statement in known):
         return
     if UNKNOWN in documents:
-        yield Undecided(f"{bucket.name}: its bucket policy is not known before the update", bucket)
+        yield Undecided(f"{bucket.name}: its bucket policy isn't known before the update", bucket)
         return
     yield Violation(
-        f"{bucket.name} can be reached without TLS",
+        f"{bucket.name} accepts requests without TLS",
         'Add a BucketPolicy that denies s3:* on the bucket and its objects where aws:SecureTransport is "false".',
         bucket,
     )
@@ -130,18 +130,19 @@ def _allows_no_others(resource: Resource, settings: Settings) -> Results:
     try:
         allowed = [statement for statement in statements(document) if statement.allows]
     except DocumentError as error:
-        yield Violation(f"the policy of {resource.name} cannot be read: {error}", "Write a policy document.")
+        yield Violation(f"the policy of {resource.name} can't be read: {error}", "Use a JSON policy document.")
         return
     for statement in allowed:
         others = {name for names in statement.principals.values() for name in names} - set(settings[_PRINCIPALS.name])
         if _SOURCES & statement.binding_conditions().keys():
             others -= set(statement.principals.get("Service", ()))
         if statement.not_principals:
-            others.add(f"everybody but {listing(list(statement.not_principals))}")
+            others.add(f"everyone except {listing(list(statement.not_principals))}")
         if others:
             yield Violation(
                 f"the policy of {resource.name} allows {listing(sorted(others))} {listing(list(statement.actions))}",
-                f"Grant roles of this account by their own policies, or list the principal in {_PRINCIPALS.name}.",
+                "Grant roles of this account access in their own policies, or list the principal in "
+                f"{_PRINCIPALS.name}.",
             )
 
 
@@ -165,25 +166,25 @@ def _refuses_plain_http(statement: Statement) -> bool:
 POLICIES = (
     Policy(
         name="bucket-private",
-        description="A bucket blocks public access in all four ways.",
+        description="Buckets block public access in all four ways.",
         validate_stack=_of_each_bucket(_private),
     ),
     Policy(
         name="bucket-encrypted",
-        description="A bucket states how it encrypts.",
+        description="Buckets have an encryption configuration.",
         validate_stack=_of_each_bucket(_encrypted),
     ),
-    Policy(name="bucket-versioned", description="A bucket keeps versions.", validate_stack=_of_each_bucket(_versioned)),
+    Policy(name="bucket-versioned", description="Buckets have versioning.", validate_stack=_of_each_bucket(_versioned)),
     Policy(
         name="bucket-policy-limited",
-        description="The policy of a bucket allows only services of AWS that act for one account.",
+        description="Bucket policies allow only AWS services that act for one account.",
         types=(*_BUCKETS, *_POLICIES),
         validate=_allows_no_others,
         parameters=(_PRINCIPALS,),
     ),
     Policy(
         name="bucket-tls-only",
-        description="A bucket refuses every request that does not come by TLS.",
+        description="Buckets reject requests without TLS.",
         validate_stack=_of_each_bucket(_tls_only),
     ),
 )

@@ -45,13 +45,13 @@ _MAPPED: Final = (
 )
 _KEYS = Parameter(
     "keys",
-    "Tags that must be there.",
+    "Required tags.",
     {"type": "array", "items": {"type": "string", "minLength": 1}},
     ["hpkit:organization", "hpkit:environment"],
 )
 _VALUES = Parameter(
     "values",
-    "Tags that are added where they are missing, when the level of this policy is remediate.",
+    "Values of tags to add where they're missing, if the level of this policy is remediate.",
     {"type": "object", "additionalProperties": {"type": "string"}},
     {},
 )
@@ -62,8 +62,8 @@ def _tagged(resource: Resource, settings: Settings) -> Results:
     if missing:
         yield Violation(
             f"{resource.name} has no tag {listing(missing)}",
-            "Add it, or have it added: name its value in the parameter values, and set the level to remediate. Where "
-            "the environment has `manageTags: false`, disable this policy.",
+            "Add it. To have it added automatically, set its value in the parameter values, and the level to "
+            "remediate. If the environment has `manageTags: false`, disable this policy.",
             property_path="tags",
         )
 
@@ -99,7 +99,7 @@ def _inherited(resource: Resource) -> Mapping[str, Any]:
 POLICIES = (
     Policy(
         name="mandatory-tags",
-        description="Resources carry the tags that the organization demands.",
+        description="Resources have the tags that the organization requires.",
         types=(*_LISTED, *_MAPPED),
         validate=_tagged,
         remediate=_tag,

@@ -28,16 +28,16 @@ _OTHERS: Final = frozenset(
 # Types of Kubernetes, of any group and version, that act on everybody's requests; the kit creates none. Source:
 # Kubernetes, "Dynamic Admission Control", "Mutating Admission Policy", "API aggregation layer", "Certificates API".
 _INTERCEPTING: Final[Mapping[str, str]] = {
-    "MutatingAdmissionPolicy": "changes what others create",
-    "MutatingAdmissionPolicyBinding": "changes what others create",
-    "MutatingWebhookConfiguration": "reads and changes what others create",
-    "ValidatingWebhookConfiguration": "reads and refuses what others create",
+    "MutatingAdmissionPolicy": "changes objects that others create",
+    "MutatingAdmissionPolicyBinding": "changes objects that others create",
+    "MutatingWebhookConfiguration": "reads and changes objects that others create",
+    "ValidatingWebhookConfiguration": "reads and rejects objects that others create",
     "APIService": "answers requests in place of the API server",
-    "CertificateSigningRequest": "asks for a certificate of anybody",
+    "CertificateSigningRequest": "can request a certificate for any identity",
 }
 _TYPES: Final = Parameter(
     "types",
-    "Types (aws:lambda/function:Function) and packages (random) that are accepted in addition to the kit's own.",
+    "Accepted types (aws:lambda/function:Function) and packages (random), in addition to the kit's own.",
     {"type": "array", "items": {"type": "string"}},
     [],
 )
@@ -51,27 +51,27 @@ def _can_be_judged(resource: Resource, settings: Settings) -> Results:
     if reason:
         yield Violation(
             f"{resource.name} has the type {resource.type}, which {reason}",
-            f"Write what it does as resources that the pack judges, or list the type in {_TYPES.name}.",
+            f"Replace it with resources that the pack checks, or list the type in {_TYPES.name}.",
         )
 
 
 def _reason(resource_type: str, package: str) -> str | None:
     if package not in _PACKAGES:
-        return f"the pack can't judge: it knows {listing(sorted(_PACKAGES))}"
+        return f"the pack can't check; it supports {listing(sorted(_PACKAGES))}"
     if package == "kubernetes":
         if resource_type.endswith("List"):
-            return "holds others, which no policy of the pack judges"
+            return "contains other resources, which the pack doesn't check"
         return _INTERCEPTING.get(resource_type.rpartition(":")[2].removesuffix("Patch"))
     if package == "aws" and not resource_type.startswith(_PROVIDERS) and resource_type not in _OTHERS | calls().keys():
-        return "the kit doesn't create, so that no policy of the pack judges what it grants or runs"
+        return "the kit doesn't create, so the pack doesn't check what it grants or runs"
     return None
 
 
 POLICIES = (
     Policy(
         name="resource-types-judged",
-        description="AWS resources have types that the kit creates or the pack judges, and no resource of Kubernetes "
-        "acts on everybody's requests.",
+        description="AWS resources have types that the kit creates or the pack checks, and Kubernetes resources don't "
+        "intercept other requests.",
         validate=_can_be_judged,
         parameters=(_TYPES,),
     ),
