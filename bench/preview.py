@@ -92,8 +92,6 @@ def alone(folder: Path, resources) -> None:
     (folder / "stacks").mkdir(parents=True)
     (folder / ".venv").symlink_to(sys.prefix)
     project = yaml.safe_load((ROOT / "Pulumi.yaml").read_text(encoding="utf-8"))
-    for plugin in project["plugins"]["providers"]:
-        plugin["path"] = str((ROOT / plugin["path"]).resolve())
     (folder / "Pulumi.yaml").write_text(json.dumps({**project, "main": "."}), encoding="utf-8")
     (folder / "stacks" / f"Pulumi.{STACK}.yaml").write_text("config: {}\n", encoding="utf-8")
     (folder / "__main__.py").write_text(ALONE, encoding="utf-8")

@@ -33,6 +33,7 @@ __all__ = [
     "policy_file",
     "policy_settings",
     "project_findings",
+    "project_name",
     "project_root",
     "read_settings",
     "require_names",
@@ -126,6 +127,15 @@ def project_root() -> Path:
         if (folder / "Pulumi.yaml").is_file():
             return folder
     return here
+
+
+def project_name(root: Path) -> str:
+    """Return the name of the Pulumi project in a folder; raises InputError when Pulumi.yaml has none."""
+    data = read_text(read_file(root / "Pulumi.yaml")).data
+    name = data.get("name") if isinstance(data, dict) else None
+    if not isinstance(name, str):
+        raise InputError(f"{os.path.relpath(root / 'Pulumi.yaml')}: `name` is missing; write the project's name")
+    return name
 
 
 def is_local(environment: Mapping[str, str]) -> bool:

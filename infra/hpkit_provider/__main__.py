@@ -1,8 +1,16 @@
-"""Entry of the plugin: `pulumi-resource-hyperpod ENGINE-ADDRESS`."""
+"""Entry of the plugin: `pulumi-resource-hyperpod ENGINE-ADDRESS`; the engine finds the script on PATH."""
 
 import sys
 
 from hpkit_provider.engine.entry_point import begin
 
+__all__ = ["main"]
+
+
+def main() -> int:
+    """Serve the engine until it ends the process."""
+    return begin("hpkit_provider.server", "HyperpodServicer")
+
+
 if __name__ == "__main__":
-    sys.exit(begin("hpkit_provider.server", "HyperpodServicer"))
+    sys.exit(main())

@@ -76,8 +76,6 @@ class Repository:
         # Not a link itself: the program looks for its project from the folder where it really is.
         (folder / "infra").mkdir()
         shutil.copy(ROOT / "infra" / "__main__.py", folder / "infra")
-        for name in ("hpkit", "hpkit_provider"):
-            (folder / "infra" / name).symlink_to(ROOT / "infra" / name)
 
     def read(self, organization):
         """Return an organization as the real repository has it, to be changed and written here."""

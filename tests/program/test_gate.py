@@ -3,17 +3,15 @@
 import atexit
 import gc
 import os
-import runpy
 from pathlib import Path
 
 import pulumi
 import pytest
 
-import hpkit.program.charts.package
-import hpkit.program.components
+import hpkit.program.run
 from hpkit.errors import ToolError
 from hpkit.program.charts.package import Package
-from tests.program.cloud import ROOT, Repository
+from tests.program.cloud import Repository
 
 AWS = "https://eks.us-west-2.amazonaws.com"
 LOCAL = "http://127.0.0.1:4566"
@@ -31,7 +29,7 @@ def run(monkeypatch):
     def build(plan):
         raise Built(plan.stack)
 
-    monkeypatch.setattr(hpkit.program.components, "build", build)
+    monkeypatch.setattr(hpkit.program.run, "build", build)
     monkeypatch.setattr(gc, "disable", lambda: None)
     monkeypatch.setattr(atexit, "register", lambda *_: None)
     # The program replaces it.
@@ -46,7 +44,7 @@ def run(monkeypatch):
         if endpoint:
             monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
         with pytest.raises((Built, pulumi.RunError)) as caught:
-            runpy.run_path(str(ROOT / "infra" / "__main__.py"), run_name="__main__")
+            hpkit.program.run.run()
         return ("builds " if caught.type is Built else "refused: ") + str(caught.value), "\n".join(said)
 
     return start
@@ -62,7 +60,7 @@ def charts(monkeypatch):
                 raise ToolError("Run `hpkit catalog fetch-chart --to FOLDER`.")
             return Package(Path(pin.file), "0" * 64, is_pinned=pin.name != other)
 
-        monkeypatch.setattr(hpkit.program.charts.package, "ensure_package", ensure)
+        monkeypatch.setattr(hpkit.program.run, "ensure_package", ensure)
 
     return give
 

@@ -45,9 +45,8 @@ class Project:
         except ToolError as error:
             pytest.skip(str(error))
         self.folder, self.cloud = folder, cloud
-        plugin = {"name": "hyperpod", "path": str(ROOT / "infra" / "hpkit_provider")}
         runtime = {"name": "python", "options": {"virtualenv": str(Path(sys.prefix))}}
-        project = {"name": "hpkit", "runtime": runtime, "plugins": {"providers": [plugin]}}
+        project = {"name": "hpkit", "runtime": runtime}
         (folder / "Pulumi.yaml").write_text(json.dumps(project))
         (folder / "__main__.py").write_text(textwrap.dedent(PROGRAM))
         (folder / "state").mkdir()

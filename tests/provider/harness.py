@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -17,7 +18,7 @@ from hpkit_provider.engine.values import from_struct, to_struct
 from hpkit_provider.resources.compute_quota.amounts import amounts_of
 from hpkit_provider.server import HyperpodServicer
 
-FOLDER = Path(__file__).parents[2] / "infra" / "hpkit_provider"
+PLUGIN = Path(sys.prefix) / "bin" / "pulumi-resource-hyperpod"
 TYPE = "ml.g5.12xlarge"
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_REGION": "us-west-2"}
@@ -237,9 +238,7 @@ class Process:
 
     def _start(self):
         env = {**os.environ, **CREDENTIALS}
-        self.child = subprocess.Popen(
-            [FOLDER / "pulumi-resource-hyperpod", "--logflow"], stdout=subprocess.PIPE, env=env, text=True
-        )
+        self.child = subprocess.Popen([PLUGIN, "--logflow"], stdout=subprocess.PIPE, env=env, text=True)
         port = int(self.child.stdout.readline())
         self.channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=OPTIONS)
         self.engine.stub = provider_pb2_grpc.ResourceProviderStub(self.channel)

@@ -12,15 +12,13 @@ import pytest
 from pulumi.runtime.proto import provider_pb2_grpc
 
 from hpkit_provider.engine.plugin_server import OPTIONS
-from tests.provider.harness import FOLDER, Engine, FailedError
+from tests.provider.harness import PLUGIN, Engine, FailedError
 from tests.running import HANGS, eventually
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_the_plugin_ends_by_itself_when_the_engine_asks(ending):
-    with subprocess.Popen(
-        [FOLDER / "pulumi-resource-hyperpod", "127.0.0.1:1"], stdout=subprocess.PIPE, text=True
-    ) as plugin:
+    with subprocess.Popen([PLUGIN, "127.0.0.1:1"], stdout=subprocess.PIPE, text=True) as plugin:
         assert plugin.stdout.readline().strip().isdigit(), "the first line is the port"
         plugin.send_signal(ending)
         assert plugin.wait(timeout=HANGS) == 0, "ended by itself, and was not killed"
@@ -29,7 +27,7 @@ def test_the_plugin_ends_by_itself_when_the_engine_asks(ending):
 @contextmanager
 def engine():
     """Yield the process of an engine that started a plugin and then waits, with the plugin's process and port."""
-    start = f"plugin = subprocess.Popen([{str(FOLDER / 'pulumi-resource-hyperpod')!r}], stdout=subprocess.PIPE)"
+    start = f"plugin = subprocess.Popen([{str(PLUGIN)!r}], stdout=subprocess.PIPE)"
     tell = "print(plugin.pid, int(plugin.stdout.readline()), flush=True)"
     program = f"import subprocess, time; {start}; {tell}; time.sleep(120)"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:

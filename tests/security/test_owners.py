@@ -103,14 +103,16 @@ def deployment():
 def run_by_deployment():
     """Return the files that run in a job with an identity: program, plugins, policy pack and commands of the kit."""
     script, project = deployment(), yaml.safe_load((ROOT / "Pulumi.yaml").read_text(encoding="utf-8"))
-    plugins = [ROOT / plugin["path"] for plugin in project["plugins"]["providers"]]
     packs = {ROOT / pack for pack in re.findall(r"--policy-pack ([\w./-]+)", script)}
     typed = re.findall(r"bin/hpkit ([a-z-]+)(?: ([a-z-]+))?", script)
     top = {name: each for section in SECTIONS.values() for name, each in section.items()}
     found = [(name, child, top[name].children.get(child, top[name])) for name, child in typed]
     commands = {each.place.partition(":")[0] or (child if name == "whatif" else name) for name, child, each in found}
-    started = [*(folder / "__main__.py" for folder in (ROOT / project["main"], *plugins, *packs))]
-    added = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    started = [*(folder / "__main__.py" for folder in (ROOT / project["main"], *packs))]
+    package = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    plugins = [place for name, place in package["scripts"].items() if name.startswith("pulumi-resource-")]
+    started += [module(place.partition(":")[0]) for place in plugins]
+    added = package["entry-points"]
     optional = {name: place.partition(":")[0] for group in added.values() for name, place in group.items()}
     started += [module(optional.get(name, f"hpkit.cli.{name}")) for name in ("__init__", *commands)]
     # The kit asks for what it adds by name.
@@ -185,7 +187,8 @@ def test_a_change_of_what_deploys_or_judges_needs_nobody_who_answers_for_it():
         *(
             "infra/hpkit_provider/resources/cluster/handler.py",
             "infra/hpkit_provider/server.py",
-            "infra/hpkit_provider/pulumi-resource-hyperpod",
+            "infra/hpkit_provider/__main__.py",
+            "infra/hpkit/program/run.py",
         ),
         *(
             "local/hpkit_local/toolchain/table.py",

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from hpkit.adopt.addons import association_of
 from hpkit.adopt.live_platform import LivePlatform
-from hpkit.program.recording import PROJECT, RecordedResource, Recording
+from hpkit.program.recording import RecordedResource, Recording
 
 __all__ = ["IMPORTED", "Imports", "imports_of", "is_state_only"]
 
@@ -48,7 +48,7 @@ def is_state_only(resource: RecordedResource) -> bool:
 
 def imports_of(recording: Recording, live: LivePlatform) -> Imports:
     """Return what to import so that the state holds what the program registers."""
-    table = {_label(each): each.urn for each in recording.resources.values() if is_state_only(each)}
+    table = {_label(each, recording.project): each.urn for each in recording.resources.values() if is_state_only(each)}
     entries, created, blockers = [], [], []
     for each in recording.resources.values():
         if is_state_only(each):
@@ -66,16 +66,21 @@ def imports_of(recording: Recording, live: LivePlatform) -> Imports:
     return Imports({"nameTable": table, "resources": entries}, tuple(created), tuple(blockers))
 
 
-def _label(resource: RecordedResource) -> str:
+def _label(resource: RecordedResource, project: str) -> str:
     """Return the name of a resource inside the file, where resources of different types may not share one."""
-    return resource.urn.partition(f"::{PROJECT}::")[2]
+    return resource.urn.partition(f"::{project}::")[2]
 
 
 def _entry(resource: RecordedResource, found: str, recording: Recording) -> dict[str, Any]:
-    entry = {"type": resource.type, "name": _label(resource), "logicalName": resource.name, "id": found}
+    entry = {
+        "type": resource.type,
+        "name": _label(resource, recording.project),
+        "logicalName": resource.name,
+        "id": found,
+    }
     for key, urn in (("parent", resource.parent), ("provider", resource.provider)):
         if urn:
-            entry[key] = _label(recording.resources[urn])
+            entry[key] = _label(recording.resources[urn], recording.project)
     return entry
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hpkit.adopt.imports import is_state_only
-from hpkit.program.recording import PROJECT, RecordedResource, Recording
+from hpkit.program.recording import RecordedResource, Recording
 
 __all__ = ["undeclared", "with_state_only", "with_write_only_inputs"]
 
@@ -68,8 +68,8 @@ def undeclared(exported: Mapping[str, Any], recording: Recording) -> list[str]:
 
 
 def _stack_urn(recording: Recording) -> str:
-    name = recording.plan.stack
-    return f"urn:pulumi:{name}::{PROJECT}::{_STACK}::{PROJECT}-{name}"
+    name, project = recording.plan.stack, recording.project
+    return f"urn:pulumi:{name}::{project}::{_STACK}::{project}-{name}"
 
 
 def _entry(resource: RecordedResource, stack: str) -> dict[str, Any]:

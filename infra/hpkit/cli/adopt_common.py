@@ -10,6 +10,7 @@ import click
 from hpkit.cli.inputs import resolve
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
+from hpkit.project import project_name, project_root
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def registered(plan: Plan) -> "tuple[LivePlatform, Recording, Imports]":
     from hpkit.program.recording import record
 
     live = read(plan.spec.cluster.name, plan.spec.region)
-    recording = record(plan, answers_of(live))
+    recording = record(plan, answers_of(live), project=project_name(project_root()))
     return live, recording, imports_of(recording, live)
 
 

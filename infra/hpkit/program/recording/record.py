@@ -93,9 +93,13 @@ class RecordedResource:
 
 @dataclass
 class Recording:
-    """Everything that a plan registers, by URN, in the order in which it was registered; and the stack's outputs."""
+    """Everything that a plan registers, by URN, in the order in which it was registered; and the stack's outputs.
+
+    project: the name of the Pulumi project, which is in each URN.
+    """
 
     plan: Plan
+    project: str = PROJECT
     resources: dict[str, RecordedResource] = field(default_factory=dict)
     outputs: dict[str, Any] = field(default_factory=dict)
 
@@ -133,17 +137,17 @@ class Recording:
         return False
 
 
-def record(plan: Plan, answers: Answers | None = None, *, stack: str = "") -> Recording:
+def record(plan: Plan, answers: Answers | None = None, *, stack: str = "", project: str = PROJECT) -> Recording:
     """Return what a plan registers in a stack, by default the plan's own; raises what the program raises."""
     given = answers or (Answers(account=plan.spec.account) if plan.spec.account else Answers())
     if not given.caller and plan.spec.deployers:
         given = replace(given, caller=plan.spec.deployers[0])
     if not given.eks and plan.spec.eks.existing is not None:
         given = replace(given, eks=_existing(plan.spec.eks.existing.name, plan.spec.region, given))
-    engine, recording = _Engine(plan.spec.region, given), Recording(plan)
+    engine, recording = _Engine(plan.spec.region, given), Recording(plan, project)
     monitor = _Monitor(engine)
     _ensure_event_loop()
-    mocks.set_mocks(engine, project=PROJECT, stack=stack or plan.stack, preview=False, monitor=monitor)
+    mocks.set_mocks(engine, project=project, stack=stack or plan.stack, preview=False, monitor=monitor)
 
     @pulumi.runtime.test  # type: ignore[untyped-decorator] # it waits for every registration, whatever its name says
     def run() -> pulumi.Output[None]:
@@ -258,7 +262,7 @@ class _Monitor(mocks.MockMonitor):
         """Return the URN that the engine gives: with the types of all parents, but not the stack's."""
         above = _type_of(parent)
         qualified = type_ if above in ("", _STACK) else f"{above}${type_}"
-        return "::".join([f"urn:pulumi:{pulumi.get_stack()}", PROJECT, qualified, name])
+        return "::".join([f"urn:pulumi:{pulumi.get_stack()}", pulumi.get_project(), qualified, name])
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
         answer: Any = super().RegisterResource(request)  # type: ignore[no-untyped-call] # the SDK's is untyped

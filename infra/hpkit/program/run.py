@@ -1,0 +1,110 @@
+"""The program: read the stack's organization, check it whole, and only then register its resources."""
+
+import atexit
+import gc
+import os
+from collections.abc import Iterator
+
+import pulumi
+
+from hpkit.catalog import PinnedChart, PublishedChart, dependencies_chart, keda_chart
+from hpkit.checks import Finding
+from hpkit.errors import SelectionError, ToolError
+from hpkit.plan.endpoint import documentation_ranges
+from hpkit.plan.model import Plan
+from hpkit.program.charts.package import MIRROR, ensure_package
+from hpkit.program.components import build
+from hpkit.project import is_local, load_stack, project_root
+from hpkit.text.printable import printable_lines
+
+__all__ = ["gate", "run"]
+
+
+def gate(stack: str) -> Plan:
+    """Return the plan of a stack; every finding becomes a diagnostic, and an error ends the run before it begins."""
+    try:
+        loaded = load_stack(stack)
+    except SelectionError as error:
+        raise pulumi.RunError(printable_lines(str(error))) from None
+    for finding in loaded.findings:
+        (pulumi.log.error if finding.severity == "error" else pulumi.log.warn)(text(finding))
+    errors = sum(finding.severity == "error" for finding in loaded.findings)
+    if errors or not loaded.plans:
+        raise pulumi.RunError(f"{errors} errors in {loaded.file}: nothing was registered")
+    plan = next(iter(loaded.plans.values()))
+    # On AWS all that is missing is said at once; on the local cloud it goes on.
+    missing = [*missing_ranges(plan), *missing_charts(plan)]
+    if missing:
+        raise pulumi.RunError(printable_lines("\n".join([*missing, "Nothing was registered"])))
+    return plan
+
+
+def missing_ranges(plan: Plan) -> Iterator[str]:
+    """Say which ranges of the Kubernetes API are for documents, and so nobody's."""
+    documented = documentation_ranges(plan.spec.eks.endpoint.public_cidrs)
+    if documented and not is_local(os.environ):
+        yield (
+            f"publicCidrs of {plan.stack} has {', '.join(documented)}, which is for documents (RFC 5737) and nobody's, "
+            "so nobody would reach the Kubernetes API. Write the addresses that the internet sees of you "
+            "(curl https://checkip.amazonaws.com)"
+        )
+
+
+def missing_charts(plan: Plan) -> Iterator[str]:
+    """Put the kit's charts where the engine takes them from, or say why one is not to be had as the kit pins it.
+
+    The local cloud records a chart where it cannot be installed, and says so.
+    """
+    autoscaling = plan.spec.autoscaling
+    if plan.spec.cluster.dependencies.is_kits:
+        yield from missing_chart(
+            dependencies_chart(), "nodes without it have no device plugins and no health monitoring agent"
+        )
+    if autoscaling is not None and autoscaling.keda is not None:
+        yield from missing_chart(keda_chart(), "its pods may read every Secret of the cluster")
+
+
+def missing_chart(pin: PinnedChart | PublishedChart, reason: str) -> Iterator[str]:
+    """Say why a chart is missing or another one; on the local cloud that is a warning."""
+    try:
+        package = ensure_package(pin, project_root(), say=pulumi.log.info)
+    except ToolError as error:
+        if not is_local(os.environ):
+            yield str(error)
+            return
+        pulumi.log.warn(
+            f"{error} The local cloud goes on without the chart; on AWS this run would end here, since {reason}"
+        )
+        return
+    if package.is_pinned:
+        return
+    problem = (
+        f"{pin.published_file} in the folder that {MIRROR} names has the contents {package.contents}, and the kit pins "
+        f"{pin.package}: it is not the chart that the kit was tried with. Run `hpkit catalog fetch-chart --to FOLDER` "
+        f"where there is a network, and bring that file; or unset {MIRROR}"
+    )
+    if is_local(os.environ):
+        pulumi.log.warn(f"{problem}. The local cloud goes on with it; on AWS this run would end here")
+    else:
+        yield problem
+
+
+def text(finding: Finding) -> str:
+    """Return a finding in one line, its place first."""
+    file = os.path.relpath(finding.file, project_root())
+    place = f"{file}:{finding.line}:{finding.column}"
+    return f"{place}: {finding.rule} {finding.path}: {finding.message}. {finding.fix}"
+
+
+def run() -> None:
+    """Build the stack that the engine runs: read its organization, check it whole, and only then register resources."""
+    # A run lives for seconds and gives nothing back: looking for garbage, and again at the end, would cost as much as
+    # importing what it is looked for in.
+    gc.disable()
+    atexit.register(gc.freeze)
+    # The SDK tells the engine of four or five steps of each resource, and waits for the answer each time, whether or
+    # not `--debug` shows them: a tenth of a run. HPKIT_DEBUG=1 brings them back.
+    if os.environ.get("HPKIT_DEBUG") != "1":
+        pulumi.log.debug = lambda *_, **__: None
+    for name, value in build(gate(pulumi.get_stack())).items():
+        pulumi.export(name, value)
