@@ -33,8 +33,8 @@ __all__ = [
     "policy_file",
     "policy_settings",
     "project_findings",
-    "project_name",
     "project_root",
+    "pulumi_project",
     "read_settings",
     "require_names",
     "select",
@@ -129,13 +129,16 @@ def project_root() -> Path:
     return here
 
 
-def project_name(root: Path) -> str:
-    """Return the name of the Pulumi project in a folder; raises InputError when Pulumi.yaml has none."""
+def pulumi_project(root: Path) -> tuple[str, str]:
+    """Return the name of the Pulumi project in a folder, and the folder of its program, relative to that one.
+
+    Raises InputError when Pulumi.yaml has no name.
+    """
     data = read_text(read_file(root / "Pulumi.yaml")).data
-    name = data.get("name") if isinstance(data, dict) else None
+    name, main = (data.get("name"), data.get("main")) if isinstance(data, dict) else (None, None)
     if not isinstance(name, str):
         raise InputError(f"{os.path.relpath(root / 'Pulumi.yaml')}: `name` is missing; write the project's name")
-    return name
+    return name, main if isinstance(main, str) else "."
 
 
 def is_local(environment: Mapping[str, str]) -> bool:

@@ -26,7 +26,7 @@ def run(monkeypatch):
     """Return a function that runs the program up to where it would build; it returns what the program logs."""
     said = []
 
-    def build(plan):
+    def build(plan, **_):
         raise Built(plan.stack)
 
     monkeypatch.setattr(hpkit.program.run, "build", build)

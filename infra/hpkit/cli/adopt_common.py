@@ -1,6 +1,7 @@
 """What the commands of `hpkit aws adopt` share: the plan, the live platform, files that are written whole."""
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import click
 from hpkit.cli.inputs import resolve
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
-from hpkit.project import project_name, project_root
+from hpkit.project import project_root, pulumi_project
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def registered(plan: Plan) -> "tuple[LivePlatform, Recording, Imports]":
     from hpkit.program.recording import record
 
     live = read(plan.spec.cluster.name, plan.spec.region)
-    recording = record(plan, answers_of(live), project=project_name(project_root()))
+    project, program = pulumi_project(project_root())
+    recording = record(plan, answers_of(live), project=project, root=os.path.relpath(".", program))
     return live, recording, imports_of(recording, live)
 
 

@@ -106,5 +106,5 @@ def run() -> None:
     # not `--debug` shows them: a tenth of a run. HPKIT_DEBUG=1 brings them back.
     if os.environ.get("HPKIT_DEBUG") != "1":
         pulumi.log.debug = lambda *_, **__: None
-    for name, value in build(gate(pulumi.get_stack())).items():
+    for name, value in build(gate(pulumi.get_stack()), root=os.path.relpath(project_root())).items():
         pulumi.export(name, value)

@@ -16,7 +16,7 @@ from typing import Any
 
 from hpkit.errors import ToolError
 from hpkit.program.teardown import Teardown, holders, teardown_of
-from hpkit.project import project_name
+from hpkit.project import pulumi_project
 from hpkit_local.kubernetes.api import Api
 from hpkit_local.processes.files import write_private
 from hpkit_local.processes.process import identify
@@ -241,7 +241,7 @@ class Stack:
     def _write_project(self) -> None:
         folder = self._settings.parent
         folder.mkdir(parents=True, exist_ok=True)
-        project = {"name": project_name(self._root), "runtime": "python", "stackConfigDir": "stacks"}
+        project = {"name": pulumi_project(self._root)[0], "runtime": "python", "stackConfigDir": "stacks"}
         (self._project / "Pulumi.yaml").write_text(json.dumps(project), encoding="utf-8")
 
     def _salt(self) -> str | None:

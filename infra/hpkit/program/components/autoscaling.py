@@ -75,11 +75,17 @@ class Autoscaling(Component):
         if warm:
             WarmPools("warm-pools", warm, pools, eks=eks, opts=self.child())
         if spec.keda is not None:
-            self._keda(spec.keda, PodRoles(self, plan, context, eks), workspace_arn, after)
+            chart = context.in_project(f"{CHARTS_FOLDER}/{keda_chart().file}")
+            self._keda(spec.keda, PodRoles(self, plan, context, eks), workspace_arn, after, chart)
         self.register_outputs({"nodeClasses": sorted(classes)})
 
     def _keda(
-        self, spec: Keda, pods: PodRoles, workspace_arn: pulumi.Input[str] | None, after: Sequence[pulumi.Resource]
+        self,
+        spec: Keda,
+        pods: PodRoles,
+        workspace_arn: pulumi.Input[str] | None,
+        after: Sequence[pulumi.Resource],
+        chart: str,
     ) -> None:
         identity = pods.associate(
             "keda",
@@ -91,15 +97,14 @@ class Autoscaling(Component):
                 workspace_arn=workspace_arn if spec.prometheus else None,
             ),
         )
-        pin = keda_chart()
         k8s.helm.v3.Release(
             "keda",
             name="keda",
             namespace=KEDA_ACCOUNT.namespace,
             create_namespace=True,
             # The package that was verified before the run, since Helm trusts whatever a repository serves.
-            chart=f"../{CHARTS_FOLDER}/{pin.file}",
-            version=pin.version,
+            chart=chart,
+            version=keda_chart().version,
             opts=self.child(after=[*after, identity], provider=self._eks.kubernetes),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 import pulumi
@@ -38,17 +39,30 @@ class DeployContext:
     """Where the platform is built, with what the AWS provider says of it.
 
     account: partition, region and account; caller: ARN of who runs this, of a role's session mostly; credentials: how
-    that one is come by; has_log_group: whether there is a log group that a new EKS cluster would write to.
+    that one is come by; has_log_group: whether there is a log group that a new EKS cluster would write to; root: the
+    project's folder, relative to the program's.
     """
 
     def __init__(
-        self, account: AwsAccount, *, caller: str, credentials: Credentials, zones: Sequence[str], has_log_group: bool
+        self,
+        account: AwsAccount,
+        *,
+        caller: str,
+        credentials: Credentials,
+        zones: Sequence[str],
+        has_log_group: bool,
+        root: str,
     ) -> None:
         self.account = account
         self.caller = caller
         self.credentials = credentials
         self.zones = tuple(zones)
         self.has_log_group = has_log_group
+        self._root = root
+
+    def in_project(self, path: str) -> str:
+        """Return a path of the project as the plugins take it."""
+        return str(PurePosixPath(self._root, path))
 
     @property
     def control_plane_zones(self) -> tuple[str, ...]:

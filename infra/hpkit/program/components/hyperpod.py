@@ -10,7 +10,7 @@ import pulumi_kubernetes as k8s
 from hpkit.config.cluster import InstanceGroup
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 from hpkit.plan.protected import DEPENDENCIES
-from hpkit.program.components.base import Component
+from hpkit.program.components.base import Component, DeployContext
 from hpkit.program.components.eks import Eks
 from hpkit.program.components.group_config import (
     add_capacity,
@@ -46,7 +46,14 @@ class Dependencies(Component):
     release: k8s.helm.v3.Release | None = None
 
     def __init__(
-        self, name: str, plan: Plan, *, eks: Eks, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions
+        self,
+        name: str,
+        plan: Plan,
+        context: DeployContext,
+        *,
+        eks: Eks,
+        after: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__(name, opts=opts)
         wanted = plan.dependencies
@@ -55,7 +62,7 @@ class Dependencies(Component):
                 DEPENDENCIES,
                 name=DEPENDENCIES,
                 namespace="kube-system",
-                chart=wanted.chart if wanted.chart.startswith("oci://") else f"../{wanted.chart}",
+                chart=wanted.chart if wanted.chart.startswith("oci://") else context.in_project(wanted.chart),
                 version=wanted.version,
                 values=wanted.values,
                 # HyperPod wants the chart before it makes nodes, and without nodes none of its pods can become ready.

@@ -46,8 +46,11 @@ _NO_CONTROL_PLANE = ["use1-az3", "usw1-az2", "cac1-az3"]
 _EBS_CSI, _FSX_CSI = "aws-ebs-csi-driver", "aws-fsx-csi-driver"
 
 
-def build(plan: Plan) -> dict[str, Any]:
-    """Register everything that the plan says, and return the stack's outputs."""
+def build(plan: Plan, *, root: str = "..") -> dict[str, Any]:
+    """Register everything that the plan says, and return the stack's outputs.
+
+    root: the project's folder, relative to the program's, which is the working directory of the plugins.
+    """
     tags = aws.ProviderDefaultTagsArgs(tags=dict(plan.tags)) if plan.spec.manage_tags else None
     credentials = configured()
     provider = aws.Provider(
@@ -58,7 +61,7 @@ def build(plan: Plan) -> dict[str, Any]:
         profile=credentials.profile,
         assume_roles=[_assumed(role) for role in credentials.roles] or None,
     )
-    context, hyperpod_provider = _start_providers(plan, provider, credentials)
+    context, hyperpod_provider = _start_providers(plan, provider, credentials, root)
     _check_account(plan, context.account.id)
     _check_caller(plan, context.caller)
     # What is done to the resources of a component is taken from its options: every component gets these.
@@ -81,7 +84,7 @@ def build(plan: Plan) -> dict[str, Any]:
     before = Addons("addons", plan, context, eks=eks, needing_nodes=False, after=reached, opts=opts)
     ready = list(before.installed.values())
     # Nothing of the chart runs before the nodes do, so it is installed next to the add-ons, which take a minute.
-    dependencies = Dependencies("dependencies", plan, eks=eks, after=reached, opts=opts)
+    dependencies = Dependencies("dependencies", plan, context, eks=eks, after=reached, opts=opts)
     guard = guard_base(plan, {**network.kept, **storage.kept, **eks.kept}, opts=opts)
     # After the other, whose refusal says more: what stands on a cluster that leaves goes with it.
     named = guard_parts(plan, opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[guard])))
@@ -185,7 +188,9 @@ def _assumed(role: Mapping[str, Any]) -> aws.ProviderAssumeRoleArgs:
     )
 
 
-def _start_providers(plan: Plan, provider: aws.Provider, credentials: Credentials) -> tuple[DeployContext, Provider]:
+def _start_providers(
+    plan: Plan, provider: aws.Provider, credentials: Credentials, root: str
+) -> tuple[DeployContext, Provider]:
     """Ask AWS where this is; raises pulumi.RunError when AWS does not answer, for wrong credentials say.
 
     The engine starts one plugin after the other, and this program is idle while it waits for the first of them: that is
@@ -215,7 +220,7 @@ def _start_providers(plan: Plan, provider: aws.Provider, credentials: Credential
         )
         has_log_group = _has_log_group(plan, asked)
     context = DeployContext(
-        account, caller=caller.arn, credentials=credentials, zones=zones, has_log_group=has_log_group
+        account, caller=caller.arn, credentials=credentials, zones=zones, has_log_group=has_log_group, root=root
     )
     return context, hyperpod
 

@@ -137,8 +137,13 @@ class Recording:
         return False
 
 
-def record(plan: Plan, answers: Answers | None = None, *, stack: str = "", project: str = PROJECT) -> Recording:
-    """Return what a plan registers in a stack, by default the plan's own; raises what the program raises."""
+def record(
+    plan: Plan, answers: Answers | None = None, *, stack: str = "", project: str = PROJECT, root: str = ".."
+) -> Recording:
+    """Return what a plan registers in a stack, by default the plan's own; raises what the program raises.
+
+    project: the Pulumi project's name; root: its folder, relative to the program's.
+    """
     given = answers or (Answers(account=plan.spec.account) if plan.spec.account else Answers())
     if not given.caller and plan.spec.deployers:
         given = replace(given, caller=plan.spec.deployers[0])
@@ -151,7 +156,7 @@ def record(plan: Plan, answers: Answers | None = None, *, stack: str = "", proje
 
     @pulumi.runtime.test  # type: ignore[untyped-decorator] # it waits for every registration, whatever its name says
     def run() -> pulumi.Output[None]:
-        outputs = build(plan)
+        outputs = build(plan, root=root)
         return pulumi.Output.all(**outputs).apply(recording.outputs.update)
 
     with _without_places():
