@@ -40,20 +40,20 @@ def gate(stack: str) -> Plan:
 
 
 def missing_ranges(plan: Plan) -> Iterator[str]:
-    """Say which ranges of the Kubernetes API are for documents, and so nobody's."""
+    """Yield a message if publicCidrs has documentation ranges."""
     documented = documentation_ranges(plan.spec.eks.endpoint.public_cidrs)
     if documented and not is_local(os.environ):
         yield (
-            f"publicCidrs of {plan.stack} has {', '.join(documented)}, which is for documents (RFC 5737) and nobody's, "
-            "so nobody would reach the Kubernetes API. Write the addresses that the internet sees of you "
-            "(curl https://checkip.amazonaws.com)"
+            f"publicCidrs of {plan.stack} has {', '.join(documented)}, a documentation range (RFC 5737) that admits "
+            "no one. Use the public addresses from which you connect (`curl https://checkip.amazonaws.com` prints "
+            "yours)"
         )
 
 
 def missing_charts(plan: Plan) -> Iterator[str]:
-    """Put the kit's charts where the engine takes them from, or say why one is not to be had as the kit pins it.
+    """Put the kit's charts where the engine reads them, or yield why a pinned chart isn't available.
 
-    The local cloud records a chart where it cannot be installed, and says so.
+    The local cloud records a chart that it can't install, and reports it.
     """
     autoscaling = plan.spec.autoscaling
     if plan.spec.cluster.dependencies.is_kits:
