@@ -2,7 +2,6 @@
 
 from functools import cache
 
-from generate.examples import example_stacks
 from hpkit.plan.model import Plan
 from hpkit.program.iam.calls import calls
 from hpkit.program.iam.deployer import actions_of, calling_types
@@ -10,7 +9,7 @@ from hpkit.program.iam.rules import actions_of_call
 from hpkit.program.recording import record
 from hpkit.project import load_stack, project_root
 
-__all__ = ["FOLDER", "asked_actions", "given_actions", "reasons", "unasked_rows"]
+__all__ = ["FOLDER", "asked_actions", "given_actions", "reasons"]
 
 FOLDER = "tests/program/asked"
 
@@ -50,17 +49,3 @@ def reasons(stack: str) -> dict[str, str]:
                 for action in actions_of_call(f"{known.api}:{operation}"):
                     found.setdefault(action, f"{words}: `{token}` ({known.source})")
     return found
-
-
-def unasked_rows() -> list[str]:
-    """Return the rows of the page: action, the examples that allow it and did not ask, and why it is allowed."""
-    rows: dict[tuple[str, str], list[str]] = {}
-    for stack in example_stacks():
-        why = reasons(stack)
-        for action in given_actions(stack) - asked_actions(stack):
-            rows.setdefault((action, why[action]), []).append(stack)
-    every = len(example_stacks())
-    return [
-        f"| `{action}` | {'all' if len(stacks) == every else ', '.join(stacks)} | {why} |"
-        for (action, why), stacks in sorted(rows.items())
-    ]

@@ -1,15 +1,13 @@
 """The page of the deployer's rights, with the policies of one example."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from string import Template
-from typing import Any, Final
+from typing import Final
 
-from generate.asked import unasked_rows
 from hpkit.program.iam.account import AwsAccount
-from hpkit.program.iam.calls import calls
 from hpkit.program.iam.deployer import NO_ACCOUNT, SIZE_LIMIT, calling_types, deployer_policies, policies_text
 from hpkit.program.recording import Answers, record
 from hpkit.project import load_stack
@@ -31,34 +29,13 @@ def _reference() -> str:
 def _page() -> str:
     """Return docs/reference/deployer-policy.md."""
     policies = json.loads(_reference())
-    rows = [
-        f"| `{name}` | {_words(each.calls)} | {_words(each.more)} | {_words(each.service)} | {each.source} |"
-        for name, each in calls().items()
-    ]
-    statements = [
-        f"| {number} | {each['Sid']} | {len(each['Action'])} | {_conditions(each)} |"
-        for number, policy in enumerate(policies, 1)
-        for each in policy["document"]["Statement"]
-    ]
     parts = {
         "COUNT": str(len(policies)),
         "EXAMPLE": _EXAMPLE,
         "LIMIT": f"{SIZE_LIMIT:,}",
         "NO_ACCOUNT": NO_ACCOUNT,
-        "STATEMENTS": "\n".join(statements),
-        "TYPES": "\n".join(rows),
-        "UNASKED": "\n".join(unasked_rows()),
     }
     return Template((Path(__file__).parent / "deployer_policy.md").read_text(encoding="utf-8")).substitute(parts)
-
-
-def _words(names: Iterable[str]) -> str:
-    return ", ".join(sorted(set(names)))
-
-
-def _conditions(statement: dict[str, Any]) -> str:
-    keys = {key for operator in statement.get("Condition", {}).values() for key in operator}
-    return ", ".join(f"`{key}`" for key in sorted(keys))
 
 
 FILES: Final[dict[str, Callable[[], str]]] = {

@@ -1,7 +1,4 @@
-"""What the validator passes, the endpoint and the CRDs take: files with mistakes that nobody thought of.
-
-Figures of a long run: docs/reference/measurements.md.
-"""
+"""What the validator passes, the endpoint and the CRDs take: files with mistakes that nobody thought of."""
 
 import json
 import os
