@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from hpkit.cli import formats, jobs, live_common, status, topology
+from hpkit.cli import formats, jobs, status, tables, topology
 from hpkit.cluster.live.status import status_of
 from hpkit.cluster.live.topology import placements, tree_of
 from hpkit.errors import ToolError
@@ -26,7 +26,7 @@ def terminal(monkeypatch):
         written = io.StringIO()
         written.isatty = lambda: True
         monkeypatch.setattr(sys, "stdout", written)
-        for module in (formats, live_common, status, topology):
+        for module in (formats, tables, status, topology):
             monkeypatch.setattr(module, "width", lambda: columns)
         monkeypatch.setenv("NO_COLOR", "1")
         return written
@@ -36,13 +36,13 @@ def terminal(monkeypatch):
 
 def test_columns_that_fit_are_columns_and_others_are_blocks(terminal):
     terminal(80)
-    assert live_common.columns(ROWS).splitlines() == [
+    assert tables.columns(ROWS).splitlines() == [
         "node                 group  runs",
         "i-0123456789abcdef0  gpu    john/train, smith/eval",
         "i-1                  cpu",
     ]
     terminal(40)
-    assert live_common.columns(ROWS).splitlines() == [
+    assert tables.columns(ROWS).splitlines() == [
         "i-0123456789abcdef0",
         "  group: gpu",
         "  runs: john/train, smith/eval",
@@ -52,8 +52,8 @@ def test_columns_that_fit_are_columns_and_others_are_blocks(terminal):
 
 
 def test_what_is_piped_keeps_a_line_for_each_row(monkeypatch):
-    monkeypatch.setattr(live_common, "width", lambda: 20)
-    assert len(live_common.columns(ROWS).splitlines()) == len(ROWS)
+    monkeypatch.setattr(tables, "width", lambda: 20)
+    assert len(tables.columns(ROWS).splitlines()) == len(ROWS)
 
 
 @pytest.mark.parametrize("columns", [40, 80])

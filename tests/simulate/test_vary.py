@@ -78,7 +78,7 @@ def test_what_the_validator_refuses_is_not_simulated(loaded):
 
 def test_a_refused_value_is_the_one_that_was_tried(loaded):
     _, refused = changed(loaded, [Change("teams[smith].fairShareWeight", 101)])
-    assert "fairShareWeight is `101`, and must be at most 100" in refused
+    assert "fairShareWeight is `101`; the maximum is 100" in refused
 
 
 def test_a_misspelt_key_ends_a_sweep(loaded):
@@ -178,7 +178,7 @@ def test_two_files_are_compared(tmp_path):
         (("--stack", "handson-dev", "--vary", "teams[x].y=1"), 2, "there is no [x]"),
         (("--stack", "handson-dev", "--vary", "a=1", "--format", "html"), 2, "written as text or json"),
         (("--stack", "handson-dev", "--output", "/no/such/folder"), 1, "no such file or directory"),
-        (("--stack", "nosuch-dev"), 2, "stacks/nosuch.yaml, which is not there"),
+        (("--stack", "nosuch-dev"), 2, "requires stacks/nosuch.yaml, which doesn't exist"),
     ],
 )
 def test_misuse_is_said_in_a_sentence(arguments, code, said):

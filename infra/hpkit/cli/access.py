@@ -12,7 +12,8 @@ import click
 
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.formats import folded, output_options
-from hpkit.cli.live_common import choose_stack, columns, kubernetes_api, platform_options, rights
+from hpkit.cli.live_common import choose_stack, kubernetes_api, platform_options, rights
+from hpkit.cli.tables import columns
 from hpkit.text.formatting import json_text
 from hpkit.text.printable import csv_cell
 

@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from hpkit.catalog import InstanceType, find_nearest, instance_types
-from hpkit.cli.formats import folded, output_options, width
+from hpkit.cli.formats import folded, output_options
+from hpkit.cli.tables import console, grid
 from hpkit.text.formatting import json_text
 
 __all__ = ["command"]
@@ -78,15 +79,8 @@ def _cell(value: int | str | None) -> str:
 
 
 def _print(found: list[InstanceType]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("instance type", no_wrap=True)
-    for name in ("vCPU", "GiB", "accel.", "EFA", "pods", "addr.", "MIG"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("arch", no_wrap=True)
+    head = ("instance type", "vCPU", "GiB", "accel.", "EFA", "pods", "addr.", "MIG", "arch")
+    table = grid(*head, names=(head[0], head[-1]), padding=(0, 1, 0, 0))
     for each in found:
         kind = {"gpu": " GPU", "trainium": " Trn"}.get(each.accelerator_kind or "", "")
         table.add_row(
@@ -100,9 +94,9 @@ def _print(found: list[InstanceType]) -> None:
             "?" if each.mig_profiles is None else str(len(each.mig_profiles)),
             _cell(each.architecture),
         )
-    console = Console(width=width(), highlight=False)
-    console.print(table)
-    console.print("? = not known, and not taken for zero. addr. = IPv4 addresses a node can take. MIG = profiles.")
+    paper = console()
+    paper.print(table)
+    paper.print("? = not known, and not taken for zero. addr. = IPv4 addresses a node can take. MIG = profiles.")
 
 
 def _print_sources(found: list[InstanceType]) -> None:

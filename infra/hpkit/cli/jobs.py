@@ -8,7 +8,8 @@ import click
 
 from hpkit.cli.completion import complete_teams
 from hpkit.cli.formats import output_options
-from hpkit.cli.live_common import age, choose_stack, columns, observe, platform_options, rights
+from hpkit.cli.live_common import age, choose_stack, observe, platform_options, rights
+from hpkit.cli.tables import columns
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
 from hpkit.text.formatting import json_text

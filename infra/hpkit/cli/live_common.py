@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,13 +10,11 @@ import click
 
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.completion import stack_option
-from hpkit.cli.formats import folded, width
 from hpkit.cli.inputs import plans_of, resolve
 from hpkit.errors import HpkitError, ToolError
 from hpkit.plan.model import Plan
 from hpkit.program.iam.commands import COMMANDS
 from hpkit.project import Loaded
-from hpkit.text.printable import printable
 
 if TYPE_CHECKING:
     from boto3 import Session
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
     from hpkit.cluster.live.read import AwsPart
 
 Command = TypeVar("Command", bound=Callable[..., None])
-__all__ = ["age", "choose_file", "choose_stack", "columns", "kubernetes_api", "observe", "platform_options", "rights"]
+__all__ = ["age", "choose_file", "choose_stack", "kubernetes_api", "observe", "platform_options", "rights"]
 
 
 def platform_options(command: Command) -> Command:
@@ -121,25 +118,3 @@ def age(seconds: int) -> str:
         if seconds >= size:
             return f"{seconds // size}{unit}"
     return f"{max(0, seconds)}s"
-
-
-def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows, the first one their heads, in columns as wide as they need: a broken name cannot be copied.
-
-    On a terminal where they do not fit, each row is a block with a line for each cell; what is piped keeps its lines.
-    """
-    rows = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    if sum(widths) + 2 * (len(widths) - 1) <= width() or not sys.stdout.isatty() or len(rows) == 1:
-        lines = ("  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in rows)
-        return "\n".join(lines)
-    head, *others = rows
-    blocks = (
-        "\n".join(
-            folded(cell if not index else f"{name}: {cell}", "    ", "" if not index else "  ")
-            for index, (name, cell) in enumerate(zip(head, row, strict=True))
-            if cell
-        )
-        for row in others
-    )
-    return "\n".join(blocks)

@@ -15,7 +15,8 @@ import click
 
 from hpkit.cli.completion import complete_groups
 from hpkit.cli.formats import folded, output_options
-from hpkit.cli.live_common import choose_file, choose_stack, columns, kubernetes_api, observe, platform_options, rights
+from hpkit.cli.live_common import choose_file, choose_stack, kubernetes_api, observe, platform_options, rights
+from hpkit.cli.tables import columns
 from hpkit.errors import InputError, ToolError
 from hpkit.text.formatting import json_text
 from hpkit.text.plural import plural

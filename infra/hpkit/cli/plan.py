@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpkit.cli.completion import stacks_option
-from hpkit.cli.formats import output_options, width
+from hpkit.cli.formats import output_options
 from hpkit.cli.inputs import plans_of, record_plan, resolve
+from hpkit.cli.tables import console
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded
 from hpkit.text.formatting import json_text
@@ -65,7 +66,6 @@ def _with_count(tree: "Node") -> dict[str, Any]:
 
 
 def _print(tree: "Node", assumed: list[str], *, everything: bool) -> None:
-    from rich.console import Console
     from rich.text import Text
     from rich.tree import Tree
 
@@ -88,11 +88,11 @@ def _print(tree: "Node", assumed: list[str], *, everything: bool) -> None:
 
     root = Tree(label(tree))
     add(root, tree)
-    console = Console(width=width(), highlight=False)
-    console.print(root)
-    console.print(f"{tree.count()} resources; Pulumi counts its stack, components and providers as well")
+    paper = console()
+    paper.print(root)
+    paper.print(f"{tree.count()} resources; Pulumi counts its stack, components and providers as well")
     if assumed:
-        console.print(f"Not in the file, so known at deployment: {', '.join(assumed)}")
+        paper.print(f"Not in the file, so known at deployment: {', '.join(assumed)}")
 
 
 def _counted(nodes: "list[Node]") -> str:

@@ -9,9 +9,10 @@ import click
 
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.completion import stack_option
-from hpkit.cli.formats import colored, folded, output_options, width
+from hpkit.cli.formats import colored, folded, output_options
 from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.cli.output import own
+from hpkit.cli.tables import grid, lines_of
 from hpkit.plan.model import Plan
 from hpkit.text.formatting import json_text
 
@@ -128,22 +129,15 @@ def _progress(plan: Plan) -> Callable[[int, int], None]:
 
 
 def _table(plan: Plan, results: "tuple[CheckResult, ...]", counts: dict[str, int]) -> str:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, title=plan.stack, title_justify="left", expand=True)
-    table.add_column("", no_wrap=True)
-    for name, share in (("what", 5), ("found", 3), ("needed", 3)):
-        table.add_column(name, ratio=share, overflow="fold")
+    head = ("", "what", "found", "needed")
+    table = grid(*head, names=head, title=plan.stack, expand=True)
+    for column, share in zip(table.columns[1:], (5, 3, 3), strict=True):
+        column.ratio = share
     for each in results:
         table.add_row(Text(each.status, _COLORS[each.status]), each.what, each.found, each.needed)
-    console = Console(width=width(), highlight=False, markup=False)
-    with console.capture() as captured:
-        console.print(table)
-    lines = [line.rstrip() for line in captured.get().rstrip().splitlines()]
-    lines += _remedies(results)
+    lines = [*lines_of(table), *_remedies(results)]
     shown = {status: count for status, count in counts.items() if count or status != "changed"}
     lines += ["", ", ".join(f"{count} {status}" for status, count in shown.items())]
     return "\n".join(lines)

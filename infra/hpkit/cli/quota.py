@@ -8,9 +8,10 @@ import click
 from hpkit.catalog.prices import near_monthly_cost, near_note
 from hpkit.checks.rule import amount
 from hpkit.cli.completion import stacks_option
-from hpkit.cli.formats import output_options, width
+from hpkit.cli.formats import output_options
 from hpkit.cli.inputs import plans_of, resolve
 from hpkit.cli.policy_settings import budgets
+from hpkit.cli.tables import console, grid
 from hpkit.plan.budgets import Budget, Spent, budget_cells, spent
 from hpkit.plan.capacity import Amount, TeamShare, TypeQuota
 from hpkit.plan.derive import quotas_of
@@ -115,12 +116,8 @@ def _number(value: Amount) -> int | float:
 
 
 def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(width=width(), highlight=False)
-    console.print(f"[bold]{plan.stack}[/] ({plan.spec.region}), in instances")
+    paper = console()
+    paper.print(f"[bold]{plan.stack}[/] ({plan.spec.region}), in instances")
     about: set[str] = set()
     for quota in table:
         capacity = quota.capacity
@@ -130,14 +127,11 @@ def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:
             f"{amount(quota.unreserved)} unreserved"
         )
         if not quota.teams:
-            console.print(f"[bold]{title}[/] (no team has quota of it)\n")
+            paper.print(f"[bold]{title}[/] (no team has quota of it)\n")
             continue
-        console.print(f"[bold]{title}[/]")
-        grid = Table(box=box.SIMPLE_HEAD)
-        grid.add_column("team")
+        paper.print(f"[bold]{title}[/]")
         elastic = any(share.elastic for share in quota.teams)
-        for name in ("reserved", *(("elastic",) if elastic else ()), "may borrow", "lends", "US$ a month"):
-            grid.add_column(name, justify="right")
+        rows = grid("team", "reserved", *(("elastic",) if elastic else ()), "may borrow", "lends", "US$ a month")
         for share in quota.teams:
             cells = [amount(share.reserved), *([amount(share.elastic)] if elastic else [])]
             dollars, prices_of = _cost(plan, quota, share) or (None, "")
@@ -145,20 +139,17 @@ def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:
             near = "" if prices_of == plan.spec.region else "about "
             cells += [amount(share.borrowable), amount(share.lendable)]
             cells.append("unknown" if dollars is None else f"{near}{dollars:,}")
-            grid.add_row(share.team, *cells)
-        console.print(grid)
+            rows.add_row(share.team, *cells)
+        paper.print(rows)
     budgets_there = _budgets(plan, table)
     if budgets_there:
-        grid = Table(box=box.SIMPLE_HEAD)
-        grid.add_column("budget")
-        for name in ("US$ a month", "given", "left"):
-            grid.add_column(name, justify="right")
+        rows = grid("budget", "US$ a month", "given", "left")
         for budget, cost in budgets_there:
             about.update(cost.about)
-            grid.add_row(budget.label, *budget_cells(budget, cost))
-        console.print(grid)
+            rows.add_row(budget.label, *budget_cells(budget, cost))
+        paper.print(rows)
     if about:
-        console.print(near_note(about))
+        paper.print(near_note(about))
     for group in plan.restricted_groups:
         spec = group.spec
-        console.print(f"{spec.name}, restricted: {spec.instance_count} × {spec.instance_type}, which no quota counts")
+        paper.print(f"{spec.name}, restricted: {spec.instance_count} × {spec.instance_type}, which no quota counts")

@@ -11,7 +11,8 @@ import click
 from hpkit.checks import RULES, rule_by_id
 from hpkit.checks.rule import Rule
 from hpkit.cli.completion import complete_rules
-from hpkit.cli.formats import folded, output_options, width
+from hpkit.cli.formats import folded, output_options
+from hpkit.cli.tables import console, grid
 from hpkit.config.suggest import rule_id as written
 from hpkit.text.formatting import json_text
 from hpkit.text.spelling import near
@@ -66,14 +67,11 @@ def _print_list(form: str, rules: Sequence[Rule]) -> None:
     if form == "json":
         click.echo(json_text([_as_dict(rule) for rule in rules]))
         return
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("rule", "severity", "demands", box=box.SIMPLE_HEAD)
+    head = ("rule", "severity", "demands")
+    table = grid(*head, names=head)
     for rule in rules:
         table.add_row(rule.id, rule.severity, rule.title)
-    Console(width=width(), highlight=False).print(table)
+    console().print(table)
 
 
 def _explained(rule: Rule) -> str:

@@ -15,7 +15,8 @@ import click
 
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.formats import folded, output_options, width
-from hpkit.cli.live_common import age, choose_stack, columns, observe, platform_options, rights
+from hpkit.cli.live_common import age, choose_stack, observe, platform_options, rights
+from hpkit.cli.tables import columns, console, grid
 from hpkit.plan.model import Plan
 from hpkit.text.formatting import json_text
 
@@ -215,25 +216,18 @@ def _task(task: WaitingTask) -> dict[str, Any]:
 
 def _print(plan: Plan, status: Status, differs: Iterable[str], *, terminal: bool | None = None) -> None:
     """Print the page. terminal: whether a terminal shows it; None detects that."""
-    from rich.console import Console
-
     from hpkit.cluster.live.status import policy_words
 
-    console = Console(
-        width=width(),
-        highlight=False,
-        color_system=None if os.environ.get("NO_COLOR") else "auto",
-        force_terminal=terminal,
-    )
+    paper = console(color_system=None if os.environ.get("NO_COLOR") else "auto", force_terminal=terminal)
     platform = status.observed.platform
     state = "not read" if platform is None else platform.status
-    console.print(f"[bold]{plan.stack}[/]: cluster {plan.spec.cluster.name} in {plan.spec.region} is {state}")
+    paper.print(f"[bold]{plan.stack}[/]: cluster {plan.spec.cluster.name} in {plan.spec.region} is {state}")
     _section("needs attention", status.problems)
     _section("not as the stack file says", differs)
-    _groups(console, status)
+    _groups(paper, status)
     if platform is not None:
         click.echo(folded(f"cluster policy: {policy_words(platform)}", "  ", ""))
-    _teams(console, status)
+    _teams(paper, status)
     for team in status.teams:
         _waiting(team, plan.stack)
     if platform is not None and platform.events:
@@ -250,26 +244,21 @@ def _section(title: str, lines: Iterable[str]) -> None:
         click.echo(folded(line, "    ", "  "))
 
 
-def _table(console: Console, head: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]]) -> None:
+def _table(paper: Console, head: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]]) -> None:
     """Print rows under their heads, which say which are numbers; on a narrow terminal each row as a block of lines.
 
     Many are plain columns: a grid takes two milliseconds for each row.
     """
-    from rich import box
-    from rich.table import Table
-
     if width() < _NARROW or len(rows) > _MANY:
         click.echo(columns([[name for name, _ in head], *rows]))
         return
-    grid = Table(box=box.SIMPLE_HEAD)
-    for name, is_number in head:
-        grid.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    table = grid(*(name for name, _ in head), names=[name for name, is_number in head if not is_number])
     for row in rows:
-        grid.add_row(*row)
-    console.print(grid)
+        table.add_row(*row)
+    paper.print(table)
 
 
-def _groups(console: Console, status: Status) -> None:
+def _groups(paper: Console, status: Status) -> None:
     from hpkit.cluster.live.waiting import counted, sized
 
     if not status.groups and not status.pools:
@@ -285,7 +274,7 @@ def _groups(console: Console, status: Status) -> None:
         )
         for each in status.groups
     ]
-    _table(console, head, rows)
+    _table(paper, head, rows)
     for pool in status.pools:
         limits = ", ".join(
             f"{sized(pool.used.get(name, Decimal(0)), name)} of {counted(limit, name)}"
@@ -300,7 +289,7 @@ def _amount(value: Decimal) -> str:
     return amount(value)
 
 
-def _teams(console: Console, status: Status) -> None:
+def _teams(paper: Console, status: Status) -> None:
     pairs = [(team, share) for team in status.teams for share in team.shares]
     if not pairs:
         return
@@ -320,7 +309,7 @@ def _teams(console: Console, status: Status) -> None:
                 team.waits_words if first else "",
             )
         )
-    _table(console, [(name, name not in ("team", "of")) for name in names], rows)
+    _table(paper, [(name, name not in ("team", "of")) for name in names], rows)
 
 
 def _waiting(team: TeamStatus, stack: str) -> None:

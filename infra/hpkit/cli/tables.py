@@ -1,17 +1,21 @@
-"""What commands about scenarios share: the plan of a stack, and tables with many columns."""
+"""The tables that commands print, and the plan of a stack for commands about scenarios."""
 
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
-from hpkit.cli.formats import width
+from hpkit.cli.formats import folded, width
 from hpkit.errors import InputError
 from hpkit.plan.model import Plan
 from hpkit.project import load_stack
+from hpkit.text.formatting import aligned
+from hpkit.text.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["grid", "paper", "plan_of", "text_of"]
+__all__ = ["columns", "console", "grid", "lines_of", "paper", "plan_of", "text_of"]
 
 # Beyond a terminal's 80: a table is read by its columns, and these are many.
 _WIDTH = 120
@@ -42,12 +46,50 @@ def text_of(console: "Console") -> str:
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
-def grid(title: str, *columns: str) -> "Table":
-    """Return an empty table with a column of names first, and of figures then."""
+def console(**style: Any) -> "Console":
+    """Return what a report is printed on: the standard output, as wide as text may be."""
+    from rich.console import Console
+
+    return Console(width=width(), highlight=False, **style)
+
+
+def grid(*columns: str, names: Collection[str] | None = None, title: str | None = None, **style: Any) -> "Table":
+    """Return an empty table; names: the columns that hold no figures, by default the first one."""
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
-    for index, column in enumerate(columns):
-        table.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
+    style = {"pad_edge": title is None, "title_style": "bold", **style}
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", **style)
+    for column in columns:
+        is_name = column in names if names is not None else column == columns[0]
+        table.add_column(column, justify="left" if is_name else "right", overflow="fold")
     return table
+
+
+def lines_of(table: "Table") -> list[str]:
+    """Return the lines of a table, as `console` prints it."""
+    paper = console(markup=False)
+    with paper.capture() as captured:
+        paper.print(table)
+    return [line.rstrip() for line in captured.get().rstrip().splitlines()]
+
+
+def columns(rows: Sequence[Sequence[str]], *, numbers: Collection[int] = ()) -> str:
+    """Return rows, the first one their heads, in columns as wide as they need: a broken name cannot be copied.
+
+    On a terminal where they do not fit, each row is a block with a line for each cell; what is piped keeps its lines.
+    """
+    rows = [[printable(cell) for cell in row] for row in rows]
+    lines = aligned(rows, numbers=numbers)
+    if max(map(len, lines)) <= width() or not sys.stdout.isatty() or len(rows) == 1:
+        return "\n".join(lines)
+    head, *others = rows
+    blocks = (
+        "\n".join(
+            folded(cell if not index else f"{name}: {cell}", "    ", "" if not index else "  ")
+            for index, (name, cell) in enumerate(zip(head, row, strict=True))
+            if cell
+        )
+        for row in others
+    )
+    return "\n".join(blocks)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpkit.cli.formats import folded, output_options, width
-from hpkit.cli.live_common import choose_stack, columns, observe, platform_options, rights
+from hpkit.cli.live_common import choose_stack, observe, platform_options, rights
+from hpkit.cli.tables import columns
 from hpkit.text.formatting import json_text
 from hpkit.text.plural import plural
 

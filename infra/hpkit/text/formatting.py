@@ -1,10 +1,10 @@
-"""Times, amounts and shares in words; data as JSON."""
+"""Times, amounts and shares in words; data as JSON; rows in columns."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-__all__ = ["amount", "borrowed", "json_text", "percent", "span"]
+__all__ = ["aligned", "amount", "borrowed", "json_text", "percent", "span"]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
@@ -41,3 +41,15 @@ def percent(part: float | None) -> str:
 def json_text(data: Any) -> str:
     """Write data as JSON for programs that people read too: indented, and each letter as itself."""
     return json.dumps(data, indent=2, ensure_ascii=False)
+
+
+def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int] = ()) -> list[str]:
+    """Return a line for each row, in columns as wide as they need; numbers: the columns that are aligned right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(size) if index in numbers else cell.ljust(size)
+            for index, (cell, size) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from hpkit.cli.formats import folded, output_options, width
+from hpkit.cli.formats import folded, output_options
+from hpkit.cli.tables import grid, lines_of
 from hpkit.text.formatting import json_text
 
 __all__ = ["command"]
@@ -96,19 +97,13 @@ def _python() -> dict[str, str]:
 
 
 def _table(rows: list[dict[str, str]], missing: list[str], optional: list[str]) -> str:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("tool", "version", "from", "purpose", box=box.SIMPLE_HEAD)
+    head = ("tool", "version", "from", "purpose")
+    table = grid(*head, names=head)
     for row in rows:
         style = "red" if row["tool"] in missing else ""
         source = "optional" if row["tool"] in optional else row["from"]
         table.add_row(row["tool"], row["version"], source, row["purpose"], style=style)
-    console = Console(width=width(), highlight=False)
-    with console.capture() as captured:
-        console.print(table)
-    lines = [line.rstrip() for line in captured.get().rstrip().splitlines()]
+    lines = lines_of(table)
     lines += [folded(f"{row['tool']}: passed over: {row['note']}", "    ", "") for row in rows if row["note"]]
     lines += ["", *_where_kept(rows), _summary(rows, missing, optional)]
     return "\n".join(lines)

@@ -9,7 +9,7 @@ import click
 
 from hpkit.cli.formats import output_options
 from hpkit.cli.shells import called
-from hpkit.text.formatting import json_text
+from hpkit.text.formatting import aligned, json_text
 from hpkit_local.cli.local_common import in_repository, instance_of, root_of, where
 
 if TYPE_CHECKING:
@@ -61,23 +61,22 @@ def _page(
     if supervisor is None:
         start = f"{name} is not running. Start it: {called()} local start --name {name}"
         return [start, *([f"It keeps {on_it}."] if stacks else [])]
-    lines = [f"{name}: {on_it or 'no stack'}"]
-    width = max(len(str(row["part"])) for row in [*rows, {"part": "supervisor"}]) + 2
-    lines.append(f"{'part':<{width}}{'state':<10}{'pid':>7}{'port':>7}{'restarts':>10}{'memory':>10}{'cpu':>9}")
+    head = ("part", "state", "pid", "port", "restarts", "memory", "cpu", "")
+    table = [head]
     for row in rows:
-        start = f"{row['part']:<{width}}{row['state']:<10}{row['pid']:>7}{row['port']:>7}{row['restarts']:>10}"
-        lines.append(f"{start}{_numbers(row)}  {row['problem']}".rstrip())
-    lines.append(f"{'supervisor':<{width}}{'':<10}{supervisor['pid']:>7}{'':<17}{_numbers(supervisor)}")
-    lines.append(f"{'total':<{width}}{'':<34}{_numbers(_taken(total))}")
-    return lines
+        own = (row["part"], row["state"], *(str(row[key]) for key in ("pid", "port", "restarts")))
+        table.append((*own, *_numbers(row), row["problem"]))
+    table.append(("supervisor", "", str(supervisor["pid"]), "", "", *_numbers(supervisor), ""))
+    table.append(("total", "", "", "", "", *_numbers(_taken(total)), ""))
+    return [f"{name}: {on_it or 'no stack'}", *aligned(table, numbers=range(2, 7))]
 
 
 def _taken(usage: Usage) -> dict[str, Any]:
     return {"memoryBytes": usage.memory, "cpuSeconds": round(usage.cpu_seconds, 2)}
 
 
-def _numbers(row: dict[str, Any]) -> str:
-    return f"{row['memoryBytes'] / _MEBIBYTE:>6.0f} MiB{row['cpuSeconds']:>7.1f} s"
+def _numbers(row: dict[str, Any]) -> tuple[str, str]:
+    return f"{row['memoryBytes'] / _MEBIBYTE:.0f} MiB", f"{row['cpuSeconds']:.1f} s"
 
 
 def _port_of(part: str) -> str:
@@ -102,10 +101,9 @@ def list_all(root: Path | None, form: str) -> None:
     if not rows:
         click.echo(f"no instance is here. Start one: {called()} local start")
         return
-    width = max(len(str(row["name"])) for row in [*rows, {"name": "instance"}]) + 2
-    click.echo(f"{'instance':<{width}}{'state':<10}{'memory':>10}{'cpu':>9}  stack")
-    for row in rows:
-        click.echo(f"{row['name']:<{width}}{row['state']:<10}{_numbers(row)}  {', '.join(row['stacks']) or '-'}")
+    table = [("instance", "state", "memory", "cpu", "stack")]
+    table += [(row["name"], row["state"], *_numbers(row), ", ".join(row["stacks"]) or "-") for row in rows]
+    click.echo("\n".join(aligned(table, numbers=(2, 3))))
 
 
 def _state(overview: Overview) -> str:

@@ -128,7 +128,7 @@ def _table(found: Recommendation, *, capacity: bool) -> str:
         f"{found.stack}, {found.scenario}: {plural(found.tried, 'policy')} simulated, {found.refused} refused"
     )
     console.print(_verdict(found) + "\n")
-    table = grid("Goals", "goal", "now", "then", "met in")
+    table = grid("goal", "now", "then", "met in", title="Goals")
     for each in found.goals:
         before, after = (sum(side) / len(side) for side in (each.before, each.after))
         table.add_row(
@@ -136,7 +136,7 @@ def _table(found: Recommendation, *, capacity: bool) -> str:
         )
     console.print(table)
     if found.changes:
-        table = grid("Changes", "value", "now", "then")
+        table = grid("value", "now", "then", title="Changes")
         for change in found.changes:
             table.add_row(change.path, str(change.before), str(change.after))
         console.print(table)
@@ -154,7 +154,7 @@ def _table(found: Recommendation, *, capacity: bool) -> str:
 def _teams(title: str, teams: Iterable[TeamResult]) -> Table:
     from hpkit.text.formatting import amount, percent, span
 
-    table = grid(title, "team", "quota", "served", "never", "p50", "p95", "preempted", "lost")
+    table = grid("team", "quota", "served", "never", "p50", "p95", "preempted", "lost", title=title)
     for team in teams:
         table.add_row(
             team.name, _pair(team.guarantee, amount), _pair(team.service, percent), _pair(team.never, amount),

@@ -150,8 +150,8 @@ def _table(report: "Report") -> str:
     if cluster.flapping:
         console.print(f"preempted again and again: {', '.join(cluster.flapping)}")
     teams = grid(
-        "Teams, in instances and instance-hours", "team", "quota", "used", "borrowed", "lent", "served", "tasks",
-        "waits p50", "p95", "preempted", "preempts", "lost",
+        "team", "quota", "used", "borrowed", "lent", "served", "tasks",
+        "waits p50", "p95", "preempted", "preempts", "lost", title="Teams, in instances and instance-hours",
     )  # fmt: skip
     for team in report.teams:
         teams.add_row(
@@ -162,7 +162,9 @@ def _table(report: "Report") -> str:
     console.print(teams)
     kinds = {task.instance_type for task in report.tasks}
     title = f"Tasks, in {kinds.pop()}" if len(kinds) == 1 else "Tasks"
-    tasks = grid(title, "task", "team", "asks", "submitted", "admitted", "finished", "waited", "borrowed", "preempted")
+    tasks = grid(
+        "task", "team", "asks", "submitted", "admitted", "finished", "waited", "borrowed", "preempted", title=title
+    )
     for task in notable(report.tasks, _MOST_ROWS):
         tasks.add_row(
             task.name,

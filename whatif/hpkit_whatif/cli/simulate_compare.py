@@ -99,7 +99,7 @@ def _table(sides: tuple[str, str], before: Report, after: Report, others: Sequen
             console.print(f"{side} has no team {team}: {count:,} of the tasks are left out there")
         for line in report.warnings:
             console.print(f"{side}: warning: {line}")
-    table = grid("", "cluster", "A", "B")
+    table = grid("cluster", "A", "B", title="")
     rows = [
         ("instances in use", percent(before.cluster.utilization), percent(after.cluster.utilization)),
         ("guarantees idle", percent(before.cluster.idle_guarantee), percent(after.cluster.idle_guarantee)),
@@ -112,7 +112,7 @@ def _table(sides: tuple[str, str], before: Report, after: Report, others: Sequen
     console.print(table)
     names = list(dict.fromkeys(team.name for report in (before, after) for team in report.teams))
     heads = [f"{head} {side}" for head in ("served", "p50", "p95", "evicted", "never") for side in "AB"]
-    table = grid("", "team", *heads)
+    table = grid("team", *heads, title="")
     for name in names:
         cells: list[tuple[str, str, str, str, str]] = []
         for report in (before, after):

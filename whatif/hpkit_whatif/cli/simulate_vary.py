@@ -62,7 +62,7 @@ def _pages(console: "Console", numbers: Sequence[str], rows: Sequence[_Row], tea
     """Return one table, or, where that is wider than the page, one of the cluster and as few as can be of the teams."""
 
     def made(columns: Sequence[str]) -> "Table":
-        table = grid("", *numbers, *columns)
+        table = grid(*numbers, *columns, title="")
         for values, figures in rows:
             table.add_row(
                 *values, *(figures.get(name, "" if index else "refused") for index, name in enumerate(columns))

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from hpkit.changes.review import tables
 from hpkit.changes.review.model import FindingChanges, Review, StackReview
+from hpkit.text.formatting import aligned
 from hpkit.text.printable import printable
 
 __all__ = ["as_text"]
@@ -84,11 +85,8 @@ def _table(title: str, head: tables.Row, rows: Sequence[tables.Row]) -> Iterator
     if not rows:
         return
     shown = [head, *([printable(cell) for cell in row] for row in rows[:_MOST])]
-    widths = [max(len(row[index]) for row in shown) for index in range(len(head))]
     yield f"{_INDENT}{title}:"
-    for row in shown:
-        cells = (cell.ljust(size) for cell, size in zip(row, widths, strict=True))
-        yield f"    {'  '.join(cells)}".rstrip()
+    yield from (f"    {line}" for line in aligned(shown))
     if len(rows) > _MOST:
         yield f"    … {len(rows) - _MOST} more rows; --format html or json has all"
 
