@@ -2,7 +2,6 @@
 
 import pytest
 
-from hpkit.grafana import queries
 from hpkit.grafana.dashboards import dashboards
 from tests.grafana.builders import plan_of, wanted_of
 from tests.grafana.expressions import as_prometheus
@@ -74,6 +73,12 @@ def by(label, samples):
     return {each["labels"][label]: round(each["value"], 6) for each in samples}
 
 
+def expression_of(title):
+    """Return what the first panel of this title asks; dashboards of the cluster come first."""
+    panels = (panel for board in dashboards(plan_of("bob")) for panel in board["panels"])
+    return next(panel["targets"][0]["expr"] for panel in panels if panel["title"] == title)
+
+
 def test_prometheus_answers_every_query_of_every_panel():
     found = [
         (panel["title"], target["expr"])
@@ -88,46 +93,32 @@ def test_prometheus_answers_every_query_of_every_panel():
 
 
 def test_each_query_says_what_its_title_says():
-    one = {"resource": "nvidia.com/gpu"}
-    found = asked(
-        queries.by_team(queries.used(**one)),
-        queries.by_team(queries.guaranteed(**one)),
-        queries.by_team(queries.borrowed(**one)),
-        queries.by_team(queries.idle_guarantee(**one)),
-        queries.by_team(queries.waiting(status="active")),
-        queries.by_team(queries.running()),
-        queries.by_team(queries.average_wait("1h")),
-        queries.by_team(queries.waits(0.5, "1h")),
-        queries.by_team(queries.preempted("1h"), "preempting_cluster_queue"),
-        queries.by_team(queries.gpu_utilization("namespace"), "namespace"),
-        queries.by_team(queries.gpu_memory_percent("namespace"), "namespace"),
-    )
-    assert [by("team", each) for each in found] == [
-        {"ada": 12, "bob": 2},
-        {"ada": 8, "bob": 8},
-        {"ada": 4, "bob": 0},
-        {"ada": 0, "bob": 6},
-        {"ada": 1, "bob": 2},
-        {"ada": 3, "bob": 1},
-        {"bob": 45},
-        {"bob": 60},
-        {"bob": 60},
-        {"ada": 90, "bob": 1},
-        {"ada": 75},
-    ]
-    cpu, disk, drops, health = asked(
-        queries.node_cpu_percent("5m"),
-        queries.node_disk_percent(),
-        queries.node_efa_drops("5m"),
-        queries.nodes_by_health(),
-    )
-    assert (by("instance", cpu), by("instance", disk), by("instance", drops)) == ({"n1": 25}, {"n1": 75}, {"n1": 1})
+    answers = {
+        "Use by team": {"ada": 12, "bob": 2},
+        "Guarantee by team": {"ada": 8, "bob": 8},
+        "Use of the guarantee": {"ada": 150, "bob": 25},
+        "Borrowed": {"ada": 4, "bob": 0},
+        "Idle guarantee": {"ada": 0, "bob": 6},
+        "Waiting": {"ada": 1, "bob": 2},
+        "Running": {"ada": 3, "bob": 1},
+        "Average wait": {"bob": 45},
+        "Median wait": {"bob": 60},
+        "Preempted for the team, in an hour": {"bob": 60},
+        "Utilization by team": {"ada": 90, "bob": 1},
+        "Memory by team": {"ada": 75},
+    }
+    found = asked(*map(expression_of, answers))
+    assert {title: by("team", samples) for title, samples in zip(answers, found, strict=True)} == answers
+    nodes = {"CPU": {"n1": 25}, "Fullest file system": {"n1": 75}, "Packets dropped by EFA": {"n1": 1}}
+    found = asked(*map(expression_of, nodes))
+    assert {title: by("instance", samples) for title, samples in zip(nodes, found, strict=True)} == nodes
+    (health,) = asked(expression_of("Nodes by health"))
     status = "sagemaker_amazonaws_com_node_health_status"
     assert by(status, health) == {"Schedulable": 1, "UnschedulablePendingReboot": 1}
 
 
 def test_the_run_time_of_a_task_is_what_all_ran_for_each_that_finished():
-    (found,) = asked(queries.by_team(queries.run_time(1)))
+    (found,) = asked(expression_of("Average run time, in a day"))
     # One ran at any time, and one and a half finished.
     assert 86_400 / by("team", found)["bob"] == pytest.approx(0.0125 * 120, rel=0.02)
 

@@ -7,10 +7,9 @@ Grafana makes an alert of each series that its query returns.
 from typing import Any, Final
 
 from hpkit.config.observability import GrafanaAlerts
-from hpkit.grafana import queries
 from hpkit.grafana.dashboards import DATA_SOURCE_NAME
 from hpkit.grafana.identity import uid_of
-from hpkit.plan.model import Plan
+from hpkit.plan.model import CLUSTER_QUEUE_SUFFIX, NAMESPACE_PREFIX, Plan
 
 __all__ = ["STACK_LABEL", "alert_rules", "contact_point", "route"]
 
@@ -66,10 +65,12 @@ def _receiver(plan: Plan) -> str:
 
 
 def _of_queues(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
-    pending = f"sum({queries.waiting()})"
-    attempts = f"sum(rate({queries.selector('kueue_admission_attempts_total')}[15m]))"
+    pending = "sum(max by (cluster_queue, status) (kueue_pending_workloads))"
+    attempts = "sum(rate(kueue_admission_attempts_total[15m]))"
+    waiting = _by_team('max by (cluster_queue, status) (kueue_pending_workloads{status="active"})', "cluster_queue")
+    preempted = "sum by (preempting_cluster_queue, reason) (increase(kueue_preempted_workloads_total[1h]))"
     usage, quota = (
-        f"max by (cluster_queue, flavor, resource) ({queries.selector(f'kueue_cluster_queue_{name}')})"
+        f"max by (cluster_queue, flavor, resource) (kueue_cluster_queue_{name})"
         for name in ("resource_usage", "nominal_quota")
     )
     # The resource that a team has most of its guarantee of: sums of GPUs and bytes would say nothing.
@@ -88,7 +89,7 @@ def _of_queues(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
             plan,
             "waiting-within-guarantee",
             "Work waits below the guarantee",
-            f"{queries.by_team(queries.waiting(status='active'))} > 0 and on (cluster_queue) {fullest} < 1",
+            f"{waiting} > 0 and on (cluster_queue) {fullest} < 1",
             "Work of {{ $labels.team }} waits although the team is below its guarantee.",
             minutes=spec.waiting_minutes,
         ),
@@ -96,8 +97,7 @@ def _of_queues(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
             plan,
             "preempted-often",
             "Many preemptions",
-            f"sum by (team) ({queries.by_team(queries.preempted('1h'), 'preempting_cluster_queue')})"
-            f" > {spec.preemptions_per_hour}",
+            f"sum by (team) ({_by_team(preempted, 'preempting_cluster_queue')}) > {spec.preemptions_per_hour}",
             f"{{{{ $labels.team }}}} took compute back more than {spec.preemptions_per_hour} times in an hour.",
             minutes=0,
         ),
@@ -106,15 +106,14 @@ def _of_queues(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
 
 def _of_gpus(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
     # Of ten minutes, so that a pause between two steps of training does not begin the count anew.
-    busy = f"avg_over_time({queries.selector('DCGM_FI_DEV_GPU_UTIL', namespace='~hyperpod-ns-.+')}[10m])"
-    mean = queries.by_team(f"avg by (namespace) ({busy})", "namespace")
-    hot = queries.selector("DCGM_FI_DEV_GPU_TEMP")
+    busy = 'avg_over_time(DCGM_FI_DEV_GPU_UTIL{namespace=~"hyperpod-ns-.+"}[10m])'
+    mean = _by_team(f"avg by (namespace) ({busy})", "namespace")
     return [
         _rule(
             plan,
             "gpu-hot",
             "GPU is hot",
-            f"max by (Hostname, gpu) ({hot}) > {spec.gpu_temperature}",
+            f"max by (Hostname, gpu) (DCGM_FI_DEV_GPU_TEMP) > {spec.gpu_temperature}",
             f"GPU {{{{ $labels.gpu }}}} of {{{{ $labels.Hostname }}}} is above {spec.gpu_temperature} °C.",
             minutes=5,
         ),
@@ -122,7 +121,7 @@ def _of_gpus(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
             plan,
             "gpu-error",
             "GPU reports an XID error",
-            f"max by (Hostname, gpu) ({queries.selector('DCGM_FI_DEV_XID_ERRORS')}) > 0",
+            "max by (Hostname, gpu) (DCGM_FI_DEV_XID_ERRORS) > 0",
             "GPU {{ $labels.gpu }} of {{ $labels.Hostname }} reports XID {{ $values.A }}.",
             minutes=0,
             severity="critical",
@@ -141,7 +140,7 @@ def _of_gpus(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
 
 def _of_nodes(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
     health = "sagemaker_amazonaws_com_node_health_status"
-    sick = queries.selector("kubelet_node_name", **{health: "!Schedulable"})
+    sick = f'kubelet_node_name{{{health}!="Schedulable"}}'
     return [
         _rule(
             plan,
@@ -153,6 +152,12 @@ def _of_nodes(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
             severity="critical",
         )
     ]
+
+
+def _by_team(expression: str, label: str) -> str:
+    """Return an expression whose series have the label `team` as well, read off a ClusterQueue or a namespace."""
+    suffix = "" if label == "namespace" else CLUSTER_QUEUE_SUFFIX
+    return f'label_replace({expression}, "team", "$1", "{label}", "{NAMESPACE_PREFIX}(.*){suffix}")'
 
 
 def _rule(
