@@ -127,7 +127,7 @@ def _page() -> str:
         "TEAM": _rights(team_rules(())),
         "CLUSTER": _rights(cluster_rules()),
         "VERBS": _table("verb", "is needed", rows=[(f"`{verb}`", why) for verb, why in VERBS.items()]),
-        "REFUSED": _table("refused", "by", "because", "test", rows=_refused()),
+        "REFUSED": _table("refused", "by", "because", rows=_refused()),
     }
     return Template((Path(__file__).parent / "team_rights.md").read_text(encoding="utf-8")).substitute(parts)
 
@@ -146,13 +146,12 @@ def _refused() -> list[tuple[str, ...]]:
             f"`{what}`" if (part, what) in reasons else what,
             f"`{part}`" if (part, what) in reasons else part,
             reasons.get((part, what)) or _REASONS[part],
-            ", ".join(f"`{PREFIX}{test}`" for test in tests),
         )
-        for (part, what), tests in ATTACKS.items()
+        for part, what in ATTACKS
     ]
     # The policy for Jobs has the same refusals.
     users = policies_of_users(())[0]
-    return rows + [(f"`{each.field}`", f"`{users.name}`", each.reason, f"`{FILES_ATTACK}`") for each in users.refusals]
+    return rows + [(f"`{each.field}`", f"`{users.name}`", each.reason) for each in users.refusals]
 
 
 def _code(words: Iterable[str]) -> str:

@@ -10,7 +10,9 @@ import yaml
 from tests.builders import findings
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([ROOT / "README.md", ROOT / "SECURITY.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "SECURITY.md", ROOT / "tests" / "security" / "trust.md", *(ROOT / "docs").rglob("*.md")]
+)
 # Of all pages under docs/ together.
 WORDS = 77_000
 

@@ -1,4 +1,4 @@
-"""The page of trust: each row has what enforces it and a test that exists, and no test of the suite is left out."""
+"""The table of trust: each row has what enforces it and a test that exists, and no test of the suite is left out."""
 
 import ast
 import itertools
@@ -16,7 +16,8 @@ from hpkit.project import load_stack
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
 HEAD = "| who | may do what | enforced by | tested by |"
-TABLE = PAGE.partition(f"{HEAD}\n|---|---|---|---|\n")[2].partition("\n\n")[0].splitlines()
+TRUST = Path(__file__).with_name("trust.md").read_text(encoding="utf-8")
+TABLE = TRUST.partition(f"{HEAD}\n|---|---|---|---|\n")[2].partition("\n\n")[0].splitlines()
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in TABLE]
 TEST = r"`(tests/[\w/]+\.py::\w+)`"
 NAMED = {name for row in ROWS for name in re.findall(TEST, row[-1])}
@@ -31,13 +32,13 @@ def functions_in(file):
     }
 
 
-def test_every_test_that_the_page_names_is_there():
+def test_every_test_that_the_table_names_exists():
     files = {ROOT / name.partition("::")[0] for name in NAMED}
     assert NAMED
     assert NAMED - {name for file in files if file.exists() for name in functions_in(file)} == set()
 
 
-def test_every_test_of_the_suite_is_on_this_page_or_that_of_the_teams_rights():
+def test_every_test_of_the_suite_is_in_the_table_or_on_the_page_of_team_rights():
     suite = {
         name
         for file in Path(__file__).parent.glob("test_*.py")
@@ -48,7 +49,7 @@ def test_every_test_of_the_suite_is_on_this_page_or_that_of_the_teams_rights():
 
 
 def test_every_row_of_trust_is_enforced_and_tested_or_states_that_nothing_enforces_it():
-    assert PAGE.count(HEAD) == 1
+    assert TRUST.count(HEAD) == 1
     assert ROWS
     for row in ROWS:
         assert len(row) == 4, row
@@ -63,9 +64,9 @@ def test_rows_of_one_actor_are_together():
     assert len(list(itertools.groupby(actors))) == len(set(actors))
 
 
-def test_every_admission_policy_that_the_page_names_is_one_of_the_kit():
+def test_every_admission_policy_that_the_table_names_is_one_of_the_kit():
     policies = {policy.name for policy in (*policies_of(()), *policies_of_users(()))}
-    assert set(re.findall(r"`(hpkit-(?:files|member|team)-[\w-]+)`", PAGE)) <= policies
+    assert set(re.findall(r"`(hpkit-(?:files|member|team)-[\w-]+)`", TRUST)) <= policies
 
 
 def test_the_denial_on_the_page_is_the_one_that_the_command_prints():
