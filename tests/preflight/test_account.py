@@ -3,15 +3,15 @@
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.derive import derive
 from hpkit.preflight.account import check_roles
-from hpkit.preflight.calls import CALLER, first_calls, role
+from hpkit.preflight.calls import CALLER, SERVICE_ROLE, eks_cluster, first_calls, role
 from hpkit.program.recording import record
-from tests.builders import group, organization, typed
+from tests.builders import group, organization, team, typed
 
 ROLE = "arn:aws:iam::123456789012:role/{}"
 ON = {"nodeClasses": [{"name": "burst", "instanceGroups": ["burst"]}], "clusterRole": ROLE.format("karpenter")}
 
 
-def plan_of():
+def plan_of(**more):
     groups = [
         group("gpu", "ml.g5.12xlarge", 4, executionRole=ROLE.format("nodes")),
         group("burst", "ml.g5.8xlarge", 0, executionRole=ROLE.format("nodes")),
@@ -20,7 +20,7 @@ def plan_of():
         "aws-ebs-csi-driver": {"role": ROLE.format("volumes")},
         "vpc-cni": {"serviceAccountRoleArn": ROLE.format("network")},
     }
-    return derive(typed(organization(groups=groups, environment={"autoscaling": ON, "addons": addons})), "dev")
+    return derive(typed(organization(groups=groups, environment={"autoscaling": ON, "addons": addons}, **more)), "dev")
 
 
 def test_they_are_asked_for_and_said_with_what_they_are_for():
@@ -38,3 +38,24 @@ def test_they_are_asked_for_and_said_with_what_they_are_for():
         "nodes": ("missing", "execution role of instance groups"),
         "volumes": ("ok", "pods of aws-ebs-csi-driver"),
     }
+
+
+def test_the_local_cloud_accepts_principals_that_its_iam_does_not_have():
+    admin = ROLE.format("Admin")
+    plan = plan_of(teams=[team("nlp", members=[admin])], allocations={"nlp": []})
+    absent = FailedCall("iam:GetRole", "NoSuchEntity", "no such role")
+    none = FailedCall("eks:DescribeCluster", "ResourceNotFoundException", "none")
+    answers = {
+        **{role(name).key: absent for name in ("Admin", "karpenter", "network", "nodes", "volumes", SERVICE_ROLE)},
+        CALLER.key: {"Account": "123456789012", "Arn": ROLE.format("x")},
+    }
+
+    def statuses(cluster, *, on_local_cloud):
+        responses = Responses({**answers, eks_cluster(plan).key: cluster})
+        rows = {row.what: row.status for row in check_roles(plan, responses, on_local_cloud=on_local_cloud)}
+        return rows[f"role {admin}"], rows[f"role {ROLE.format('nodes')}"]
+
+    up = {"cluster": {"status": "ACTIVE"}}
+    assert statuses(up, on_local_cloud=True) == ("ok", "missing"), "what services assume has to exist there too"
+    assert statuses(none, on_local_cloud=True) == ("missing", "missing")
+    assert statuses(up, on_local_cloud=False) == ("missing", "missing")

@@ -14,6 +14,7 @@ from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.cli.output import own
 from hpkit.cli.tables import grid, lines_of
 from hpkit.plan.model import Plan
+from hpkit.project import is_local
 from hpkit.text.formatting import json_text
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def command(stack: str, form: str, profile: str | None) -> None:
     session = aws_session(profile, plan.spec.region)
     recording = record_plan(plan, loaded, Answers(account=plan.spec.account or UNKNOWN_ACCOUNT))
     responses = _fetch(session, recording)
-    results = evaluate(organization, recording, responses)
+    results = evaluate(organization, recording, responses, on_local_cloud=is_local(os.environ))
     counts = count_by_status(results)
     if form == "json":
         checks = [each.as_dict() for each in results]

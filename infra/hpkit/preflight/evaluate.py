@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["count_by_status", "evaluate"]
 
 
-def evaluate(organization: Organization, recording: Recording, responses: Responses) -> tuple[CheckResult, ...]:
+def evaluate(
+    organization: Organization, recording: Recording, responses: Responses, *, on_local_cloud: bool = False
+) -> tuple[CheckResult, ...]:
     """Return the results of all checks: whether the account has what the stack needs.
 
     recording: of the program, for the plan's own stack; what is registered is counted there.
@@ -42,7 +44,7 @@ def evaluate(organization: Organization, recording: Recording, responses: Respon
         *check_admission(recording, responses),
         *check_hyperpod(plan, responses),
         *check_observability(plan, responses),
-        *check_roles(plan, responses),
+        *check_roles(plan, responses, on_local_cloud=on_local_cloud),
         *check_given(plan, responses),
         *check_names(recording, responses),
     )
