@@ -3,7 +3,7 @@
 import pytest
 
 from hpkit.cluster.live.waiting import preemption, preemptor, preemptor_queue, waiting_reason
-from tests.live.builders import GPU, KIND, queue, task
+from tests.live.builders import GPU, KIND, NOW, queue, task
 
 LARGE = (
     f"couldn't assign flavors to pod set main: insufficient quota for {GPU} in flavor {KIND}, previously considered "
@@ -54,19 +54,39 @@ PREEMPTED = (
             f"1024 GiB more memory and 1.5 more cpu of {KIND} must become free",
         ),
         ("The workload has failed admission checks", "The workload has failed admission checks"),
-        ("", "Kueue has not looked at it yet"),
+        (
+            f'couldn\'t assign flavors to pod set main: Flavor "{KIND}" does not support TopologyAwareScheduling',
+            f"it can never run: its pods ask for a topology, and EC2 reports no network position for {KIND}",
+        ),
+        (
+            'topology "hyperpod-default" allows to fit only 2 out of 4 pod(s)',
+            "only 2 of 4 pods fit as close together as they ask; `hpkit cluster topology` shows which nodes are free",
+        ),
+        (
+            'topology "hyperpod-default" doesn\'t allow to fit any of 4 pod(s)',
+            "only 0 of 4 pods fit as close together as they ask; `hpkit cluster topology` shows which nodes are free",
+        ),
     ],
 )
 def test_the_condition_says_why_it_waits(message, words):
     waiting = task("john", "train", 6, QuotaReserved=(False, "Pending", message))
-    assert waiting_reason(waiting, queue("john", 4)) == words
+    assert waiting_reason(waiting, queue("john", 4), NOW) == words
+
+
+def test_kueue_that_says_nothing_is_waited_for_and_then_looked_for():
+    new, old = task("john", "train", 6, minutes=1), task("john", "train", 6, minutes=2)
+    assert waiting_reason(new, queue("john", 4), new.created) == "Kueue has not looked at it yet"
+    assert waiting_reason(old, queue("john", 4), NOW) == (
+        "Kueue has decided nothing about it in 120 s, so Kueue may not be running. Check `kubectl get pods -n "
+        "kueue-system`, then the events in `kubectl describe workload job-train -n hyperpod-ns-john`"
+    )
 
 
 def test_a_task_that_was_preempted_says_so_first():
     waiting = task(
         "smith", "train", 1, QuotaReserved=(False, "Pending", SHORT), Preempted=(True, "InCohortReclamation", PREEMPTED)
     )
-    assert waiting_reason(waiting, queue("smith", 4)) == (
+    assert waiting_reason(waiting, queue("smith", 4), NOW) == (
         "it was preempted, since the team that had lent the quota needed it back; "
         f"now 8 more {GPU} of {KIND} must become free"
     )
@@ -87,9 +107,9 @@ def test_a_task_that_runs_again_still_says_why_and_by_whom_it_was_preempted():
 
 def test_a_queue_that_is_not_there_or_stopped_is_the_reason():
     waiting = task("john", "train", 1)
-    assert waiting_reason(waiting, None) == (
+    assert waiting_reason(waiting, None, NOW) == (
         "no queue serves it: LocalQueue hyperpod-ns-john-localqueue is not in hyperpod-ns-john"
     )
-    assert waiting_reason(waiting, queue("john", 4, active=False, message="stopped")) == (
+    assert waiting_reason(waiting, queue("john", 4, active=False, message="stopped"), NOW) == (
         "its queue admits nothing: stopped"
     )

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from hpkit.catalog import TASK_GOVERNANCE, OfferedAddon, kubernetes_versions
+from hpkit.catalog import TASK_GOVERNANCE, OfferedAddon, find_kubernetes_version, kubernetes_versions
 from hpkit.cluster.upgrade.model import Running
 from hpkit.cluster.upgrade.patches import patched
 from hpkit.cluster.upgrade.steps import plan_upgrade, versions_between
@@ -83,6 +83,19 @@ def test_an_addon_that_is_behind_without_a_step_says_why():
     assert said[CNI].startswith("EKS chose it when it was made: write environments.dev.addons.vpc-cni.version")
     older = Running("1.34", {held.name: "v0.1.0"}, offered=offered, known=True)
     assert f"hpkit holds it at {held.version}, which `pulumi up --stack" in " ".join(steps(made, older, "1.34").behind)
+
+
+def test_the_newest_kubernetes_is_not_behind_when_its_support_ends_soon():
+    version = kubernetes_versions()[-1]
+    ends = find_kubernetes_version(version).end_of_standard_support
+    running = Running(version, known=True)
+    plan = derive(typed(data(version)), "dev")
+    found = plan_upgrade(plan, running, (), ends - datetime.timedelta(days=10))
+    assert found.behind == ()
+    assert found.notes == (
+        f"Kubernetes {version} is the newest that HyperPod offers; its standard support ends on {ends}, in 10 days",
+    )
+    assert plan_upgrade(plan, running, (), ends - datetime.timedelta(days=500)).notes == ()
 
 
 def test_nodes_behind_are_a_step_even_where_kubernetes_is_not():

@@ -127,6 +127,7 @@ def _as_dict(plan: Plan, running: Running, found: UpgradePlan, steps: Sequence[P
         "asked": running.known,
         "behind": list(found.behind),
         "blocked": list(found.blocked),
+        "notes": list(found.notes),
         "steps": [
             {
                 "title": each.step.title,
@@ -145,7 +146,7 @@ def _as_dict(plan: Plan, running: Running, found: UpgradePlan, steps: Sequence[P
 def _print(plan: Plan, running: Running, found: UpgradePlan, steps: Sequence[PatchedStep]) -> None:
     source = "what runs" if running.known else "the file alone; nobody was asked"
     click.echo(f"{plan.stack}: Kubernetes {running.kubernetes} ({source})")
-    for title, lines in (("first", found.blocked), ("behind", found.behind)):
+    for title, lines in (("first", found.blocked), ("behind", found.behind), ("soon", found.notes)):
         for number, line in enumerate(lines):
             if not number:
                 click.echo(title)

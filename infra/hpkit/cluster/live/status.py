@@ -210,7 +210,7 @@ def _waiting(observed: Observed, task: Task, queue: Queue | None) -> WaitingTask
         task.owner_name,
         task.priority,
         int((observed.time - task.created).total_seconds()),
-        waiting_reason(task, queue),
+        waiting_reason(task, queue, observed.time),
         task.team,
     )
 

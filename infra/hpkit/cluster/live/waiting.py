@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
@@ -31,6 +32,12 @@ _TOO_LARGE: Final = re.compile(
 _NO_ROOM: Final = re.compile(
     r"insufficient unused quota for (?P<resource>\S+) in flavor (?P<flavor>\S+), (?P<missing>\S+) more needed"
 )
+# pkg/scheduler/flavorassigner/tas_flavorassigner.go, and pkg/cache/scheduler/tas_flavor_snapshot.go.
+_NO_TOPOLOGY: Final = re.compile(r'Flavor "(?P<flavor>[^"]+)" does not support TopologyAwareScheduling')
+_CROWDED: Final = re.compile(
+    r'topology "[^"]+" (?:allows to fit only (?P<fit>\d+) out of|doesn\'t allow to fit any of) (?P<asked>\d+) pod'
+)
+_FIRST_DECISION: Final = timedelta(seconds=30)
 # preemptionMessage of pkg/scheduler/preemption.
 _PREEMPTOR: Final = re.compile(r"\(UID: (?P<uid>[^,)]+)")
 _PREEMPTOR_QUEUE: Final = re.compile(r"preemptor path: (?:/[^/;\s]+)*/(?P<queue>[^/;\s]+)")
@@ -73,16 +80,16 @@ def _number(text: str) -> Decimal:
     return Decimal(value.numerator) / value.denominator
 
 
-def waiting_reason(task: Task, queue: Queue | None) -> str:
+def waiting_reason(task: Task, queue: Queue | None, now: datetime) -> str:
     """Return why a task waits; queue is its ClusterQueue, None where no queue serves it."""
     if queue is None:
         return f"no queue serves it: LocalQueue {task.local_queue or '(none named)'} is not in {task.namespace}"
     if not queue.active:
         return f"its queue admits nothing: {queue.message or 'not active'}"
-    return message_words(task)
+    return message_words(task, now)
 
 
-def message_words(task: Task) -> str:
+def message_words(task: Task, now: datetime) -> str:
     """Return why a task waits by its own conditions alone."""
     reserved = task.conditions.get("QuotaReserved")
     if reserved is not None and reserved.status:
@@ -92,7 +99,19 @@ def message_words(task: Task) -> str:
     again = preemption(task)
     if again:
         return f"{again}; now {words}" if words else again
-    return words or message or "Kueue has not looked at it yet"
+    return words or message or _undecided(task, now)
+
+
+def _undecided(task: Task, now: datetime) -> str:
+    """Return what is known of a task about which Kueue says nothing: it decides within seconds, while it runs."""
+    waits = now - task.created
+    if waits < _FIRST_DECISION:
+        return "Kueue has not looked at it yet"
+    return (
+        f"Kueue has decided nothing about it in {int(waits.total_seconds())} s, so Kueue may not be running. Check "
+        "`kubectl get pods -n kueue-system`, then the events in "
+        f"`kubectl describe workload {task.name} -n {task.namespace}`"
+    )
 
 
 def _quota_words(message: str) -> str:
@@ -115,7 +134,23 @@ def _quota_words(message: str) -> str:
             f"{' and '.join(dict.fromkeys(said))} of {flavor} must become free" for flavor, said in short.items()
         )
     said = [words for each in never.values() for words in dict.fromkeys(each)]
-    return f"it can never run: it asks for {', or '.join(said)}" if said else ""
+    return f"it can never run: it asks for {', or '.join(said)}" if said else _topology_words(message)
+
+
+def _topology_words(message: str) -> str:
+    """Return what a message says of pods that have to be close together."""
+    crowded = _CROWDED.search(message)
+    if crowded:
+        return (
+            f"only {crowded['fit'] or 0} of {crowded['asked']} pods fit as close together as they ask; "
+            "`hpkit cluster topology` shows which nodes are free"
+        )
+    without = dict.fromkeys(each["flavor"] for each in _NO_TOPOLOGY.finditer(message))
+    return (
+        f"it can never run: its pods ask for a topology, and EC2 reports no network position for {' or '.join(without)}"
+        if without
+        else ""
+    )
 
 
 def _last_preemption(task: Task) -> tuple[str, str] | None:

@@ -83,9 +83,12 @@ def explain(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Expl
         return Explanation(task, _not_waiting(observed, task), by)
     if queue is None and observed.unread & {"localqueues", "clusterqueues"}:
         return Explanation(
-            task, message_words(task), by, outlook="what would let it run is not known: queues were not read"
+            task,
+            message_words(task, observed.time),
+            by,
+            outlook="what would let it run is not known: queues were not read",
         )
-    reason = waiting_reason(task, queue)
+    reason = waiting_reason(task, queue, observed.time)
     if queue is None:
         return Explanation(task, reason, by, outlook="it can never run so: its LocalQueue has to be there")
     if not queue.active:

@@ -41,8 +41,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class UpgradePlan:
-    """What is behind, as sentences, and the steps, in order; blocked: what keeps any from being made."""
+    """What is behind, as sentences, and the steps, in order.
+
+    blocked: what keeps any from being made; notes: what isn't behind, and will be before long.
+    """
 
     behind: tuple[str, ...]
     steps: tuple[Step, ...]
     blocked: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -58,7 +58,8 @@ def plan_upgrade(plan: Plan, running: Running, versions: tuple[str, ...], today:
         steps += _addon_steps(plan, running, written, running.kubernetes)
     if versions or any(status not in ("", "UpToDate") for _, _, status in running.nodes):
         steps.append(_nodes(plan, running, versions))
-    return UpgradePlan(tuple(_behind(plan, running, today)), tuple(steps), blocked)
+    notes = tuple(_newest_ends(running.kubernetes, today))
+    return UpgradePlan(tuple(_behind(plan, running, today)), tuple(steps), blocked, notes)
 
 
 def _blocked(plan: Plan, running: Running) -> Iterator[str]:
@@ -100,6 +101,19 @@ def _held(plan: Plan, name: str, running: str) -> Iterator[str]:
         yield f"hpkit holds it there, and a later hpkit raises it: {write}"
 
 
+def _newest_ends(version: str, today: datetime.date) -> Iterator[str]:
+    """Yield when the standard support of the newest version ends, if that is soon."""
+    found = find_kubernetes_version(version)
+    if found is None or version != max(kubernetes_versions(), key=_order):
+        return
+    days = (found.end_of_standard_support - today).days
+    if 0 <= days <= _SOON_DAYS:
+        yield (
+            f"Kubernetes {version} is the newest that HyperPod offers; its standard support ends on "
+            f"{found.end_of_standard_support}, in {days} days"
+        )
+
+
 def _kubernetes_behind(version: str, today: datetime.date) -> Iterator[str]:
     found = find_kubernetes_version(version)
     newest = max(kubernetes_versions(), key=_order)
@@ -108,8 +122,8 @@ def _kubernetes_behind(version: str, today: datetime.date) -> Iterator[str]:
         return
     support = found.support(today)
     if support == "STANDARD_SUPPORT":
-        days = (found.end_of_standard_support - today).days
-        if days <= _SOON_DAYS or version != newest:
+        if version != newest:
+            days = (found.end_of_standard_support - today).days
             yield (
                 f"Kubernetes {version} is in standard support until {found.end_of_standard_support}, {days} days more; "
                 f"HyperPod offers {newest}"
