@@ -56,7 +56,10 @@ PREEMPTED = (
         ("The workload has failed admission checks", "The workload has failed admission checks"),
         (
             f'couldn\'t assign flavors to pod set main: Flavor "{KIND}" does not support TopologyAwareScheduling',
-            f"it can never run: its pods ask for a topology, and EC2 reports no network position for {KIND}",
+            (
+                f"it can never run: its pods ask for a topology, and EC2 reports no network position for {KIND}. "
+                "Remove the topology annotation, or select an instance type with network layers"
+            ),
         ),
         (
             'topology "hyperpod-default" allows to fit only 2 out of 4 pod(s)',

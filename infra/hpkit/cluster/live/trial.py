@@ -73,8 +73,7 @@ class Trial:
                 return "its pods select or require nodes that no flavor of its queue has"
             if not self._flavors(each, self._queue):
                 return (
-                    "its pods ask for a topology, and no flavor of its queue that they may go to has one. Remove the "
-                    "topology annotation, or select an instance type with network layers"
+                    "its pods ask for a topology, and no flavor of its queue that they may go to has one"
                     if each.topology
                     else "its pods ask for no topology, and every flavor of its queue that they may go to wants one"
                 )

@@ -147,7 +147,8 @@ def _topology_words(message: str) -> str:
         )
     without = dict.fromkeys(each["flavor"] for each in _NO_TOPOLOGY.finditer(message))
     return (
-        f"it can never run: its pods ask for a topology, and EC2 reports no network position for {' or '.join(without)}"
+        "it can never run: its pods ask for a topology, and EC2 reports no network position for "
+        f"{' or '.join(without)}. Remove the topology annotation, or select an instance type with network layers"
         if without
         else ""
     )
