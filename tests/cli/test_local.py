@@ -616,6 +616,7 @@ def test_doctor_says_which_tool_on_path_is_taken_and_which_is_passed_over(tmp_pa
     }
     etcd = rows["etcd"]
     assert (etcd["from"], etcd["version"], etcd["path"]) == ("PATH", "3.5.21", str(tmp_path / "etcd"))
-    passed_over = f"{tmp_path}/kube-apiserver is 1.20.0, wanted 1.33 or newer, below 1.36"
+    passed_over = f"{tmp_path}/kube-apiserver is 1.20.0, wanted 1.35 or newer, below 1.37"
+    assert "as Kubernetes 1.35 whatever version a stack names" in rows["kube-apiserver"]["purpose"]
     assert (rows["kube-apiserver"]["from"], rows["kube-apiserver"]["note"]) == ("missing", passed_over)
     assert "passed over" in hpkit("local", "doctor", cwd=ROOT, **found).stdout

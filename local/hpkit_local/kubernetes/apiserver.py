@@ -17,6 +17,7 @@ __all__ = ["apiserver", "write_kubeconfig", "write_reviews"]
 def apiserver(
     executable: Path,
     *,
+    minor: str,
     port: int,
     etcd_port: int,
     authority: Pair,
@@ -28,11 +29,11 @@ def apiserver(
 ) -> Service:
     """Return the service: RBAC, client certificates of the instance's authority, tokens that `reviews` leads to.
 
-    client: who may ask it whether it is ready. front_proxy: as whom it calls aggregated APIs. egress: the file that
-    says how it reaches Services.
+    minor: the Kubernetes version that it behaves as. client: who may ask it whether it is ready. front_proxy: as whom
+    it calls aggregated APIs. egress: the file that says how it reaches Services.
 
-    Admission is that of EKS with Kubernetes 1.34: the API server's own default, and two plugins more. Like EKS, it lets
-    privileged containers be; a namespace's Pod Security level may not. Source: EKS user guide, "Platform versions".
+    Admission is that of EKS: the API server's own default, and two plugins more. Like EKS, it lets privileged
+    containers be; a namespace's Pod Security level may not. Source: EKS user guide, "Platform versions".
     """
     return Service(
         name="kube-apiserver",
@@ -58,6 +59,7 @@ def apiserver(
             "--authentication-token-webhook-cache-ttl=1s",
             "--enable-admission-plugins=NodeRestriction,ExtendedResourceToleration",
             "--allow-privileged=true",
+            f"--emulated-version={minor}",
             # etcd before 3.5.13 cannot say how far a watch is, which streamed lists need: watches would break off. And
             # without the lease of the only API server, nothing is written while nothing happens.
             "--feature-gates=WatchList=false,APIServerIdentity=false",

@@ -32,14 +32,16 @@ _LEFT_OUT = (
 )
 
 
-def controller_manager(executable: Path, *, kubeconfig: Path, port: int, authority: Pair, server: Pair) -> Service:
-    """Return the service."""
+def controller_manager(
+    executable: Path, *, minor: str, kubeconfig: Path, port: int, authority: Pair, server: Pair
+) -> Service:
+    """Return the service; minor is the Kubernetes version that it behaves as."""
     return Service(
         name="kube-controller-manager",
         needs=("kube-apiserver",),
         command=(
             str(executable),
-            *_alike(kubeconfig, port, server),
+            *_alike(minor, kubeconfig, port, server),
             f"--controllers=*,{','.join(f'-{name}' for name in _LEFT_OUT)}",
             f"--root-ca-file={authority.certificate}",
             f"--service-account-private-key-file={server.key}",
@@ -50,12 +52,12 @@ def controller_manager(executable: Path, *, kubeconfig: Path, port: int, authori
     )
 
 
-def scheduler(executable: Path, *, kubeconfig: Path, port: int, authority: Pair, server: Pair) -> Service:
-    """Return the service."""
+def scheduler(executable: Path, *, minor: str, kubeconfig: Path, port: int, authority: Pair, server: Pair) -> Service:
+    """Return the service; minor is the Kubernetes version that it behaves as."""
     return Service(
         name="kube-scheduler",
         needs=("kube-apiserver",),
-        command=(str(executable), *_alike(kubeconfig, port, server)),
+        command=(str(executable), *_alike(minor, kubeconfig, port, server)),
         healthy=lambda: http_status(port, "/readyz", authority=authority.certificate) == http.client.OK,
     )
 
@@ -80,11 +82,12 @@ def kwok(executable: Path, *, kubeconfig: Path, port: int) -> Service:
     )
 
 
-def _alike(kubeconfig: Path, port: int, server: Pair) -> tuple[str, ...]:
+def _alike(minor: str, kubeconfig: Path, port: int, server: Pair) -> tuple[str, ...]:
     """Return the arguments that controller manager and scheduler share."""
     return (
         f"--kubeconfig={kubeconfig}",
         "--leader-elect=false",
+        f"--emulated-version={minor}",
         "--kube-api-qps=200",
         "--kube-api-burst=400",
         "--bind-address=127.0.0.1",

@@ -11,11 +11,13 @@ from hpkit_local.processes.files import write_private
 from hpkit_local.processes.health import http_status
 from hpkit_local.processes.service import Service
 
-__all__ = ["INTEGRATIONS", "NAMESPACE", "OUTSIDE", "SECRET", "SERVICE", "Kueue"]
+__all__ = ["INTEGRATIONS", "NAMESPACE", "OUTSIDE", "OWN_GATES", "SECRET", "SERVICE", "Kueue"]
 
 NAMESPACE = "kueue-system"
 SERVICE = "kueue-webhook-service"
 SECRET = "kueue-webhook-server-cert"  # noqa: S105 - a Secret's name
+# Feature gates that are the instance's, whatever the settings in the cluster say.
+OWN_GATES = {"VisibilityOnDemand": False}
 # Namespaces that Kueue manages: all but the cluster's own.
 OUTSIDE = {
     "matchExpressions": [
@@ -39,7 +41,8 @@ class Kueue:
     """What Kueue needs: ports `kueue-webhook`, `kueue-health`, `kueue-metrics`, `egress`, and a folder of its own.
 
     `manifests` is the folder that holds its CRDs and webhooks; `operators` executables by name, which may not be there;
-    `front_proxy` the folder of the certificates by which the API server reaches them.
+    `front_proxy` the folder of the certificates by which the API server reaches them; `on_by_default` the feature gates
+    that are on unless the settings in the cluster switch them off.
     """
 
     executable: Path
@@ -50,6 +53,7 @@ class Kueue:
     kubeconfig: Path
     log: Path
     ports: dict[str, int]
+    on_by_default: tuple[str, ...]
 
     def service(self) -> Service:
         """Return the service."""
@@ -103,7 +107,8 @@ class Kueue:
                 "webhookServiceName": SERVICE,
                 "webhookSecretName": SECRET,
             },
-            "featureGates": {"VisibilityOnDemand": False},
+            # Those that are on anyway are named, so that settings that name them too are no reason to start again.
+            "featureGates": {**dict.fromkeys(self.on_by_default, True), **OWN_GATES},
             "manageJobsWithoutQueueName": False,
             "managedJobsNamespaceSelector": OUTSIDE,
             "integrations": INTEGRATIONS,

@@ -26,6 +26,7 @@ import yaml
 from hpkit_local.kubernetes.api import Api
 from hpkit_local.kubernetes.control_plane import UNREACHABLE
 from hpkit_local.kubernetes.egress import Egress, front_proxy
+from hpkit_local.kubernetes.kueue import OWN_GATES
 from hpkit_local.kubernetes.kueue_objects import apply_objects
 from hpkit_local.kubernetes.operators import Operators
 from hpkit_local.processes.files import write_private
@@ -140,7 +141,7 @@ def merged(base: Mapping[str, Any], text: str | None) -> dict[str, Any]:
     if not isinstance(wanted, dict):
         return dict(base)
     own = {key: value for key, value in base.items() if key not in _OPEN}
-    gates = {**wanted.get("featureGates", {}), **base.get("featureGates", {})}
+    gates = {**base["featureGates"], **wanted.get("featureGates", {}), **OWN_GATES}
     return {**own, **{key: wanted[key] for key in _OPEN if key in wanted}, "featureGates": gates}
 
 

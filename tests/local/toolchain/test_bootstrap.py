@@ -243,6 +243,14 @@ def test_tools_of_one_recipe_are_built_one_after_the_other(go, said, monkeypatch
     assert [line.partition(":")[0] for line in said] == sorted(line.partition(":")[0] for line in said)
 
 
+def test_what_takes_longest_to_build_is_begun_first(go, said, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    other = shutil.copytree(go.recipe, go.recipe.with_name("other"))
+    tools = [a_tool("short", sources=(a_build(go.recipe),)), a_tool("long", sources=(a_build(other, seconds=900),))]
+    get_all(tools, say=said.append)
+    assert said[0].startswith("long:")
+
+
 def test_a_version_on_path_that_fits_is_taken_and_nothing_is_got(go, path_folder, said):
     script = put_script(path_folder, "tiny", "echo v1.2.3")
     assert get(go.tool, say=said.append) == script
