@@ -12,6 +12,7 @@ from hpkit.changes.recorded import Recorded, RecordedResource
 from hpkit.changes.steps import Step
 from hpkit.plan.model import Plan
 from hpkit.plan.protected import contents_of
+from hpkit.text.formatting import listing
 
 __all__ = ["GUARDED_NAMES", "account_decision", "resource_decisions", "version_decisions"]
 
@@ -135,12 +136,8 @@ def _lost_with_it(key: str, before: Recorded) -> str:
         if (kind := "/".join(group.spec.types)) and (group.autoscaled or group.spec.instance_count)
     ]
     teams = [team.name for team in before.plan.teams]
-    queues = f" and the queues of {_listing(teams)}" if teams else ""
-    return f"its nodes ({_listing(groups)}), what runs on them{queues}"
-
-
-def _listing(names: Sequence[str], most: int = 8) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    queues = f" and the queues of {listing(teams)}" if teams else ""
+    return f"its nodes ({listing(groups)}), what runs on them{queues}"
 
 
 def account_decision(before: Plan, after: Plan) -> GuardDecision | None:

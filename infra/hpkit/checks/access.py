@@ -4,10 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.cluster import InstanceGroup
 from hpkit.plan.names import partition_of
 from hpkit.plan.principals import NOBODYS_ACCOUNT, principal_of
+from hpkit.text.formatting import listing
 
 __all__ = ["RULES"]
 

@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from hpkit.catalog import INFERENCE_OPERATOR, TASK_GOVERNANCE, addons, is_older
-from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.base import BUCKET_PATTERN
 from hpkit.plan.dependencies import alternatives_brought
 from hpkit.plan.existing import POD_ACCOUNTS, ROLE_BY_USER, makes_pod_role
+from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 
 __all__ = ["RULES"]

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from fractions import Fraction
 
-from hpkit.checks.rule import Context, Issue, Rule, amount, listing
+from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.plan.model import QuotaResource
+from hpkit.text.formatting import amount, listing
 
 __all__ = ["RULES", "amounts"]
 

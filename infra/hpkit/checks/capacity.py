@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from hpkit.catalog import InstanceType, find_instance_type
 from hpkit.checks.allocations import amounts
-from hpkit.checks.rule import Context, Issue, Rule, amount, listing
+from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.governance import SharedPool
 from hpkit.plan.capacity import (
     DIMENSIONS,
@@ -26,6 +26,7 @@ from hpkit.plan.capacity import (
 )
 from hpkit.plan.derive import unreserved_instances
 from hpkit.plan.model import QuotaResource
+from hpkit.text.formatting import amount, listing
 from hpkit.text.spelling import near
 
 __all__ = ["RULES", "excess"]

@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 
 from hpkit.catalog import TASK_GOVERNANCE, dependencies_chart, find_instance_type, find_nearest
-from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.cluster import InstanceGroup, InstanceGroupBase
 from hpkit.config.document import Path
 from hpkit.config.network import Zone
@@ -12,6 +12,7 @@ from hpkit.config.suggest import explained
 from hpkit.plan.dependencies import chart_images, is_regional, unmirrored_images
 from hpkit.plan.registry import region_of_registry
 from hpkit.plan.subnets import RANGE_PREFIXES
+from hpkit.text.formatting import listing
 from hpkit.text.plural import plural
 from hpkit.text.spelling import near
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from hpkit.catalog import aws_regions, find_instance_type, is_offered, regions
 from hpkit.checks.cron import DAYS, MONTHS, Field, no_such_day, wrong_field
-from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.autoscaling import NodePool
 from hpkit.config.cluster import BatchSize, InstanceGroup
 from hpkit.config.document import Path
+from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 
 __all__ = ["RULES"]

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from hpkit.catalog import KubernetesVersion, cluster_hour, eks_versions, find_kubernetes_version, kubernetes_versions
-from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
 from hpkit.plan.endpoint import documentation_ranges, private_ranges, reserved_ranges, world_ranges
 from hpkit.plan.principals import NOBODYS_ACCOUNT
+from hpkit.text.formatting import listing
 
 __all__ = ["RULES"]
 

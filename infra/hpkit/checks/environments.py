@@ -3,8 +3,9 @@
 import ipaddress
 from collections.abc import Iterator
 
-from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.network import Network
+from hpkit.text.formatting import listing
 
 __all__ = ["RULES", "vpc_ranges"]
 

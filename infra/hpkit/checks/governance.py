@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from hpkit.catalog import find_region, instance_types, kubernetes_versions, regions
-from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
 from hpkit.config.governance import ClusterPolicy, ComputeQuotaResource, Sharing
 from hpkit.plan.existing import execution_roles
 from hpkit.plan.registry import NEEDED_ENDPOINTS, repositories_of, repository_prefix
+from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 
 __all__ = ["RULES"]

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.autoscaling import NodePool, Requirement, WarmPool
 from hpkit.config.cluster import InstanceGroup
 from hpkit.config.document import Path
@@ -23,6 +23,7 @@ from hpkit.plan.capacity import (
 )
 from hpkit.plan.derive import ZONE_KEY
 from hpkit.plan.model import GroupPlan, NodePoolPlan
+from hpkit.text.formatting import listing
 from hpkit.text.plural import plural
 from hpkit.text.spelling import near
 

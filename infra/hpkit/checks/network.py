@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from hpkit.catalog import last_zone, vpc_endpoints
 from hpkit.checks.environments import vpc_ranges
-from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
 from hpkit.config.suggest import explained
 from hpkit.plan.endpoint import reserved_ranges
 from hpkit.plan.subnets import LARGEST_PREFIX, LAST_ZONE, RANGE_PREFIXES, own_part
+from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 
 __all__ = ["RULES"]

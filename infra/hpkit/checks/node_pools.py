@@ -7,7 +7,7 @@ from typing import Final
 from hpkit.catalog import node_pool_schema
 from hpkit.checks.cron import DAYS, MONTHS, Field, no_such_day, wrong_field
 from hpkit.checks.custom_resources import Violation, violations
-from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.autoscaling import NodePool
 from hpkit.config.document import Path
 from hpkit.config.suggest import seconds_of
@@ -15,6 +15,7 @@ from hpkit.plan.capacity import ARCHITECTURE_KEY, INSTANCE_TYPE_KEY, unit_proble
 from hpkit.plan.derive import ZONE_KEY
 from hpkit.plan.karpenter import node_pool_spec
 from hpkit.plan.registry import is_out_of_reach
+from hpkit.text.formatting import listing
 
 __all__ = ["RULES", "SAID_ELSEWHERE"]
 

@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator
 
 from hpkit.catalog import find_instance_type, grafana_regions
-from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
 from hpkit.config.observability import Observability
+from hpkit.text.formatting import listing
 from hpkit.text.spelling import hint
 
 __all__ = ["RULES"]

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from hpkit.catalog import TASK_GOVERNANCE
-from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.checks.storage import not_of_lustre
 from hpkit.config.cluster import FSxLustreConfig
 from hpkit.config.document import Path
+from hpkit.text.formatting import listing
 
 __all__ = ["RULES"]
 

@@ -4,7 +4,6 @@ import datetime
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Final
 
@@ -18,7 +17,7 @@ from hpkit.plan.derive import instances_of, quotas_of
 from hpkit.plan.model import Plan
 from hpkit.plan.principals import admits
 
-__all__ = ["Context", "Issue", "Member", "PlacedIssue", "Rule", "amount", "listing"]
+__all__ = ["Context", "Issue", "Member", "PlacedIssue", "Rule"]
 
 _ZONE = re.compile(r"[a-z]{2}(?:-[a-z]+)+-[0-9][a-z]\Z")
 
@@ -232,20 +231,6 @@ class Rule:
     source: str
     check: Callable[[Context], Iterator[Issue]] | None = None
     waivable: bool = True
-
-
-def amount(value: object) -> str:
-    """Write an exact number as people do: 6, 2.5, 0.333."""
-    number = Fraction(str(value)) if not isinstance(value, Fraction) else value
-    if number.denominator == 1:
-        return str(number.numerator)
-    return f"{float(number):.3f}".rstrip("0").rstrip(".")
-
-
-def listing(parts: list[str], most: int = 8) -> str:
-    """Join parts with commas, and say how many were left out."""
-    shown = ", ".join(parts[:most])
-    return f"{shown} and {len(parts) - most} more" if len(parts) > most else shown
 
 
 def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:

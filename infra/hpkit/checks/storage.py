@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
-from hpkit.checks.rule import Context, Issue, Rule, listing
+from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
 from hpkit.config.governance import MOST_ID
 from hpkit.plan.dependencies import mirror_name, with_registry
 from hpkit.plan.lustre import folder_image, has_team_volumes
 from hpkit.plan.registry import is_out_of_reach
+from hpkit.text.formatting import listing
 
 __all__ = ["RULES", "not_of_lustre"]
 

@@ -1,7 +1,6 @@
 """`hpkit describe`: in words, what a team or an instance group of a stack has, and why."""
 
 from collections.abc import Callable, Iterable
-from fractions import Fraction
 from typing import Any
 
 import click
@@ -22,10 +21,9 @@ from hpkit.explain import (
 )
 from hpkit.explain.team import Peer
 from hpkit.explain.words import Section
-from hpkit.plan.capacity import Amount
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, select
-from hpkit.text.formatting import json_text
+from hpkit.text.formatting import json_number, json_text
 from hpkit.text.spelling import near
 
 __all__ = ["command"]
@@ -128,24 +126,24 @@ def _type_as_dict(part: TypeExplanation) -> dict[str, Any]:
         "instanceType": part.quota.instance_type,
         "groups": list(part.quota.capacity.groups),
         "nodePools": list(part.quota.capacity.pools),
-        "reserved": _number(part.reserved),
-        "elastic": _number(part.elastic),
+        "reserved": json_number(part.reserved),
+        "elastic": json_number(part.elastic),
         # null: not known of the type.
-        "accelerators": None if part.accelerators is None else _number(part.accelerators),
-        "lendable": _number(part.lendable),
+        "accelerators": None if part.accelerators is None else json_number(part.accelerators),
+        "lendable": json_number(part.lendable),
         "borrowers": [_peer(each) for each in part.borrowers],
         # null: a limit in instances stands in its place.
         "borrowLimitPercent": part.percent,
-        "borrowLimit": _number(part.borrow_limit),
-        "borrowable": _number(part.borrowable),
+        "borrowLimit": json_number(part.borrow_limit),
+        "borrowable": json_number(part.borrowable),
         "boundBy": part.bound,
         "lenders": [_peer(each) for each in part.lenders],
-        "idle": _number(part.idle),
+        "idle": json_number(part.idle),
     }
 
 
 def _peer(peer: Peer) -> dict[str, Any]:
-    return {"team": peer.team, "instances": _number(peer.instances)}
+    return {"team": peer.team, "instances": json_number(peer.instances)}
 
 
 def _group_as_dict(explained: GroupExplanation) -> dict[str, Any]:
@@ -165,9 +163,9 @@ def _group_as_dict(explained: GroupExplanation) -> dict[str, Any]:
                 "guaranteed": quota.capacity.guaranteed,
                 # null: no NodePool limit bounds it.
                 "maximum": quota.capacity.maximum,
-                "unreserved": _number(quota.unreserved),
+                "unreserved": json_number(quota.unreserved),
                 "teams": [
-                    {"team": share.team, "reserved": _number(share.reserved), "elastic": _number(share.elastic)}
+                    {"team": share.team, "reserved": json_number(share.reserved), "elastic": json_number(share.elastic)}
                     for share in quota.teams
                 ],
             }
@@ -183,8 +181,3 @@ def _price(name: str, region: str) -> dict[str, Any]:
     # Of another region than the stack's, it is about what is to be paid.
     of = {"region": found.region, "source": found.source.url, "date": found.source.date}
     return {"instanceType": name, "hourly": str(found.hourly), **of}
-
-
-def _number(value: Amount) -> int | float:
-    exact = Fraction(value)
-    return exact.numerator if exact.denominator == 1 else float(exact)

@@ -12,7 +12,7 @@ from hpkit.cli.live_common import age, choose_stack, observe, platform_options, 
 from hpkit.cli.tables import columns
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
-from hpkit.text.formatting import json_text
+from hpkit.text.formatting import amount, json_text
 
 if TYPE_CHECKING:
     from hpkit.cluster.live.model import Observed, Task
@@ -78,7 +78,6 @@ def _as_dict(observed: Observed, task: Task) -> dict[str, Any]:
 
 def _print(observed: Observed, tasks: list[Task]) -> None:
     from hpkit.cluster.live.status import main_resource
-    from hpkit.cluster.live.waiting import amount
 
     head = ("team", "name", "kind", "state", "priority", "pods", "asks for", "age")
     rows = []

@@ -6,17 +6,16 @@ from typing import Any
 import click
 
 from hpkit.catalog.prices import near_monthly_cost, near_note
-from hpkit.checks.rule import amount
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.formats import output_options
 from hpkit.cli.inputs import plans_of, resolve
 from hpkit.cli.policy_settings import budgets
 from hpkit.cli.tables import console, grid
 from hpkit.plan.budgets import Budget, Spent, budget_cells, spent
-from hpkit.plan.capacity import Amount, TeamShare, TypeQuota
+from hpkit.plan.capacity import TeamShare, TypeQuota
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import Plan, RestrictedGroupPlan
-from hpkit.text.formatting import json_text
+from hpkit.text.formatting import amount, json_number, json_text
 
 __all__ = ["command"]
 
@@ -56,15 +55,15 @@ def _as_dict(plan: Plan, quota: TypeQuota) -> dict[str, Any]:
         "guaranteed": quota.capacity.guaranteed,
         # null: no NodePool limit bounds it.
         "maximum": quota.capacity.maximum,
-        "unreserved": _number(quota.unreserved),
+        "unreserved": json_number(quota.unreserved),
         "teams": [
             {
                 "team": share.team,
-                "reserved": _number(share.reserved),
-                "elastic": _number(share.elastic),
-                "borrowLimit": _number(share.borrow_limit),
-                "borrowable": _number(share.borrowable),
-                "lendable": _number(share.lendable),
+                "reserved": json_number(share.reserved),
+                "elastic": json_number(share.elastic),
+                "borrowLimit": json_number(share.borrow_limit),
+                "borrowable": json_number(share.borrowable),
+                "lendable": json_number(share.lendable),
                 # null: the catalog has no price of the type, in the region or near it.
                 "monthlyUsd": None if (cost := _cost(plan, quota, share)) is None else cost[0],
                 # Another region than the stack's: what a month costs is about that.
@@ -108,11 +107,6 @@ def _cost(plan: Plan, quota: TypeQuota, share: TeamShare) -> tuple[int, str] | N
     """
     reserved = Fraction(share.reserved) + Fraction(share.elastic)
     return near_monthly_cost(quota.instance_type, plan.spec.region, reserved)
-
-
-def _number(value: Amount) -> int | float:
-    exact = Fraction(value)
-    return exact.numerator if exact.denominator == 1 else float(exact)
 
 
 def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:

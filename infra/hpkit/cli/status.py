@@ -18,7 +18,7 @@ from hpkit.cli.formats import folded, output_options, width
 from hpkit.cli.live_common import age, choose_stack, observe, platform_options, rights
 from hpkit.cli.tables import columns, console, grid
 from hpkit.plan.model import Plan
-from hpkit.text.formatting import json_text
+from hpkit.text.formatting import amount, json_number, json_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -172,11 +172,7 @@ def _policy(policy: SchedulerPolicy) -> dict[str, Any]:
 
 
 def _numbers(amounts: Iterable[tuple[str, Decimal]]) -> dict[str, int | float]:
-    return {name: _number(amount) for name, amount in amounts}
-
-
-def _number(value: Decimal) -> int | float:
-    return int(value) if value == value.to_integral_value() else float(value)
+    return {name: json_number(each) for name, each in amounts}
 
 
 def _team(team: TeamStatus) -> dict[str, Any]:
@@ -186,14 +182,14 @@ def _team(team: TeamStatus) -> dict[str, Any]:
             {
                 "instanceType": share.flavor,
                 "resource": share.resource,
-                "quota": _number(share.quota),
-                "used": _number(share.used),
-                "borrowed": _number(share.borrowed),
-                "borrowLimit": None if share.borrowing_limit is None else _number(share.borrowing_limit),
+                "quota": json_number(share.quota),
+                "used": json_number(share.used),
+                "borrowed": json_number(share.borrowed),
+                "borrowLimit": None if share.borrowing_limit is None else json_number(share.borrowing_limit),
                 "lenders": list(share.lenders),
                 "moreLenders": share.more_lenders,
-                "lentAtLeast": _number(share.lent[0]),
-                "lentAtMost": _number(share.lent[1]),
+                "lentAtLeast": json_number(share.lent[0]),
+                "lentAtMost": json_number(share.lent[1]),
             }
             for share in team.shares
         ],
@@ -283,12 +279,6 @@ def _groups(paper: Console, status: Status) -> None:
         click.echo(folded(f"NodePool {pool.name}: {limits or 'without limits'}", "    ", "  "))
 
 
-def _amount(value: Decimal) -> str:
-    from hpkit.cluster.live.waiting import amount
-
-    return amount(value)
-
-
 def _teams(paper: Console, status: Status) -> None:
     pairs = [(team, share) for team in status.teams for share in team.shares]
     if not pairs:
@@ -301,8 +291,8 @@ def _teams(paper: Console, status: Status) -> None:
             (
                 team.team if first else "",
                 f"{share.flavor} {share.resource.rpartition('/')[2]}",
-                _amount(share.quota),
-                _amount(share.used),
+                amount(share.quota),
+                amount(share.used),
                 share.borrowed_words,
                 share.lent_words,
                 team.runs_words if first else "",

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hpkit.checks import Finding
-from hpkit.checks.rule import listing
 from hpkit.config import Document, Organization, Path, format_path
 from hpkit.errors import InputError
 from hpkit.plan.model import Plan
 from hpkit.plan.registered import Registered, config_path
 from hpkit.project import Loaded, policy_file, policy_settings
+from hpkit.text.formatting import listing
 
 if TYPE_CHECKING:
     from hpkit.program.recording import Recording

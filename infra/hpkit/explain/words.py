@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 
 from hpkit.catalog import InstanceType
 from hpkit.catalog.prices import near_price
-from hpkit.checks.rule import amount, listing
 from hpkit.explain.group import GroupExplanation
 from hpkit.explain.team import Peer, TeamExplanation, TypeExplanation
 from hpkit.plan.capacity import TypeQuota
 from hpkit.plan.model import TeamPlan
+from hpkit.text.formatting import amount, listing
 
 __all__ = ["Section", "group_text", "team_text"]
 

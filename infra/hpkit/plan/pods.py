@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 __all__ = ["claims_of", "may_go_to", "pod_requests"]
 
 Number = TypeVar("Number", int, Decimal)
-Amount = Callable[[str, object], Number]
+Convert = Callable[[str, object], Number]
 
 
-def pod_requests(spec: Mapping[str, Any], amount: Amount[Number]) -> dict[str, Number]:
+def pod_requests(spec: Mapping[str, Any], amount: Convert[Number]) -> dict[str, Number]:
     """Return what a pod asks for: the sum of its containers, or an init container that asks for more.
 
     amount: of a resource, the quantity that is written there. A limit without a request is one (Kubernetes, Resource
@@ -41,7 +41,7 @@ def claims_of(spec: Mapping[str, Any]) -> list[str]:
     return [str(volume["claimName"]) for volume in volumes if volume.get("claimName")]
 
 
-def _of_container(container: Mapping[str, Any], amount: Amount[Number]) -> dict[str, Number]:
+def _of_container(container: Mapping[str, Any], amount: Convert[Number]) -> dict[str, Number]:
     resources = _mapping(container.get("resources"))
     asked = {**_mapping(resources.get("limits")), **_mapping(resources.get("requests"))}
     return {str(name): amount(str(name), text) for name, text in asked.items()}

@@ -6,7 +6,6 @@ from typing import Any, Final
 from packaging.version import Version
 
 from hpkit.catalog import kubernetes_versions
-from hpkit.checks.rule import listing
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.model import AddonPlan, Plan
 from hpkit.preflight.calls import (
@@ -22,6 +21,7 @@ from hpkit.preflight.calls import (
 )
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 from hpkit.preflight.usage import UNMARKED, ownership
+from hpkit.text.formatting import listing
 
 __all__ = ["check_eks"]
 

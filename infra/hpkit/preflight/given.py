@@ -8,12 +8,12 @@ reference, SimulatePrincipalPolicy.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from hpkit.checks.rule import listing
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.existing import cluster_role, execution_roles, pod_roles
 from hpkit.plan.model import Plan
 from hpkit.preflight.calls import bucket_encryption, bucket_location, existing_bucket, role, simulations
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
+from hpkit.text.formatting import listing
 
 __all__ = ["check_given"]
 

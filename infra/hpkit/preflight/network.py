@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hpkit.checks.cluster import addresses_needed
-from hpkit.checks.rule import Context, listing
+from hpkit.checks.rule import Context
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.config.cluster import InstanceGroupBase
 from hpkit.config.organization import Organization
@@ -13,6 +13,7 @@ from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan, ZonePlan
 from hpkit.preflight.calls import ZONES, offerings, security_groups, subnets
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 from hpkit.preflight.usage import count_instances, live_cluster, running_groups
+from hpkit.text.formatting import listing
 
 __all__ = ["check_network", "check_zones"]
 

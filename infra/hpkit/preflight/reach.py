@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from hpkit.checks.rule import listing
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.endpoint import admits, documentation_ranges
 from hpkit.plan.model import Plan
 from hpkit.preflight.calls import ENDPOINT, PUBLIC_ADDRESS, eks_cluster, eks_name
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
+from hpkit.text.formatting import listing
 
 __all__ = ["check_reach"]
 

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
-__all__ = ["aligned", "amount", "borrowed", "json_text", "percent", "span"]
+__all__ = ["aligned", "amount", "borrowed", "figure", "json_number", "json_text", "listing", "percent", "span"]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
@@ -23,14 +25,32 @@ def span(seconds: float | None) -> str:
     return f"{whole // _DAY}d" + (f"{whole % _DAY // _HOUR}h" if whole % _DAY >= _HOUR else "")
 
 
-def amount(value: float) -> str:
-    """Write a number of instances, or of instance-hours."""
+def amount(value: object, digits: int = 3) -> str:
+    """Write an exact number as people do: 6, 2.5, 0.333."""
+    exact = value if isinstance(value, Fraction) else Fraction(str(value))
+    return str(exact.numerator) if exact.denominator == 1 else f"{float(exact):.{digits}f}".rstrip("0").rstrip(".")
+
+
+def json_number(value: Fraction | Decimal | int) -> int | float:
+    """Return an exact number for JSON: whole where it is."""
+    exact = Fraction(value)
+    return exact.numerator if exact.denominator == 1 else float(exact)
+
+
+def listing(parts: Sequence[str], most: int = 8) -> str:
+    """Join parts with commas, and say how many were left out."""
+    shown = ", ".join(parts[:most])
+    return f"{shown} and {len(parts) - most} more" if len(parts) > most else shown
+
+
+def figure(value: float) -> str:
+    """Write a measured number of instances, or of instance-hours."""
     return f"{value:,.1f}".removesuffix(".0") if abs(value) >= 0.05 or not value else f"{value:.2g}"
 
 
 def borrowed(lenders: Mapping[str, float]) -> str:
     """Write how many instances are borrowed of whom; those that no team reserved are of none."""
-    return ", ".join(f"{amount(much)} of {team or 'no team'}" for team, much in lenders.items()) or "–"
+    return ", ".join(f"{figure(much)} of {team or 'no team'}" for team, much in lenders.items()) or "–"
 
 
 def percent(part: float | None) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hpkit.checks.rule import listing
+from hpkit.text.formatting import listing
 from hpkit_policies.model import (
     UNKNOWN,
     Parameter,

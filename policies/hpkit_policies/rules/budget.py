@@ -10,9 +10,9 @@ from decimal import Decimal
 from typing import Any
 
 from hpkit.catalog.prices import near_price
-from hpkit.checks.rule import listing
 from hpkit.plan.budgets import BUDGET_POLICY, budgets_of, reserved_cost
 from hpkit.plan.capacity import Amount, as_instances
+from hpkit.text.formatting import listing
 from hpkit_policies.model import Parameter, Policy, Resource, Results, Settings, Undecided, Violation, of_type
 from hpkit_policies.stack_inputs import CLUSTER, groups_of, known_types, owned_groups, quotas_by_cluster, types_of
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from hpkit.catalog import find_instance_type
 from hpkit.checks.capacity import excess
-from hpkit.checks.rule import listing
 from hpkit.plan.capacity import QuotaResource, TypeCapacity, usage
+from hpkit.text.formatting import listing
 from hpkit_policies.model import Policy, Resource, Results, Settings, Undecided, Violation, of_type
 from hpkit_policies.stack_inputs import CLUSTER, QUOTA, Quota, capacity_of, known_types, quota_of, quotas_by_cluster
 

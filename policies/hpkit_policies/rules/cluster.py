@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hpkit.checks.rule import listing
+from hpkit.text.formatting import listing
 from hpkit_policies.model import UNKNOWN, Parameter, Policy, Resource, Results, Settings, Undecided, Violation
 from hpkit_policies.stack_inputs import CLUSTER, QUOTA, quota_of, types_of
 

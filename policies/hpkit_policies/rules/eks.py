@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-from hpkit.checks.rule import listing
 from hpkit.plan.endpoint import world_ranges
+from hpkit.text.formatting import listing
 from hpkit_policies.model import Parameter, Policy, Resource, Results, Settings, Violation
 
 __all__ = ["POLICIES"]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hpkit.checks.rule import listing
+from hpkit.text.formatting import listing
 from hpkit_policies.actions import takes_resource
 from hpkit_policies.documents import DocumentError, Statement, statements
 from hpkit_policies.model import UNKNOWN, Parameter, Policy, Resource, Results, Settings, Undecided, Violation

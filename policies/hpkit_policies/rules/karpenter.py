@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hpkit.catalog import find_instance_type
-from hpkit.checks.rule import listing
+from hpkit.text.formatting import listing
 from hpkit_policies.model import UNKNOWN, Policy, Resource, Results, Settings, Undecided, Violation, of_type
 from hpkit_policies.stack_inputs import CLUSTER, NODE_CLASS, NODE_POOL, groups_of, owners_of, types_of
 

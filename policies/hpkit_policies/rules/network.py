@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hpkit.checks.rule import listing
 from hpkit.plan.endpoint import world_ranges
+from hpkit.text.formatting import listing
 from hpkit_policies.model import UNKNOWN, Parameter, Policy, Resource, Results, Settings, Undecided, Violation, of_type
 
 __all__ = ["JUDGED", "POLICIES"]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from hpkit.checks.rule import listing
+from hpkit.text.formatting import listing
 from hpkit_policies.documents import DocumentError, Statement, statements
 from hpkit_policies.model import (
     UNKNOWN,

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hpkit.checks.rule import listing
+from hpkit.text.formatting import listing
 from hpkit_policies.model import (
     UNKNOWN,
     Parameter,

@@ -6,8 +6,8 @@ Does not: judge what a program does outside of resources; reviews of the program
 from collections.abc import Mapping
 from typing import Final
 
-from hpkit.checks.rule import listing
 from hpkit.program.iam.calls import calls
+from hpkit.text.formatting import listing
 from hpkit_policies.model import Parameter, Policy, Resource, Results, Settings, Violation
 from hpkit_policies.rules import iam, network, storage
 

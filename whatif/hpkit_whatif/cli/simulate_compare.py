@@ -13,7 +13,7 @@ from hpkit.config import parse, read_text
 from hpkit.errors import InputError, SelectionError, ToolError
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, load, load_stack, project_root
-from hpkit.text.formatting import amount, json_text, percent, span
+from hpkit.text.formatting import figure, json_text, percent, span
 from hpkit.text.spelling import hint
 from hpkit_whatif.scenario import Source, of_teams
 from hpkit_whatif.simulate import Report
@@ -105,7 +105,7 @@ def _table(sides: tuple[str, str], before: Report, after: Report, others: Sequen
         ("guarantees idle", percent(before.cluster.idle_guarantee), percent(after.cluster.idle_guarantee)),
         ("preemptions", str(before.cluster.preemptions), str(after.cluster.preemptions)),
         ("fairness", f"{before.cluster.fairness:.2f}", f"{after.cluster.fairness:.2f}"),
-        ("instance-hours waited for", amount(before.cluster.waited), amount(after.cluster.waited)),
+        ("instance-hours waited for", figure(before.cluster.waited), figure(after.cluster.waited)),
     ]
     for row in rows:
         table.add_row(*row)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from hpkit.cli.tables import grid, paper, text_of
 from hpkit.project import load_stack
-from hpkit.text.formatting import amount, json_text, percent, span
+from hpkit.text.formatting import figure, json_text, percent, span
 from hpkit.text.plural import plural
 from hpkit_whatif.scenario import Source
 from hpkit_whatif.simulate.vary import Result, mean_wait, means, sweep, variation
@@ -93,9 +93,9 @@ def _figures(result: Result, teams: Sequence[str]) -> dict[str, str]:
     return {
         "in use": percent(cluster["utilization"]),
         "fairness": f"{cluster['fairness']:.2f}",
-        "preempted": amount(cluster["preemptions"]),
-        "never": amount(cluster["never"]),
-        "waited": f"{amount(cluster['waited'])} h",
+        "preempted": figure(cluster["preemptions"]),
+        "never": figure(cluster["never"]),
+        "waited": f"{figure(cluster['waited'])} h",
         **{f"p95 {team}": span(mean_wait(result.reports, team)[1]) for team in teams},
     }
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from hpkit.errors import SelectionError
-from hpkit.text.formatting import amount, percent, span
+from hpkit.text.formatting import figure, percent, span
 from hpkit.text.spelling import hint
 from hpkit_whatif.scenario.model import duration
 from hpkit_whatif.simulate.report import Report, TeamReport
@@ -98,7 +98,7 @@ class Goal:
             return "never" if value == math.inf else span(value)
         if self.measure == "utilization":
             return percent(value)
-        return f"{value:.2f}" if self.measure == "fairness" else amount(value)
+        return f"{value:.2f}" if self.measure == "fairness" else figure(value)
 
 
 def _of_team(measure: Measure, team: TeamReport) -> float:

@@ -8,7 +8,7 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader
 
-from hpkit.text.formatting import amount, borrowed, percent, span
+from hpkit.text.formatting import borrowed, figure, percent, span
 from hpkit_whatif.simulate.notable import notable
 from hpkit_whatif.simulate.report import Report, TeamReport
 
@@ -63,7 +63,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("hpkit_whatif.simulate"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(span=span, amount=amount, percent=percent, borrowed=lambda each: borrowed(each.borrowed))
+    environment.filters.update(span=span, amount=figure, percent=percent, borrowed=lambda each: borrowed(each.borrowed))
     return environment
 
 
@@ -73,8 +73,8 @@ def _chart(report: Report, team: TeamReport) -> _Chart:
     top = max([*both, guarantee, 1.0])
     end = max(report.end, 1.0)
     label = (
-        f"{team.name}: {amount(team.used_most)} instances in use at most, "
-        f"{amount(team.waiting_most)} waited for at most, {amount(guarantee)} guaranteed"
+        f"{team.name}: {figure(team.used_most)} instances in use at most, "
+        f"{figure(team.waiting_most)} waited for at most, {figure(guarantee)} guaranteed"
     )
     ticks = tuple((_WIDTH * index / _TICKS, span(end * index / _TICKS)) for index in range(_TICKS + 1))
     zeros = [0.0] * len(both)
@@ -84,7 +84,7 @@ def _chart(report: Report, team: TeamReport) -> _Chart:
         _area(zeros, series.used, top),
         _area(series.used, both, top),
         round(_HEIGHT * (1 - guarantee / top), 1),
-        amount(top),
+        figure(top),
         ticks,
     )
 

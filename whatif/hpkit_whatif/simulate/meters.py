@@ -6,14 +6,14 @@ from array import array
 
 from hpkit_whatif.simulate.report import Series
 
-__all__ = ["Amount", "Timeline", "Waits"]
+__all__ = ["Gauge", "Timeline", "Waits"]
 
 _STEPS = 240
 _FIRST_STEP = 15.0
 _MOST_WAITS = 1 << 20
 
 
-class Amount:
+class Gauge:
     """An amount that changes, its sum over time, and the most that it was for any time."""
 
     __slots__ = ("area", "most", "since", "value")

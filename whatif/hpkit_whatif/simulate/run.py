@@ -12,7 +12,7 @@ from hpkit_whatif.admission import Event, Model, Simulator, Workload
 from hpkit_whatif.scenario.read import Located, Source
 from hpkit_whatif.scenario.workloads import Task, Tasks, model_for
 from hpkit_whatif.simulate.ledger import Ledger
-from hpkit_whatif.simulate.meters import Amount, Timeline, Waits
+from hpkit_whatif.simulate.meters import Gauge, Timeline, Waits
 from hpkit_whatif.simulate.notable import Kept
 from hpkit_whatif.simulate.quotas import over_reserved, quotas_of
 from hpkit_whatif.simulate.report import (
@@ -115,9 +115,9 @@ class _Team:
         self.counts = dict.fromkeys(("submitted", "admitted", "finished", "evicted", "evicts"), 0)
         self.never: list[str] = []
         self.waits = Waits()
-        self.waiting = Amount()
-        self.running = Amount()
-        self.used = Amount()
+        self.waiting = Gauge()
+        self.running = Gauge()
+        self.used = Gauge()
         self.lost = 0.0
 
 
@@ -294,7 +294,7 @@ class Recorder:
         resources = self._quotas[task.instance_type].resources
         return [sum([each.per_pod.get(name, 0) * each.count for each in task.workload.pod_sets]) for name in resources]
 
-    def _change(self, amount: Amount, team: str, kind: str, now: float, by: float) -> None:
+    def _change(self, amount: Gauge, team: str, kind: str, now: float, by: float) -> None:
         if amount.value and now > amount.since:
             self._timeline.add(team, kind, amount.since, now, amount.value)
         amount.change(now, by)

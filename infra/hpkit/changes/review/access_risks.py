@@ -9,11 +9,11 @@ from typing import Final
 
 from hpkit.changes import value_text
 from hpkit.changes.review.model import Risk
-from hpkit.checks.rule import listing
 from hpkit.config.network import Endpoint
 from hpkit.plan.model import Plan
 from hpkit.plan.registry import pulled_repositories
 from hpkit.plan.user_ids import SQUASHED
+from hpkit.text.formatting import listing
 from hpkit.text.plural import plural
 
 __all__ = ["access_risks"]

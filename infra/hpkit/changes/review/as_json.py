@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any, TypeVar
 
 from hpkit.changes import Step
@@ -21,8 +20,7 @@ from hpkit.changes.review.model import (
     StackReview,
 )
 from hpkit.changes.review.tables import concerned_teams, nodes_lost
-from hpkit.plan.capacity import Amount
-from hpkit.text.formatting import json_text
+from hpkit.text.formatting import json_number, json_text
 
 __all__ = ["VERSION", "as_dict", "as_json"]
 
@@ -132,18 +130,13 @@ def _change(change: Change[T], write: Callable[[T], Any] = lambda value: value) 
     }
 
 
-def _number(value: Amount) -> int | float:
-    exact = Fraction(value)
-    return exact.numerator if exact.denominator == 1 else float(exact)
-
-
 def _loss(loss: Loss) -> dict[str, Any]:
     return {
         "team": loss.team,
         "what": loss.what,
         "instanceType": loss.instance_type or None,
-        "before": None if loss.before is None else _number(loss.before),
-        "after": _number(loss.after),
+        "before": None if loss.before is None else json_number(loss.before),
+        "after": json_number(loss.after),
         "names": list(loss.names),
     }
 
@@ -187,8 +180,8 @@ def _capacity(change: CapacityChange) -> dict[str, Any]:
         "guaranteed": _change(change.guaranteed),
         # null on a side where the type is present: no NodePool limit bounds it.
         "maximum": _change(change.maximum),
-        "unreserved": _change(change.unreserved, _number),
-        "quota": _change(change.quota, _number),
+        "unreserved": _change(change.unreserved, json_number),
+        "quota": _change(change.quota, json_number),
     }
 
 
@@ -211,10 +204,10 @@ def _share(diff: PlanDiff, share: ShareChange) -> dict[str, Any]:
     money, is_about = quota_cost(diff, share)
     return {
         "instanceType": share.instance_type,
-        "guarantee": _change(share.guarantee, _number),
-        "elastic": _change(share.elastic, _number),
-        "borrowable": _change(share.borrowable, _number),
-        "lendable": _change(share.lendable, _number),
+        "guarantee": _change(share.guarantee, json_number),
+        "elastic": _change(share.elastic, json_number),
+        "borrowable": _change(share.borrowable, json_number),
+        "lendable": _change(share.lendable, json_number),
         # null: nothing is reserved on that side, or the catalog has no price of the type near it.
         "monthlyUsd": _change(money),
         "monthlyUsdIsAbout": is_about,

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from hpkit.changes import renamed_parts
 from hpkit.changes.review.model import BudgetChange, Risk
-from hpkit.checks.rule import listing
 from hpkit.plan.budgets import Budget, budget_cells
 from hpkit.plan.model import Plan
+from hpkit.text.formatting import listing
 
 __all__ = ["budget_risks"]
 

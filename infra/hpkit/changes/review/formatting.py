@@ -5,8 +5,8 @@ from fractions import Fraction
 
 from hpkit.changes.plan_diff import CapacityChange, Change
 from hpkit.changes.review.model import Cost
-from hpkit.checks.rule import amount
 from hpkit.plan.capacity import Amount
+from hpkit.text.formatting import amount
 
 __all__ = [
     "arrow",

@@ -12,9 +12,9 @@ from hpkit.changes import renamed_parts, value_text
 from hpkit.changes.review.cost import pool_cost, ready_cost, ready_nodes, total
 from hpkit.changes.review.formatting import cost, money
 from hpkit.changes.review.model import Cost, MoneyChange, Risk
-from hpkit.checks.rule import listing
 from hpkit.plan.capacity import pool_instances
 from hpkit.plan.model import NodePoolPlan, Plan
+from hpkit.text.formatting import listing
 
 __all__ = ["node_pool_risks"]
 

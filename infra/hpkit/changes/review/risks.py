@@ -25,9 +25,9 @@ from hpkit.changes.review.setting_risks import setting_risks
 from hpkit.changes.review.sharing_risks import sharing_risks
 from hpkit.changes.review.software_risks import software_risks
 from hpkit.changes.review.stack_file_risks import StackSettings, stack_file_risks
-from hpkit.checks.rule import amount, listing
 from hpkit.plan.model import Plan
 from hpkit.plan.names import short_type
+from hpkit.text.formatting import amount, listing
 from hpkit.text.plural import plural
 
 __all__ = ["risks_of", "with_rename_risks"]

@@ -8,8 +8,8 @@ from typing import Final
 from hpkit.changes import Edit, Reduction, edits_of_plans, is_plain, place_text, value_text
 from hpkit.changes.plan_diff import PlanDiff
 from hpkit.changes.review.model import Loss, Risk
-from hpkit.checks.rule import listing
 from hpkit.plan.names import short_type
+from hpkit.text.formatting import listing
 from hpkit.text.plural import plural
 
 __all__ = ["setting_risks"]

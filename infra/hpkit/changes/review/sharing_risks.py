@@ -10,7 +10,7 @@ from typing import Final
 from hpkit.changes.plan_diff import PlanDiff, ShareChange, TeamChange
 from hpkit.changes.review.formatting import arrow, as_fraction, decreased, quantity
 from hpkit.changes.review.model import Risk
-from hpkit.checks.rule import amount, listing
+from hpkit.text.formatting import amount, listing
 
 __all__ = ["sharing_risks"]
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from hpkit.changes.plan_diff import Change
 from hpkit.changes.review.model import Risk
-from hpkit.checks.rule import listing
+from hpkit.text.formatting import listing
 
 __all__ = ["StackSettings", "stack_file_risks"]
 

@@ -24,12 +24,11 @@ from hpkit.changes.review.model import (
     Verdict,
 )
 from hpkit.checks import Finding
-from hpkit.checks.rule import listing
 from hpkit.plan.budgets import Budget, Spent, budget_cells
 from hpkit.plan.capacity import Amount
 from hpkit.plan.names import short_type
 from hpkit.program.teardown import counts_as_resource
-from hpkit.text.formatting import amount, percent, span
+from hpkit.text.formatting import figure, listing, percent, span
 from hpkit.text.plural import plural
 
 __all__ = [
@@ -471,7 +470,7 @@ def scenario_lines(scenario: ScenarioChange) -> Iterator[str]:
     if not scenario.teams:
         return
     yield f"in use: {_shown(scenario.utilization, percent)}"
-    yield f"instance-hours waited for: {_shown(scenario.waited, amount)}"
+    yield f"instance-hours waited for: {_shown(scenario.waited, figure)}"
     yield f"preemptions: {_shown(scenario.preemptions, str)}"
 
 

@@ -10,7 +10,8 @@ from hpkit.cluster.live.model import NodePool
 from hpkit.cluster.live.page import Section, page
 from hpkit.cluster.live.status import Status, policy_words
 from hpkit.cluster.live.topology import Branch, Placement
-from hpkit.cluster.live.waiting import amount, counted, sized
+from hpkit.cluster.live.waiting import counted, sized
+from hpkit.text.formatting import amount
 from hpkit.text.plural import plural
 
 __all__ = ["status_html", "topology_html"]

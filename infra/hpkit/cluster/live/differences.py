@@ -7,11 +7,12 @@ from decimal import Decimal
 from typing import Final
 
 from hpkit.cluster.live.model import Observed, Platform, Queue, Quota
-from hpkit.cluster.live.waiting import amount, counted, sized
+from hpkit.cluster.live.waiting import counted, sized
 from hpkit.errors import CatalogError
 from hpkit.kueue.model import ClusterQueue, ResourceQuota, per_unit
 from hpkit.kueue.organization import model_of
 from hpkit.plan.model import Plan
+from hpkit.text.formatting import amount
 
 __all__ = ["differences"]
 

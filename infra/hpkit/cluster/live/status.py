@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from hpkit.cluster.live.model import Group, NodePool, Observed, Platform, Queue, Quota, Task
-from hpkit.cluster.live.waiting import amount, waiting_reason
+from hpkit.cluster.live.waiting import waiting_reason
+from hpkit.text.formatting import amount
 
 __all__ = [
     "GroupStatus",

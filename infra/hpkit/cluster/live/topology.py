@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from hpkit.cluster.live.model import KubernetesNode, Observed, Pod, team_of
 from hpkit.cluster.live.status import main_resource
-from hpkit.cluster.live.waiting import amount
+from hpkit.text.formatting import amount
 
 __all__ = ["Branch", "Leaf", "Placement", "placements", "tree_of"]
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from hpkit.cluster.live.model import Queue, Task
 from hpkit.plan.capacity import quantity
+from hpkit.text.formatting import amount
 
 __all__ = [
     "amount",
@@ -57,11 +58,6 @@ _PREEMPTED_BY_MESSAGE: Final = {
     "due to prioritization in the ClusterQueue": "InClusterQueue",
 }
 _PREVIOUSLY: Final = "Previously: "
-
-
-def amount(value: Decimal) -> str:
-    """Return an amount as people write it: whole where it is, else with at most two decimals."""
-    return str(int(value)) if value == value.to_integral_value() else f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def counted(value: Decimal, resource: str) -> str:

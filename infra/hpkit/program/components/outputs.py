@@ -1,11 +1,10 @@
 """What each team gets, as the stack's outputs say it."""
 
-from fractions import Fraction
 from typing import Any
 
-from hpkit.plan.capacity import Amount
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import Plan
+from hpkit.text.formatting import json_number
 
 __all__ = ["team_table"]
 
@@ -22,10 +21,10 @@ def team_table(plan: Plan) -> dict[str, dict[str, Any]]:
     borrowable: dict[str, dict[str, float]] = {team.name: {} for team in plan.teams}
     for quota in quotas_of(plan):
         for share in quota.teams:
-            guarantee[share.team][quota.instance_type] = _number(share.reserved)
+            guarantee[share.team][quota.instance_type] = json_number(share.reserved)
             if share.elastic:
-                elastic[share.team][quota.instance_type] = _number(share.elastic)
-            borrowable[share.team][quota.instance_type] = _number(share.borrowable)
+                elastic[share.team][quota.instance_type] = json_number(share.elastic)
+            borrowable[share.team][quota.instance_type] = json_number(share.borrowable)
     ranked = sorted(plan.policy.priority_classes if plan.policy else (), key=lambda each: -each.weight)
     return {
         team.name: {
@@ -42,8 +41,3 @@ def team_table(plan: Plan) -> dict[str, dict[str, Any]]:
         }
         for team in plan.teams
     }
-
-
-def _number(value: Amount) -> float:
-    exact = Fraction(value)
-    return exact.numerator if exact.denominator == 1 else float(exact)
