@@ -152,14 +152,14 @@ def _table(found: Recommendation, *, capacity: bool) -> str:
 
 
 def _teams(title: str, teams: Iterable[TeamResult]) -> Table:
-    from hpkit.text.formatting import amount, percent, span
+    from hpkit.text.formatting import figure, percent, span
 
     table = grid("team", "quota", "served", "never", "p50", "p95", "preempted", "lost", title=title)
     for team in teams:
         table.add_row(
-            team.name, _pair(team.guarantee, amount), _pair(team.service, percent), _pair(team.never, amount),
-            _pair(team.wait_median, span), _pair(team.wait_p95, span), _pair(team.preempted, amount),
-            _pair(team.lost, amount),
+            team.name, _pair(team.guarantee, figure), _pair(team.service, percent), _pair(team.never, figure),
+            _pair(team.wait_median, span), _pair(team.wait_p95, span), _pair(team.preempted, figure),
+            _pair(team.lost, figure),
         )  # fmt: skip
     return table
 

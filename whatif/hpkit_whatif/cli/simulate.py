@@ -128,7 +128,7 @@ def rendered(report: "Report", form: str) -> str:
 
 
 def _table(report: "Report") -> str:
-    from hpkit.text.formatting import amount, borrowed, percent, span
+    from hpkit.text.formatting import borrowed, figure, percent, span
     from hpkit_whatif.simulate.notable import notable
 
     console = paper()
@@ -137,10 +137,10 @@ def _table(report: "Report") -> str:
     if cluster.wait_cost is not None:
         of = f" of {', '.join(cluster.priced_in)}" if cluster.priced_in else ""
         cost = f"{'about ' if of else ''}${cluster.wait_cost:,.0f} at list price{of}"
-    waited = amount(cluster.waited)
+    waited = figure(cluster.waited)
     console.print(f"{report.stack}, {report.scenario}: {span(report.end)}")
     console.print(
-        f"{percent(cluster.utilization)} of {amount(cluster.capacity)} instances in use, "
+        f"{percent(cluster.utilization)} of {figure(cluster.capacity)} instances in use, "
         f"{percent(cluster.idle_guarantee)} of the guarantees idle, {plural(cluster.preemptions, 'preemption')}, "
         f"fairness {cluster.fairness:.2f}\n{waited} instance-hour{'' if waited == '1' else 's'} waited for ({cost})",
     )
@@ -155,9 +155,9 @@ def _table(report: "Report") -> str:
     )  # fmt: skip
     for team in report.teams:
         teams.add_row(
-            team.name, amount(team.guarantee), amount(team.used), amount(team.borrowed), amount(team.lent),
+            team.name, figure(team.guarantee), figure(team.used), figure(team.borrowed), figure(team.lent),
             percent(team.service), str(team.submitted), span(team.wait_median), span(team.wait_p95),
-            str(team.evicted), str(team.evicts), amount(team.lost),
+            str(team.evicted), str(team.evicts), figure(team.lost),
         )  # fmt: skip
     console.print(teams)
     kinds = {task.instance_type for task in report.tasks}
@@ -169,7 +169,7 @@ def _table(report: "Report") -> str:
         tasks.add_row(
             task.name,
             task.team,
-            amount(task.instances) + (f" {task.instance_type.removeprefix('ml.')}" if kinds else ""),
+            figure(task.instances) + (f" {task.instance_type.removeprefix('ml.')}" if kinds else ""),
             span(task.submit),
             "never" if task.never and not task.admissions else _last([span(each.time) for each in task.admissions]),
             span(task.finished),
