@@ -248,9 +248,6 @@ ROWS: dict[str, Row] = {
         replace={"policy_arn": "arn:aws:iam::aws:policy/AmazonEKSServicePolicy"},
         only="an attachment is what it is",
     ),
-    "policy": Row(
-        "iam.Policy", {"policy": READ, "description": "read"}, {"policy": WRITE, **TAGGED}, {"description": "write"}
-    ),
     "oidc": Row(
         "iam.OpenIdConnectProvider",
         {"url": "https://oidc.example.com/id", "client_id_lists": ["sts.amazonaws.com"]},
@@ -263,13 +260,6 @@ ROWS: dict[str, Row] = {
         {"description": "secrets and logs", "enable_key_rotation": False, **TAGGED},
         {"key_usage": "SIGN_VERIFY"},
     ),
-    "alias": Row(
-        "kms.Alias",
-        {"name": "alias/secrets", "target_key_id": "${key.key_id}"},
-        {"target_key_id": "${second_key.key_id}"},
-        {"name": "alias/other"},
-    ),
-    "second_key": Row("kms.Key", {}, {"is_enabled": False}, {"customer_master_key_spec": "RSA_2048"}),
     "logs": Row(
         "cloudwatch.LogGroup",
         {"name": "/aws/eks/kube/cluster", "retention_in_days": 30, "kms_key_id": "${key.arn}"},

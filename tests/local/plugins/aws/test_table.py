@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
 from hpkit.catalog import TypeFacts
+from hpkit.program import components
 from hpkit_local.plugins.aws import VERSION
 from hpkit_local.plugins.aws.check import check, named
 from hpkit_local.plugins.aws.config import settings_from
 from hpkit_local.plugins.aws.diff import changes, clashes
 from hpkit_local.plugins.aws.lifecycle import differences, preview_outputs
-from hpkit_local.plugins.aws.table import RESOURCE_TYPES
+from hpkit_local.plugins.aws.table import FUNCTIONS, RESOURCE_TYPES
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import UNKNOWN
 
+COMPONENTS = Path(components.__file__).parent
 VPC, ROLE, CLUSTER = (
     RESOURCE_TYPES[token] for token in ("aws:ec2/vpc:Vpc", "aws:iam/role:Role", "aws:eks/cluster:Cluster")
 )
@@ -29,6 +33,20 @@ def _changed(kind, old, new):
 
 def test_the_version_is_that_of_the_installed_package():
     assert version("pulumi_aws") == VERSION
+
+
+def test_every_type_and_function_is_used_by_a_component():
+    """What nothing registers is not kept: on the local cloud a program's other types are refused by name."""
+    sources = [file.read_text(encoding="utf-8") for file in COMPONENTS.glob("*.py")]
+    calls = {call for text in sources for call in re.findall(r"aws\.([\w.]+)\b", text)}
+    for token in RESOURCE_TYPES:
+        _, folder, name = token.split(":")
+        assert f"{folder.partition('/')[0]}.{name}" in calls, token
+    for token in FUNCTIONS:
+        _, folder, name = token.split(":")
+        function = re.sub("(?=[A-Z])", "_", name).lower()
+        module = "" if folder.startswith("index/") else f"{folder.partition('/')[0]}."
+        assert calls & {f"{module}{function}", f"{module}{function}_output"}, token
 
 
 @pytest.mark.parametrize("kind", RESOURCE_TYPES.values(), ids=RESOURCE_TYPES)

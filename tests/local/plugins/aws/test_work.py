@@ -35,24 +35,13 @@ if config.get("wrong") == "queue":
     aws.sqs.Queue("queue")
 if config.get("wrong") == "routes":
     aws.ec2.RouteTable("table", vpc_id=vpc.id, routes=[{{"cidr_block": "0.0.0.0/0"}}])
-statement = {{"actions": ["s3:GetObject"], "resources": ["*"], "principals": [{{"type": "AWS", "identifiers": ["1"]}}]}}
 pulumi.export("account", aws.get_caller_identity().account_id)
 pulumi.export("partition", aws.get_partition().partition)
-pulumi.export("region", aws.get_region().region)
 pulumi.export("zones", aws.get_availability_zones(state="available").names)
-pulumi.export("vpc", aws.ec2.get_vpc_output(id=vpc.id).cidr_block)
-pulumi.export("zone", aws.ec2.get_subnet_output(id=subnets[1].id).availability_zone)
-filters = [{{"name": "vpc-id", "values": [vpc.id]}}]
-listed = aws.ec2.get_subnets_output(filters=filters, opts=pulumi.InvokeOutputOptions(depends_on=subnets))
-pulumi.export("subnets", pulumi.Output.all(*[subnet.id for subnet in subnets], listed.ids))
-pulumi.export("tables", aws.ec2.get_route_tables_output(vpc_id=vpc.id).ids)
 found = aws.eks.get_cluster_output(name=cluster.name)
 pulumi.export("same", pulumi.Output.all(found.endpoint, cluster.endpoint).apply(lambda each: each[0] == each[1]))
 pulumi.export("authority", found.certificate_authorities[0].data)
 pulumi.export("group", cluster.vpc_config.cluster_security_group_id)
-addon = aws.eks.get_addon_version(addon_name="vpc-cni", kubernetes_version="1.35", most_recent=True)
-pulumi.export("addon", addon.version)
-pulumi.export("policy", aws.iam.get_policy_document(statements=[statement]).json)
 """
 
 
@@ -111,22 +100,11 @@ def test_look_ups_and_default_tags_and_throttles(project):
     project.run("up", "--yes", "--skip-preview")
     project.endpoint.set_faults(throttle=None)
     found = json.loads(project.run("stack", "output", "--json").stdout)
-    plain = {name: found[name] for name in ("account", "partition", "region", "vpc", "zone", "same")}
-    assert plain == {
-        "account": "123456789012",
-        "partition": "aws",
-        "region": "us-west-2",
-        "vpc": "10.0.0.0/16",
-        "zone": "us-west-2b",
-        "same": True,
-    }
-    *made, listed = found["subnets"]
-    assert (sorted(made), len(found["tables"]), found["zones"][0]) == (listed, 1, "us-west-2a")
+    plain = {name: found[name] for name in ("account", "partition", "same")}
+    assert plain == {"account": "123456789012", "partition": "aws", "same": True}
+    assert found["zones"][0] == "us-west-2a"
     assert found["group"].startswith("sg-")
-    assert found["addon"].startswith("v1.")
     assert found["authority"]
-    (statement,) = json.loads(found["policy"])["Statement"]
-    assert statement == {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*", "Principal": {"AWS": "1"}}
     vpc = project.resources()["vpc"]
     assert vpc["outputs"]["tagsAll"] == {"Name": "mine", "team": "ml"}
     (live,) = project.endpoint.client("ec2").describe_vpcs(VpcIds=[vpc["id"]])["Vpcs"]

@@ -1,4 +1,4 @@
-"""AWS KMS: keys and their aliases."""
+"""AWS KMS: keys."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
-from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
@@ -72,37 +71,6 @@ def _tag_key(call: Calls, key: str, _live: Props, changed: dict[str, str], dropp
         call("UntagResource", KeyId=key, TagKeys=dropped)
 
 
-def _create_alias(call: Calls, wanted: Props) -> str:
-    name = str(wanted["name"])
-    if not name.startswith("alias/"):
-        raise PluginError(f"name: {name!r} must begin with 'alias/'")
-    call("CreateAlias", AliasName=name, TargetKeyId=wanted["targetKeyId"])
-    return name
-
-
-def _read_alias(call: Calls, name: str, known: Props) -> Props | None:
-    alias = next((each for each in call.pages("ListAliases", "Aliases") if each["AliasName"] == name), None)
-    if alias is None or "TargetKeyId" not in alias:
-        return None
-    target, stated = alias["TargetKeyId"], str(known.get("targetKeyId", ""))
-    arn, _, _ = alias["AliasArn"].rpartition(":")
-    return {
-        "arn": alias["AliasArn"],
-        "name": name,
-        # A program may name the key by its id or by its ARN.
-        "targetKeyId": stated if stated.rpartition("/")[2] == target else target,
-        "targetKeyArn": f"{arn}:key/{target}",
-    }
-
-
-def _update_alias(call: Calls, name: str, change: Change) -> None:
-    call("UpdateAlias", AliasName=name, TargetKeyId=change.new["targetKeyId"])
-
-
-def _delete_alias(call: Calls, name: str, _state: Props) -> None:
-    call.find("DeleteAlias", AliasName=name)
-
-
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:kms/key:Key",
@@ -126,17 +94,5 @@ RESOURCE_TYPES: Final = (
         delete=_delete_key,
         outputs=("arn", "keyId"),
         tagging=Tagging(_tag_key, "TagResource UntagResource"),
-    ),
-    ResourceType(
-        "aws:kms/alias:Alias",
-        "kms",
-        props=(Prop("name", required=True), Prop("targetKeyId", required=True)),
-        calls="CreateAlias ListAliases UpdateAlias DeleteAlias",
-        create=_create_alias,
-        read=_read_alias,
-        update=_update_alias,
-        delete=_delete_alias,
-        outputs=("arn", "targetKeyArn"),
-        note="`name` is never made up",
     ),
 )

@@ -1,4 +1,4 @@
-"""The functions that look up clusters and versions of add-ons."""
+"""The function that looks up a cluster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Final
 from hpkit_local.aws.services.eks.resources.clusters import stamp
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.function import Function
-from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
 
 __all__ = ["FUNCTIONS"]
@@ -36,23 +35,4 @@ def _cluster(call: Calls, args: Props) -> Props:
     }
 
 
-def _addon_version(call: Calls, args: Props) -> Props:
-    which = {"addonName": args["addonName"], "kubernetesVersion": args["kubernetesVersion"]}
-    for addon in call.pages("DescribeAddonVersions", "addons", **which):
-        for version in addon["addonVersions"]:
-            default = any(each.get("defaultVersion") for each in version["compatibilities"])
-            if args.get("mostRecent") or default:  # the newest comes first
-                return {"id": args["addonName"], "version": version["addonVersion"]}
-    raise PluginError(f"There is no version of {args['addonName']} for Kubernetes {args['kubernetesVersion']}.")
-
-
-FUNCTIONS: Final = (
-    Function("aws:eks/getCluster:getCluster", "eks", ("name", "tags"), "DescribeCluster", _cluster),
-    Function(
-        "aws:eks/getAddonVersion:getAddonVersion",
-        "eks",
-        ("addonName", "kubernetesVersion", "mostRecent"),
-        "DescribeAddonVersions",
-        _addon_version,
-    ),
-)
+FUNCTIONS: Final = (Function("aws:eks/getCluster:getCluster", "eks", ("name", "tags"), "DescribeCluster", _cluster),)

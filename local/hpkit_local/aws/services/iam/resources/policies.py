@@ -1,4 +1,4 @@
-"""Policies of IAM: inline, managed by the customer, attached; and OpenID Connect providers."""
+"""Policies of IAM: inline and attached; and OpenID Connect providers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from hpkit_local.plugins.aws.shapes import policy_text, tag_list, tag_map
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
-
-_VERSIONS = 5  # of a policy, at most: IAM quotas
 
 
 def _put_inline(call: Calls, wanted: Props) -> str:
@@ -49,57 +47,6 @@ def _read_attached(call: Calls, resource_id: str, _known: Props) -> Props | None
 def _detach(call: Calls, resource_id: str, _state: Props) -> None:
     role, _, arn = resource_id.partition("/")
     call.find("DetachRolePolicy", RoleName=role, PolicyArn=arn)
-
-
-def _create_policy(call: Calls, wanted: Props) -> str:
-    answer = call(
-        "CreatePolicy",
-        PolicyName=wanted["name"],
-        PolicyDocument=wanted["policy"],
-        Path=wanted["path"],
-        Description=wanted.get("description"),
-        Tags=tag_list(wanted["tagsAll"]),
-    )
-    return str(answer["Policy"]["Arn"])
-
-
-def _read_policy(call: Calls, arn: str, _known: Props) -> Props | None:
-    answer = call.find("GetPolicy", PolicyArn=arn)
-    if answer is None:
-        return None
-    policy = answer["Policy"]
-    version = call("GetPolicyVersion", PolicyArn=arn, VersionId=policy["DefaultVersionId"])["PolicyVersion"]
-    return {
-        "arn": arn,
-        "policyId": policy["PolicyId"],
-        "name": policy["PolicyName"],
-        "path": policy["Path"],
-        "description": policy.get("Description"),
-        "policy": policy_text(version["Document"]),
-        "tags": tag_map(policy.get("Tags")),
-    }
-
-
-def _update_policy(call: Calls, arn: str, change: Change) -> None:
-    versions = list(call.pages("ListPolicyVersions", "Versions", PolicyArn=arn))
-    others = sorted((each for each in versions if not each["IsDefaultVersion"]), key=lambda each: each["CreateDate"])
-    if len(versions) >= _VERSIONS:
-        call("DeletePolicyVersion", PolicyArn=arn, VersionId=others[0]["VersionId"])
-    call("CreatePolicyVersion", PolicyArn=arn, PolicyDocument=change.new["policy"], SetAsDefault=True)
-
-
-def _delete_policy(call: Calls, arn: str, _state: Props) -> None:
-    for version in list(call.pages("ListPolicyVersions", "Versions", PolicyArn=arn)):
-        if not version["IsDefaultVersion"]:
-            call.find("DeletePolicyVersion", PolicyArn=arn, VersionId=version["VersionId"])
-    call.find("DeletePolicy", PolicyArn=arn)
-
-
-def _tag_policy(call: Calls, arn: str, _live: Props, changed: dict[str, str], dropped: list[str]) -> None:
-    if changed:
-        call("TagPolicy", PolicyArn=arn, Tags=tag_list(changed))
-    if dropped:
-        call("UntagPolicy", PolicyArn=arn, TagKeys=dropped)
 
 
 def _create_provider(call: Calls, wanted: Props) -> str:
@@ -173,25 +120,6 @@ RESOURCE_TYPES: Final = (
         create=_attach,
         read=_read_attached,
         delete=_detach,
-    ),
-    ResourceType(
-        "aws:iam/policy:Policy",
-        "iam",
-        props=(
-            Prop("name"),
-            Prop("policy", "policy", required=True),
-            Prop("path"),
-            Prop("description"),
-        ),
-        calls="CreatePolicy GetPolicy GetPolicyVersion ListPolicyVersions CreatePolicyVersion DeletePolicyVersion "
-        "DeletePolicy",
-        create=_create_policy,
-        read=_read_policy,
-        update=_update_policy,
-        delete=_delete_policy,
-        outputs=("arn", "policyId"),
-        tagging=Tagging(_tag_policy, "TagPolicy UntagPolicy"),
-        longest_name=128,
     ),
     ResourceType(
         "aws:iam/openIdConnectProvider:OpenIdConnectProvider",
