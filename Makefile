@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STACK  ?= handson-dev
 
-.PHONY: install up down lint types check tools unit pages docs pictures prose test generate lock audit release scan lock-scanners bench bench-program clean
+.PHONY: install schemas up down lint types check tools unit pages docs pictures prose test generate lock audit release scan lock-scanners bench bench-program clean
 
 install: $(VENV)/.installed
 
@@ -17,7 +17,13 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
 	$(BIN)/python -m compileall -qq -j 0 -x '$(LAZY)' $(VENV)/lib || :  # on all cores, where pip takes one
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(MAKE) --no-print-directory schemas
 	touch $@
+
+# What editors complete and check the files in stacks/ with.
+schemas:
+	$(BIN)/hpkit catalog schema --output stacks/schema.json
+	$(BIN)/hpkit catalog schema --scenario --output stacks/scenarios/schema.json
 
 # The whole platform on this machine: engine, local cloud, `pulumi up`. STACK=autoscale-dev takes another example.
 up: install
@@ -119,7 +125,7 @@ clean:
 	rm -rf $(VENV) $(SCANNERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # The files that are made of others.
-generate: install
+generate: install schemas
 	$(BIN)/python -m generate
 
 bench: install

@@ -10,9 +10,8 @@ from generate.hyperpod import hyperpod_text
 from generate.refusals import PAGE, refusals_page
 from generate.rules import examples_text, rules_page
 from generate.sdk import resource_files
-from hpkit.config.reference import reference, schema_text
+from hpkit.config.reference import reference
 from hpkit.project import project_root
-from hpkit_whatif.scenario.schema import schema_text as scenario_schema_text
 
 __all__ = ["FILES"]
 
@@ -21,8 +20,6 @@ FILES: dict[str, Callable[[], str]] = {
     "infra/hpkit/catalog/data/hyperpod.json": hyperpod_text,
     karpenter.FILE: karpenter.karpenter_text,
     metrics.FILE: metrics.kueue_metrics_text,
-    "stacks/schema.json": schema_text,
-    "stacks/scenarios/schema.json": scenario_schema_text,
     "docs/reference/config.md": reference,
     "infra/hpkit/checks/examples.json": examples_text,
     "docs/reference/rules.md": rules_page,

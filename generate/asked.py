@@ -9,14 +9,20 @@ from hpkit.program.iam.rules import actions_of_call
 from hpkit.program.recording import record
 from hpkit.project import load_stack, project_root
 
-__all__ = ["FOLDER", "asked_actions", "given_actions", "reasons"]
+__all__ = ["FILE", "asked_actions", "asked_by_stack", "given_actions", "reasons"]
 
-FOLDER = "tests/program/asked"
+FILE = "tests/program/asked.txt"
+
+
+def asked_by_stack() -> dict[str, set[str]]:
+    """Return the operations, as `service:Operation`, with the stacks that asked for them; `all` stands for all."""
+    lines = (project_root() / FILE).read_text(encoding="utf-8").splitlines()
+    return {name: set(stacks) for name, *stacks in (line.split() for line in lines if not line.startswith("#"))}
 
 
 def asked_actions(stack: str) -> set[str]:
     """Return the IAM actions of every operation that up, a change, refresh and destroy of a stack asked for."""
-    operations = (project_root() / FOLDER / f"{stack}.txt").read_text(encoding="utf-8").split()
+    operations = {name for name, stacks in asked_by_stack().items() if stacks & {stack, "all"}}
     return {action for operation in operations for action in actions_of_call(operation)}
 
 

@@ -39,6 +39,5 @@ def _page() -> str:
 
 
 FILES: Final[dict[str, Callable[[], str]]] = {
-    "docs/reference/deployer-policy.json": _reference,
     "docs/reference/deployer-policy.md": _page,
 }

@@ -11,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from generate.examples import EXAMPLES, example_files
+from hpkit.config.reference import json_schema
 from tests.builders import organization, team, text_of
 from tests.cli import invoke
 
@@ -269,6 +270,6 @@ def test_the_examples_are_valid_and_say_what_they_show(name):
 def test_the_examples_fit_the_schema_that_editors_read():
     import yaml
 
-    validator = Draft202012Validator(json.loads((ROOT / "stacks" / "schema.json").read_text()))
+    validator = Draft202012Validator(json_schema())
     for file in example_files():
         assert list(validator.iter_errors(yaml.safe_load(file.read_text()))) == [], file.name

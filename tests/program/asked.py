@@ -1,16 +1,24 @@
-"""Which AWS API operations deploying each example stack asks for, recorded on the local cloud."""
+"""Which AWS API operations deploying each example stack asks for, recorded on the local cloud.
+
+Asked for in `up`, an `up` that changes it, `refresh` and `destroy`. `tests/iam/test_asked.py` holds the deployer's
+policies to them; `tests/program/test_engine_stacks.py` holds them to the cloud. To record them anew after a change of
+the program or of its fake plugins:
+
+    HPKIT_WRITE_ASKED=1 HPKIT_NIGHTLY=1 .venv/bin/pytest -n 0 tests/program/test_engine_stacks.py
+"""
 
 import json
 import urllib.request
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
 
+from generate.asked import FILE, asked_by_stack
+from generate.examples import example_stacks
+from hpkit.project import project_root
 from hpkit_local.supervisor.instance import Instance
 
-__all__ = ["FOLDER", "Asked", "recorded", "text_of"]
+__all__ = ["Asked", "recorded", "write"]
 
-FOLDER = Path(__file__).parent / "asked"
 Result = TypeVar("Result")
 
 
@@ -36,11 +44,19 @@ class Asked:
         return counts
 
 
-def text_of(operations: set[str]) -> str:
-    """Return the file of a stack: one operation per line."""
-    return "".join(f"{each}\n" for each in sorted(operations))
-
-
 def recorded(stack: str) -> set[str]:
-    """Return the operations that the file of an example stack names."""
-    return set((FOLDER / f"{stack}.txt").read_text(encoding="utf-8").split())
+    """Return the operations that an example stack asks for, as they are recorded."""
+    return {name for name, stacks in asked_by_stack().items() if stacks & {stack, "all"}}
+
+
+def write(stack: str, operations: set[str]) -> None:
+    """Record what an example stack asks for."""
+    every = set(example_stacks())
+    found = {name: every if "all" in stacks else stacks for name, stacks in asked_by_stack().items()}
+    for name in found.keys() | operations:
+        stacks = found.setdefault(name, set()) - {stack}
+        found[name] = stacks | {stack} if name in operations else stacks
+    shown = {name: "all" if stacks == every else " ".join(sorted(stacks)) for name, stacks in found.items() if stacks}
+    head = "# Which operations of AWS's APIs the example stacks ask for: see tests/program/asked.py.\n"
+    text = head + "".join(f"{name} {stacks}\n" for name, stacks in sorted(shown.items()))
+    (project_root() / FILE).write_text(text, encoding="utf-8")

@@ -12,9 +12,8 @@ from hpkit.catalog import find_instance_type
 from hpkit.errors import ToolError
 from hpkit.program.recording import record
 from hpkit.project import load_stack
-from tests.program.asked import FOLDER as ASKED
 from tests.program.asked import Asked, recorded
-from tests.program.asked import text_of as text_of_asked
+from tests.program.asked import write as write_asked
 from tests.program.cloud import NODE_CLASSES, NODE_POOLS, Live, Program, change_every_part
 from tests.program.states import differences as differences_of_states
 from tests.running import eventually
@@ -58,9 +57,9 @@ def live_through(stack, instance, repository):
     asked.during(program.destroy)
     assert program.resources() == []
     if os.environ.get("HPKIT_WRITE_ASKED"):
-        (ASKED / f"{stack}.txt").write_text(text_of_asked(asked.operations), encoding="utf-8")
+        write_asked(stack, asked.operations)
     differing = sorted(asked.operations ^ recorded(stack))
-    assert not differing, f"{differing}: record anew, tests/program/asked/README.md"
+    assert not differing, f"{differing}: record anew, see tests/program/asked.py"
     eventually(lambda: differences(before, live.everything()) == {}, lambda: differences(before, live.everything()))
     return {each["type"] for each in exported["deployment"]["resources"]}
 
