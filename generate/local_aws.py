@@ -84,7 +84,7 @@ def _moto_has(service: str, operation: str) -> bool:
 
 def _machines() -> list[str]:
     rows = [
-        f"| {machine.kind} | {machine.change} | {machine.running} | {machine.done or '(gone)'} | {machine.failed} "
+        f"| `{machine.kind}` | {machine.change} | {machine.running} | {machine.done or '(gone)'} | {machine.failed} "
         f"| {machine.seconds:g} |"
         for machine in MACHINES.values()
     ]

@@ -210,9 +210,9 @@ def _service_rows(known: dict[str, Proof]) -> Iterator[str]:
     for name, found in sorted(services.items()):
         codes = sorted({each.code for each in found if each.code != _BY_CALLER})
         counts = [sum(known[each.key].known == level for each in found) for level in KNOWN]
-        yield f"| {name} | {', '.join(codes)} | {counts[0]} | {counts[1]} |"
+        yield f"| `{name}` | {', '.join(codes)} | {counts[0]} | {counts[1]} |"
 
 
 def _link(source: str) -> str:
     name = source.rpartition("/")[2].removesuffix(".html").removeprefix("API_")
-    return f"[{name}]({source})"
+    return f"[`{name}`]({source})"

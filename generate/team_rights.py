@@ -95,12 +95,12 @@ ATTACKS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("hpkit-team-ends", "status.restarts"): ("a_job_of_a_job_set_to_run_again",),
     ("hpkit-member-services", "spec.type"): ("to_publish_work_outside_the_cluster",),
     ("hpkit-member-secrets", "type"): ("the_rights_of_a_service_account_by_a_secret",),
-    (_RBAC, "changing a pod that is there"): ("a_waiting_pod_to_start_by_taking_its_gate_away",),
+    (_RBAC, "changing an existing pod"): ("a_waiting_pod_to_start_by_taking_its_gate_away",),
     (_RBAC, "the size of a running pod"): ("another_size_for_a_running_pod",),
     (_RBAC, "ephemeral containers"): ("a_shell_beside_a_container_that_is_there",),
     (_RBAC, "nodes, and their kubelet by the API server's proxy"): ("the_kubelet_of_a_node",),
     (_RBAC, "labels of the namespace"): ("to_lift_the_level_of_the_namespace",),
-    (_RBAC, "namespaces of one's own, and any other namespace"): (
+    (_RBAC, "new namespaces, and any other namespace"): (
         "a_namespace_where_nobody_counts",
         "the_work_of_another_team_to_end",
         "the_secrets_of_others",

@@ -157,8 +157,8 @@ def _subject(subject: Mapping[str, Any]) -> str:
 POLICIES = (
     Policy(
         name="bindings-grant-no-escalation",
-        description="Bindings grant no one permissions that lead to more: those of a cluster administrator, of other "
-        "identities, of RBAC and admission, or of a role that the stack doesn't define.",
+        description="Bindings grant no one permissions that lead to more. These are permissions of a cluster "
+        "administrator, of other identities, of RBAC and admission, or of a role outside the stack.",
         validate_stack=_hand_out_little,
         parameters=(_ACCEPTED,),
     ),
