@@ -1,8 +1,14 @@
 """The ledger of a cluster's quotas: some decrease before others increase, so that what is reserved always fits.
 
-Whole instances of types that a cluster has in fixed numbers are counted. Where no number is known (managed Karpenter,
-fractions of an instance) the order alone keeps the sum down: a quota increases after all decreases of that type that
-the program announces.
+Pulumi names a quota to the plugin when it diffs it, never how many are to come, so no decision can be final for all of
+them. What holds whenever a quota is declared:
+
+- Whole instances of types that a cluster has in fixed numbers are counted: an increase waits until the live quotas and
+  those under way leave room for it. Reserved instances never exceed the capacity, however late a decrease is declared.
+- Where no number is known (managed Karpenter, fractions of an instance), an increase waits for every decrease of its
+  type that is declared before it starts, or at most _DECLARING_SECONDS after the quota declared before it. A decrease
+  declared later doesn't hold the increase up: the sum is larger until that decrease is done, if the service allows it.
+- A preview only warns. A quota declared after the warning may make it wrong, and fails nothing.
 """
 
 from __future__ import annotations

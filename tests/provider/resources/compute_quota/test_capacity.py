@@ -1,5 +1,7 @@
 """Quotas of one cluster shrink before others grow: whole instances, fractions, and under Karpenter."""
 
+import time
+
 import pytest
 
 from hpkit_local.aws.testing import running_endpoint
@@ -126,6 +128,35 @@ def test_whole_instances_wait_for_fractions_of_their_type(world, engine):
     assert seen[1] == (4, "Updated"), "a grows when b has arrived"
     engine.put("ComputeQuota", "b", accelerators(arn, "b", 4))
     assert world.live_quotas(arn) == {"q-a": 3, "q-b": 0}
+
+
+def test_whole_instances_never_exceed_the_capacity_though_a_decrease_is_declared_late(world, engine):
+    arn = world.governed(engine)
+    for team, count in (("a", 1), ("b", 3)):
+        engine.up("ComputeQuota", team, quota(arn, team, count))
+    grow, shrink = quota(arn, "a", 3), quota(arn, "b", 1)
+    engine.diff("ComputeQuota", "a", grow)
+
+    def late():
+        time.sleep(1.0)  # twice as long as the others are waited for
+        engine.up("ComputeQuota", "b", shrink)
+
+    with Watch(world.endpoint) as watch:
+        results = engine.together([lambda: engine.put("ComputeQuota", "a", grow), late], threads=2)
+    assert not [result for result in results if isinstance(result, Exception)], results
+    assert watch.most <= 4
+    assert world.live_quotas(arn) == {"q-a": 3, "q-b": 1}
+
+
+def test_without_a_known_number_a_decrease_that_is_declared_late_comes_after_the_increase(world, engine, karpenter):
+    for team, count in (("a", 1), ("b", 9)):
+        engine.up("ComputeQuota", team, quota(karpenter, team, count))
+    grow, shrink = quota(karpenter, "a", 8), quota(karpenter, "b", 2)
+    engine.diff("ComputeQuota", "a", grow)
+    engine.put("ComputeQuota", "a", grow)
+    assert world.live_quotas(karpenter) == {"q-a": 8, "q-b": 9}, "nothing said that b is to shrink"
+    engine.up("ComputeQuota", "b", shrink)
+    assert world.live_quotas(karpenter) == {"q-a": 8, "q-b": 2}
 
 
 def test_a_quota_that_is_replaced_frees_its_capacity_first(world, engine, karpenter):
