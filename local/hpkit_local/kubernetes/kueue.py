@@ -1,5 +1,6 @@
 """Kueue outside a cluster, as a service: its webhooks answer on loopback, and the API server calls them by address."""
 
+import http.client
 import json
 import sys
 from collections.abc import Mapping
@@ -34,6 +35,26 @@ INTEGRATIONS: dict[str, Any] = {
     ],
     "externalFrameworks": ["HyperPodPyTorchJob.v1.sagemaker.amazonaws.com"],
 }
+# Objects that its webhooks look at: of a kind of its own, and of kinds that it queues.
+_PODS: dict[str, Any] = {
+    "metadata": {"labels": {"app": "probe"}},
+    "spec": {"containers": [{"name": "probe", "image": "probe"}]},
+}
+_SERVED: dict[str, Any] = {"selector": {"matchLabels": {"app": "probe"}}, "template": _PODS}
+_PROBES: dict[str, dict[str, Any]] = {
+    folder: {"apiVersion": version, "kind": kind, "metadata": {"name": "hpkit-local-probe"}, "spec": spec}
+    for folder, version, kind, spec in (
+        ("/apis/kueue.x-k8s.io/v1beta2/resourceflavors", "kueue.x-k8s.io/v1beta2", "ResourceFlavor", {}),
+        (
+            "/apis/batch/v1/namespaces/default/jobs",
+            "batch/v1",
+            "Job",
+            {"template": {"spec": {**_PODS["spec"], "restartPolicy": "Never"}}},
+        ),
+        ("/apis/apps/v1/namespaces/default/deployments", "apps/v1", "Deployment", _SERVED),
+        ("/apis/apps/v1/namespaces/default/statefulsets", "apps/v1", "StatefulSet", {**_SERVED, "serviceName": ""}),
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -41,7 +62,8 @@ class Kueue:
     """What Kueue needs: ports `kueue-webhook`, `kueue-health`, `kueue-metrics`, `egress`, and a folder of its own.
 
     `manifests` is the folder that holds its CRDs and webhooks; `operators` executables by name, which may not be there;
-    `front_proxy` the folder of the certificates by which the API server reaches them; `on_by_default` the feature gates
+    `front_proxy` the folder of the certificates by which the API server reaches them; `authority` and `client` the
+    certificates and key by which the API server at port `kube-apiserver` is asked; `on_by_default` the feature gates
     that are on unless the settings in the cluster switch them off.
     """
 
@@ -51,6 +73,8 @@ class Kueue:
     folder: Path
     front_proxy: Path
     kubeconfig: Path
+    authority: Path
+    client: tuple[Path, Path]
     log: Path
     ports: dict[str, int]
     on_by_default: tuple[str, ...]
@@ -77,8 +101,24 @@ class Kueue:
             environment={"KUBECONFIG": str(self.kubeconfig)},
             folder=Path(__file__).resolve().parents[2],
             prepare=self.prepare,
-            healthy=lambda: http_status(self.ports["kueue-health"], "/readyz") == 200,
+            healthy=self.healthy,
         )
+
+    def healthy(self) -> bool:
+        """Say whether the API server reaches all webhooks: Kueue calls itself ready while it still adds some."""
+        if http_status(self.ports["kueue-health"], "/readyz") != http.client.OK:
+            return False
+        statuses = (
+            http_status(
+                self.ports["kube-apiserver"],
+                f"{folder}?dryRun=All",
+                authority=self.authority,
+                client=self.client,
+                posts=document,
+            )
+            for folder, document in _PROBES.items()
+        )
+        return all(status < http.client.INTERNAL_SERVER_ERROR for status in statuses)
 
     def prepare(self) -> None:
         """Write the configuration."""

@@ -1,32 +1,80 @@
-"""Free ports of loopback, for services and processes that are told theirs."""
+"""Free ports of loopback, for services and processes that are told theirs.
 
+They are below those that the kernel gives to outgoing connections, which take any of these at any moment.
+"""
+
+import random
 import socket
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 
-__all__ = ["free_ports"]
+__all__ = ["free_ports", "hold_ports"]
 
 _NONE: Mapping[str, int] = MappingProxyType({})
+_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_FIRST = 10_000
+# Linux's own default, and below that of other systems.
+_FIRST_OF_KERNEL = 32_768
+_FEWEST = 1_000
+_TRIES = 100
 
 
 def free_ports(names: Iterable[str], before: Mapping[str, int] = _NONE) -> dict[str, int]:
-    """Return a free port for each name, the same as before where that is still free.
-
-    All are held at once, so that no two names get the same.
-    """
-    held = {name: _held(before.get(name, 0)) for name in names}
+    """Return a free port for each name, the same as before where that is still free."""
+    held = hold_ports(names, before)
     ports = {name: int(each.getsockname()[1]) for name, each in held.items()}
     for each in held.values():
         each.close()
     return ports
 
 
-def _held(port: int) -> socket.socket:
+def hold_ports(names: Iterable[str], before: Mapping[str, int] = _NONE) -> dict[str, socket.socket]:
+    """Return a socket for each name that holds a free port, the same as before where that is still free.
+
+    On Linux, a program can listen on a port that is held so, and the kernel gives it to nobody else.
+    """
+    return {name: _held(before.get(name)) for name in names}
+
+
+def _held(before: int | None) -> socket.socket:
     """Hold this port if it is free, else another."""
+    # Connections that ended leave their port taken for a while: whoever had it listens on it again all the same.
+    held = None if before is None else _bound(before)
+    ports = _below_those_of_the_kernel()
+    for port in random.SystemRandom().sample(ports, min(_TRIES, len(ports))):
+        if held is None and _is_untouched(port):
+            held = _bound(port)
+    if held is None:
+        raise OSError("no port of loopback is free")
+    return held
+
+
+def _bound(port: int) -> socket.socket | None:
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         held.bind(("127.0.0.1", port))
     except OSError:
-        held.bind(("127.0.0.1", 0))
+        held.close()
+        return None
     return held
+
+
+def _is_untouched(port: int) -> bool:
+    """Say whether nobody has or holds a port: those that only hold it don't keep each other out."""
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _below_those_of_the_kernel() -> range:
+    try:
+        first = int(_RANGE.read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        first = _FIRST_OF_KERNEL
+    # Some systems give out nearly all ports: then these are as good as any.
+    return range(_FIRST, first if first >= _FIRST + _FEWEST else _FIRST_OF_KERNEL)

@@ -31,7 +31,7 @@ def main(folder: str) -> int:
             return 1
         try:
             # Who starts this waits for the ports alone.
-            instance.claim_ports()
+            ports = instance.claim_ports()
             Supervisor(instance, ()).poll()
             services = import_module("hpkit_local.supervisor.services")
             supervisor = Supervisor(instance, services.services_of(instance))
@@ -43,6 +43,7 @@ def main(folder: str) -> int:
                 supervisor.poll()
         finally:
             supervisor.end()
+            ports.close()
     return 0
 
 

@@ -3,13 +3,15 @@
 import json
 import re
 import socket
+import sys
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hpkit.errors import ToolError
 from hpkit_local.processes.files import write_private
-from hpkit_local.processes.ports import free_ports
+from hpkit_local.processes.ports import hold_ports
 from hpkit_local.processes.process import Identity
 
 __all__ = ["DEFAULT_ACCOUNT", "PORTS", "Instance", "ServiceState", "State"]
@@ -153,11 +155,16 @@ class Instance:
         """Return the ports of the last start."""
         return {name: int(port) for name, port in (self._read("ports.json") or {}).items()}
 
-    def claim_ports(self) -> dict[str, int]:
-        """Return the same ports as at the last start, where still free, else others; and write them down."""
-        ports = free_ports(PORTS, self.ports())
-        self._write("ports.json", ports)
-        return ports
+    def claim_ports(self) -> ExitStack:
+        """Write down the same ports as at the last start, where still free, else others; return what holds them.
+
+        Until it is closed, other programs don't get them while a service that died, or didn't start yet, has them not.
+        """
+        with ExitStack() as held:
+            ports = {name: held.enter_context(each) for name, each in hold_ports(PORTS, self.ports()).items()}
+            self._write("ports.json", {name: each.getsockname()[1] for name, each in ports.items()})
+            # Elsewhere no program can listen on a port that another one holds.
+            return held.pop_all() if sys.platform == "linux" else ExitStack()
 
     def ports_of_others(self) -> dict[str, int]:
         """Return those of its ports that another program has; ask while nothing of the instance runs."""

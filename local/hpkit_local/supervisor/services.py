@@ -47,6 +47,8 @@ def services_of(instance: Instance) -> list[Service]:
         folder=pki / "kueue",
         front_proxy=pki / "front-proxy",
         kubeconfig=instance.kubeconfig,
+        authority=ca.certificate,
+        client=(admin.certificate, admin.key),
         log=instance.log("kueue"),
         ports=ports,
         on_by_default=topology_gates(next(tool.version for tool in TOOLS if tool.name == "kueue")),

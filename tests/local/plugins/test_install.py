@@ -23,7 +23,7 @@ def test_the_launchers_lie_where_the_engine_looks_for_the_versions_of_the_sdks(t
 
 def test_the_environment_of_an_instance_brings_the_plugins_and_downloads_none(tmp_path):
     instance = Instance.named("one", root=tmp_path)
-    instance.claim_ports()
+    instance.claim_ports().close()
     told = control.environment(instance, tools=())
     assert told["PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"] == "true"
     assert len(launchers(Path(told["PULUMI_HOME"]))) == len(PACKAGES)

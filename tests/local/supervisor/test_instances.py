@@ -14,6 +14,8 @@ import pytest
 from hpkit.errors import ToolError
 from hpkit_local.aws.testing import client
 from hpkit_local.kubernetes.api import Api, RefusedError
+from hpkit_local.processes import ports
+from hpkit_local.processes.ports import free_ports
 from hpkit_local.processes.process import Identity
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
@@ -109,10 +111,27 @@ def test_after_a_reboot_a_start_goes_on_with_everything_and_touches_no_stranger(
         control.reset(instance)
 
 
-def test_ports_stay_where_nobody_took_them(tmp_path):
+def test_ports_stay_and_are_held_until_they_are_let_go(tmp_path, monkeypatch):
     instance = Instance.named("ports", root=tmp_path)
-    # A neighbour may take one between two claims, but not for ever.
-    eventually(lambda: instance.ports() == instance.claim_ports(), "two claims give the same")
+    instance.claim_ports().close()
+    before = instance.ports()
+    with instance.claim_ports():
+        assert instance.ports() == before
+        monkeypatch.setattr(ports, "_below_those_of_the_kernel", lambda: range(before["aws"], before["aws"] + 1))
+        with pytest.raises(OSError, match="no port of loopback is free"):
+            free_ports(("another",))
+        # A service listens where its supervisor holds the port.
+        with socket.create_server(("127.0.0.1", before["aws"])):
+            assert instance.ports_of_others().keys() == {"aws"}
+    assert free_ports(("another",)) == {"another": before["aws"]}
+
+
+def test_ports_are_below_those_that_the_kernel_gives_to_connections(tmp_path, monkeypatch):
+    kernel = tmp_path / "ip_local_port_range"
+    monkeypatch.setattr(ports, "_RANGE", kernel)
+    for text, last in (("20000 60999", 19_999), ("1024 65535", 32_767), ("", 32_767)):
+        kernel.write_text(text)
+        assert all(10_000 <= port <= last for port in free_ports("abcdefgh").values()), text
 
 
 @pytest.mark.nightly
@@ -166,7 +185,7 @@ def test_a_start_that_is_ended_from_elsewhere_is_not_begun_anew_though_a_port_is
 
 def test_the_region_is_that_of_the_stack_that_is_up(tmp_path):
     instance = Instance.named("regional", root=tmp_path)
-    instance.claim_ports()
+    instance.claim_ports().close()
     assert control.environment(instance, tools=())["AWS_REGION"] == "us-west-2"
     folder = instance.state_folder / ".pulumi" / "stacks" / "hpkit"
     folder.mkdir(parents=True)
@@ -182,7 +201,7 @@ def test_what_the_shell_has_for_an_account_reaches_nothing_by_an_instance(tmp_pa
     monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER", "https://api.sagemaker.us-west-2.amazonaws.com")
     monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
     instance = Instance.named("alone", root=tmp_path)
-    instance.claim_ports()
+    instance.claim_ports().close()
     there = control.environment(instance, tools=())
     for name, value in there.items():
         monkeypatch.setenv(name, value)
