@@ -496,7 +496,8 @@ def test_reset_deletes_only_after_a_yes_and_only_that_instance(repository):
         (folder / "aws.json").write_text("{}")
     asked = hpkit("local", "reset", "--name", "doomed", cwd=repository)
     assert asked.returncode == 1
-    assert f"Delete {folders[0]} with everything in it?" in asked.stdout
+    said = f"error: Delete {folders[0]} with everything in it? There is no terminal to ask on; add --yes to go ahead\n"
+    assert asked.stderr == said
     assert all(folder.exists() for folder in folders)
     assert hpkit("local", "reset", "--yes", "--name", "doomed", cwd=repository).returncode == 0
     assert [folder.exists() for folder in folders] == [False, True]

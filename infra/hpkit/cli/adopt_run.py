@@ -7,6 +7,7 @@ import click
 
 from hpkit.cli.adopt_common import import_file, plan_of, registered, stop_at, write
 from hpkit.cli.completion import stack_option
+from hpkit.cli.output import confirm
 from hpkit.cli.tools import pulumi_environment
 from hpkit.errors import ToolError
 from hpkit.program.teardown import resources_in
@@ -72,7 +73,7 @@ def undo(stack: str, yes: bool) -> None:
     state = pulumi.export()
     resources = resources_in((state["deployment"] or {}).get("resources") or [])
     if not yes:
-        click.confirm(f"Forget {len(resources)} resources of {stack}? Nothing that is live is touched.", abort=True)
+        confirm(f"Forget {len(resources)} resources of {stack}? Nothing that is live is touched.")
     kept = project_root() / f"{stack}.state.json"
     write(kept, json.dumps(state, indent=2) + "\n", private=True)
     pulumi.forget()

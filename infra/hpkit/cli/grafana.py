@@ -12,6 +12,7 @@ from hpkit.cli.aws_session import aws_session
 from hpkit.cli.completion import stack_option
 from hpkit.cli.formats import folded
 from hpkit.cli.live_common import choose_stack, platform_options
+from hpkit.cli.output import confirm
 from hpkit.errors import InputError, SelectionError
 from hpkit.plan.model import Plan
 from hpkit.plan.names import grafana_topic_arn
@@ -65,7 +66,7 @@ def apply(
             click.echo(f"{len(steps)} to change in {described['id']}; without --dry-run they are")
             return
         if remove and not yes:
-            click.confirm(f"Delete these from {described['id']}?", abort=True)
+            confirm(f"Delete these from {described['id']}?")
         for step in steps:
             client.carry_out(step, stack=plan.stack)
     click.echo(f"{len(steps)} changed: https://{described['endpoint']}/dashboards")

@@ -9,13 +9,15 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, cast
 
-from hpkit.errors import InputError
+import click
+
+from hpkit.errors import InputError, ToolError
 from hpkit.text.printable import printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["output_to", "own", "printable_output"]
+__all__ = ["confirm", "output_to", "own", "printable_output"]
 
 
 class _Printable:
@@ -100,3 +102,10 @@ def own(stream: TextIO) -> TextIO:
     """
     below: object = stream
     return below.stream if isinstance(below, _Printable) else stream
+
+
+def confirm(question: str) -> None:
+    """Ask before something is deleted; click.Abort on a no, ToolError where there is no terminal to ask on."""
+    if not sys.stdin.isatty():
+        raise ToolError(f"{question} There is no terminal to ask on; add --yes to go ahead")
+    click.confirm(question, abort=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from hpkit.cli.output import confirm
 from hpkit.cli.shells import called, line_to_use
 from hpkit.errors import ToolError
 from hpkit_local.cli.doctor import command as doctor
@@ -133,7 +134,7 @@ def reset(name: str | None, root: Path | None, wait: bool, force: bool, yes: boo
     instance = instance_of(name, root, command="reset")
     existed = instance.folder.is_dir()
     if existed and not yes:
-        click.confirm(f"Delete {instance.folder} with everything in it?", abort=True)
+        confirm(f"Delete {instance.folder} with everything in it?")
     control.reset(instance, say=to_stderr, wait=wait, force=force)
     click.echo(f"{instance.name} {'is deleted' if existed else 'was not there'}")
 

@@ -162,7 +162,9 @@ def _up(
         look = kubectl if shutil.which("kubectl") else f"{called()} local status --name {instance.name}"
         click.echo(f"Use it: {line_to_use(instance.name)}")
         click.echo(f"Look at it: {look}")
-        click.echo(f"Take it down again: {called()} local down --stack {stack}{_name(name)}")
+        # A protected stack is asked about, which takes a terminal.
+        yes = "" if sys.stdin.isatty() else " --yes"
+        click.echo(f"Take it down again: {called()} local down --stack {stack}{_name(name)}{yes}")
     sys.exit(code)
 
 
