@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from hpkit.catalog import limit
 
-__all__ = ["BUCKET_PATTERN", "Api", "BucketName", "Model", "Name", "Quantity", "Version", "is_name"]
+__all__ = ["BUCKET_PATTERN", "DNS_LABEL", "Api", "BucketName", "Model", "Name", "Quantity", "Version", "is_name"]
 
 
 class Model(BaseModel):
@@ -111,7 +111,7 @@ Quantity = Annotated[
     WithJsonSchema({"type": ["string", "number"], "pattern": _QUANTITY.pattern.replace(r"\Z", "$")}),
 ]
 
-_DNS_LABEL = r"^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$"
+DNS_LABEL = r"^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$"
 
 _MOST_OF_A_NAME = 40
 
@@ -120,9 +120,9 @@ BUCKET_PATTERN = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"
 BucketName = Annotated[str, Field(pattern=BUCKET_PATTERN)]
 
 # The name of a thing that the kit or Kubernetes uses as a DNS label.
-Name = Annotated[str, Field(pattern=_DNS_LABEL, min_length=1, max_length=_MOST_OF_A_NAME)]
+Name = Annotated[str, Field(pattern=DNS_LABEL, min_length=1, max_length=_MOST_OF_A_NAME)]
 
 
 def is_name(text: str) -> bool:
     """Say whether a text is a name in the sense of `Name`."""
-    return len(text) <= _MOST_OF_A_NAME and re.fullmatch(_DNS_LABEL, text) is not None and not text.endswith("\n")
+    return len(text) <= _MOST_OF_A_NAME and re.fullmatch(DNS_LABEL, text) is not None and not text.endswith("\n")

@@ -19,6 +19,9 @@ from hpkit.config.storage import Storage
 __all__ = ["AllowDelete", "Environment", "Organization", "Waiver"]
 
 
+ENVIRONMENT_PATTERN = r"^[a-z0-9]+$"
+
+
 class Waiver(Model):
     """A rule that is knowingly broken, for a reason and until a day."""
 
@@ -122,7 +125,7 @@ class Organization(Model):
         default=ClusterPolicy(), description="Policy of every environment that states none."
     )
     teams: tuple[Team, ...] = Field(default=(), description="Who exists, and how they share.")
-    environments: dict[Annotated[str, Field(pattern=r"^[a-z0-9]+$", max_length=20)], Environment] = Field(
+    environments: dict[Annotated[str, Field(pattern=ENVIRONMENT_PATTERN, max_length=20)], Environment] = Field(
         description="Name → environment; letters and digits, since a stack's name is split at its last `-`.",
         min_length=1,
     )

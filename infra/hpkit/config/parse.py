@@ -410,7 +410,8 @@ class _Reading:
             return Problem("CFG002", path, message, f"Set `{pair[0]}: {written(pair[1], resolve)}`.", mark)
         if detail["loc"] != path:
             of = format_path(path[:-1], document.data) or "the file"
-            message = f"the key `{path[-1]}` isn't valid in {of}"
+            form = expected(detail) if kind == "string_pattern_mismatch" else ""
+            message = f"the key `{path[-1]}` isn't valid in {of}{form if form.startswith(';') else ''}"
             return Problem("CFG002", path, message, self._fix(detail, path), document.locate(path, key=True))
         field = called(path)
         text = shown(document, path, detail["input"])

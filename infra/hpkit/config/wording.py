@@ -5,10 +5,12 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from hpkit.catalog import limit
+from hpkit.config.base import BUCKET_PATTERN, DNS_LABEL
 from hpkit.config.contract import description, field_description, fields_at, inner_types, required_at, step_into
 from hpkit.config.document import Document, Path
 from hpkit.config.load import resolve
-from hpkit.config.organization import Organization
+from hpkit.config.organization import ENVIRONMENT_PATTERN, Organization
 from hpkit.config.suggest import written
 from hpkit.text.printable import quoted
 
@@ -81,9 +83,32 @@ _EXPECTED = {
 }
 
 
+def _api(shape: str) -> str:
+    """Return the pattern of a shape as pydantic's errors name it."""
+    return f"^(?:{limit(shape).pattern})$"
+
+
+_LOWERCASE = "lowercase letters and digits, with hyphens between them, such as `team-a1`"
+_LETTERS = "letters and digits, with hyphens between them, such as `Team-a1`"
+_LABEL = "letters and digits, with `-`, `_` and `.` between them, such as `team_a.1`"
+_TAG = "letters, digits, spaces and `_ . : / = + - @`, such as `cost-center`"
+# The pattern of a name → what it may consist of.
+_NAMES = {
+    DNS_LABEL: _LOWERCASE,
+    _api("ClusterSchedulerPriorityClassName"): _LOWERCASE,
+    ENVIRONMENT_PATTERN: "lowercase letters and digits, such as `dev2`",
+    BUCKET_PATTERN: "3–63 lowercase letters and digits, with hyphens and dots between them, such as `my-bucket`",
+    **dict.fromkeys(map(_api, ("ClusterName", "ClusterInstanceGroupName", "EntityName")), _LETTERS),
+    **dict.fromkeys(map(_api, ("ClusterKubernetesLabelValue", "ClusterKubernetesTaintValue")), _LABEL),
+    **dict.fromkeys(map(_api, ("TagKey", "TagValue")), _TAG),
+}
+
+
 def expected(detail: ErrorDetails) -> str:
     """Say what is wrong with a value, as the rest of a sentence that has named it."""
     kind, context = detail["type"], detail.get("ctx", {})
+    if (name := _NAMES.get(context.get("pattern", ""))) is not None:
+        return f"; it must consist of {name}"
     if kind in _EXPECTED:
         return f"; it must be {_EXPECTED[kind]}"
     if kind == "literal_error":
