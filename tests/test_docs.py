@@ -7,11 +7,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.builders import findings
+from hpkit.cli import SECTIONS
+from tests.builders import findings, organization, team
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
-    [ROOT / "README.md", ROOT / "SECURITY.md", ROOT / "tests" / "security" / "trust.md", *(ROOT / "docs").rglob("*.md")]
+    [
+        ROOT / "README.md",
+        ROOT / "CHANGELOG.md",
+        ROOT / "SECURITY.md",
+        ROOT / "tests" / "security" / "trust.md",
+        *(ROOT / "docs").rglob("*.md"),
+    ]
 )
 # Of all pages under docs/ together.
 WORDS = 60_000
@@ -26,6 +33,19 @@ def test_links_of_a_page_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")
     targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text)
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_of_a_page_exist(page):
+    known = {name: each.children for section in SECTIONS.values() for name, each in section.items()}
+    text = page.read_text(encoding="utf-8")
+    typed = re.findall(r"(?:`|\$ )(?:\.venv/bin/)?hpkit ([a-z][a-z-]*)(?: ([a-z][a-z-]+))?", text)
+    unknown = [
+        " ".join(words)
+        for words in typed
+        if words[0] not in known or (words[1] and known[words[0]] and words[1] not in known[words[0]])
+    ]
+    assert unknown == []
 
 
 def test_pages_are_short():
@@ -86,3 +106,13 @@ def test_the_warm_pool_that_the_page_of_karpenter_shows_is_accepted(autoscale):
     _, pools = snippets()
     autoscale["environments"]["dev"]["autoscaling"]["nodePools"] = pools
     assert findings(autoscale) == []
+
+
+def test_the_override_of_the_page_of_accounts_is_accepted():
+    page = (ROOT / "docs" / "guides" / "accounts.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    governance = yaml.safe_load(shown)["environments"]["prod"]["governance"]
+    data = organization(teams=[team("john")], allocations={"john": [{"instanceType": "ml.g5.12xlarge", "count": 2}]})
+    data["environments"]["dev"] |= {"account": "210987654321"}
+    data["environments"]["dev"]["governance"] |= governance
+    assert [each for each in findings(data) if each.severity == "error"] == []
