@@ -104,7 +104,7 @@ def test_make_up_ends_as_the_picture_of_the_readme_shows(begun):
     assert first.startswith("make up ")
     picture = (DOCS / "images" / "make-up.svg").read_text(encoding="utf-8")
     end = begun[first].splitlines()[-3:]
-    assert [line.partition(": ")[0] for line in end] == ["Use it", "Look at it", "Take it down again"]
+    assert [line.partition(": ")[0] for line in end] == ["Use it", "Inspect it", "Delete it"]
     assert [line for line in end if html.escape(line).replace(" ", "&#160;") not in picture] == []
     status = next(said for line, said in begun.items() if "local status" in line)
     assert any(line.startswith("handson-dev: handson-dev (") for line in status.splitlines())

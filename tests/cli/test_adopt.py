@@ -91,7 +91,7 @@ def test_the_import_file_holds_every_live_thing_by_the_name_that_the_program_reg
     (tmp_path / "stacks").mkdir()
     result = adopt(live, "--organization", "acme", "--environment", "dev", "--output", "stacks/acme.yaml", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert result.stderr.endswith("then: hpkit aws adopt run --stack acme-dev\n")
+    assert result.stderr.endswith("next: hpkit aws adopt run --stack acme-dev\n")
     settings = yaml.safe_load((tmp_path / "stacks" / "Pulumi.acme-dev.yaml").read_text())
     assert settings == {"config": {"hpkit:organization": "acme", "hpkit:environment": "dev"}}
     document = json.loads((tmp_path / "stacks" / "acme-dev.import.json").read_text())
@@ -112,7 +112,7 @@ def test_a_cluster_is_found_by_its_name_in_a_region(live):
     result = adopt((endpoint, "train"), "--region", "us-west-2")
     assert result.returncode == 0, result.stderr
     assert f"# Adopted from {arn}." in result.stdout
-    assert result.stderr.endswith("nothing was written: add --output stacks/train.yaml\n")
+    assert result.stderr.endswith("no file was written; to write it, add --output stacks/train.yaml\n")
     assert "hpkit aws adopt run" not in result.stderr
 
 
@@ -124,13 +124,13 @@ def test_a_file_that_is_there_is_not_replaced_unasked(live, tmp_path):
     assert (tmp_path / "mine.yaml").read_text() == "precious: true\n"
     forced = adopt(live, "--output", "mine.yaml", "--force", cwd=tmp_path)
     assert forced.returncode == 0
-    assert "then: move it to stacks/train.yaml, and what was written beside it to stacks/\n" in forced.stderr
+    assert "next: move it to stacks/train.yaml, and the files next to it to stacks/\n" in forced.stderr
 
 
 def test_what_is_no_cluster_is_said_without_a_traceback(live):
     result = hpkit("aws", "adopt", "--cluster", "no such name", cwd=ROOT)
     assert result.returncode == 2
-    assert "neither the name of a HyperPod cluster nor its ARN" in result.stderr
+    assert "isn't the name or ARN of a HyperPod cluster" in result.stderr
     assert hpkit("aws", "adopt", cwd=ROOT).returncode == 2
     endpoint, arn = live
     gone = arn[:-4] + "zzzz"

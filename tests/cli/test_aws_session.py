@@ -27,7 +27,7 @@ def nobody(tmp_path, monkeypatch):
 
 
 def test_without_credentials_it_says_where_they_are_had(nobody):
-    with pytest.raises(click.UsageError, match=r"no AWS credentials: .*\(aws sso login\)$"):
+    with pytest.raises(click.UsageError, match=r"no AWS credentials: .*with `aws sso login`$"):
         aws_session(None, "us-west-2")
 
 

@@ -55,7 +55,7 @@ def test_a_command_like_none_says_what_to_begin_with():
     result = hpkit("frobnicate", cwd=ROOT)
     assert result.returncode == 2
     said = " ".join(result.stderr.split())
-    assert "No such command 'frobnicate'. `hpkit` alone lists them; first steps: `hpkit validate`" in said
+    assert "No such command 'frobnicate'. Run `hpkit` for a list. To get started, try `hpkit validate`," in said
 
 
 def test_the_command_alone_ends_with_first_steps_that_exist():
@@ -78,9 +78,9 @@ def all_commands(command=_hpkit, name="hpkit"):
 
 # What a command, a flag, or a line of a list begins with.
 VERB = re.compile(
-    "(Adopt|Apply|Change|Check|Compare|Copy|Delete|Describe|Download|Evict|Explain|Export|Fetch|Find|Fix|Follow|Get|"
-    "Import|List|Lower|Plan|Print|Refresh|Reboot|Replace|Review|Run|Show|Simulate|Skip|Start|Stop|Take|Undo|Update|"
-    r"Wait|Write)\b"
+    "(Adopt|Apply|Change|Check|Compare|Copy|Delete|Describe|Download|Drain|Evict|Explain|Export|Fetch|Find|Fix|Follow|Get|"
+    "Import|Install|List|Lower|Overwrite|Plan|Print|Record|Refresh|Reboot|Replace|Review|Run|Show|Simulate|Skip|Start|Stop|Take|Undo|Update|"
+    r"Use|Wait|Write)\b"
 )
 # A stack to delete is always named.
 NO_VARIABLE = ("hpkit destroy",)
@@ -116,7 +116,7 @@ def test_an_option_means_the_same_in_every_command():
 @pytest.mark.parametrize("command", ["validate", "plan", "quota"])
 def test_the_variable_of_a_shell_names_the_stack_and_is_said(command):
     result = hpkit(command, "--format", "json", cwd=ROOT, HPKIT_STACK="handson-dev")
-    assert (result.returncode, result.stderr) == (0, "stack handson-dev: HPKIT_STACK names it\n")
+    assert (result.returncode, result.stderr) == (0, "stack handson-dev, from HPKIT_STACK\n")
 
 
 def test_what_a_command_prints_goes_to_a_file(tmp_path):
@@ -212,7 +212,7 @@ def test_quota_names_restricted_groups_apart(tmp_path):
     assert stack["restrictedInstanceGroups"] == [{"name": "nova", "instanceType": "ml.p5.48xlarge", "instanceCount": 2}]
     assert [each["instanceType"] for each in stack["types"]] == ["ml.g5.12xlarge"]
     shown = hpkit("quota", str(file), cwd=ROOT).stdout
-    assert "nova, restricted: 2 × ml.p5.48xlarge, which no quota counts" in shown
+    assert "nova, restricted: 2 × ml.p5.48xlarge, not counted" in shown
 
 
 @pytest.mark.parametrize("command", [("quota",), ("plan", "--stack", "enterprise-prod")], ids=str)
@@ -234,7 +234,7 @@ def test_plan_names_only_what_the_file_leaves_to_aws(project):
     del dev["account"], dev["network"]["zones"][1]
     file.write_bytes(text_of(data))
     shown = hpkit("plan", file, cwd=project).stdout
-    assert shown.endswith("Not in the file, so known at deployment: the account, zone us-west-2b\n")
+    assert shown.endswith("Not in the file, so only known at deployment: the account, zone us-west-2b\n")
 
 
 def test_plan_of_a_file_that_cannot_be_read_shows_why(tmp_path):
@@ -264,7 +264,7 @@ def test_a_failure_of_the_program_without_an_error_of_the_file_is_a_defect(proje
     monkeypatch.chdir(project)
     error = CliRunner().invoke(plan_command).exception
     assert type(error) is KeyError, "as it is, so that Python prints the traceback"
-    assert "defect of hpkit" in error.__notes__[0]
+    assert "bug in hpkit" in error.__notes__[0]
 
 
 def test_rules_lists_all_and_explains_one_with_an_example():

@@ -183,11 +183,11 @@ def test_destroy_names_at_once_what_to_delete_while_pods_use_a_claim(tmp_path, m
 def test_destroy_removes_what_a_failed_up_left_and_names_the_command_for_an_empty_stack(tmp_path, pulumi):
     pulumi(exports(tmp_path, [STATE[0]]))
     result = hpkit("destroy", "--stack", "acme-dev", "--yes", cwd=ROOT)
-    assert (result.returncode, result.stdout) == (0, "This deletes the whole stack acme-dev, 0 resources\n")
+    assert (result.returncode, result.stdout) == (0, "This deletes the entire stack acme-dev, 0 resources\n")
     exports(tmp_path, [])
     result = hpkit("destroy", "--stack", "acme-dev", "--yes", cwd=ROOT)
     assert result.returncode == 1
-    assert result.stderr == "error: there is nothing in the stack acme-dev; forget it with `pulumi stack rm acme-dev`\n"
+    assert result.stderr == "error: the stack acme-dev is already empty; remove it with `pulumi stack rm acme-dev`\n"
 
 
 def test_destroy_goes_on_where_nobody_can_tell_who_uses_a_claim(tmp_path, monkeypatch, pulumi):
@@ -198,7 +198,7 @@ def test_destroy_goes_on_where_nobody_can_tell_who_uses_a_claim(tmp_path, monkey
     pulumi(exports(tmp_path, [ORCHESTRATED, claim("fsx-claim")]))
     result = hpkit("destroy", "--stack", "acme-dev", "--yes", cwd=ROOT)
     assert result.returncode == 0
-    said = "warning: whether pods use claims of the stack is not known: the Kubernetes API of train does not answer\n"
+    said = "warning: can't check whether pods use the stack's claims: the Kubernetes API of train does not answer\n"
     assert result.stderr == said
 
 

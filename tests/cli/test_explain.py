@@ -18,7 +18,7 @@ def test_a_team_of_one_stack_alone_needs_no_stack(examples):
 def test_a_name_alone_is_led_to_what_to_write_before_it(examples):
     answer = hpkit("describe", "john", cwd=examples)
     assert answer.returncode == 2
-    assert "write `hpkit describe team john` or `hpkit describe group john`" in answer.stderr
+    assert "`hpkit describe team john` or `hpkit describe group john`." in answer.stderr
     assert "Did you mean 'team'?" in hpkit("describe", "taem", "john", cwd=examples).stderr
 
 

@@ -15,10 +15,10 @@ def test_a_job_is_written_and_has_nothing_to_lint(tmp_path):
     assert (made.returncode, made.stdout) == (0, "")
     assert made.stderr == "It fits john's own quota: 8 of 12 nvidia.com/gpu of ml.g5.12xlarge.\n"
     linted = hpkit("job", "lint", "--stack", "handson-dev", file, cwd=ROOT)
-    assert (linted.returncode, linted.stdout) == (0, "1 file: no error\n")
+    assert (linted.returncode, linted.stdout) == (0, "1 file: no errors\n")
     again = hpkit(*NEW, "--output", file, cwd=ROOT)
     assert again.returncode == 2
-    assert "is there already; name another file, or add --force" in again.stderr
+    assert "already exists; name another file, or add --force" in again.stderr
 
 
 def test_a_job_that_can_never_run_is_written_and_exits_1():
@@ -31,9 +31,9 @@ def test_a_job_that_can_never_run_is_written_and_exits_1():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--name", "Train"), "--name Train: lower-case letters"),
-        (("--topology", "near"), "--topology near: write required:LAYER"),
-        (("--topology", "required:4"), "--topology required:4: write required:LAYER"),
+        (("--name", "Train"), "--name Train: use lowercase letters,"),
+        (("--topology", "near"), "--topology near: use required:LAYER"),
+        (("--topology", "required:4"), "--topology required:4: use required:LAYER"),
         (("--priority", "trainin"), "did you mean training?"),
         (("--team", "jon"), "did you mean john?"),
         (("--count", "0"), "--count"),
@@ -84,4 +84,4 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path):
     assert "gone.yaml: No such file or directory" in gone.stderr
     broken = tmp_path / "broken.yaml"
     broken.write_bytes(b"\xff\xfe\x00")
-    assert "is no UTF-8" in hpkit("job", "lint", "--stack", "handson-dev", broken, cwd=ROOT).stderr
+    assert "isn't valid UTF-8" in hpkit("job", "lint", "--stack", "handson-dev", broken, cwd=ROOT).stderr

@@ -70,7 +70,7 @@ def test_status_keeps_to_the_terminal_without_colour(terminal, columns):
     text = written.getvalue()
     assert max(len(line.rstrip()) for line in text.splitlines()) <= columns
     assert "\x1b" not in text
-    for word in ("john", "smith", "huge", "needs attention", "not as the stack file says"):
+    for word in ("john", "smith", "huge", "needs attention", "differs from the stack file"):
         assert word in " ".join(text.split())
 
 
@@ -89,7 +89,7 @@ def test_jobs_that_could_not_be_read_are_not_said_to_be_none():
     plan = load_stack("handson-dev").plans["dev"]
     team = plan.teams[0].name
     for seen in (observed(unread=frozenset({"workloads"})), observed(namespaces=("hyperpod-ns-other",))):
-        with pytest.raises(ToolError, match=f"which tasks team {team} has could not be read"):
+        with pytest.raises(ToolError, match=f"the tasks of team {team} couldn't be read"):
             jobs._require_read(plan, seen, team)
     jobs._require_read(plan, observed(namespaces=(f"hyperpod-ns-{team}",)), team)
 

@@ -116,7 +116,7 @@ def test_list_shows_every_instance_with_what_it_is_at(up, repository):
 
 def test_list_of_nothing_says_how_to_start(project):
     answer = hpkit("local", "list", cwd=project)
-    assert (answer.returncode, answer.stdout) == (0, f"no instance is here. Start one: {HPKIT} local start\n")
+    assert (answer.returncode, answer.stdout) == (0, f"no instances. To start one: {HPKIT} local start\n")
 
 
 BEFORE = {"AWS_REGION": "eu-north-1", "AWS_SECRET_ACCESS_KEY": 'it\'s a "$secret"', "SHELL": "/bin/bash"}
@@ -252,8 +252,8 @@ def test_a_running_instance_takes_other_settings_over_by_starting_again(up, repo
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        (("--from", "home"), "--from home: not an IPv4 address, such as 10.20.0.5"),
-        (("--account", "1234"), "--account 1234: not an AWS account, which has 12 digits"),
+        (("--from", "home"), "--from home: use an IPv4 address, such as 10.20.0.5"),
+        (("--account", "1234"), "--account 1234: an AWS account ID has 12 digits"),
     ],
 )
 def test_who_and_where_callers_are_is_checked_before_anything_starts(repository, option, said):
@@ -366,12 +366,12 @@ def test_an_instance_takes_another_role_for_its_clients_beside_a_stack_that_is_u
 def test_without_a_stack_the_only_one_is_taken_and_of_several_one_has_to_be_named(project):
     (project / "stacks" / "acme.yaml").write_bytes(text_of(organization()))
     answer = hpkit("local", "down", cwd=project)
-    assert (answer.returncode, answer.stderr) == (0, "stack acme-dev: the project has no other\n")
+    assert (answer.returncode, answer.stderr) == (0, "stack acme-dev: the project's only stack\n")
     (project / "stacks" / "b.yaml").write_bytes(text_of(organization(top={"organization": "b"})))
     answer = hpkit("local", "down", cwd=project)
     assert answer.stderr == "error: name the stack with --stack; the project has acme-dev, b-dev\n"
     answer = hpkit("local", "down", cwd=project, HPKIT_STACK="b-dev")
-    assert (answer.returncode, answer.stderr) == (0, "stack b-dev: HPKIT_STACK names it\n")
+    assert (answer.returncode, answer.stderr) == (0, "stack b-dev: from HPKIT_STACK\n")
 
 
 def test_a_second_stack_on_an_instance_is_refused_before_anything_is_made(project):
@@ -380,8 +380,8 @@ def test_a_second_stack_on_an_instance_is_refused_before_anything_is_made(projec
     answer = hpkit("local", "up", "--stack", "two-dev", "--name", "shared", cwd=project)
     assert (answer.returncode, answer.stdout) == (1, "")
     assert answer.stderr == (
-        "error: stack one-dev is up on instance shared, which takes one stack. Take that down: "
-        f"{HPKIT} local down --stack one-dev --name shared; or give two-dev an instance of its own: "
+        "error: stack one-dev is up on instance shared, which can hold one stack. Delete it: "
+        f"{HPKIT} local down --stack one-dev --name shared. Or use a separate instance for two-dev: "
         f"{HPKIT} local up --stack two-dev\n"
     )
     assert {file.name for file in (project / ".local").iterdir()} == {"shared"}
@@ -403,12 +403,12 @@ def test_what_is_not_up_needs_no_end_and_what_is_elsewhere_is_said(project, verb
     stack_in(project, "shared", VPC, stack="one-dev")
     (project / "stacks" / "two.yaml").write_bytes(text_of(organization(top={"organization": "two"})))
     answer = hpkit("local", verb, "--stack", "two-dev", cwd=project)
-    said = "two-dev is not up on instance two-dev, so nothing is deleted\n"
+    said = "two-dev isn't up on instance two-dev, so nothing was deleted\n"
     assert (answer.returncode, answer.stdout) == (0, said)
     answer = hpkit("local", verb, "--stack", "one-dev", cwd=project)
     assert (answer.returncode, answer.stdout) == (1, "")
     assert answer.stderr.splitlines() == [
-        "error: one-dev is not on instance one-dev. Where it is:",
+        "error: one-dev isn't on instance one-dev. To delete it where it is:",
         f"  {HPKIT} local {verb} --stack one-dev --name shared",
     ]
 
@@ -435,7 +435,7 @@ def test_an_up_that_has_made_nothing_yet_is_not_taken_for_none(project):
     ("arguments", "said"),
     [
         (("env", "--name", "never"), "instance never was never started. Start it: hpkit local start --name never"),
-        (("logs", "--name", "never"), f"never was never started, so it has no logs. Start it: {HPKIT} local"),
+        (("logs", "--name", "never"), f"never was never started, so it has no logs. To start it: {HPKIT} local"),
         (("status", "--name", "Never_!"), "instance name 'Never_!': use up to 40 lower-case letters, digits and"),
         (("start", "--name", "../up"), "instance name '../up'"),
         (("reset", "--yes", "--name", "."), "instance name '.'"),
@@ -480,12 +480,12 @@ def test_an_unknown_part_is_answered_with_the_parts_that_there_are(repository):
     for part in ("etcd", "aws"):
         (logs / f"{part}.log").touch()
     answer = hpkit("local", "logs", "--name", "some", "kubelet", cwd=repository)
-    assert (answer.returncode, answer.stderr) == (1, "error: no log of kubelet; there are: aws, etcd\n")
+    assert (answer.returncode, answer.stderr) == (1, "error: kubelet has no log. Parts with logs: aws, etcd\n")
 
 
 def test_stop_and_reset_of_what_does_not_run_are_no_errors_and_make_nothing(repository):
     assert hpkit("local", "stop", "--name", "never", cwd=repository).stdout == "never was not running\n"
-    assert hpkit("local", "reset", "--yes", "--name", "never", cwd=repository).stdout == "never was not there\n"
+    assert hpkit("local", "reset", "--yes", "--name", "never", cwd=repository).stdout == "never did not exist\n"
     assert not (repository / ".local" / "never").exists()
 
 
@@ -496,7 +496,7 @@ def test_reset_deletes_only_after_a_yes_and_only_that_instance(repository):
         (folder / "aws.json").write_text("{}")
     asked = hpkit("local", "reset", "--name", "doomed", cwd=repository)
     assert asked.returncode == 1
-    said = f"error: Delete {folders[0]} with everything in it? There is no terminal to ask on; add --yes to go ahead\n"
+    said = f"error: Delete {folders[0]} and everything in it? There is no terminal to ask on; add --yes to go ahead\n"
     assert asked.stderr == said
     assert all(folder.exists() for folder in folders)
     assert hpkit("local", "reset", "--yes", "--name", "doomed", cwd=repository).returncode == 0
@@ -568,7 +568,7 @@ def test_doctor_calls_what_nothing_needs_optional_and_never_missing(tmp_path, mo
     assert (answer.returncode, "missing" in answer.stdout) == (0, False)
     optional = ["go", *(tool.name for tool in TOOLS if tool.on_demand)]
     said = " ".join(answer.stdout.split())
-    assert said.endswith(f"everything that is needed is here; optional and not here: {', '.join(optional)}")
+    assert said.endswith(f"all required tools are installed; optional and not installed: {', '.join(optional)}")
 
 
 def test_doctor_with_everything_there_says_so_and_from_where(tools):
@@ -603,7 +603,7 @@ def test_doctor_gets_what_is_named_and_nothing_else(tmp_path):
     assert "1 of 1 tools" in answer.stderr
     answer = hpkit("local", "doctor", "keda", cwd=ROOT, **unreachable)
     assert answer.returncode == 2
-    assert "there is no tool keda. Known: " in answer.stderr
+    assert "no tool keda. Known" in answer.stderr
 
 
 def test_doctor_says_which_tool_on_path_is_taken_and_which_is_passed_over(tmp_path):
@@ -620,4 +620,4 @@ def test_doctor_says_which_tool_on_path_is_taken_and_which_is_passed_over(tmp_pa
     passed_over = f"{tmp_path}/kube-apiserver is 1.20.0, wanted 1.35 or newer, below 1.37"
     assert "as Kubernetes 1.35 whatever version a stack names" in rows["kube-apiserver"]["purpose"]
     assert (rows["kube-apiserver"]["from"], rows["kube-apiserver"]["note"]) == ("missing", passed_over)
-    assert "passed over" in hpkit("local", "doctor", cwd=ROOT, **found).stdout
+    assert "skipped" in hpkit("local", "doctor", cwd=ROOT, **found).stdout

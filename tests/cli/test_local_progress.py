@@ -49,7 +49,7 @@ def test_a_terminal_shows_what_is_under_way_and_is_left_clean(events, monkeypatc
         events.interrupted = True
         progress.show(events)
         progress.show(events)
-    assert sys.stderr.getvalue().count("interrupted: Pulumi ends what is under way") == 1
+    assert sys.stderr.getvalue().count("interrupted: Pulumi finishes running operations") == 1
     assert sys.stderr.getvalue().endswith("\x1b[2K"), "its lines are erased"
 
 
@@ -111,7 +111,7 @@ def test_what_a_run_did_is_said_in_one_line_and_a_failure_in_full(events, tmp_pa
     events.seconds = 12
     progress.show(events)
     assert progress.result(failed=False, log=log) == ["acme-dev: 98 resources deleted, 2 unchanged in 12 s"]
-    end = f"acme-dev: 98 resources deleted, 2 unchanged in 12 s; destroy failed, Pulumi's output: {log}"
+    end = f"acme-dev: 98 resources deleted, 2 unchanged in 12 s; destroy failed. Pulumi's output: {log}"
     assert progress.result(failed=True, log=log) == ["error: all that Pulumi printed", end]
     events.errors.append("Vpc vpc: it has dependencies\nand a second line")
     assert progress.result(failed=True, log=log) == ["error: Vpc vpc: it has dependencies\nand a second line", end]

@@ -106,17 +106,17 @@ def test_an_update_of_all_at_once_drains_all_and_opens_them_again(there):
 @pytest.mark.parametrize(
     ("words", "size"),
     [
-        (("--batch", "1"), "takes 1 node at a time"),
-        (("--batch", "2"), "takes 2 nodes at a time"),
-        (("--batch", "25%"), "takes 25% of the nodes at a time"),
+        (("--batch", "1"), "updates 1 node at a time"),
+        (("--batch", "2"), "updates 2 nodes at a time"),
+        (("--batch", "25%"), "updates 25% of the nodes at a time"),
     ],
 )
 def test_a_dry_run_says_what_becomes_of_what_runs_there(there, words, size):
     code, said = run("update", *words, "--dry-run")
-    assert (code, size in said, "drains none" in said) == (0, True, True)
-    assert "What runs on a node is cut off when its turn comes" in said
+    assert (code, size in said, "without draining them" in said) == (0, True, True)
+    assert "Pods are stopped when their node's turn comes" in said
     assert there.service.requests == []
-    assert "drains none" not in run("update", "--dry-run")[1]
+    assert "without draining them" not in run("update", "--dry-run")[1]
 
 
 def test_an_instance_group_that_is_not_there_is_no_empty_list(there):

@@ -94,7 +94,7 @@ def test_a_fresh_account_lacks_the_roles_that_the_file_names(account, monkeypatc
     assert result.exit_code == 1
     assert f"missing role {ADMIN}" in result.stdout
     assert result.stdout.count("Create it, or name another one") == 1, "what three roles share is said once"
-    assert "asking us-west-2: " in result.stderr
+    assert "checking us-west-2:" in result.stderr
     iam = account.client("iam")
     for name in ("Admin", "john-scientists", "smith-scientists"):
         iam.create_role(RoleName=name, AssumeRolePolicyDocument=TRUST)
@@ -332,8 +332,8 @@ def test_where_aws_answers_nothing_the_exit_code_is_one_of_its_own(account, proj
     assert "EndpointConnectionError" in rows["identity"]["why"]
     result = run("--stack", "acme-dev")
     assert result.exit_code == 3, "neither good nor missing: nobody knows"
-    assert "could not be found out" in result.stderr
-    assert "error: AWS answered none of the calls, so nothing is known of the account" in result.stderr
+    assert "couldn't be checked" in result.stderr
+    assert "error: AWS answered none of the calls, so the account couldn't be checked" in result.stderr
 
 
 def test_misuse_is_exit_2(account, project, monkeypatch):

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
     [
         ("{name: a, team: jon, priority: training, count: 1}", "did you mean john?"),
         ("{name: a, team: john, priority: training, count: 50}", "task a can never run"),
-        ("{name: a, team: john, priority: 33, count: 1}", "priority 33, of which the stack has no class. What to do:"),
+        ("{name: a, team: john, priority: 33, count: 1}", "priority 33, but the stack has no such class."),
     ],
 )
 def test_a_task_that_cannot_be_rehearsed_is_said_before_anything_starts(tmp_path, task, said):
@@ -41,7 +41,7 @@ def test_an_instance_that_does_not_run_is_not_started_for_it(tmp_path):
     arguments = ("stacks/scenarios/handson.yaml", "--stack", "handson-dev", "--name", "mine", "--dir", tmp_path)
     done = hpkit("whatif", "rehearse", *arguments, cwd=ROOT)
     assert done.returncode == 1
-    assert "mine does not run. What to do: hpkit local start --name mine" in done.stderr
+    assert "mine isn't running. Start it with `hpkit local start --name mine`," in done.stderr
     assert not (tmp_path / ".local").exists()
 
 

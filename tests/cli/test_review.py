@@ -320,8 +320,8 @@ def test_one_stack_by_name_is_reviewed_even_when_nothing_touches_it(repository):
     [
         (["--stack", "nobody-dev"], "neither side has the stack nobody-dev (known: acme-dev, other-dev)"),
         (["--stack", "plain"], "isn't a valid stack name"),
-        (["--base", "nowhere"], "git knows no commit `nowhere`"),
-        (["--base", "--output=/tmp/x"], "git knows no commit"),
+        (["--base", "nowhere"], "git has no commit `nowhere`;"),
+        (["--base", "--output=/tmp/x"], "git has no commit"),
         (["--format", "xml"], "xml"),
     ],
 )
@@ -342,7 +342,7 @@ def test_without_git_it_says_so(tmp_path):
         env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)},
     )
     assert result.returncode == 1
-    assert "git finds no repository in" in result.stderr
+    assert "isn't in a git repository" in result.stderr
 
 
 def test_histories_that_share_nothing_name_the_remedy(repository):
@@ -363,7 +363,7 @@ def test_the_review_goes_to_a_file_and_the_verdict_to_standard_error(repository)
 def test_a_file_that_cannot_be_written_is_said(repository):
     result = repository.run("--output", "no/such/folder/review.md")
     assert result.returncode == 1
-    assert "cannot be written" in result.stderr
+    assert "can't be written" in result.stderr
 
 
 def test_a_project_below_the_repositorys_root_is_reviewed(tmp_path):

@@ -53,14 +53,17 @@ def test_without_an_account_it_says_that_it_allows_nothing(tmp_path):
         "john",
         cwd=builders.copy_of_handson(tmp_path, builders.without_account),
     )
-    assert "it allows nothing yet" in done.stderr
+    assert "grants nothing yet:" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--stack", "handson-dev", "--team", "ann"), "handson-dev has no team ann with quota; it has john, smith"),
-        (("--stack", "handson-dev", "--team", "john", "--account", "1"), "write its 12 digits"),
+        (
+            ("--stack", "handson-dev", "--team", "ann"),
+            "handson-dev has no team ann with quota; teams with quota: john, smith",
+        ),
+        (("--stack", "handson-dev", "--team", "john", "--account", "1"), "which has 12 digits"),
         (("--stack", "enterprise-prod", "--team", "vision", "--account", "210987654321"), "belongs to account"),
         (("--stack", "enterprise-prod", "--team", "shared"), "has no team shared with quota"),
     ],

@@ -227,7 +227,7 @@ def test_a_file_that_is_not_there_names_the_one_that_is_meant(project, name, say
         ("CAP01", "did you mean CAP001?"),
         ("cap-5", "did you mean CAP005?"),
         ("CPA001", "did you mean CAP001?"),
-        ("NOPE", "`hpkit catalog rules` lists them"),
+        ("NOPE", "`hpkit catalog rules`"),
     ],
 )
 def test_a_rule_that_there_is_not_names_the_one_that_is_meant(project, given, says):

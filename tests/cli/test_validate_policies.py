@@ -64,5 +64,5 @@ def test_policies_wait_until_the_file_has_no_error(project):
     file.write_text(file.read_text().replace("instanceCount: 4", "instanceCount: 1"))
     said = validate()
     assert said.exit_code == 1
-    assert "the policies wait until these errors are gone" in said.stderr
+    assert "policies are skipped until these errors are fixed" in said.stderr
     assert "eks-addons-pinned" not in said.stdout

@@ -115,8 +115,8 @@ def test_a_second_run_changes_nothing_and_says_so(workspace, project):
     first = done(project, "apply")
     assert "+ data source HyperPod acme-dev\n" in first
     assert "+ notification policy branch of acme-dev\n" in first
-    assert first.splitlines()[-1] == f"17 changed: https://{workspace.host}/dashboards"
-    assert done(project, "apply") == f"nothing to change in {workspace.id}\n"
+    assert first.splitlines()[-1] == f"17 changes made: https://{workspace.host}/dashboards"
+    assert done(project, "apply") == f"no changes in {workspace.id}\n"
     assert done(project, "apply", "--remove", "--dry-run").count("\n- ") == 16
 
 
@@ -138,7 +138,7 @@ def test_what_is_made_is_what_the_stack_needs(workspace, project):
 
 def test_a_dry_run_changes_nothing(workspace, project):
     said = done(project, "apply", "--dry-run")
-    assert said.splitlines()[-1] == f"17 to change in {workspace.id}; without --dry-run they are"
+    assert said.splitlines()[-1] == f"17 changes to make in {workspace.id}; to apply them, remove --dry-run"
     assert workspace.get("/api/datasources") == []
     assert workspace.accounts() == ["somebody"]
 
@@ -184,7 +184,7 @@ def test_what_the_file_no_longer_says_goes_and_what_is_of_others_stays(workspace
         "grafana-default-email",
         "Mine",
     ]
-    assert done(project, "apply", "--remove") == f"nothing to change in {workspace.id}\n"
+    assert done(project, "apply", "--remove") == f"no changes in {workspace.id}\n"
 
 
 def test_removing_asks_first(workspace, project):
@@ -236,7 +236,7 @@ def test_a_run_that_was_killed_hinders_the_next_until_its_token_ends(workspace, 
     assert "another run is at work in this workspace, or one was killed. What to do: wait" in answer.stderr
     tokens = workspace.aws.list_workspace_service_account_tokens(**own)["serviceAccountTokens"]
     workspace.aws.delete_workspace_service_account_token(**own, tokenId=tokens[0]["id"])
-    assert "17 to change" in done(project, "apply", "--dry-run")
+    assert "17 changes to" in done(project, "apply", "--dry-run")
     assert workspace.accounts() == ["somebody"]
 
 
@@ -261,7 +261,7 @@ def test_a_workspace_without_grafana_alerting_takes_dashboards_and_says_what_it_
     answer = run(project, "apply")
     assert "alert rules need Grafana alerting, which `pulumi up` turns on" in answer.stderr
     write(project, grafanaAlerts=None)
-    assert "nothing to change" in done(project, "apply")
+    assert "no changes" in done(project, "apply")
 
 
 def test_which_workspace_is_meant_is_said(workspace, project):
@@ -286,7 +286,7 @@ def test_without_prometheus_there_is_nothing_to_show(workspace, project):
     assert "0 workspaces of Managed Prometheus have the alias acme-dev" in answer.stderr
     write(project, prometheus=None)
     answer = run(project, "apply")
-    assert (answer.returncode, "What to do: write `grafana: true`" in answer.stderr) == (2, True)
+    assert (answer.returncode, "Set `grafana: true`" in answer.stderr) == (2, True)
 
 
 def test_a_dashboard_that_somebody_saves_meanwhile_is_not_overwritten(workspace, project, monkeypatch):
@@ -342,7 +342,7 @@ def test_export_writes_each_object_as_the_api_takes_it(project):
     (source,) = (project / "out" / "data-sources").iterdir()
     assert json.loads(source.read_text())["url"] == "https://prometheus.example.com"
     assert len(list((project / "out" / "dashboards").iterdir())) == 6
-    assert "put the id of the Managed Prometheus workspace" in run(project, "export", "--to", "out").stderr
+    assert "the ID of the Managed Prometheus workspace" in run(project, "export", "--to", "out").stderr
 
 
 def test_a_folder_that_cannot_be_written_is_said(project):
@@ -350,7 +350,7 @@ def test_a_folder_that_cannot_be_written_is_said(project):
     (project / "out" / "dashboards").write_text("")
     answer = run(project, "export", "--to", "out")
     assert answer.returncode == 1
-    assert "What to do: name a folder that can be written" in answer.stderr
+    assert "Name a writable folder" in answer.stderr
 
 
 def test_the_page_lists_the_rights():

@@ -49,7 +49,7 @@ def page(used):
 def test_each_read_is_a_page_and_a_failure_is_above_the_last_one(watch):
     shown = watch(page(3), ToolError("eks:DescribeCluster: Expired\x1b[2JToken"), page(1))
     first, _, rest = shown.partition("not read: eks:DescribeCluster: Expired")
-    assert "12:00:00 UTC, every 5 s; Ctrl-C ends" in first
+    assert "12:00:00 UTC, every 5 s; Ctrl-C to stop" in first
     assert "smith" in first
     failed, _, again = rest.partition("12:00:00 UTC")
     assert "smith" in failed
@@ -61,6 +61,6 @@ def test_each_read_is_a_page_and_a_failure_is_above_the_last_one(watch):
 def test_without_a_terminal_it_says_what_to_do_instead(monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     with pytest.raises(
-        status.click.UsageError, match="needs a terminal; elsewhere, run `hpkit cluster status --format json`"
+        status.click.UsageError, match="requires a terminal; elsewhere, run `hpkit cluster status --format json`"
     ):
         status._watch(derive(typed(organization()), "dev"), None, "text", 5.0)

@@ -89,7 +89,7 @@ def test_a_misspelt_key_ends_a_sweep(loaded):
 def test_a_sweep_of_which_nothing_is_left_fails():
     vary = ("whatif", "simulate", HANDSON, "--stack", "handson-dev", "--vary", "teams[smith].fairShareWeight=101,102")
     result = hpkit(*vary, cwd=ROOT)
-    assert (result.returncode, "the validator refuses every policy" in result.stderr) == (1, True)
+    assert (result.returncode, "the validator rejects every policy" in result.stderr) == (1, True)
 
 
 def test_stacks_of_other_teams_are_compared_without_their_tasks():
@@ -169,14 +169,14 @@ def test_two_files_are_compared(tmp_path):
     ("arguments", "code", "said"),
     [
         ((), 2, "Missing option '--stack'"),
-        (("--compare", "nosuch", "handson-dev"), 2, "for a git reference name --stack"),
+        (("--compare", "nosuch", "handson-dev"), 2, "for a git reference, add --stack"),
         (
             ("--compare", "no-such", "handson-dev", "--stack", "handson-dev"),
             1,
-            "is no file, no stack and no git reference",
+            "isn't a file, a stack, or a git reference",
         ),
         (("--stack", "handson-dev", "--vary", "teams[x].y=1"), 2, "there is no [x]"),
-        (("--stack", "handson-dev", "--vary", "a=1", "--format", "html"), 2, "written as text or json"),
+        (("--stack", "handson-dev", "--vary", "a=1", "--format", "html"), 2, "support only text and json"),
         (("--stack", "handson-dev", "--output", "/no/such/folder"), 1, "no such file or directory"),
         (("--stack", "nosuch-dev"), 2, "requires stacks/nosuch.yaml, which doesn't exist"),
     ],

@@ -36,7 +36,7 @@ def test_what_is_no_address_says_how_one_is_written(text):
 
 def test_a_single_run_needs_no_cluster():
     result = hpkit("whatif", "simulate", HANDSON, "--stack", "handson-dev", "--on", "dask://x:1", cwd=ROOT)
-    assert (result.returncode, "--on belongs to --vary" in result.stderr) == (2, True)
+    assert (result.returncode, "--on requires --vary" in result.stderr) == (2, True)
 
 
 def test_without_the_package_it_says_how_to_install_it(monkeypatch):

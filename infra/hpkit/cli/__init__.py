@@ -51,17 +51,17 @@ class Command:
 SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
     "Organization file": {
         "validate": Command("Check organization files, and report all findings.", "validate"),
-        "plan": Command("Show what a stack creates.", "plan"),
-        "quota": Command("Show capacity, and each team's share of it.", "quota"),
+        "plan": Command("Show which resources a stack creates.", "plan"),
+        "quota": Command("Show capacity and each team's share of it.", "quota"),
         "describe": Command("Describe what a team or an instance group has, and why.", "explain"),
-        "review": Command("Review what a change does to the stacks that it touches.", "review"),
+        "review": Command("Show what a change does to the stacks that it affects.", "review"),
         "catalog": Command(
-            "Show rules, instance types and schemas; get the dependencies chart.",
+            "List rules and instance types; get schemas and the dependencies chart.",
             children={
                 "rules": Command("List the validator's rules, or explain one.", "rules"),
-                "instances": Command("List instance types, with what is known of each.", "instances"),
-                "schema": Command("Write the JSON Schema that editors read.", "schema"),
-                "fetch-chart": Command("Download, verify and keep the pinned dependencies chart.", "chart_fetch"),
+                "instances": Command("List instance types and their specifications.", "instances"),
+                "schema": Command("Write the JSON Schema for editors.", "schema"),
+                "fetch-chart": Command("Download and verify the pinned dependencies chart.", "chart_fetch"),
                 "hash-chart": Command("Print the hash of a chart in the repository.", "chart_hash"),
             },
         ),
@@ -71,32 +71,32 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
             "Check an account, write IAM policies, mirror images, adopt a platform.",
             children={
                 "preflight": Command("Check whether an account has what a stack needs.", "preflight"),
-                "deployer-policy": Command("Print the IAM policy that deploying a stack needs.", "deployer_policy"),
-                "team-policy": Command("Print the IAM policy that a team's data scientists need.", "team_policy"),
-                "images": Command("List the images that a stack's nodes pull, and mirror them.", "images"),
-                "adopt": Command("Adopt a platform that runs already, without changing it.", "adopt"),
+                "deployer-policy": Command("Print the IAM policies for deploying a stack.", "deployer_policy"),
+                "team-policy": Command("Print the IAM policy for a team's data scientists.", "team_policy"),
+                "images": Command("List or mirror the images that a stack's nodes pull.", "images"),
+                "adopt": Command("Adopt a running platform without changing it.", "adopt"),
             },
         ),
-        "destroy": Command("Delete a whole stack, with its nodes.", "destroy"),
+        "destroy": Command("Delete an entire stack, including its nodes.", "destroy"),
     },
     "Running cluster": {
         "cluster": Command(
-            "Show a running platform, who may do what on it, and its upgrades.",
+            "Show a running platform, its access, and its upgrades.",
             children={
-                "status": Command("Show groups, teams, waiting tasks, and differences from the file.", "status"),
+                "status": Command("Show groups, teams, waiting tasks, and drift from the file.", "status"),
                 "topology": Command("Show nodes by network layer, and the tasks on them.", "topology"),
-                "access": Command("Show who may do what.", "access"),
-                "upgrade": Command("Plan upgrades: what is out of date, and each step.", "upgrade"),
+                "access": Command("Show the permissions of each principal.", "access"),
+                "upgrade": Command("Show what is out of date, and the steps of an upgrade.", "upgrade"),
             },
         ),
-        "node": Command("List nodes; replace, reboot, delete or update some.", "nodes"),
+        "node": Command("List, replace, reboot, delete or update nodes.", "nodes"),
         "job": Command(
-            "Write, check and list jobs, and explain why one waits.",
+            "Write, check and list jobs, and explain why one is waiting.",
             children={
-                "new": Command("Write a job's manifest for a team.", "job:new"),
+                "new": Command("Write a job manifest for a team.", "job:new"),
                 "lint": Command("Check job manifests.", "job:lint"),
-                "list": Command("List the tasks that Kueue knows, by team.", "jobs"),
-                "why": Command("Explain why a job waits, and what would let it run.", "why"),
+                "list": Command("List tasks in Kueue by team.", "jobs"),
+                "why": Command("Explain why a job is waiting, and what would let it run.", "why"),
             },
         ),
         "grafana": Command("Apply or export dashboards and alert rules.", "grafana"),
@@ -106,14 +106,14 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
             "Simulate, rehearse, optimize and record scenarios.",
             children={
                 "simulate": Command("Simulate a scenario's tasks on a stack.", extra="whatif"),
-                "rehearse": Command("Run a scenario on a real Kueue, on a local cloud.", extra="whatif"),
+                "rehearse": Command("Run a scenario on a real Kueue in a local cloud.", extra="whatif"),
                 "recommend": Command("Find quotas, weights and limits that meet goals.", extra="whatif"),
-                "record": Command("Write what a cluster ran as a scenario.", extra="whatif"),
+                "record": Command("Record a cluster's tasks as a scenario.", extra="whatif"),
             },
         ),
     },
     "Local cloud": {
-        "local": Command("Run a stack on this machine, without an AWS account.", extra="local"),
+        "local": Command("Run a stack on this machine without an AWS account.", extra="local"),
     },
 }
 # Names that users of kubectl, the AWS CLI and Pulumi try, and the command that does what they mean.
@@ -139,7 +139,7 @@ _OBJECTS_BETWEEN_SEARCHES = 200_000
 # What to do first, below the list of commands; in a clone each runs as it stands.
 _FIRST_STEPS = (
     ("hpkit validate", "check the files in stacks/"),
-    ("hpkit quota", "show who has what of each instance type"),
+    ("hpkit quota", "show each team's share of each instance type"),
     ("hpkit local up", "run the whole platform on this machine, without an account"),
 )
 
@@ -180,7 +180,7 @@ class _LazyGroup(click.Group):
         if meant:
             return f"Did you mean `hpkit {meant}`?" if meant not in self._lazy else f"Did you mean `{meant}`?"
         begin = ", ".join(f"`{each}`" for each, _ in _FIRST_STEPS)
-        return f"`hpkit` alone lists them; first steps: {begin}."
+        return f"Run `hpkit` for a list. To get started, try {begin}."
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -225,7 +225,7 @@ class _Sections(_LazyGroup):
 @click.group(cls=_Sections)
 @click.version_option(package_name="hpkit")
 def _hpkit() -> None:
-    """Amazon SageMaker HyperPod on EKS: one typed file per organization."""
+    """Run Amazon SageMaker HyperPod on EKS from one typed file per organization."""
 
 
 def main() -> None:

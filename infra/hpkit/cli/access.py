@@ -29,9 +29,9 @@ __all__ = ["command"]
 @output_options("text", "json", "html", "csv")
 @click.pass_context
 def command(context: click.Context, stack: str | None, profile: str | None, form: str) -> None:
-    """Show who may do what: each principal's roles in the cluster and in each team's namespace.
+    """Show each principal's roles in the cluster and in each team's namespace.
 
-    From the access entries of EKS and the bindings of Kubernetes; what is not as the stack file says it is marked.
+    Reads EKS access entries and Kubernetes bindings, and marks what differs from the stack file.
     """
     context.obj = (stack, profile)
     if context.invoked_subcommand is None:
@@ -117,10 +117,10 @@ def _print(places: Sequence[str], rows: Sequence[Row], differs: Sequence[str]) -
             (row.principal if not number else "", place, role, inside if not number else "")
             for number, (place, role) in enumerate(cells)
         ]
-    click.echo(columns(lines) if rows else "nobody has an access entry")
+    click.echo(columns(lines) if rows else "no principal has an access entry")
     for number, line in enumerate(differs):
         if not number:
-            click.echo("not as the stack file says")
+            click.echo("differs from the stack file")
         click.echo(folded(line, "    ", "  "))
 
 
@@ -129,7 +129,7 @@ def _print(places: Sequence[str], rows: Sequence[Row], differs: Sequence[str]) -
 @click.argument("verb")
 @click.argument("resource")
 @platform_options
-@click.option("-n", "--namespace", metavar="NAMESPACE", help="A namespace, or a team; default: all namespaces.")
+@click.option("-n", "--namespace", metavar="NAMESPACE", help="Namespace or team. Default: all namespaces.")
 @click.pass_context
 def check(
     context: click.Context,
@@ -140,10 +140,11 @@ def check(
     profile: str | None,
     namespace: str | None,
 ) -> None:
-    """Check whether a principal may do one thing, and by which binding; exit 1 where it may not or has no access entry.
+    """Check whether a principal may do one thing, and which binding allows it.
 
-    PRINCIPAL is the ARN of a role, a user or a session, or the name at its end; VERB one such as get, create or delete;
-    RESOURCE one such as jobs, pytorchjobs.kubeflow.org or pods/exec.
+    PRINCIPAL is the ARN of a role, a user or a session, or the name at the end of an ARN. VERB is get, create, delete,
+    or another. RESOURCE is jobs, pytorchjobs.kubeflow.org, pods/exec, or another. Exits 1 if the principal isn't
+    allowed, or has no access entry.
     """
     from hpkit.cluster.access.check import check as check_access
     from hpkit.cluster.access.check import find_resource, resources_of
@@ -170,13 +171,13 @@ def check(
     for reason in answer.reasons:
         click.echo(folded(f"by {reason}", "    ", "  "))
     for name in answer.unknown:
-        click.echo(
-            folded(f"It has the access policy {name} too, of which hpkit does not know what it allows.", "    ", "  ")
-        )
+        click.echo(folded(f"It also has the access policy {name}, whose permissions hpkit doesn't know.", "    ", "  "))
     if not answer.allowed:
         groups = ", ".join(entry.groups) or "no group"
         click.echo(
-            folded(f"To Kubernetes it is {entry.username}, of {groups}; no binding of these allows it.", "    ", "  ")
+            folded(
+                f"In Kubernetes, it's {entry.username} in {groups}; none of their bindings allows this.", "    ", "  "
+            )
         )
         sys.exit(1)
 

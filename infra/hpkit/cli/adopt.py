@@ -22,12 +22,12 @@ __all__ = ["command"]
 
 
 @click.group("adopt", invoke_without_command=True)
-@click.option("--cluster", metavar="NAME", help="The HyperPod cluster, by name or ARN.")
-@click.option("--region", help="Region of the cluster; default: that of the ARN, else the AWS SDK's.")
-@click.option("--organization", metavar="NAME", help="Name of the organization; default: the cluster's name.")
+@click.option("--cluster", metavar="NAME", help="Name or ARN of the HyperPod cluster.")
+@click.option("--region", help="Region of the cluster. Default: the region of the ARN, or of the AWS SDK.")
+@click.option("--organization", metavar="NAME", help="Name of the organization. Default: the cluster's name.")
 @click.option("--environment", default="prod", show_default=True, metavar="NAME", help="Name of the environment.")
-@output_option("Write the organization file here, and what belongs to it beside it")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@output_option("Write the organization file here, and related files next to it")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.pass_context
 def command(
     context: click.Context,
@@ -38,21 +38,21 @@ def command(
     output: Path | None,
     force: bool,
 ) -> None:
-    """Write the organization file of a live cluster, and what to import.
+    """Write the organization file and import list of a live cluster.
 
-    Reads the cluster, its quotas and policy, its EKS cluster with add-ons and access, its subnets and Karpenter's
-    objects; changes nothing. Credentials and endpoint are those of the AWS SDK (AWS_PROFILE, AWS_ENDPOINT_URL, …).
-    Then `hpkit aws adopt run --stack S` imports all of it, and shows the first preview.
+    Reads the cluster with its quotas and policy, its EKS cluster with add-ons and access, its subnets, and Karpenter's
+    objects. Nothing is changed. Credentials and endpoint come from the AWS SDK (AWS_PROFILE, AWS_ENDPOINT_URL, …).
+    Next, `hpkit aws adopt run --stack S` imports everything and shows the first preview.
     """
     if context.invoked_subcommand is not None:
         return
     from hpkit.adopt.prepare import prepare
 
     if cluster is None:
-        raise click.UsageError("name the HyperPod cluster: --cluster NAME, or its ARN")
+        raise click.UsageError("name the HyperPod cluster with --cluster: its name or ARN")
     region, file = _region(cluster, region), output
     if file is not None and file.exists() and not force:
-        raise click.UsageError(f"{file} is there already; name another file, or add --force")
+        raise click.UsageError(f"{file} already exists; name another file, or add --force")
     live = read(cluster, region)
     name = organization or re.sub(r"[^a-z0-9-]+", "-", str(live.cluster["ClusterName"]).lower()).strip("-")
     shown = str(file or f"stacks/{name}.yaml")
@@ -77,13 +77,13 @@ def _region(cluster: str, region: str | None) -> str:
         return str(arn.group(1))
     if not CLUSTER_NAME.match(cluster):
         raise click.UsageError(
-            f"`{cluster}` is neither the name of a HyperPod cluster nor its ARN (arn:aws:sagemaker:…:cluster/…)"
+            f"`{cluster}` isn't the name or ARN of a HyperPod cluster (arn:aws:sagemaker:…:cluster/…)"
         )
     import boto3
 
     found: str | None = region or boto3.Session().region_name or os.environ.get("AWS_REGION")
     if found is None:
-        raise click.UsageError("name the region of the cluster: --region REGION")
+        raise click.UsageError("set the cluster's region with --region")
     return found
 
 
@@ -106,23 +106,23 @@ def _say(prepared: "Prepared", *, stack: str, file: Path | None, home: str) -> N
     home is where the program reads the file.
     """
     remarks, imports = prepared.remarks, prepared.imports
-    _list("stays as it is, and is not in the file", remarks.unmanaged)
-    _list("assumed in the file, since no API says it", remarks.assumed)
+    _list("keeps its current value, which isn't in the file", remarks.unmanaged)
+    _list("assumed in the file, because no API returns it", remarks.assumed)
     _list("the first `pulumi up` would change", remarks.changes)
     if imports is not None:
-        _list("is imported", [f"{each['type']} {each['logicalName']}" for each in imports.entries])
-        _list("is not live, so the first `pulumi up` makes it", imports.created)
+        _list("will be imported", [f"{each['type']} {each['logicalName']}" for each in imports.entries])
+        _list("doesn't exist yet, so the first `pulumi up` creates it", imports.created)
     warnings = len(prepared.findings) - len(prepared.errors)
     see = f": see `hpkit validate {file}`" if file is not None else ""
     click.echo(f"{plural(len(prepared.errors), 'error')}, {plural(warnings, 'warning')}{see}", err=True)
     stop_at(_blockers(prepared))
     if file is None:
-        click.echo(f"nothing was written: add --output {home}", err=True)
+        click.echo(f"no file was written; to write it, add --output {home}", err=True)
         return
     # The program, and so `adopt run`, knows a file by its place alone.
     if file.absolute().parts[-2:] != Path(home).parts:
-        click.echo(f"then: move it to {home}, and what was written beside it to stacks/", err=True)
-    click.echo(f"then: hpkit aws adopt run --stack {stack}", err=True)
+        click.echo(f"next: move it to {home}, and the files next to it to stacks/", err=True)
+    click.echo(f"next: hpkit aws adopt run --stack {stack}", err=True)
 
 
 def _list(title: str, lines: Iterable[str]) -> None:

@@ -34,7 +34,7 @@ def read(cluster: str, region: str) -> "LivePlatform":
             boto3.Session(region_name=region), cluster, on_progress=lambda line: click.echo(line, err=True)
         )
     except BotoCoreError as error:
-        raise ToolError(f"{error} (credentials and endpoint are those of the AWS SDK: AWS_PROFILE, …)") from None
+        raise ToolError(f"{error} (credentials and endpoint come from the AWS SDK, such as AWS_PROFILE)") from None
 
 
 def plan_of(stack: str) -> Plan:
@@ -42,7 +42,7 @@ def plan_of(stack: str) -> Plan:
     loaded = resolve((), (stack,))[0]
     errors = [finding for finding in loaded.findings if finding.severity == "error"]
     if errors or not loaded.plans:
-        raise ToolError(f"{loaded.file} has {plural(len(errors), 'error')}: see `hpkit validate --stack {stack}`")
+        raise ToolError(f"{loaded.file} has {plural(len(errors), 'error')}; run `hpkit validate --stack {stack}`")
     return next(iter(loaded.plans.values()))
 
 
@@ -80,4 +80,4 @@ def write(file: Path, text: str, *, unless_there: bool = False, private: bool = 
 def stop_at(blockers: Sequence[str]) -> None:
     """Raise ToolError with everything that makes the adoption impossible, if there is anything."""
     if blockers:
-        raise ToolError("this cannot be adopted as it is; nothing was imported:\n  " + "\n  ".join(blockers))
+        raise ToolError("the platform can't be adopted as it is, so nothing was imported:\n  " + "\n  ".join(blockers))

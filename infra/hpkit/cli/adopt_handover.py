@@ -26,27 +26,27 @@ __all__ = ["handover"]
     "states",
     multiple=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="A Terraform state file, or what `terraform show -json` printed.",
+    help="Terraform state file, or the output of `terraform show -json`.",
 )
 @click.option(
     "--cloudformation",
     "stacks",
     multiple=True,
     metavar="STACK",
-    help="Name of a CloudFormation stack, or a file with what `aws cloudformation describe-stack-resources` printed.",
+    help="Name of a CloudFormation stack, or a file with the output of `aws cloudformation describe-stack-resources`.",
 )
 @output_options("text", "json")
 def handover(stack: str, states: tuple[Path, ...], stacks: tuple[str, ...], form: str) -> None:
-    """Show what Terraform or CloudFormation must release, so that no two tools own one thing. Changes nothing.
+    """Show what Terraform or CloudFormation must release, so that each resource has one owner.
 
-    The lines that are printed can be run as they stand, in their order; those before `hpkit aws adopt run` come first.
+    Nothing is changed. Run the printed commands in order; some come before `hpkit aws adopt run`.
     """
     from hpkit.adopt import as_data, lines
     from hpkit.adopt import handover as handed_over
     from hpkit.adopt.adopted_resources import adopted_resources
 
     if not states and not stacks:
-        raise click.UsageError("name what owns the platform now: --terraform FILE, or --cloudformation STACK")
+        raise click.UsageError("name the current owner of the platform: --terraform FILE or --cloudformation STACK")
     plan = plan_of(stack)
     live, _, imports = registered(plan)
     found = handed_over(_managed(states, stacks, plan.spec.region), adopted_resources(plan, live, imports))

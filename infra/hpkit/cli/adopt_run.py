@@ -22,9 +22,9 @@ __all__ = ["run", "undo"]
 @click.command("run")
 @stack_option("The stack", required=True)
 def run(stack: str) -> None:
-    """Import into a stack what is live, and show its first preview. Run it again after whatever ended it early.
+    """Import a live platform into a stack, and show its first preview.
 
-    Only the stack's state is written: the live platform is read.
+    If it's interrupted, run it again. Only the stack's state is written; the live platform is only read.
     """
     from hpkit.adopt.organization import adopt
     from hpkit.adopt.pulumi_stack import PulumiStack
@@ -40,9 +40,9 @@ def run(stack: str) -> None:
     unknown = undeclared(state, recording)
     if unknown:
         raise ToolError(
-            f"{stack} has {len(unknown)} resources that the program does not register, and `up` would delete:\n  "
+            f"{stack} has {len(unknown)} resources that the program doesn't define and `up` would delete:\n  "
             + "\n  ".join(unknown)
-            + "\nNothing was imported. Adopt into a stack of its own, or take them out of this one: "
+            + "\nNothing was imported. Adopt into a separate stack, or remove them from this one: "
             + f"pulumi state delete --stack {stack} URN"
         )
     write(project_root() / "stacks" / f"{stack}.import.json", import_file(imports))
@@ -50,7 +50,7 @@ def run(stack: str) -> None:
     pulumi.write_state(state)
     there = {each["urn"] for each in state["deployment"]["resources"]}
     left = [each for each in imports.entries if _urn(each, recording.resources) not in there]
-    click.echo(f"{len(imports.entries) - len(left)} of {len(imports.entries)} are imported already", err=True)
+    click.echo(f"{len(imports.entries) - len(left)} of {len(imports.entries)} are already imported", err=True)
     if left:
         pulumi.import_file({**imports.document, "resources": left})
     pulumi.write_state(with_write_only_inputs(pulumi.export(), recording))
@@ -61,23 +61,23 @@ def run(stack: str) -> None:
 @stack_option("The stack", required=True)
 @click.option("--yes", is_flag=True, help="Skip the confirmation.")
 def undo(stack: str, yes: bool) -> None:
-    """Undo an adoption: forget the stack's state, and touch nothing that is live.
+    """Undo an adoption: delete the stack's state, and keep the live platform.
 
-    The state is kept in a file beside, with which `pulumi stack import` takes it back.
+    The state is saved to a file first, and `pulumi stack import` restores it.
     """
     from hpkit.adopt.pulumi_stack import PulumiStack
 
     pulumi = PulumiStack(stack, root=project_root(), environment=pulumi_environment())
     if not pulumi.exists():
-        raise ToolError(f"there is no stack {stack} in this backend, so there is nothing to forget")
+        raise ToolError(f"this backend has no stack {stack}")
     state = pulumi.export()
     resources = resources_in((state["deployment"] or {}).get("resources") or [])
     if not yes:
-        confirm(f"Forget {len(resources)} resources of {stack}? Nothing that is live is touched.")
+        confirm(f"Remove {len(resources)} resources from the state of {stack}? The live platform isn't changed.")
     kept = project_root() / f"{stack}.state.json"
     write(kept, json.dumps(state, indent=2) + "\n", private=True)
     pulumi.forget()
-    click.echo(f"{stack} is forgotten, and all that it described is as it was. Its last state: {kept}")
+    click.echo(f"{stack} is removed, and the live platform is unchanged. Its last state: {kept}")
 
 
 def _urn(entry: Any, resources: Any) -> str:
@@ -95,8 +95,10 @@ def _show(preview: str, imports: "Imports", stack: str) -> None:
             click.echo(f"  {line}")
     lost = [each for each in found if each.is_destructive]
     if lost:
-        raise ToolError(f"{len(lost)} of {len(imports.entries)} would be deleted or replaced: do not run `pulumi up`")
+        raise ToolError(
+            f"`pulumi up` would delete or replace {len(lost)} of {len(imports.entries)} resources; don't run it"
+        )
     if found:
-        click.echo(f"{stack} is adopted: {len(found)} differences, none deletes or replaces")
+        click.echo(f"{stack} is adopted, with {len(found)} differences; none deletes or replaces a resource")
     else:
-        click.echo(f"{stack} is adopted: {len(imports.entries)} resources, and a preview that changes nothing")
+        click.echo(f"{stack} is adopted: {len(imports.entries)} resources, and the preview shows no changes")

@@ -34,9 +34,9 @@ def aws_session(profile: str | None, region: str) -> "Session":
         known = ", ".join(boto3.Session().available_profiles) or "none"
         raise click.UsageError(f"{error} (known: {known})") from None
     except BotoCoreError as error:
-        raise ToolError(f"{error} (credentials are those of the AWS SDK: --profile, AWS_PROFILE, …)") from None
+        raise ToolError(f"{error} (credentials come from the AWS SDK, such as --profile or AWS_PROFILE)") from None
     if found is None:
-        on_aws = "name a --profile, or set AWS_PROFILE, or log in (aws sso login)"
+        on_aws = "add --profile, set AWS_PROFILE, or log in with `aws sso login`"
         raise click.UsageError(f"no AWS credentials: {on_aws}{hint_of_local_cloud(stack)}")
     return session
 

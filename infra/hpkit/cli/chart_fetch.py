@@ -12,12 +12,13 @@ __all__ = ["command"]
     "--to",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Put it there, named as HPKIT_MIRROR wants it, for a machine without a network.",
+    help="Save the charts here, named as HPKIT_MIRROR expects, for a machine without network access.",
 )
 def command(folder: Path | None) -> None:
-    """Fetch the charts that the kit pins (what HyperPod expects on EKS, and KEDA), and verify their contents.
+    """Download and verify the charts that the kit pins: HyperPod's dependencies, and KEDA.
 
-    `pulumi up` fetches what a stack needs by itself. Packages that are kept already are not fetched again.
+    `pulumi up` downloads what a stack needs automatically. Charts that are already in the cache aren't downloaded
+    again.
     """
     from hpkit.catalog import dependencies_chart, keda_chart
     from hpkit.program.charts import ensure_package
@@ -29,7 +30,7 @@ def command(folder: Path | None) -> None:
         click.echo(package.path)
         if not package.is_pinned:
             click.echo(
-                f"{pin.published_file} is not what the kit pins, and no run on AWS takes it: in the folder of "
-                f"HPKIT_MIRROR it has the contents {package.contents}, and the pin is {pin.package}",
+                f"{pin.published_file} differs from the kit's pin, so AWS deployments reject it: in the HPKIT_MIRROR "
+                f"folder, its content hash is {package.contents}; the pin is {pin.package}",
                 err=True,
             )

@@ -10,9 +10,9 @@ __all__ = ["command"]
 @click.command("hash-chart")
 @click.argument("path", metavar="PATH")
 def command(path: str) -> None:
-    """Print the sha256 of a chart: of the file for a .tgz, of all files' paths and contents for a folder.
+    """Print the sha256 of a chart: a .tgz file, or the paths and contents of a folder.
 
-    Of a folder it is what this prints in it:
+    For a folder, it's the output of this command in the folder:
 
     \b
     find -L . -path ./.git -prune -o -type f -print0 |

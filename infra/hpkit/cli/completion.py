@@ -44,7 +44,7 @@ def stack_option(which: str, *, required: bool = False, variable: bool = True) -
         metavar="S",
         envvar=STACK_VARIABLE if variable else None,
         shell_complete=complete_stacks,
-        help=f"{which}; default: {STACK_VARIABLE}." if variable else f"{which}.",
+        help=f"{which}. Default: {STACK_VARIABLE}." if variable else f"{which}.",
     )
 
 
@@ -58,7 +58,7 @@ def stacks_option(which: str = "Only this stack") -> Callable[[Command], Command
         metavar="S",
         shell_complete=complete_stacks,
         callback=_of_variable,
-        help=f"{which}; may be repeated; default without files: {STACK_VARIABLE}.",
+        help=f"{which}. Repeatable. Default without files: {STACK_VARIABLE}.",
     )
 
 
@@ -66,7 +66,7 @@ def _of_variable(context: click.Context, _parameter: click.Parameter, stacks: tu
     stack = os.environ.get(STACK_VARIABLE)
     if not stack or stacks or context.params.get("files") or context.resilient_parsing:
         return stacks
-    click.echo(f"stack {stack}: {STACK_VARIABLE} names it", err=True)
+    click.echo(f"stack {stack}, from {STACK_VARIABLE}", err=True)
     return (stack,)
 
 

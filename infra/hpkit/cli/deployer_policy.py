@@ -26,7 +26,7 @@ from hpkit.project import Loaded
 
 __all__ = ["command"]
 
-_ACCOUNT: Final = f"The account's 12 digits; without it that of the file, or {NO_ACCOUNT}, which is nobody's."
+_ACCOUNT: Final = f"12 digits of the account. Default: the file's account, or the placeholder {NO_ACCOUNT}."
 
 
 def _deployer(
@@ -48,7 +48,7 @@ def _state(text: str) -> dict[str, Any]:
         account_of(exported)
     except (ValueError, TypeError, KeyError, AttributeError):
         raise click.BadParameter(
-            "the file is no exported state; write `pulumi stack export --stack S --file state.json`",
+            "the file isn't an exported state; create it with `pulumi stack export --stack S --file state.json`",
             param_hint="--state",
         ) from None
     return dict(exported)
@@ -62,40 +62,42 @@ def _time(text: str) -> str:
         time = None
     if time is None or time.tzinfo is None:
         raise click.BadParameter(
-            f"`{text}` is no time with a zone; write it as `2026-12-01T18:00:00Z`", param_hint="--until"
+            f"`{text}` isn't a time with a zone, such as `2026-12-01T18:00:00Z`", param_hint="--until"
         )
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @click.command("deployer-policy")
-@stack_option("The stack that is to be deployed", required=True)
+@stack_option("Stack to deploy", required=True)
 @click.option("--account", metavar="ID", help=_ACCOUNT)
 @click.option(
-    "--state", type=click.File(), metavar="FILE", help="Output of `pulumi stack export`, - for standard input."
+    "--state", type=click.File(), metavar="FILE", help="Output of `pulumi stack export`; - reads standard input."
 )
-@click.option("--until", metavar="TIME", help="With `manageTags: false`: let these rights end, for a first `up`.")
+@click.option(
+    "--until", metavar="TIME", help="For a first `up` with `manageTags: false`: when these permissions expire."
+)
 @click.option("--read-only", is_flag=True, help="Print the policies for previews instead.")
-@click.option("--bystander", is_flag=True, help="Print what to deny to other roles of the account, such as Studio's.")
+@click.option("--bystander", is_flag=True, help="Print what to deny to the account's other roles, such as Studio's.")
 def command(
     stack: str, account: str | None, state: TextIO | None, until: str | None, *, read_only: bool, bystander: bool
 ) -> None:
     """Print the IAM policies that `pulumi up`, `refresh` and `destroy` of a stack need.
 
-    A JSON list of named documents: IAM limits a managed policy to 6,144 characters, so that one is not enough. Attach
-    all of them to the role that deploys. Before the first `up`, print them without a state. Afterwards, and after
-    `hpkit aws adopt`, print them with --state: they then name the keys, file systems and identity providers that exist.
+    The output is a JSON list of named documents, because IAM limits a managed policy to 6,144 characters. Attach all of
+    them to the role that deploys. Before the first `up`, print them without a state. Afterward, and after `hpkit aws
+    adopt`, print them with --state, so that they name the existing keys, file systems and identity providers.
     """
     if account is not None and not re.fullmatch(r"\d{12}", account):
-        raise click.BadParameter(f"`{account}` is not an account; write its 12 digits", param_hint="--account")
+        raise click.BadParameter(f"`{account}` isn't an account ID, which has 12 digits", param_hint="--account")
     if ((read_only or bystander) and (state or until)) or (read_only and bystander):
-        raise click.UsageError("--read-only, --bystander, and --state with --until exclude each other; give one")
+        raise click.UsageError("--read-only, --bystander, and --state with --until can't be combined")
     (loaded,) = resolve((), (stack,))
     (plan,) = plans_of([loaded])
     stated = plan.spec.account
     if account is not None and stated not in (None, account):
-        raise click.BadParameter(f"{stack} belongs to account {stated}, as its file says", param_hint="--account")
+        raise click.BadParameter(f"{stack} belongs to account {stated}, according to its file", param_hint="--account")
     if until is not None and plan.spec.manage_tags:
-        raise click.BadParameter(f"{stack} manages its tags; leave --until out", param_hint="--until")
+        raise click.BadParameter(f"{stack} manages its tags; remove --until", param_hint="--until")
     ends = None if until is None else _time(until)
     exported = None if state is None else _state(state.read())
     account = account or stated or (None if exported is None else account_of(exported))
@@ -103,15 +105,19 @@ def command(
     live = () if exported is None else live_resources(exported, known)
     if bystander:
         policies = bystander_policies(plan, known)
-        whom = f"each role that may use SageMaker and does not deploy {stack}"
+        whom = f"each role that uses SageMaker and doesn't deploy {stack}"
     else:
         policies = _deployer(plan, loaded, known, read_only=read_only, live=live, until=ends)
         whom = f"the role that {'previews' if read_only else 'deploys'} {stack}"
     click.echo(policies_text(policies), nl=False)
     click.echo(f"{len(policies)} policies; attach all of them to {whom}", err=True)
     if account is None:
-        click.echo(f"they allow nothing yet: put your account in place of {NO_ACCOUNT}, or give --account", err=True)
+        click.echo(
+            f"the policies grant nothing yet: replace {NO_ACCOUNT} with your account, or add --account", err=True
+        )
     if not (live or read_only or bystander):
-        click.echo(f"they are for the first `up` of {stack}; afterwards print them again with --state", err=True)
+        click.echo(
+            f"these policies are for the first `up` of {stack}; afterwards, print them again with --state", err=True
+        )
     if not (live or ends or plan.spec.manage_tags or read_only or bystander):
-        click.echo("manageTags is false: before the first `up`, give --until TIME as well", err=True)
+        click.echo("manageTags is false; before the first `up`, also add --until TIME", err=True)

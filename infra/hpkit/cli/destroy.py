@@ -22,9 +22,9 @@ __all__ = ["command"]
 @click.option("--yes", is_flag=True, help="Skip the confirmation, for automation.")
 @click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- PULUMI-OPTIONS]...")
 def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
-    """Delete a whole stack, nodes, teams and all.
+    """Delete an entire stack, including its nodes and teams.
 
-    `pulumi destroy` refuses that, since what must not be lost is protected. A run that is broken off leaves it
+    `pulumi destroy` refuses to, because important resources are protected. If a run is interrupted, the stack stays
     unprotected until the next `pulumi up`.
     """
     environment = pulumi_environment()
@@ -32,7 +32,7 @@ def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
     ending = teardown_of(stack, exported)
     # `pulumi stack rm` refuses while anything is in the state, such as the provider of resources that failed.
     if not ending.entries:
-        raise ToolError(f"there is nothing in the stack {stack}; forget it with `pulumi stack rm {stack}`")
+        raise ToolError(f"the stack {stack} is already empty; remove it with `pulumi stack rm {stack}`")
     if ending.refusal:
         raise ToolError(ending.refusal)
     _refuse_held_claims(ending)
@@ -63,20 +63,20 @@ def _refuse_held_claims(ending: Teardown) -> None:
             found = holders(ending, kubernetes.find)
     except (HpkitError, click.UsageError) as error:
         # Of the options that a missing login suggests, this command has none.
-        reason = str(error) if isinstance(error, HpkitError) else "there are no AWS credentials"
-        click.echo(f"warning: whether pods use claims of the stack is not known: {reason}", err=True)
+        reason = str(error) if isinstance(error, HpkitError) else "no AWS credentials were found"
+        click.echo(f"warning: can't check whether pods use the stack's claims: {reason}", err=True)
         return
     if found:
         lines = [f"  {each.command}    # it uses {', '.join(each.claims)}" for each in found]
         raise ToolError(
-            "Kubernetes keeps a claim while a pod that uses it exists, a completed one too, so nothing was deleted. "
-            "Delete these first, and run it again:\n" + "\n".join(lines)
+            "Nothing was deleted: Kubernetes keeps a claim while a pod uses it, even a completed one. Delete these "
+            "first, then run the command again:\n" + "\n".join(lines)
         )
 
 
 def _show(ending: Teardown) -> None:
-    among = ", among them" if ending.goes else ""
-    click.echo(f"This deletes the whole stack {ending.stack}, {plural(ending.resources, 'resource')}{among}")
+    among = ", including" if ending.goes else ""
+    click.echo(f"This deletes the entire stack {ending.stack}, {plural(ending.resources, 'resource')}{among}")
     for line in ending.goes:
         click.echo(f"  {line}")
 
@@ -87,7 +87,7 @@ def _ask(stack: str) -> None:
     except click.Abort:
         answer = ""
     if answer.strip() != stack:
-        raise ToolError(f"nothing was deleted: {json.dumps(answer)} is not {stack} (`--yes` does not ask)")
+        raise ToolError(f"nothing was deleted: {json.dumps(answer)} isn't {stack} (to skip this question, add --yes)")
 
 
 def _quietly(*arguments: str, environment: Mapping[str, str]) -> str:

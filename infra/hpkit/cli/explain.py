@@ -38,16 +38,16 @@ class _Kinds(click.Group):
         name = args[0]
         if name not in self.commands and not name.startswith("-") and near(name, self.commands) is None:
             written = " or ".join(f"`hpkit describe {kind} {name}`" for kind in ("team", "group"))
-            ctx.fail(f"No such command '{name}'. Of a team or an instance group, write {written}.")
+            ctx.fail(f"No such command '{name}'. For a team or an instance group, run {written}.")
         return super().resolve_command(ctx, args)
 
 
 @click.group("describe", cls=_Kinds, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Describe in words what a team or an instance group of a stack has, and why."""
+    """Describe what a team or an instance group of a stack has, and why."""
 
 
-_STACK = stack_option("The stack; may be left out where one alone has it")
+_STACK = stack_option("Stack. Optional if only one stack has it")
 _FORMAT = output_options("text", "json")
 
 
@@ -56,10 +56,10 @@ _FORMAT = output_options("text", "json")
 @_STACK
 @_FORMAT
 def _team(team: str, stack: str | None, form: str) -> None:
-    """Describe what a TEAM has, may borrow, from whom, and why.
+    """Describe what a TEAM has, what it can borrow from which teams, and why.
 
-    By instance type: what is guaranteed and on which groups it stands, who borrows it while it is idle, what the team
-    may borrow, and what keeps it from more. Then its weight beside the others', and how its jobs are ranked.
+    For each instance type: what is guaranteed and on which groups, which teams borrow it while it's idle, what the team
+    can borrow, and what limits it. Also shows its weight next to the others', and how its jobs are ranked.
     """
     plan, loaded = _plan_of(stack, lambda plan: team in {each.name for each in plan.teams})
     organization = loaded.parsed.organization
@@ -73,7 +73,7 @@ def _team(team: str, stack: str | None, form: str) -> None:
 @_STACK
 @_FORMAT
 def _group(group: str, stack: str | None, form: str) -> None:
-    """Describe what an instance GROUP is, who keeps its count, and which teams' quota stands on it."""
+    """Describe what an instance GROUP is, what manages its count, and which teams' quota uses it."""
     plan, _ = _plan_of(stack, lambda plan: group in {each.spec.name for each in plan.all_groups})
     explained = explain_group(plan, group)
     _show(form, _group_as_dict(explained), group_text(explained))
@@ -88,7 +88,7 @@ def _plan_of(stack: str | None, has: Callable[[Plan], bool]) -> tuple[Plan, Load
     found = plans if len(plans) == 1 else [(plan, each) for plan, each in plans if has(plan)]
     if len(found) != 1:
         names = ", ".join(plan.stack for plan, _ in found or plans)
-        raise SelectionError(f"name the stack with --stack: {names or 'stacks/ has no file that can be read'}")
+        raise SelectionError(f"name the stack with --stack: {names or 'stacks/ has no readable file'}")
     return found[0]
 
 

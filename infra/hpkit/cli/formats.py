@@ -92,7 +92,7 @@ def _text(findings: list[Finding], loaded: list[Loaded]) -> str:
             "the whole file" if not path else format_path(path, each.document.data) for path in each.parsed.unread
         ]
         if unread:
-            lines.append(f"{each.file}: the other rules wait until this can be read: {', '.join(unread)}")
+            lines.append(f"{each.file}: other rules are skipped until this can be read: {', '.join(unread)}")
     summary = summarize(findings)
     counts = f"{plural(summary.errors, 'error')}, {plural(summary.warnings, 'warning')}"
     lines.append(f"{counts} in {plural(len(loaded), 'file')}")
@@ -130,7 +130,7 @@ def _sarif(findings: list[Finding], _loaded: list[Loaded]) -> str:
         {
             "id": rule.id,
             "shortDescription": {"text": rule.title},
-            "help": {"text": f"hpkit catalog rules {rule.id} explains it with examples. Source: {rule.source}."},
+            "help": {"text": f"For examples, run `hpkit catalog rules {rule.id}`. Source: {rule.source}."},
             "defaultConfiguration": {"level": rule.severity},
         }
         for rule in RULES
@@ -138,7 +138,7 @@ def _sarif(findings: list[Finding], _loaded: list[Loaded]) -> str:
     # Policies of the pack are no rules of the validator: each is described by what it says.
     known = {rule.id for rule in RULES}
     others = sorted({finding.rule for finding in findings} - known)
-    explained = "A policy of the pack: docs/reference/policies.md."
+    explained = "Policy of the pack; see docs/reference/policies.md."
     rules += [{"id": name, "help": {"text": explained}} for name in others]
     index = {str(rule["id"]): position for position, rule in enumerate(rules)}
     results = [

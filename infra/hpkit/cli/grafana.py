@@ -29,22 +29,23 @@ _NOBODYS = "000000000000"
 
 @click.group("grafana")
 def command() -> None:
-    """Apply dashboards and alert rules to a stack's Grafana, or write them to files."""
+    """Apply dashboards and alert rules to a stack's Grafana, or export them to files."""
 
 
 @command.command("apply")
 @platform_options
-@click.option("--workspace", metavar="ID", help="Id of the workspace; default: the one that has the stack's name.")
-@click.option("--dry-run", is_flag=True, help="Show what differs, and change nothing.")
-@click.option("--remove", is_flag=True, help="Delete all that this command made.")
+@click.option("--workspace", metavar="ID", help="ID of the workspace. Default: the workspace with the stack's name.")
+@click.option("--dry-run", is_flag=True, help="Show the differences without changing anything.")
+@click.option("--remove", is_flag=True, help="Delete everything that this command created.")
 @click.option("--yes", is_flag=True, help="Skip the confirmation of --remove.")
 def apply(
     stack: str | None, profile: str | None, workspace: str | None, dry_run: bool, remove: bool, yes: bool
 ) -> None:
-    """Apply the stack's data source, folder, dashboards, alert rules and contact point to its workspace.
+    """Apply the stack's dashboards, alert rules and contact point to its Grafana workspace.
 
-    First what differs is printed. Objects of others are left alone: the kit's have uids of their own. Signs in by a
-    token that lives as long as the run, ten minutes at most, and is kept nowhere. A second run changes nothing.
+    Prints the differences first. Objects that the kit didn't create aren't changed: the kit's objects have unique IDs.
+    Signs in with a token that expires after ten minutes, is deleted at the end of the run, and isn't stored. A second
+    run changes nothing.
     """
     from hpkit.grafana.changes import changes
     from hpkit.grafana.client import Client
@@ -60,31 +61,34 @@ def apply(
         for step in steps:
             click.echo(folded(str(step), "    ", ""))
         if not steps:
-            click.echo(f"nothing to change in {described['id']}")
+            click.echo(f"no changes in {described['id']}")
             return
         if dry_run:
-            click.echo(f"{len(steps)} to change in {described['id']}; without --dry-run they are")
+            click.echo(f"{len(steps)} changes to make in {described['id']}; to apply them, remove --dry-run")
             return
         if remove and not yes:
             confirm(f"Delete these from {described['id']}?")
         for step in steps:
             client.carry_out(step, stack=plan.stack)
-    click.echo(f"{len(steps)} changed: https://{described['endpoint']}/dashboards")
+    click.echo(f"{len(steps)} changes made: https://{described['endpoint']}/dashboards")
 
 
 @command.command("export")
-@stack_option("The stack that it is for; needed where the project has several")
+@stack_option("Stack to export; required if the project has several")
 @click.option(
     "--to",
     "folder",
     required=True,
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Where the files go; it is made if it is not there.",
+    help="Folder for the files. It's created if necessary.",
 )
-@click.option("--prometheus-url", metavar="URL", help="Where Prometheus is queried; default: a place to fill in.")
+@click.option("--prometheus-url", metavar="URL", help="URL of Prometheus. Default: a placeholder.")
 def export(stack: str | None, folder: Path, prometheus_url: str | None) -> None:
-    """Write the same as JSON files, one for each object, as Grafana's HTTP API takes them. Asks nobody."""
+    """Export dashboards, alert rules and contact point as JSON files for Grafana's HTTP API.
+
+    Doesn't call AWS or Grafana.
+    """
     plan = _with_grafana(choose_stack(stack), removes=False)
     account = plan.spec.account or _NOBODYS
     region = plan.spec.region
@@ -99,22 +103,20 @@ def export(stack: str | None, folder: Path, prometheus_url: str | None) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(body, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     except OSError as error:
-        raise InputError(
-            f"{folder}: {error.strerror or error}. What to do: name a folder that can be written"
-        ) from None
+        raise InputError(f"{folder}: {error.strerror or error}. Name a writable folder") from None
     click.echo(f"wrote {len(files)} files to {folder}")
     if prometheus_url is None:
-        click.echo("put the id of the Managed Prometheus workspace in place of WORKSPACE_ID", err=True)
+        click.echo("replace WORKSPACE_ID with the ID of the Managed Prometheus workspace", err=True)
     if plan.spec.account is None and wanted.route is not None:
-        click.echo(f"put your account in place of {_NOBODYS} in the contact point", err=True)
+        click.echo(f"in the contact point, replace {_NOBODYS} with your account", err=True)
 
 
 def _with_grafana(plan: Plan, *, removes: bool) -> Plan:
     spec = plan.spec.observability
     if not removes and (spec is None or not spec.grafana or not spec.prometheus):
         raise SelectionError(
-            f"{plan.stack} has no Grafana on Prometheus. What to do: write `grafana: true` and `prometheus: true` in "
-            "its observability, and deploy it"
+            f"{plan.stack} has no Grafana with Prometheus. Set `grafana: true` and `prometheus: true` in its "
+            "observability, then deploy it"
         )
     return plan
 

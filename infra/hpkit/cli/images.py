@@ -27,19 +27,21 @@ _ACCOUNT = "ACCOUNT"
 
 @click.command("images")
 @stack_option("The stack", required=True)
+@click.option("--registry", help="Registry of the mirror. Default: dependencies.imageRegistry, or the account's ECR.")
+@click.option("--account", metavar="ID", help="Account of the ECR registry, if no registry is set.")
 @click.option(
-    "--registry", help="Registry of the mirror; by default dependencies.imageRegistry, else the account's ECR."
-)
-@click.option("--account", metavar="ID", help="The account whose ECR is meant, where no registry is named.")
-@click.option(
-    "--mirror", "copying", is_flag=True, help="Copy them there with crane or skopeo; without either, say how."
+    "--mirror",
+    "copying",
+    is_flag=True,
+    help="Copy the images with crane or skopeo; without either, print the commands.",
 )
 @output_options("text", "json")
 def command(stack: str, registry: str | None, account: str | None, form: str, *, copying: bool) -> None:
-    """List the images that nodes of a stack pull for its charts and manifests, with their names in a mirror.
+    """List the images that a stack's nodes pull, with their names in a mirror.
 
-    They are read from the rendered chart; where chart or helm is not here, from the list that the kit pins with it.
-    Images of EKS add-ons are in registries of AWS in the stack's region, which a closed network's endpoints reach.
+    The list comes from the rendered chart or, if the chart or helm isn't available, from the list that the kit pins
+    with it. Images of EKS add-ons come from AWS registries in the stack's region, which endpoints of a closed network
+    reach.
     """
     from hpkit.program.charts import mirrored
 
@@ -51,7 +53,7 @@ def command(stack: str, registry: str | None, account: str | None, form: str, *,
     rows = mirrored(sources, registry=place, region=plan.spec.region)
     if copying:
         if stated is None and account is None:
-            raise click.UsageError("name the mirror: --account ID, --registry R, or dependencies.imageRegistry")
+            raise click.UsageError("set the mirror with --account, --registry, or dependencies.imageRegistry")
         _copy(rows)
         return
     if form == "json":
@@ -59,9 +61,9 @@ def command(stack: str, registry: str | None, account: str | None, form: str, *,
         click.echo(json_text({"stack": plan.stack, "readFrom": read_from, "images": images}))
         return
     for row in rows:
-        where = "regional registry of AWS, which endpoints reach" if row.regional else row.target
+        where = "regional AWS registry, reachable through endpoints" if row.regional else row.target
         click.echo(f"{row.source}\n  {row.needed_by}; {where}")
-    click.echo(f"{len(rows)} images, read from {read_from}", err=True)
+    click.echo(f"{len(rows)} images, from {read_from}", err=True)
     click.echo(f"add-ons pull from AWS in {plan.spec.region}: {', '.join(each.name for each in plan.addons)}", err=True)
 
 
@@ -80,7 +82,7 @@ def _sources(plan: Plan, loaded: Loaded) -> tuple[dict[str, str], str]:
     copy, source = folder_image(plan.spec), folder_image_source(plan.spec)
     found = {source if image == copy else image: "manifests of the stack" for image in images_in(manifests)}
     if plan.dependencies is None:
-        return found, "the program; the chart is installed already"
+        return found, "the program; the chart is already installed"
     try:
         needless = {each.source(plan.spec.region) for each in dependencies_chart().images}
         needless -= {each.source(plan.spec.region) for each in chart_images(plan.spec)}
@@ -89,7 +91,7 @@ def _sources(plan: Plan, loaded: Loaded) -> tuple[dict[str, str], str]:
     except ToolError as error:
         if not plan.spec.cluster.dependencies.is_kits:
             raise
-        click.echo(f"the pinned list is shown, since the chart cannot be rendered: {error}", err=True)
+        click.echo(f"the chart can't be rendered, so the pinned list is shown: {error}", err=True)
         chart = {
             each.source(plan.spec.region): f"dependencies chart, {each.subchart}" for each in chart_images(plan.spec)
         }
@@ -109,14 +111,14 @@ def _manifests(plan: Plan) -> str:
     if wanted.is_kits:
         package = kept_package(dependencies_chart(), project_root())
         if package is None:
-            raise ToolError("it was not fetched (`hpkit catalog fetch-chart`)")
+            raise ToolError("the chart isn't downloaded; run `hpkit catalog fetch-chart`")
         path = package.path
         cluster = spec.cluster.model_copy(update={"dependencies": wanted.model_copy(update={"image_registry": None})})
         spec = spec.model_copy(update={"cluster": cluster})
     elif wanted.is_in_repository:
         path = project_root() / str(wanted.chart)
     else:
-        raise ToolError(f"{wanted.chart} is in a registry: `helm pull` it, and keep it in the repository")
+        raise ToolError(f"{wanted.chart} is in a registry; download it with `helm pull`, and keep it in the repository")
     chart = dependencies_of(spec)
     values: Mapping[str, Any] = {} if chart is None else chart.values
     return rendered(path, values, kubernetes=f"{plan.spec.eks.version}.0", helm=_helm())
@@ -135,7 +137,7 @@ def _copy(rows: "list[MirroredImage]") -> None:
     wanted = [row for row in rows if not row.regional]
     tool = copying_tool()
     if tool is None:
-        click.echo("neither crane nor skopeo is on PATH; with crane it would be:", err=True)
+        click.echo("neither crane nor skopeo is on PATH; with crane, run:", err=True)
         for line in copy_commands(wanted, "crane"):
             click.echo(line)
         sys.exit(1)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plans_of", "record_plan", "resolve"]
 
-_DEFECT = "This is a defect of hpkit, not of your file: please report it with this traceback and, if you may, with"
+_DEFECT = "This is a bug in hpkit, not in your file. Report it with this traceback and, if you can, with"
 
 
 def resolve(files: tuple[str, ...], stacks: tuple[str, ...]) -> list[Loaded]:
@@ -44,7 +44,7 @@ def plans_of(loaded: Sequence[Loaded]) -> list[Plan]:
         sys.exit(1)
     errors = summarize(findings).errors
     if errors:
-        click.echo(f"this is shown although the file has {plural(errors, 'error')}; see `hpkit validate`", err=True)
+        click.echo(f"shown although the file has {plural(errors, 'error')}; run `hpkit validate`", err=True)
     return [plan for each in loaded for plan in each.plans.values()]
 
 
@@ -65,6 +65,6 @@ def record_plan(plan: Plan, loaded: Loaded, answers: "Answers") -> "Recording":
             error.add_note(f"{_DEFECT} {loaded.file}, {plan.stack}")
             raise
         raise InputError(
-            f"nothing can be planned of {plan.stack} while {loaded.file} has errors ({', '.join(rules)}): fix what "
-            f"`hpkit validate --stack {plan.stack}` shows"
+            f"{plan.stack} can't be planned while {loaded.file} has errors ({', '.join(rules)}); to see them, run "
+            f"`hpkit validate --stack {plan.stack}`"
         ) from error

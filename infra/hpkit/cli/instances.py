@@ -17,17 +17,17 @@ __all__ = ["command"]
 @click.command("instances")
 @click.argument("pattern", required=False)
 @output_options("text", "json")
-@click.option("--sources", is_flag=True, help="Show where each figure comes from, and of which day.")
+@click.option("--sources", is_flag=True, help="Show the source and date of each figure.")
 def command(pattern: str | None, form: str, sources: bool) -> None:
-    """List instance types with what the catalog knows of them.
+    """List instance types and their specifications.
 
-    PATTERN is a part of the name (p5), or a glob (ml.g5.*). Figures that are not known are shown as `?`, in JSON as
-    null: they are never taken for zero.
+    PATTERN is a part of the name (p5), or a glob (ml.g5.*). Unknown figures are shown as `?` (null in JSON), and never
+    counted as zero.
     """
     found = [each for each in instance_types() if _matches(each.name, pattern)]
     if not found:
         near = ", ".join(find_nearest(pattern or ""))
-        hint = f"did you mean {near}?" if near else "`hpkit catalog instances` lists all of them"
+        hint = f"did you mean {near}?" if near else "run `hpkit catalog instances` for a list"
         click.echo(f"error: no instance type matches `{pattern}`; {hint}", err=True)
         sys.exit(1)
     if form == "json":
@@ -96,7 +96,7 @@ def _print(found: list[InstanceType]) -> None:
         )
     paper = console()
     paper.print(table)
-    paper.print("? = not known, and not taken for zero. addr. = IPv4 addresses a node can take. MIG = profiles.")
+    paper.print("? = unknown, never counted as zero. addr. = IPv4 addresses that a node can use. MIG = profiles.")
 
 
 def _print_sources(found: list[InstanceType]) -> None:

@@ -24,17 +24,21 @@ _COLORS = {"error": "red", "warning": "yellow"}
 
 
 @click.command("new")
-@stack_option("The stack that it is for; needed where the project has several")
-@click.option("--team", required=True, metavar="T", shell_complete=complete_teams, help="Whose quota it takes.")
+@stack_option("Stack to run on; required if the project has several")
+@click.option(
+    "--team", required=True, metavar="T", shell_complete=complete_teams, help="Team whose quota the job uses."
+)
 @click.option("--kind", type=click.Choice(KINDS), default="job", show_default=True)
 @click.option("--name", default="train", show_default=True, metavar="NAME", help="Name of the job.")
-@click.option("--instance-type", required=True, metavar="TYPE", help="Each pod has an instance of it to itself.")
-@click.option("--count", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="How many pods.")
-@click.option("--priority", metavar="P", help="A priority class of the cluster policy, such as `training`.")
-@click.option("--topology", metavar="MODE:LAYER", help="`required:3`, `preferred:2`, …: pods under one network node.")
-@click.option("--image", default="train", show_default=True, metavar="IMAGE", help="Image of the container.")
+@click.option("--instance-type", required=True, metavar="TYPE", help="Instance type. Each pod gets a whole instance.")
+@click.option("--count", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Number of pods.")
+@click.option("--priority", metavar="P", help="Priority class of the cluster policy, such as `training`.")
+@click.option(
+    "--topology", metavar="MODE:LAYER", help="Place all pods under one network node: `required:3`, `preferred:2`, …."
+)
+@click.option("--image", default="train", show_default=True, metavar="IMAGE", help="Container image.")
 @output_option()
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def new(
     stack: str | None,
     team: str,
@@ -48,9 +52,10 @@ def new(
     output: Path | None,
     force: bool,
 ) -> None:
-    """Write a manifest that task governance admits: namespace, queue, priority, topology, and whole instances.
+    """Write a job manifest that task governance admits: queue, priority, topology, and whole instances.
 
-    Says on standard error whether it fits the team's own quota, only with what others lend, or never; then it exits 1.
+    Reports on standard error whether the job fits the team's own quota, fits only with borrowed capacity, or can never
+    run. In the last case it exits 1.
     """
     import yaml
 
@@ -59,7 +64,7 @@ def new(
     plan = choose_stack(stack)
     whose = team_of(plan, team)
     if output is not None and output.exists() and not force:
-        raise click.UsageError(f"{output} is there already; name another file, or add --force")
+        raise click.UsageError(f"{output} already exists; name another file, or add --force")
     document = manifest(
         plan,
         whose,
@@ -87,7 +92,9 @@ def _name(name: str) -> str:
     import re
 
     if len(name) > 50 or not re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name):
-        raise click.UsageError(f"--name {name}: lower-case letters, digits and hyphens inside, at most 50")
+        raise click.UsageError(
+            f"--name {name}: use lowercase letters, digits and hyphens (not at the ends), at most 50 characters"
+        )
     return name
 
 
@@ -103,19 +110,19 @@ def _topology(text: str | None) -> tuple[str, str] | None:
     }
     if mode not in ("required", "preferred") or layer not in layers:
         raise click.UsageError(
-            f"--topology {text}: write required:LAYER or preferred:LAYER, with LAYER 1 (wide) to 3 (near)"
+            f"--topology {text}: use required:LAYER or preferred:LAYER; LAYER is 1 (widest) to 3 (closest)"
         )
     return mode, layers[layer]
 
 
 @click.command("lint")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
-@stack_option("The stack that they are for; needed where the project has several")
-@click.option("--write", is_flag=True, help="Fix what can be fixed, in the files.")
+@stack_option("Stack to check against; required if the project has several")
+@click.option("--write", is_flag=True, help="Fix errors in the files where possible.")
 def lint(files: tuple[Path, ...], stack: str | None, write: bool) -> None:
-    """Check manifests: queue, priority, topology, requests that can never be admitted, pods that are refused.
+    """Check job manifests: queue, priority, topology, requests that can never be admitted, and rejected pods.
 
-    Exit 1 if a job has an error that stays. Documents that Kueue does not queue are passed over.
+    Exits 1 if an error remains. Documents that Kueue doesn't queue are skipped.
     """
     from hpkit.cluster.jobs.lint import lint as findings_of
     from hpkit.cluster.jobs.lint import read_manifests, repaired
@@ -130,7 +137,7 @@ def lint(files: tuple[Path, ...], stack: str | None, write: bool) -> None:
         except OSError as error:
             raise InputError(f"{file}: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise InputError(f"{file}: is no UTF-8") from None
+            raise InputError(f"{file}: isn't valid UTF-8") from None
     errors = 0
     for file, given in manifests:
         found, done = repaired(given, plan) if write else (given, [])
@@ -142,7 +149,7 @@ def lint(files: tuple[Path, ...], stack: str | None, write: bool) -> None:
         if done:
             file.write_bytes(found.text.encode("utf-8"))
     if not errors:
-        click.echo(f"{plural(len(files), 'file')}: no error")
+        click.echo(f"{plural(len(files), 'file')}: no errors")
         return
     sys.exit(1)
 

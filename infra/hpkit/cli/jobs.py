@@ -24,11 +24,14 @@ _ENDED = ("succeeded", "failed")
 
 @click.command("list", epilog=rights("job list"))
 @platform_options
-@click.option("--team", metavar="T", shell_complete=complete_teams, help="Only this team's.")
-@click.option("--all", "everything", is_flag=True, help="List ended tasks too.")
+@click.option("--team", metavar="T", shell_complete=complete_teams, help="Only list this team's tasks.")
+@click.option("--all", "everything", is_flag=True, help="List completed tasks too.")
 @output_options("text", "json")
 def command(stack: str | None, profile: str | None, team: str | None, everything: bool, form: str) -> None:
-    """List tasks with what they hold or ask for; `hpkit job why NAME` says why one waits."""
+    """List tasks with the capacity that they hold or request.
+
+    To see why one is waiting, run `hpkit job why NAME`.
+    """
     plan = choose_stack(stack)
     known = [each.name for each in plan.teams]
     if team is not None and team not in known:
@@ -47,17 +50,17 @@ def command(stack: str | None, profile: str | None, team: str | None, everything
         _print(observed, tasks)
     else:
         where = "" if observed.namespaces is None or team is not None else f" in {', '.join(observed.namespaces)}"
-        click.echo(f"no task{'' if everything else ' runs or waits'}{where}")
+        click.echo(f"no task{'' if everything else ' is running or waiting'}{where}")
 
 
 def _require_read(plan: Plan, observed: Observed, team: str | None) -> None:
     """Raise ToolError where nothing was read of what is asked for: an empty list would say that nothing runs."""
     namespaces = [each.namespace for each in plan.teams if team in (None, each.name)]
     if "workloads" in observed.unread or not any(map(observed.sees, namespaces or ("",))):
-        whose = f"team {team} has" if team else "there are"
+        whose = f"of team {team}" if team else "of the cluster"
         raise ToolError(
-            f"which tasks {whose} could not be read. What to do: run it as a role that may list "
-            "workloads.kueue.x-k8s.io, everywhere or in the team's namespace"
+            f"the tasks {whose} couldn't be read. Use a role that can list workloads.kueue.x-k8s.io, in all "
+            "namespaces or in the team's"
         )
 
 

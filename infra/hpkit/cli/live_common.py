@@ -29,10 +29,10 @@ __all__ = ["age", "choose_file", "choose_stack", "kubernetes_api", "observe", "p
 
 def platform_options(command: Command) -> Command:
     """Add the options that say which platform is looked at."""
-    command = click.option(
-        "--profile", metavar="P", help="Profile of the AWS configuration; default: the AWS SDK's own choice."
-    )(command)
-    return stack_option("The stack that runs; needed where the project has several")(command)
+    command = click.option("--profile", metavar="P", help="AWS configuration profile. Default: the AWS SDK's choice.")(
+        command
+    )
+    return stack_option("Running stack; required if the project has several")(command)
 
 
 def rights(name: str) -> str:
@@ -42,7 +42,7 @@ def rights(name: str) -> str:
     for verb, resource in needed.kubernetes:
         verbs.setdefault(verb, []).append(resource)
     inside = "; ".join(f"{verb} {', '.join(resources)}" for verb, resources in verbs.items())
-    return f"Rights, IAM: {', '.join(sorted(needed.iam))}. Rights, Kubernetes: {inside or 'none'}."
+    return f"IAM permissions: {', '.join(sorted(needed.iam))}. Kubernetes permissions: {inside or 'none'}."
 
 
 def choose_stack(stack: str | None) -> Plan:
@@ -103,12 +103,12 @@ def kubernetes_api(session: Session, eks: Mapping[str, Any], *, needs: str) -> I
         raise
     except ApiException as error:
         raise ToolError(
-            f"the Kubernetes API refuses: {message_of(error)}. What to do: run it as a role that may {needs}"
+            f"the Kubernetes API refuses the request: {message_of(error)}. Use a role that can {needs}"
         ) from None
     except KUBERNETES_ERRORS as error:
         raise ToolError(
-            f"the Kubernetes API of {eks['name']} does not answer ({error}). What to do: run it from where it is "
-            "reachable"
+            f"the Kubernetes API of {eks['name']} doesn't respond ({error}). Run the command from a network that can "
+            "reach it"
         ) from None
 
 

@@ -36,33 +36,33 @@ __all__ = ["command"]
 Command = TypeVar("Command", bound=Callable[..., None])
 _NAMED = 5
 _WARNINGS: Mapping[str, str] = {
-    "replace": "All volumes of a replaced instance are lost, and what is on them.",
-    "reboot": "What runs on the nodes ends; their volumes stay.",
-    "delete": "The instances are given back, with all of their volumes.",
-    "update": "The service ends what still runs on the nodes, and replaces their root volumes.",
+    "replace": "Data on all volumes of a replaced instance is lost.",
+    "reboot": "Processes on the nodes end; their volumes are kept.",
+    "delete": "The instances and all their volumes are deleted.",
+    "update": "The service stops whatever still runs on the nodes, and replaces their root volumes.",
 }
 # Source: SageMaker developer guide, "Update the SageMaker HyperPod platform software": UpdateClusterSoftware drains
 # nothing. Its API reference has a size of a batch, and neither an order of nodes nor a way to hold the next batch.
 _IN_BATCHES = (
-    "The service takes {size} at a time, in an order of its own, and drains none; nor are they drained before, which "
-    "would close all of them at once. What runs on a node is cut off when its turn comes, without regard to budgets, "
-    "and starts again on nodes that have room; what runs on the others goes on. Root volumes are replaced. Without "
-    "--batch all nodes are drained first, and are away at once; `autoPatch` with DrainFirst in the stack file has the "
-    "service drain each batch."
+    "The service updates {size} at a time, in its own order, without draining them; hpkit doesn't drain them "
+    "either, because that would close all of them at once. Pods are stopped when their node's turn comes, "
+    "regardless of disruption budgets, and restart on other nodes; pods on other nodes continue. Root volumes are "
+    "replaced. Without --batch, all nodes are drained first and are unavailable at the same time. To let the "
+    "service drain each batch, set `autoPatch` with DrainFirst in the stack file."
 )
 
 
 @click.group("node")
 def command() -> None:
-    """Show single nodes; replace, reboot or delete some; bring them to a newer AMI."""
+    """List, replace, reboot, delete or update nodes."""
 
 
 @command.command("list", epilog=rights("node list"))
 @platform_options
-@click.option("--group", metavar="G", shell_complete=complete_groups, help="Only this instance group.")
+@click.option("--group", metavar="G", shell_complete=complete_groups, help="Only list this instance group.")
 @output_options("text", "json")
 def list_nodes(stack: str | None, profile: str | None, group: str | None, form: str) -> None:
-    """List the nodes: group, type, status for the service and for Kubernetes, AMI release, and what runs there."""
+    """List the nodes with group, type, status in SageMaker and Kubernetes, AMI release, and pods."""
     from hpkit.cluster.nodes.model import nodes_of
 
     plan = choose_stack(stack)
@@ -129,17 +129,17 @@ def _operation_options(command: Command) -> Command:
             default=900.0,
             show_default=True,
             metavar="SECONDS",
-            help="How long pods may take to go, and twice that the nodes to be there.",
+            help="Seconds that pods have to stop. Nodes have twice as long to become ready.",
         ),
         click.option(
             "--force",
             is_flag=True,
-            help="Evict also pods without a controller, and ignore disruption budgets after the timeout.",
+            help="Evict pods without a controller too, and ignore disruption budgets after the timeout.",
         ),
         click.option("--grace", type=click.IntRange(0), metavar="SECONDS", help="Override each pod's grace period."),
-        click.option("--no-drain", is_flag=True, help="Skip draining, for a node that does not answer."),
+        click.option("--no-drain", is_flag=True, help="Skip draining, for nodes that don't respond."),
         click.option("--yes", is_flag=True, help="Skip the confirmation, for automation."),
-        click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing."),
+        click.option("--dry-run", is_flag=True, help="Show what would be done, without doing it."),
     ):
         command = option(command)
     return platform_options(command)
@@ -164,9 +164,9 @@ class _Options:
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
 @_operation_options
 def replace(nodes: tuple[str, ...], **options: Any) -> None:
-    """Replace nodes by new ones (BatchReplaceClusterNodes), once their pods have gone.
+    """Drain nodes, then replace them with new ones (BatchReplaceClusterNodes).
 
-    NODE is an instance id or a node's name. The stack file stays as it is.
+    NODE is an instance ID or the name of a node. The stack file isn't changed.
     """
     _operate("replace", nodes, _Options(**options))
 
@@ -175,7 +175,7 @@ def replace(nodes: tuple[str, ...], **options: Any) -> None:
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
 @_operation_options
 def reboot(nodes: tuple[str, ...], **options: Any) -> None:
-    """Reboot nodes (BatchRebootClusterNodes), once their pods have gone; they take pods again when they are back."""
+    """Drain nodes, then reboot them (BatchRebootClusterNodes) and let them accept pods again."""
     _operate("reboot", nodes, _Options(**options))
 
 
@@ -184,26 +184,35 @@ def reboot(nodes: tuple[str, ...], **options: Any) -> None:
 @click.option("--write", is_flag=True, help="Lower the groups' instanceCount in the stack file too.")
 @_operation_options
 def delete(nodes: tuple[str, ...], write: bool, **options: Any) -> None:
-    """Delete nodes for good (BatchDeleteClusterNodes), once their pods have gone.
+    """Drain nodes, then delete them permanently (BatchDeleteClusterNodes).
 
-    The groups' instanceCount in the stack file must be lowered too, or the next `pulumi up` brings others: `--write`
-    does it. Refused where the file would then have errors, such as quotas that no longer fit; `--force` goes on.
+    Also lower the groups' instanceCount in the stack file, or use --write; otherwise the next `pulumi up` creates new
+    nodes. The command refuses if the file would then have errors, such as quotas that no longer fit. --force continues
+    anyway.
     """
     _operate("delete", nodes, _Options(**options), write=write)
 
 
 @command.command("update", epilog=rights("node update"))
 @click.option(
-    "--group", "groups", multiple=True, metavar="G", shell_complete=complete_groups, help="Only this group; repeatable."
+    "--group",
+    "groups",
+    multiple=True,
+    metavar="G",
+    shell_complete=complete_groups,
+    help="Only update this group. Repeatable.",
 )
-@click.option("--release", metavar="X.Y.Z", help="The AMI release; default: the newest.")
-@click.option("--batch", metavar="N|N%", help="So many nodes at a time; default: all at once.")
+@click.option("--release", metavar="X.Y.Z", help="AMI release. Default: the newest.")
+@click.option(
+    "--batch", metavar="N|N%", help="Number or percentage of nodes to update at a time. Default: all at once."
+)
 @_operation_options
 def update(groups: tuple[str, ...], release: str | None, batch: str | None, **options: Any) -> None:
     """Update instance groups to a newer AMI (UpdateClusterSoftware).
 
-    Without --batch all nodes of the groups are drained first, and are away at once. With it the service takes so many
-    at a time and drains none, nor does hpkit, which cannot know whose turn it is: what runs on a node is cut off then.
+    Without --batch, all nodes of the groups are drained first and are unavailable at the same time. With --batch, the
+    service updates that many nodes at a time in its own order. Neither the service nor hpkit drains them, so running
+    pods are stopped.
     """
     from hpkit.cluster.nodes.model import nodes_of
     from hpkit.cluster.nodes.operate import update_software
@@ -221,7 +230,7 @@ def update(groups: tuple[str, ...], release: str | None, batch: str | None, **op
     drained = told if size is None else replace_fields(told, no_drain=True)
     with _drained(session, plan, chosen, drained) as stay_closed:
         update_software(session, plan.spec.cluster.name, names, release=release, batch=size)
-        click.echo("the service has begun")
+        click.echo("the service has started")
         stay_closed.extend([] if told.wait else [node.name for node in chosen])
         _follow_update(session, plan, told)
 
@@ -242,7 +251,7 @@ def _batch(text: str | None) -> Batch | None:
     number, percent = text.removesuffix("%"), text.endswith("%")
     if not number.isdigit() or not 1 <= int(number) <= (100 if percent else 10_000):
         raise click.UsageError(
-            f"--batch {text}: write a number of nodes, such as 2, or percent of a group, such as 25%"
+            f"--batch {text}: use a number of nodes, such as 2, or a percentage of the group, such as 25%"
         )
     return Batch("CAPACITY_PERCENTAGE" if percent else "INSTANCE_COUNT", int(number))
 
@@ -264,7 +273,7 @@ def _operate(verb: Verb, names: Sequence[str], told: _Options, *, write: bool = 
     loaded, plan = choose_file(told.stack)
     observed = _observe(plan, told.profile)
     if observed.platform is None:
-        raise ToolError("which nodes there are could not be read; see the warnings above")
+        raise ToolError("the nodes couldn't be read; see the warnings above")
     chosen = choose(nodes_of(observed), names)
     against = list(objections(observed, plan, verb, chosen))
     if against:
@@ -291,7 +300,7 @@ def _operate(verb: Verb, names: Sequence[str], told: _Options, *, write: bool = 
             _say_file(loaded, plan, counts_after(observed, taken), write=write)
         if taken and told.wait:
             _follow(session, plan, observed, verb, taken, told)
-    click.echo(f"{len(taken)} of {len(chosen)} {'begun' if not told.wait else 'done'}: {verb}")
+    click.echo(f"{len(taken)} of {len(chosen)} {'started' if not told.wait else 'done'}: {verb}")
     if outcome.refused:
         sys.exit(1)
 
@@ -304,12 +313,12 @@ def _announce(verb: str, chosen: Sequence[Node], what: str, warning: str) -> Non
         more = f" and {len(node.tasks) - _NAMED} more" if len(node.tasks) > _NAMED else ""
         others = len(node.pods) - sum(node.tasks.values())
         beside = plural(others, "other pod") if others else ""
-        there = "; ".join(part for part in (runs + more, beside) if part) or "nothing runs there"
+        there = "; ".join(part for part in (runs + more, beside) if part) or "no pods"
         what = f"{node.id}  {node.instance.group} {node.instance.instance_type}, {status}"
         click.echo(folded(f"{what}: {there}", "      ", "  "))
     teams = sorted({team for node in chosen for team in node.teams})
     if teams:
-        click.echo(f"teams with tasks there: {', '.join(teams)}")
+        click.echo(f"teams with tasks on these nodes: {', '.join(teams)}")
     click.echo(folded(warning, "  ", ""))
 
 
@@ -317,7 +326,7 @@ def _confirm(told: _Options, verb: str, count: int) -> None:
     if told.yes:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError("nobody can be asked here; add --yes, or --dry-run to see what would be done")
+        raise click.UsageError("can't ask for confirmation here; add --yes, or --dry-run to see what would be done")
     try:
         sure = click.confirm(f"{verb} {plural(count, 'node')}?")
     except click.Abort:
@@ -359,7 +368,7 @@ def _drained(session: Session, plan: Plan, chosen: Sequence[Node], told: _Option
                     cordon(api, name, unschedulable=False)
     closed = [name for name in done.cordoned if name in stay_closed]
     if closed:
-        click.echo(f"closed until they are done and opened, as far as they stay: kubectl uncordon {' '.join(closed)}")
+        click.echo(f"nodes that still exist stay closed until you open them: kubectl uncordon {' '.join(closed)}")
 
 
 def _progress(line: str) -> None:
@@ -400,7 +409,8 @@ def _follow_update(session: Session, plan: Plan, told: _Options) -> None:
             raise ToolError(f"the update failed: {described.get('FailureMessage') or 'see `hpkit cluster status`'}")
         if time.monotonic() >= until:
             raise ToolError(
-                "not over yet; the service goes on with it. What to do: `hpkit cluster status` shows how far it is"
+                "the update isn't finished; the service continues with it. To see its progress, run `hpkit cluster "
+                "status`"
             )
         _progress(f"the cluster is {status}")
         time.sleep(min(15.0, max(0.0, until - time.monotonic())))
@@ -419,8 +429,7 @@ def _require_room(loaded: Loaded, plan: Plan, counts: Mapping[str, int], *, forc
     if new and not force:
         said = "\n  ".join(f"{each.rule} {each.path}: {each.message}" for each in new)
         raise ToolError(
-            f"with so few nodes the stack file would have errors:\n  {said}\nWhat to do: change the file first, or add "
-            "--force"
+            f"with fewer nodes, the stack file would have errors:\n  {said}\nChange the file first, or add --force"
         )
 
 
@@ -447,7 +456,7 @@ def _say_file(loaded: Loaded, plan: Plan, counts: Mapping[str, int], *, write: b
         try:
             Path(loaded.file).write_text(_edited(loaded, plan, counts), encoding="utf-8")
         except OSError as error:
-            raise InputError(f"{loaded.file} cannot be written: {error.strerror}; lower the counts by hand") from None
+            raise InputError(f"{loaded.file} can't be written: {error.strerror}; lower the counts by hand") from None
     paths = count_paths(loaded.document, plan.environment)
     for group, count in counts.items():
         if group in paths:

@@ -89,7 +89,7 @@ def output_to(file: Path | None) -> Iterator[None]:
         file.write_text(text.getvalue(), encoding="utf-8")
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise InputError(f"{file} cannot be written: {reason}; name another file with --output") from None
+        raise InputError(f"{file} can't be written: {reason}; name another file with --output") from None
     sys.stderr.write(f"wrote {file}\n")
     if status is not None:
         raise status

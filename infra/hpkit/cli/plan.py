@@ -22,12 +22,12 @@ __all__ = ["command"]
 @click.command("plan")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @stacks_option()
-@click.option("--all", "everything", is_flag=True, help="Show also what only ties others together: routes, policies, …")
+@click.option("--all", "everything", is_flag=True, help="Show connecting resources too, such as routes and policies.")
 @output_options("text", "json")
 def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, everything: bool) -> None:
-    """Show what will be created for an organization: what the program registers, run without an engine.
+    """Show the resources that a stack creates.
 
-    Without FILE or --stack, for all of stacks/*.yaml.
+    Runs the program without Pulumi's engine. Without FILE or --stack, shows all of stacks/*.yaml.
     """
     chosen = resolve(files, stacks)
     # Says the errors first, and ends here where the form of a file is not right.
@@ -90,9 +90,9 @@ def _print(tree: "Node", assumed: list[str], *, everything: bool) -> None:
     add(root, tree)
     paper = console()
     paper.print(root)
-    paper.print(f"{tree.count()} resources; Pulumi counts its stack, components and providers as well")
+    paper.print(f"{tree.count()} resources; Pulumi also counts its stack, components and providers")
     if assumed:
-        paper.print(f"Not in the file, so known at deployment: {', '.join(assumed)}")
+        paper.print(f"Not in the file, so only known at deployment: {', '.join(assumed)}")
 
 
 def _counted(nodes: "list[Node]") -> str:

@@ -33,14 +33,15 @@ _COLORS = {"ok": "green", "missing": "red", "changed": "yellow", "unknown": "yel
 
 
 @click.command("preflight")
-@stack_option("The stack that is to be deployed", required=True)
+@stack_option("Stack to deploy", required=True)
 @output_options("text", "json")
-@click.option("--profile", metavar="P", help="Profile of the AWS configuration; default: the AWS SDK's own choice.")
+@click.option("--profile", metavar="P", help="AWS configuration profile. Default: the AWS SDK's choice.")
 def command(stack: str, form: str, profile: str | None) -> None:
-    """Check whether an AWS account has what a stack needs; exit 1 if something is missing, 3 if AWS answered nothing.
+    """Check whether an AWS account has what a stack needs.
 
-    Asks for quotas, zones, subnets, add-on versions, roles and clusters, and writes nothing to the account. What could
-    not be found out is unknown, with the reason, and no error; nor is what somebody changed and `up` would put right.
+    Checks quotas, zones, subnets, add-on versions, roles and clusters, and writes nothing to the account. Checks that
+    can't be completed are unknown, with a reason, and aren't errors. Manual changes that `up` would revert aren't
+    errors either. Exits 1 if something is missing, and 3 if AWS answered no call.
     """
     from hpkit.preflight.calls import is_reached
     from hpkit.preflight.evaluate import count_by_status, evaluate
@@ -61,13 +62,13 @@ def command(stack: str, form: str, profile: str | None) -> None:
     else:
         click.echo(_table(plan, results, counts))
     if counts["unknown"]:
-        click.echo(f"warning: {counts['unknown']} of {len(results)} could not be found out", err=True)
+        click.echo(f"warning: {counts['unknown']} of {len(results)} couldn't be checked", err=True)
     if counts["changed"]:
-        click.echo(f"warning: {counts['changed']} of {len(results)} are not as the program makes them", err=True)
+        click.echo(f"warning: {counts['changed']} of {len(results)} differ from what the program creates", err=True)
     if counts["missing"]:
         sys.exit(1)
     if not is_reached(recording, responses):
-        click.echo("error: AWS answered none of the calls, so nothing is known of the account", err=True)
+        click.echo("error: AWS answered none of the calls, so the account couldn't be checked", err=True)
         sys.exit(_NOT_REACHED)
 
 
@@ -123,7 +124,7 @@ def _progress(plan: Plan) -> Callable[[int, int], None]:
 
     def show(done: int, total: int) -> None:
         if terminal or done in (1, total):
-            line = f"asking {plan.spec.region}: {done} of {total} answered"
+            line = f"checking {plan.spec.region}: {done} of {total} answered"
             click.echo(f"\r{line}" if terminal else line, file=own(sys.stderr), nl=not terminal)
 
     return show

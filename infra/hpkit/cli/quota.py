@@ -25,12 +25,12 @@ __all__ = ["command"]
 @stacks_option()
 @output_options("text", "json")
 def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str) -> None:
-    """Show capacity and every team's share of it, in instances.
+    """Show capacity and each team's share of it, in instances.
 
-    Per instance type: guaranteed and maximum capacity; each team's reserved and elastic quota, what it may borrow
-    at most (its limit, or what others can lend), what it lends, and what its quota costs a month on demand; and what
-    nobody reserved. Where the organization gives teams or projects a budget (policy budget-of-teams), what their quota
-    comes to beside it. Restricted instance groups are named apart: their instances count for nobody's quota.
+    For each instance type: guaranteed, maximum and unreserved capacity. For each team: reserved and elastic quota, how
+    much it can borrow (its limit, or what others can lend) and lend, and the on-demand price of its quota per month. If
+    the policy budget-of-teams sets a budget, it's shown next to the cost. Restricted instance groups are listed
+    separately, because no quota counts them.
     """
     tables = [(plan, quotas_of(plan)) for plan in plans_of(resolve(files, stacks))]
     if form == "json":
@@ -121,7 +121,7 @@ def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:
             f"{amount(quota.unreserved)} unreserved"
         )
         if not quota.teams:
-            paper.print(f"[bold]{title}[/] (no team has quota of it)\n")
+            paper.print(f"[bold]{title}[/] (no team has quota for it)\n")
             continue
         paper.print(f"[bold]{title}[/]")
         elastic = any(share.elastic for share in quota.teams)
@@ -146,4 +146,4 @@ def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:
         paper.print(near_note(about))
     for group in plan.restricted_groups:
         spec = group.spec
-        paper.print(f"{spec.name}, restricted: {spec.instance_count} × {spec.instance_type}, which no quota counts")
+        paper.print(f"{spec.name}, restricted: {spec.instance_count} × {spec.instance_type}, not counted by any quota")

@@ -32,14 +32,16 @@ __all__ = ["command"]
 
 
 @click.command("review")
-@click.option("--base", "ref", metavar="REF", help="Compare with where HEAD left REF.  [default: origin/main or main]")
-@stacks_option("Only this stack, touched or not")
-@output_options(
-    "text", "markdown", "html", "json", help="markdown: a pull request's comment; html: one page with charts."
+@click.option(
+    "--base", "ref", metavar="REF", help="Compare with the commit where HEAD left REF.  [default: origin/main or main]"
 )
-@click.option("--quick", is_flag=True, help="Compare the files alone, not what is made of them; policies still run.")
-@click.option("--scenario", metavar="FILE", help="Also simulate this scenario's tasks, before and after.")
-@click.option("--preview", is_flag=True, help="Run `pulumi preview` too, for every stack that is touched.")
+@stacks_option("Only this stack, whether affected or not")
+@output_options(
+    "text", "markdown", "html", "json", help="markdown: a comment for a pull request; html: a page with charts."
+)
+@click.option("--quick", is_flag=True, help="Compare only the files, not their resources; policies still run.")
+@click.option("--scenario", metavar="FILE", help="Also simulate this scenario's tasks before and after the change.")
+@click.option("--preview", is_flag=True, help="Run `pulumi preview` for each affected stack too.")
 def command(
     ref: str | None,
     stacks: tuple[str, ...],
@@ -48,11 +50,11 @@ def command(
     scenario: str | None,
     preview: bool,
 ) -> None:
-    """Review what the change in the working tree does to the stacks it touches.
+    """Show what the changes in the working tree do to the stacks that they affect.
 
-    What is lost, worst first, whom it is about and what it costs; findings new and fixed, every team's quota before
-    and after, capacity. Exit 0: it can be deployed; 1: it is blocked (errors stand, or a replacement is not allowed);
-    2: misuse.
+    Shows losses (worst first) with affected teams and cost, new and fixed findings, each team's quota before and after,
+    and capacity. Exit codes: 0, can be deployed; 1, blocked by errors or a replacement that isn't allowed; 2, usage
+    error.
     """
     folder = project_root()
     base = find_base(folder, ref)

@@ -33,7 +33,9 @@ def find_base(folder: Path, ref: str | None) -> Base:
     """
     inside = _run(folder, "rev-parse", "--git-dir")
     if inside.returncode != 0:
-        raise ToolError(f"git finds no repository in {folder} to compare with: {_last_words(inside)}")
+        raise ToolError(
+            f"{folder} isn't in a git repository, so there is nothing to compare with: {_last_words(inside)}"
+        )
     wanted = (ref,) if ref is not None else _DEFAULTS
     for name in wanted:
         commit = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
@@ -42,12 +44,12 @@ def find_base(folder: Path, ref: str | None) -> Base:
         left = _git(folder, "merge-base", "--end-of-options", commit.strip(), "HEAD")
         if left is None:
             raise ToolError(
-                f"git knows no commit that {name} and HEAD share; in CI check out the whole history (fetch-depth: 0)"
+                f"{name} and HEAD have no commit in common; in CI, check out the full history (fetch-depth: 0)"
             )
         return Base(name, left.strip())
     if ref is None:
-        raise click.UsageError(f"none of {', '.join(_DEFAULTS)} is here; name the base with --base, or fetch it")
-    raise click.UsageError(f"git knows no commit `{ref}`; fetch it, or name another with --base")
+        raise click.UsageError(f"none of {', '.join(_DEFAULTS)} exists here; name the base with --base, or fetch it")
+    raise click.UsageError(f"git has no commit `{ref}`; fetch it, or name another with --base")
 
 
 def changed_files(folder: Path, base: Base) -> list[str]:
@@ -94,7 +96,7 @@ def _need(folder: Path, *arguments: str) -> str:
 
 def _last_words(result: subprocess.CompletedProcess[bytes]) -> str:
     said = result.stderr.decode("utf-8", "replace").strip().splitlines()
-    return said[0].removeprefix("fatal: ") if said else "it says nothing"
+    return said[0].removeprefix("fatal: ") if said else "no output"
 
 
 def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:

@@ -26,7 +26,7 @@ def run_preview(stack: str, folder: Path, environment: Mapping[str, str], *, sec
         )
     except FileNotFoundError:
         raise ToolError(
-            "there is no pulumi on PATH. Get it with: hpkit local doctor --fix; or leave --preview out"
+            "pulumi isn't on PATH. Install it with `hpkit local doctor --fix`, or remove --preview"
         ) from None
     except subprocess.TimeoutExpired:
         raise ToolError(f"the preview of {stack} took longer than {seconds} seconds") from None
@@ -43,4 +43,4 @@ def run_preview(stack: str, folder: Path, environment: Mapping[str, str], *, sec
 def _last_words(said: str) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("error:")]
-    return (errors or lines or ["pulumi preview failed without a word"])[-1].removeprefix("error: ")
+    return (errors or lines or ["pulumi preview failed without output"])[-1].removeprefix("error: ")

@@ -114,8 +114,8 @@ def scope_of(folder: Path, base: Base, wanted: tuple[str, ...]) -> Scope:
     if code:
         shown = f"{code[0]} and {len(code) - 1} more" if len(code) > 1 else code[0]
         notes.append(
-            f"code changed ({shown}), which reaches every stack; both sides are planned by the code of the head, so "
-            "only a preview shows what the code changes"
+            f"code changed ({shown}), which affects every stack; both sides are planned with the head's code, so "
+            "only a preview shows the effect of the code change"
         )
     if wanted:
         known = sorted(before.stacks.keys() | after.stacks.keys())
@@ -123,7 +123,7 @@ def scope_of(folder: Path, base: Base, wanted: tuple[str, ...]) -> Scope:
             if name not in known:
                 split_stack(name)
                 raise click.UsageError(f"neither side has the stack {name} (known: {', '.join(known) or 'none'})")
-        why = {name: why.get(name, "named by --stack") for name in wanted}
+        why = {name: why.get(name, "selected with --stack") for name in wanted}
     stacks = tuple(_stack(name, reason, before, after) for name, reason in sorted(why.items()))
     names = sorted({each.file for each in stacks} | {name for name in changed if name in before.files | after.files})
     names = [name for name in names if not wanted or any(each.file == name for each in stacks)]

@@ -31,7 +31,10 @@ def examples() -> dict[str, dict[str, Any]]:
 @click.argument("rule_id", required=False, metavar="[RULE]", shell_complete=complete_rules)
 @output_options("text", "json")
 def command(rule_id: str | None, form: str) -> None:
-    """List the validator's rules, or those of a prefix as CAP; or explain one with a failing and a passing example."""
+    """List the validator's rules, or explain one with an example that fails and one that passes.
+
+    RULE is the ID of a rule, or a prefix such as CAP.
+    """
     if rule_id is None:
         _print_list(form, RULES)
         return
@@ -44,7 +47,7 @@ def command(rule_id: str | None, form: str) -> None:
         known = [each.id for each in RULES]
         meant = written(rule_id)
         likely = meant if meant in known else near(rule_id.upper(), known)
-        hint = f"did you mean {likely}?" if likely else "`hpkit catalog rules` lists them"
+        hint = f"did you mean {likely}?" if likely else "run `hpkit catalog rules` for a list"
         click.echo(f"error: no rule {rule_id}; {hint}", err=True)
         sys.exit(1)
     if form == "json":
@@ -75,13 +78,13 @@ def _print_list(form: str, rules: Sequence[Rule]) -> None:
 
 
 def _explained(rule: Rule) -> str:
-    waiver = "can be waived" if rule.waivable else "cannot be waived"
+    waiver = "can be waived" if rule.waivable else "can't be waived"
     example = examples()[rule.id]
     finding = example["finding"]
     return "\n".join(
         [
             *(f"{rule.id} ({rule.severity}, {waiver})", rule.title, f"Source: {rule.source}", ""),
-            "Fails with the lines after `-`, passes with those after `+`:",
+            "Fails with the lines marked `-`, passes with the lines marked `+`:",
             *(f"    {line}" for line in example["diff"]),
             folded(f"{finding['path']}: {finding['message']}. {finding['fix']}", "    ", "  → "),
         ]

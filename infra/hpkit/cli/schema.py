@@ -11,7 +11,7 @@ __all__ = ["command"]
 
 @click.command("schema")
 @output_options()
-@click.option("--scenario", is_flag=True, help="Write that of scenario files instead of organization files.")
+@click.option("--scenario", is_flag=True, help="Write the schema of scenario files instead.")
 def command(scenario: bool) -> None:
-    """Write the JSON Schema that editors read; the examples look for it in stacks/schema.json."""
+    """Write the JSON Schema for editors; the examples expect it in stacks/schema.json."""
     click.echo(extension("scenario-schema")() if scenario else schema_text(), nl=False)

@@ -37,20 +37,20 @@ _MANY = 200
 @click.command("status", epilog=rights("cluster status"))
 @platform_options
 @output_options("text", "json", "html")
-@click.option("--watch", is_flag=True, help="Show the page on the whole terminal and read again, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Show the page on the full terminal, and refresh it until Ctrl-C.")
 @click.option(
     "--every",
     type=click.FloatRange(1),
     default=5,
     show_default=True,
     metavar="SECONDS",
-    help="How often, with --watch.",
+    help="Seconds between refreshes, with --watch.",
 )
 def command(stack: str | None, profile: str | None, form: str, watch: bool, every: float) -> None:
-    """Show a running platform: instance groups, teams and their quotas, tasks that wait, add-ons, last events.
+    """Show a running platform: instance groups, teams and quotas, waiting tasks, add-ons, recent events.
 
-    Reads SageMaker, EKS and the Kubernetes API, and changes nothing. What is not as the stack file says it is marked.
-    What could not be read is a warning, and its part is empty.
+    Reads SageMaker, EKS and the Kubernetes API, and changes nothing. Differences from the stack file are marked. If
+    something can't be read, its part is empty, and a warning explains why.
     """
     from hpkit.cluster.live.differences import differences
     from hpkit.cluster.live.status import status_of
@@ -78,7 +78,7 @@ def _watch(plan: Plan, profile: str | None, form: str, every: float) -> None:
     """
     if form != "text" or not sys.stdout.isatty():
         raise click.UsageError(
-            "--watch needs a terminal; elsewhere, run `hpkit cluster status --format json` repeatedly"
+            "--watch requires a terminal; elsewhere, run `hpkit cluster status --format json` repeatedly"
         )
     from rich.live import Live
     from rich.text import Text
@@ -97,7 +97,7 @@ def _watch(plan: Plan, profile: str | None, form: str, every: float) -> None:
             try:
                 observed = read(session, cluster=plan.spec.cluster.name, namespaces=namespaces)
                 page = _captured(plan, status_of(observed), differences(observed, plan))
-                head = f"{observed.time:%H:%M:%S} UTC, every {every:g} s; Ctrl-C ends"
+                head = f"{observed.time:%H:%M:%S} UTC, every {every:g} s; Ctrl-C to stop"
             except HpkitError as error:
                 head = printable_lines(f"not read: {error}")
             live.update(Text.from_ansi(f"{head}\n{page}"), refresh=True)
@@ -219,7 +219,7 @@ def _print(plan: Plan, status: Status, differs: Iterable[str], *, terminal: bool
     state = "not read" if platform is None else platform.status
     paper.print(f"[bold]{plan.stack}[/]: cluster {plan.spec.cluster.name} in {plan.spec.region} is {state}")
     _section("needs attention", status.problems)
-    _section("not as the stack file says", differs)
+    _section("differs from the stack file", differs)
     _groups(paper, status)
     if platform is not None:
         click.echo(folded(f"cluster policy: {policy_words(platform)}", "  ", ""))

@@ -26,7 +26,7 @@ def plan_of(stack: str) -> Plan:
     loaded = load_stack(stack)
     for plan in loaded.plans.values():
         return plan
-    raise InputError(f"{loaded.file} cannot be read as it is: fix what `hpkit validate --stack {stack}` shows")
+    raise InputError(f"{loaded.file} can't be read; to see the errors, run `hpkit validate --stack {stack}`")
 
 
 def paper() -> "Console":

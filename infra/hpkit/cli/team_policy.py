@@ -18,25 +18,31 @@ __all__ = ["command"]
 
 
 @click.command("team-policy")
-@stack_option("The stack that the team works on", required=True)
-@click.option("--team", required=True, metavar="T", help="A team that has quota there.")
-@click.option("--account", metavar="ID", help=f"The account's 12 digits; without it that of the file, or {NO_ACCOUNT}.")
+@stack_option("Stack that the team works on", required=True)
+@click.option("--team", required=True, metavar="T", help="Team with quota in the stack.")
+@click.option(
+    "--account",
+    metavar="ID",
+    help=f"12 digits of the account. Default: the file's account, or the placeholder {NO_ACCOUNT}.",
+)
 def command(stack: str, team: str, account: str | None) -> None:
     """Print the IAM policy that the roles of a team's members need, and no more.
 
-    It finds the cluster, gets a kubeconfig, and pushes images to the team's own repositories, where it has any
-    (`registry`); what they may do inside, the access entry and the team's Role say. No
-    SSM session: a shell on a node is past every limit of the team.
+    It allows finding the cluster, getting a kubeconfig, and pushing images to the team's own repositories, if it has
+    any (`registry`). Permissions inside the cluster come from the access entry and the team's Role. SSM sessions aren't
+    allowed, because a shell on a node bypasses every limit of the team.
     """
     if account is not None and not re.fullmatch(r"\d{12}", account):
-        raise click.BadParameter(f"`{account}` is not an account; write its 12 digits", param_hint="--account")
+        raise click.BadParameter(f"`{account}` isn't an account ID, which has 12 digits", param_hint="--account")
     (plan,) = plans_of(resolve((), (stack,)))
     stated = plan.spec.account
     if account is not None and stated not in (None, account):
-        raise click.BadParameter(f"{stack} belongs to account {stated}, as its file says", param_hint="--account")
+        raise click.BadParameter(f"{stack} belongs to account {stated}, according to its file", param_hint="--account")
     known = {each.name: each for each in plan.teams if not each.is_shared_pool}
     if team not in known:
-        raise SelectionError(f"{stack} has no team {team} with quota; it has {', '.join(sorted(known)) or 'none'}")
+        raise SelectionError(
+            f"{stack} has no team {team} with quota; teams with quota: {', '.join(sorted(known)) or 'none'}"
+        )
     existing, region = plan.spec.eks.existing, plan.spec.region
     where = AwsAccount(partition_of(region), region, account or stated or NO_ACCOUNT)
     own = ("hpkit:organization", "hpkit:environment")
@@ -49,7 +55,7 @@ def command(stack: str, team: str, account: str | None) -> None:
     )
     click.echo(json_text(document))
     members = known[team].spec.members
-    whose = ", ".join(members) if members else f"no role yet: name them in teams[{team}].members"
+    whose = ", ".join(members) if members else f"the team's roles, once teams[{team}].members lists some"
     click.echo(f"attach it to {whose}", err=True)
     if where.id == NO_ACCOUNT:
-        click.echo(f"it allows nothing yet: put your account in place of {NO_ACCOUNT}, or give --account", err=True)
+        click.echo(f"the policy grants nothing yet: replace {NO_ACCOUNT} with your account, or add --account", err=True)

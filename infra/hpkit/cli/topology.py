@@ -24,10 +24,10 @@ __all__ = ["command"]
 @platform_options
 @output_options("text", "table", "mermaid", "json", "svg", "html")
 def command(stack: str | None, profile: str | None, form: str) -> None:
-    """Show the nodes by the layers of the network (`topology.k8s.aws/network-node-layer-1` to `-3`).
+    """Show the nodes by network layer (`topology.k8s.aws/network-node-layer-1` to `-3`).
 
-    Each node with its type, zone and use, and which tasks run on it; then, task by task, the nearest network node that
-    all of its pods share.
+    Each node is shown with its type, zone, use and tasks. Each task is shown with the nearest network node that all of
+    its pods share.
     """
     from hpkit.cluster.live.topology import placements, tree_of
 
@@ -46,7 +46,7 @@ def command(stack: str | None, profile: str | None, form: str) -> None:
     elif form == "html":
         from hpkit.cluster.live.as_html import topology_html
 
-        click.echo(topology_html(f"{plan.stack}: nodes by the layers of the network", tree, places))
+        click.echo(topology_html(f"{plan.stack}: nodes by network layer", tree, places))
     elif form == "table":
         _table(tree)
     else:
@@ -92,7 +92,7 @@ def _placement(place: Placement) -> dict[str, Any]:
 def _sentence(place: Placement) -> str:
     pods = plural(place.pods, "pod")
     where = {
-        0: "that share no network node",
+        0: "with no common network node",
         4: f"on one node, {place.shared}",
     }.get(place.level, f"on {plural(place.nodes, 'node')} under {place.shared} (layer {place.level})")
     return f"{place.team}/{place.task}: {pods} {where}"

@@ -26,11 +26,13 @@ __all__ = ["command"]
 @click.command("upgrade", epilog=rights("cluster upgrade"))
 @platform_options
 @click.option(
-    "--kubernetes", "target", metavar="VERSION", help="Kubernetes version to end at; default: the newest offered."
+    "--kubernetes", "target", metavar="VERSION", help="Target Kubernetes version. Default: the newest offered."
 )
-@click.option("--offline", is_flag=True, help="Take the file's versions for what runs, and ask nobody.")
-@click.option("--quick", is_flag=True, help="Skip what each step replaces: faster.")
-@click.option("--patches", type=click.Path(file_okay=False, path_type=Path), help="Write each step's patch there.")
+@click.option("--offline", is_flag=True, help="Use the file's versions as the running ones, without calling AWS.")
+@click.option("--quick", is_flag=True, help="Skip computing what each step replaces; faster.")
+@click.option(
+    "--patches", type=click.Path(file_okay=False, path_type=Path), help="Write each step's patch to this folder."
+)
 @output_options("text", "json")
 def command(
     stack: str | None,
@@ -41,10 +43,10 @@ def command(
     patches: Path | None,
     form: str,
 ) -> None:
-    """Show which Kubernetes version, add-ons and AMIs are behind, and the steps of an upgrade.
+    """Show which Kubernetes version, add-ons and AMIs are out of date, and the steps of an upgrade.
 
-    Each step: its patch of the stack file, what the patch replaces, deletes and updates, what must be read first, and
-    what to run. Nothing is changed.
+    For each step: the patch of the stack file, what it replaces, deletes and updates, what to read first, and what to
+    run. Nothing is changed.
     """
     from hpkit.cluster.upgrade.patches import patched
     from hpkit.cluster.upgrade.steps import plan_upgrade, versions_between
@@ -81,7 +83,7 @@ def _running(plan: Plan, profile: str | None, target: str | None, *, offline: bo
         return Running(plan.spec.eks.version, {each.name: each.version for each in plan.addons if each.version})
     observed = observe(plan, profile, aws=("nodes", "addons"), inside=False)
     if observed.platform is None:
-        raise ToolError("what runs could not be read; see the warnings above, or add --offline")
+        raise ToolError("the running versions couldn't be read; see the warnings above, or add --offline")
     current = observed.platform.kubernetes
     versions = (current, *versions_between(current, target, today()))
     names = sorted({addon.name for addon in observed.platform.addons} | set(plan.spec.addons))
@@ -101,7 +103,7 @@ def _write(folder: Path, steps: Sequence[PatchedStep]) -> list[Path]:
                 file.write_text(each.patch, encoding="utf-8")
                 written.append(file)
     except OSError as error:
-        raise InputError(f"{folder} cannot be written: {error.strerror}; name another folder with --patches") from None
+        raise InputError(f"{folder} can't be written: {error.strerror}; name another folder with --patches") from None
     return written
 
 
@@ -117,7 +119,7 @@ def _effects(each: PatchedStep) -> Iterator[str]:
         names = ", ".join(f"{step.type.rpartition(':')[2]} {step.name}" for step in updates)
         yield f"updates in place: {names}"
     if not lost:
-        yield "replaces and deletes nothing"
+        yield "no resource is replaced or deleted"
 
 
 def _as_dict(plan: Plan, running: Running, found: UpgradePlan, steps: Sequence[PatchedStep]) -> dict[str, Any]:
@@ -144,7 +146,7 @@ def _as_dict(plan: Plan, running: Running, found: UpgradePlan, steps: Sequence[P
 
 
 def _print(plan: Plan, running: Running, found: UpgradePlan, steps: Sequence[PatchedStep]) -> None:
-    source = "what runs" if running.known else "the file alone; nobody was asked"
+    source = "running platform" if running.known else "from the file, without calling AWS"
     click.echo(f"{plan.stack}: Kubernetes {running.kubernetes} ({source})")
     for title, lines in (("first", found.blocked), ("behind", found.behind), ("soon", found.notes)):
         for number, line in enumerate(lines):
@@ -152,7 +154,7 @@ def _print(plan: Plan, running: Running, found: UpgradePlan, steps: Sequence[Pat
                 click.echo(title)
             click.echo(folded(line, "    ", "  "))
     if not steps:
-        click.echo("no step: nothing of this is a change of the stack file" if found.behind else "nothing to do")
+        click.echo("no steps: none of this requires a change of the stack file" if found.behind else "nothing to do")
     for number, each in enumerate(steps, 1):
         _print_step(number, each)
 

@@ -17,23 +17,23 @@ __all__ = ["command"]
 @click.command("validate")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @stacks_option()
-@output_options("text", "json", "github", "sarif", help="github: annotations of a workflow; sarif: for code scanning.")
+@output_options("text", "json", "github", "sarif", help="github: workflow annotations; sarif: for code scanning.")
 @click.option(
     "--policies",
     is_flag=True,
-    help="Apply the policy pack too, to what the program would register; takes about a second.",
+    help="Apply the policy pack to the program's resources too; takes about a second.",
 )
 def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, policies: bool) -> None:
-    """Check organization files; every finding in one run.
+    """Check organization files, and report all findings in one run.
 
-    Without FILE or --stack, all of stacks/*.yaml. Exit 0: no error; 1: errors found; 2: misuse.
+    Without FILE or --stack, checks all of stacks/*.yaml. Exit codes: 0, no errors; 1, errors; 2, usage error.
     """
     loaded = resolve(files, stacks)
     findings = [finding for each in loaded for finding in each.findings]
     if not files and not stacks:
         findings += project_findings(loaded)
     if policies and summarize(findings).errors:
-        click.echo("the policies wait until these errors are gone: nothing would be registered", err=True)
+        click.echo("policies are skipped until these errors are fixed", err=True)
     elif policies:
         from hpkit.cli.validate_policies import policy_findings
 

@@ -19,15 +19,15 @@ __all__ = ["command"]
     "--team",
     metavar="T",
     shell_complete=complete_teams,
-    help="Whose job it is, where several teams have one of that name.",
+    help="Team of the job, if several teams have a job with this name.",
 )
 @output_options("text", "json")
 def command(task: str, stack: str | None, profile: str | None, team: str | None, form: str) -> None:
-    """Explain why a job waits, who holds what it needs, and what would let it run now.
+    """Explain why a job is waiting, which tasks hold its capacity, and what would let it run now.
 
-    The reason is Kueue's own, in words. What would let it run is tried on the simulator of Kueue's admission, with the
-    quotas and tasks of this moment: one task less, a higher priority class, fewer pods. When it could run is said where
-    those that run say how long they may: by Kueue's max-exec-time-seconds, or activeDeadlineSeconds of their pods.
+    The reason comes from Kueue. What would let the job run is found with the simulator of Kueue's admission and the
+    current quotas and tasks: one task less, a higher priority class, or fewer pods. The time at which it can run is
+    shown if the running tasks have a limit: Kueue's max-exec-time-seconds, or activeDeadlineSeconds of their pods.
     """
     from hpkit.cluster.live.why import explain, find_task
     from hpkit.kueue.organization import fair_sharing_of
@@ -54,8 +54,8 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None,
     since = age(int((observed.time - asked.created).total_seconds()))
     click.echo(
         folded(
-            f"{asked.owner_name} ({asked.owner_kind} of {asked.team}, priority {asked.priority}, made {since} ago): "
-            f"{asked.state}",
+            f"{asked.owner_name} ({asked.owner_kind} of {asked.team}, priority {asked.priority}, created {since} "
+            f"ago): {asked.state}",
             "    ",
             "",
         )
@@ -63,12 +63,12 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None,
     click.echo(folded(found.reason[:1].upper() + found.reason[1:] + ".", "  ", "  "))
     if found.preempted_by:
         click.echo(folded(f"It was preempted for {found.preempted_by}.", "  ", "  "))
-    _list("Who holds it", found.holders)
-    _list("It would run now if", found.remedies)
+    _list("Tasks that hold its capacity", found.holders)
+    _list("It could run now if", found.remedies)
     if found.outlook:
         click.echo(folded(f"{found.outlook[:1].upper()}{found.outlook[1:]}.", "  ", "  "))
     if found.when:
-        click.echo(folded(f"When it could run: {found.when}.", "  ", "  "))
+        click.echo(folded(f"When it can run: {found.when}.", "  ", "  "))
 
 
 def _list(title: str, lines: tuple[str, ...]) -> None:

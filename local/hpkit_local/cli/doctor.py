@@ -19,20 +19,20 @@ _REMEDY = "hpkit local doctor --fix"
 
 @click.command("doctor")
 @click.argument("names", metavar="[TOOL]...", nargs=-1)
-@click.option("--fix", is_flag=True, help="Get what is missing: minutes for what must be built, once a machine.")
+@click.option("--fix", is_flag=True, help="Install missing tools. Builds take minutes, once per machine.")
 @output_options("text", "json")
 def command(names: tuple[str, ...], fix: bool, form: str) -> None:
-    """Check which tools the local cloud and `pulumi up` find here, and how to get the rest; exit 1 if any is missing.
+    """Check which tools for the local cloud and `pulumi up` are installed.
 
-    What only some charts and tests need is not missed, but `--fix` gets it too, except what takes long to build: that
-    it gets if it is named, as in `hpkit local doctor --fix keda-operator`.
+    Exits 1 if a required tool is missing. --fix installs missing tools, including those that only some charts and tests
+    need. Tools that take long to build are only installed by name, such as `hpkit local doctor --fix keda-operator`.
     """
     from hpkit_local.cloud import GO, TOOLS, get_all, locate
 
     known = [tool.name for tool in TOOLS]
     for name in names:
         if name not in known:
-            raise click.UsageError(f"there is no tool {name}. Known: {', '.join(known)}")
+            raise click.UsageError(f"no tool {name}. Known tools: {', '.join(known)}")
     wanted = [tool for tool in TOOLS if (tool.name in names if names else not tool.by_name)]
     rows = [_row(locate(tool)) for tool in TOOLS]
     if fix and {row["tool"] for row in rows if row["from"] == "missing"} & {tool.name for tool in wanted}:
@@ -104,7 +104,7 @@ def _table(rows: list[dict[str, str]], missing: list[str], optional: list[str]) 
         source = "optional" if row["tool"] in optional else row["from"]
         table.add_row(row["tool"], row["version"], source, row["purpose"], style=style)
     lines = lines_of(table)
-    lines += [folded(f"{row['tool']}: passed over: {row['note']}", "    ", "") for row in rows if row["note"]]
+    lines += [folded(f"{row['tool']}: skipped: {row['note']}", "    ", "") for row in rows if row["note"]]
     lines += ["", *_where_kept(rows), _summary(rows, missing, optional)]
     return "\n".join(lines)
 
@@ -118,8 +118,8 @@ def _where_kept(rows: list[dict[str, str]]) -> list[str]:
 def _summary(rows: list[dict[str, str]], missing: list[str], optional: list[str]) -> str:
     old = next((row["get"] for row in rows if row["tool"] == "python" and row["get"]), "")
     if missing:
-        what = f"{len(missing)} of {len(rows)} missing: {', '.join(missing)}. Get them with: {_REMEDY}"
+        what = f"{len(missing)} of {len(rows)} missing: {', '.join(missing)}. To install them: {_REMEDY}"
         return folded(f"{what}; {old}" if old else what, "")
     if old or not optional:
-        return old or "everything is here"
-    return folded(f"everything that is needed is here; optional and not here: {', '.join(optional)}", "")
+        return old or "all tools are installed"
+    return folded(f"all required tools are installed; optional and not installed: {', '.join(optional)}", "")

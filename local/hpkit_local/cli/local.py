@@ -27,7 +27,7 @@ _OF_STACK = "stack"
 
 @click.group("local")
 def command() -> None:
-    """Start, stop and look at the local cloud: AWS endpoint, Kubernetes that runs pods, Kueue; on loopback, no root."""
+    """Run a local cloud: an AWS endpoint, a Kubernetes that runs pods, and Kueue; loopback only, no root."""
 
 
 for _each in (*COMMANDS, env, status, list_all, doctor):
@@ -35,32 +35,32 @@ for _each in (*COMMANDS, env, status, list_all, doctor):
 
 
 @command.command("start")
-@partial(where, name_help="Which instance; several can run.", default="default")
+@partial(where, name_help="Name of the instance; several can run.", default="default")
 @wait_option
 @click.option(
     "--latency-factor",
     type=click.FloatRange(min=0),
-    help="0: AWS changes are immediate; 1: they take as long as on AWS. The default is 0.001; "
-    "use 0.05 to watch states change.",
+    help="Duration of AWS changes: 0 is immediate, 1 as long as on AWS. The default is 0.001. To watch states "
+    "change, use 0.05.",
 )
 @click.option(
     "--controllers",
     "--effects",
     metavar="MODULE:FACTORY",
-    help="What acts in the cluster after changes at the AWS endpoint.",
+    help="Controllers that react in the cluster to changes at the AWS endpoint.",
 )
 @click.option(
     "--from",
     "address",
     metavar="ADDRESS",
-    help="To test refusals: where you are, as the networks see it, such as 198.51.100.7 or 10.20.0.5. Without it, the "
-    f"Kubernetes API of every stack admits you. `{_OF_STACK}` takes an earlier --from back.",
+    help="For testing rejections: your address as networks see it, such as 198.51.100.7 or 10.20.0.5. By default, "
+    f"every stack's Kubernetes API admits you. `{_OF_STACK}` restores the default.",
 )
 @click.option(
     "--account",
     metavar="ACCOUNT",
-    help="To test refusals: the account of your credentials, 12 digits. Without it, `up` takes `account` of the stack. "
-    f"`{_OF_STACK}` takes an earlier --account back.",
+    help="For testing rejections: the account of your credentials, 12 digits. By default, `up` uses the stack's "
+    f"`account`. `{_OF_STACK}` restores the default.",
 )
 def start(
     name: str,
@@ -71,10 +71,10 @@ def start(
     address: str | None,
     account: str | None,
 ) -> None:
-    """Start an instance; returns when every part is healthy.
+    """Start an instance, and wait until all its parts are healthy.
 
-    Options hold until the next start that names one. A running instance takes them over by starting again; what is on
-    it stays.
+    Options are kept until a later start changes them. A running instance restarts to apply new options; its contents
+    are kept.
     """
     from hpkit_local.cloud import TOOL_NAMES, TOOLS, Instance, control, exclusive, get_all
 
@@ -90,23 +90,23 @@ def start(
         arguments = ["--caller-account" if text == "--account" else text for text in words]
         if named and arguments != instance.aws_arguments():
             if control.running(instance) is not None:
-                to_stderr(f"{name} starts again, with {' '.join(words) or 'no options'}")
+                to_stderr(f"{name} restarts with {' '.join(words) or 'no options'}")
                 control.stop(instance, say=to_stderr)
             instance.write_aws_arguments(arguments)
         control.start(instance, say=to_stderr)
-    click.echo(f"{name} is up after {time.monotonic() - before:.1f} s; use it with: {line_to_use(name)}")
+    click.echo(f"{name} is up after {time.monotonic() - before:.1f} s; to use it: {line_to_use(name)}")
 
 
 def _check(address: str | None, account: str | None) -> None:
     """Raise ToolError for a malformed address or account: the part that would refuse it starts again and again."""
     if account not in {None, _OF_STACK} and not re.fullmatch(r"\d{12}", account or ""):
-        raise ToolError(f"--account {account}: not an AWS account, which has 12 digits")
+        raise ToolError(f"--account {account}: an AWS account ID has 12 digits")
     if address in {None, _OF_STACK}:
         return
     try:
         ipaddress.IPv4Address(address or "")
     except ValueError:
-        raise ToolError(f"--from {address}: not an IPv4 address, such as 10.20.0.5") from None
+        raise ToolError(f"--from {address}: use an IPv4 address, such as 10.20.0.5") from None
 
 
 @command.command("stop")
@@ -114,7 +114,7 @@ def _check(address: str | None, account: str | None) -> None:
 @wait_option
 @force_option
 def stop(name: str | None, root: Path | None, wait: bool, force: bool) -> None:
-    """Stop an instance; its state stays."""
+    """Stop an instance and keep its state."""
     from hpkit_local.cloud import control
 
     instance = instance_of(name, root, command="stop")
@@ -128,15 +128,15 @@ def stop(name: str | None, root: Path | None, wait: bool, force: bool) -> None:
 @force_option
 @click.option("--yes", is_flag=True, help="Skip the confirmation.")
 def reset(name: str | None, root: Path | None, wait: bool, force: bool, yes: bool) -> None:
-    """Stop an instance and delete all that it keeps."""
+    """Stop an instance and delete its state."""
     from hpkit_local.cloud import control
 
     instance = instance_of(name, root, command="reset")
     existed = instance.folder.is_dir()
     if existed and not yes:
-        confirm(f"Delete {instance.folder} with everything in it?")
+        confirm(f"Delete {instance.folder} and everything in it?")
     control.reset(instance, say=to_stderr, wait=wait, force=force)
-    click.echo(f"{instance.name} {'is deleted' if existed else 'was not there'}")
+    click.echo(f"{instance.name} {'is deleted' if existed else 'did not exist'}")
 
 
 @command.command("logs")
@@ -150,11 +150,11 @@ def logs(name: str | None, root: Path | None, part: str | None, follow: bool) ->
     known = sorted(file.stem for file in folder.glob("*.log"))
     if not known:
         raise ToolError(
-            f"{instance.name} was never started, so it has no logs. "
-            f"Start it: {called()} local start --name {instance.name}"
+            f"{instance.name} was never started, so it has no logs. To start it: {called()} local start --name "
+            f"{instance.name}"
         )
     if part is not None and part not in known:
-        raise ToolError(f"no log of {part}; there are: {', '.join(known)}")
+        raise ToolError(f"{part} has no log. Parts with logs: {', '.join(known)}")
     logs = [_Log(folder / f"{each}.log", "" if part else f"{each}: ") for each in known if part in {None, each}]
     try:
         while True:

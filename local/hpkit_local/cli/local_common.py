@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["force_option", "in_repository", "instance_of", "root_of", "to_stderr", "wait_option", "where"]
 
 _FOLDER = click.Path(file_okay=False, exists=True, path_type=Path)
-_ONLY = "Which instance; without it, the only one that runs, or that there is."
+_ONLY = "Name of the instance. Default: the only one that is running or exists."
 
 
 def in_repository(function: Callable[..., None]) -> Callable[..., None]:
@@ -29,7 +29,9 @@ def in_repository(function: Callable[..., None]) -> Callable[..., None]:
         need("local", what="the local cloud")
         function(**given)
 
-    return click.option("--dir", "root", type=_FOLDER, help="The repository, if not this folder or above it.")(checked)
+    return click.option(
+        "--dir", "root", type=_FOLDER, help="Repository. Default: this folder or the nearest one above it."
+    )(checked)
 
 
 def where(function: Callable[..., None], *, name_help: str = _ONLY, default: str | None = None) -> Callable[..., None]:
@@ -40,13 +42,13 @@ def where(function: Callable[..., None], *, name_help: str = _ONLY, default: str
 
 def wait_option(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command --wait and --no-wait, for where another works on the same instance."""
-    text = "Wait for another command that works on the instance, or give up at once."
+    text = "Wait for other commands on the instance, or fail immediately."
     return click.option("--wait/--no-wait", default=True, show_default=True, help=text)(function)
 
 
 def force_option(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command --force."""
-    text = "Stop other commands that work on the instance, instead of waiting for them."
+    text = "Stop other commands on the instance instead of waiting for them."
     return click.option("--force", is_flag=True, help=text)(function)
 
 

@@ -17,11 +17,11 @@ __all__ = ["env", "stack_environment"]
 
 @click.command("env")
 @where
-@click.option("--shell", type=click.Choice(SHELLS), help="For which shell; without it, that of SHELL.")
+@click.option("--shell", type=click.Choice(SHELLS), help="Shell to print for. Default: the shell in SHELL.")
 @output_options("text", "json")
-@click.option("--unset", is_flag=True, help="Print what sets the variables back to what they were.")
+@click.option("--unset", is_flag=True, help="Print commands that restore the previous environment.")
 def env(name: str | None, root: Path | None, shell: str | None, form: str, unset: bool) -> None:
-    """Print what points AWS, Kubernetes and Pulumi at an instance, with hpkit and its tools on PATH.
+    """Print shell commands that point AWS, Kubernetes and Pulumi at an instance.
 
     bash, zsh: eval "$(hpkit local env)". fish: hpkit local env | source. PowerShell: hpkit local env --shell powershell
     | Out-String | Invoke-Expression.
@@ -36,7 +36,7 @@ def env(name: str | None, root: Path | None, shell: str | None, form: str, unset
     instance = instance_of(name, root, command="env")
     variables = control.shell_environment(instance)
     if control.running(instance) is None:
-        to_stderr(f"{instance.name} is not running. Start it: {called()} local start --name {instance.name}")
+        to_stderr(f"{instance.name} isn't running. To start it: {called()} local start --name {instance.name}")
     click.echo(json_text(variables) if form == "json" else exports(shell, variables))
 
 

@@ -79,7 +79,7 @@ class Progress:
         self._warnings = len(events.warnings)
         if events.interrupted and not self._told_of_interruption:
             self._told_of_interruption = True
-            self._say("interrupted: Pulumi ends what is under way; Ctrl-C again ends it at once")
+            self._say("interrupted: Pulumi finishes running operations; press Ctrl-C again to stop immediately")
         if self._live is not None:
             self._live.update(self._picture(events), refresh=True)
         elif time.monotonic() >= self._next_line:
@@ -95,7 +95,7 @@ class Progress:
         lines = [f"{self._stack}: {self._changes(events)}{took}"]
         if failed:
             said = events.said() or [log.read_text(encoding="utf-8", errors="replace").strip()]
-            lines = [*(f"error: {each}" for each in said), f"{lines[0]}; {self._verb} failed, Pulumi's output: {log}"]
+            lines = [*(f"error: {each}" for each in said), f"{lines[0]}; {self._verb} failed. Pulumi's output: {log}"]
         return [*self._rows(events.changes), *lines] if self._verb in _LISTS else lines
 
     def _rows(self, changes: Sequence[ResourceChange]) -> list[str]:

@@ -32,11 +32,9 @@ _PRINTS = frozenset({"--diff", "--json", "-j", "--show-sames", "--debug", "-d"})
 
 
 def _of_stack(function: Callable[..., None]) -> Callable[..., None]:
-    stack = stack_option(f"Which stack; without one, the project's only stack or {_EXAMPLE}")
+    stack = stack_option(f"Stack. Default: the project's only stack, or {_EXAMPLE}")
     extra = click.argument("extra", nargs=-1, type=click.UNPROCESSED, metavar="[-- PULUMI-OPTIONS]...")
-    return stack(
-        where(wait_option(extra(function)), name_help="Which instance; without it, one named after the stack.")
-    )
+    return stack(where(wait_option(extra(function)), name_help="Name of the instance. Default: the stack's name."))
 
 
 def _yes(function: Callable[..., None]) -> Callable[..., None]:
@@ -44,7 +42,7 @@ def _yes(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _verbose(function: Callable[..., None]) -> Callable[..., None]:
-    return click.option("--verbose", is_flag=True, help="Print all of Pulumi's lines.")(function)
+    return click.option("--verbose", is_flag=True, help="Print all of Pulumi's output.")(function)
 
 
 def _place(stack: str | None, name: str | None, root: Path | None) -> tuple[str, Instance, Path]:
@@ -60,15 +58,15 @@ def _place(stack: str | None, name: str | None, root: Path | None) -> tuple[str,
 
 def _source() -> str:
     source = click.get_current_context().get_parameter_source("stack")
-    return f"{STACK_VARIABLE} names it" if source is click.core.ParameterSource.ENVIRONMENT else ""
+    return f"from {STACK_VARIABLE}" if source is click.core.ParameterSource.ENVIRONMENT else ""
 
 
 def _default(root: Path) -> tuple[str, str]:
     stacks = stack_names(root)
     if len(stacks) == 1:
-        return stacks[0], "the project has no other"
+        return stacks[0], "the project's only stack"
     if _EXAMPLE in stacks:
-        return _EXAMPLE, "the default; name another with --stack"
+        return _EXAMPLE, "the default; to choose another, use --stack"
     raise SelectionError(f"name the stack with --stack; the project has {', '.join(stacks) or 'none'}")
 
 
@@ -117,9 +115,9 @@ def _refuse_second(stack: str, instance: Instance) -> None:
     for other in stacks_up(instance):
         if other.name != stack:
             raise ToolError(
-                f"stack {other.name} is up on instance {instance.name}, which takes one stack. Take that down: "
-                f"{called()} local down --stack {other.name} --name {instance.name}; or give {stack} an instance of "
-                f"its own: {called()} local up --stack {stack}"
+                f"stack {other.name} is up on instance {instance.name}, which can hold one stack. Delete it: "
+                f"{called()} local down --stack {other.name} --name {instance.name}. Or use a separate instance for "
+                f"{stack}: {called()} local up --stack {stack}"
             )
 
 
@@ -141,10 +139,10 @@ def _run(ready: Stack, verb: str, stack: str, extra: tuple[str, ...], *, verbose
 def _up(
     stack: str | None, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...], verbose: bool
 ) -> None:
-    """Start the local cloud where it is not, and `pulumi up` a stack on it.
+    """Start the local cloud if necessary, and `pulumi up` a stack on it.
 
-    The organization file is taken as it is: the local cloud has the account that it names, and you are the first of its
-    deployers, inside its publicCidrs.
+    The organization file is used unchanged: the local cloud has the account that the file sets, and you are the first
+    deployer, inside its publicCidrs.
     """
     from hpkit_local.cloud import control
 
@@ -161,10 +159,10 @@ def _up(
         kubectl = "kubectl get clusterqueues"
         look = kubectl if shutil.which("kubectl") else f"{called()} local status --name {instance.name}"
         click.echo(f"Use it: {line_to_use(instance.name)}")
-        click.echo(f"Look at it: {look}")
+        click.echo(f"Inspect it: {look}")
         # A protected stack is asked about, which takes a terminal.
         yes = "" if sys.stdin.isatty() else " --yes"
-        click.echo(f"Take it down again: {called()} local down --stack {stack}{_name(name)}{yes}")
+        click.echo(f"Delete it: {called()} local down --stack {stack}{_name(name)}{yes}")
     sys.exit(code)
 
 
@@ -184,10 +182,8 @@ def _looking(verb: str, help_text: str) -> click.Command:
     return command
 
 
-_preview = _looking(
-    "preview", "Show what `up` would change: each resource that doesn't stay as it is, and how many do."
-)
-_refresh = _looking("refresh", "Take over what was changed by hand, as `pulumi refresh` does, and show it.")
+_preview = _looking("preview", "Show each resource that `up` would change, and how many are unchanged.")
+_refresh = _looking("refresh", "Update the state with manual changes, like `pulumi refresh`, and show them.")
 
 
 @click.command("destroy")
@@ -203,7 +199,7 @@ def _destroy(
     yes: bool,
     verbose: bool,
 ) -> None:
-    """Delete everything that `up` made, protected or not; the local cloud goes on running."""
+    """Delete everything that `up` created, even if it's protected, and keep the local cloud running."""
     from hpkit_local.cloud import exclusive
 
     stack, instance, here = _place(stack, name, root)
@@ -229,9 +225,9 @@ def _down(
     yes: bool,
     verbose: bool,
 ) -> None:
-    """Delete everything that `up` made, protected or not, forget the stack, and end its instance.
+    """Delete everything that `up` created, even if it's protected, and the stack and its instance.
 
-    The instance that the stack has for itself is deleted, any other one is stopped.
+    An instance that belongs to the stack is deleted; any other instance is stopped.
     """
     from hpkit_local.cloud import exclusive
 
@@ -250,13 +246,13 @@ def _end(instance: Instance, stack: str, root: Path) -> None:
     from hpkit_local.cloud import Instance, control, stacks_up
 
     if stacks_up(instance):
-        click.echo(f"{stack} is gone; {instance.name} goes on with what else is on it")
+        click.echo(f"{stack} is deleted; {instance.name} keeps running with its other stacks")
     elif instance == Instance.of_stack(stack, root=root):
         control.reset(instance, say=to_stderr)
-        click.echo(f"{stack} is gone, and its instance with it")
+        click.echo(f"{stack} and its instance are deleted")
     else:
         control.stop(instance, say=to_stderr)
-        click.echo(f"{stack} is gone, and {instance.name} is stopped")
+        click.echo(f"{stack} is deleted, and {instance.name} is stopped")
 
 
 def _refuse_unknown(stack: str, root: Path) -> None:
@@ -276,8 +272,8 @@ def _is_there(stack: str, instance: Instance, root: Path, *, verb: str) -> bool:
     places = [each.instance.name for each in overviews(root) if any(there.name == stack for there in each.stacks)]
     if places:
         commands = "\n".join(f"  {called()} local {verb} --stack {stack} --name {place}" for place in places)
-        raise ToolError(f"{stack} is not on instance {instance.name}. Where it is:\n{commands}")
-    click.echo(f"{stack} is not up on instance {instance.name}, so nothing is deleted")
+        raise ToolError(f"{stack} isn't on instance {instance.name}. To delete it where it is:\n{commands}")
+    click.echo(f"{stack} isn't up on instance {instance.name}, so nothing was deleted")
     return False
 
 
@@ -296,14 +292,14 @@ def _delete(ready: Stack, verb: str, name: str | None, extra: tuple[str, ...], *
 
 
 def _ask(ending: Teardown, verb: str, name: str | None) -> None:
-    click.echo(f"{ending.stack} is protected (`protect: true`). This deletes {ending.resources} resources, among them")
+    click.echo(f"{ending.stack} is protected (`protect: true`). This deletes {ending.resources} resources, including")
     for line in ending.goes:
         click.echo(f"  {line}")
-    click.echo("All of it is on the local cloud alone: nothing at AWS is touched.")
+    click.echo("All of them are on the local cloud; nothing in AWS is changed.")
     if not sys.stdin.isatty():
         raise ToolError(
-            f"there is no terminal to ask on, so nothing was deleted. Not to be asked: "
-            f"{called()} local {verb} --stack {ending.stack}{_name(name)} --yes"
+            f"nothing was deleted, because no terminal is available for the confirmation. To skip it: {called()} "
+            f"local {verb} --stack {ending.stack}{_name(name)} --yes"
         )
     click.confirm("Delete it?", abort=True)
 

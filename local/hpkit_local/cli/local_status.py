@@ -25,7 +25,10 @@ _FORMAT = output_options("text", "json")
 @where
 @_FORMAT
 def status(name: str | None, root: Path | None, form: str) -> None:
-    """Show which stack is on an instance, and its parts with what they take; exit 1 if not all are healthy."""
+    """Show the stack on an instance, and the state and resource use of its parts.
+
+    Exits 1 if a part isn't healthy.
+    """
     from hpkit_local.cloud import Usage, control, stacks_up, usage_of
 
     instance = instance_of(name, root, command="status")
@@ -59,8 +62,8 @@ def _page(
 ) -> list[str]:
     on_it = ", ".join(f"{each['name']} ({each['resources']} resources, {each['region']})" for each in stacks)
     if supervisor is None:
-        start = f"{name} is not running. Start it: {called()} local start --name {name}"
-        return [start, *([f"It keeps {on_it}."] if stacks else [])]
+        start = f"{name} isn't running. To start it: {called()} local start --name {name}"
+        return [start, *([f"It contains {on_it}."] if stacks else [])]
     head = ("part", "state", "pid", "port", "restarts", "memory", "cpu", "")
     table = [head]
     for row in rows:
@@ -87,7 +90,7 @@ def _port_of(part: str) -> str:
 @in_repository
 @_FORMAT
 def list_all(root: Path | None, form: str) -> None:
-    """Show all instances of the repository, and what is on them."""
+    """List all instances of the repository, with their stacks."""
     from hpkit_local.cloud import Usage, overviews, usage_of
 
     rows = []
@@ -99,7 +102,7 @@ def list_all(root: Path | None, form: str) -> None:
         click.echo(json_text(rows))
         return
     if not rows:
-        click.echo(f"no instance is here. Start one: {called()} local start")
+        click.echo(f"no instances. To start one: {called()} local start")
         return
     table = [("instance", "state", "memory", "cpu", "stack")]
     table += [(row["name"], row["state"], *_numbers(row), ", ".join(row["stacks"]) or "-") for row in rows]

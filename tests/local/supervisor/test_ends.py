@@ -66,7 +66,7 @@ def test_two_examples_go_up_beside_each_other_and_down_protected_or_not(local, r
         up = local("up", "--stack", stack)
         assert up.returncode == 0, up.stdout + up.stderr
         assert up.stderr.splitlines()[0] == f"stack {stack} on instance {stack} of the local cloud"
-        assert up.stdout.splitlines()[-1] == f"Take it down again: {HPKIT} local down --stack {stack} --yes"
+        assert up.stdout.splitlines()[-1] == f"Delete it: {HPKIT} local down --stack {stack} --yes"
     rows = json.loads(local("list", "--format", "json").stdout)
     assert [(row["name"], row["state"], row["stacks"]) for row in rows] == [
         (stack, "healthy", [stack]) for stack in (PLAIN, PROTECTED)

@@ -84,7 +84,7 @@ def test_every_environment_goes_up_with_few_lines_and_no_other_file(up, folder):
         first, *use = done.stdout.splitlines()
         assert first.startswith(f"{name}: "), first
         assert " resources created in " in first
-        assert [line.partition(":")[0] for line in use] == ["Use it", "Look at it", "Take it down again"]
+        assert [line.partition(":")[0] for line in use] == ["Use it", "Inspect it", "Delete it"]
     assert [file.name for file in (folder / "stacks").iterdir()] == ["acme.yaml"]
 
 

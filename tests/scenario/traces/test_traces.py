@@ -161,8 +161,8 @@ def test_a_recorded_trace_is_simulated(tmp_path):
     groups = ("--team", "Burstable=john", "--team", "Bustable=smith")
     result = hpkit(*arguments, *groups, "--output", tmp_path / "tasks.csv", cwd=ROOT)
     assert result.stdout == f"wrote 4 tasks to {tmp_path}/tasks.csv\n"
-    assert "john is 2 groups of the trace: LS, Burstable" in result.stderr
-    assert "--team Bustable=…: no task that is left is of group Bustable; did you mean Burstable?" in result.stderr
+    assert "john has 2 groups of the trace: LS, Burstable" in result.stderr
+    assert "--team Bustable=…: no remaining task is in group Bustable; did you mean Burstable?" in result.stderr
     simulated = hpkit(
         "whatif", "simulate", tmp_path / "tasks.csv", "--stack", "handson-dev", "--format", "json", cwd=ROOT
     )
@@ -172,17 +172,17 @@ def test_a_recorded_trace_is_simulated(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("--trace", "alibaba-2023", "--output", "x.csv"), 2, "--trace needs the trace's FILE"),
+        (("--trace", "alibaba-2023", "--output", "x.csv"), 2, "--trace requires the trace's FILE"),
         (("--trace", "alibaba-2023", "no", "--output", "x.txt"), 2, "ends in .yaml or .csv"),
         (("--trace", "alibaba-2023", "no", "--output", "x.yaml"), 2, "written as CSV"),
         ((*TRACE, "--stack", "handson-dev"), 1, "no: no such file"),
         ((*TRACE, "--stack", "handson-dev", "--team", "a=jon"), 2, "did you mean john"),
         ((*TRACE, "--stack", "bestpractice-prod"), 2, "no team of bestpractice-prod"),
         ((*TRACE, "--stack", "handson-dev", "--instance-type", "ml.p5.48xlarge"), 2, "did you mean ml.g5.12xlarge"),
-        (("--team", "a=b", "--output", "x.csv"), 2, "belong to --trace"),
-        (("a.yaml", "b.yaml", "--output", "x.csv"), 2, "one scenario at a time"),
+        (("--team", "a=b", "--output", "x.csv"), 2, "require --trace"),
+        (("a.yaml", "b.yaml", "--output", "x.csv"), 2, "name one scenario; for a public trace, add --trace"),
         (("--output", "README.md"), 2, "ends in .yaml or .csv"),
-        (("stacks/scenarios/month.yaml", "--output", "stacks/handson.yaml"), 2, "is there already"),
+        (("stacks/scenarios/month.yaml", "--output", "stacks/handson.yaml"), 2, "already exists"),
         (("stacks/scenarios/month.yaml", "--output", "no/such/x.csv"), 1, "cannot be written"),
     ],
 )  # fmt: skip

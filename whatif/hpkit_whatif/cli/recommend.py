@@ -31,25 +31,33 @@ Figure = TypeVar("Figure")
 
 @click.command("recommend")
 @click.argument("scenario", metavar="SCENARIO")
-@stack_option("The stack whose teams share", required=True)
+@stack_option("Stack whose teams share capacity", required=True)
 @click.option(
     "--goal",
     "goals",
     multiple=True,
     required=True,
     metavar="GOAL",
-    help="What must be true, such as 'p95 wait of serving < 10m'; repeated: all of them.",
+    help="Goal, such as 'p95 wait of serving < 10m'. Repeatable: all goals must be met.",
 )
-@click.option("--trials", default=200, show_default=True, type=click.IntRange(1, 100_000), help="Policies to simulate.")
 @click.option(
-    "--seeds", default=3, show_default=True, type=click.IntRange(1, 50), help="Draws of the scenario for each policy."
+    "--trials", default=200, show_default=True, type=click.IntRange(1, 100_000), help="Number of policies to simulate."
 )
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Another search, on other draws.")
-@click.option("--workers", type=click.IntRange(1), help="Processes; default: one a core.")
-@click.option("--on", metavar="dask://HOST:PORT", help="Simulate on a Dask cluster, not on this machine.")
+@click.option(
+    "--seeds",
+    default=3,
+    show_default=True,
+    type=click.IntRange(1, 50),
+    help="Number of random draws of the scenario per policy.",
+)
+@click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(0), help="Random seed of the search and its draws."
+)
+@click.option("--workers", type=click.IntRange(1), help="Number of processes. Default: one per core.")
+@click.option("--on", metavar="dask://HOST:PORT", help="Simulate on a Dask cluster instead of this machine.")
 @output_options("text", "json", "patch")
-@click.option("--capacity", is_flag=True, help="Change the instance groups in the patch too, as is cheapest.")
-@click.option("--write", is_flag=True, help="Change the organization file, if the goals are met.")
+@click.option("--capacity", is_flag=True, help="Change the instance groups too, at the lowest cost.")
+@click.option("--write", is_flag=True, help="Change the organization file if the goals are met.")
 def command(
     scenario: str,
     stack: str,
@@ -65,10 +73,10 @@ def command(
 ) -> None:
     """Find quotas, weights and borrow limits that meet goals for a scenario.
 
-    Every policy that is tried passes the validator and is simulated; the answer is a patch of the organization file,
-    with what each team gains and gives up. Goals: `p50|p95|max wait of TEAM|all < 10m`, `preemptions of TEAM|all < 5`,
-    `lost work of TEAM|all < 2` (instance-hours), `utilization > 80%`, `fairness > 0.9`. Exit 1 if none was found that
-    meets them all; the nearest is shown then.
+    Each candidate policy passes the validator and is simulated. The result is a patch of the organization file, with
+    what each team gains and gives up. Goals: `p50|p95|max wait of TEAM|all < 10m`, `preemptions of TEAM|all < 5`, `lost
+    work of TEAM|all < 2` (instance-hours), `utilization > 80%`, `fairness > 0.9`. Exits 1 if no policy meets all goals,
+    and shows the nearest.
     """
     from hpkit.cli.tables import plan_of
     from hpkit.project import load_stack
@@ -89,7 +97,7 @@ def command(
     elif form == "patch":
         click.echo(patch, nl=False)
         if not met:
-            click.echo(f"no policy was found that meets the goals; this is the nearest of {found.tried}", err=True)
+            click.echo(f"no simulated policy meets the goals; this is the nearest of {found.tried}", err=True)
     else:
         click.echo(_table(found, capacity=capacity), nl=False)
     if write:
@@ -102,15 +110,13 @@ def _chosen(found: Recommendation, *, capacity: bool) -> tuple[str, bool]:
     if not capacity:
         return found.patch, found.met
     if found.capacity is None:
-        raise InputError(
-            f"{found.file} has no instance group whose instances teams share: --capacity has nothing to change"
-        )
+        raise InputError(f"{found.file} has no instance group that teams share, so --capacity can't change anything")
     return found.capacity.patch, found.capacity.met
 
 
 def _write(found: Recommendation, *, met: bool, capacity: bool) -> None:
     if not met:
-        click.echo(f"{found.file} stays as it is: the goals are not met", err=True)
+        click.echo(f"{found.file} wasn't changed: the goals aren't met", err=True)
         return
     text = found.capacity.text if capacity and found.capacity is not None else found.text
     file = Path(found.file)
@@ -118,14 +124,15 @@ def _write(found: Recommendation, *, met: bool, capacity: bool) -> None:
         bom = file.read_bytes().startswith(b"\xef\xbb\xbf")
         file.write_bytes((b"\xef\xbb\xbf" if bom else b"") + text.encode())
     except OSError as error:
-        raise InputError(f"{os.fspath(file)} cannot be written: {error.strerror}") from None
+        raise InputError(f"{os.fspath(file)} can't be written: {error.strerror}") from None
     click.echo(f"wrote {found.file}", err=True)
 
 
 def _table(found: Recommendation, *, capacity: bool) -> str:
     console = paper()
     console.print(
-        f"{found.stack}, {found.scenario}: {plural(found.tried, 'policy')} simulated, {found.refused} refused"
+        f"{found.stack}, {found.scenario}: {plural(found.tried, 'policy')} simulated, {found.refused} rejected by "
+        "the validator"
     )
     console.print(_verdict(found) + "\n")
     table = grid("goal", "now", "then", "met in", title="Goals")
@@ -167,40 +174,40 @@ def _teams(title: str, teams: Iterable[TeamResult]) -> Table:
 def _verdict(found: Recommendation) -> str:
     sure = found.confidence
     if not sure.drawn:
-        said = "the scenario draws nothing at random: one run says all"
+        said = "the scenario has no random draws, so one run is enough"
     else:
-        said = f"in {sure.met} of {sure.draws} draws searched on, and {sure.other_met} of {sure.other_draws} others"
+        said = f"in {sure.met} of {sure.draws} draws of the search, and {sure.other_met} of {sure.other_draws} others"
     if not found.met:
         nearest = f"All are met {said}." if sure.drawn else f"T{said[1:]}."
-        return f"No policy was found that meets the goals; this is the nearest. {nearest}"
+        return f"No simulated policy meets the goals; this is the nearest. {nearest}"
     if not found.changes:
-        return f"The goals are met as the file is; {said}."
-    return f"The goals are met with {len(found.changes)} value{'s' * (len(found.changes) > 1)} changed; {said}."
+        return f"The file already meets the goals; {said}."
+    return f"Changing {len(found.changes)} value{'s' * (len(found.changes) > 1)} meets the goals; {said}."
 
 
 def _print_capacity(console: Console, capacity: CapacityChange) -> None:
     if not capacity.changes or all(before == after for _, before, after in capacity.instances):
-        said = "no fewer instances were found to do" if capacity.met else "no more instances were found to help"
+        said = "fewer instances don't meet the goals" if capacity.met else "more instances don't help"
         console.print(f"Capacity: {said}.")
         return
     what = ", ".join(
         f"{after} × {kind} instead of {before}" for kind, before, after in capacity.instances if before != after
     )
     if capacity.monthly is None:
-        money = "at a price that is not known"
+        money = "at an unknown price"
     else:
-        of = f" by the prices of {', '.join(capacity.priced_in)}" if capacity.priced_in else ""
+        of = f" at the prices of {', '.join(capacity.priced_in)}" if capacity.priced_in else ""
         about, more = "about " if of else "", "more" if capacity.monthly > 0 else "less"
-        money = f"{about}${abs(capacity.monthly):,.0f} a month {more}, on demand{of}"
+        money = f"{about}${abs(capacity.monthly):,.0f} per month {more}, on demand{of}"
     best = "Cheapest that meets the goals" if capacity.compared else "Fewest that meet the goals"
-    verdict = best if capacity.met else "Nearest, though not even these meet the goals"
+    verdict = best if capacity.met else "Nearest, but it doesn't meet the goals"
     console.print(f"Capacity: {verdict}: {what}, {money}, with:")
     for change in capacity.changes:
         console.print(f"  {change.path}: {change.before} → {change.after}")
     for line in capacity.warnings:
         console.print(f"  new warning: {line}")
     console.print(_teams("\nTeams with these instances", capacity.teams))
-    console.print("`--capacity` makes a patch of it.")
+    console.print("To write these changes as a patch, add `--capacity`.")
 
 
 def _pair(pair: tuple[Figure, Figure], write: Callable[[Figure], str]) -> str:

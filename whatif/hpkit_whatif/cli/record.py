@@ -20,26 +20,28 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_NO_PLACES = "a CSV says nothing of placement and topology"
+_NO_PLACES = "a CSV has no placement and topology"
 _TRACES = ("alibaba-2023",)
 
 
 @click.command("record", epilog=rights("whatif record"))
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
 @platform_options
-@click.option("--since", default="7d", show_default=True, metavar="DURATION", help="How far back, of a cluster.")
-@click.option("--trace", type=click.Choice(_TRACES), help="FILEs are of this public trace.")
+@click.option("--since", default="7d", show_default=True, metavar="DURATION", help="How far to look back on a cluster.")
+@click.option("--trace", type=click.Choice(_TRACES), help="Name of the public trace that FILEs belong to.")
 @click.option(
     "--team",
     "given",
     multiple=True,
     metavar="GROUP=TEAM",
-    help="Whose a group of the trace becomes; others are dealt out in turn.",
+    help="Map a trace group to a team. Other groups are assigned to teams in turn.",
 )
-@click.option("--instance-type", metavar="TYPE", help="What the trace's tasks run on; needed where teams have several.")
-@click.option("--seed", type=int, help="Another draw of a scenario's generators.")
+@click.option(
+    "--instance-type", metavar="TYPE", help="Instance type for the trace's tasks; required if teams have several."
+)
+@click.option("--seed", type=int, help="Random seed of the scenario's generators.")
 @output_option("Write to this file, *.yaml or *.csv", required=True)
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def command(
     files: tuple[Path, ...],
     stack: str | None,
@@ -52,26 +54,28 @@ def command(
     output: Path,
     force: bool,
 ) -> None:
-    """Write a scenario of what teams asked for: on a cluster, in a public trace, or in another scenario.
+    """Record the tasks of a cluster, a public trace, or another scenario as a scenario.
 
-    Without FILE, of the running platform: Kueue's Workloads of the last days. With --trace, of FILEs as they are
-    published: openb_pod_list_*.csv. With one scenario as FILE, its tasks and
-    generators drawn, as CSV. What is left out or changed is said on standard error.
+    Without FILE, records the running platform: Kueue's Workloads of the last days. With --trace, reads FILEs as
+    published: openb_pod_list_*.csv. With one scenario as FILE, draws its tasks and generators, and writes a CSV. What
+    is left out or changed is reported on standard error.
     """
     to = output
     if to.suffix not in (".yaml", ".yml", ".csv"):
         raise click.UsageError(f"--output {to}: name a file that ends in .yaml or .csv")
     if to.exists() and not force:
-        raise click.UsageError(f"{to} is there already; name another file, or add --force")
+        raise click.UsageError(f"{to} already exists; name another file, or add --force")
     if trace and not files:
-        raise click.UsageError("--trace needs the trace's FILE")
+        raise click.UsageError("--trace requires the trace's FILE")
     if not trace and (given or instance_type):
-        raise click.UsageError("--team and --instance-type belong to --trace")
+        raise click.UsageError("--team and --instance-type require --trace")
     if not files:
         _from_cluster(choose_stack(stack), profile, since, to)
         return
     if to.suffix != ".csv":
-        raise click.UsageError(f"--output {to}: it may be long, and is written as CSV: name a file that ends in .csv")
+        raise click.UsageError(
+            f"--output {to}: a drawn scenario can be long and is written as CSV; name a file that ends in .csv"
+        )
     if trace:
         _from_trace(trace, files, choose_stack(stack), given, instance_type, to)
     else:
@@ -88,21 +92,26 @@ def _from_cluster(plan: Plan, profile: str | None, since: str, to: Path) -> None
     except ValueError as error:
         raise click.UsageError(f"--since: {error}") from None
     if not seconds:
-        raise click.UsageError("--since 0: nothing happens in no time")
+        raise click.UsageError("--since 0: use a duration above zero")
     observed = observe(plan, profile, aws=())
     found = recorded(observed, plan, since=seconds)
     said = [*found.said]
     if not found.tasks:
         _say(said)
-        raise SelectionError(f"{plan.stack} has no Workload of a team in the last {since}: nothing to record")
+        raise SelectionError(
+            f"teams of {plan.stack} have no Workloads in the last {since}, so there is nothing to record"
+        )
     with writing(to) as file:
         if to.suffix == ".csv":
             count = write_csv(found.tasks, file)
             if any(task.placement for task in found.tasks):
                 said.append(_NO_PLACES)
-            said.append(f"a CSV has no `until`: simulate it with one ({seconds:g}s), as tasks without an end never end")
+            said.append(
+                f"a CSV has no `until`; set it when you simulate ({seconds:g}s), because tasks without an end never "
+                "finish"
+            )
         else:
-            description = f"What {plan.stack} was asked for in {since} up to {observed.time:%Y-%m-%d %H:%M} UTC."
+            description = f"Tasks of {plan.stack} in the {since} before {observed.time:%Y-%m-%d %H:%M} UTC."
             count = Yaml(description, found.until, found.tasks, found.topology).write(file)
     _done(count, to, said)
 
@@ -123,10 +132,9 @@ def _from_trace(
         count = write_csv(tasks_of(tasks, shape, teams, tally, of=Tasks(plan, model_for(plan))), file)
         if not count:
             _say(tally.lines())
-            raise SelectionError(f"no task is left of {', '.join(map(str, files))}: nothing to record")
+            raise SelectionError(f"no tasks remain of {', '.join(map(str, files))}, so there is nothing to record")
     unmet = [
-        f"--team {group}=…: no task that is left is of group {group}; {hint(group, teams.of)}"
-        for group in teams.unmet()
+        f"--team {group}=…: no remaining task is in group {group}; {hint(group, teams.of)}" for group in teams.unmet()
     ]
     _done(count, to, [*tally.lines(), *_dealt(teams.of), *unmet])
 
@@ -136,7 +144,7 @@ def _dealt(teams: dict[str, str]) -> list[str]:
     for group, team in teams.items():
         groups.setdefault(team, []).append(group)
     return [
-        f"{team} is {len(found):,} group{'s' * (len(found) > 1)} of the trace: {', '.join(found[:5])}"
+        f"{team} has {len(found):,} group{'s' * (len(found) > 1)} of the trace: {', '.join(found[:5])}"
         + (", …" if len(found) > 5 else "")
         for team, found in groups.items()
     ]
@@ -147,12 +155,12 @@ def _groups(given: tuple[str, ...], teams: list[str], stack: str) -> dict[str, s
     for text in given:
         group, equals, team = text.rpartition("=")
         if not equals or not group:
-            raise click.UsageError(f"--team {text}: write GROUP=TEAM")
+            raise click.UsageError(f"--team {text}: use GROUP=TEAM")
         if team not in teams:
             raise click.UsageError(f"--team {text}: {stack} has no team {team}; {hint(team, teams)}")
         found[group] = team
     if not teams:
-        raise click.UsageError(f"{stack} has no team that could ask for anything")
+        raise click.UsageError(f"{stack} has no team that can request capacity")
     return found
 
 
@@ -170,10 +178,10 @@ def _shape(plan: Plan, wanted: str | None) -> Shape:
         (wanted,) = kinds
     if wanted is None:
         if not kinds:
-            raise SelectionError(f"no team of {plan.stack} has quota of accelerators, for which a trace's tasks ask")
+            raise SelectionError(f"no team of {plan.stack} has quota of accelerators, which the trace's tasks request")
         raise SelectionError(
-            f"teams of {plan.stack} have accelerators of {', '.join(kinds)}: say by --instance-type on which the "
-            "trace's tasks run"
+            f"teams of {plan.stack} have accelerators of {', '.join(kinds)}; choose the type for the trace's tasks "
+            "with --instance-type"
         )
     if wanted not in kinds:
         raise SelectionError(f"no team of {plan.stack} has accelerators of {wanted}; {hint(wanted, kinds)}")
@@ -186,7 +194,7 @@ def _from_scenario(files: tuple[Path, ...], seed: int | None, to: Path) -> None:
     from hpkit_whatif.scenario.read import write_csv
 
     if len(files) > 1:
-        raise click.UsageError("one scenario at a time; for public traces say which by --trace")
+        raise click.UsageError("name one scenario; for a public trace, add --trace")
     source = open_scenario(files[0])
     lost: dict[str, None] = {}
     if source.scenario.until is not None:
@@ -196,7 +204,7 @@ def _from_scenario(files: tuple[Path, ...], seed: int | None, to: Path) -> None:
     with writing(to) as file:
         count = write_csv((located.spec for located in source.tasks(seed=seed)), file)
         if not count:
-            raise SelectionError(f"{files[0]} has no task: nothing to record")
+            raise SelectionError(f"{files[0]} has no tasks, so there is nothing to record")
     _done(count, to, list(lost))
 
 

@@ -35,17 +35,17 @@ _OWN = "rehearsal"
 
 @click.command("rehearse")
 @click.argument("scenario", metavar="SCENARIO")
-@stack_option("The stack whose teams share, such as handson-dev", required=True)
-@click.option("--name", help="An instance of the local cloud that runs; without it, one of its own for the while.")
+@stack_option("Stack whose teams share capacity, such as handson-dev", required=True)
+@click.option("--name", help="Running instance of the local cloud. Default: a temporary one.")
 @in_repository
 @click.option(
     "--speed",
     type=click.FloatRange(min=0, min_open=True),
-    help="Seconds of the scenario to a second, at most; without it, the next event as soon as Kueue is at rest.",
+    help="Maximum scenario seconds per second. Default: advance to the next event once Kueue is idle.",
 )
-@click.option("--check", is_flag=True, help="Print each difference from the simulator, and exit 1 if there is any.")
+@click.option("--check", is_flag=True, help="Print each difference from the simulator, and exit 1 if any exists.")
 @output_options("text", "json", "html")
-@click.option("--seed", type=int, help="Another draw of the scenario's generators.")
+@click.option("--seed", type=int, help="Random seed of the scenario's generators.")
 @click.option("--skip-impossible", is_flag=True, help="Skip tasks that can never run, and list them.")
 def command(
     scenario: str,
@@ -58,10 +58,10 @@ def command(
     seed: int | None,
     skip_impossible: bool,
 ) -> None:
-    """Run a scenario on the real Kueue, on a local cloud.
+    """Run a scenario on a real Kueue in a local cloud.
 
-    The stack's queues are made as the service makes them. Tasks become Jobs at their time and end at theirs; no pod is
-    started. The report is that of `hpkit whatif simulate`.
+    The stack's queues are created like the service's. Tasks become Jobs at their start time and end at their end time;
+    no pods are started. The report is the same as that of `hpkit whatif simulate`.
     """
     from hpkit_whatif.scenario import open_scenario
 
@@ -73,8 +73,8 @@ def command(
         for line in differences:
             click.echo(f"difference: {line}", err=True)
         if differences:
-            raise ToolError("Kueue and the simulator differ, or decide by other objects, as said above")
-        to_stderr("no difference from the simulator: neither in the objects nor in what became of any task")
+            raise ToolError("Kueue and the simulator differ, as listed above")
+        to_stderr("no difference from the simulator, in the objects or in any task")
 
 
 @contextmanager
@@ -86,21 +86,21 @@ def _instance(name: str | None, root: Path | None) -> Iterator[Instance]:
     instance = Instance.named(name or _OWN, root=here)
     if name is not None:
         if control.running(instance) is None:
-            raise ToolError(f"{name} does not run. What to do: hpkit local start --name {name}, or leave --name out")
+            raise ToolError(f"{name} isn't running. Start it with `hpkit local start --name {name}`, or remove --name")
         with exclusive(instance, "hpkit whatif rehearse", wait=True, say=to_stderr):
             yield instance
         return
     if control.running(instance) is not None:
         raise ToolError(
-            f"an instance {_OWN} runs already: another rehearsal, or one that was killed. What to do: wait for it, or "
-            f"hpkit local reset --name {_OWN}"
+            f"an instance {_OWN} is already running: another rehearsal, or one that was killed. Wait for it, or run "
+            f"`hpkit local reset --name {_OWN}`"
         )
     get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=to_stderr)
     try:
         control.start(instance, say=to_stderr)
         yield instance
     except KeyboardInterrupt:
-        to_stderr("interrupted: the rehearsal's own local cloud goes, which takes some seconds")
+        to_stderr("interrupted: deleting the rehearsal's own local cloud takes some seconds")
         raise
     finally:
         control.reset(instance, say=to_stderr)
@@ -133,7 +133,7 @@ class Rehearsal:
         workloads = list(apart(islice(coming, MOST_TASKS + 1)))
         if len(workloads) > MOST_TASKS:
             raise InputError(
-                f"{source.file}: more than {MOST_TASKS} tasks; each takes Kueue a second or more. What to do: end the "
+                f"{source.file}: more than {MOST_TASKS} tasks, and each takes Kueue a second or more. End the "
                 "scenario earlier (`until`), or simulate it"
             )
         classes = {each.weight: f"{each.name}-priority" for each in plan.policy.priority_classes} if plan.policy else {}
@@ -166,7 +166,7 @@ class Rehearsal:
         stopped = _whole(end) if until is None else until
         report = self.recorder.report(self.source.file, stopped, waiting=reasons, is_over=until is None)
         happened = event_differences(notes.events, _simulated(self.model, self.workloads, until))
-        said = [f"{name} waits; Kueue says: {why}" for name, why in reasons.items()] if happened else []
+        said = [f"{name} is waiting; Kueue reports: {why}" for name, why in reasons.items()] if happened else []
         return report, [*found, *happened, *said]
 
 
@@ -203,8 +203,8 @@ def _refuse_other_weights(workloads: list[Workload], classes: dict[int, str]) ->
         if workload.priority and workload.priority not in classes:
             known = ", ".join(f"{name.removesuffix('-priority')} {weight}" for weight, name in sorted(classes.items()))
             raise InputError(
-                f"task {workload.name} has priority {workload.priority}, of which the stack has no class. What to do: "
-                f"write one of {known or 'none'}"
+                f"task {workload.name} has priority {workload.priority}, but the stack has no such class. Use one of "
+                f"{known or 'none'}"
             )
 
 

@@ -48,7 +48,7 @@ def _change(source: Source, before: Plan | None, after: Plan | None) -> Scenario
     except (InputError, CatalogError) as error:
         return ScenarioChange(source.file, note=str(error))
     if not any(team.submitted for side in sides if side is not None for team in side.teams):
-        return ScenarioChange(source.file, note="no task of it is of a team of this stack")
+        return ScenarioChange(source.file, note="none of its tasks belongs to a team of this stack")
     names = dict.fromkeys(team.name for side in sides if side is not None for team in side.teams)
     return ScenarioChange(
         source.file,
@@ -66,8 +66,8 @@ def _left_out(others: Sequence[Counter[str]]) -> str:
     if not nowhere:
         return ""
     count = sum(others[0][team] for team in nowhere)
-    tasks = "1 task is left out: it is" if count == 1 else f"{count:,} tasks are left out: they are"
-    return f"{tasks} of {', '.join(nowhere)}, of which this stack has no team"
+    tasks = "1 task is left out: it's" if count == 1 else f"{count:,} tasks are left out: they're"
+    return f"{tasks} for {', '.join(nowhere)}, which isn't a team of this stack"
 
 
 def _both(sides: Sequence[Side | None], figure: Callable[[Side], T | None]) -> Change[T]:

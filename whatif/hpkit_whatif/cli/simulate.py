@@ -24,23 +24,27 @@ _MOST_ITEMS = 3
 
 @click.command("simulate")
 @click.argument("scenario", metavar="SCENARIO")
-@stack_option("The stack whose teams share, such as handson-dev")
+@stack_option("Stack whose teams share capacity, such as handson-dev")
 @output_options("text", "json", "html", "csv")
-@click.option("--seed", type=int, help="Another draw of the scenario's generators.")
+@click.option("--seed", type=int, help="Random seed of the scenario's generators.")
 @click.option("--skip-impossible", is_flag=True, help="Skip tasks that can never run, and list them.")
 @click.option(
-    "--compare", nargs=2, metavar="A B", help="Two of: an organization file, a stack, a git reference (of --stack)."
+    "--compare",
+    nargs=2,
+    metavar="A B",
+    help="Compare two of: an organization file, a stack, a git reference (of --stack).",
 )
 @click.option(
     "--vary",
     "variations",
     multiple=True,
     metavar="PATH=V,V",
-    help="Simulate with each of these values, such as teams[smith].fairShareWeight=0,50; repeated: every combination.",
+    help="Simulate each of these values, such as teams[smith].fairShareWeight=0,50. Repeatable: every combination is "
+    "simulated.",
 )
-@click.option("--seeds", type=click.IntRange(1, 100), help="Draws, of which --vary takes the mean; default: one.")
-@click.option("--workers", type=click.IntRange(1), help="Processes of --vary; default: one a core.")
-@click.option("--on", metavar="dask://HOST:PORT", help="The Dask cluster that --vary simulates on, not this machine.")
+@click.option("--seeds", type=click.IntRange(1, 100), help="Number of random draws that --vary averages. Default: one.")
+@click.option("--workers", type=click.IntRange(1), help="Number of processes of --vary. Default: one per core.")
+@click.option("--on", metavar="dask://HOST:PORT", help="Dask cluster for --vary, instead of this machine.")
 def command(
     scenario: str,
     stack: str | None,
@@ -55,8 +59,8 @@ def command(
 ) -> None:
     """Simulate a scenario's tasks on a stack.
 
-    SCENARIO is a YAML file of tasks and generators, or a CSV of tasks in the order of their submission. Every task is
-    admitted, preempted and finished as Kueue would; nothing is deployed and nothing is asked.
+    SCENARIO is a YAML file of tasks and generators, or a CSV of tasks in order of submission. Tasks are admitted,
+    preempted and finished as in Kueue. Nothing is deployed, and no API is called.
     """
     from hpkit_whatif.scenario import open_scenario
     from hpkit_whatif.simulate import simulate
@@ -69,7 +73,7 @@ def command(
         click.echo(compared(open_scenario(scenario), compare, stack, form, seed=seed), nl=False)
         return
     if stack is None:
-        raise click.UsageError("Missing option '--stack': whose teams share")
+        raise click.UsageError("Missing option '--stack'")
     if variations:
         from hpkit_whatif.cli.simulate_vary import varied
         from hpkit_whatif.simulate.workers import cluster
@@ -80,7 +84,7 @@ def command(
         text, any_ran = varied(source, stack, variations, form, seeds=list(draws), workers=workers, on=where)
         click.echo(text, nl=False)
         if not any_ran:
-            raise InputError("nothing was simulated: the validator refuses every policy, as said above")
+            raise InputError("nothing was simulated: the validator rejects every policy, as listed above")
         return
     report = simulate(plan_of(stack), open_scenario(scenario), seed=seed, skip_impossible=skip_impossible)
     click.echo(rendered(report, form), nl=False)
@@ -88,20 +92,20 @@ def command(
 
 def _refuse_misuse(form: str, *, compare: bool, vary: bool, skip: bool) -> None:
     if (compare or vary) and form in ("html", "csv"):
-        raise click.UsageError("--compare and --vary are written as text or json")
+        raise click.UsageError("--compare and --vary support only text and json")
     if compare and vary:
-        raise click.UsageError("--compare or --vary, not both")
+        raise click.UsageError("use either --compare or --vary, not both")
     if skip and (compare or vary):
         raise click.UsageError(
-            "--skip-impossible is for a single run: with --compare and --vary a task that can never run on one side "
-            "counts as one that waits to the end"
+            "--skip-impossible requires a single run: with --compare and --vary, a task that can't run on one side "
+            "counts as waiting until the end"
         )
 
 
 def _refuse_without_vary(given: dict[str, object], *, vary: bool) -> None:
     for option, value in given.items():
         if value is not None and not vary:
-            raise click.UsageError(f"{option} belongs to --vary: there is one run without it")
+            raise click.UsageError(f"{option} requires --vary")
 
 
 def rendered(report: "Report", form: str) -> str:
@@ -115,8 +119,8 @@ def rendered(report: "Report", form: str) -> str:
             click.echo(f"warning: {line}", err=True)
         if report.omitted:
             click.echo(
-                f"warning: {len(report.tasks):,} tasks are listed, that did not finish, were preempted most, or waited "
-                f"longest; {report.omitted:,} more are only counted",
+                f"warning: {len(report.tasks):,} tasks are listed (unfinished, most preempted, or longest waiting); "
+                f"{report.omitted:,} more are only counted",
                 err=True,
             )
         return as_csv(report)
@@ -133,7 +137,7 @@ def _table(report: "Report") -> str:
 
     console = paper()
     cluster = report.cluster
-    cost = "price not known"
+    cost = "unknown price"
     if cluster.wait_cost is not None:
         of = f" of {', '.join(cluster.priced_in)}" if cluster.priced_in else ""
         cost = f"{'about ' if of else ''}${cluster.wait_cost:,.0f} at list price{of}"
@@ -142,13 +146,13 @@ def _table(report: "Report") -> str:
     console.print(
         f"{percent(cluster.utilization)} of {figure(cluster.capacity)} instances in use, "
         f"{percent(cluster.idle_guarantee)} of the guarantees idle, {plural(cluster.preemptions, 'preemption')}, "
-        f"fairness {cluster.fairness:.2f}\n{waited} instance-hour{'' if waited == '1' else 's'} waited for ({cost})",
+        f"fairness {cluster.fairness:.2f}\n{waited} instance-hour{'' if waited == '1' else 's'} of waiting ({cost})",
     )
     for line in report.warnings:
         console.print(f"warning: {line}")
     console.print()
     if cluster.flapping:
-        console.print(f"preempted again and again: {', '.join(cluster.flapping)}")
+        console.print(f"preempted repeatedly: {', '.join(cluster.flapping)}")
     teams = grid(
         "team", "quota", "used", "borrowed", "lent", "served", "tasks",
         "waits p50", "p95", "preempted", "preempts", "lost", title="Teams, in instances and instance-hours",
@@ -184,12 +188,12 @@ def _table(report: "Report") -> str:
     for line in held[:_MOST_REASONS]:
         console.print(line)
     if len(held) > _MOST_REASONS:
-        console.print(f"{len(held) - _MOST_REASONS:,} more wait or never run: --format csv says why")
+        console.print(f"{len(held) - _MOST_REASONS:,} more are waiting or never run; for the reasons, use --format csv")
     rest = len(report.tasks) - _MOST_ROWS
     if rest > 0:
         console.print(
-            "listed is what did not finish, was preempted most, or waited longest; --format json has "
-            f"{rest:,} more tasks" + (f", and {report.omitted:,} are in the sums alone" if report.omitted else "")
+            f"only unfinished, most preempted, and longest waiting tasks are listed; --format json has {rest:,} more"
+            + (f", and {report.omitted:,} are only included in totals" if report.omitted else "")
         )
     return text_of(console)
 

@@ -47,7 +47,9 @@ def _refuse_teams_of_nobody(source: Source, others: Sequence[Counter[str]], team
     for team, count in others[0].items():
         if team in others[1]:
             tasks = "a task is" if count == 1 else f"{count:,} tasks are"
-            raise InputError(f"{source.file}: {tasks} of team {team}, which neither side has; {hint(team, teams)}")
+            raise InputError(
+                f"{source.file}: {tasks} for team {team}, which exists on neither side; {hint(team, teams)}"
+            )
 
 
 def _plan(side: str, stack: str | None) -> Plan:
@@ -59,7 +61,7 @@ def _plan(side: str, stack: str | None) -> Plan:
         return plan_of(side)
     except SelectionError as error:
         if stack is None:
-            raise click.UsageError(f"{side}: {error}; for a git reference name --stack") from None
+            raise click.UsageError(f"{side}: {error}; for a git reference, add --stack") from None
     loaded = load_stack(stack)
     return _only(_at(side, loaded), f"{side}:{loaded.file}")
 
@@ -69,9 +71,9 @@ def _only(loaded: Loaded, name: str) -> Plan:
     if len(plans) == 1:
         return plans[0]
     if plans:
-        raise click.UsageError(f"{name} has the environments {', '.join(loaded.plans)}; name one by --stack")
+        raise click.UsageError(f"{name} has the environments {', '.join(loaded.plans)}; choose one with --stack")
     said = [f"{each.file}:{each.line}: {each.message}" for each in loaded.findings if each.severity == "error"]
-    raise InputError(f"nothing can be simulated of {name}: {said[0] if said else 'it lacks that environment'}")
+    raise InputError(f"{name} can't be simulated: {said[0] if said else 'it lacks that environment'}")
 
 
 def _at(reference: str, loaded: Loaded) -> Loaded:
@@ -81,11 +83,11 @@ def _at(reference: str, loaded: Loaded) -> Loaded:
     try:
         shown = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)  # noqa: S603 - no shell
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ToolError(f"git cannot say what {name} was at {reference}: {error}") from None
+        raise ToolError(f"git can't read {name} at {reference}: {error}") from None
     if shown.returncode:
         words = shown.stderr.decode(errors="replace").strip().splitlines()
         raise InputError(
-            f"{reference} is no file, no stack and no git reference with {name}: {words[-1] if words else ''}"
+            f"{reference} isn't a file, a stack, or a git reference with {name}: {words[-1] if words else ''}"
         )
     document = read_text(shown.stdout)
     return Loaded(loaded.file, document, parse(document), loaded.environment)
@@ -105,7 +107,7 @@ def _table(sides: tuple[str, str], before: Report, after: Report, others: Sequen
         ("guarantees idle", percent(before.cluster.idle_guarantee), percent(after.cluster.idle_guarantee)),
         ("preemptions", str(before.cluster.preemptions), str(after.cluster.preemptions)),
         ("fairness", f"{before.cluster.fairness:.2f}", f"{after.cluster.fairness:.2f}"),
-        ("instance-hours waited for", figure(before.cluster.waited), figure(after.cluster.waited)),
+        ("instance-hours of waiting", figure(before.cluster.waited), figure(after.cluster.waited)),
     ]
     for row in rows:
         table.add_row(*row)
