@@ -62,7 +62,7 @@ def render() -> str:
 def _own(service: str, title: str, shown: re.Pattern[str]) -> str:
     names = [name for name in service_model(service).operation_names if shown.search(name)]
     missing = [name for name in names if (service, name) not in api.OPERATIONS]
-    return f"| {title} | {len(names) - len(missing)} of {len(names)} | {', '.join(missing)} |"
+    return f"| {title} | {len(names) - len(missing)} of {len(names)} | {', '.join(f'`{each}`' for each in missing)} |"
 
 
 def _base_services() -> list[str]:

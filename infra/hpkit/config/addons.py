@@ -22,31 +22,30 @@ def _json(value: Any) -> Any:
 
 
 class Addon(Model):
-    """An EKS add-on. Text instead of a map is its version."""
+    """An EKS add-on. A text instead of a map is its version."""
 
     # The key that text alone stands for.
     shorthand: ClassVar[str] = "version"
 
     version: str | None = Field(
-        default=None, min_length=1, description="Its version; absent: the kit's pin, else EKS's default."
+        default=None, min_length=1, description="Version. Default: hpkit's pin, else EKS's default."
     )
     configuration_values: Annotated[dict[str, Any], BeforeValidator(_json)] = Field(
         default={},
-        description="What `aws eks describe-addon-configuration` lists for that version; laid over what the kit sets.",
+        description="Values that `aws eks describe-addon-configuration` lists; merged over hpkit's.",
     )
     role: Annotated[str, Api("RoleArn")] | None = Field(
         default=None,
-        description="IAM role of its pods that is there already: the kit makes the Pod Identity association with it, "
-        "and no role.",
+        description="Existing IAM role of its pods; hpkit creates only the Pod Identity association.",
     )
     service_account_role_arn: Annotated[str, Api("RoleArn")] | None = Field(
         default=None,
-        description="IAM role of its pods by the cluster's OIDC provider (IRSA), as EKS has it: the kit makes neither "
-        "role nor association.",
+        description="Existing IAM role of its pods by the cluster's OIDC provider (IRSA); hpkit creates no role "
+        "or association.",
     )
     pod_identity: bool = Field(
         default=True,
-        description="False: the kit makes neither role nor association, and leaves alone those that the add-on has.",
+        description="False: hpkit creates no role or association, and leaves existing ones unchanged.",
     )
 
     @model_validator(mode="before")

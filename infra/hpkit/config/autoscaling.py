@@ -42,14 +42,14 @@ class Budget(Model):
     schedule: str | None = Field(
         default=None,
         pattern=_SCHEDULE,
-        description="When the window begins, in UTC: a cron expression of five fields, such as `0 9 * * mon-fri`, or "
-        "`@daily` and its like. With duration.",
+        description="Start of the window in UTC: a cron expression with five fields, such as `0 9 * * mon-fri`, "
+        "or a word such as `@daily`. Requires duration.",
     )
     duration: str | None = Field(
         default=None, pattern=_WINDOW, description="Length of the window in hours and minutes, such as `8h30m`."
     )
     reasons: tuple[Literal["Underutilized", "Empty", "Drifted"], ...] = Field(
-        default=(), description="Underutilized, Empty, Drifted; absent: all of them.", max_length=50
+        default=(), description="Reasons that the budget applies to. Default: all.", max_length=50
     )
 
 
@@ -63,22 +63,22 @@ class Disruption(Model):
         default="5m", pattern=_DURATION, description="Idle time before removal, such as `5m`, or Never."
     )
     budgets: tuple[Budget, ...] = Field(
-        default=(), description="Absent: Karpenter's default of 10%.", max_length=_MOST_BUDGETS
+        default=(), description="Limits of simultaneous disruption. Default: Karpenter's 10%.", max_length=_MOST_BUDGETS
     )
 
 
 class WarmPool(Model):
-    """Placeholder pods that keep nodes of a NodePool ready; any other pod takes their room at once."""
+    """Placeholder pods that keep nodes of a NodePool ready; any other pod replaces them at once."""
 
-    replicas: int = Field(ge=1, le=1000, description="How many placeholder pods.")
+    replicas: int = Field(ge=1, le=1000, description="Number of placeholder pods.")
     requests: dict[str, Quantity] = Field(
         min_length=1,
-        description="What each holds free: cpu, memory, nvidia.com/gpu; about what a pod of yours asks for.",
+        description="Requests of each placeholder, about those of your pods: cpu, memory, nvidia.com/gpu.",
     )
     image: str = Field(
         default="public.ecr.aws/eks-distro/kubernetes/pause:3.10",
         min_length=1,
-        description="An image that sleeps; a closed network needs one in a registry that its nodes reach.",
+        description="Image that sleeps. In a closed network, use a registry that nodes can reach.",
     )
 
 
@@ -88,47 +88,47 @@ class NodePool(Model):
     name: Name = Field(description="Name of the NodePool.")
     node_class: str = Field(description="Name of a node class of this environment.")
     requirements: tuple[Requirement, ...] = Field(
-        default=(), description="Narrow the groups' types and zones; absent: all of them."
+        default=(), description="Limits to types and zones of the groups. Default: all of them."
     )
     limits: dict[str, Quantity] = Field(
-        default={}, description="Most that the pool may add up to: cpu, memory, nvidia.com/gpu, nodes."
+        default={}, description="Maximum sums of the pool: cpu, memory, nvidia.com/gpu, nodes."
     )
     disruption: Disruption = Field(default=Disruption(), description="When nodes are removed.")
     expire_after: str = Field(
         default="Never", pattern=_DURATION, description="Node lifetime, such as `720h`, or Never."
     )
-    weight: int | None = Field(default=None, ge=1, le=100, description="Higher is tried first.")
+    weight: int | None = Field(default=None, ge=1, le=100, description="Pools with a higher weight are tried first.")
     labels: dict[
         Annotated[str, Api("ClusterKubernetesLabelKey")], Annotated[str, Api("ClusterKubernetesLabelValue")]
-    ] = Field(default={}, description="Labels of its nodes.")
-    taints: tuple[Taint, ...] = Field(default=(), description="Taints of its nodes.")
-    warm_pool: WarmPool | None = Field(default=None, description="Nodes kept ready by placeholder pods; absent = off.")
+    ] = Field(default={}, description="Labels of the nodes.")
+    taints: tuple[Taint, ...] = Field(default=(), description="Taints of the nodes.")
+    warm_pool: WarmPool | None = Field(default=None, description="Nodes kept ready by placeholder pods. Default: off.")
 
 
 class Keda(Model):
     """KEDA, which scales pods; its pending pods make Karpenter add nodes."""
 
-    cloudwatch: bool = Field(default=True, description="Whether it may read CloudWatch metrics, all of the account's.")
+    cloudwatch: bool = Field(default=True, description="Allow reading all CloudWatch metrics of the account.")
     prometheus: bool = Field(
-        default=True, description="Whether it may query this environment's Managed Prometheus, where there is one."
+        default=True, description="Allow querying this environment's Managed Prometheus, if it exists."
     )
     sqs: tuple[Annotated[str, Field(pattern=_QUEUE)], ...] = Field(
-        default=(), description="ARNs of the SQS queues whose length it may read; no others.", max_length=50
+        default=(), description="ARNs of SQS queues whose length it may read.", max_length=50
     )
     role: Annotated[str, Api("RoleArn")] | None = Field(
         default=None,
-        description="IAM role of its operator, if there is one already: for scalers that ask more of AWS than the keys "
-        "above can say. Absent: the kit's, which may what these keys say.",
+        description="Existing IAM role of KEDA's operator, for scalers that need other permissions. Default: "
+        "hpkit creates one with the permissions above.",
     )
 
 
 class Autoscaling(Model):
     """Managed Karpenter of one environment."""
 
-    node_classes: tuple[NodeClass, ...] = Field(description="Which groups Karpenter owns.", min_length=1)
-    node_pools: tuple[NodePool, ...] = Field(default=(), description="How far it may go.")
-    keda: Keda | None = Field(default=None, description="Absent = off.")
+    node_classes: tuple[NodeClass, ...] = Field(description="Groups that Karpenter fills.", min_length=1)
+    node_pools: tuple[NodePool, ...] = Field(default=(), description="Node types and limits of Karpenter.")
+    keda: Keda | None = Field(default=None, description="Default: off.")
     cluster_role: Annotated[str, Api("RoleArn")] | None = Field(
         default=None,
-        description="IAM role by which Karpenter adds and deletes nodes, if there is one already. Absent: the kit's.",
+        description="Existing IAM role of Karpenter. Default: hpkit creates one.",
     )

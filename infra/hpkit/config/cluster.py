@@ -53,9 +53,9 @@ class BatchSize(Model):
 
 
 class DeploymentConfig(Model):
-    """How an update rolls through a group."""
+    """Batches of an update."""
 
-    maximum_batch_size: BatchSize = Field(description="Nodes that may be away at once.")
+    maximum_batch_size: BatchSize = Field(description="Nodes that may be updated at once.")
     rollback_maximum_batch_size: BatchSize | None = Field(default=None, description="The same for a rollback.")
     wait_interval_in_seconds: Annotated[int, Api("WaitTimeIntervalInSeconds")] | None = Field(
         default=None, description="Seconds between batches, 0–3600."
@@ -73,14 +73,14 @@ class ScheduledUpdate(Model):
     schedule_expression: Annotated[str, Api("CronScheduleExpression")] = Field(
         description="Cron expression, such as `cron(0 2 ? * SUN *)`."
     )
-    deployment_config: DeploymentConfig | None = Field(default=None, description="How it rolls.")
+    deployment_config: DeploymentConfig | None = Field(default=None, description="Batches of the update.")
 
 
 class DrainPolicy(Model):
     """How a node is drained before patching."""
 
     drain_timeout_in_seconds: Annotated[int, Api("DrainTimeoutInSecondsValue")] | None = Field(
-        default=None, description="0–5400; the service takes 3600."
+        default=None, description="0–5400. Default of the service: 3600."
     )
     on_drain_timeout: Annotated[Literal["Force", "Skip"], Api("ClusterOnDrainTimeout")] | None = Field(
         default=None, description="Force, or Skip (the service's default)."
@@ -94,22 +94,22 @@ class AutoPatch(Model):
         Field(description="WhenIdle, WhenAllIdle or DrainFirst.")
     )
     idle_wait_window_in_seconds: Annotated[int, Api("IdleWaitWindowInSecondsValue")] | None = Field(
-        default=None, description="3600–2160000; the service takes 86400."
+        default=None, description="3600–2160000. Default of the service: 86400."
     )
     drain_policy: DrainPolicy | None = Field(default=None, description="Only with DrainFirst.")
     deployment_config: DeploymentConfig | None = Field(
-        default=None, description="How it rolls; DrainFirst needs maximumBatchSize."
+        default=None, description="Batches of the update; DrainFirst requires maximumBatchSize."
     )
 
 
 class OverrideVpcConfig(Model):
-    """Where a group's nodes stand, as the API has it: for groups that were made outside the kit."""
+    """Subnets and security groups of a group that was created outside hpkit."""
 
     subnets: tuple[Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")], ...] = Field(
-        description="Subnets of its nodes, 1–16, of the VPC in network.existing.", min_length=1, max_length=16
+        description="1–16 subnets of the nodes, in the VPC of network.existing.", min_length=1, max_length=16
     )
     security_group_ids: tuple[Annotated[str, Field(pattern=r"^sg-[0-9a-f]{8,17}$")], ...] = Field(
-        description="Security groups of its nodes, 1–5.", min_length=1, max_length=5
+        description="1–5 security groups of the nodes.", min_length=1, max_length=5
     )
 
 
@@ -117,40 +117,39 @@ class InstanceGroupBase(Model):
     """What ordinary and restricted instance groups have alike."""
 
     name: Annotated[str, Api("ClusterInstanceGroupName")] = Field(
-        description="Identity of the group: a new name is a new group."
+        description="Name. Changing it creates another group."
     )
     instance_count: Annotated[int, Api("ClusterInstanceCount")] = Field(
-        description="Nodes to keep; 0 for a group that Karpenter owns."
+        description="Number of nodes; 0 for a group that Karpenter fills."
     )
     availability_zone: str | None = Field(
         default=None,
-        description="Pins the group to this zone's subnet. Absent: all zones' subnets. With overrideVpcConfig: where "
-        "its subnets are, if the network does not list them.",
+        description="Zone of the group. Default: all zones. With overrideVpcConfig: the zone of its subnets, if "
+        "the network doesn't list them.",
     )
     ebs_volume_gib: Annotated[int, Api("ClusterEbsVolumeSizeInGB")] | None = Field(
         default=None,
         alias="ebsVolumeGiB",
-        description="Extra volume at /opt/sagemaker in GiB, as EBS counts; the API calls it VolumeSizeInGB.",
+        description="Extra volume at /opt/sagemaker in GiB (VolumeSizeInGB in the API).",
     )
     threads_per_core: Annotated[int, Api("ClusterThreadsPerCore")] | None = Field(
         default=None,
-        description="1 or 2; 1 halves the vCPUs that pods can use, and that quotas count. Default: 2 where all "
-        "types of the group have it. Cannot change on a group that exists.",
+        description="1 or 2. 1 halves the vCPUs for pods and quotas. Default: 2 if all types support it. Can't "
+        "change on an existing group.",
     )
     deep_health_checks: tuple[Annotated[DeepHealthCheck, Api("DeepHealthCheckType")], ...] = Field(
         default=(),
-        description="Stress tests before a node takes work (InstanceStress, InstanceConnectivity, "
-        "MultiNodeTrainingValidation); they take an hour or more.",
+        description="Stress tests before a node accepts work; they take an hour or more.",
     )
     training_plan_arn: Annotated[str, Api("TrainingPlanArn")] | None = Field(
-        default=None, description="Reserved capacity that the group uses."
+        default=None, description="Training plan whose reserved capacity the group uses."
     )
     override_vpc_config: OverrideVpcConfig | None = Field(
         default=None,
-        description="Subnets and security groups, exactly so, where network.existing is used, whatever "
-        "availabilityZone says. The same as the cluster's own is the same as none to the API.",
+        description="Exact subnets and security groups with network.existing, instead of availabilityZone. The "
+        "API treats the cluster's own as none.",
     )
-    scheduled_update: ScheduledUpdate | None = Field(default=None, description="AMI updates by schedule.")
+    scheduled_update: ScheduledUpdate | None = Field(default=None, description="Scheduled AMI updates.")
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -164,35 +163,36 @@ class InstanceGroupBase(Model):
 
 
 class InstanceGroup(InstanceGroupBase):
-    """Nodes of one kind, in one zone unless none is named."""
+    """Identical nodes, in one zone or in all."""
 
     instance_type: str | None = Field(default=None, description="An `ml.*` instance type.")
     instance_types: tuple[str, ...] = Field(
-        default=(), description="Flexible group: types in order of preference, at most 20."
+        default=(), description="Types of a flexible group in order of preference, at most 20."
     )
     min_instance_count: Annotated[int, Api("ClusterInstanceCount")] | None = Field(
-        default=None, description="Creation waits until so many are there (three hours at most)."
+        default=None, description="Creation waits for this number of nodes, for three hours at most."
     )
-    capacity_type: Literal["OnDemand", "Spot"] = Field(default="OnDemand", description="Cannot change after creation.")
+    capacity_type: Literal["OnDemand", "Spot"] = Field(
+        default="OnDemand", description="OnDemand or Spot. Can't change after creation."
+    )
     labels: dict[
         Annotated[str, Api("ClusterKubernetesLabelKey")], Annotated[str, Api("ClusterKubernetesLabelValue")]
-    ] = Field(default={}, description="Kubernetes labels of its nodes, at most 50.", max_length=50)
+    ] = Field(default={}, description="Kubernetes labels of the nodes, at most 50.", max_length=50)
     taints: tuple[Taint, ...] = Field(
-        default=(), description="Kubernetes taints of its nodes, at most 50.", max_length=50
+        default=(), description="Kubernetes taints of the nodes, at most 50.", max_length=50
     )
     lifecycle_script: Annotated[str, Api("S3Uri", also="None")] | None = Field(
         default=None,
-        description="S3 URI of another OnCreate script than the kit's, such as `s3://bucket/on_create.sh`. None, as a "
-        "word: no lifecycle configuration, for nodes that need nothing but their AMI.",
+        description="S3 URI of another OnCreate script, such as `s3://bucket/on_create.sh`. `None`: no lifecycle "
+        "configuration. Default: hpkit's script.",
     )
     lifecycle_script_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(
         default=None,
-        description="SHA-256 of that script, as `sha256sum` prints it. Nodes then begin with a script of the kit, "
-        "which fetches the other one and runs it if it is the one of this digest; any other fails the node.",
+        description="SHA-256 of that script, as `sha256sum` prints it. A node whose script differs fails.",
     )
     execution_role: Annotated[str, Api("RoleArn")] | None = Field(
         default=None,
-        description="IAM role of its nodes that is there already. Absent: the kit's, made only for such groups.",
+        description="Existing IAM role of the nodes. Default: hpkit creates one.",
     )
     image_id: Annotated[str, Api("ImageId")] | None = Field(
         default=None, description="Custom AMI, such as `ami-0a1b2c3d4e5f60718`, or `default`."
@@ -235,7 +235,7 @@ class InstanceGroup(InstanceGroupBase):
 
 
 class FSxLustreConfig(Model):
-    """The FSx for Lustre file system that the service makes for nodes of restricted groups; the account pays it."""
+    """FSx for Lustre file system that the service creates for restricted groups, at the account's cost."""
 
     size_in_gib: Annotated[int, Api("FSxLustreSizeInGiB")] = Field(
         alias="sizeInGiB", description="GiB: 1200, or a multiple of 2400, at most 100800."
@@ -246,15 +246,15 @@ class FSxLustreConfig(Model):
 
 
 class EnvironmentConfig(Model):
-    """What nodes of a restricted group work in."""
+    """Environment of a restricted group."""
 
     fsx_lustre_config: FSxLustreConfig = Field(
-        alias="fSxLustreConfig", description="Their file system: checkpoints, and the state of models in between."
+        alias="fSxLustreConfig", description="File system for checkpoints and model state."
     )
 
 
 class RestrictedInstanceGroup(InstanceGroupBase):
-    """Nodes that customize Amazon Nova models, and nothing else: no internet, no shell, no image of one's own.
+    """Nodes that only customize Amazon Nova models, without internet, shell, or custom images.
 
     Source: SageMaker developer guide, "Creating a HyperPod EKS cluster with restricted instance group (RIG)"; API
     reference, ClusterRestrictedInstanceGroupSpecification, which has no lifecycle script, labels, taints or image.
@@ -262,11 +262,11 @@ class RestrictedInstanceGroup(InstanceGroupBase):
 
     instance_type: str = Field(description="An `ml.*` instance type.")
     execution_role: Annotated[str, Api("RoleArn")] = Field(
-        description="IAM role of its nodes that is there already: it alone says which buckets a job reads and writes. "
-        "Cannot change on a group that exists."
+        description="Existing IAM role of the nodes. It determines which buckets jobs can use. Can't change on an "
+        "existing group."
     )
     environment_config: EnvironmentConfig | None = Field(
-        default=None, description="The group's own; absent: what restrictedInstanceGroupsConfig says for all."
+        default=None, description="Settings of this group. Default: restrictedInstanceGroupsConfig."
     )
 
     @property
@@ -276,21 +276,21 @@ class RestrictedInstanceGroup(InstanceGroupBase):
 
 
 class SharedEnvironmentConfig(Model):
-    """What nodes of all restricted groups work in."""
+    """Environment of all restricted groups."""
 
     fsx_lustre_deletion_policy: Annotated[Literal["Keep", "DeleteIfNotUsed"], Api("ClusterFSxLustreDeletionPolicy")] = (
         Field(
             alias="fSxLustreDeletionPolicy",
-            description="Keep the file system, or DeleteIfNotUsed by a restricted group.",
+            description="Keep the file system, or delete it when no restricted group uses it.",
         )
     )
-    fsx_lustre_config: FSxLustreConfig = Field(alias="fSxLustreConfig", description="Their file system.")
+    fsx_lustre_config: FSxLustreConfig = Field(alias="fSxLustreConfig", description="Shared file system.")
 
 
 class RestrictedInstanceGroupsConfig(Model):
-    """What all restricted groups of a cluster share."""
+    """Settings that all restricted groups of a cluster share."""
 
-    shared_environment_config: SharedEnvironmentConfig = Field(description="Their environment.")
+    shared_environment_config: SharedEnvironmentConfig = Field(description="Settings of all restricted groups.")
 
 
 class TieredStorage(Model):
@@ -303,39 +303,37 @@ class TieredStorage(Model):
 
 
 class Dependencies(Model):
-    """The chart of what HyperPod expects on EKS: health monitoring agent, device plugins, EFA, training operators.
+    """The chart that HyperPod requires on EKS: health monitoring agent, device plugins, EFA, training operators.
 
     Absent, or without `chart`: the one that the kit pins.
     """
 
     installed: bool = Field(
         default=False,
-        description="true: the cluster has what the chart brings (of the console or a template, say), and nothing is "
-        "installed.",
+        description="true: the cluster already has what the chart installs, so hpkit doesn't install it.",
     )
     chart: str | None = Field(
         default=None,
         min_length=1,
-        description="Another chart than the kit's: folder or .tgz in the repository (from Pulumi.yaml's folder), or "
-        "`oci://` reference.",
+        description="Your own chart: a folder or .tgz relative to Pulumi.yaml, or an `oci://` reference.",
     )
     version: str | None = Field(
         default=None,
         pattern=r"^[0-9]+\.[0-9]+\.[0-9]+(?:[-+][0-9A-Za-z.-]+)?$",
-        description="Version of that chart; never a branch.",
+        description="Version of your chart, not a branch.",
     )
     sha256: str | None = Field(
         default=None,
         pattern=r"^[0-9a-f]{64}$",
-        description="Hash of a chart in the repository, as `hpkit catalog hash-chart` prints it; it must match.",
+        description="Hash of your chart, as `hpkit catalog hash-chart` prints it.",
     )
     image_registry: str | None = Field(
         default=None,
         pattern=r"^[a-z0-9][a-z0-9.-]*(?::[0-9]+)?(?:/[a-z0-9]+(?:[._-][a-z0-9]+)*)*$",
-        description="Registry, with a prefix if you like, that `hpkit aws images --mirror` copied the images to: nodes "
-        "pull from there. A closed network needs it. Of a chart of your own, its values must say so.",
+        description="Registry, with an optional prefix, of the images that `hpkit aws images --mirror` copied. "
+        "Required for closed networks. For your own chart, set its values.",
     )
-    values: dict[str, Any] = Field(default={}, description="Chart values, laid over the kit's own map by map.")
+    values: dict[str, Any] = Field(default={}, description="Chart values, merged over hpkit's.")
 
     @property
     def is_kits(self) -> bool:
@@ -351,22 +349,22 @@ class Dependencies(Model):
 class Cluster(Model):
     """The HyperPod cluster; provisioning is always continuous."""
 
-    name: Annotated[str, Api("ClusterName")] = Field(description="A new name is a new cluster.")
+    name: Annotated[str, Api("ClusterName")] = Field(description="Name. Changing it creates another cluster.")
     node_recovery: Annotated[Literal["Automatic", "None"], Api("ClusterNodeRecovery")] = Field(
-        default="Automatic", description="Automatic: faulty nodes are replaced. Karpenter needs it."
+        default="Automatic", description="Automatic: faulty nodes are replaced. Required for Karpenter."
     )
     instance_groups: tuple[InstanceGroup, ...] = Field(
         description="Groups, identified by name.", min_length=1, max_length=100
     )
     restricted_instance_groups: tuple[RestrictedInstanceGroup, ...] = Field(
         default=(),
-        description="Groups that customize Amazon Nova models alone, with names of their own. No quota counts them.",
+        description="Groups that only customize Amazon Nova models. Quotas don't count them.",
         max_length=100,
     )
     restricted_instance_groups_config: RestrictedInstanceGroupsConfig | None = Field(
-        default=None, description="What they share. Absent = each has an environmentConfig."
+        default=None, description="Settings that they share. Default: each has an environmentConfig."
     )
-    tiered_storage: TieredStorage | None = Field(default=None, description="Absent = off.")
+    tiered_storage: TieredStorage | None = Field(default=None, description="Default: off.")
     dependencies: Dependencies = Field(
-        default=Dependencies(), description="Absent: the chart that the kit pins is installed before the cluster."
+        default=Dependencies(), description="The dependencies chart. Default: hpkit's pinned chart."
     )

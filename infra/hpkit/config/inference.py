@@ -18,22 +18,21 @@ class Inference(Model):
 
     tls_certificate_bucket: BucketName | None = Field(
         default=None,
-        description="Bucket that is there already: the operator puts the certificates of its endpoints into it. "
-        "Absent: the kit makes one.",
+        description="Existing bucket for the certificates of endpoints. Default: hpkit creates one.",
     )
     model_buckets: tuple[BucketName, ...] = Field(
         default=(),
-        description="Buckets that models are read from, by a role that the kit makes for the S3 CSI driver. Absent: "
-        "none, and that driver gets no role.",
+        description="Buckets that the S3 CSI driver's role can read models from. Default: none, and the driver "
+        "has no role.",
     )
     installed: tuple[
         Literal["aws-fsx-csi-driver", "aws-mountpoint-s3-csi-driver", "cert-manager", "metrics-server"], ...
     ] = Field(
         default=(),
-        description="What of its prerequisites the cluster has by other means; their add-ons are not installed.",
+        description="Prerequisites that the existing cluster already has; their add-ons aren't installed.",
     )
     oidc_provider_arn: str | None = Field(
         default=None,
         pattern=r"^arn:aws[a-z-]*:iam::[0-9]{12}:oidc-provider/\S+$",
-        description="IAM OIDC provider of an EKS cluster that has one already. Absent: the kit makes it.",
+        description="IAM OIDC provider of the existing EKS cluster. Default: hpkit creates one.",
     )

@@ -16,12 +16,13 @@ class Zone(Model):
 
     availability_zone: str = Field(pattern=_ZONE, description="Zone name, such as `us-west-2a`.")
     node_cidr: str = Field(
-        description="IPv4 range of the zone's nodes, /16 to /28; a secondary range of the VPC unless inside vpcCidr."
+        description="IPv4 range of the zone's nodes, /16 to /28. Outside vpcCidr, it becomes a secondary range of "
+        "the VPC."
     )
 
 
 class ExistingNetwork(Model):
-    """A VPC that is already there; the kit creates no network then."""
+    """An existing VPC; hpkit creates no network."""
 
     vpc_id: str = Field(pattern=r"^vpc-[0-9a-f]{8,17}$", description="The VPC, such as `vpc-0a1b2c3d4e5f60718`.")
     subnets: dict[str, Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]] = Field(
@@ -29,48 +30,46 @@ class ExistingNetwork(Model):
     )
     control_plane_subnets: tuple[Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")], ...] = Field(
         default=(),
-        description="Subnets of the EKS control plane, in two zones or more; absent: those of the first two zones.",
+        description="Subnets of the EKS control plane, in two or more zones. Default: those of the first two zones.",
     )
     security_group_ids: tuple[Annotated[str, Field(pattern=r"^sg-[0-9a-f]{8,17}$")], ...] = Field(
-        description="One to five groups; with EFA one of them must allow all traffic to and from itself.",
+        description="1–5 security groups. With EFA, one must allow all traffic to and from itself.",
         min_length=1,
         max_length=5,
     )
 
 
 class Network(Model):
-    """VPC, zones, way out."""
+    """VPC, zones, and access to the internet."""
 
     vpc_cidr: str | None = Field(default=None, description="IPv4 range of the VPC for control plane and NAT.")
-    zones: tuple[Zone, ...] = Field(default=(), description="One private node subnet a zone.")
+    zones: tuple[Zone, ...] = Field(default=(), description="Zones, each with a private subnet for nodes.")
     nat_gateways: Literal["Single", "PerZone", "None"] = Field(
-        default="Single", description="Single: cheap. PerZone: survives a zone. None: needs `closed`."
+        default="Single", description="Single: cheapest. PerZone: survives the loss of a zone. None: requires `closed`."
     )
     endpoints: tuple[str, ...] = Field(
         default=("s3",), description="VPC endpoints by service, such as `s3`, `ecr.api`, `sagemaker.api`."
     )
-    closed: bool = Field(default=False, description="No internet: every endpoint that such a cluster needs.")
-    existing: ExistingNetwork | None = Field(default=None, description="Use a VPC that is there.")
+    closed: bool = Field(default=False, description="No internet access. Creates all required endpoints.")
+    existing: ExistingNetwork | None = Field(default=None, description="Use an existing VPC.")
 
 
 class Endpoint(Model):
-    """How the Kubernetes API is reached."""
+    """Access to the Kubernetes API."""
 
-    public: bool = Field(default=False, description="Reachable from outside the VPC, from publicCidrs only.")
-    public_cidrs: tuple[str, ...] = Field(
-        default=(), description="IPv4 ranges of the internet that may reach it: your own, as the internet sees them."
-    )
+    public: bool = Field(default=False, description="Reachable from publicCidrs outside the VPC.")
+    public_cidrs: tuple[str, ...] = Field(default=(), description="Your public IPv4 ranges that may reach it.")
     private_from: tuple[str, ...] = Field(
         default=(),
-        description="IPv4 ranges of the VPC itself, or of networks connected with it (peering, transit gateway, VPN), "
-        "that may reach it on port 443. The connection is not made by the kit. Not with `existing`.",
+        description="IPv4 ranges of the VPC or connected networks (peering, transit gateway, VPN) that may reach "
+        "it on port 443. hpkit doesn't create the connection. Not with `existing`.",
     )
 
 
 class ExistingEks(Model):
-    """An EKS cluster that is already there."""
+    """An existing EKS cluster."""
 
-    name: str = Field(min_length=1, max_length=100, description="Its name.")
+    name: str = Field(min_length=1, max_length=100, description="Name.")
 
 
 class Eks(Model):
@@ -79,22 +78,21 @@ class Eks(Model):
     version: Version = Field(description='Kubernetes minor version in quotes, such as "1.35".')
     support_type: Literal["STANDARD", "EXTENDED"] = Field(
         default="STANDARD",
-        description="What EKS does when the version leaves standard support: upgrade the control plane (STANDARD), or "
-        "keep the version for a year more, at a higher price per hour (EXTENDED). Cannot change while the version is "
-        "out of standard support.",
+        description="After standard support, EKS upgrades the control plane (STANDARD), or keeps the version for "
+        "another year at a higher price (EXTENDED). Can't change after standard support ends.",
     )
     endpoint: Endpoint = Field(
-        default=Endpoint(), description="Private by default; with a new VPC, who may reach it has to be said."
+        default=Endpoint(), description="Private by default. With a new VPC, set who can reach it."
     )
     administrators: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
-        default=(), description="IAM roles with cluster administration, such as `arn:aws:iam::123456789012:role/admin`."
+        default=(), description="IAM roles of cluster administrators, such as `arn:aws:iam::123456789012:role/admin`."
     )
     viewers: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
         default=(),
-        description="IAM roles that read all of the cluster, Secrets too (AmazonEKSAdminViewPolicy), and change "
-        "nothing: what previews and drift checks run as.",
+        description="IAM roles that can read the whole cluster, including Secrets, but change nothing "
+        "(AmazonEKSAdminViewPolicy), such as roles of previews.",
     )
     log_retention_days: Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192] = (
-        Field(default=90, description="How long control-plane logs are kept.")
+        Field(default=90, description="Days to keep control-plane logs.")
     )
-    existing: ExistingEks | None = Field(default=None, description="Use an EKS cluster that is there.")
+    existing: ExistingEks | None = Field(default=None, description="Use an existing EKS cluster.")

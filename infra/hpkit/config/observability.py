@@ -27,80 +27,80 @@ _TOPIC = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$"
 
 
 class Metrics(Model):
-    """Metrics of a kind that is collected always."""
+    """Metrics that are always collected."""
 
-    level: Literal["BASIC", "ADVANCED"] = Field(description="How much is collected.")
-    scrape_interval: int | None = Field(default=None, ge=1, description="Seconds between two readings.")
+    level: Literal["BASIC", "ADVANCED"] = Field(description="Level of detail.")
+    scrape_interval: int | None = Field(default=None, ge=1, description="Seconds between readings.")
 
 
 class BasicMetrics(Model):
-    """Metrics of a kind that has no advanced ones."""
+    """Metrics without an advanced level."""
 
-    level: Literal["BASIC"] = Field(default="BASIC", description="How much is collected.")
-    scrape_interval: int | None = Field(default=None, ge=1, description="Seconds between two readings.")
+    level: Literal["BASIC"] = Field(default="BASIC", description="Level of detail.")
+    scrape_interval: int | None = Field(default=None, ge=1, description="Seconds between readings.")
 
 
 class AdvancedMetrics(Model):
-    """Metrics of a kind that is off unless all of it is asked for."""
+    """Metrics that are off by default."""
 
-    level: Literal["ADVANCED", "DISABLED"] = Field(description="Whether it is collected.")
-    scrape_interval: int | None = Field(default=None, ge=1, description="Seconds between two readings.")
+    level: Literal["ADVANCED", "DISABLED"] = Field(description="ADVANCED collects it; DISABLED doesn't.")
+    scrape_interval: int | None = Field(default=None, ge=1, description="Seconds between readings.")
 
 
 class MetricsProvider(Model):
-    """What the HyperPod observability add-on collects; absent kinds stay as the add-on has them."""
+    """Metrics of the HyperPod observability add-on. Missing kinds keep the add-on's defaults."""
 
     training_metrics: Metrics | None = Field(default=None, description="Training jobs.")
     inference_metrics: BasicMetrics | None = Field(default=None, description="Inference endpoints.")
     task_governance_metrics: AdvancedMetrics = Field(
         default=AdvancedMetrics(level="ADVANCED"),
-        description="Queues, quotas, borrowing: Kueue's, which the alert rules are about.",
+        description="Kueue's queues, quotas and borrowing; required by the alert rules.",
     )
     scaling_metrics: AdvancedMetrics | None = Field(default=None, description="KEDA.")
     cluster_metrics: Metrics | None = Field(default=None, description="Kubernetes API server and kube-state-metrics.")
     custom_metrics: Metrics | None = Field(
-        default=None, description="The same in versions of the add-on that have no `clusterMetrics`."
+        default=None, description="The same, for versions of the add-on without `clusterMetrics`."
     )
     node_metrics: Metrics | None = Field(default=None, description="Nodes.")
     accelerated_compute_metrics: Metrics | None = Field(default=None, description="GPUs and Trainium.")
     network_metrics: AdvancedMetrics | None = Field(default=None, description="EFA.")
-    ray_metrics: AdvancedMetrics | None = Field(default=None, description="Ray; newer versions of the add-on.")
+    ray_metrics: AdvancedMetrics | None = Field(default=None, description="Ray, in newer versions of the add-on.")
 
 
 class Alerts(Model):
-    """Whom the alert rules of Managed Prometheus notify, by Amazon SNS: emails, or a topic that is there already."""
+    """Recipients of Managed Prometheus's alerts: emails, or an existing SNS topic."""
 
     emails: tuple[Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+$", max_length=320)], ...] = Field(
-        default=(), description="Who gets them, each once its address is confirmed by the link that AWS sends."
+        default=(), description="Recipients. Each must confirm the link that AWS sends."
     )
     sns_topic_arn: str | None = Field(
         default=None,
         pattern=_TOPIC,
-        description="A standard topic that is there already. Its policy has to let aps.amazonaws.com publish.",
+        description="Existing standard topic. Its policy must allow aps.amazonaws.com to publish.",
     )
 
 
 class GrafanaUsers(Model):
-    """Who has one role in the Grafana workspace: users and groups of IAM Identity Center."""
+    """Users and groups of IAM Identity Center with a role in Grafana."""
 
     user_ids: tuple[Annotated[str, Field(min_length=1, max_length=47)], ...] = Field(
-        default=(), description="User ids (`aws identitystore list-users`)."
+        default=(), description="User IDs (`aws identitystore list-users`)."
     )
     group_ids: tuple[Annotated[str, Field(min_length=1, max_length=47)], ...] = Field(
-        default=(), description="Group ids (`aws identitystore list-groups`)."
+        default=(), description="Group IDs (`aws identitystore list-groups`)."
     )
 
 
 class GrafanaDashboards(Model):
-    """Which dashboards `hpkit grafana apply` makes beside those of the whole cluster."""
+    """Team dashboards that `hpkit grafana apply` creates in addition to the cluster's."""
 
     teams: tuple[str, ...] | None = Field(
-        default=None, description="Teams that have a dashboard of their own; absent = every team with quota."
+        default=None, description="Teams with their own dashboard. Default: all teams with quota."
     )
 
 
 class GrafanaAlerts(Model):
-    """Alert rules that Grafana evaluates, and the topic that it notifies; `hpkit grafana apply` makes them.
+    """Alert rules that Grafana evaluates, and their topic; `hpkit grafana apply` creates them.
 
     Those about waits and preemptions are left out where `alerts` has Managed Prometheus tell of these.
     """
@@ -108,42 +108,42 @@ class GrafanaAlerts(Model):
     sns_topic_arn: str | None = Field(
         default=None,
         pattern=_TOPIC,
-        description="A topic that is there already; the workspace's role may publish to it. Absent = that of `alerts`.",
+        description="Existing topic that the workspace's role may publish to. Default: that of `alerts`.",
     )
     waiting_minutes: int = Field(
-        default=30, ge=1, le=1440, description="How long a team's work may wait while the team is below its guarantee."
+        default=30, ge=1, le=1440, description="Minutes that work may wait while the team is below its guarantee."
     )
     preemptions_per_hour: int = Field(
-        default=10, ge=1, description="How many preemptions for one team in an hour are too many."
+        default=10, ge=1, description="Preemptions per team and hour that raise an alert."
     )
-    gpu_temperature: int = Field(default=85, ge=30, le=120, description="Above this a GPU is too hot.")
+    gpu_temperature: int = Field(default=85, ge=30, le=120, description="Degrees Celsius above which a GPU is too hot.")
     idle_gpu_percent: int = Field(
-        default=5, ge=1, le=100, description="A team's GPUs in use that are less busy than this, on average, are idle."
+        default=5, ge=1, le=100, description="Average use below which a team's GPUs count as idle."
     )
-    idle_gpu_hours: int = Field(default=2, ge=1, le=24, description="How long they may be.")
+    idle_gpu_hours: int = Field(default=2, ge=1, le=24, description="Hours that GPUs may be idle.")
     unhealthy_node_minutes: int = Field(
-        default=15, ge=1, le=1440, description="How long a node may be other than Schedulable."
+        default=15, ge=1, le=1440, description="Minutes that a node may be other than Schedulable."
     )
 
 
 class Observability(Model):
-    """What is measured, and where it goes."""
+    """Metrics, dashboards and alerts."""
 
     cloudwatch: bool = Field(default=False, description="CloudWatch add-on with Kueue metrics.")
     prometheus: bool = Field(default=False, description="Amazon Managed Service for Prometheus.")
     grafana: bool = Field(
-        default=False, description="Amazon Managed Grafana. Its users are those of IAM Identity Center, which it needs."
+        default=False, description="Amazon Managed Grafana. Requires IAM Identity Center for its users."
     )
     grafana_roles: dict[Literal["ADMIN", "EDITOR", "VIEWER"], GrafanaUsers] = Field(
-        default={}, description="Role in Grafana → who has it. Without an ADMIN nobody can set it up."
+        default={}, description="Role in Grafana → users and groups. An ADMIN is required to set it up."
     )
-    alerts: Alerts | None = Field(default=None, description="Whom alerts notify; absent = nobody.")
+    alerts: Alerts | None = Field(default=None, description="Recipients of alerts. Default: none.")
     grafana_dashboards: GrafanaDashboards = Field(
         default=GrafanaDashboards(), description="Dashboards of `hpkit grafana apply`."
     )
     grafana_alerts: GrafanaAlerts | None = Field(
-        default=None, description="Alert rules of `hpkit grafana apply`; absent = none."
+        default=None, description="Alert rules of `hpkit grafana apply`. Default: none."
     )
     metrics_provider: MetricsProvider = Field(
-        default=MetricsProvider(), description="What the HyperPod observability add-on collects for Prometheus."
+        default=MetricsProvider(), description="Metrics that the HyperPod observability add-on collects."
     )

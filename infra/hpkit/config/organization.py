@@ -23,109 +23,105 @@ ENVIRONMENT_PATTERN = r"^[a-z0-9]+$"
 
 
 class Waiver(Model):
-    """A rule that is knowingly broken, for a reason and until a day."""
+    """An accepted violation of a rule, with a reason and an end date."""
 
-    rule: str = Field(pattern=r"^[A-Z]{3}[0-9]{3}$", description="Rule id, such as CAP005.")
-    path: str = Field(min_length=1, description="The finding's path, or one above it.")
-    reason: str = Field(min_length=1, description="Why, for whoever reads it next year.")
+    rule: str = Field(pattern=r"^[A-Z]{3}[0-9]{3}$", description="Rule ID, such as CAP005.")
+    path: str = Field(min_length=1, description="The finding's path, or one that contains it.")
+    reason: str = Field(min_length=1, description="Reason for the waiver.")
     until: Annotated[datetime.date, Field(strict=False)] = Field(
-        description="Last day on which it holds, such as `2027-01-31`."
+        description="Last day of the waiver, such as `2027-01-31`."
     )
 
 
 class AllowDelete(Model):
-    """What a change may delete with everything on it, named one by one; without it such a preview fails."""
+    """Resources that a change may delete, by name. Otherwise the preview fails."""
 
     instance_groups: tuple[str, ...] = Field(
-        default=(), description="Instance groups that may leave although they have instances."
+        default=(), description="Instance groups that may be deleted with their instances."
     )
     teams: tuple[str, ...] = Field(
-        default=(), description="Teams that may lose their quota in this environment, and what waits in their queue."
+        default=(), description="Teams whose quota and pending jobs may be deleted in this environment."
     )
     node_pools: tuple[str, ...] = Field(
-        default=(), description="NodePools that may leave: Karpenter evicts what runs on their nodes, and ends those."
+        default=(), description="NodePools that may be deleted; Karpenter evicts their pods and ends their nodes."
     )
     addons: tuple[str, ...] = Field(
         default=(),
-        description="Add-ons (`keda` and the chart `hyperpod-dependencies` too) that may leave, with all objects of "
-        "the kinds that they brought.",
+        description="Add-ons, `keda`, or the chart `hyperpod-dependencies`, that may be deleted with all objects "
+        "of their kinds.",
     )
     nat_gateways: tuple[str, ...] = Field(
-        default=(), description="NAT gateways that may leave, with their public addresses: `nat`, `nat-us-west-2a`."
+        default=(), description="NAT gateways that may be deleted with their public addresses: `nat`, `nat-us-west-2a`."
     )
     repositories: tuple[str, ...] = Field(
         default=(),
-        description="Repositories of teams that may leave, such as `john/train`: delete their images first, ECR "
-        "deletes none that has any.",
+        description="Repositories of teams that may be deleted, such as `john/train`. Delete their images first.",
     )
 
 
 class Environment(Model):
-    """One stack: complete in itself."""
+    """One environment, which is one stack."""
 
     region: str = Field(pattern=r"^[a-z]{2}(?:-[a-z]+)+-[0-9]+$", description="AWS region, such as `us-west-2`.")
     account: str | None = Field(
         default=None,
         pattern=r"^[0-9]{12}$",
-        description="AWS account, 12 digits in quotes: with credentials of any other one nothing is read or changed. "
-        "Absent: whichever the credentials are of.",
+        description="AWS account, 12 digits in quotes. Credentials of other accounts are refused. Default: any "
+        "account.",
     )
     deployers: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
         default=(),
-        description="IAM roles that run `pulumi up` and `destroy`: beside `eks.administrators` the only ones that may "
-        "write to the lifecycle bucket or change its policy. Absent: whoever ran the last `up`, and the policy can be "
-        "changed by others.",
+        description="IAM roles that run `pulumi up` and `destroy`. Only they and `eks.administrators` may write "
+        "to the lifecycle bucket or change its policy. Default: the role of the last `up`; others can "
+        "change the policy.",
     )
     permissions_boundary: str | None = Field(
         default=None,
         pattern=r"^arn:aws[a-z-]*:iam::(?:[0-9]{12}|aws):policy/[\w+=,.@/-]+$",
-        description="IAM policy that bounds every role that the kit makes. Who deploys by `hpkit aws deployer-policy` "
-        "can then make no role without it, and take it from none.",
+        description="IAM policy that limits every role of the stack. Deployers with the policies of `hpkit aws "
+        "deployer-policy` can't create a role without it or remove it.",
     )
-    network: Network = Field(description="VPC, zones, way out.")
+    network: Network = Field(description="VPC, zones, and access to the internet.")
     eks: Eks = Field(description="The EKS cluster.")
     cluster: Cluster = Field(description="The HyperPod cluster.")
-    storage: Storage | None = Field(default=None, description="Keys and file systems; absent = a bucket with SSE-S3.")
-    registry: Registry | None = Field(
-        default=None, description="What holds for the repositories that teams have in `registry`."
-    )
-    autoscaling: Autoscaling | None = Field(default=None, description="Managed Karpenter; absent = off.")
-    governance: Governance | None = Field(default=None, description="Task governance; absent = off.")
-    observability: Observability | None = Field(default=None, description="Metrics; absent = off.")
-    inference: Inference | None = Field(default=None, description="The inference operator; absent = none.")
+    storage: Storage | None = Field(default=None, description="Keys and file systems. Default: a bucket with SSE-S3.")
+    registry: Registry | None = Field(default=None, description="Settings for the repositories in `teams[].registry`.")
+    autoscaling: Autoscaling | None = Field(default=None, description="Managed Karpenter. Default: off.")
+    governance: Governance | None = Field(default=None, description="Task governance. Default: off.")
+    observability: Observability | None = Field(default=None, description="Metrics. Default: off.")
+    inference: Inference | None = Field(default=None, description="The inference operator. Default: none.")
     addons: dict[str, Addon] = Field(
-        default={}, description="EKS add-on → version, over the kit's default pins, or a map with its configuration."
+        default={}, description="EKS add-on → version, instead of hpkit's pin, or a map with its configuration."
     )
     manage_tags: bool = Field(
         default=True,
-        description="False: the kit sets no tags and changes none, so that what is there keeps its own. Several "
-        "HyperPod add-ons work only on resources with the tag `SageMaker: true`.",
+        description="False: hpkit neither sets nor changes tags. Several HyperPod add-ons need resources with the "
+        "tag `SageMaker: true`.",
     )
     protect: bool = Field(default=False, description="Deletion protection for cluster, EKS, VPC, buckets.")
     allow_replace: tuple[
         Literal["bucket", "cluster", "eks", "fileSystem", "grafana", "key", "prometheus", "vpc"], ...
-    ] = Field(default=(), description="What a change may replace; without it such a preview fails.")
+    ] = Field(default=(), description="Resources that a change may replace. Otherwise the preview fails.")
     allow_delete: AllowDelete = Field(
-        default=AllowDelete(), description="What a change may delete; without it such a preview fails."
+        default=AllowDelete(), description="Resources that a change may delete. Otherwise the preview fails."
     )
-    waivers: tuple[Waiver, ...] = Field(default=(), description="Rules that do not hold here for a while.")
+    waivers: tuple[Waiver, ...] = Field(default=(), description="Accepted violations of rules, with an end date.")
 
 
 class Organization(Model):
-    """One organization file: who shares, and each environment."""
+    """Teams and environments of one organization."""
 
-    organization: Name = Field(description="Name; stacks are called `<organization>-<environment>`.")
+    organization: Name = Field(description="Name. Stacks are named `<organization>-<environment>`.")
     tags: dict[Annotated[str, Api("TagKey")], Annotated[str, Api("TagValue")]] = Field(
         default={},
-        description="Tags of every resource, where an environment's manageTags is true: letters, digits, spaces and "
-        "_ . : / = + - @.",
+        description="Tags of every resource, if manageTags is true: letters, digits, spaces and _ . : / = + - @.",
         max_length=50,
     )
     cluster_policy: ClusterPolicy = Field(
-        default=ClusterPolicy(), description="Policy of every environment that states none."
+        default=ClusterPolicy(), description="Policy of environments without their own."
     )
-    teams: tuple[Team, ...] = Field(default=(), description="Who exists, and how they share.")
+    teams: tuple[Team, ...] = Field(default=(), description="Teams, and how they share.")
     environments: dict[Annotated[str, Field(pattern=ENVIRONMENT_PATTERN, max_length=20)], Environment] = Field(
-        description="Name → environment; letters and digits, since a stack's name is split at its last `-`.",
+        description="Name → environment. Names contain letters and digits only.",
         min_length=1,
     )

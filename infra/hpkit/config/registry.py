@@ -17,18 +17,18 @@ RepositoryName = Annotated[str, Field(pattern=rf"^{_NAME}$", max_length=128)]
 
 
 class Registry(Model):
-    """What holds for the repositories of all teams in this environment."""
+    """Settings for the repositories of all teams in this environment."""
 
     pull_from: tuple[Annotated[str, Field(pattern=_PATTERN, max_length=256)], ...] = Field(
         default=(),
-        description="Other repositories of the account that nodes may pull: names, or all below one as `shared/*`. "
-        "Once a team has a repository, nodes pull nothing else of the account: the teams' own, these, and where "
-        "`imageRegistry` and warm pools say. Other accounts are as before.",
+        description="Other repositories of the account that nodes may pull from, such as `shared/*`. Once a team "
+        "has a repository, nodes pull only from the teams' repositories, these, `imageRegistry` and "
+        "warm pools. Other accounts aren't affected.",
     )
     keep_images: int | None = Field(
         default=None,
         ge=1,
-        description="How many images each repository keeps, the newest; a task that begins again pulls its image "
-        "again. Absent: all that have a tag.",
+        description="Number of newest images to keep per repository. A restarted task pulls its image again. "
+        "Default: all with a tag.",
     )
-    untagged_days: int = Field(default=14, ge=1, description="After how many days an image without a tag is deleted.")
+    untagged_days: int = Field(default=14, ge=1, description="Days until an image without a tag is deleted.")

@@ -13,12 +13,12 @@ _NID = r"^([0-9\[\]\-]*\.){3}([0-9\[\]\-]*)@tcp$"
 
 
 class RootSquash(Model):
-    """Root of a client becomes user and group 65534 on the file system."""
+    """Maps root of clients to user and group 65534 on the file system."""
 
     no_squash_nids: tuple[Annotated[str, Field(pattern=_NID)], ...] = Field(
         default=(),
         max_length=64,
-        description="Lustre network identifiers of clients whose root stays root, such as `10.0.1.6@tcp` or "
+        description="Network identifiers of clients that keep root, such as `10.0.1.6@tcp` or "
         "`10.0.[2-10].[1-255]@tcp`.",
     )
 
@@ -26,7 +26,7 @@ class RootSquash(Model):
 class Lustre(Model):
     """A persistent FSx for Lustre file system, with its CSI add-on."""
 
-    availability_zone: str = Field(description="Zone of the file system: that of the groups that use it.")
+    availability_zone: str = Field(description="Zone of the file system; use that of its groups.")
     storage_capacity_gib: int = Field(
         alias="storageCapacityGiB",
         ge=1200,
@@ -38,27 +38,26 @@ class Lustre(Model):
     )
     teams: bool = Field(
         default=False,
-        description="true: each team's namespace gets the claim `fsx-claim` on the team's own folder, `teams/<team>`. "
-        "Pods that use it run as one of the team's `userIds`.",
+        description="true: each team's namespace has the claim `fsx-claim` on the folder `teams/<team>`. Pods "
+        "with the claim run as one of the team's `userIds`.",
     )
     image: str | None = Field(
         default=None,
         min_length=1,
-        description="Image with a shell, `mkdir`, `stat` and `chown`, for the Jobs that make the teams' folders. "
-        "Absent: BusyBox, from `cluster.dependencies.imageRegistry` if the file names one.",
+        description="Image for the Jobs that create the folders, with a shell, `mkdir`, `stat` and `chown`. "
+        "Default: BusyBox, from `cluster.dependencies.imageRegistry` if set.",
     )
     root_squash: RootSquash | None = Field(
         default=None,
-        description="Root squash. Absent: off. Add it after the first `pulumi up`, when the folder `teams` exists: "
-        "later Jobs own that folder without being root.",
+        description="Root squash. Default: off. Add it after the first `pulumi up`, when the folder `teams` exists.",
     )
 
 
 class ExistingStorage(Model):
-    """A bucket that is already there; the kit changes nothing about it."""
+    """An existing bucket; hpkit doesn't change it."""
 
     bucket: BucketName = Field(
-        description="Its name. The kit's own script is put into it only for groups that run it.",
+        description="Name. hpkit adds its script only if a group runs it.",
     )
 
 
@@ -68,10 +67,10 @@ class Storage(Model):
     kms_key_arn: str | None = Field(
         default=None,
         pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[a-zA-Z0-9-]{36}$",
-        description="Key for the bucket and the file system. Absent: the services' own keys.",
+        description="KMS key of the bucket and the file system. Default: the services' keys.",
     )
     existing: ExistingStorage | None = Field(
         default=None,
-        description="Use a bucket that is there. Absent: the kit makes one, if any group runs a script.",
+        description="Use an existing bucket. Default: hpkit creates one if a group runs a script.",
     )
-    lustre: Lustre | None = Field(default=None, description="Absent = none.")
+    lustre: Lustre | None = Field(default=None, description="FSx for Lustre file system. Default: none.")

@@ -12,14 +12,14 @@ Publication = Literal["Ingress", "LoadBalancer", "NodePort"]
 
 
 class DefaultRequests(Model):
-    """What a container requests that states no request and no limit of its own."""
+    """Requests of containers without requests and limits."""
 
     cpu: Quantity = Field(default="100m", description="CPUs; Kueue counts them against the team's quota.")
     memory: Quantity = Field(default="256Mi", description="Memory; Kueue counts it against the team's quota.")
 
 
 class TeamLimits(Model):
-    """Limits on what members of teams run; each default is the safe one."""
+    """Limits on what members run. The defaults are safe."""
 
     termination_grace_period_seconds: int = Field(
         default=600,
