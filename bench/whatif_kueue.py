@@ -15,7 +15,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), *(str(ROOT / folder) for folder in ("infra", "local", "whatif"))]
 
-from tests.whatif import neutral, oracle  # noqa: E402 - the path comes first
+from tests.whatif.admission import neutral, oracle  # noqa: E402 - the path comes first
 
 TASKS, TEAMS, FLAVORS, PER_STEP = 400, 5, 4, 40
 NOMINAL, TARGET = 8, 100

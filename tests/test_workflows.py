@@ -13,7 +13,7 @@ import yaml
 
 from hpkit.changes.review.as_markdown import LIMIT, MARKER, as_markdown
 from tests.builders import organization, text_of
-from tests.review.builders import review_of
+from tests.changes.review.builders import review_of
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / ".github" / "workflows").glob("*.yml"))

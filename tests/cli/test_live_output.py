@@ -12,8 +12,8 @@ from hpkit.errors import ToolError
 from hpkit.plan.derive import derive
 from hpkit.project import load_stack
 from tests.builders import organization, typed
-from tests.live.builders import node, observed, pod, queue, task
-from tests.live.test_status import platform
+from tests.cluster.live.builders import node, observed, pod, queue, task
+from tests.cluster.live.test_status import platform
 
 ROWS = (("node", "group", "runs"), ("i-0123456789abcdef0", "gpu", "john/train, smith/eval"), ("i-1", "cpu", ""))
 

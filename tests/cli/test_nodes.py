@@ -9,8 +9,8 @@ from hpkit.cli import nodes
 from hpkit.cluster.live.model import ClusterNode, Group, Platform
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
+from tests.cluster.live.builders import KIND, node, observed, pod, task
 from tests.examples import copy_project
-from tests.live.builders import KIND, node, observed, pod, task
 
 IDS = ("i-1", "i-2", "i-3", "i-4")
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hpkit.config import read_text
 from hpkit.config.edit import diff, edited, with_values
 from hpkit.errors import InputError
-from tests.recommend.builders import ROOT
+from tests.whatif.recommend.builders import ROOT
 
 TEXT = """\
 # On top.

@@ -31,7 +31,7 @@ def test_every_refusal_of_a_policy_is_on_the_page():
 
 
 def test_the_attack_on_the_shared_files_exists():
-    file = SUITE.parent / "components" / "test_admission_files.py"
+    file = SUITE.parent / "program" / "components" / "test_admission_files.py"
     assert f"\ndef {FILES_ATTACK}(" in file.read_text(encoding="utf-8")
 
 

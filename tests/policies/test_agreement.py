@@ -17,7 +17,7 @@ from hpkit.program.recording import record
 from hpkit.project import Loaded
 from hpkit_policies.recorded import findings_of, resources_of
 from tests.builders import TODAY, findings, findings_in, group, organization, plain, text_of, typed
-from tests.review.test_properties import organizations
+from tests.changes.review.test_properties import organizations
 
 ROLE = "arn:aws:iam::123456789012:role/"
 NIGHTLY = os.environ.get("HPKIT_NIGHTLY") == "1"

@@ -1,6 +1,6 @@
 """Which AWS API operations deploying each example stack asks for, recorded on the local cloud.
 
-Asked for in `up`, an `up` that changes it, `refresh` and `destroy`. `tests/iam/test_asked.py` holds the deployer's
+Asked for in `up`, an `up` that changes it, `refresh` and `destroy`. `iam/test_asked.py` holds the deployer's
 policies to them; `tests/program/test_engine_stacks.py` holds them to the cloud. To record them anew after a change of
 the program or of its fake plugins:
 

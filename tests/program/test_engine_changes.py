@@ -5,7 +5,7 @@ import json
 import pytest
 
 from generate.examples import example_files
-from tests.change.key_changes import outcomes
+from tests.changes.key_changes import outcomes
 from tests.program.cloud import Program
 
 pytestmark = [pytest.mark.nightly, pytest.mark.engine, pytest.mark.cluster, pytest.mark.timeout(7200)]

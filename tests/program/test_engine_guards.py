@@ -101,7 +101,7 @@ CASES = {
 NOTED = {"group renamed"}
 
 
-# Told of two recordings by tests/change, and by the plugin itself by tests/provider; here of the engine.
+# Told of two recordings by tests/changes, and by the plugin itself by tests/provider; here of the engine.
 @pytest.mark.nightly
 @pytest.mark.parametrize("case", CASES)
 def test_what_would_be_lost_is_refused_and_nothing_changes(up, edit, live, found, case):

@@ -15,7 +15,7 @@ from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.deployer import calling_types, viewer_policies
 from hpkit.program.recording import record
 from tests import builders
-from tests.review.builders import review_of
+from tests.changes.review.builders import review_of
 from tests.security.evaluation import Request, allows, managed
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from hpkit.program.iam.deployer import bystander_policies
 from hpkit.program.iam.documents import inference_policy
 from hpkit.program.recording import record
 from tests import builders
-from tests.iam.authorization import access_level, resource_formats
+from tests.program.iam.authorization import access_level, resource_formats
 from tests.security.evaluation import Request, allows, managed
 
 ACCOUNT = AwsAccount("aws", "us-west-2", "123456789012")

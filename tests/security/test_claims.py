@@ -10,8 +10,8 @@ from hpkit.program.iam.deployer import actions_of, deployer_policies
 from hpkit.program.iam.live import LiveResource
 from hpkit.program.iam.rules import rules
 from tests import builders
-from tests.iam.authorization import access_level, can_be_narrowed, resource_formats
-from tests.iam.test_deployer import ACCOUNT, END, LIVE, PLANS, types, variants
+from tests.program.iam.authorization import access_level, can_be_narrowed, resource_formats
+from tests.program.iam.test_deployer import ACCOUNT, END, LIVE, PLANS, types, variants
 from tests.security.evaluation import Request, allows
 
 DEPLOYER = "arn:aws:iam::123456789012:role/deploy"

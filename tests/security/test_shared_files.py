@@ -133,7 +133,7 @@ def test_a_member_mounts_the_root_of_the_file_system_by_a_volume_in_the_pod(john
     assert "spec.volumes" in refused(john.create, JOBS, job("inline", **spec))
 
 
-# Each field once: tests/components/test_admission_files.py has all ways to set them.
+# Each field once: tests/program/components/test_admission_files.py has all ways to set them.
 _EPHEMERAL = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
 WRONG = [
     (as_user(0), "runAsUser"),

@@ -58,7 +58,7 @@ _REVIEW: Final = (
     ("get", "clusterroles.rbac.authorization.k8s.io"),
 )
 
-# Source of the actions: Service Authorization Reference, to which tests/iam/test_commands.py holds them.
+# Source of the actions: Service Authorization Reference, to which tests/program/iam/test_commands.py holds them.
 COMMANDS: Final[Mapping[str, CommandRights]] = {
     "cluster status": CommandRights(_READ, _LIST),
     "job list": CommandRights(_FIND, _LIST),

@@ -1,0 +1,92 @@
+"""What the edit of each key does to a stack that stands: refused by a rule, by a guard, or done, and to what."""
+
+import datetime
+import json
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hpkit.changes import StackChange, change
+from hpkit.checks import check
+from hpkit.config import parse, read_text
+from hpkit.errors import InputError
+from hpkit.plan.derive import derive
+from hpkit.plan.model import Plan
+from hpkit.program.recording import Recording, record
+from tests.changes.key_values import Edit, edits
+
+__all__ = ["Outcome", "outcomes"]
+
+# Before any waiver of the examples could expire: what a page says must not depend on the day.
+_TODAY = datetime.date(2026, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One edit of one stack: rules that refuse it, else what it changes (None: nothing of the plan).
+
+    data: the organization as edited, to be tried elsewhere.
+    """
+
+    stack: str
+    edit: Edit
+    value: Any
+    rules: tuple[str, ...]
+    change: StackChange | None
+    data: Any
+
+    @property
+    def kind(self) -> str:
+        """What comes of it, in one word."""
+        if self.rules:
+            return "invalid"
+        if self.change is None or not self.change.steps:
+            return "nothing"
+        if self.change.refused:
+            return "refused"
+        return "lost" if self.change.lost else "in place"
+
+
+def outcomes(file: Path, keys: Container[str] | None = None) -> Iterator[Outcome]:
+    """Yield the outcome of every edit of every environment of an organization file, or of the edits of some keys."""
+    # Plain lists and maps, each its own: what an alias shares is edited in one place alone.
+    data = json.loads(json.dumps(read_text(file.read_bytes()).data, default=str))
+    for environment in data["environments"]:
+        plan = _plan(data, environment)
+        if isinstance(plan, tuple):
+            raise InputError(f"{file} has errors ({', '.join(plan)}): run `hpkit validate {file}`")
+        before, stack = record(plan), plan.stack
+        for edit in (each for each in edits(data, environment) if keys is None or each.key in keys):
+            yield _outcome(data, environment, before, edit, stack)
+
+
+def _outcome(data: Any, environment: str, before: Recording, edit: Edit, stack: str) -> Outcome:
+    """Try the values one after the other, and take the first that is valid; else say what refuses the first."""
+    first: tuple[Any, tuple[str, ...]] | None = None
+    for value in edit.values:
+        edited = edit.apply(data, value)
+        found = _plan(edited, environment)
+        if not isinstance(found, tuple):
+            same = found == before.plan
+            changed = None if same else change(before, record(found, stack=stack))
+            return Outcome(stack, edit, value, (), changed, edited)
+        first = first or (value, found)
+    value, rules = first or (None, ("no other value",))
+    return Outcome(stack, edit, value, rules, None, data)
+
+
+def _plan(data: Any, environment: str) -> Plan | tuple[str, ...]:
+    """Return the plan, or the rules that its errors break."""
+    # JSON is YAML, and written faster.
+    parsed = parse(read_text(json.dumps(data).encode()))
+    plans = {environment: derive(parsed.organization, environment)} if parsed.organization is not None else {}
+    findings = check(parsed, plans, file="", today=_TODAY)
+    own = [each for each in findings if each.severity == "error" and _concerns(each.path, environment)]
+    if own or not plans:
+        return tuple(sorted({each.rule for each in own or findings}))
+    return plans[environment]
+
+
+def _concerns(path: str, environment: str) -> bool:
+    return not path.startswith("environments.") or f"{path}.".startswith(f"environments.{environment}.")

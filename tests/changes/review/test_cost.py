@@ -1,0 +1,128 @@
+"""Monthly cost: what is known is summed exactly, what is not is named, and nothing is guessed."""
+
+from decimal import Decimal
+from types import SimpleNamespace
+
+import pytest
+
+from hpkit.changes.plan_diff import Change
+from hpkit.changes.review.as_json import as_dict
+from hpkit.changes.review.cost import guaranteed_cost, maximum_cost, total
+from hpkit.changes.review.formatting import cost, cost_change
+from hpkit.changes.review.model import Cost
+from hpkit.changes.review.tables import summary_rows
+from hpkit.plan.derive import derive
+from tests.builders import group, organization, text_of, typed
+from tests.changes.review.builders import review_of
+
+PRICES = {"ml.g5.8xlarge": Decimal(10), "ml.g5.12xlarge": Decimal(30)}
+
+
+def price(name, region):
+    assert region == "us-west-2"
+    return SimpleNamespace(monthly=PRICES[name], region=region) if name in PRICES else None
+
+
+def plan(*groups, pools=None, classes=("burst",)):
+    autoscaling = {
+        "nodeClasses": [{"name": "burst", "instanceGroups": list(classes)}],
+        "nodePools": [{"name": "pool", "nodeClass": "burst", "limits": pools}],
+    }
+    environment = {} if pools is None else {"autoscaling": autoscaling}
+    return derive(typed(organization(groups=list(groups), environment=environment)), "dev")
+
+
+def flexible(name, types, count):
+    return {"name": name, "instanceTypes": types, "instanceCount": count}
+
+
+def test_standing_groups_are_summed_and_those_of_karpenter_are_not():
+    found = guaranteed_cost(
+        plan(group("gpu", "ml.g5.12xlarge", 4), group("burst", "ml.g5.8xlarge", 0), pools={"nodes": "5"}), price
+    )
+    assert found == Cost(Decimal(120))
+    assert found.complete
+
+
+def test_a_type_without_a_price_is_named_and_the_rest_still_counts():
+    found = guaranteed_cost(plan(group("gpu", "ml.g5.12xlarge", 1), group("new", "ml.p5en.48xlarge", 2)), price)
+    assert found == Cost(Decimal(30), ("2 × ml.p5en.48xlarge",))
+    assert cost(found) == "at least $30"
+
+
+def test_a_flexible_group_costs_at_least_its_cheapest_type():
+    found = guaranteed_cost(plan(flexible("mix", ["ml.g5.12xlarge", "ml.g5.8xlarge"], 3)), price)
+    assert found == Cost(Decimal(30), ("3 × ml.g5.12xlarge | ml.g5.8xlarge above the cheapest type",))
+
+
+def test_a_flexible_group_with_a_type_of_unknown_price_has_no_known_cost():
+    found = guaranteed_cost(plan(flexible("mix", ["ml.g5.12xlarge", "ml.p5en.48xlarge"], 3)), price)
+    assert found == Cost(Decimal(0), ("3 × ml.g5.12xlarge | ml.p5en.48xlarge",))
+    assert cost(found) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"capacityType": "Spot"}, "Spot"),
+        ({"trainingPlanArn": "arn:aws:sagemaker:us-west-2:123456789012:training-plan/tp"}, "training plan"),
+    ],
+)
+def test_what_is_not_bought_on_demand_has_no_price_on_demand(more, why):
+    found = guaranteed_cost(plan(group("gpu", "ml.g5.12xlarge", 4, **more)), price)
+    assert found == Cost(Decimal(0), (f"4 × ml.g5.12xlarge ({why})",))
+
+
+def test_the_maximum_fills_a_pool_with_its_dearest_type():
+    groups = (group("one", "ml.g5.8xlarge", 0), group("two", "ml.g5.12xlarge", 0))
+    found = maximum_cost(
+        plan(group("gpu", "ml.g5.8xlarge", 1), *groups, pools={"nodes": "5"}, classes=["one", "two"]), price
+    )
+    assert found == Cost(Decimal(10 + 5 * 30))
+
+
+def test_a_pool_without_a_limit_has_no_maximum():
+    found = maximum_cost(plan(group("gpu", "ml.g5.8xlarge", 1), group("burst", "ml.g5.8xlarge", 0), pools={}), price)
+    assert found == Cost(Decimal(10), (), ("NodePool pool",))
+    assert cost(found) == "unbounded"
+
+
+def test_a_pool_of_spot_instances_has_no_known_cost():
+    spot = group("burst", "ml.g5.8xlarge", 0, capacityType="Spot")
+    found = maximum_cost(plan(group("gpu", "ml.g5.8xlarge", 1), spot, pools={"nodes": "5"}), price)
+    assert found == Cost(Decimal(10), ("Spot instances of NodePool pool",))
+
+
+def test_a_difference_is_given_only_where_the_same_is_unknown():
+    known, more = Cost(Decimal(10)), Cost(Decimal(15))
+    part, grown = Cost(Decimal(10), ("1 × a",)), Cost(Decimal(15), ("2 × a",))
+    assert cost_change(Change(known, more)) == "+$5"
+    assert cost_change(Change(more, known)) == "−$5"
+    assert cost_change(Change(part, grown)) == "unknown"
+    assert cost_change(Change(part, Cost(Decimal(15), ("1 × a",)))) == "+$5"
+    assert cost_change(Change(None, known)) == "+$10"
+    assert cost_change(Change(known, known)) == "no change"
+
+
+def test_a_total_lacks_what_its_parts_lack():
+    assert total([Cost(Decimal(1), ("a",)), None, Cost(Decimal(2), (), ("pool",))]) == Cost(
+        Decimal(3), ("a",), ("pool",)
+    )
+
+
+def test_what_is_no_longer_described_costs_on_until_it_is_destroyed():
+    base = organization(groups=[group("gpu", "ml.g5.12xlarge", 1)])
+    head = organization(groups=[group("gpu", "ml.g5.12xlarge", 1)])
+    head["environments"]["prod"] = head["environments"].pop("dev")
+    review = review_of(text_of(base), text_of(head))
+    row = next(row for row in summary_rows(review) if row[0] == "acme-dev")
+    assert row[-2:] == ("about $5,176 until it is destroyed",) * 2
+    told = next(each for each in as_dict(review)["stacks"] if each["stack"] == "acme-dev")["cost"]["guaranteed"]
+    assert (told["before"]["known"], told["after"]) == ("5175.70", None)
+    assert told["change"] == "about −$5,176 once it is destroyed"
+
+
+def test_what_a_side_costs_that_cannot_be_read_is_unknown():
+    review = review_of(text_of(organization(groups=[group("gpu", "ml.g5.12xlarge", 1)])), b"environments: [")
+    for told in as_dict(review)["stacks"]:
+        assert told["cost"]["guaranteed"] == {"before": None, "after": None, "change": "unknown"}

@@ -1,0 +1,67 @@
+"""docs/guides/review.md says what there is: every option, code and key."""
+
+import re
+from pathlib import Path
+
+from hpkit.changes import GUARDED_TYPES
+from hpkit.changes.decision import ANOTHER_ACCOUNT
+from hpkit.changes.deletions import CODES, RENAMED
+from hpkit.changes.review.as_json import as_dict
+from hpkit.changes.review.as_markdown import LIMIT
+from hpkit.changes.review.as_text import as_text
+from hpkit.changes.review.effects import GRAVITY
+from hpkit.cli.review import command
+from tests.builders import organization, team, text_of
+from tests.changes.review.builders import review_of
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "guides" / "review.md").read_text()
+
+
+def test_every_option_is_described():
+    options = {option for parameter in command.params for option in parameter.opts}
+    rows = re.findall(r"^\| (`-.*?) \|", PAGE, re.MULTILINE)
+    assert options == {option for row in rows for option in re.findall(r"`(--?[a-z]+)", row)}
+
+
+def test_the_example_is_what_the_review_says():
+    folder = Path(__file__).parent / "changes" / "32-a-group-is-renamed"
+    review = review_of(*((folder / name).read_bytes() for name in ("base.yaml", "head.yaml")))
+    assert f"```text\n{as_text(review)}\n```" in PAGE
+
+
+def test_every_code_to_watch_is_described_and_no_other():
+    files = (ROOT / "infra" / "hpkit" / "changes").rglob("*.py")
+    sources = "".join(file.read_text() for file in files)
+    made = set(re.findall(r'(?:Risk|GuardDecision)\(\s*"([a-z-]+)"', sources)) | {"group-leaves", "group-renamed"}
+    made |= {ANOTHER_ACCOUNT, *RENAMED.values(), *re.findall(r'"(limit-[a-z]+)"', sources)}
+    made |= {f"{action}-{key}" for action in ("replace", "delete") for key in GUARDED_TYPES.values()} | set(
+        CODES.values()
+    )
+    assert made == set(GRAVITY), "each has its place among what loses more and less"
+    section = PAGE.split("## What to watch")[1].split("## Cost")[0]
+    rows = re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE)
+    assert made == {code for row in rows for code in re.findall(r"`([a-zA-Z-]+)`", row)}
+
+
+def test_every_key_of_the_json_is_described():
+    rows = [{"instanceType": "ml.g5.12xlarge", "count": 4}]
+    head = text_of(organization(teams=[team("ada")], allocations={"ada": rows}))
+
+    def keys(value):
+        if isinstance(value, dict):
+            return set(value) | {key for each in value.values() for key in keys(each)}
+        return {key for each in value for key in keys(each)} if isinstance(value, list) else set()
+
+    own = keys(as_dict(review_of(text_of(organization(groups=[])), head)))
+    section = PAGE.split("## JSON")[1].split("## On GitHub")[0]
+    unsaid = {key for key in own if not re.search(rf"\b{key}\b", section)}
+    # Keys of findings are those of hpkit validate; names of policy settings are the API's own.
+    assert unsaid <= {
+        "rule", "severity", "path", "line", "column", "fix", "taskPrioritization", "fairShare",
+        "idleResourceSharing",
+    }  # fmt: skip
+
+
+def test_the_limit_of_a_comment_is_the_one_in_the_code():
+    assert f"{LIMIT:,} characters" in PAGE

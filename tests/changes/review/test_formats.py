@@ -1,0 +1,372 @@
+"""The review's formats: bounded, escaped, self-contained, readable by keyboard and in print."""
+
+import html
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from hpkit.catalog.prices import find_price, near_price
+from hpkit.changes.plan_diff import Change
+from hpkit.changes.review.as_html import as_html
+from hpkit.changes.review.as_json import as_dict
+from hpkit.changes.review.as_markdown import LIMIT, as_markdown, escape
+from hpkit.changes.review.as_text import as_text
+from hpkit.changes.review.model import Preview, PreviewStep
+from hpkit.plan.budgets import budgets_of
+from hpkit.program.recording import tree_of
+from tests.builders import group, organization, team, text_of
+from tests.changes.review.builders import FILE, file_version, recorded, review_of
+
+GITHUB_LIMIT = 65_536
+# Compared as files: recording so many would take a minute.
+TEAMS = 1000
+CSS = Path(__file__).parents[3] / "infra" / "hpkit" / "changes" / "review" / "templates" / "review.css"
+HOSTILE = "</details><script>alert(1)</script> @octocat #1 [x](https://evil.example) ![y](//e/y.png) `c` | $a$ www.evil"
+
+
+def many(count):
+    names = [f"team-{number:04d}" for number in range(TEAMS)]
+    return text_of(
+        organization(
+            teams=[team(name) for name in names],
+            groups=[group("gpu", "ml.g5.12xlarge", 5000)],
+            allocations={name: [{"instanceType": "ml.g5.12xlarge", "count": count}] for name in names},
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def large():
+    return review_of(many(3), many(2), record=None)
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    data = organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 4}]})
+    bad = {**data, HOSTILE: 1}
+    steps = (PreviewStep("replace", "aws:ec2/vpc:Vpc", HOSTILE, "urn:x", (HOSTILE,)),)
+    preview = Preview(steps, 3, (HOSTILE,))
+    return review_of(text_of(data), text_of(bad), previews={"acme-dev": preview}, notes=[HOSTILE])
+
+
+def test_a_new_stack_creates_as_many_resources_as_the_plan_has():
+    text = text_of(
+        organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 4}]})
+    )
+    found = review_of(None, text)
+    plan = file_version(text)[0].plans["dev"]
+    count = tree_of(recorded(plan, "acme-dev", "")).count()
+    assert f"create {count} resources (a new stack)" in as_text(found, width=100)
+
+
+def test_a_comment_about_many_teams_fits_and_says_what_is_left_out(large):
+    text = as_markdown(large)
+    assert len(text) <= len(text.encode()) <= LIMIT < GITHUB_LIMIT
+    assert "sections left out" in text
+    assert "`hpkit review --format html --output review.html` has everything" in text
+    assert "team-0000: guarantee of ml.g5.12xlarge 3 → 2" in text
+    assert text.count("<details") == text.count("</details>")
+
+
+def test_the_head_of_a_comment_is_never_left_out(large):
+    assert "| acme-dev | ⛔ blocked (changed) |" in as_markdown(large, limit=3000)
+
+
+def test_many_long_findings_leave_room_for_what_follows():
+    names = [f"team-{number}" for number in range(300)]
+    rows = {name: [{"instanceType": "ml.g5.12xlarge", "count": 1}] for name in names}
+    teams = [team(name) for name in names]
+    head = organization(teams=teams, groups=[group("gpu", "ml.g5.12xlarge", 300)], allocations=rows)
+    base = text_of(head)
+    for each in teams[:200]:
+        each["~[*](_)" * 200] = 1
+    text = as_markdown(review_of(base, text_of(head)))
+    assert len(text.encode()) <= LIMIT
+    assert "**New** (200)" in text
+    assert re.search(r"and \d+ more", text)
+    assert text.count("<details") == text.count("</details>")
+
+
+def test_the_page_and_json_hold_every_team(large):
+    assert len(as_dict(large)["stacks"][0]["teams"]) == TEAMS
+    assert as_html(large).count('scope="row">team-') == TEAMS
+
+
+def test_text_for_a_terminal_is_cut_with_a_count(large):
+    text = as_text(large)
+    assert f"{TEAMS - 40} more" in text
+    assert len(text.splitlines()) < 250
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a <b> & c", "a &lt;b&gt; &amp; c"),
+        ("@octocat #12", "@&#8203;octocat #&#8203;12"),
+        ("https://x.example www.x.example", "https&#58;//x.example www&#46;x.example"),
+        (
+            "`c` | *b* _i_ ~s~ $m$ [l](u)",
+            "&#96;c&#96; &#124; &#42;b&#42; &#95;i&#95; &#126;s&#126; &#36;m&#36; &#91;l&#93;(u)",
+        ),
+        ("- item", "&#45; item"),
+        ("1. one", "&#49;. one"),
+        ("two\nlines\r\n\n# here", "two lines #&#8203; here"),
+        ("teams[john].sharing 3 → 2", "teams&#91;john&#93;.sharing 3 → 2"),
+    ],
+)
+def test_markdown_shows_text_as_it_is(text, shown):
+    assert escape(text) == shown
+
+
+def test_text_of_a_file_neither_formats_links_mentions_nor_runs(hostile):
+    markdown = as_markdown(hostile)
+    for live in ("<script", "<img", "@octocat", " #1", "](https", "://evil", "www.evil", "$a$"):
+        assert live not in markdown.replace("<!-- hpkit review -->", ""), live
+    assert markdown.count("<details") == markdown.count("</details>")
+    page = as_html(hostile)
+    assert "<script" not in page
+    assert "<img" not in page
+    assert page.count("&lt;script&gt;") >= 3, "the text itself is still there to be read"
+
+
+def test_text_for_a_terminal_has_no_control_characters():
+    data = organization()
+    review = review_of(text_of(data), text_of({**data, "bad\x1b[31mkey": 1}).replace(b"\\e", b"\\x1b"))
+    assert "\x1b" not in as_text(review)
+
+
+class Page(HTMLParser):
+    VOID = frozenset({"meta", "rect", "br", "link", "img"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.ids, self.headings = [], [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        self.tags.append((tag, values))
+        if values.get("id"):
+            self.ids.append(values["id"])
+        if re.fullmatch(r"h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() == tag, f"</{tag}> closes something else"
+
+
+@pytest.fixture(scope="module")
+def page(hostile):
+    return Page(as_html(hostile))
+
+
+def test_the_page_is_well_formed_with_headings_in_order(page, large):
+    for each in (page, Page(as_html(large))):
+        assert each.open == []
+        assert len(each.ids) == len(set(each.ids))
+        assert each.headings[0] == 1
+        assert each.headings.count(1) == 1
+        steps = zip(each.headings, each.headings[1:], strict=False)
+        assert all(after - before <= 1 for before, after in steps), "a screen reader's outline skips no level"
+
+
+def test_the_page_needs_no_network_and_no_script(page, hostile):
+    for tag, values in page.tags:
+        assert tag not in {"script", "link", "img", "iframe", "object", "base"}
+        assert not [name for name in values if name.startswith("on")]
+        for name in ("href", "src", "action"):
+            assert values.get(name, "#").startswith("#"), f"{tag} {name} leaves the page"
+    css = CSS.read_text()
+    assert "url(" not in css
+    assert "@import" not in css
+    policy = [values["content"] for tag, values in page.tags if values.get("http-equiv")]
+    assert policy == ["default-src 'none'; style-src 'unsafe-inline'"]
+
+
+def test_every_link_leads_somewhere_and_every_scroll_area_can_be_reached(page):
+    targets = [values["href"][1:] for tag, values in page.tags if tag == "a"]
+    assert targets
+    assert set(targets) <= set(page.ids)
+    for _, values in page.tags:
+        if values.get("class") == "scroll":
+            assert values["tabindex"] == "0"
+            assert values["role"] == "region"
+            assert values["aria-label"]
+        if values.get("role") == "img":
+            assert values["aria-label"]
+    assert ("html", {"lang": "en"}) in page.tags
+
+
+@pytest.fixture(scope="module")
+def full_page():
+    """A page with every kind of table, and charts."""
+    before, after = (
+        organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": count}]})
+        for count in (4, 3)
+    )
+    after["environments"]["dev"]["cluster"]["instanceGroups"][0]["instanceCount"] = 3
+    return Page(as_html(review_of(text_of(before), text_of(after))))
+
+
+def test_tables_have_names_and_headers_and_say_the_column_where_a_row_is_a_block(full_page):
+    tables = [values for tag, values in full_page.tags if tag == "table"]
+    assert len(tables) >= 4, "the summary among them"
+    assert all(values["aria-label"] and values["role"] == "table" for values in tables)
+    for tag, values in full_page.tags:
+        if tag == "th":
+            assert values["scope"] in {"col", "row"}
+        if tag == "td":
+            assert values["data-label"], "on a narrow screen the head of the table is not seen"
+
+
+def test_nothing_is_wider_than_a_narrow_screen(full_page):
+    css = CSS.read_text()
+    assert "@media screen and (max-width: 40rem)" in css
+    assert 'attr(data-label) ": "' in css
+    fixed = [float(size) for size in re.findall(r"(?<!max-)(?:width|min-width): ([0-9.]+)rem", css)]
+    assert max(fixed) * 16 <= 400 - 24
+    assert not re.search(r"white-space: *nowrap", css)
+    widths = [values["style"] for _, values in full_page.tags if "style" in values]
+    assert widths
+    assert all(re.fullmatch(r"width: [0-9.]+%", width) and float(width[7:-1]) <= 100 for width in widths)
+
+
+def test_before_and_after_are_told_apart_without_color():
+    css = CSS.read_text()
+    assert re.search(r"\.bar\.after \{ background: var\(--after\); \}", css)
+    assert not re.search(r"\.bar\.before \{[^}]*background", css), "before is an outline, after is filled"
+
+
+def test_in_print_what_is_folded_is_open_and_a_caption_stays_with_its_table():
+    printed = CSS.read_text().split("@media print")[1]
+    assert "details::details-content { content-visibility: visible" in printed
+    assert re.search(r"figcaption[^{]*\{ break-after: avoid", printed)
+
+
+def luminance(color):
+    parts = [int(color[index : index + 2], 16) / 255 for index in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("scheme", [0, 1, 2], ids=["light", "dark", "print"])
+def test_text_has_aa_contrast_in_every_scheme(scheme):
+    blocks = re.findall(r":root \{(.*?)\}", CSS.read_text(), re.DOTALL)
+    assert len(blocks) == 3
+    color = dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6});", blocks[scheme]))
+    for ground in ("page", "panel"):
+        for ink in ("ink", "quiet", "link", "ok", "attention", "blocked"):
+            assert contrast(color[ink], color[ground]) >= 4.5, f"{ink} on {ground}"
+    for bar in ("before", "after"):
+        assert contrast(color[bar], color["page"]) >= 3, f"{bar}: what WCAG 1.4.11 asks of graphics"
+
+
+def test_json_keys_are_the_contract():
+    data = organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 4}]})
+    less = organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 3}]})
+    said = json.loads(json.dumps(as_dict(review_of(text_of(data), text_of(less)))))
+    assert list(said) == ["version", "base", "verdict", "reasons", "notes", "summary", "files", "stacks"]
+    (stack,) = said["stacks"]
+    assert list(stack) == [
+        "stack", "file", "why", "status", "verdict", "reasons", "note", "findings", "watch", "losses", "cost",
+        "budgets", "capacity", "teams", "unchangedTeams", "policy", "priorityClasses", "changes",
+        "preview", "scenario",
+    ]  # fmt: skip
+    loss = {"team": "ada", "what": "guarantee", "instanceType": "ml.g5.12xlarge", "before": 4, "after": 3, "names": []}
+    assert loss in stack["losses"]
+    assert stack["cost"]["guaranteed"]["before"] == {
+        "known": str(4 * near_price("ml.g5.12xlarge", "us-west-2").monthly),
+        "complete": True,
+        "unknown": [],
+        "unbounded": [],
+        "pricesOf": ["us-east-1"],
+    }
+    assert stack["teams"][0]["shares"][0]["guarantee"] == {"before": 4, "after": 3}
+
+
+def test_what_a_budget_is_exceeded_by_is_said_in_every_format_and_asks_for_attention():
+    kind = "ml.p4d.24xlarge"
+    sides = [
+        organization(
+            groups=[group("train", kind, 9)],
+            teams=[team("ada")],
+            allocations={"ada": [{"instanceType": kind, "count": count}]},
+        )
+        for count in (1, 9)
+    ]
+    given = budgets_of({"teams": {"ada": 100_000, "gone": 5}})
+    review = review_of(*map(text_of, sides), budgets={FILE: Change(given, given)})
+    one, nine = (round(find_price(kind, "us-west-2").monthly * count) for count in (1, 9))
+    for said in (as_text(review, width=200), as_markdown(review), as_html(review)):
+        text = html.unescape(said)
+        assert f"{one:,} → {nine:,}" in text
+        assert f"{100_000 - one:,} → {100_000 - nine:,}" in text
+    (budget,) = as_dict(review)["stacks"][0]["budgets"]
+    assert (budget["name"], budget["givenUsd"]) == ("ada", {"before": 100_000, "after": 100_000})
+    assert budget["quotaUsd"] == {"before": one, "after": nine}
+    reason = f"the quota of team ada comes to {nine:,} US$ a month, 100,000 are given"
+    assert [each for each in review.reasons if each.endswith(reason)]
+    back = review_of(*map(text_of, reversed(sides)), budgets={FILE: Change(given, given)})
+    assert not [each for each in back.reasons if "are given" in each], "it goes back within what is given"
+    less = review_of(
+        text_of(sides[0]), text_of(sides[0]), budgets={FILE: Change(given, budgets_of({"teams": {"ada": 7}}))}
+    )
+    assert [each for each in less.reasons if each.endswith(f"comes to {one:,} US$ a month, 7 are given")]
+    more = review_of(text_of(sides[1]), text_of(sides[1]), budgets={FILE: Change(given, ())})
+    assert more.verdict == "ok", "who is bound by nothing exceeds nothing"
+
+
+def test_what_a_teams_quota_costs_a_month_stands_beside_it_in_every_format():
+    price = find_price("ml.p4d.24xlarge", "us-west-2")
+    assert price is not None
+    quota = {"instanceType": "ml.g5.12xlarge", "count": 2}
+    sides = [
+        organization(
+            groups=[group("gpu", "ml.g5.12xlarge", 2), group("train", "ml.p4d.24xlarge", 9)],
+            teams=[team("ada")],
+            allocations={"ada": [quota, {"instanceType": "ml.p4d.24xlarge", "count": count}]},
+        )
+        for count in (9, 4)
+    ]
+    review = review_of(*map(text_of, sides))
+    nine, four = (f"{round(price.hourly * 730 * count):,}" for count in (9, 4))
+    for said in (as_text(review, width=200), as_markdown(review), as_html(review)):
+        assert f"{nine} → {four}" in html.unescape(said)
+    said = as_dict(review)["stacks"][0]["teams"][0]["shares"]
+    shares = {each["instanceType"]: (each["monthlyUsd"], each["monthlyUsdIsAbout"]) for each in said}
+    own = {"before": round(price.hourly * 730 * 9), "after": round(price.hourly * 730 * 4)}
+    near = round(2 * near_price("ml.g5.12xlarge", "us-west-2").monthly)
+    assert shares == {"ml.p4d.24xlarge": (own, False), "ml.g5.12xlarge": ({"before": near, "after": near}, True)}
+    assert f"about {near:,}" in as_text(review, width=200)
+    assert "about: by the prices of us-east-1" in as_text(review, width=200)
+
+
+def test_text_has_the_budgets_where_only_the_policy_file_gives_another():
+    base = text_of(
+        organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 2}]})
+    )
+    given = [budgets_of({"projects": {"nlp": {"teams": ["ada"], "monthlyUsd": dollars}}}) for dollars in (20000, 9000)]
+    said = as_text(review_of(base, base, budgets={FILE: Change(*given)}), width=200)
+    assert re.search(r"project nlp +about 10,351 +20,000 → 9,000 +about 9,649 → about -1,351", said)
+    assert "budgets:" not in as_text(review_of(base, base, budgets={FILE: Change(given[0], given[0])}), width=200)
+
+
+def test_what_is_no_longer_described_is_lost_once_somebody_destroys_it():
+    data = organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 1}]})
+    gone = review_of(text_of(data), None, record=None)
+    assert "\n  loses once it is destroyed:\n    ada: its queue; " in as_text(gone)
+    assert "who loses what once it is destroyed (" in as_markdown(gone)
+    assert "<h3>Who loses what once it is destroyed</h3>" in as_html(gone)
+    assert "run `hpkit destroy --stack acme-dev` from the old commit" in " ".join(as_text(gone).split())

@@ -1,0 +1,542 @@
+"""Manifests that people have: what is wrong with them, where, and what `--write` puts right."""
+
+import copy
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpkit.catalog import NETWORK_LAYERS
+from hpkit.cluster.jobs.kinds import templates, units
+from hpkit.cluster.jobs.lint import lint, read_manifests, repaired
+from hpkit.cluster.jobs.new import TOPOLOGY
+from hpkit.errors import InputError
+from hpkit.project import load_stack
+from tests.cluster.jobs.builders import text_of
+from tests.security.kinds import BAD_PODS, GOOD_PODS
+from tests.security.kinds import KINDS as MAKERS
+from tests.security.members import container
+
+PLAN = load_stack("handson-dev").plans["dev"]
+WITH_TOPOLOGY = load_stack("topology-prod").plans["prod"]
+GOOD = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {
+        "name": "train",
+        "namespace": "hyperpod-ns-john",
+        "labels": {"kueue.x-k8s.io/queue-name": "hyperpod-ns-john-localqueue"},
+    },
+    "spec": {
+        "parallelism": 1,
+        "template": {
+            "metadata": {"labels": {"kueue.x-k8s.io/queue-name": "hyperpod-ns-john-localqueue"}, "annotations": {}},
+            "spec": {
+                "nodeSelector": {"node.kubernetes.io/instance-type": "ml.g5.12xlarge"},
+                "containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": 4}}}],
+            },
+        },
+    },
+}
+
+
+def changed(change):
+    document = copy.deepcopy(GOOD)
+    change(document, document["metadata"]["labels"], document["spec"]["template"])
+    return document
+
+
+def findings(*documents, plan=PLAN):
+    return list(lint(read_manifests("job.yaml", text_of(*documents)), plan))
+
+
+def test_a_good_one_has_no_finding():
+    assert findings(GOOD) == []
+
+
+def annotate(name, value):
+    return lambda _document, _labels, template: template["metadata"]["annotations"].update({name: value})
+
+
+def limits(**resources):
+    def change(_document, _labels, template):
+        template["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}, **resources}
+
+    return change
+
+
+def drop_namespace(document, *_):
+    del document["metadata"]["namespace"]
+
+
+def select(kind):
+    return lambda _document, _labels, template: template["spec"]["nodeSelector"].update(
+        {"node.kubernetes.io/instance-type": kind}
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "message", "fix"),
+    [
+        (lambda _d, labels, _t: labels.clear(), "queue", "has no queue", "hyperpod-ns-john-localqueue"),
+        (
+            lambda _d, labels, _t: labels.update({"kueue.x-k8s.io/queue-name": "hyperpod-ns-smith-localqueue"}),
+            "queue",
+            "names the queue hyperpod-ns-smith-localqueue; john has hyperpod-ns-john-localqueue",
+            "hyperpod-ns-john-localqueue",
+        ),
+        (
+            lambda _d, labels, _t: labels.update({"kueue.x-k8s.io/priority-class": "training"}),
+            "priority",
+            "has no priority class training",
+            "Write `training-priority`",
+        ),
+        (
+            lambda _d, labels, _t: labels.update({"kueue.x-k8s.io/priority-class": "zzz"}),
+            "priority",
+            "has no priority class zzz",
+            "Write one of training-priority, experiment-priority, or leave the label out",
+        ),
+        (drop_namespace, "namespace", "names no namespace", "Write `namespace: hyperpod-ns-john`"),
+        (
+            lambda document, _l, _t: document["metadata"].update(namespace="hyperpod-ns-jon"),
+            "namespace",
+            "hyperpod-ns-jon is no team's namespace",
+            "Write `hyperpod-ns-john`",
+        ),
+        (
+            lambda document, _l, _t: document["metadata"].update(namespace="hyperpod-ns-frobnicate"),
+            "namespace",
+            "hyperpod-ns-frobnicate is no team's namespace",
+            "Write `hyperpod-ns-john`",
+        ),
+        (
+            lambda document, labels, _t: (
+                labels.pop("kueue.x-k8s.io/queue-name"),
+                document["metadata"].update(namespace="hyperpod-ns-zq"),
+            ),
+            "namespace",
+            "hyperpod-ns-zq is no team's namespace",
+            "Write one of hyperpod-ns-john, hyperpod-ns-smith",
+        ),
+        (
+            lambda _d, labels, _t: labels.update({"kueue.x-k8s.io/priority-class": "zzz-priority"}),
+            "priority",
+            "has no priority class zzz-priority",
+            "Write one of training-priority, experiment-priority, or leave the label out",
+        ),
+        (select("ml.g5.24xlarge"), "instance-type", "has no instances of ml.g5.24xlarge", "Write `ml.g5.12xlarge`"),
+        (
+            lambda document, _l, _t: document["spec"].update(parallelism=9),
+            "quota",
+            "it can never run: of its 9 pods, at most 4 fit",
+            "hpkit quota --stack handson-dev",
+        ),
+        (
+            limits(requests={"cpu": "44"}),
+            "accelerators",
+            "takes 1 of 4 nvidia.com/gpu of ml.g5.12xlarge and 44 of its 48 CPUs: nobody can use the other 3",
+            "Ask for at most 12 CPUs",
+        ),
+        (
+            lambda _d, _l, template: template["spec"]["containers"][0].pop("resources"),
+            "accelerators",
+            "ask for none of its 4 nvidia.com/gpu",
+            "Ask for `nvidia.com/gpu`",
+        ),
+    ],
+)
+def test_each_mistake_is_said_with_what_puts_it_right(change, check, message, fix):
+    (found,) = findings(changed(change))
+    assert (found.check, found.file) == (check, "job.yaml")
+    assert message in found.message
+    assert fix in found.fix
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        (TOPOLOGY["required"], "topology.k8s.aws/network-node-layer-4", "is no layer of the network"),
+        ("kueue.x-k8s.io/podset-require-topology", NETWORK_LAYERS[0], "Kueue knows no annotation"),
+    ],
+)
+def test_topology_that_kueue_would_not_read_is_said(name, value, message):
+    team = WITH_TOPOLOGY.teams[0]
+    document = changed(annotate(name, value))
+    document["metadata"] |= {"namespace": team.namespace, "labels": {"kueue.x-k8s.io/queue-name": team.local_queue}}
+    kind = team.quota_resources[0].instance_type
+    document["spec"]["template"]["spec"]["nodeSelector"] = {"node.kubernetes.io/instance-type": kind}
+    found = [each for each in findings(document, plan=WITH_TOPOLOGY) if each.check == "topology"]
+    assert [message in each.message for each in found] == [True]
+    document["metadata"]["annotations"] = document["spec"]["template"]["metadata"].pop("annotations")
+    said = [each.message for each in findings(document, plan=WITH_TOPOLOGY) if each.check == "topology"]
+    assert said == [f"{name} stands on the Job, and Kueue reads it from the pod template"]
+
+
+def test_topology_where_the_stack_does_not_schedule_by_it_is_said():
+    plan = load_stack("autoscale-dev").plans["dev"]
+    team = plan.teams[0]
+    document = changed(annotate(TOPOLOGY["required"], NETWORK_LAYERS[0]))
+    document["metadata"] |= {"namespace": team.namespace, "labels": {"kueue.x-k8s.io/queue-name": team.local_queue}}
+    said = [each.message for each in findings(document, plan=plan) if each.check == "topology"]
+    assert said == ["autoscale-dev does not schedule by topology, so that the pods may never be placed"]
+
+
+SHARED = "/dev/shm"  # noqa: S108 - where a pod mounts it
+
+
+def of_pods(**more):
+    return changed(lambda _document, _labels, template: template["spec"].update(more))
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        (of_pods(volumes=[{"name": "data", "hostPath": {"path": "/data"}}]), "its volume data is /data of the node"),
+        (of_pods(hostNetwork=True), "take part in the node's network (hostNetwork)"),
+        (of_pods(hostIPC=True), "take part in the node's memory (hostIPC)"),
+        (
+            of_pods(initContainers=[{"name": "first", "securityContext": {"privileged": True}}]),
+            "its container first is privileged",
+        ),
+    ],
+)
+def test_what_the_namespaces_level_refuses_is_said_where_it_stands(document, message):
+    text = text_of(document)
+    (found,) = lint(read_manifests("job.yaml", text), PLAN)
+    assert found.check == "pod-security"
+    assert message in found.message
+    assert found.message.endswith("which Pod Security refuses in a team's namespace (level baseline)")
+    line = text.splitlines()[found.line - 1]
+    assert any(word in line for word in ("hostPath", "hostNetwork", "hostIPC", "privileged"))
+
+
+def test_volumes_of_the_pods_own_and_unprivileged_containers_pass():
+    volumes = [{"name": "shm", "emptyDir": {"medium": "Memory"}}, {"name": "fsx", "persistentVolumeClaim": {}}]
+    assert findings(of_pods(volumes=volumes, hostNetwork=False)) == []
+
+
+def test_the_nodes_shared_memory_becomes_the_pods_own():
+    text = mended(text_of(of_pods(volumes=[{"name": "shm", "hostPath": {"path": SHARED}}])))
+    (document,) = read_manifests("job.yaml", text).documents
+    (volume,) = document["spec"]["template"]["spec"]["volumes"]
+    assert volume == {"name": "shm", "emptyDir": {"medium": "Memory"}}
+
+
+def test_each_finding_says_where_it_is():
+    text = text_of(GOOD, changed(lambda _d, labels, _t: labels.update({"kueue.x-k8s.io/priority-class": "training"})))
+    (found,) = lint(read_manifests("job.yaml", text), PLAN)
+    assert text.splitlines()[found.line - 1][found.column - 1 :].startswith("kueue.x-k8s.io/priority-class: training")
+
+
+def mended(text, plan=PLAN):
+    return repaired(read_manifests("job.yaml", text), plan)[0].text
+
+
+def test_what_can_be_put_right_is_and_comments_stay():
+    wrong = changed(lambda _d, labels, _t: labels.update({"kueue.x-k8s.io/priority-class": "training"}))
+    text = text_of(wrong).replace("kind: Job", "kind: Job  # mine").replace("hyperpod-ns-john-localqueue", "other")
+    after = mended(text)
+    assert list(lint(read_manifests("job.yaml", after), PLAN)) == []
+    assert "kind: Job  # mine" in after
+    assert "kueue.x-k8s.io/priority-class: training-priority" in after
+
+
+WIDE = """\
+kind:   Job
+metadata:
+    name: "train"   # ours
+    labels: {kueue.x-k8s.io/priority-class: 'training', team: a}
+spec:
+    template:
+        spec:
+            nodeSelector: {node.kubernetes.io/instance-type: ml.g5.12xlarge}
+            containers:
+            -   name: main
+                resources: {limits: {nvidia.com/gpu: 4}}
+"""
+
+
+def test_lines_that_are_not_wrong_stay_as_they_are():
+    text = WIDE.replace("team: a", "kueue.x-k8s.io/queue-name: hyperpod-ns-john-localqueue")
+    assert mended(text).splitlines() == [
+        "kind:   Job",
+        "metadata:",
+        "    namespace: hyperpod-ns-john",
+        '    name: "train"   # ours',
+        (
+            "    labels: {kueue.x-k8s.io/priority-class: 'training-priority', "
+            "kueue.x-k8s.io/queue-name: hyperpod-ns-john-localqueue}"
+        ),
+        "spec:",
+        "    template:",
+        "        metadata:",
+        "          labels:",
+        "            kueue.x-k8s.io/queue-name: hyperpod-ns-john-localqueue",
+        *text.splitlines()[6:],
+    ]
+    assert mended(text.replace("\n", "\r\n")).replace("\r\n", "\n") == mended(text)
+    assert "\n" not in mended(text.replace("\n", "\r\n")).replace("\r\n", "")
+
+
+def test_topology_that_is_misplaced_or_misspelt_is_put_right():
+    team = WITH_TOPOLOGY.teams[0]
+    document = changed(annotate("kueue.x-k8s.io/podset-require-topology", "topology.k8s.aws/network-node-layer-4"))
+    document["metadata"] |= {"namespace": team.namespace, "labels": {"kueue.x-k8s.io/queue-name": team.local_queue}}
+    document["spec"]["template"]["metadata"]["labels"] = dict(document["metadata"]["labels"])
+    kind = team.quota_resources[0].instance_type
+    document["spec"]["template"]["spec"]["nodeSelector"] = {"node.kubernetes.io/instance-type": kind}
+    document["metadata"]["annotations"] = document["spec"]["template"]["metadata"].pop("annotations")
+    after = mended(text_of(document), WITH_TOPOLOGY)
+    assert [each for each in lint(read_manifests("f", after), WITH_TOPOLOGY) if each.check == "topology"] == []
+    (pods,) = templates(next(units(read_manifests("f", after).documents[0])))
+    ((name, value),) = pods.template["metadata"]["annotations"].items()
+    assert (name, value) in {(TOPOLOGY["required"], layer) for layer in NETWORK_LAYERS}
+
+
+def test_a_missing_namespace_does_not_hide_what_else_is_wrong():
+    document = changed(drop_namespace)
+    document["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "zzz"
+    assert {each.check for each in findings(document)} == {"namespace", "priority"}
+    fixed = repaired(read_manifests("job.yaml", text_of(document)), PLAN)
+    assert [each.check for each in fixed[1]] == ["namespace"]
+    assert [each.check for each in lint(fixed[0], PLAN)] == ["priority"]
+
+
+def test_pods_that_name_no_queue_are_said_though_the_job_does():
+    (found,) = findings(changed(lambda _d, _l, template: template["metadata"].pop("labels")))
+    assert found.message.startswith("of what it makes: they name no queue, so that the admission policy refuses each")
+    after = mended(text_of(changed(lambda _d, _l, template: template.pop("metadata"))))
+    assert findings_in(after) == []
+
+
+def findings_in(text, plan=PLAN):
+    return list(lint(read_manifests("job.yaml", text), plan))
+
+
+def test_the_jobs_of_a_job_set_name_the_queue_too():
+    job = {"spec": GOOD["spec"]}
+    document = {**GOOD, "kind": "JobSet", "spec": {"replicatedJobs": [{"name": "a", "replicas": 2, "template": job}]}}
+    (found,) = findings(document)
+    assert found.check == "queue"
+    after = mended(text_of(document))
+    assert findings_in(after) == []
+    labels = read_manifests("f", after).documents[0]["spec"]["replicatedJobs"][0]["template"]["metadata"]["labels"]
+    assert labels == {"kueue.x-k8s.io/queue-name": "hyperpod-ns-john-localqueue"}
+
+
+def set_spec(**more):
+    return lambda document, *_: document["spec"].update(more)
+
+
+def test_a_job_that_completes_with_fewer_pods_than_run_side_by_side_asks_for_those():
+    assert findings(changed(set_spec(parallelism=5, completions=2))) == []
+
+
+def test_a_deployment_of_which_some_pods_fit_is_warned_of():
+    document = {**changed(set_spec(replicas=5)), "kind": "Deployment", "apiVersion": "apps/v1"}
+    (found,) = findings(document)
+    assert (found.severity, found.check) == ("warning", "quota")
+    assert found.message.startswith("of its 5 pods, at most 4 run at a time")
+
+
+def contain(place, **asked):
+    def change(_document, _labels, template):
+        template["spec"][place] = [{"name": "x", "resources": {"requests": asked, "limits": asked}}]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            contain("containers", **{"nvidia.com/gpu": 5}),
+            "asks for 5 nvidia.com/gpu of ml.g5.12xlarge, of which an instance gives pods 4",
+        ),
+        (
+            contain("containers", **{"nvidia.com/gpu": 4, "cpu": 90}),
+            "asks for 90 cpu of ml.g5.12xlarge, of which an instance gives pods 44",
+        ),
+        (contain("initContainers", **{"nvidia.com/gpu": 40}), "asks for 40 nvidia.com/gpu"),
+        (
+            contain("containers", **{"nvidia.com/gpu": 4, "example.com/fpga": 1}),
+            "the queue of john does not count example.com/fpga",
+        ),
+    ],
+)
+def test_pods_that_no_instance_holds_can_never_run(change, message):
+    (found,) = findings(changed(change))
+    assert (found.severity, found.check) == ("error", "quota")
+    assert message in found.message
+
+
+def test_a_resource_that_is_no_text_is_a_finding():
+    def change(_document, _labels, template):
+        template["spec"]["containers"][0]["resources"] = {"limits": {5: 7, "nvidia.com/gpu": 4}}
+
+    (found,) = findings(changed(change))
+    assert found.message == "it can never run: the queue of john does not count 5"
+    assert found.line > 1
+
+
+def test_few_accelerators_and_all_cpus_are_said_without_a_selector_too():
+    def change(_document, _labels, template):
+        del template["spec"]["nodeSelector"]
+        template["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}, "requests": {"cpu": 44}}
+
+    (found,) = findings(changed(change))
+    assert "a pod takes 1 of 4 nvidia.com/gpu of ml.g5.12xlarge and 44 of its 48 CPUs" in found.message
+
+
+def test_a_type_that_node_affinity_asks_for_and_the_stack_lacks_is_said():
+    def change(_document, _labels, template):
+        del template["spec"]["nodeSelector"]
+        expression = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["ml.p5.48xlarge"]}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+        template["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+    (found,) = findings(changed(change))
+    assert found.check == "instance-type"
+    assert "no instances of the types that the pods' node affinity admits" in found.message
+
+
+BIG = changed(contain("containers", **{"nvidia.com/gpu": 5}))
+POD = BIG["spec"]["template"]
+HEAD = {"metadata": BIG["metadata"]}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"kind": "List", "items": [{"kind": "ConfigMap"}, BIG]},
+        {
+            "kind": "CronJob",
+            **HEAD,
+            "spec": {"jobTemplate": {"metadata": {"labels": BIG["metadata"]["labels"]}, "spec": BIG["spec"]}},
+        },
+        {"kind": "AppWrapper", **HEAD, "spec": {"components": [{"template": BIG}]}},
+        {
+            "kind": "HyperPodPyTorchJob",
+            **HEAD,
+            "spec": {"replicaSpecs": [{"name": "pods", "replicas": 2, "template": POD}]},
+        },
+        {"kind": "LeaderWorkerSet", **HEAD, "spec": {"leaderWorkerTemplate": {"size": 2, "workerTemplate": POD}}},
+        {"kind": "StatefulSet", **HEAD, "spec": {"replicas": 1, "template": POD}},
+    ],
+    ids=lambda document: document["kind"],
+)
+def test_every_kind_that_is_queued_is_looked_into(document):
+    (found,) = findings(document)
+    assert (found.check, found.severity) == ("quota", "error")
+    assert "asks for 5 nvidia.com/gpu" in found.message
+
+
+def test_topology_on_a_type_without_places_in_the_network_is_said():
+    (found,) = findings(changed(annotate(TOPOLOGY["required"], NETWORK_LAYERS[2])))
+    assert found.message.startswith("EC2 says of no ml.g5.12xlarge where it stands in the network")
+
+
+def test_a_priority_class_that_is_not_the_teams_is_said():
+    john = next(each for each in PLAN.teams if each.name == "john")
+    spec = john.spec.model_copy(update={"priority_classes": ("experiment",)})
+    plan = dataclasses.replace(PLAN, teams=(dataclasses.replace(john, spec=spec),))
+    wrong = changed(lambda _d, labels, _t: labels.update({"kueue.x-k8s.io/priority-class": "training-priority"}))
+    (found,) = findings(wrong, plan=plan)
+    assert (found.check, found.edit) == ("priority", None)
+    assert found.fix == "Write one of experiment-priority, or leave the label out"
+
+
+def test_documents_that_kueue_does_not_queue_are_passed_over():
+    assert findings({"kind": "ConfigMap"}, {"kind": "Service", "metadata": {}}) == []
+    assert list(lint(read_manifests("job.yaml", ""), PLAN)) == []
+
+
+def test_a_file_that_is_no_yaml_says_where():
+    with pytest.raises(InputError, match=r"job\.yaml:2:\d+: no YAML"):
+        read_manifests("job.yaml", "a: [\nb: }")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+PLACES = [
+    ("metadata",),
+    ("metadata", "labels"),
+    ("metadata", "namespace"),
+    ("spec",),
+    ("spec", "parallelism"),
+    ("spec", "template"),
+    ("spec", "template", "metadata"),
+    ("spec", "template", "spec"),
+    ("spec", "template", "spec", "containers"),
+    ("spec", "template", "spec", "nodeSelector"),
+]
+
+
+KINDS = [
+    *("Job", "PyTorchJob", "JobSet", "RayJob", "Pod", "Deployment", "CronJob", "List", "AppWrapper", "LeaderWorkerSet"),
+    "HyperPodPyTorchJob",
+]
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(PLACES), JSON, st.sampled_from(KINDS))
+def test_no_shape_of_a_document_is_a_traceback(path, value, kind):
+    document = copy.deepcopy(GOOD)
+    document["kind"] = kind
+    here = document
+    for step in path[:-1]:
+        here = here[step]
+    here[path[-1]] = value
+    manifest = read_manifests("job.yaml", text_of(document))
+    for finding in list(lint(manifest, PLAN)):
+        assert finding.message
+        assert finding.line >= 1
+    repaired(manifest, PLAN)
+
+
+@pytest.mark.parametrize(("spec", "field"), BAD_PODS.values(), ids=BAD_PODS)
+@pytest.mark.parametrize("kind", ["Pod", "PyTorchJob", "RayJob"])
+def test_what_the_admission_policies_refuse_of_any_kind_is_said(kind, spec, field):
+    text = text_of(in_namespace(MAKERS[kind]("bad", **spec))).replace("/acme-dev/", "/handson-dev/")
+    said = {each.check for each in lint(read_manifests("job.yaml", text), PLAN) if each.severity == "error"}
+    assert said & {"team-limits", "pod-security"}, field
+
+
+def in_namespace(document):
+    document["metadata"]["namespace"] = "hyperpod-ns-john"
+    return document
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        annotate("kueue.x-k8s.io/role-hash", "cheap"),
+        annotate("kueue.x-k8s.io/pod-group-name", "group"),
+        lambda document, *_: document["metadata"]["labels"].update({"kueue.x-k8s.io/prebuilt-workload-name": "x"}),
+        limits(requests={"cpu": "0"}),
+        limits(limits={"nvidia.com/gpu": 1, "memory": "64Gi"}),
+        lambda document, *_: document["spec"].update(runPolicy={"schedulingPolicy": {"priorityClass": "high"}}),
+        lambda document, *_: document["spec"].update(tfReplicaSpecs={"worker": {}}),
+    ],
+    ids=["a hash", "a group", "another's workload", "no CPU", "a limit", "a scheduling policy", "uncounted replicas"],
+)
+def test_what_the_admission_policies_refuse_of_a_job_is_said(change):
+    assert [each.check for each in findings(changed(change))] == ["team-limits"]
+
+
+@pytest.mark.parametrize(("kind", "checks"), [("Pod", []), ("Deployment", []), ("PyTorchJob", ["team-limits"])])
+def test_a_limit_without_a_request_is_said_of_templates_that_the_api_server_does_not_complete(kind, checks):
+    resources = {"limits": {"nvidia.com/gpu": "1", "cpu": "4"}, "requests": {"memory": "1Gi"}}
+    text = text_of(in_namespace(MAKERS[kind]("large", containers=[container(resources=resources)])))
+    assert [each.check for each in lint(read_manifests("job.yaml", text), PLAN) if each.severity == "error"] == checks
+
+
+@pytest.mark.parametrize("spec", GOOD_PODS.values(), ids=GOOD_PODS)
+def test_what_the_admission_policies_let_in_is_not_said(spec):
+    text = text_of(in_namespace(MAKERS["PyTorchJob"]("good", **spec))).replace("/acme-dev/", "/handson-dev/")
+    assert list(lint(read_manifests("job.yaml", text), PLAN)) == []

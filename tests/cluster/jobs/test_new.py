@@ -1,0 +1,177 @@
+"""Manifests that are written for a team are admitted as the answer says."""
+
+import dataclasses
+
+import pytest
+import yaml
+
+from hpkit.catalog import NETWORK_LAYERS, find_instance_type, instance_types, kubelet_reserved
+from hpkit.cluster.jobs.kinds import KINDS, templates, units
+from hpkit.cluster.jobs.lint import Manifest, lint, read_manifests
+from hpkit.cluster.jobs.new import PRIORITY, QUEUE, manifest, resources_of, team_of, verdict
+from hpkit.errors import SelectionError
+from hpkit.plan.capacity import quantity
+from hpkit.project import load_stack
+from hpkit_whatif.admission import EFA
+from tests.cluster.jobs.builders import text_of
+
+KIND = "ml.g5.12xlarge"
+
+
+@pytest.fixture
+def plan():
+    return load_stack("handson-dev").plans["dev"]
+
+
+def made(plan, team="john", **more):
+    asked = {"kind": "job", "name": "train", "instance_type": KIND, "count": 1, "priority": "training", "image": "x"}
+    return manifest(plan, team_of(plan, team), **{**asked, "topology": None, **more})
+
+
+def pods_of(document):
+    (unit,) = units(document)
+    return list(templates(unit))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_pod_and_job_that_is_made_names_the_queue(plan, kind):
+    document = made(plan, kind=kind, count=2)
+    for pods in pods_of(document):
+        assert pods.labelled
+        for path in pods.labelled:
+            here = document
+            for step in path:
+                here = here[step]
+            assert here["metadata"]["labels"][QUEUE] == "hyperpod-ns-john-localqueue"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pods_meet_all_of_the_level_restricted_but_that_they_may_run_as_root(plan, kind):
+    document = made(plan, kind=kind, count=2)
+    assert "&id" not in yaml.safe_dump(document), "no part is an alias of another"
+    for pods in pods_of(document):
+        spec = pods.template["spec"]
+        assert spec["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
+        (container,) = spec["containers"]
+        assert container["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
+def test_the_pods_of_a_pytorch_job_have_a_master_to_find_and_are_as_many_as_asked(plan):
+    for count, replicas in ((1, {"Master": 1}), (3, {"Master": 1, "Worker": 2})):
+        document = made(plan, kind="pytorchjob", count=count)
+        specs = document["spec"]["pytorchReplicaSpecs"]
+        assert {name: each["replicas"] for name, each in specs.items()} == replicas
+        assert verdict(plan, team_of(plan, "john"), document).words == (
+            f"it fits john's own quota: {4 * count} of 12 nvidia.com/gpu of ml.g5.12xlarge"
+        )
+
+
+def test_a_ray_job_is_submitted_without_a_job_that_would_name_no_queue(plan):
+    assert made(plan, kind="rayjob")["spec"]["submissionMode"] == "HTTPMode"
+
+
+def test_topology_is_refused_for_a_type_of_which_no_place_in_the_network_is_known(plan):
+    with pytest.raises(SelectionError, match=r"EC2 says of no ml\.g5\.12xlarge where it stands in the network"):
+        made(plan, topology=("required", NETWORK_LAYERS[2]))
+
+
+def test_a_priority_class_that_is_not_the_teams_is_refused(plan):
+    john = team_of(plan, "john")
+    john = dataclasses.replace(john, spec=john.spec.model_copy(update={"priority_classes": ("experiment",)}))
+    narrow = dataclasses.replace(plan, teams=(john,))
+    with pytest.raises(SelectionError, match=r"john may not use the priority class training: .* are experiment"):
+        made(narrow, priority="training")
+    assert made(narrow, priority="experiment")["metadata"]["labels"][PRIORITY] == "experiment-priority"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_carries_queue_priority_and_whole_instances_and_has_no_finding(plan, kind):
+    document = made(plan, kind=kind, count=2)
+    assert document["metadata"]["namespace"] == "hyperpod-ns-john"
+    assert document["metadata"]["labels"] == {QUEUE: "hyperpod-ns-john-localqueue", PRIORITY: "training-priority"}
+    pods = pods_of(document)
+    workers = pods[-1]
+    assert sum(each.count for each in pods if each.template["spec"].get("nodeSelector")) == 2
+    (container,) = workers.template["spec"]["containers"]
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == 4
+    assert isinstance(read_manifests("f", text_of(document)), Manifest)
+    assert list(lint(read_manifests("f", text_of(document)), plan)) == []
+
+
+def test_a_pod_fits_beside_the_kubelet_and_daemon_sets_on_every_type_whose_size_is_known():
+    known = [each for each in instance_types() if each.vcpu and each.memory_gib]
+    assert len(known) > 50
+    for kind in known:
+        asked = resources_of(kind.name)["requests"]
+        cpu, memory = kubelet_reserved(kind.vcpu, kind.memory_gib)
+        assert 0 < quantity(asked["cpu"]) < kind.vcpu - cpu, kind.name
+        assert 0 < quantity(asked["memory"]) < (kind.memory_gib - memory) * 2**30, kind.name
+        assert asked.get(EFA, 0) == (kind.efa_interfaces or 0)
+
+
+@pytest.mark.parametrize(
+    ("team", "count", "kind", "words"),
+    [
+        ("john", 3, "quota", "it fits john's own quota: 12 of 12 nvidia.com/gpu of ml.g5.12xlarge"),
+        ("smith", 2, "borrowing", "4 nvidia.com/gpu of ml.g5.12xlarge"),
+        ("smith", 6, "never", "it can never run: of its 6 pods, at most 2 fit quota and borrowing of smith"),
+    ],
+)
+def test_the_answer_is_that_of_kueues_admission(plan, team, count, kind, words):
+    found = verdict(plan, team_of(plan, team), made(plan, team, count=count))
+    assert found.kind == kind
+    assert words in found.words
+
+
+def test_a_type_without_quota_can_never_run(plan):
+    document = made(plan, instance_type="ml.m5.4xlarge")
+    found = verdict(plan, team_of(plan, "john"), document)
+    assert found.kind == "never"
+    assert found.words.endswith("which has quota of ml.g5.12xlarge")
+
+
+def test_topology_stands_on_the_pods_where_the_stack_schedules_by_it():
+    without = load_stack("autoscale-dev").plans["dev"]
+    first = without.teams[0]
+    with pytest.raises(SelectionError, match="autoscale-dev does not schedule by topology"):
+        made(
+            without,
+            first.name,
+            instance_type=first.quota_resources[0].instance_type,
+            priority=None,
+            topology=("required", NETWORK_LAYERS[2]),
+        )
+    topology = load_stack("topology-prod").plans["prod"]
+    assert topology.topology_aware_scheduling
+    team, kind = topology.teams[0].name, topology.teams[0].quota_resources[0].instance_type
+    document = made(topology, team, instance_type=kind, priority=None, topology=("required", NETWORK_LAYERS[2]))
+    (pods,) = pods_of(document)
+    assert pods.template["metadata"]["annotations"] == {"kueue.x-k8s.io/podset-required-topology": NETWORK_LAYERS[2]}
+    assert find_instance_type(kind) is not None
+    document = made(
+        topology,
+        team,
+        kind="pytorchjob",
+        count=2,
+        instance_type=kind,
+        priority=None,
+        topology=("required", NETWORK_LAYERS[2]),
+    )
+    names = [pods.template["metadata"]["annotations"]["kueue.x-k8s.io/podset-group-name"] for pods in pods_of(document)]
+    assert names == ["train", "train"]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"team": "jon"}, "has no team jon; did you mean john?"),
+        ({"instance_type": "ml.g5.12xlage"}, "has no instances of ml.g5.12xlage; did you mean ml.g5.12xlarge?"),
+        ({"instance_type": "z"}, "has no instances of z; it has ml.g5.12xlarge, ml.m5.4xlarge"),
+        ({"priority": "trainin"}, "has no priority class trainin; did you mean training?"),
+        ({"priority": "zzz"}, "has no priority class zzz; it has training, experiment"),
+    ],
+)
+def test_what_the_stack_does_not_have_is_said_with_the_nearest_name(plan, more, said):
+    with pytest.raises(SelectionError) as caught:
+        made(plan, **more)
+    assert said in str(caught.value)

@@ -1,0 +1,150 @@
+"""What runs and is not as the file says it."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from hpkit.cluster.live.differences import differences
+from hpkit.cluster.live.model import AddonHealth, Group, Platform, Queue, Quota, SchedulerPolicy
+from hpkit.project import load_stack
+from hpkit_whatif.admission import model_of
+from tests.cluster.live.builders import observed
+
+CPU = Decimal(1000)
+
+
+@pytest.fixture
+def plan():
+    return load_stack("handson-dev").plans["dev"]
+
+
+@pytest.fixture
+def seen(plan):
+    """What is read of a platform that is as its file has it."""
+    groups = tuple(Group(each.spec.name, each.spec.types, each.spec.instance_count, 0, "") for each in plan.all_groups)
+    addons = tuple(AddonHealth(each.name, each.version or "v1", "ACTIVE") for each in plan.addons)
+    queues = tuple(
+        Queue(
+            each.name,
+            each.cohort,
+            Decimal(each.fair_weight),
+            active=True,
+            message="",
+            within=each.preemption.within_cluster_queue,
+            quotas={
+                (flavor.name, name): Quota(
+                    of(name, quota.nominal), of(name, quota.borrowing_limit), of(name, quota.lending_limit)
+                )
+                for group in each.resource_groups
+                for flavor in group.flavors
+                for name, quota in flavor.resources.items()
+            },
+        )
+        for each in model_of(plan).queues
+    )
+    classes = {f"{each.name}-priority": each.weight for each in plan.policy.priority_classes}
+    policy = SchedulerPolicy("handson-dev", "Created", "", "Enabled", "Disabled", {"training": 80, "experiment": 40})
+    platform = Platform(
+        "handson", "InService", "", groups, (), policy, addons, (), kubernetes="1.35", node_recovery="Automatic"
+    )
+    return observed(platform=platform, queues=queues, priority_classes=classes)
+
+
+def of(name, amount):
+    return None if amount is None else Decimal(amount) / (CPU if name == "cpu" else 1)
+
+
+def test_what_was_not_read_is_no_difference(plan):
+    assert differences(observed(), plan) == ()
+
+
+def test_groups_and_add_ons_that_differ_are_named(seen, plan):
+    gpu, system = seen.platform.groups
+    groups = (replace(gpu, target=3), replace(system, name="other"))
+    addons = (*seen.platform.addons[1:-1], replace(seen.platform.addons[-1], version="v0"))
+    found = differences(replace(seen, platform=replace(seen.platform, groups=groups, addons=addons)), plan)
+    assert "instance group gpu has a target of 3 instances, and 4 in the file" in found
+    assert "instance group system is in the file, and not in the cluster" in found
+    assert "instance group other is in the cluster, and not in the file" in found
+    assert f"add-on {plan.addons[0].name} is in the file, and not on the cluster" in found
+    wanted = plan.addons[-1].version
+    assert (f"add-on {plan.addons[-1].name} is v0, and {wanted} in the file" in found) == (wanted is not None)
+
+
+@pytest.fixture
+def platform_differs(seen, plan):
+    """Return what differs once parts of the platform are other ones."""
+    return lambda **parts: differences(replace(seen, platform=replace(seen.platform, **parts)), plan)
+
+
+def test_versions_recovery_and_types_that_differ_are_named(seen, platform_differs):
+    gpu, system = seen.platform.groups
+    assert platform_differs(kubernetes="1.34", node_recovery="None") == (
+        "Kubernetes is 1.34, and 1.35 in the file",
+        "node recovery is None, and Automatic in the file",
+    )
+    assert platform_differs(groups=(replace(gpu, instance_types=("ml.p5.48xlarge",)), system)) == (
+        "instance group gpu is of ml.p5.48xlarge, and of ml.g5.12xlarge in the file",
+    )
+
+
+def test_a_cluster_policy_that_differs_is_named(seen, platform_differs):
+    changed = replace(seen.platform.policy, fair_share="Disabled", idle_sharing="Enabled", name="mine")
+    assert platform_differs(policy=changed) == (
+        "the cluster policy has name mine, and handson-dev in the file",
+        "the cluster policy has fair share Disabled, and Enabled in the file",
+        "the cluster policy has idle resource sharing Enabled, and Disabled in the file",
+    )
+    assert platform_differs(policy=None) == ("the cluster policy handson-dev is in the file, and not on the cluster",)
+
+
+def test_what_of_a_platform_was_not_read_is_no_difference(platform_differs):
+    assert platform_differs(policy=None, addons=(), unread=frozenset({"policy", "addons"})) == ()
+
+
+def test_preemption_and_lending_that_differ_are_named(seen, plan):
+    john, smith = seen.queues
+    held = {key: replace(quota, lending_limit=Decimal(0)) for key, quota in john.quotas.items()}
+    found = differences(replace(seen, queues=(replace(john, within="Never", quotas=held), smith)), plan)
+    assert found == (
+        "team john preempts tasks of its own by Never, and by LowerPriority in the file",
+        "team john lends no idle quota, and all of it in the file",
+    )
+    key = ("ml.g5.12xlarge", "nvidia.com/gpu")
+    part = {**john.quotas, key: replace(john.quotas[key], lending_limit=Decimal(4))}
+    assert differences(replace(seen, queues=(replace(john, quotas=part), smith)), plan) == (
+        "team john has a lending limit of 4 nvidia.com/gpu of ml.g5.12xlarge, and 12 in the file",
+    )
+
+
+def test_memory_is_counted_in_gib(seen, plan):
+    john, smith = seen.queues
+    key = ("ml.g5.12xlarge", "memory")
+    less = {**john.quotas, key: replace(john.quotas[key], nominal=Decimal(192 * 2**30))}
+    assert differences(replace(seen, queues=(replace(john, quotas=less), smith)), plan) == (
+        "team john has a quota of 192 GiB memory of ml.g5.12xlarge, and 576 GiB in the file",
+    )
+
+
+def test_teams_that_differ_are_named_with_both_amounts(seen, plan):
+    john, smith = seen.queues
+    key = ("ml.g5.12xlarge", "nvidia.com/gpu")
+    changed = replace(john, weight=Decimal(7), quotas={**john.quotas, key: Quota(Decimal(8), Decimal(4))})
+    renamed = replace(smith, name="hyperpod-ns-other-clusterqueue")
+    assert differences(replace(seen, queues=(changed, renamed)), plan) == (
+        "team john has fair-share weight 7, and 0 in the file",
+        "team john has a quota of 8 nvidia.com/gpu of ml.g5.12xlarge, and 12 in the file",
+        "team john has a borrow limit of 4 nvidia.com/gpu of ml.g5.12xlarge, and 6 in the file",
+        "team smith is in the file, and has no queue",
+        "team other has a queue, and is not in the file",
+    )
+
+
+def test_priority_classes_that_differ_are_named(seen, plan):
+    found = differences(replace(seen, priority_classes={"training-priority": 90, "mine-priority": 1}), plan)
+    assert found == (
+        "priority class training-priority is 90, and 80 in the file",
+        "priority class experiment-priority is absent, and 40 in the file",
+        "priority class mine-priority is 1, and absent in the file",
+    )

@@ -1,0 +1,70 @@
+"""What is read where a caller may not list everything: the team's namespace, and never nothing for what was refused."""
+
+from types import SimpleNamespace
+
+from kubernetes.client import ApiException
+
+from hpkit.cluster.live.model import Observed
+from hpkit.cluster.live.read import objects_of
+from hpkit.cluster.live.status import status_of
+from hpkit.cluster.live.topology import tree_of
+from tests.cluster.live.builders import NOW, node, queue
+
+TEAMS = ("hyperpod-ns-john", "hyperpod-ns-smith")
+LOCAL_QUEUE = {
+    "metadata": {"name": "hyperpod-ns-john-localqueue", "namespace": "hyperpod-ns-john"},
+    "spec": {"clusterQueue": "hyperpod-ns-john-clusterqueue"},
+}
+
+
+def api(allowed):
+    """Return an API server that lets a caller list under paths that hold one of some words, and nothing else."""
+    asked = []
+
+    def pages(path, _query):
+        asked.append(path)
+        if not any(word in path for word in allowed):
+            raise ApiException(status=403, reason="Forbidden")
+        yield from [LOCAL_QUEUE] if path.endswith("localqueues") else []
+
+    return SimpleNamespace(pages=pages, version_of=lambda group: f"/apis/{group}/v1", asked=asked)
+
+
+def test_a_teams_member_reads_the_namespace_of_the_team():
+    unknown = []
+    found = objects_of(
+        api(("namespaces/hyperpod-ns-john/", "nodes", "cluster", "classes", "flavors", "pools")),
+        unknown,
+        namespaces=TEAMS,
+    )
+    assert (found["namespaces"], found["unread"]) == (("hyperpod-ns-john",), frozenset())
+    assert unknown == ["pods, localqueues, workloads of other namespaces than hyperpod-ns-john: they may not be listed"]
+    seen = Observed(time=NOW, **found)
+    assert seen.sees("hyperpod-ns-john")
+    assert not seen.sees("hyperpod-ns-smith")
+
+
+def test_what_is_refused_everywhere_is_unread():
+    unknown = []
+    found = objects_of(api(("nodes",)), unknown, namespaces=TEAMS)
+    assert found["unread"] >= {"pods", "workloads", "localqueues", "clusterqueues", "resourceflavors"}
+    assert "nodes" not in found["unread"]
+    assert "/apis/kueue.x-k8s.io/v1/workloads of the Kubernetes API: 403 Forbidden" in unknown
+
+
+def test_who_may_list_everything_asks_for_no_namespace():
+    server = api(("/",))
+    found = objects_of(server, [], namespaces=TEAMS)
+    assert (found["namespaces"], found["unread"]) == (None, frozenset())
+    assert not [path for path in server.asked if "namespaces" in path]
+
+
+def test_use_and_tasks_that_were_not_read_are_no_zero():
+    seen = Observed(
+        time=NOW, nodes=(node("n1", "a", "b", "c"),), queues=(queue("john", 4), queue("smith", 4)),
+        namespaces=("hyperpod-ns-john",),
+    )  # fmt: skip
+    (leaf,) = [leaf for branch in tree_of(seen) for leaf in branch.all_leaves()]
+    assert (leaf.used, leaf.use_words) == (None, "unknown use of 4 gpu")
+    shown = {team.team: (team.runs_words, team.waits_words) for team in status_of(seen).teams}
+    assert shown == {"john": ("0", "0"), "smith": ("?", "?")}

@@ -1,0 +1,156 @@
+"""The page: who uses what, from whom, what waits, what needs attention."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpkit.cluster.live.model import AddonHealth, ClusterNode, Group, NodePool, Platform, SchedulerPolicy
+from hpkit.cluster.live.status import main_resource, policy_words, status_of
+from tests.cluster.live.builders import GPU, NOW, node, observed, queue, task
+
+POLICY = SchedulerPolicy("acme-dev", "Created", "", "Enabled", "Disabled", {"experiment": 40, "training": 80})
+GROUP = Group("gpu", ("ml.g5.12xlarge",), 4, 4, "InService")
+
+
+def platform(**parts):
+    given = {"name": "acme", "status": "InService", "message": "", "groups": (GROUP,), "nodes": (), "addons": ()}
+    return Platform(**{**given, "policy": POLICY, "events": (), **parts})
+
+
+def shares(*queues):
+    return {team.team: team.shares[0] for team in status_of(observed(queues=queues)).teams}
+
+
+def test_what_one_borrows_the_only_other_one_lends():
+    found = shares(queue("john", 12, limit=6), queue("smith", 4, used=8, borrowed=4, limit=4))
+    assert found["smith"].lenders == ("john",)
+    assert found["john"].lent == (4, 4)
+    assert found["smith"].lent == (0, 0)
+
+
+def test_of_two_lenders_each_lends_between_what_the_other_cannot_and_all():
+    found = shares(queue("a", 4), queue("b", 8), queue("c", 4, used=10, borrowed=6))
+    assert found["c"].lenders == ("b", "a"), "who has most first"
+    assert found["c"].borrowed_words == "6 from b or a"
+    assert (found["a"].lent, found["b"].lent) == ((0, 4), (2, 6))
+
+
+def test_of_many_lenders_three_are_named():
+    found = shares(*(queue(f"l{number}", number + 1) for number in range(9)), queue("z", 0, used=2, borrowed=2))
+    assert found["z"].borrowed_words == "2 from l8 or l7 or l6 or 6 more"
+
+
+def test_who_holds_everything_back_lends_nothing():
+    found = shares(queue("a", 4, lending=0), queue("b", 8), queue("c", 4, used=10, borrowed=6))
+    assert found["a"].lent == (0, 0)
+    assert found["c"].lenders == ("b",)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=6))
+def test_together_they_lend_what_is_borrowed_at_least_and_at_most(teams):
+    """Of any use that Kueue can have come to: what is borrowed fits into what is idle."""
+    queues = [
+        queue(f"t{number}", nominal, used=used, borrowed=max(0, used - nominal))
+        for number, (nominal, used) in enumerate(teams)
+    ]
+    borrowed = sum(max(0, used - nominal) for nominal, used in teams)
+    idle = sum(max(0, nominal - used) for nominal, used in teams)
+    if borrowed > idle:
+        return
+    lent = [share.lent for share in shares(*queues).values()]
+    assert sum(least for least, _ in lent) <= borrowed <= sum(most for _, most in lent)
+    assert all(least <= most for least, most in lent)
+
+
+def test_the_main_resource_is_an_accelerator_where_there_is_one():
+    assert main_resource(["cpu", "memory", GPU]) == GPU
+    assert main_resource(["cpu", "aws.amazon.com/neurondevice"]) == "aws.amazon.com/neurondevice"
+    assert main_resource(["memory", "nvidia.com/mig-1g.5gb"]) == "nvidia.com/mig-1g.5gb"
+    assert main_resource(["memory"]) == "cpu"
+
+
+def test_what_waits_is_listed_by_priority_and_age():
+    tasks = [
+        task("john", "old", 1, minutes=9),
+        task("john", "young", 1, minutes=1),
+        task("john", "high", 1, priority=80),
+        task("john", "runs", 1, runs=True),
+    ]
+    (team,) = status_of(observed(queues=(queue("john", 12),), tasks=tuple(tasks))).teams
+    assert [each.name for each in team.waiting] == ["high", "old", "young"]
+    assert team.waiting[1].seconds == timedelta(minutes=9).total_seconds()
+    assert team.running == 1
+
+
+def test_what_waits_in_no_queue_is_listed_and_needs_attention():
+    lost = replace(task("john", "lost", 1), queue="", local_queue="hyperpod-ns-johnn-localqueue")
+    seen = observed(queues=(queue("john", 4),), tasks=(lost, task("john", "fine", 1)))
+    found = status_of(seen)
+    assert [each.name for each in found.teams[0].waiting] == ["fine"]
+    assert [(each.team, each.name) for each in found.unserved] == [("john", "lost")]
+    (problem,) = found.problems
+    assert problem.startswith("Job lost of john waits: no queue serves it: LocalQueue hyperpod-ns-johnn-localqueue")
+    unread = status_of(replace(seen, unread=frozenset({"localqueues"})))
+    assert unread.unserved == (), "what LocalQueues there are is not known"
+
+
+def test_many_that_wait_in_no_queue_are_counted():
+    lost = [replace(task("john", f"lost-{number}", 1), queue="") for number in range(9)]
+    found = status_of(observed(queues=(queue("john", 4),), tasks=lost))
+    assert len(found.unserved) == 9
+    assert found.problems[-1] == "4 more tasks wait in no team's queue; `hpkit job list` lists them"
+
+
+def test_the_cluster_policy_is_a_line():
+    assert policy_words(platform()) == (
+        "acme-dev is Created; priority classes training 80, experiment 40; fair share Enabled; "
+        "idle resource sharing Disabled"
+    )
+    plain = replace(POLICY, priority_classes={}, fair_share="", idle_sharing="")
+    assert policy_words(platform(policy=plain)) == "acme-dev is Created; first come, first served"
+    assert policy_words(platform(policy=None)) == "none"
+    assert policy_words(platform(policy=None, unread=frozenset({"policy"}))) == "not read"
+
+
+def test_all_is_well_with_a_platform_on_which_nothing_fails():
+    assert status_of(observed(platform=platform(), nodes=(node("n"),), queues=(queue("john", 4),))).problems == ()
+
+
+def test_whatever_fails_is_said_with_the_reason_that_the_service_gives():
+    instances = [ClusterNode(f"i-{number}", "gpu", "t", "Failure", "EFA did not come up") for number in range(2)]
+    addons = (AddonHealth("vpc-cni", "v1", "DEGRADED", ("ConfigurationConflict: aws-node",)),)
+    failing = platform(
+        status="RollingBack",
+        nodes=tuple(instances),
+        addons=addons,
+        policy=SchedulerPolicy("acme-dev", "UpdateFailed", "why"),
+    )
+    pool = NodePool("spot", ready=False, message="NodeClass not found", limits={}, used={})
+    found = status_of(
+        observed(
+            platform=failing,
+            nodes=(node("n", ready="False"),),
+            pools=(pool,),
+            queues=(queue("john", 4, active=False, message="Can't admit new workloads: FlavorNotFound"),),
+        )
+    )
+    assert found.problems == (
+        "cluster acme is RollingBack",
+        "the cluster policy is UpdateFailed: why",
+        "add-on vpc-cni is DEGRADED: ConfigurationConflict: aws-node",
+        "2 of 4 instances of gpu fail: Failure: EFA did not come up (2 instances)",
+        "1 node is not ready: n",
+        "NodePool spot is not ready: NodeClass not found",
+        "team john: Can't admit new workloads: FlavorNotFound",
+    )
+
+
+def test_a_group_that_is_still_short_of_instances_is_said():
+    group = Group("gpu", ("t",), 4, 1, "Creating")
+    pending = tuple(ClusterNode(f"i-{number}", "gpu", "t", "Pending", "Insufficient capacity") for number in range(3))
+    found = status_of(observed(platform=platform(groups=(group,), nodes=pending)))
+    assert found.problems == ("gpu has 1 of 4 instances: Pending: Insufficient capacity (3 instances)",)
+    assert found.groups[0].others == {"Pending": 3}
+    assert found.observed.time == NOW

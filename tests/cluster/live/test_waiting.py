@@ -1,0 +1,118 @@
+"""Kueue's conditions in words; that they are Kueue's own words is tested with a real one (test_platform.py)."""
+
+import pytest
+
+from hpkit.cluster.live.waiting import preemption, preemptor, preemptor_queue, waiting_reason
+from tests.cluster.live.builders import GPU, KIND, NOW, queue, task
+
+LARGE = (
+    f"couldn't assign flavors to pod set main: insufficient quota for {GPU} in flavor {KIND}, previously considered "
+    "podsets requests (0) + current podset request (24) > maximum capacity (8)"
+)
+LARGE_MEMORY = (
+    f"insufficient quota for memory in flavor {KIND}, previously considered podsets requests (512Gi) + current podset "
+    "request (1536Gi) > maximum capacity (1Ti)"
+)
+SHORT_MEMORY = (
+    f"insufficient unused quota for memory in flavor {KIND}, 1Ti more needed, insufficient unused quota for cpu in "
+    f"flavor {KIND}, 1500m more needed"
+)
+SHORT = f"couldn't assign flavors to pod set main: insufficient unused quota for {GPU} in flavor {KIND}, 8 more needed"
+PREEMPTED = (
+    "Preempted to accommodate a workload (UID: uid-own, JobUID: 1) due to reclamation within the cohort; "
+    "preemptor path: /a; preemptee path: /b"
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (LARGE, f"it can never run: it asks for 24 {GPU} of {KIND}, where quota and borrowing together are 8"),
+        (SHORT, f"8 more {GPU} of {KIND} must become free"),
+        (
+            f"{SHORT}, insufficient unused quota for {GPU} in flavor ml.p5.48xlarge, 4 more needed",
+            f"8 more {GPU} of {KIND} must become free, or 4 more {GPU} of ml.p5.48xlarge must become free",
+        ),
+        (
+            f"{LARGE}, insufficient unused quota for cpu in flavor {KIND}, 1 more needed",
+            f"it can never run: it asks for 24 {GPU} of {KIND}, where quota and borrowing together are 8",
+        ),
+        (
+            f"{LARGE}, insufficient unused quota for {GPU} in flavor ml.p5.48xlarge, 4 more needed",
+            f"4 more {GPU} of ml.p5.48xlarge must become free",
+        ),
+        (
+            f"{SHORT}, insufficient unused quota for cpu in flavor {KIND}, 2 more needed",
+            f"8 more {GPU} and 2 more cpu of {KIND} must become free",
+        ),
+        (
+            LARGE_MEMORY,
+            f"it can never run: it asks for 2048 GiB memory of {KIND}, where quota and borrowing together are 1024 GiB",
+        ),
+        (
+            SHORT_MEMORY,
+            f"1024 GiB more memory and 1.5 more cpu of {KIND} must become free",
+        ),
+        ("The workload has failed admission checks", "The workload has failed admission checks"),
+        (
+            f'couldn\'t assign flavors to pod set main: Flavor "{KIND}" does not support TopologyAwareScheduling',
+            (
+                f"it can never run: its pods ask for a topology, and EC2 reports no network position for {KIND}. "
+                "Remove the topology annotation, or select an instance type with network layers"
+            ),
+        ),
+        (
+            'topology "hyperpod-default" allows to fit only 2 out of 4 pod(s)',
+            "only 2 of 4 pods fit as close together as they ask; `hpkit cluster topology` shows which nodes are free",
+        ),
+        (
+            'topology "hyperpod-default" doesn\'t allow to fit any of 4 pod(s)',
+            "only 0 of 4 pods fit as close together as they ask; `hpkit cluster topology` shows which nodes are free",
+        ),
+    ],
+)
+def test_the_condition_says_why_it_waits(message, words):
+    waiting = task("john", "train", 6, QuotaReserved=(False, "Pending", message))
+    assert waiting_reason(waiting, queue("john", 4), NOW) == words
+
+
+def test_kueue_that_says_nothing_is_waited_for_and_then_looked_for():
+    new, old = task("john", "train", 6, minutes=1), task("john", "train", 6, minutes=2)
+    assert waiting_reason(new, queue("john", 4), new.created) == "Kueue has not looked at it yet"
+    assert waiting_reason(old, queue("john", 4), NOW) == (
+        "Kueue has decided nothing about it in 120 s, so Kueue may not be running. Check `kubectl get pods -n "
+        "kueue-system`, then the events in `kubectl describe workload job-train -n hyperpod-ns-john`"
+    )
+
+
+def test_a_task_that_was_preempted_says_so_first():
+    waiting = task(
+        "smith", "train", 1, QuotaReserved=(False, "Pending", SHORT), Preempted=(True, "InCohortReclamation", PREEMPTED)
+    )
+    assert waiting_reason(waiting, queue("smith", 4), NOW) == (
+        "it was preempted, since the team that had lent the quota needed it back; "
+        f"now 8 more {GPU} of {KIND} must become free"
+    )
+    assert preemptor(waiting) == "uid-own"
+    assert preemptor(task("smith", "train", 1)) is None
+
+
+def test_a_task_that_runs_again_still_says_why_and_by_whom_it_was_preempted():
+    path = "preemptor path: /hyperpod-cohort/hyperpod-ns-john-clusterqueue; preemptee path: /hyperpod-cohort/x"
+    why = "due to reclamation within the cohort"
+    said = f"Previously: Preempted to accommodate a workload (UID: uid-own, JobUID: 1) {why}; {path}"
+    back = task("smith", "train", 1, runs=True, Preempted=(False, "QuotaReserved", said))
+    assert preemption(back) == "it was preempted, since the team that had lent the quota needed it back"
+    assert (preemptor(back), preemptor_queue(back)) == ("uid-own", "hyperpod-ns-john-clusterqueue")
+    never = task("smith", "train", 1, runs=True, Preempted=(False, "QuotaReserved", ""))
+    assert (preemption(never), preemptor(never), preemptor_queue(never)) == ("", None, None)
+
+
+def test_a_queue_that_is_not_there_or_stopped_is_the_reason():
+    waiting = task("john", "train", 1)
+    assert waiting_reason(waiting, None, NOW) == (
+        "no queue serves it: LocalQueue hyperpod-ns-john-localqueue is not in hyperpod-ns-john"
+    )
+    assert waiting_reason(waiting, queue("john", 4, active=False, message="stopped"), NOW) == (
+        "its queue admits nothing: stopped"
+    )

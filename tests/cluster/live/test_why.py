@@ -1,0 +1,235 @@
+"""What would let a task run now, by the simulator."""
+
+import dataclasses
+from decimal import Decimal
+from types import SimpleNamespace
+
+import pytest
+
+from hpkit.cluster.live.model import Flavor
+from hpkit.cluster.live.why import explain, find_task, holders
+from hpkit.errors import SelectionError, ToolError
+from tests.cluster.live.builders import GPU, KIND, NOW, observed, pod, queue, task
+
+FAIR = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
+SHORT = f"insufficient unused quota for {GPU} in flavor {KIND}, 4 more needed"
+
+
+TEAMS = (queue("john", 12, limit=6), queue("smith", 4, limit=4))
+
+
+def why(name, *tasks, classes=None, queues=TEAMS, **more):
+    seen = observed(queues=queues, tasks=tasks, priority_classes=classes or {}, **more)
+    return explain(seen, find_task(seen, name, None), fair_sharing=FAIR)
+
+
+def test_each_task_whose_end_would_be_enough_is_named():
+    found = why(
+        "wait",
+        task("john", "own", 3, runs=True),
+        task("smith", "lend", 1, runs=True),
+        task("smith", "wait", 1, QuotaReserved=(False, "Pending", SHORT)),
+    )
+    assert found.reason == f"4 more {GPU} of {KIND} must become free"
+    assert found.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
+    assert found.remedies == ("task own ends", "task lend ends")
+
+
+def test_who_holds_memory_is_told_in_gib():
+    gib, memory = Decimal(2**30), (KIND, "memory")
+    john, own = queue("john", 4), task("john", "own", 1, runs=True)
+    john = dataclasses.replace(john, quotas={memory: john.quotas[KIND, GPU]})
+    running = dataclasses.replace(own, usage={memory: 1536 * gib})
+    waiting = dataclasses.replace(own, requests={"cpu": Decimal(1), "memory": 512 * gib})
+    seen = observed(queues=(john,), tasks=(running, waiting))
+    assert list(holders(SimpleNamespace(running=(running,)), seen, waiting, john)) == [
+        f"john holds 1536 GiB memory of {KIND}"
+    ]
+
+
+def test_a_higher_priority_helps_where_it_preempts():
+    found = why(
+        "wait",
+        task("smith", "low", 2, runs=True, priority=10),
+        task("smith", "wait", 2, priority=10),
+        task("john", "own", 2, runs=True),
+        classes={"training-priority": 80, "experiment-priority": 40, "none-priority": 10},
+    )
+    assert "it gets the priority class experiment-priority; then it preempts low" in found.remedies
+
+
+def test_fewer_pods_help_where_some_fit():
+    found = why("wait", task("john", "own", 2, runs=True), task("smith", "wait", 6))
+    assert found.remedies == ("it asks for 2 of its 6 pods",)
+
+
+def test_what_can_never_run_is_told_how_much_can():
+    found = why(
+        "wait", task("john", "own", 3, runs=True), task("smith", "lend", 1, runs=True), task("smith", "wait", 6)
+    )
+    assert found.remedies == ("it asks for at most 2 of its 6 pods, and others end",)
+
+
+def test_a_task_that_the_simulator_admits_needs_nothing():
+    assert why("wait", task("smith", "wait", 1)).remedies == (
+        "nothing: the simulator admits it as things are; Kueue should within seconds",
+    )
+
+
+def test_a_task_that_ended_or_runs_says_so_and_for_whom_it_was_preempted():
+    said = "Preempted to accommodate a workload (UID: uid-own, JobUID: 1) due to reclamation within the cohort"
+    back = task("smith", "back", 1, runs=True, Preempted=(True, "InCohortReclamation", said))
+    found = why("back", back, task("john", "own", 3, runs=True))
+    assert found.reason == ("it runs. Before, it was preempted, since the team that had lent the quota needed it back")
+    assert (found.preempted_by, found.holders, found.remedies) == ("own of john", (), ())
+    ended = why("bad", task("smith", "bad", 1, Finished=(True, "Failed", "BackoffLimitExceeded")))
+    assert ended.reason == "it has failed: BackoffLimitExceeded"
+
+
+ENDED = {"Finished": (True, "Succeeded", "")}
+
+
+def test_a_task_that_has_ended_holds_nothing():
+    found = why(
+        "wait",
+        task("john", "done", 3, runs=True, **ENDED),
+        task("john", "own", 3, runs=True),
+        task("smith", "lend", 1, runs=True),
+        task("john", "wait", 1),
+    )
+    assert found.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
+    assert found.remedies == ("task own ends", "task lend ends")
+
+
+def test_what_comes_free_goes_to_the_one_that_waits_before_it():
+    tasks = (
+        task("john", "own", 3, runs=True, priority=80),
+        task("smith", "lend", 1, runs=True, priority=80),
+        task("john", "high", 1, priority=80),
+        task("john", "low", 1, priority=40),
+    )
+    assert why("high", *tasks).remedies == ("task own ends", "task lend ends")
+    found = why("low", *tasks)
+    assert "task lend ends" not in found.remedies
+    assert "task own ends" in found.remedies
+
+
+FLAVORS = {KIND: Flavor(KIND, {"node.kubernetes.io/instance-type": KIND}, topology=False)}
+
+
+def select(kind):
+    return {"spec": {"containers": [], "nodeSelector": {"node.kubernetes.io/instance-type": kind}}}
+
+
+@pytest.mark.parametrize(
+    ("waiting", "outlook"),
+    [
+        (
+            task("john", "wait", 1, topology={"required": "topology.k8s.aws/network-node-layer-3"}),
+            "its pods ask for a topology, and no flavor of its queue that they may go to has one",
+        ),
+        (
+            task("john", "wait", 1, template=select("ml.p5.48xlarge")),
+            "its pods select or require nodes that no flavor of its queue has",
+        ),
+        (task("john", "wait", 1, more={"example.com/fpga": "1"}), "its queue does not count example.com/fpga"),
+        (task("john", "wait", 1, gpus=40), "quota and borrowing of its queue are too small for it"),
+    ],
+)
+def test_what_can_never_run_is_promised_nothing(waiting, outlook):
+    found = why("wait", task("john", "own", 3, runs=True), waiting, flavors=FLAVORS)
+    assert (found.remedies, found.outlook) == ((), f"it can never run as it is: {outlook}")
+    assert (found.runs_at, found.when) == (None, "")
+
+
+def test_a_topology_that_a_flavor_has_and_a_type_that_is_selected_are_no_obstacle():
+    flavors = {KIND: Flavor(KIND, {"node.kubernetes.io/instance-type": KIND}, topology=True)}
+    waiting = task("john", "wait", 1, topology={"unconstrained": True}, template=select(KIND))
+    assert why("wait", task("john", "own", 3, runs=True), waiting, flavors=flavors).remedies != ()
+
+
+def test_when_it_could_run_is_said_where_those_that_run_say_how_long():
+    local = {"metadata": {"annotations": {"hpkit.local/run": "30m"}}, "spec": {"containers": []}}
+    tasks = (
+        task("john", "own", 3, runs=True, minutes=10, template=local),
+        task("smith", "lend", 1, runs=True, minutes=10, spec={"maximumExecutionTimeSeconds": 3600}),
+        task("john", "wait", 1),
+    )
+    found = why("wait", *tasks)
+    assert (found.runs_at - NOW).total_seconds() == 20 * 60
+    assert found.when.startswith("by the simulator at 2026-11-22 12:20 UTC, in 20 min")
+    endless = why("wait", task("john", "own", 3, runs=True), *tasks[1:])
+    assert endless.runs_at is not None
+    assert (endless.runs_at - NOW).total_seconds() == 50 * 60
+    unknown = why("wait", task("john", "own", 3, runs=True), task("smith", "lend", 1, runs=True), tasks[2])
+    assert (unknown.runs_at, unknown.when) == (None, "cannot be said: nothing says how long own, lend may run")
+
+
+def test_a_preemptor_that_is_gone_is_known_by_its_team():
+    said = (
+        "Preempted to accommodate a workload (UID: uid-gone, JobUID: 1) due to reclamation within the cohort; "
+        "preemptor path: /hyperpod-cohort/hyperpod-ns-john-clusterqueue; preemptee path: /x"
+    )
+    back = task("smith", "back", 1, Preempted=(True, "InCohortReclamation", said))
+    assert why("back", back).preempted_by == "a task of john that is gone"
+    assert why("back", back, namespaces=("hyperpod-ns-smith",)).preempted_by == "a task of john that is not read"
+
+
+def test_what_others_hold_counts_though_their_tasks_could_not_be_read():
+    queues = (queue("john", 12, used=12, limit=6), queue("smith", 4, used=4, limit=4))
+    tasks = (task("john", "own", 3, runs=True), task("john", "wait", 1))
+    found = why("wait", *tasks, queues=queues, namespaces=("hyperpod-ns-john",))
+    assert found.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
+    assert found.remedies == ("task own ends",)
+    assert found.outlook.startswith("what waits before it in other namespaces was not read")
+    assert found.when == "cannot be said: nothing says how long those of smith, own may run"
+
+
+def test_queues_that_were_not_read_are_not_said_to_be_missing():
+    found = why("wait", task("john", "wait", 1), queues=(), unread=frozenset({"clusterqueues"}))
+    assert found.reason.startswith("Kueue has decided nothing about it in 300 s")
+    assert found.outlook == "what would let it run is not known: queues were not read"
+
+
+def test_pods_that_find_no_node_and_pods_that_are_not_there_are_said():
+    running = task("john", "own", 2, runs=True)
+    pods = (dataclasses.replace(pod("john", "own", None), unplaced="0/5 nodes are available: 5 Insufficient cpu."),)
+    assert why("own", running, pods=pods).reason == (
+        "it runs: 1 of 2 pods find no node: 0/5 nodes are available: 5 Insufficient cpu"
+    )
+    starting = task("john", "own", 2, runs=True, PodsReady=(False, "WaitForStart", ""))
+    assert why("own", starting).reason == (
+        "it is admitted, and its pods are not all ready yet: none is there; "
+        "`kubectl describe job own -n hyperpod-ns-john` says why"
+    )
+    assert (
+        why("own", starting, unread=frozenset({"pods"})).reason == "it is admitted, and its pods are not all ready yet"
+    )
+
+
+def test_tasks_that_could_not_be_read_are_not_said_to_be_none():
+    with pytest.raises(ToolError, match="which tasks there are could not be read"):
+        find_task(observed(unread=frozenset({"workloads"})), "a", None)
+    with pytest.raises(SelectionError, match="none at all in hyperpod-ns-john, and no other could be read"):
+        find_task(observed(namespaces=("hyperpod-ns-john",)), "a", None)
+
+
+def test_a_queue_that_admits_nothing_is_the_whole_answer():
+    queues = (queue("smith", 4, active=False, message="stopped"),)
+    found = why("wait", task("smith", "wait", 1), queues=queues)
+    assert (found.reason, found.remedies) == ("its queue admits nothing: stopped", ())
+
+
+def test_a_task_is_found_by_the_name_of_its_job_or_its_workload():
+    seen = observed(tasks=(task("john", "a", 1, minutes=9), task("john", "a", 1, minutes=1), task("smith", "b", 1)))
+    assert find_task(seen, "a", None).created.minute == 59
+    assert find_task(seen, "job-b", "smith").owner_name == "b"
+    with pytest.raises(SelectionError, match="no task c; it knows a, b"):
+        find_task(seen, "c", None)
+    with pytest.raises(SelectionError, match="no task b of team john"):
+        find_task(seen, "b", "john")
+    both = observed(tasks=(task("john", "a", 1), task("smith", "a", 1)))
+    with pytest.raises(SelectionError, match="john, smith each have a task a: say whose with --team"):
+        find_task(both, "a", None)
+    with pytest.raises(SelectionError, match="it knows none at all"):
+        find_task(observed(), "a", None)

@@ -1,0 +1,313 @@
+"""What the admission policies refuse members, kind by kind: the expressions themselves, evaluated as CEL.
+
+That the API server and Kueue agree is shown where they run (test_queues.py, test_quota.py, test_nodes.py).
+"""
+
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hpkit.cluster.jobs.new import manifest
+from hpkit.plan.derive import derive
+from hpkit.plan.team_limits import pod_limits
+from hpkit.program.components.admission import policies_of
+from tests.builders import organization, team, typed
+from tests.program.components.evaluation import answers, request_of
+from tests.security.kinds import BAD_PODS, GOOD_PODS, KINDS, KUBEFLOW, group, service, templates_in, workload
+from tests.security.members import container
+
+G5 = "ml.g5.12xlarge"
+DAY = 86_400
+
+
+def plan_of(limits=None, **of_team):
+    data = organization(
+        teams=[team("john", members=["arn:aws:iam::123456789012:role/john"], **of_team), team("smith")],
+        allocations={name: [{"instanceType": G5, "count": 1}] for name in ("john", "smith")},
+    )
+    if limits:
+        data["environments"]["dev"]["governance"]["teamLimits"] = limits
+    return derive(typed(data), "dev")
+
+
+def policies(limits=None, **of_team):
+    plan = plan_of(limits, **of_team)
+    return policies_of(plan.teams, pod_limits(plan))
+
+
+DEFAULT = policies()
+
+
+def sent(document):
+    """Return a document as validating admission sees it: with the server's note of who sent which annotation."""
+    document = deepcopy(document)
+    metadata = document["metadata"]
+    keys = {f"f:{key}": {} for key in metadata.get("annotations", {})}
+    fields = {"f:metadata": {"f:annotations": keys}} if keys else {"f:spec": {}}
+    metadata["managedFields"] = [{"manager": "kubectl", "operation": "Update", "fieldsV1": fields}]
+    if document["kind"] == "Pod":
+        # Kueue's webhook adds these.
+        metadata["annotations"] = {"kueue.x-k8s.io/role-hash": "0a1b2c3d", **metadata.get("annotations", {})}
+        metadata["labels"] = {"kueue.x-k8s.io/managed": "true", **metadata["labels"]}
+    if document["kind"] == "Deployment":
+        template = document["spec"]["template"]["metadata"]
+        template["annotations"] = {
+            "kueue.x-k8s.io/pod-suspending-parent": "deployment",
+            **template.get("annotations", {}),
+        }
+        template["labels"] = {"kueue.x-k8s.io/managed": "true", **template["labels"]}
+    return document
+
+
+def refused(document, given=DEFAULT, **more):
+    return answers(given, request_of(document, **more), sent(document))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_job_of_any_kind_as_it_should_be_is_let_in(kind):
+    assert refused(KINDS[kind]("fine")) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("spec", "field"), BAD_PODS.values(), ids=BAD_PODS)
+def test_no_kind_of_job_has_pods_that_no_team_may_have(kind, spec, field):
+    document = KINDS[kind]("bad", **spec)
+    assert refused(document) == [field]
+    assert refused(document, member=False) == [field], "controllers make pods too"
+
+
+@pytest.mark.parametrize(("spec", "field"), BAD_PODS.values(), ids=BAD_PODS)
+def test_kueue_counts_no_pods_that_no_team_may_have_whatever_kind_they_are_of(spec, field):
+    whole = KINDS["Pod"]("bad", **spec)["spec"]
+    assert refused(workload(whole), member=False) == [field]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("spec", GOOD_PODS.values(), ids=GOOD_PODS)
+def test_what_training_needs_is_let_in(kind, spec):
+    assert refused(KINDS[kind]("good", **spec)) == []
+
+
+def test_the_file_opens_what_it_names_and_no_more():
+    opened = policies(
+        {
+            "terminationGracePeriodSeconds": 3600,
+            "tolerations": ["reserved-for-smith"],
+            "volumes": ["nfs"],
+            "publish": ["LoadBalancer"],
+        }
+    )
+    good = {
+        "terminationGracePeriodSeconds": 3600,
+        "tolerations": [{"key": "reserved-for-smith"}],
+        "volumes": [{"name": "data", "nfs": {"server": "files", "path": "/"}}],
+    }
+    assert refused(KINDS["Job"]("good", **good), opened) == []
+    assert refused(KINDS["Job"]("bad", terminationGracePeriodSeconds=3601), opened) != []
+    assert refused(KINDS["Job"]("bad", volumes=[{"name": "v", "iscsi": {}}]), opened) == ["spec.volumes"]
+    assert refused(service("LoadBalancer"), opened) == []
+    assert refused(service("NodePort"), opened) == ["spec.type"]
+
+
+KEYS = {
+    "role-hash": "0a1b2c3d",
+    "pod-suspending-parent": "x",
+    "prebuilt-workload-name": "theirs",
+    "elastic-job": "true",
+    "pod-group-serving": "true",
+    "safe-to-forcefully-delete": "true",
+    "workload": "theirs",
+    "podset": "main",
+    "is-group-workload": "true",
+    "multikueue-origin": "x",
+    "priority-boost": "100",
+    "admission-gated-by": "x",
+}
+
+
+@pytest.mark.parametrize("place", ["labels", "annotations"])
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_member_sends_no_note_of_kueues(kind, key, place):
+    name = f"kueue.x-k8s.io/{key}"
+    for on_template in (False, True):
+        document = KINDS[kind]("forged")
+        targets = list(templates_in(document)) if on_template else [document]
+        for target in targets:
+            target["metadata"].setdefault(place, {})[name] = KEYS[key]
+        if kind == "Pod" and key == "role-hash":
+            assert refused(document) == (["kueue.x-k8s.io/role-hash"] if place == "annotations" else [])
+        else:
+            assert refused(document) == ["labels and annotations of kueue.x-k8s.io"]
+
+
+def test_a_member_sends_no_note_of_any_subdomain_of_kueue():
+    for name in ("alpha.kueue.x-k8s.io/x", "provreq.kueue.x-k8s.io/maxRunDurationSeconds"):
+        document = KINDS["Job"]("forged")
+        document["metadata"]["annotations"] = {name: "1"}
+        assert refused(document) == ["labels and annotations of kueue.x-k8s.io"]
+
+
+def test_a_pod_of_which_the_server_notes_no_sender_is_refused():
+    document = sent(KINDS["Pod"]("pod"))
+    del document["metadata"]["managedFields"]
+    assert answers(DEFAULT, request_of(document), document) == ["kueue.x-k8s.io/role-hash"]
+
+
+def test_a_group_of_pods_is_let_in_and_only_of_pods():
+    assert refused(group("plain")) == []
+    assert refused(group("first", initContainers=[container(name="first")])) == []
+    document = KINDS["Job"]("grouped")
+    next(templates_in(document))["metadata"]["labels"]["kueue.x-k8s.io/pod-group-name"] = "g"
+    assert refused(document) == ["labels and annotations of kueue.x-k8s.io"]
+
+
+def test_a_pod_of_a_group_has_no_init_container_that_stays():
+    sidecar = [container(name="side", restartPolicy="Always")]
+    assert refused(group("large", initContainers=sidecar)) == ["spec.initContainers[].restartPolicy"]
+
+
+def test_what_kueue_wrote_into_a_running_job_may_stay_and_nothing_else_comes():
+    before = KINDS["PyTorchJob"]("runs")
+    (template,) = templates_in(before)
+    template["metadata"]["labels"]["kueue.x-k8s.io/podset"] = "master"
+    template["spec"]["nodeSelector"] = {"node.kubernetes.io/instance-type": G5}
+    after = deepcopy(before)
+    after["metadata"]["labels"]["note"] = "mine"
+    request = request_of(before, operation="UPDATE")
+    assert answers(DEFAULT, request, after, before) == []
+    next(templates_in(after))["metadata"]["labels"]["kueue.x-k8s.io/podset"] = "worker"
+    assert answers(DEFAULT, request, after, before) == ["labels and annotations of kueue.x-k8s.io", "pod templates"]
+
+
+def test_a_member_changes_no_template_to_what_no_team_may_have_and_kueue_may_touch_old_ones():
+    before = KINDS["PyTorchJob"]("waits", terminationGracePeriodSeconds=DAY)
+    before["spec"]["runPolicy"]["suspend"] = True
+    after = deepcopy(before)
+    next(templates_in(after))["spec"]["nodeSelector"] = {"a": "b"}
+    assert answers(DEFAULT, request_of(before, operation="UPDATE", member=False), after, before) == []
+    assert answers(DEFAULT, request_of(before, operation="UPDATE"), after, before) == [
+        "spec.terminationGracePeriodSeconds"
+    ]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "Pod"])
+@pytest.mark.parametrize("field", ["containers", "initContainers"])
+@pytest.mark.parametrize("name", ["cpu", "memory"])
+def test_a_template_requests_what_it_limits(kind, field, name):
+    others = {} if field == "containers" else {"containers": [container()]}
+    limited, requested = (
+        KINDS[kind]("large", **others, **{field: [container(resources={"limits": {name: "64"}, **requests})]})
+        for requests in ({}, {"requests": {name: "1"}})
+    )
+    # The API server completes the pods of a Deployment before Kueue counts them.
+    assert refused(limited) == ([] if kind == "Deployment" else ["spec.containers[].resources"])
+    assert refused(requested) == []
+
+
+@pytest.mark.parametrize("kind", KUBEFLOW)
+def test_a_kubeflow_kind_has_the_types_of_replicas_that_kueue_counts(kind):
+    _, field, role = KUBEFLOW[kind]
+    for name in (role.lower(), "Other"):
+        document = KINDS[kind]("uncounted")
+        document["spec"][field][name] = document["spec"][field][role]
+        assert refused(document) == ["types of replicas"]
+
+
+@pytest.mark.parametrize("kind", KUBEFLOW)
+def test_no_kubeflow_kind_carries_a_priority_class_beside_its_pods(kind):
+    document = KINDS[kind]("first")
+    document["spec"]["runPolicy"]["schedulingPolicy"] = {"priorityClass": "system-node-critical"}
+    assert refused(document) == ["spec.runPolicy.schedulingPolicy.priorityClass"]
+    document["spec"]["runPolicy"]["schedulingPolicy"] = {"minAvailable": 1}
+    assert refused(document) == []
+
+
+RANKS = {
+    "a class of the system": (
+        {"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": "system-node-critical"},
+        2,
+    ),
+    "another class of pods": ({"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": "high"}, 1),
+    "a class that is not the team's": (
+        {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "training-priority"},
+        1,
+    ),
+    "the team's": (
+        {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "experiment-priority"},
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize(("reference", "count"), RANKS.values(), ids=RANKS)
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+def test_a_workload_has_a_rank_of_the_team(version, reference, count):
+    ranked = policies(priorityClasses=["experiment"])
+    spec = KINDS["Pod"]("pod")["spec"]
+    kueue = reference["group"] == "kueue.x-k8s.io"
+    rank = (
+        {"priorityClassRef": reference}
+        if version == "v1beta2"
+        else {
+            "priorityClassName": reference["name"],
+            "priorityClassSource": f"{reference['group']}/{'workloadpriorityclass' if kueue else 'priorityclass'}",
+        }
+    )
+    after = workload(spec, **rank)
+    assert len(refused(after, ranked, member=False)) == count
+    request = request_of(after, operation="UPDATE", member=False)
+    assert len(answers(ranked, request, after, workload(spec))) == count
+    assert answers(ranked, request, {**after, "metadata": {}}, after) == [], "what was there can be taken away"
+    if reference["name"] != "system-node-critical":
+        assert refused(after, DEFAULT, member=False) == []
+
+
+def test_members_publish_nothing_unless_the_file_says_so():
+    assert [refused(service(name)) for name in (None, "ClusterIP", "ExternalName")] == [[], [], []]
+    assert [refused(service(name)) for name in ("NodePort", "LoadBalancer")] == [["spec.type"], ["spec.type"]]
+    assert refused(service("LoadBalancer"), member=False) == []
+    ingress = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "i"}, "spec": {}}
+    assert refused(ingress) == ["spec.type"]
+    assert refused(ingress, policies({"publish": ["Ingress"]})) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(None, []), (0, []), (600, []), (315_360_000, ["gracePeriodSeconds"])]
+)
+def test_a_pod_that_is_deleted_stops_in_time(seconds, expected):
+    options = {"kind": "DeleteOptions", **({} if seconds is None else {"gracePeriodSeconds": seconds})}
+    document = KINDS["Pod"]("pod")
+    assert answers(DEFAULT, request_of(document, operation="DELETE", options=options), document) == expected
+
+
+@pytest.mark.parametrize("kind", ["job", "pytorchjob", "jobset", "rayjob"])
+def test_what_hpkit_job_new_writes_is_let_in(kind):
+    plan = plan_of()
+    document = manifest(
+        plan, plan.teams[0], kind=kind, name="train", instance_type=G5, count=1, priority=None, topology=None, image="i"
+    )
+    assert refused(document) == []
+
+
+SAMPLES = [
+    pytest.param(document, id=f"{file.stem}-{document['kind']}")
+    for file in sorted((Path(__file__).parents[3] / "docs" / "examples").glob("*.yaml"))
+    for document in yaml.safe_load_all(file.read_text(encoding="utf-8"))
+]
+
+
+@pytest.mark.parametrize("document", SAMPLES)
+def test_the_samples_of_the_documentation_are_let_in(document):
+    owner = document["metadata"].get("namespace", "hyperpod-ns-john").removeprefix("hyperpod-ns-")
+    teams = replace_names(plan_of().teams, owner)
+    request = request_of(document, team=owner)
+    assert answers(policies_of(teams), request, sent(document)) == []
+
+
+def replace_names(teams, name):
+    """Return teams of which the first has this name."""
+    return [replace(teams[0], spec=teams[0].spec.model_copy(update={"name": name})), *teams[1:]]

@@ -1,0 +1,231 @@
+"""Which deletions, changes, and ends of work are refused, in CEL alone; tests/security shows it on an API server."""
+
+from copy import deepcopy
+
+import pytest
+
+from hpkit.program.components.admission_lifecycle import lifecycle_policies
+from tests.program.components.evaluation import answers, request_of
+from tests.security.kinds import KINDS, templates_in
+from tests.security.members import job, pod
+
+POLICIES = lifecycle_policies()
+
+
+def of_kind(kind, *, version="kubeflow.org/v1", policy=None, status=None, **metadata):
+    """Return a job of a kind of frameworks."""
+    run_policy = {} if policy is None else {"runPolicy": {"cleanPodPolicy": policy}}
+    document = {"apiVersion": version, "kind": kind, "metadata": {"name": "x", **metadata}, "spec": run_policy}
+    return document if status is None else {**document, "status": status}
+
+
+def with_metadata(document, **metadata):
+    return {**document, "metadata": {**document["metadata"], **metadata}}
+
+
+WORK = {
+    "Job": job("x"),
+    "Pod": pod("x"),
+    "PyTorchJob": of_kind("PyTorchJob", policy="All"),
+    "MPIJob": of_kind("MPIJob", version="kubeflow.org/v2beta1", policy="All"),
+    "RayJob": of_kind("RayJob", version="ray.io/v1"),
+    "JobSet": of_kind("JobSet", version="jobset.x-k8s.io/v1alpha2"),
+    "HyperPodPyTorchJob": of_kind("HyperPodPyTorchJob", version="sagemaker.amazonaws.com/v1"),
+    "Deployment": of_kind("Deployment", version="apps/v1"),
+    "LeaderWorkerSet": of_kind("LeaderWorkerSet", version="leaderworkerset.x-k8s.io/v1"),
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "finalizers", "orphans"),
+    [
+        ({"propagationPolicy": "Background"}, [], ()),
+        ({"propagationPolicy": "Foreground"}, [], ()),
+        ({"propagationPolicy": "Orphan"}, [], WORK),
+        ({"orphanDependents": True}, [], WORK),
+        ({"orphanDependents": False}, [], ()),
+        ({}, [], ("Job",)),
+        (None, [], ("Job",)),
+        ({"gracePeriodSeconds": 0}, [], ("Job",)),
+        # What is asked for goes before what the object says, and that before the kind's default.
+        ({}, ["orphan"], WORK),
+        ({"propagationPolicy": "Background"}, ["orphan"], ()),
+        ({}, ["foregroundDeletion"], ()),
+    ],
+)
+def test_a_member_deletes_no_work_without_its_pods(options, finalizers, orphans):
+    refused = {}
+    for kind, document in WORK.items():
+        held = with_metadata(document, finalizers=finalizers)
+        refused[kind] = answers(POLICIES, request_of(held, operation="DELETE", options=options), held)
+    assert refused == {kind: ["propagationPolicy"] if kind in orphans else [] for kind in WORK}
+
+
+def test_whoever_is_no_member_orphans_as_before():
+    request = request_of(job("x"), operation="DELETE", options={"propagationPolicy": "Orphan"}, member=False)
+    assert answers(POLICIES, request, job("x")) == []
+
+
+@pytest.mark.parametrize("kind", WORK)
+def test_a_member_writes_no_finalizer(kind):
+    plain = WORK[kind]
+    held = with_metadata(plain, finalizers=["example.com/hold"])
+    assert answers(POLICIES, request_of(plain), plain) == []
+    assert answers(POLICIES, request_of(held), held) == ["metadata.finalizers"]
+    update = request_of(plain, operation="UPDATE")
+    assert answers(POLICIES, update, held, plain) == ["metadata.finalizers"]
+    assert answers(POLICIES, update, plain, held) == ["metadata.finalizers"]
+    assert answers(POLICIES, update, held, held) == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("Pod", "Deployment")])
+@pytest.mark.parametrize("change", [{"nodeSelector": {}}, {"schedulerName": "other"}], ids=["instance type", "other"])
+def test_a_member_changes_pods_of_a_job_only_while_it_is_suspended(kind, change):
+    running = KINDS[kind]("x")
+    changed = KINDS[kind]("x", **change)
+    update = request_of(running, operation="UPDATE")
+    assert answers(POLICIES, update, changed, running) == ["pod templates"]
+    by_kueue = request_of(running, operation="UPDATE", member=False)
+    assert answers(POLICIES, by_kueue, changed, running) == []
+    suspended = deepcopy(running)
+    suspended["spec"].setdefault("runPolicy", {})["suspend"] = suspended["spec"]["suspend"] = True
+    assert answers(POLICIES, update, changed, suspended) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_template_gives_its_pods_a_finalizer(kind):
+    if kind == "Pod":
+        return
+    document = deepcopy(KINDS[kind]("x"))
+    update = request_of(document, operation="UPDATE")
+    assert answers(POLICIES, request_of(document), document) == []
+    for template in templates_in(document):
+        template["metadata"]["finalizers"] = ["example.com/hold"]
+    for request in (request_of(document), update):
+        assert answers(POLICIES, request, document, document) == ["metadata.finalizers of pod templates"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "version"),
+    [
+        ("ConfigMap", "v1"),
+        ("PersistentVolumeClaim", "v1"),
+        ("Secret", "v1"),
+        ("Service", "v1"),
+        ("HorizontalPodAutoscaler", "autoscaling/v2"),
+        ("ScaledObject", "keda.sh/v1alpha1"),
+    ],
+)
+def test_a_member_adds_no_finalizer_to_what_is_no_work(kind, version):
+    plain = {"apiVersion": version, "kind": kind, "metadata": {"name": "x"}}
+    held = with_metadata(plain, finalizers=["example.com/hold"])
+    claimed = with_metadata(plain, finalizers=["kubernetes.io/pvc-protection"])
+    update = request_of(plain, operation="UPDATE")
+    assert answers(POLICIES, request_of(plain), plain) == answers(POLICIES, request_of(plain), claimed) == []
+    assert answers(POLICIES, request_of(plain), held) == ["metadata.finalizers"]
+    assert answers(POLICIES, update, held, plain) == ["metadata.finalizers"]
+    assert answers(POLICIES, update, plain, held) == answers(POLICIES, update, held, held) == []
+    assert answers(POLICIES, request_of(plain, member=False), held) == []
+
+
+def test_kueues_finalizer_is_a_pods_alone():
+    names = {"finalizers": ["kueue.x-k8s.io/managed"]}
+    assert answers(POLICIES, request_of(pod("x")), with_metadata(pod("x"), **names)) == []
+    assert answers(POLICIES, request_of(job("x")), with_metadata(job("x"), **names)) == ["metadata.finalizers"]
+
+
+@pytest.mark.parametrize("kind", WORK)
+def test_a_member_leaves_what_a_controller_made_to_it(kind):
+    owner = {"apiVersion": "v1", "kind": "Owner", "name": "o", "uid": "1"}
+    update = request_of(WORK[kind], operation="UPDATE")
+    owned, controlled = (
+        with_metadata(WORK[kind], ownerReferences=[{**owner, **more}]) for more in ({}, {"controller": True})
+    )
+    assert answers(POLICIES, update, owned, owned) == []
+    assert answers(POLICIES, update, controlled, controlled) == ["what a controller made"]
+
+
+def test_a_cleanup_policy_stays_and_an_mpi_job_has_one_that_ends_its_workers():
+    for policy in (None, "None"):
+        document = of_kind("MPIJob", policy=policy)
+        assert answers(POLICIES, request_of(document), document) == ["spec.runPolicy.cleanPodPolicy of an MPIJob"]
+        document = of_kind("PyTorchJob", policy=policy)
+        assert answers(POLICIES, request_of(document), document) == []
+    before, after = of_kind("PyTorchJob", policy="Running"), of_kind("PyTorchJob", policy="None")
+    update = request_of(after, operation="UPDATE")
+    assert answers(POLICIES, update, after, before) == ["spec.runPolicy.cleanPodPolicy"]
+
+
+def status_of(end, **active):
+    conditions = [{"type": "Created", "status": "True"}, {"type": end, "status": "True"}]
+    return {"conditions": conditions, "replicaStatuses": {role: {"active": count} for role, count in active.items()}}
+
+
+@pytest.mark.parametrize(
+    ("policy", "before", "after", "refused"),
+    [
+        (None, None, status_of("Succeeded", worker=2), True),
+        ("None", status_of("Running", worker=2), status_of("Failed", worker=2), True),
+        ("None", None, status_of("Succeeded", worker=0), False),
+        ("None", None, {"conditions": status_of("Succeeded")["conditions"], "replicaStatuses": None}, False),
+        ("None", None, {"conditions": status_of("Succeeded")["conditions"], "replicaStatuses": {"Master": {}}}, False),
+        ("None", None, {"conditions": None, "replicaStatuses": None}, False),
+        ("None", {"conditions": None}, status_of("Running", worker=2), False),
+        # What has ended before, as under an older version of the kit.
+        (None, status_of("Succeeded", worker=2), status_of("Succeeded", worker=2), False),
+        ("Running", None, status_of("Succeeded", worker=2), False),
+        ("All", None, status_of("Failed", worker=2), False),
+    ],
+)
+def test_a_job_that_leaves_its_pods_ends_after_the_last_of_them(policy, before, after, refused):
+    old, new = (of_kind("PyTorchJob", policy=policy, status=status) for status in (before, after))
+    request = request_of(new, operation="UPDATE", member=False)
+    request["resource"]["resource"] = "*/status"
+    assert answers(POLICIES, request, new, old) == (["status.replicaStatuses"] if refused else [])
+
+
+JOB_SET = {"version": "jobset.x-k8s.io/v1alpha2"}
+
+
+@pytest.mark.parametrize(
+    ("restarts", "before", "after", "refused"),
+    [
+        ((0, 1), [0, 0], [0, 0], False),
+        ((0, 1), [2, 0], [2, 0], True),
+        # A Job succeeds as another one fails.
+        ((0, 1), [0, 0], [2, 0], True),
+        ((0, 1), [2, 0], [0, 0], True),
+        ((0, 0), [0, 0], [2, 0], False),
+        ((1, 1), [2, 0], [2, 1], False),
+    ],
+)
+def test_a_job_set_restarts_only_before_any_of_its_jobs_succeeds(restarts, before, after, refused):
+    old, new = (
+        of_kind(
+            "JobSet",
+            **JOB_SET,
+            status={"restarts": count, "replicatedJobsStatus": [{"name": "w", "succeeded": one} for one in succeeded]},
+        )
+        for count, succeeded in zip(restarts, (before, after), strict=True)
+    )
+    request = request_of(new, operation="UPDATE", member=False)
+    request["resource"]["resource"] = "*/status"
+    assert answers(POLICIES, request, new, old) == (["status.restarts"] if refused else [])
+
+
+def test_a_member_deletes_no_job_of_a_job_set_and_lets_none_expire():
+    owner = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "o", "uid": "1", "controller": True}
+    child = with_metadata(job("x"), ownerReferences=[owner])
+    options = {"propagationPolicy": "Background"}
+    request = request_of(child, operation="DELETE", options=options)
+    assert answers(POLICIES, request, child) == ["Jobs that a controller made"]
+    by_controller = request_of(child, operation="DELETE", options=options, member=False)
+    assert answers(POLICIES, by_controller, child) == []
+    held = with_metadata(pod("x"), ownerReferences=[owner])
+    assert answers(POLICIES, request_of(held, operation="DELETE", options=options), held) == []
+    document = KINDS["JobSet"]("x")
+    document["spec"]["ttlSecondsAfterFinished"] = 0
+    assert answers(POLICIES, request_of(document), document) == []
+    document["spec"]["replicatedJobs"][0]["template"]["spec"]["ttlSecondsAfterFinished"] = 0
+    field = "spec.replicatedJobs[].template.spec.ttlSecondsAfterFinished"
+    assert answers(POLICIES, request_of(document), document) == [field]

@@ -1,0 +1,60 @@
+"""What deploying each example asked of AWS, against the deployer's policies: all of it allowed, the rest explained."""
+
+import pytest
+
+from generate.asked import asked_actions, given_actions, reasons
+from generate.examples import example_stacks
+from hpkit.program.iam.calls import calls
+from hpkit.program.iam.rules import actions_of_call
+from tests.program.iam.authorization import dependent_actions
+
+IN_CALLERS_NAME = "AWS asks for it in the caller's name"
+# The same by a document other than the Service Authorization Reference's dependent actions.
+BY_OTHER_DOCUMENTS = {
+    "iam:PassRole": "IAM user guide, granting permissions to pass a role to a service",
+    "iam:CreateServiceLinkedRole": "IAM user guide, service-linked roles: made by the first cluster or file system",
+    "iam:GetRole": "EKS user guide, EKS Pod Identity: who associates a role may read it",
+    "kms:CreateGrant": "EKS user guide, encrypting secrets: the caller gives EKS its grant on the key",
+    "kms:DescribeKey": "the same",
+    "kms:RetireGrant": "ECR user guide, encryption at rest: of a repository that is deleted",
+    "eks:DescribeAccessEntry": "SageMaker developer guide, setting up task governance",
+    "eks:DisassociateAccessPolicy": "the same",
+    # Managed policies AWSGrafanaWorkspacePermissionManagementV2 and AWSGrafanaAccountAdministrator, and the SageMaker
+    # developer guide, setting up the observability add-on.
+    **dict.fromkeys(
+        (
+            *("sso:AssociateProfile", "sso:DescribeRegisteredRegions", "sso:DisassociateProfile"),
+            *("sso:GetManagedApplicationInstance", "sso:GetProfile", "sso:GetSharedSsoConfiguration"),
+            *("sso:ListDirectoryAssociations", "sso:ListProfileAssociations", "sso:ListProfiles"),
+            *("sso-directory:DescribeGroup", "sso-directory:DescribeUser"),
+            *("sso-directory:SearchGroups", "sso-directory:SearchUsers"),
+        ),
+        "the managed policies for users of Managed Grafana",
+    ),
+}
+
+
+@pytest.mark.parametrize("stack", example_stacks())
+def test_every_action_that_a_deployment_asked_for_is_allowed(stack):
+    asked = asked_actions(stack)
+    assert asked - given_actions(stack) == set()
+    assert {"sagemaker:CreateCluster", "sagemaker:UpdateCluster", "sagemaker:DeleteCluster"} <= asked
+    assert len(asked) > 90, "the deployment asked for far less than it must"
+
+
+@pytest.mark.parametrize("stack", example_stacks())
+def test_what_is_allowed_and_was_not_asked_for_has_its_reason(stack):
+    assert given_actions(stack) - asked_actions(stack) - reasons(stack).keys() == set()
+
+
+def test_what_aws_asks_for_in_the_callers_name_is_said_by_a_document():
+    said = set()
+    for known in calls().values():
+        own = {action for operation in known.operations() for action in actions_of_call(operation)}
+        said |= set(known.service) - {each for action in own for each in dependent_actions(action)}
+    assert said == BY_OTHER_DOCUMENTS.keys()
+
+
+def test_a_reason_names_the_type_that_needs_the_action():
+    assert reasons("handson-dev")["iam:PassRole"].startswith(IN_CALLERS_NAME)
+    assert "aws:ec2/eip:Eip" in reasons("handson-dev")["ec2:DisassociateAddress"]

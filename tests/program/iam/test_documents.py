@@ -1,0 +1,199 @@
+"""IAM documents: linted, least privilege, and enough for what the service does with them."""
+
+import pytest
+
+from hpkit.program.iam import documents as iam
+from hpkit.program.iam.account import AwsAccount
+from tests.program.iam.authorization import problems
+
+ACCOUNT = AwsAccount("aws", "us-west-2", "123456789012")
+EKS = "arn:aws:eks:us-west-2:123456789012:cluster/handson-dev"
+WORKSPACE = "arn:aws:aps:us-west-2:123456789012:workspace/ws-1"
+RIGHTS = {
+    "nodes": iam.instance_role_policy(
+        ACCOUNT,
+        eks_arn=EKS,
+        bucket_arn="arn:aws:s3:::sagemaker-scripts",
+        vpc_id="vpc-0a1b2c3d4e5f60718",
+        subnet_ids=["subnet-0a1b2c3d4e5f60718"],
+        security_group_ids=["sg-0a1b2c3d4e5f60718"],
+    ),
+    "nodes with images of their own": iam.instance_role_policy(
+        ACCOUNT,
+        eks_arn=EKS,
+        bucket_arn=None,
+        vpc_id="vpc-0a1b2c3d4e5f60718",
+        subnet_ids=["subnet-0a1b2c3d4e5f60718"],
+        security_group_ids=["sg-0a1b2c3d4e5f60718"],
+        pulled=["handson-dev/*"],
+    ),
+    "karpenter": iam.karpenter_role_policy(ACCOUNT),
+    "metrics": iam.metrics_policy(ACCOUNT, WORKSPACE),
+    "grafana": iam.grafana_policy(ACCOUNT, eks="handson-dev", workspace_arn=WORKSPACE),
+    "grafana without Prometheus": iam.grafana_policy(ACCOUNT, eks="handson-dev", workspace_arn=None),
+    "keda": iam.keda_policy(WORKSPACE),
+    "keda without Prometheus": iam.keda_policy(None),
+    "keda of queues alone": iam.keda_policy(
+        None, cloudwatch=False, queues=["arn:aws:sqs:us-west-2:123456789012:requests"]
+    ),
+    "scientist": iam.scientist_policy(ACCOUNT, eks="handson-dev", tags={"hpkit:environment": "dev"}),
+    "scientist with repositories": iam.scientist_policy(
+        ACCOUNT, eks="handson-dev", tags={}, repositories=["handson-dev/john/train"]
+    ),
+    "volumes": iam.volumes_policy("arn:aws:sagemaker:us-west-2:123456789012:cluster/0a1b2c3d4e5f", EKS),
+    "inference": iam.inference_policy(ACCOUNT, "acme-certificates"),
+    "models": iam.models_policy(ACCOUNT, ["acme-models", "jumpstart-cache-prod-us-west-2"]),
+    "load balancers": iam.load_balancer_policy(ACCOUNT),
+    "lustre": iam.lustre_policy("arn:aws:fsx:us-west-2:123456789012:file-system/fs-0a1b2c3d4e5f60718"),
+}
+# SageMaker HyperPod developer guide, IAM for HyperPod on EKS: what the execution role needs beside the managed policy.
+NODES_NEED = {
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:AttachNetworkInterface",
+    "ec2:CreateNetworkInterface",
+    "ec2:CreateNetworkInterfacePermission",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DeleteNetworkInterfacePermission",
+    "ec2:DescribeInstances",
+    "ec2:DescribeInstanceTypes",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeTags",
+    "ec2:DescribeVpcs",
+    "ec2:DescribeDhcpOptions",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DetachNetworkInterface",
+    "ec2:ModifyNetworkInterfaceAttribute",
+    "ec2:UnassignPrivateIpAddresses",
+    "ec2:CreateTags",
+    "ecr:BatchCheckLayerAvailability",
+    "ecr:BatchGetImage",
+    "ecr:GetAuthorizationToken",
+    "ecr:GetDownloadUrlForLayer",
+    "eks-auth:AssumeRoleForPodIdentity",
+}
+
+
+def actions(document):
+    return {action for statement in document["Statement"] for action in statement["Action"]}
+
+
+@pytest.mark.parametrize("name", RIGHTS)
+def test_the_reference_knows_all_that_a_document_says(name):
+    assert list(problems(RIGHTS[name])) == []
+
+
+@pytest.mark.parametrize(
+    ("action", "resource", "condition", "said"),
+    [
+        ("ec2:NoSuch", "*", {}, "no such action"),
+        ("eks:DescribeCluster", "*", {}, "takes"),
+        ("eks:DescribeCluster", "arn:aws:eks:us-west-2:123456789012:addon/a/*", {}, "takes"),
+        ("kms:DescribeKey", "arn:aws:kms:us-west-2:123456789012:key/*", {"kms:GrantOperations": "Decrypt"}, "key"),
+        ("kms:ListKeys", "*", {"aws:RequestTag/a": "b"}, "key"),
+    ],
+)
+def test_what_the_reference_does_not_know_is_found(action, resource, condition, said):
+    statement = {"Action": [action], "Resource": [resource], "Condition": {"StringEquals": condition}}
+    (found,) = problems({"Statement": [statement]})
+    assert said in found
+
+
+@pytest.mark.parametrize("name", RIGHTS)
+def test_no_document_has_a_wildcard_among_its_actions(name):
+    assert not any("*" in action for action in actions(RIGHTS[name]))
+
+
+def test_the_execution_role_may_all_that_the_service_does_with_it():
+    assert actions(RIGHTS["nodes"]) >= NODES_NEED
+
+
+def test_the_execution_role_decrypts_with_the_key_of_its_scripts_alone():
+    bucket, key = "arn:aws:s3:::sagemaker-scripts", "arn:aws:kms:us-west-2:123456789012:key/" + "1" * 36
+    more = {"eks_arn": EKS, "vpc_id": "vpc-1", "subnet_ids": [], "security_group_ids": []}
+
+    def decrypting(**given):
+        rights = iam.instance_role_policy(ACCOUNT, **more, **given)
+        return [each["Resource"] for each in rights["Statement"] if "kms:Decrypt" in each["Action"]]
+
+    assert decrypting(bucket_arn=bucket, key_arn=key) == [[key]]
+    assert decrypting(bucket_arn=bucket, key_arn=None) == []
+    assert decrypting(bucket_arn=None, key_arn=key) == [], "nobody runs a script"
+
+
+def test_the_execution_role_reads_alarms_only_where_updates_are_rolled_back_by_them():
+    more = {"eks_arn": EKS, "bucket_arn": None, "vpc_id": "vpc-1", "subnet_ids": [], "security_group_ids": []}
+    watching = iam.instance_role_policy(ACCOUNT, **more, watches_alarms=True)
+    assert [each["Resource"] for each in watching["Statement"] if each["Action"] == ["cloudwatch:DescribeAlarms"]] == [
+        ["*"]
+    ], "composite alarms are told to no narrower right"
+    assert "cloudwatch:DescribeAlarms" not in actions(RIGHTS["nodes"])
+
+
+def test_grafana_reads_both_of_its_data_sources_and_no_logs_of_others():
+    assert actions(RIGHTS["grafana"]) >= {
+        *("cloudwatch:GetMetricData", "cloudwatch:ListMetrics", "logs:StartQuery", "logs:GetQueryResults"),
+        *("aps:QueryMetrics", "aps:GetLabels", "aps:GetSeries", "aps:GetMetricMetadata", "aps:ListRules"),
+    }
+    logs = [each["Resource"] for each in RIGHTS["grafana"]["Statement"] if "logs:StartQuery" in each["Action"]]
+    assert logs
+    assert all(":log-group:/aws/" in arn for resources in logs for arn in resources)
+    assert not any(action.startswith("aps:") for action in actions(RIGHTS["grafana without Prometheus"]))
+
+
+def test_volumes_are_attached_by_sagemaker_to_nodes_of_one_cluster():
+    assert actions(RIGHTS["volumes"]) == {
+        *("sagemaker:AttachClusterNodeVolume", "sagemaker:DetachClusterNodeVolume", "eks:DescribeCluster")
+    }
+    assert not any("*" in arn for each in RIGHTS["volumes"]["Statement"] for arn in each["Resource"])
+
+
+def test_the_topic_of_alerts_is_open_to_one_workspace_alone():
+    topic = "arn:aws:sns:us-west-2:123456789012:acme-dev-alerts"
+    (statement,) = iam.topic_policy(ACCOUNT, topic_arn=topic, workspace_arn=WORKSPACE)["Statement"]
+    assert statement["Principal"] == {"Service": "aps.amazonaws.com"}
+    assert statement["Condition"] == {
+        "ArnEquals": {"aws:SourceArn": WORKSPACE},
+        "StringEquals": {"aws:SourceAccount": "123456789012"},
+    }
+
+
+def test_karpenter_may_add_and_delete_nodes_and_no_more():
+    assert {action for action in actions(RIGHTS["karpenter"]) if action.startswith("sagemaker:")} == {
+        "sagemaker:BatchAddClusterNodes",
+        "sagemaker:BatchDeleteClusterNodes",
+    }
+
+
+def test_services_are_trusted_for_this_account_alone():
+    trust = iam.service_trust(ACCOUNT, "eks.amazonaws.com")["Statement"][0]
+    assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": "123456789012"}}
+    pods = iam.pod_trust(ACCOUNT, EKS)["Statement"][0]
+    assert pods["Condition"]["ArnEquals"] == {"aws:SourceArn": EKS}
+
+
+def test_the_bucket_refuses_what_is_not_tls():
+    statement = iam.bucket_policy("arn:aws:s3:::sagemaker-scripts", writers=(), keepers=(), sealed=False)["Statement"][
+        0
+    ]
+    assert (statement["Effect"], statement["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
+
+
+def test_a_source_of_keda_that_the_file_leaves_out_is_left_out():
+    queue = "arn:aws:sqs:us-west-2:123456789012:requests"
+    (statement,) = iam.keda_policy(None, cloudwatch=False, queues=[queue])["Statement"]
+    assert (statement["Action"], statement["Resource"]) == (["sqs:GetQueueAttributes"], [queue])
+    assert actions(iam.keda_policy(WORKSPACE, cloudwatch=False)) == {
+        "aps:GetLabels",
+        "aps:GetMetricMetadata",
+        "aps:GetSeries",
+        "aps:QueryMetrics",
+    }
+
+
+def test_a_scientist_finds_the_cluster_of_the_stack_and_has_no_shell_on_a_node():
+    policy = iam.scientist_policy(ACCOUNT, eks="handson-dev", tags={"hpkit:environment": "dev"})
+    assert actions(policy) == {"sagemaker:DescribeCluster", "eks:DescribeCluster", "sagemaker:ListClusters"}
+    cluster, kubernetes, _ = policy["Statement"]
+    assert cluster["Condition"] == {"StringEquals": {"aws:ResourceTag/hpkit:environment": "dev"}}
+    assert kubernetes["Resource"] == [EKS]

@@ -1,0 +1,453 @@
+"""Cases of what Kueue does, in a neutral JSON form: read, run by the simulator, compared with what is expected.
+
+`python -m tests.whatif.admission.neutral CASES.json` prints what the simulator does next to what is expected, and
+exits with 1 where they differ. A file is a list of cases, or an object with `cases`. Amounts are plain numbers, CPU in
+cores; times are seconds; a limit of null is none. Three kinds: `cycle` (a state and exactly one cycle), `scenario`
+(steps, each run until nothing changes) and `placement` (one search in a topology).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hpkit.text.plural import plural
+from hpkit_whatif.admission import (
+    Admission,
+    BorrowWithinCohort,
+    ClusterQueue,
+    Cohort,
+    FlavorFungibility,
+    FlavorQuotas,
+    Grid,
+    Model,
+    Node,
+    NoPlaceError,
+    PodSet,
+    PodSetAssignment,
+    Preemption,
+    ResourceGroup,
+    ResourceQuota,
+    Simulator,
+    Topology,
+    TopologyRequest,
+    Workload,
+)
+
+Case = dict[str, Any]
+KINDS = ("cycle", "scenario", "placement")
+TICK = 1.0
+EXPECTED = {
+    "cycle": ("admitted", "preempted", "pending"),
+    "placement": ("domains", "fits_only"),
+    "scenario": (
+        "admitted", "admitted_includes", "running", "waiting", "pending_names", "pending_includes", "pending",
+        "preempted", "preempted_count", "flavors", "share", "places",
+    ),
+}  # fmt: skip
+
+
+class CaseError(ValueError):
+    """A file that holds no cases, or a case that lacks something; the message says where."""
+
+
+def read(path: Path) -> list[Case]:
+    """Return the cases of a file; CaseError if it is none."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CaseError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise CaseError(f"{path}: not JSON: {error}") from None
+    cases = data.get("cases") if isinstance(data, dict) else data
+    if not isinstance(cases, list) or not all(isinstance(case, dict) for case in cases):
+        raise CaseError(f"{path}: neither a list of cases nor an object with a list `cases`")
+    for index, case in enumerate(cases):
+        if case.get("kind") not in KINDS:
+            known = ", ".join(KINDS)
+            raise CaseError(
+                f"{path}: case {index} ({case.get('id', 'no id')}): kind {case.get('kind')!r} is none of {known}"
+            )
+        _refuse_expectation(f"{path}: case {index} ({case.get('id', 'no id')})", case)
+    if not cases:
+        raise CaseError(f"{path}: it holds no case, and proves nothing")
+    return cases
+
+
+def _refuse_expectation(place: str, case: Case) -> None:
+    """Raise CaseError for a case that nothing would be compared of, or not all that it expects."""
+    said = _expected(case)
+    expectations = [each for each in (said if isinstance(said, list) else [said]) if each]
+    if not expectations:
+        raise CaseError(f"{place}: it expects nothing (`expect`)")
+    known = EXPECTED[case["kind"]]
+    for expect in expectations:
+        for key in expect if isinstance(expect, dict) else ["a " + type(expect).__name__]:
+            if key not in known:
+                raise CaseError(f"{place}: it expects `{key}`; known are {', '.join(known)}")
+
+
+def run(case: Case) -> dict[str, Any] | list[dict[str, Any]]:
+    """Return what the simulator does with a case, in the form of `expect`; of a scenario, for each step."""
+    try:
+        return {"cycle": run_cycle, "scenario": run_scenario, "placement": run_placement}[case["kind"]](case)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CaseError(f"case {case.get('id', 'no id')}: {type(error).__name__}: {error}") from error
+
+
+def amount(resource: str, value: float) -> int:
+    """Return an amount in base units."""
+    return math.floor(value * 1000 + 0.5) if resource == "cpu" else int(value)
+
+
+def quota(resource: str, data: Case) -> ResourceQuota:
+    """Return a quota of the neutral form."""
+    borrowing, lending = data.get("borrowing_limit"), data.get("lending_limit")
+    return ResourceQuota(
+        amount(resource, data["nominal"]),
+        None if borrowing is None else amount(resource, borrowing),
+        None if lending is None else amount(resource, lending),
+    )
+
+
+def model(case: Case) -> Model:
+    """Return the organization of a case."""
+    sharing = case.get("fair_sharing")
+    strategies = None
+    if sharing is not None:
+        strategies = tuple(sharing.get("strategies") or ()) or ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
+    return Model(
+        queues=tuple(_queue(each) for each in case["queues"]),
+        cohorts=tuple(_cohort(each) for each in case.get("cohorts") or ()),
+        fair_sharing=strategies,
+        topologies=_topologies(case),
+    )
+
+
+def _topologies(case: Case) -> tuple[Topology, ...]:
+    """Return the topology of all flavors, if the case has one; a node's label `type` names its flavor."""
+    given = case.get("topology")
+    if given is None:
+        return ()
+    flavors = {
+        flavor["name"] for queue in case["queues"] for group in queue["resource_groups"] for flavor in group["flavors"]
+    }
+    nodes = tuple(_node(each) for each in given["nodes"])
+    return (Topology(tuple(given["levels"]), nodes, {name: {"type": name} for name in sorted(flavors)}),)
+
+
+def _node(data: Case) -> Node:
+    allocatable = {name: amount(name, found) for name, found in data["allocatable"].items()}
+    return Node(data["name"], data["labels"], allocatable, data.get("ready", True))
+
+
+def _cohort(data: Case) -> Cohort:
+    flavors: dict[str, dict[str, ResourceQuota]] = {}
+    for each in data.get("quotas") or ():
+        flavors.setdefault(each["flavor"], {})[each["resource"]] = quota(each["resource"], each)
+    return Cohort(
+        data["name"],
+        data.get("parent"),
+        float(data.get("fair_weight", 1)),
+        tuple(FlavorQuotas(name, resources) for name, resources in flavors.items()),
+    )
+
+
+def _queue(data: Case) -> ClusterQueue:
+    preemption, fungibility = data["preemption"], data["fungibility"]
+    borrow = preemption.get("borrow_within_cohort")
+    return ClusterQueue(
+        name=data["name"],
+        cohort=data.get("cohort"),
+        queueing_strategy=data.get("queueing", "BestEffortFIFO"),
+        fair_weight=float(data.get("fair_weight", 1)),
+        preemption=Preemption(
+            preemption["within_queue"],
+            preemption["reclaim_in_cohort"],
+            borrow and BorrowWithinCohort(borrow["policy"], borrow.get("max_priority_threshold")),
+        ),
+        fungibility=FlavorFungibility(
+            fungibility["when_can_borrow"],
+            fungibility["when_can_preempt"],
+            fungibility.get("preference") or "BorrowingOverPreemption",
+        ),
+        resource_groups=tuple(
+            ResourceGroup(
+                tuple(group["resources"]),
+                tuple(
+                    FlavorQuotas(each["name"], {name: quota(name, found) for name, found in each["quotas"].items()})
+                    for each in group["flavors"]
+                ),
+            )
+            for group in data["resource_groups"]
+        ),
+    )
+
+
+def workload(data: Case, *, created: float | None = None) -> Workload:
+    """Return a workload of the neutral form."""
+    admission = None
+    if "admitted_s" in data:
+        got = tuple(
+            PodSetAssignment(
+                each["name"],
+                each["count"],
+                each["flavors"],
+                {name: amount(name, found) for name, found in each["usage"].items()},
+            )
+            for each in data["pod_sets"]
+        )
+        admission = Admission(data["admitted_s"], got, data.get("evicted", False))
+    return Workload(
+        name=data["name"],
+        queue=data["queue"],
+        priority=data.get("priority", 0),
+        created=data.get("created_s", 0) if created is None else created,
+        pod_sets=tuple(_pod_set(each) for each in data["pod_sets"]),
+        admission=admission,
+    )
+
+
+def _pod_set(data: Case) -> PodSet:
+    count = data["count"]
+    per_pod = data.get("per_pod")
+    if per_pod is None:
+        per_pod = {name: found / max(count, 1) for name, found in data["usage"].items()}
+    amounts = {name: amount(name, found) for name, found in per_pod.items()}
+    wanted = data.get("topology")
+    request = None if wanted is None else TopologyRequest(wanted["mode"], wanted.get("level"))
+    return PodSet(data["name"], count, amounts, data.get("min_count"), topology=request)
+
+
+def run_cycle(case: Case) -> dict[str, Any]:
+    """Run a state's one cycle."""
+    everyone = [workload(each) for each in [*(case.get("running") or ()), *(case.get("pending") or ())]]
+    simulator = Simulator(model(case), everyone)
+    outcome = simulator.run_cycle()
+    admitted = [
+        {
+            "name": each.name,
+            "pod_sets": [{"name": ps.name, "count": ps.count, "flavors": dict(ps.flavors)} for ps in each.pod_sets],
+        }
+        for each in outcome.admitted
+    ]
+    return {
+        "admitted": by_name(admitted),
+        "preempted": by_name([{"name": each.name, "reason": each.reason} for each in outcome.preempted]),
+        "pending": [{"name": each.name, "reason": each.reason, "parked": each.parked} for each in simulator.pending()],
+    }
+
+
+def run_scenario(case: Case) -> list[dict[str, Any]]:
+    """Run the steps of a scenario; each result is all that `expect` may ask for."""
+    simulator = Simulator(model(case))
+    preempted: list[dict[str, str]] = []
+    found = []
+    for step in case["steps"]:
+        for each in step.get("submit") or ():
+            simulator.submit(workload(each, created=simulator.now))
+            simulator.now += TICK
+        for name in _finished(step.get("finish"), simulator):
+            simulator.finish(name)
+        outcome = simulator.run_until_quiet(tick=TICK)
+        preempted += [{"name": each.name, "reason": each.reason} for each in outcome.preempted]
+        found.append(_state(case, simulator, preempted, flapping=bool(outcome.flapping)))
+    return found
+
+
+def _finished(finish: Case | None, simulator: Simulator) -> list[str]:
+    if not finish:
+        return []
+    if finish.get("names"):
+        return list(finish["names"])
+    names = sorted(name for name in simulator.running() if simulator.queue_of(name) == finish["queue"])
+    return names[: finish["count"]]
+
+
+def _state(case: Case, simulator: Simulator, preempted: list[dict[str, str]], *, flapping: bool) -> dict[str, Any]:
+    running, waiting = simulator.running(), simulator.pending()
+    shares = {queue["name"]: simulator.share(queue["name"]) for queue in case["queues"]}
+    above = {queue["cohort"] for queue in case["queues"] if queue.get("cohort")}
+    above |= {cohort["name"] for cohort in case.get("cohorts") or ()}
+    shares |= {f"cohort:{name}": simulator.cohort_share(name) for name in sorted(above)}
+    counts: dict[str, int] = {}
+    for each in preempted:
+        counts[each["reason"]] = counts.get(each["reason"], 0) + 1
+    flavors = {name: {f for ps in got for f in ps.flavors.values()} for name, got in running.items()}
+    return {
+        "admitted": sorted(running),
+        "running": _count(simulator.queue_of(name) for name in running),
+        "waiting": _count(simulator.queue_of(each.name) for each in waiting),
+        "pending_names": [each.name for each in waiting],
+        "pending": [{"name": each.name, "parked": each.parked, "reason": each.reason} for each in waiting],
+        "preempted": by_name(list(preempted)),
+        "preempted_count": counts,
+        "flavors": {name: ",".join(sorted(found)) for name, found in flavors.items()},
+        "places": {name: {got.name: dict(got.domains) for got in sets} for name, sets in running.items()},
+        "share": shares,
+        "flapping": flapping,
+    }
+
+
+def _count(names: Iterator[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name in names:
+        found[name] = found.get(name, 0) + 1
+    return found
+
+
+def run_placement(case: Case) -> dict[str, Any]:
+    """Search places in an empty topology."""
+    nodes = [_node(each) for each in case["nodes"]]
+    request = case["request"]
+    per_pod = {name: amount(name, found) for name, found in request["per_pod"].items()}
+    wanted = TopologyRequest(request["mode"], request.get("level"))
+    try:
+        domains = Grid(case["levels"], nodes, {}).find(wanted, request["count"], per_pod)
+    except NoPlaceError as error:
+        return {"domains": None, "fits_only": error.fits_only}
+    return {"domains": [{"domain": name, "count": count} for name, count in domains]}
+
+
+def by_name(items: list[Any]) -> list[Any]:
+    """Return items in one order, whatever theirs was."""
+    return sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
+
+
+def differences(case: Case, found: Any) -> list[str]:
+    """Return what differs from what is expected, each as a line; nothing that is not expected differs."""
+    if case["kind"] == "scenario":
+        return [
+            f"step {index}: {line}"
+            for index, (step, got) in enumerate(zip(case["steps"], found, strict=True))
+            for line in _compare_state(step.get("expect") or {}, got)
+        ]
+    expect = case.get("expect") or {}
+    if case["kind"] == "placement":
+        return _compare_placement(expect, found)
+    lines = [
+        f"{key}: {found[key]}, expected {expect[key]}"
+        for key in ("admitted", "preempted")
+        if key in expect and _all_shown(expect[key]) != _all_shown(found[key])
+    ]
+    if "pending" in expect:
+        lines += _compare_pending(expect["pending"], found["pending"], exact=True)
+    return lines
+
+
+def _all_shown(items: list[Any]) -> list[Any]:
+    return by_name([_shown(each) for each in items])
+
+
+def _shown(item: Any) -> Any:
+    if not isinstance(item, dict):
+        return item
+    shown = {key: value for key, value in item.items() if key in ("name", "reason", "pod_sets")}
+    if "pod_sets" in shown:
+        keys = ("name", "count", "flavors")
+        shown["pod_sets"] = by_name([{key: each[key] for key in keys if key in each} for each in shown["pod_sets"]])
+    return shown
+
+
+def _compare_pending(expected: list[Case], found: list[Case], *, exact: bool) -> list[str]:
+    there = {each["name"]: each for each in found}
+    lines = []
+    if exact and {each["name"] for each in expected} != there.keys():
+        lines.append(f"pending: {sorted(there)}, expected {sorted(each['name'] for each in expected)}")
+    for each in expected:
+        got = there.get(each["name"], {})
+        lines += [
+            f"pending {each['name']}: {key} {got.get(key)!r}, expected {each[key]!r}"
+            for key in ("reason", "parked")
+            if key in each and got.get(key) != each[key]
+        ]
+    return lines
+
+
+def _compare_placement(expect: Case, found: Case) -> list[str]:
+    if expect.get("domains") is None:
+        return [] if found == {key: expect[key] for key in found if key in expect} else [f"{found}, expected {expect}"]
+    same = found["domains"] is not None and by_name(found["domains"]) == by_name(expect["domains"])
+    return [] if same else [f"{found}, expected {expect}"]
+
+
+def _compare_state(expect: Case, found: Case) -> list[str]:
+    lines = []
+    for key, wanted in expect.items():
+        if key in ("admitted_includes", "pending_includes"):
+            got = found["admitted" if key == "admitted_includes" else "pending_names"]
+            same = {_name(each) for each in wanted} <= set(got)
+        elif key in ("admitted", "pending_names"):
+            got = found[key]
+            same = sorted(_name(each) for each in wanted) == got
+        elif key == "pending":
+            lines += _compare_pending(wanted, found[key], exact=False)
+            continue
+        elif key == "share":
+            got = {name: found[key].get(name) for name in wanted}
+            same = all(_close(wanted[name], got[name]) for name in wanted)
+        elif key == "places":
+            got = found[key]
+            same = got == wanted
+        elif key in ("running", "waiting", "preempted_count", "flavors"):
+            got = {name: found[key].get(name, None if key == "flavors" else 0) for name in wanted}
+            same = got == wanted
+        else:
+            got = found["preempted"]
+            names_only = all(isinstance(each, str) for each in wanted)
+            same = by_name([_name(e) for e in got] if names_only else got) == by_name(list(wanted))
+        if not same:
+            lines.append(f"{key}: {got}, expected {wanted}")
+    return lines
+
+
+def _name(item: Any) -> Any:
+    return item["name"] if isinstance(item, dict) else item
+
+
+def _close(wanted: Any, got: Any) -> bool:
+    if got is None:
+        return False
+    number = math.inf if wanted in ("+Inf", "Inf", "inf", "Infinity", None) else float(wanted)
+    return number == got or math.isclose(number, got, rel_tol=1e-6, abs_tol=1e-6)
+
+
+def main(arguments: list[str]) -> int:
+    """Compare the cases of files; 0 if all are as expected, 1 if not, 2 if a file is none."""
+    if not arguments or arguments[0].startswith("-"):
+        print("usage: python -m tests.whatif.admission.neutral CASES.json…", file=sys.stderr)
+        return 2
+    different = total = 0
+    for argument in arguments:
+        try:
+            for case in read(Path(argument)):
+                found = run(case)
+                lines = differences(case, found)
+                total += 1
+                different += bool(lines)
+                print(f"{'DIFFERS' if lines else 'same   '} {case.get('id', total)}")
+                for line in lines:
+                    print(f"    {line}")
+                if case.get("feature_gates"):
+                    print(f"    gates     {json.dumps(case['feature_gates'])}: the simulator has Kueue's defaults")
+                print(f"    simulator {json.dumps(found)}")
+                print(f"    expected  {json.dumps(_expected(case))}")
+        except CaseError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
+    print(f"{plural(total, 'case')}, {different} differ")
+    return 1 if different else 0
+
+
+def _expected(case: Case) -> Any:
+    if case["kind"] != "scenario":
+        return case.get("expect")
+    return [step.get("expect") for step in case.get("steps") or () if isinstance(step, dict)]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,128 @@
+"""The simulator against the real Kueue: random organizations and workloads, each through both.
+
+What Kueue leaves to chance is not held against the simulator: it must do one of the things that Kueue does. That is
+which of two equal heads of different queues comes first, for both are kept in Go maps; which of several resources too
+small names the reason for waiting; and where endless preemption stands when one stops looking.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from hpkit.errors import ToolError
+from tests.whatif.admission import neutral, oracle
+from tests.whatif.admission.cases import drawn
+
+KEPT = Path(__file__).with_name("kept")
+NIGHTLY = os.environ.get("HPKIT_NIGHTLY") == "1"
+COUNTS = {"cycle": 1500, "scenario": 500, "topology": 300} if NIGHTLY else {"cycle": 40, "scenario": 10, "topology": 8}
+SEEDS = (1, 2) if NIGHTLY else (1,)
+AGAIN = 24
+UNSURE = {"WaitingForQuota", "ExceedsMaxQuota"}
+
+
+def expected(case, answer):
+    """Return a case with what Kueue did as what is expected."""
+    if case["kind"] == "scenario":
+        steps = [
+            {
+                **step,
+                "expect": {
+                    "admitted": got["admitted"],
+                    "pending_names": [each["name"] for each in got["pending"]],
+                    "preempted": got["preempted"],
+                    "share": got["share"],
+                    **({"places": _places(got)} if "topology" in case else {}),
+                },
+            }
+            for step, got in zip(case["steps"], answer, strict=True)
+        ]
+        return {**case, "steps": steps}
+    pending = [{**each, "reason": each["reason"] or None} for each in answer["pending"]]
+    return {**case, "expect": {**answer, "pending": pending}}
+
+
+def _places(got):
+    """Return of each workload's pod sets how many pods are where."""
+    return {name: {each["name"]: each.get("domains", {}) for each in sets} for name, sets in got["pod_sets"].items()}
+
+
+def without_unsure_reasons(found):
+    """Return an outcome in which the two reasons of too little quota are one."""
+    if isinstance(found, list) or "preempted_count" in found:
+        return found
+    pending = [
+        {**each, "reason": "WaitingForQuota" if each["reason"] in UNSURE else each["reason"]}
+        for each in found["pending"]
+    ]
+    return {**found, "pending": pending}
+
+
+def differs(case, answer):
+    """Return how the simulator differs from one answer of Kueue."""
+    found = neutral.run(case)
+    wanted = expected(case, answer)
+    if case["kind"] == "scenario":
+        ends = next((n for n, got in enumerate(answer) if not got["rests"] or found[n]["flapping"]), len(answer))
+        wanted = {**wanted, "steps": wanted["steps"][:ends]}
+        return neutral.differences(wanted, found[:ends])
+    wanted = {**wanted, "expect": without_unsure_reasons(wanted["expect"])}
+    return neutral.differences(wanted, without_unsure_reasons(found))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kind", COUNTS)
+@pytest.mark.parametrize("number", SEEDS)
+def test_random_organizations_end_as_in_kueue(kind, number):
+    try:
+        oracle.binary()
+    except ToolError as error:
+        pytest.skip(f"the real Kueue is out of reach: {error}")
+    given_cases = drawn(kind, COUNTS[kind], number)
+    answers = oracle.ask(given_cases)
+    suspects = [case for case, (answer, *_) in zip(given_cases, answers, strict=True) if differs(case, answer)]
+    if not suspects:
+        return
+    wrong = []
+    for case, all_answers in zip(suspects, oracle.ask(suspects, times=AGAIN), strict=True):
+        lines = [differs(case, answer) for answer in all_answers]
+        if all(lines):
+            wrong.append((expected(case, all_answers[0]), lines[0]))
+    if wrong:
+        KEPT.joinpath(f"failed-{kind}-{number}.json").write_text(json.dumps([case for case, _ in wrong]))
+    assert not wrong, "\n".join(f"{case['id']}: {line}" for case, lines in wrong for line in lines)
+
+
+@pytest.mark.parametrize("file", sorted(KEPT.glob("*.json")), ids=lambda file: file.stem)
+def test_what_kueue_once_did_the_simulator_does(file):
+    found = [(case["id"], neutral.differences(case, neutral.run(case))) for case in neutral.read(file)]
+    assert found, "a file without cases proves nothing"
+    assert [entry for entry in found if entry[1]] == []
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_an_oracle_that_runs_out_of_time_gives_no_answer():
+    try:
+        oracle.binary()
+    except ToolError as error:
+        pytest.skip(f"the real Kueue is out of reach: {error}")
+    (case,) = drawn("scenario", 1, 1)
+    many = [{**case["steps"][0], "submit": [_task(case, number) for number in range(3000)], "finish": None}]
+    with pytest.raises(ToolError, match="took more than 1 seconds"):
+        oracle.ask([{**case, "steps": many}], seconds=1)
+
+
+def _task(case, number):
+    pod_sets = [{"name": "p0", "count": 1, "min_count": None, "per_pod": {"gpu": 1}}]
+    return {"name": f"w{number:04}", "queue": case["queues"][0]["name"], "priority": 0, "pod_sets": pod_sets}
+
+
+def test_there_are_cases_of_both_kinds_in_which_workloads_are_evicted():
+    kept = [case for file in KEPT.glob("*.json") for case in neutral.read(file)]
+    assert any(case["kind"] == "cycle" and case["expect"]["preempted"] for case in kept)
+    assert any(step["expect"]["preempted"] for case in kept if case["kind"] == "scenario" for step in case["steps"])

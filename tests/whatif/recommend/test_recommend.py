@@ -1,0 +1,183 @@
+"""Recommendations for the examples: goals that can be met and that cannot, by the real simulator and validator."""
+
+import json
+import math
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from hpkit.catalog.prices import find_price
+from hpkit.project import load_stack
+from hpkit_whatif.recommend import parse_goal, recommend
+from hpkit_whatif.recommend.recommend import _Policies
+from hpkit_whatif.scenario import open_scenario
+from tests.cli.invoke import hpkit
+from tests.examples import copy_project
+from tests.whatif.recommend.builders import HANDSON, ROOT, handson
+
+SMITH = "max wait of smith < 10m"
+
+
+@pytest.fixture(scope="module")
+def found():
+    return recommend(
+        handson(), open_scenario(HANDSON), [parse_goal(SMITH, ("john", "smith"))], trials=60, seeds=3, workers=1
+    )
+
+
+def test_a_goal_is_met_by_as_few_changes_as_can_be(found):
+    assert found.met
+    assert {change.path: (change.before, change.after) for change in found.changes} == {
+        "governance.allocations.john[ml.g5.12xlarge].count": (3, 2),
+        "governance.allocations.smith[ml.g5.12xlarge].count": (1, 2),
+    }
+    assert [(each.before, each.after, each.met) for each in found.goals] == [((1800.0,), (0.0,), 1)]
+    teams = {team.name: team for team in found.teams}
+    assert teams["smith"].wait_p95 == (1800, 0)
+    assert teams["john"].wait_p95 == (0, 5400), "john pays for it"
+    assert (found.confidence.drawn, found.confidence.met, found.confidence.draws) == (False, 1, 1)
+
+
+def recommended(folder, tasks, goal=SMITH, *, trials=60):
+    """Return what is recommended for a scenario of these tasks, lines of YAML."""
+    file = folder / "tasks.yaml"
+    file.write_text("tasks:\n" + "".join(f"- {{{task}}}\n" for task in tasks))
+    goals = [parse_goal(goal, ("john", "smith"))]
+    return recommend(handson(), open_scenario(file), goals, trials=trials, seeds=1, workers=1)
+
+
+def test_fewer_instances_are_found_where_they_do(tmp_path):
+    found = recommended(tmp_path, ["name: small, team: smith, count: 1, run: 1h"])
+    assert (found.met, found.changes, found.capacity.met) == (True, (), True)
+    assert found.capacity.instances == (("ml.g5.12xlarge", 4, 2),), "a team keeps the last that it has"
+    price = find_price("ml.g5.12xlarge", "us-east-1")
+    assert (found.capacity.monthly, found.capacity.priced_in) == (-2 * price.monthly, ("us-east-1",))
+    assert found.capacity.compared
+    assert {team.name: team.guarantee for team in found.capacity.teams} == {"john": (3, 1), "smith": (1, 1)}
+
+
+def test_a_task_that_can_never_run_fails_every_goal_about_waits(tmp_path):
+    found = recommended(tmp_path, ["name: big, team: smith, count: 3, run: 1h"], trials=1)
+    assert (found.met, found.goals[0].before) == (False, (math.inf,))
+    assert found.as_dict()["goals"][0]["before"] == [None], "JSON has no number for it"
+    found = recommended(tmp_path, ["name: big, team: smith, count: 3, run: 1h"])
+    assert (found.met, found.goals[0].after) == (True, (0.0,))
+    assert [team.never for team in found.teams if team.name == "smith"] == [(1, 0)]
+
+
+STRANDED = (
+    "name: j0, team: john, count: 1, run: 5h",
+    "name: j2, team: john, count: 1, run: 5h",
+    "name: s1, team: smith, count: 2, run: 4h, submit: 2h",
+    "name: j3, team: john, count: 1, run: 1h, submit: 3h",
+    "name: j4, team: john, count: 4, run: 1h, submit: 7h",
+)
+
+
+def test_no_policy_is_recommended_under_which_another_teams_task_can_never_run(tmp_path):
+    source = tmp_path / "tasks.yaml"
+    found = recommended(tmp_path, STRANDED)
+    assert found.met
+    assert {team.name: team.never for team in found.teams} == {"john": (0, 0), "smith": (0, 0)}
+    policies = _Policies(handson(), open_scenario(source), [parse_goal(SMITH, ("smith",))], workers=1, on=None)
+    place = ("environments", "dev", "governance", "allocations")
+    cut = {(*place, "john", 0, "count"): 2, (*place, "smith", 0, "count"): 2}
+    (outcome,) = policies.outcomes([cut], [None])
+    assert (outcome.miss, outcome.strands, outcome.good) == (0.0, True, False), "j4 asks for four, and john has three"
+
+
+@pytest.mark.parametrize(
+    ("value", "allowed"),
+    [
+        ("10%", True),
+        # CAP001: more than there is. CAP008 only warns of less than an instance, with which a team could do nothing.
+        ("90%", False),
+        ("5%", False),
+    ],
+)
+def test_what_breaks_a_rule_or_takes_a_teams_last_instance_is_not_tried(value, allowed):
+    path = ("environments", "prod", "governance", "allocations", "speech", 0, "share")
+    source = open_scenario(ROOT / "stacks" / "scenarios" / "enterprise.yaml")
+    policies = _Policies(load_stack("enterprise-prod"), source, [], workers=1, on=None)
+    (outcome,) = policies.outcomes([{path: value}], [None])
+    assert (outcome is not None) is allowed
+
+
+@pytest.fixture
+def project(tmp_path):
+    copy_project(tmp_path)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def run(project, *arguments):
+    return hpkit(
+        "whatif", "recommend", "stacks/scenarios/handson.yaml", "--stack", "handson-dev", "--workers", 1, "--trials",
+        60, *arguments, cwd=project,
+    )  # fmt: skip
+
+
+def test_the_patch_applies_and_write_does_the_same(project):
+    patched = run(project, "--goal", SMITH, "--format", "patch")
+    assert patched.returncode == 0
+    subprocess.run(["git", "apply"], cwd=project, input=patched.stdout.encode(), check=True)
+    file = project / "stacks" / "handson.yaml"
+    after = file.read_bytes()
+    shutil.copy(ROOT / "stacks" / "handson.yaml", file)
+    assert run(project, "--goal", SMITH, "--write").stderr.endswith("wrote stacks/handson.yaml\n")
+    assert file.read_bytes() == after != (ROOT / "stacks" / "handson.yaml").read_bytes()
+    again = run(project, "--goal", SMITH)
+    assert "The goals are met as the file is" in again.stdout
+
+
+def test_a_patch_with_capacity_changes_the_group_too(project):
+    (project / "small.yaml").write_text("tasks: [{name: a, team: smith, count: 1, run: 1h}]\n")
+    arguments = ("--goal", SMITH, "--workers", 1, "--trials", 2, "--format")
+    result = hpkit(
+        "whatif", "recommend", "small.yaml", "--stack", "handson-dev", *arguments, "patch", "--capacity", cwd=project
+    )
+    assert "+        - {name: gpu, instanceType: ml.g5.12xlarge, instanceCount: 2, availabilityZone" in result.stdout
+    shown = hpkit("whatif", "recommend", "small.yaml", "--stack", "handson-dev", *arguments, "text", cwd=project).stdout
+    said = " ".join(shown.split())
+    assert re.search(r"Cheapest that meets the goals: .*, about \$[0-9,]+ a month less, on demand by the prices", said)
+    assert re.search(r"Teams with these instances\n\n.*never.*\n.*\n john +3 → 1 ", shown), shown
+
+
+def test_what_cannot_be_met_is_said_with_the_nearest_and_nothing_is_written(project):
+    before = (project / "stacks" / "handson.yaml").read_bytes()
+    goals = ("--trials", 8, "--goal", "utilization > 99%", "--goal", "max wait of all < 1s")
+    result = run(project, *goals, "--write", "--format", "json")
+    said = json.loads(result.stdout)
+    assert (result.returncode, said["met"]) == (1, False)
+    assert "stays as it is: the goals are not met" in result.stderr
+    assert (project / "stacks" / "handson.yaml").read_bytes() == before
+    shown = " ".join(run(project, *goals).stdout.split())
+    assert "this is the nearest. The scenario draws nothing at random: one run says all." in shown
+
+
+def test_random_scenarios_are_judged_by_draws_that_were_not_searched_on(project):
+    (project / "random.yaml").write_text(
+        "generators:\n- {name: r, team: smith, priority: training, perHour: 2, last: 6h, sizes: [{count: 1}],\n"
+        "   run: {kind: exponential, mean: 1h}}\n"
+    )
+    arguments = ("whatif", "recommend", "random.yaml", "--stack", "handson-dev", "--trials", 4, "--format", "json")
+    goal = ("--goal", "p95 wait of smith < 20m")
+    first, second = (hpkit(*arguments, *goal, "--workers", 1, cwd=project).stdout for _ in range(2))
+    assert first == second, "the same seed, the same answer"
+    confidence = json.loads(first)["confidence"]
+    assert (confidence["drawn"], confidence["searched"]["draws"], confidence["others"]["draws"]) == (True, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--goal", "p95 wait of smit < 1m"), "did you mean smith"),
+        (("--goal", SMITH, "--on", "ray://x:1"), "write dask://HOST:PORT"),
+        ((), "Missing option '--goal'"),
+    ],
+)
+def test_misuse_is_said_in_a_sentence(project, arguments, said):
+    result = run(project, *arguments)
+    assert (result.returncode, said in result.stderr) == (2, True), result.stderr

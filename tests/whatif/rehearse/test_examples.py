@@ -1,0 +1,50 @@
+"""The examples' scenarios, decided by the real Kueue: as the simulator says, and as their headers tell."""
+
+from pathlib import Path
+
+import pytest
+
+from hpkit.cli.tables import plan_of
+from hpkit_whatif.cli.rehearse import Rehearsal
+from hpkit_whatif.scenario import open_scenario
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
+
+FOLDER = Path(__file__).parents[3] / "stacks" / "scenarios"
+
+
+def tell(report):
+    """Return of each task: when it was admitted, for how long it waited, and who preempted it."""
+    return {
+        task.name: (task.admitted, task.wait, [(each.by, each.reason) for each in task.evictions])
+        for task in report.tasks
+    }
+
+
+def of(stem, stack, instance):
+    rehearsal = Rehearsal.of(plan_of(stack), open_scenario(str(FOLDER / f"{stem}.yaml")))
+    report, differences = rehearsal.on(instance)
+    assert differences == []
+    return tell(report)
+
+
+def test_john_gets_back_what_smith_borrowed(clouds):
+    told = of("handson", "handson-dev", clouds.empty())
+    assert told["john-next"] == (1800.0, 0.0, [])
+    assert told["smith-job"][2] == [("john-next", "InCohortReclamation")]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("stem", "stack"),
+    [
+        ("autoscale", "autoscale-dev"),
+        ("bestpractice", "bestpractice-prod"),
+        ("enterprise", "enterprise-prod"),
+        ("startup", "startup-dev"),
+        ("topology", "topology-prod"),
+    ],
+)
+def test_so_it_is_with_every_example(stem, stack, clouds):
+    told = of(stem, stack, clouds.empty())
+    assert any(admitted is not None for admitted, _, _ in told.values())

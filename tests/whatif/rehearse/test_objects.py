@@ -1,0 +1,96 @@
+"""Kueue's objects as the service makes them of a plan, beside the simulator's model of the same plan."""
+
+import copy
+from pathlib import Path
+
+import pytest
+import yaml
+from kubernetes.utils.quantity import parse_quantity
+
+from generate.examples import example_files
+from hpkit.plan.derive import derive
+from hpkit.project import load_stack
+from hpkit_local.rehearsal.objects import team_objects
+from hpkit_whatif.admission import model_of
+from hpkit_whatif.cli.rehearse import Rehearsal
+from hpkit_whatif.rehearse import object_differences, policy_request, quota_requests
+from hpkit_whatif.scenario import open_scenario
+from tests.builders import typed
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = [
+    (file.stem, name) for file in example_files() for name in typed(yaml.safe_load(file.read_text())).environments
+]
+
+
+def plan_of(stem, environment):
+    return derive(typed(yaml.safe_load((ROOT / "stacks" / f"{stem}.yaml").read_text())), environment)
+
+
+def objects_of(plan):
+    guaranteed = {kind: capacity.guaranteed for kind, capacity in plan.capacity.items()}
+    return team_objects(quota_requests(plan), policy_request(plan), guaranteed)
+
+
+def differences(plan, objects):
+    return object_differences(plan, model_of(plan), objects, quantity=lambda text: float(parse_quantity(text)))
+
+
+@pytest.mark.parametrize(("stem", "environment"), EXAMPLES)
+def test_the_service_makes_of_every_example_what_the_simulator_takes_it_for(stem, environment):
+    plan = plan_of(stem, environment)
+    objects = objects_of(plan)
+    assert {"ClusterQueue", "ResourceFlavor", "WorkloadPriorityClass"} <= {each["kind"] for each in objects}
+    assert differences(plan, objects) == []
+
+
+def queue_of(objects, team):
+    name = f"hyperpod-ns-{team}-clusterqueue"
+    return next(each for each in objects if each["kind"] == "ClusterQueue" and each["metadata"]["name"] == name)
+
+
+def of_kind(objects, kind):
+    return next(each for each in objects if each["kind"] == kind)
+
+
+CHANGES = {
+    "cohort": lambda objects: queue_of(objects, "john")["spec"].update(cohortName="elsewhere"),
+    "fairSharing.weight": lambda objects: queue_of(objects, "smith")["spec"].update(fairSharing={"weight": "7"}),
+    "preemption.reclaimWithinCohort": lambda objects: queue_of(objects, "john")["spec"]["preemption"].update(
+        reclaimWithinCohort="Never"
+    ),
+    "ml.g5.12xlarge nvidia.com/gpu": lambda objects: queue_of(objects, "john")["spec"]["resourceGroups"][0]["flavors"][
+        0
+    ]["resources"][2].update(nominalQuota="13"),
+    "stopPolicy": lambda objects: queue_of(objects, "john")["spec"].update(stopPolicy="Hold"),
+    "node.kubernetes.io/instance-type": lambda objects: of_kind(objects, "ResourceFlavor")["spec"].update(
+        nodeLabels={}
+    ),
+    "value": lambda objects: of_kind(objects, "WorkloadPriorityClass").update(value=1),
+    "not in the cluster": lambda objects: objects.remove(queue_of(objects, "smith")),
+}
+
+
+@pytest.mark.parametrize("field", CHANGES)
+def test_a_field_that_differs_is_named(field):
+    plan = plan_of("handson", "dev")
+    objects = copy.deepcopy(objects_of(plan))
+    CHANGES[field](objects)
+    (line,) = differences(plan, objects)
+    assert field in line
+
+
+def test_nothing_is_made_that_the_controllers_would_take_away():
+    for each in objects_of(plan_of("handson", "dev")):
+        assert each["metadata"]["labels"]["hpkit.local/rehearsal"] == "true"
+        assert "app.kubernetes.io/managed-by" not in each["metadata"]["labels"]
+
+
+def test_tasks_that_can_never_run_may_be_left_out(tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text("tasks:\n  - {name: big, team: smith, count: 3}\n  - {name: small, team: smith, count: 1}\n")
+    plan = next(iter(load_stack("handson-dev").plans.values()))
+    rehearsal = Rehearsal.of(plan, open_scenario(file), skip_impossible=True)
+    assert [each.name for each in rehearsal.workloads] == ["small"]
+    (said,) = rehearsal.recorder.report("s.yaml", 0.0).warnings
+    assert said.startswith("task big of smith is left out")

@@ -1,0 +1,399 @@
+"""What becomes of scenarios: the examples as their files tell it, and sums that must hold whatever happens."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hpkit.catalog.prices import find_price
+from hpkit.errors import InputError
+from hpkit.project import load_stack
+from hpkit.text.formatting import span
+from hpkit_whatif.scenario import open_scenario
+from hpkit_whatif.simulate import simulate
+from hpkit_whatif.simulate.as_html import MOST_ROWS, as_html
+from hpkit_whatif.simulate.meters import Timeline, Waits
+from tests.cli.invoke import hpkit
+
+ROOT = Path(__file__).parents[3]
+SCENARIOS = ROOT / "stacks" / "scenarios"
+STACKS = {
+    "autoscale": "dev",
+    "bestpractice": "prod",
+    "enterprise": "prod",
+    "handson": "dev",
+    "startup": "dev",
+    "topology": "prod",
+}
+
+
+def plan_of(stack):
+    return next(iter(load_stack(stack).plans.values()))
+
+
+def outcome(name):
+    report = simulate(plan_of(f"{name}-{STACKS[name]}"), open_scenario(SCENARIOS / f"{name}.yaml"))
+    return report, {task.name: task for task in report.tasks}
+
+
+def evictions(task):
+    return [(each.by, each.reason) for each in task.evictions]
+
+
+def test_bestpractice_lends_three_instances_to_team_b():
+    _, tasks = outcome("bestpractice")
+    assert tasks["b-more"].wait == 0
+    assert sum(tasks["b-more"].admissions[0].borrowed.values()) == 3
+
+
+def test_bestpractice_lets_team_b_wait_at_the_default_limit(tmp_path):
+    organization = yaml.safe_load((ROOT / "stacks" / "bestpractice.yaml").read_text())
+    organization["teams"][1]["sharing"].pop("borrowLimit")
+    file = tmp_path / "bestpractice.yaml"
+    file.write_text(yaml.safe_dump(organization))
+    from hpkit.project import load
+
+    report = simulate(load(file).plans["prod"], open_scenario(SCENARIOS / "bestpractice.yaml"))
+    assert {task.name for task in report.tasks if task.admitted is None} == {"b-more"}
+
+
+def test_handson_gives_john_his_own_back():
+    report, tasks = outcome("handson")
+    assert [(each.time, each.borrowed) for each in tasks["smith-job"].admissions] == [
+        (600, {"john": 1}),
+        (3600, {"john": 1}),
+    ]
+    assert evictions(tasks["smith-job"]) == [("john-next", "InCohortReclamation")]
+    assert (tasks["smith-job"].lost, tasks["smith-job"].wait) == (20 * 60, 30 * 60)
+    assert tasks["john-next"].wait == 0
+    assert (report.team("john").evicts, report.team("smith").evicted) == (1, 1)
+
+
+def test_what_waiting_cost_is_about_that_of_a_region_near_by_where_the_own_has_no_price():
+    report, _ = outcome("handson")
+    hourly = find_price("ml.g5.12xlarge", "us-east-1").hourly
+    assert (report.cluster.wait_cost, report.cluster.priced_in) == (pytest.approx(float(hourly)), ("us-east-1",))
+    assert "about $7" in as_html(report)
+    assert report.as_dict()["cluster"]["waitCostPricedIn"] == ["us-east-1"]
+    report, _ = outcome("bestpractice")
+    assert report.cluster.priced_in == ()
+
+
+def test_enterprise_takes_borrowed_work_of_the_lowest_priority_first():
+    report, tasks = outcome("enterprise")
+    assert report.cluster.capacity == 10
+    assert evictions(tasks["language-tuning"]) == [("vision-experiment", "InCohortReclamation")]
+    assert not tasks["language-training"].evictions
+    assert not tasks["language-more"].evictions
+    assert tasks["serving-endpoint"].wait == 0, "what serving does not lend is always there for it"
+
+
+def test_startup_uses_all_15_and_gives_each_its_own_back():
+    report, tasks = outcome("startup")
+    assert max(report.series["models"].used) == 15
+    assert evictions(tasks["models-3"]) == [("data-1", "InCohortReclamation")]
+    assert evictions(tasks["models-2"]) == [("product-1", "InCohortReclamation")]
+    assert not tasks["models-1"].evictions
+
+
+def test_topology_places_pods_under_one_network_node():
+    _, tasks = outcome("topology")
+    nodes = {name: {node.rsplit("-", 1)[0] for node in task.admissions[-1].nodes} for name, task in tasks.items()}
+    assert nodes["pretraining"] == {"node-002", "node-003"}, "under nn-12"
+    assert nodes["evaluation"] == nodes["ablation"] == {"node-000"}, "what is left under nn-111"
+    assert nodes["pair"] == {"node-001"}
+
+
+def test_autoscale_counts_on_karpenter_and_ends_borrowing_at_the_limit():
+    _, tasks = outcome("autoscale")
+    assert tasks["research-2"].admitted == 20 * 60
+    assert tasks["research-3"].wait > 0
+    assert tasks["endpoint-2"].wait == 0
+
+
+@pytest.fixture(scope="module")
+def month():
+    return simulate(plan_of("enterprise-prod"), open_scenario(SCENARIOS / "month.yaml"))
+
+
+def test_sums_of_tasks_are_those_of_teams(month):
+    for team in month.teams:
+        mine = [task for task in month.tasks if task.team == team.name]
+        assert team.submitted == len(mine)
+        assert team.admitted == sum(task.admitted is not None for task in mine)
+        assert team.finished == sum(task.finished is not None for task in mine)
+        assert team.evicted == sum(len(task.evictions) for task in mine)
+        assert team.lost == pytest.approx(sum(task.lost * task.instances for task in mine) / 3600)
+        assert team.wait_most == max((task.wait for task in mine), default=0)
+        hours = month.end / 3600
+        assert team.used - team.borrowed + team.lent + team.idle == pytest.approx(team.guarantee * hours)
+    assert sum(team.evicts for team in month.teams) == month.cluster.preemptions
+    assert sum(team.lent for team in month.teams) == pytest.approx(sum(team.borrowed for team in month.teams))
+    waited = sum(task.wait * task.instances for task in month.tasks) / 3600
+    assert month.cluster.waited == pytest.approx(waited)
+
+
+def test_the_timeline_sums_up_to_what_was_used(month):
+    for team in month.teams:
+        series = month.series[team.name]
+        lengths = [min(month.step, month.end - index * month.step) for index in range(len(series.used))]
+        total = sum(used * length for used, length in zip(series.used, lengths, strict=True)) / 3600
+        assert total == pytest.approx(team.used)
+
+
+def test_a_finished_task_ran_as_long_as_it_was_to():
+    _, tasks = outcome("startup")
+    assert tasks["data-1"].finished - tasks["data-1"].admitted == 3600
+
+
+def test_a_task_that_can_never_run_is_refused_or_counted(tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text("tasks:\n  - {name: big, team: smith, count: 3}\n  - {name: small, team: smith, count: 1}\n")
+    with pytest.raises(InputError, match=r"s\.yaml:2:5: task big can never run: it asks for 12 nvidia"):
+        simulate(plan_of("handson-dev"), open_scenario(file))
+    report = simulate(plan_of("handson-dev"), open_scenario(file), lenient=True)
+    assert (report.team("smith").never, report.team("smith").admitted) == (1, 1)
+
+
+def test_who_is_refused_learns_how_to_go_on(tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text("tasks:\n  - {name: big, team: smith, count: 3}\n  - {name: small, team: smith, count: 1}\n")
+    with pytest.raises(InputError, match="Ask for less, or go on without such tasks by --skip-impossible"):
+        simulate(plan_of("handson-dev"), open_scenario(file))
+
+
+def test_a_task_that_can_never_run_is_left_out_and_named_where_that_is_asked_for(tmp_path):
+    file = tmp_path / "s.yaml"
+    rows = ["{name: big, team: smith, count: 3}", "{name: small, team: smith, count: 1, run: 1h}"]
+    file.write_text("until: 1h\ntasks:\n" + "".join(f"  - {row}\n" for row in rows))
+    said = hpkit("whatif", "simulate", file, "--stack", "handson-dev", "--skip-impossible", cwd=ROOT)
+    assert "task big of smith is left out: it asks for 12 nvidia" in " ".join(said.stdout.split())
+    report = simulate(plan_of("handson-dev"), open_scenario(file), skip_impossible=True)
+    assert (report.team("smith").submitted, report.team("smith").never, report.impossible) == (1, 0, 1)
+    assert [each.name for each in report.skipped] == ["big"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("until: 0\ntasks: [{name: a, team: john, count: 1}]\n", "until is 0: nothing happens in no time"),
+        ("until: 1h\ntasks: [{name: a, team: john, count: 1, submit: 2h}]\n", "the one task comes after"),
+        ("until: 1h\ntasks: [{name: a, team: jon, count: 1, submit: 2h}]\n", "did you mean john?"),
+    ],
+)
+def test_a_scenario_in_which_nothing_comes_is_refused(tmp_path, text, said):
+    (tmp_path / "s.yaml").write_text(text)
+    with pytest.raises(InputError, match=re.escape(said)):
+        simulate(plan_of("handson-dev"), open_scenario(tmp_path / "s.yaml"))
+
+
+def test_a_csv_without_rows_is_refused(tmp_path):
+    (tmp_path / "s.csv").write_text("name,team,submit,run,count\n")
+    with pytest.raises(InputError, match="there is nothing to simulate: no task comes"):
+        simulate(plan_of("handson-dev"), open_scenario(tmp_path / "s.csv"))
+
+
+def test_a_name_that_comes_again_is_refused_whenever_that_is(tmp_path):
+    (tmp_path / "s.csv").write_text("name,team,submit,run,count\na,john,0s,1m,1\na,john,9h,1m,1\n")
+    with pytest.raises(InputError, match=r"s\.csv:3: task `a` is there before"):
+        simulate(plan_of("handson-dev"), open_scenario(tmp_path / "s.csv"))
+
+
+def test_tasks_that_come_too_late_are_counted(tmp_path):
+    rows = "{name: a, team: john, count: 1}, {name: b, team: john, count: 1, submit: 1h}"
+    (tmp_path / "s.yaml").write_text(f"until: 1h\ntasks: [{rows}]\n")
+    report = simulate(plan_of("handson-dev"), open_scenario(tmp_path / "s.yaml"))
+    assert report.late == 1
+    assert "1 task comes when the scenario is over" in report.warnings[0]
+
+
+TOPOLOGY = "topology: [{instanceType: KIND, nodes: 2, layers: [a, b, c]}]\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "task", "said"),
+    [
+        (
+            "ml.p5.48xlarge",
+            "count: 4, placement: {mode: required, layer: 3}",
+            r"4 pods on ml\.p5\.48xlarge under one network node of layer 3, and .* have room for 2",
+        ),
+        ("ml.p5.48xlarge", "count: 4", r"4 pods on ml\.p5\.48xlarge, and .* have room for 2"),
+        (
+            "ml.g5.12xlarge",
+            "count: 1, placement: {mode: required, layer: 3}",
+            r"placement, and the scenario's `topology` has no ml\.p5",
+        ),
+    ],
+)
+def test_a_task_that_has_no_place_on_empty_nodes_can_never_run(tmp_path, kind, task, said):
+    file = tmp_path / "s.yaml"
+    file.write_text(TOPOLOGY.replace("KIND", kind) + f"tasks: [{{name: a, team: pretraining, {task}, run: 1h}}]\n")
+    plan = plan_of("topology-prod")
+    with pytest.raises(InputError, match=rf"s\.yaml:2:9: task a can never run: it .*{said}"):
+        simulate(plan, open_scenario(file))
+    report = simulate(plan, open_scenario(file), lenient=True)
+    assert report.team("pretraining").never_tasks == ("a",)
+
+
+def test_whoever_waits_at_the_end_has_a_reason(tmp_path):
+    file = tmp_path / "s.yaml"
+    tasks = "".join(f"- {{name: t{n}, team: smith, count: 2, submit: {n}m}}\n" for n in (1, 2, 3))
+    file.write_text(f"until: 1h\ntasks:\n{tasks}")
+    report = simulate(plan_of("handson-dev"), open_scenario(file))
+    assert [task.waits_for for task in report.tasks] == [None, "WaitingForQuota", "Queued"]
+    assert (report.team("smith").waiting, report.team("smith").never) == (2, 0)
+    assert [each["waitsFor"] for each in report.as_dict()["tasks"]] == [None, "WaitingForQuota", "Queued"]
+    said = hpkit("whatif", "simulate", file, "--stack", "handson-dev", cwd=ROOT).stdout
+    assert "\nt2 waits: too little quota is free\nt3 waits: others of its queue come first\n" in said
+    assert "waits: too little quota is free" in as_html(report)
+
+
+def test_whoever_waits_when_nothing_more_happens_never_runs(tmp_path):
+    file = tmp_path / "s.yaml"
+    tasks = "".join(f"- {{name: {name}, team: smith, count: 2}}\n" for name in "ab")
+    file.write_text(f"tasks:\n{tasks}")
+    report = simulate(plan_of("handson-dev"), open_scenario(file))
+    assert [task.never for task in report.tasks] == [
+        None,
+        "still waits when nothing more happens: too little quota is free",
+    ]
+    assert report.team("smith").never_tasks == ("b",)
+
+
+def test_two_tasks_of_one_name_are_refused(tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text("tasks:\n  - {name: a, team: smith, count: 1}\n  - {name: a, team: john, count: 1}\n")
+    with pytest.raises(InputError, match=r"s\.yaml:3:5: task `a` is there before; names must differ"):
+        simulate(plan_of("handson-dev"), open_scenario(file))
+
+
+def test_of_very_many_tasks_the_notable_ones_are_kept_and_all_are_counted(month):
+    kept = simulate(plan_of("enterprise-prod"), open_scenario(SCENARIOS / "month.yaml"), keep=300)
+    assert len(kept.tasks) == 300
+    assert kept.omitted == len(month.tasks) - 300
+    assert kept.teams == month.teams
+    names = {task.name for task in kept.tasks}
+    by_wait = sorted(month.tasks, key=lambda task: (-task.wait, task.submit, task.name))
+    by_preemptions = sorted(month.tasks, key=lambda task: (-len(task.evictions), -task.lost, task.submit, task.name))
+    unfinished = [task for task in month.tasks if task.finished is None]
+    assert 0 < len(unfinished) <= 100
+    for wanted in (by_wait[:100], by_preemptions[:100], unfinished):
+        assert {task.name for task in wanted} <= names
+
+
+def test_a_task_that_never_runs_waits_from_when_it_comes_however_late_that_is(tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text(
+        "tasks:\n  - {name: a, team: john, count: 1, run: 1h}\n"
+        "  - {name: soon, team: smith, count: 9, submit: 30m, run: 1h}\n"
+        "  - {name: late, team: smith, count: 9, submit: 5h, run: 1h}\n"
+    )
+    report = simulate(plan_of("handson-dev"), open_scenario(file), lenient=True)
+    assert {task.name: task.wait / 3600 for task in report.tasks} == {"a": 0, "soon": 4.5, "late": 0}
+    smith = report.team("smith")
+    assert (smith.submitted, smith.never_tasks, smith.waiting_most) == (2, ("soon", "late"), 9.0)
+    assert report.cluster.waited == pytest.approx(4.5 * 9)
+
+
+def test_the_most_in_use_is_that_of_a_moment_and_no_average(tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text(
+        "until: 30d\ntasks:\n  - {name: a, team: john, count: 3, run: 10m}\n"
+        "  - {name: b, team: john, count: 2, run: 10m}\n  - {name: c, team: smith, count: 1, run: 30m}\n"
+        "  - {name: later, team: john, accelerators: 1, submit: 29d, run: 10m}\n"
+    )
+    report = simulate(plan_of("handson-dev"), open_scenario(file))
+    john = report.team("john")
+    assert (john.used_most, john.waiting_most) == (3.0, 2.0)
+    assert max(report.series["john"].used) < 1
+    assert "john: 3 instances in use at most, 2 waited for at most, 3 guaranteed" in as_html(report)
+    # Who is admitted when it comes never waited.
+    assert report.team("smith").waiting_most == 0
+
+
+def test_the_page_says_why_a_task_never_ran(tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text("tasks:\n  - {name: a, team: john, count: 4}\n  - {name: b, team: smith, count: 2}\n")
+    report = simulate(plan_of("handson-dev"), open_scenario(file))
+    (never,) = [task.never for task in report.tasks if task.never]
+    assert f"never runs: it {never}" in as_html(report)
+
+
+class _Page(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.wrong, self.targets, self.ids = [], [], [], set()
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.ids.add(found.get("id"))
+        if tag == "a":
+            self.targets.append(found["href"])
+        if tag == "svg" and not ("aria-hidden" in found or found.get("aria-label")):
+            self.wrong.append("a picture without words")
+        if tag not in ("meta", "path", "rect", "line"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        if self.open.pop() != tag:
+            self.wrong.append(tag)
+
+
+def test_the_page_needs_nothing_else_and_stays_small(month):
+    text = as_html(month)
+    page = _Page()
+    page.feed(text)
+    assert (page.wrong, page.open) == ([], [])
+    assert all(target.removeprefix("#") in page.ids for target in page.targets)
+    assert not re.search(r"<script|https?://|@import|url\((?!#)", text)
+    assert text.count('<th scope="row">') <= MOST_ROWS + 2 * len(month.teams)
+    assert len(text) < 500_000
+    assert "more are in the sums above" in text
+
+
+def test_the_page_shows_names_as_they_are_and_runs_none_of_them(tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text("tasks: [{name: '<script>alert(1)</script>', team: smith, count: 1}]\n")
+    text = as_html(simulate(plan_of("handson-dev"), open_scenario(file)))
+    assert "&lt;script&gt;alert(1)" in text
+    assert "<script" not in text
+
+
+def test_waits_beyond_a_million_are_thinned_out_evenly(monkeypatch):
+    monkeypatch.setattr("hpkit_whatif.simulate.meters._MOST_WAITS", 1000)
+    waits = Waits()
+    for value in range(100_000):
+        waits.add(float(value))
+    median, p95 = waits.quantiles(0.5, 0.95)
+    assert median == pytest.approx(50_000, rel=0.01)
+    assert p95 == pytest.approx(95_000, rel=0.01)
+    assert waits.most == 99_999
+
+
+def test_quantiles_are_of_the_nearest_rank():
+    waits = Waits()
+    for value in (5.0, 1.0, 3.0, 2.0, 4.0):
+        waits.add(value)
+    assert waits.quantiles(0.5, 0.95, 1.0) == [3.0, 5.0, 5.0]
+    assert Waits().quantiles(0.5) == [0.0]
+
+
+def test_steps_of_a_timeline_grow_with_it():
+    timeline = Timeline(("a",))
+    timeline.add("a", "used", 0.0, 1000.0, 2.0)
+    timeline.add("a", "used", 1000.0, 100_000.0, 1.0)
+    assert sum(timeline.series(100_000.0)["a"].used) * timeline.step == pytest.approx(101_000, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (59.6, "1m"), (90, "1m30s"), (3600, "1h"), (5400, "1h30m"), (90_000, "1d1h"), (None, "–")],
+)
+def test_times_are_written_short(seconds, text):
+    assert span(seconds) == text

@@ -1,0 +1,186 @@
+"""Policies beside each other: which value a path means, what the validator refuses, and the same in two processes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hpkit.errors import SelectionError
+from hpkit.project import load_stack
+from hpkit_whatif.scenario import open_scenario
+from hpkit_whatif.simulate.vary import Change, changed, grid, sweep, variation
+from tests.cli.invoke import hpkit
+
+ROOT = Path(__file__).parents[3]
+HANDSON = ROOT / "stacks" / "scenarios" / "handson.yaml"
+ENTERPRISE = ROOT / "stacks" / "scenarios" / "enterprise.yaml"
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    return load_stack("handson-dev")
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "reads"),
+    [
+        ("teams[smith].fairShareWeight", 7, lambda plan: plan.teams[1].spec.fair_share_weight),
+        ("governance.teams[smith].fairShareWeight", 7, lambda plan: plan.teams[1].spec.fair_share_weight),
+        ("teams[smith].sharing.borrowLimit", 7, lambda plan: plan.teams[1].spec.sharing.borrow_limit),
+        ("clusterPolicy.fairShare", "Disabled", lambda plan: plan.policy.fair_share),
+        ("governance.allocations.john[0].count", 2, lambda plan: plan.teams[0].quota_resources[0].count),
+        ("governance.allocations.john[ml.g5.12xlarge].count", 2, lambda plan: plan.teams[0].quota_resources[0].count),
+    ],
+)
+def test_a_path_leads_to_a_value_of_the_plan(loaded, text, value, reads):
+    _, plan = changed(loaded, [Change(text, value)])
+    assert reads(plan) == value
+    assert reads(loaded.plans["dev"]) != value, "the file itself stays as it is"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("teams[smit].fairShareWeight", r"there is no \[smit\]; there are john, smith"),
+        ("teamz[smith].fairShareWeight", "did you mean `teams`"),
+        ("allocations.john[0].count", r"did you mean `governance\.allocations`"),
+        ("governance.alocations.john[0].count", "there is no `alocations`; there are allocations"),
+        ("teams[smith].name.x", "`name` is `smith`, and has no `x`"),
+        ("teams..name", "is no path"),
+    ],
+)
+def test_a_path_that_leads_nowhere_says_where_it_ends(loaded, text, said):
+    with pytest.raises(SelectionError, match=said):
+        changed(loaded, [Change(text, 1)])
+
+
+@pytest.mark.parametrize("text", ["teams[smith].fairShareWeight", "=1", "a=", ""])
+def test_a_variation_has_a_path_and_values(text):
+    with pytest.raises(SelectionError, match="varies nothing"):
+        variation(text)
+
+
+def test_too_many_combinations_are_refused_before_the_first():
+    numbers = ",".join(map(str, range(101)))
+    with pytest.raises(SelectionError, match="10,201 policies"):
+        grid([variation(f"a={numbers}"), variation(f"b={numbers}")])
+
+
+def test_what_the_validator_refuses_is_not_simulated(loaded):
+    policies = grid(
+        [variation("governance.allocations.john[0].count=3,30"), variation("teams[john].fairShareWeight=1,101")]
+    )
+    refused = [result.refused for result in sweep(loaded, open_scenario(HANDSON), policies, workers=1)]
+    assert refused[0] is None
+    assert "CFG002 teams[john].fairShareWeight" in refused[1]
+    assert "CAP001" in refused[2]
+
+
+def test_a_refused_value_is_the_one_that_was_tried(loaded):
+    _, refused = changed(loaded, [Change("teams[smith].fairShareWeight", 101)])
+    assert "fairShareWeight is `101`; the maximum is 100" in refused
+
+
+def test_a_misspelt_key_ends_a_sweep(loaded):
+    with pytest.raises(SelectionError, match=r"unknown key `fairShareWeigth`.*Did you mean `fairShareWeight`"):
+        changed(loaded, [Change("teams[smith].fairShareWeigth", 1)])
+
+
+def test_a_sweep_of_which_nothing_is_left_fails():
+    vary = ("whatif", "simulate", HANDSON, "--stack", "handson-dev", "--vary", "teams[smith].fairShareWeight=101,102")
+    result = hpkit(*vary, cwd=ROOT)
+    assert (result.returncode, "the validator rejects every policy" in result.stderr) == (1, True)
+
+
+def test_stacks_of_other_teams_are_compared_without_their_tasks():
+    result = hpkit("whatif", "simulate", HANDSON, "--compare", "handson-dev", "startup-dev", cwd=ROOT)
+    assert "B has no team john: 2 of the tasks are left out there" in result.stdout
+
+
+def test_two_processes_find_what_one_finds(loaded):
+    policies = grid([variation("teams[smith].sharing.borrowLimit=50,100")])
+    alone, together = (list(sweep(loaded, open_scenario(HANDSON), policies, workers=workers)) for workers in (1, 2))
+    assert alone == together
+    assert [result.reports[0].team("smith").never for result in alone] == [1, 0], (
+        "with half an instance more it fits not"
+    )
+
+
+def test_a_task_that_can_never_run_counts_as_waiting(loaded):
+    (result,) = sweep(loaded, open_scenario(HANDSON), [(Change("teams[smith].sharing.borrowLimit", 50),)], workers=1)
+    smith = result.reports[0].team("smith")
+    assert (smith.service, smith.wait_p95) == (0, 110 * 60)
+
+
+def test_variations_are_said_as_json():
+    result = hpkit(
+        "whatif", "simulate", HANDSON, "--stack", "handson-dev", "--vary", "teams[smith].sharing.borrowLimit=100,600",
+        "--workers", 1, "--format", "json", cwd=ROOT,
+    )  # fmt: skip
+    found = json.loads(result.stdout)
+    assert [each["policy"] for each in found] == [{"teams[smith].sharing.borrowLimit": value} for value in (100, 600)]
+    assert found[0]["runs"][0]["cluster"]["preemptions"] == 1
+    assert found[1]["refused"].startswith("GOV")
+
+
+def test_the_waits_of_many_teams_are_in_tables_that_fit_the_page():
+    vary = ("--vary", "teams[vision].fairShareWeight=0,900", "--workers", 1)
+    lines = hpkit("whatif", "simulate", ENTERPRISE, "--stack", "enterprise-prod", *vary, cwd=ROOT).stdout.splitlines()
+    heads = [line.split("  ") for line in lines if " 1 " in line[:3]]
+    assert max(map(len, lines)) <= 120
+    assert [[word.strip() for word in head if word.strip()] for head in heads] == [
+        ["1", "in use", "fairness", "preempted", "never", "waited"],
+        ["1", *(f"p95 {team}" for team in ("language", "ranking", "serving", "shared", "speech", "vision"))],
+    ]
+    assert [line.split() for line in lines if line.startswith(" 900")] == [["900", "refused"], ["900", "refused"]]
+
+
+def test_a_sweep_says_once_which_tasks_are_left_out(tmp_path):
+    scenario = tmp_path / "s.yaml"
+    scenario.write_text(
+        "until: 2h\n"
+        "tasks: [{name: a, team: john, count: 1, run: 1h}, {name: b, team: john, count: 1, submit: 3h, run: 1h}]\n"
+    )
+    result = hpkit(
+        "whatif",
+        "simulate",
+        scenario,
+        "--stack",
+        "handson-dev",
+        "--vary",
+        "teams[smith].fairShareWeight=1,100",
+        cwd=ROOT,
+    )
+    assert result.stdout.count("warning: 1 task comes when the scenario is over") == 1
+
+
+def test_two_files_are_compared(tmp_path):
+    text = (ROOT / "stacks" / "handson.yaml").read_text()
+    (tmp_path / "b.yaml").write_text(text.replace("borrowLimit: 100", "borrowLimit: 50"))
+    result = hpkit(
+        "whatif", "simulate", HANDSON, "--compare", "handson-dev", tmp_path / "b.yaml", "--format", "json", cwd=ROOT
+    )
+    found = json.loads(result.stdout)
+    never = [[team["tasks"]["never"] for team in found[side]["teams"]] for side in "ab"]
+    assert never == [[0, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ((), 2, "Missing option '--stack'"),
+        (("--compare", "nosuch", "handson-dev"), 2, "for a git reference, add --stack"),
+        (
+            ("--compare", "no-such", "handson-dev", "--stack", "handson-dev"),
+            1,
+            "isn't a file, a stack, or a git reference",
+        ),
+        (("--stack", "handson-dev", "--vary", "teams[x].y=1"), 2, "there is no [x]"),
+        (("--stack", "handson-dev", "--vary", "a=1", "--format", "html"), 2, "support only text and json"),
+        (("--stack", "handson-dev", "--output", "/no/such/folder"), 1, "no such file or directory"),
+        (("--stack", "nosuch-dev"), 2, "requires stacks/nosuch.yaml, which doesn't exist"),
+    ],
+)
+def test_misuse_is_said_in_a_sentence(arguments, code, said):
+    result = hpkit("whatif", "simulate", HANDSON, *arguments, cwd=ROOT)
+    assert (result.returncode, said in result.stderr) == (code, True), result.stderr

@@ -1,0 +1,145 @@
+"""Plans simulated elsewhere: in processes of this machine, and on a Dask cluster with workers of their own."""
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hpkit.errors import SelectionError, ToolError
+from hpkit.project import load_stack
+from hpkit_whatif.scenario import open_scenario
+from hpkit_whatif.simulate import workers
+from hpkit_whatif.simulate.vary import grid, sweep, variation
+from hpkit_whatif.simulate.workers import Cluster, cluster
+from tests.cli.invoke import hpkit
+
+ROOT = Path(__file__).parents[3]
+HANDSON = ROOT / "stacks" / "scenarios" / "handson.yaml"
+VARY = ("whatif", "simulate", HANDSON, "--stack", "handson-dev", "--vary", "teams[smith].sharing.borrowLimit=50,100")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("dask://10.0.0.5:8786", Cluster("10.0.0.5", 8786)), ("dask://[::1]:1/", Cluster("[::1]", 1))],
+)
+def test_a_cluster_has_an_address(text, found):
+    assert cluster(text) == found
+
+
+@pytest.mark.parametrize("text", ["ray://x:1", "dask://x", "dask://:1", "dask://x:99999", "x:1", "dask://a/b:1"])
+def test_what_is_no_address_says_how_one_is_written(text):
+    with pytest.raises(SelectionError, match="write dask://HOST:PORT"):
+        cluster(text)
+
+
+def test_a_single_run_needs_no_cluster():
+    result = hpkit("whatif", "simulate", HANDSON, "--stack", "handson-dev", "--on", "dask://x:1", cwd=ROOT)
+    assert (result.returncode, "--on requires --vary" in result.stderr) == (2, True)
+
+
+def test_without_the_package_it_says_how_to_install_it(monkeypatch):
+    # As Python has it for a module that cannot be imported.
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    result = hpkit(*VARY, "--on", "dask://127.0.0.1:1", cwd=ROOT)
+    assert (result.returncode, "pip install 'hpkit[dask]'" in result.stderr) == (1, True), result.stderr
+
+
+@pytest.fixture(scope="module")
+def dask():
+    """Return the address of a cluster of two workers, each a process of its own."""
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=":0"
+    ) as running:
+        yield running
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings("default")
+def test_two_workers_find_what_one_process_finds(dask):
+    loaded = load_stack("handson-dev")
+    policies = grid(
+        [variation("teams[smith].sharing.borrowLimit=50,100"), variation("teams[john].fairShareWeight=0,9")]
+    )
+    there = cluster(f"dask://{dask.scheduler_address.removeprefix('tcp://')}")
+    source = open_scenario(HANDSON)
+    alone, together = (list(sweep(loaded, source, policies, workers=1, on=on, seeds=(0, 1))) for on in (None, there))
+    assert alone == together
+    assert len(dask.workers) == 2
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings("default")
+def test_what_is_wrong_with_the_scenario_is_one_line_from_a_cluster_too(dask, tmp_path):
+    file = tmp_path / "tasks.csv"
+    file.write_text("name,team,submit,run,count\na,john,0s,1h,1\nb,smit,1s,1h,1\n")
+    vary = ("--vary", "teams[smith].fairShareWeight=1,2,3,4,5,6,7,8")
+    on = dask.scheduler_address.replace("tcp://", "dask://")
+    result = hpkit("whatif", "simulate", file, "--stack", "handson-dev", *vary, "--on", on, cwd=ROOT)
+    assert result.returncode == 1
+    assert result.stderr == (
+        f"error: {file}:3: task b is of team smit, which handson-dev lacks; did you mean smith?\n"
+    ), "and no traceback of what was under way"
+
+
+@pytest.fixture
+def scheduler():
+    """Return a scheduler that runs as a process of its own, with one worker of one core, and its address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    address = f"127.0.0.1:{port}"
+    dask = (sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", port)
+    worker = (sys.executable, "-m", "distributed.cli.dask_worker", f"tcp://{address}", "--nworkers", "1")
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with (
+        subprocess.Popen((*dask, "--no-dashboard"), **quiet) as running,
+        subprocess.Popen((*worker, "--nthreads", "1", "--no-dashboard"), **quiet) as working,
+    ):
+        from distributed import Client
+
+        try:
+            with Client(f"tcp://{address}", timeout=30, set_as_default=False) as client:
+                client.wait_for_workers(1, timeout=30)
+            yield running, cluster(f"dask://{address}")
+        finally:
+            running.kill()
+            working.kill()
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings("default")
+def test_a_cluster_of_one_core_simulates_and_when_it_is_gone_that_is_said(scheduler, monkeypatch):
+    running, there = scheduler
+    monkeypatch.setattr(workers, "simulate_tasks", None)  # of this process; the worker has its own
+    policies = grid([variation("teams[john].fairShareWeight=1,2,3")])
+    results = sweep(load_stack("handson-dev"), open_scenario(HANDSON), policies, on=there)
+    assert next(results).reports
+    running.kill()
+    running.wait()
+    with pytest.raises(ToolError, match="the connection to the Dask cluster was lost"):
+        list(results)
+
+
+def test_a_scenario_of_more_tasks_than_are_held_is_read_for_each_policy(monkeypatch):
+    policies = grid([variation("teams[smith].sharing.borrowLimit=50,100")])
+    found = []
+    for most in (workers._MOST_HELD, 3, 2, 1):
+        monkeypatch.setattr(workers, "_MOST_HELD", most)
+        found.append(list(sweep(load_stack("handson-dev"), open_scenario(HANDSON), policies, workers=1, seeds=(0, 1))))
+        assert not workers._drawn, "nothing is held when it is done"
+    assert found[0] == found[1] == found[2] == found[3]
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings("default")
+def test_a_cluster_without_workers_is_said():
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=":0") as empty:
+        there = cluster(f"dask://{empty.scheduler_address.removeprefix('tcp://')}")
+        run = sweep(load_stack("handson-dev"), open_scenario(HANDSON), [()], on=there)
+        with pytest.raises(ToolError, match="has no workers"):
+            next(run)
