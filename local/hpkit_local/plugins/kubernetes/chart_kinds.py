@@ -1,7 +1,8 @@
 """The kinds of a chart, created side by side before helm is called: helm creates one after the other, and then waits.
 
-Helm passes over a CRD that exists. So only those are created here of which it is certain that helm would create them:
-of the chart itself, and of charts in it that no more than one condition switches. All others are left to helm.
+Helm passes over a CRD that exists, after the API server has checked it once more, which takes a second for large ones.
+Only those are created here of which it is certain that helm would create them: of the chart itself, and of charts in it
+that conditions alone switch. All others are left to helm; if there are none, helm is told to skip CRDs.
 """
 
 import tarfile
@@ -25,62 +26,77 @@ __all__ = ["create_kinds", "kinds_of"]
 
 _MANAGER: Final = "helm"  # as whom helm creates objects
 _AT_ONCE: Final = 4
+_MANIFESTS: Final = (".yaml", ".yml", ".json")
 _CRD: Final = ApiResource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions")
 
 
-def create_kinds(task: Task, api: RetryingApi, chart: Path, values: Mapping[str, Any]) -> None:
-    """Create the CRDs of a chart and wait until they are served; what is refused, helm is refused too, and reports."""
-    kinds = list(kinds_of(chart, values))
-    if kinds:
-        task.progress(f"creating {len(kinds)} CustomResourceDefinitions")
-        with ThreadPoolExecutor(max_workers=_AT_ONCE) as threads:
-            list(threads.map(lambda kind: _create(task, api, kind), kinds))
+def create_kinds(task: Task, api: RetryingApi, chart: Path, values: Mapping[str, Any]) -> bool:
+    """Create the CRDs of a chart and wait until they are served; say whether helm has none left to create.
+
+    What is refused, helm is refused too, and reports.
+    """
+    kinds, are_all = kinds_of(chart, values)
+    if not kinds:
+        return False
+    task.progress(f"creating {len(kinds)} CustomResourceDefinitions")
+    with ThreadPoolExecutor(max_workers=_AT_ONCE) as threads:
+        return all(list(threads.map(lambda kind: _create(task, api, kind), kinds))) and are_all
 
 
-def _create(task: Task, api: RetryingApi, kind: Props) -> None:
+def _create(task: Task, api: RetryingApi, kind: Props) -> bool:
     ref = Ref(_CRD.api_version, _CRD.kind, "", str(kind["metadata"]["name"]))
     with suppress(PluginError):
         if api.find(task, _CRD.path("", ref.name)) is None:
             made = api.ask(task, "POST", _CRD.folder(), kind, fieldManager=_MANAGER)
             Readiness(api).wait(task, LiveObject(ref, made, _MANAGER), _CRD, kind)
+        return True
+    return False
 
 
-def kinds_of(chart: Path, values: Mapping[str, Any]) -> Iterator[Props]:
-    """Yield the CRDs that helm is certain to create of a chart on the disk, with these values for it."""
-    return _kinds_in(PurePosixPath(), _files(chart), values)
+def kinds_of(chart: Path, values: Mapping[str, Any]) -> tuple[list[Props], bool]:
+    """Return the CRDs that helm is certain to create of a chart on the disk, and whether it creates no others."""
+    found = list(_kinds_in(PurePosixPath(), _files(chart), values, certain=True))
+    return [kind for kind, certain in found if certain], all(certain for _, certain in found)
 
 
-def _kinds_in(folder: PurePosixPath, files: Mapping[PurePosixPath, str], values: Mapping[str, Any]) -> Iterator[Props]:
-    """Yield those of the chart in a folder, and of the charts in it."""
+def _kinds_in(
+    folder: PurePosixPath, files: Mapping[PurePosixPath, str], values: Mapping[str, Any], *, certain: bool
+) -> Iterator[tuple[Props, bool]]:
+    """Yield those of the chart in a folder, and of the charts in it, with whether helm is certain to create them."""
     about = _document(files.get(folder / "Chart.yaml"))
     known = with_values(_document(files.get(folder / "values.yaml")), values)
     for path, text in files.items():
-        if path.parent == folder / "crds":
-            yield from (each for each in documents_of(text) if isinstance(each, dict) and each.get("kind") == _CRD.kind)
+        if folder / "crds" in path.parents:
+            documents = [each for each in documents_of(text) if isinstance(each, dict)]
+            yield from ((each, certain and each.get("kind") == _CRD.kind) for each in documents)
     for path in files:
         if path.name == "Chart.yaml" and path.parent.parent == folder / "charts":
-            name = str(_document(files[path]).get("name"))
+            name = _document(files[path]).get("name")
             entries = [each for each in about.get("dependencies") or () if each.get("name") == name]
-            inner = known.get(name)
-            if all(_is_on(each, known) for each in entries) and isinstance(inner, Mapping | None):
-                yield from _kinds_in(path.parent, files, inner or {})
+            if not entries or any(_is_on(each, known) for each in entries):
+                # What is there twice, or switched by tags, helm decides.
+                is_clear = len(entries) <= 1 and not any(each.get("tags") for each in entries)
+                inner = known.get(next((each["alias"] for each in entries if each.get("alias")), str(name)))
+                is_clear &= isinstance(inner, Mapping | None)
+                inner = inner if isinstance(inner, Mapping) else {}
+                yield from _kinds_in(path.parent, files, inner, certain=certain and is_clear)
 
 
 def _is_on(entry: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
-    """Say whether a dependency is on for certain."""
-    if entry.get("tags") or entry.get("alias") or "," in str(entry.get("condition") or ""):
-        return False
-    condition = entry.get("condition")
-    found: Any = values
-    for key in str(condition).split(".") if condition else ():
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found is True or not condition
+    """Say whether the conditions of a dependency leave it on: the first that is there counts."""
+    for condition in str(entry.get("condition") or "").split(","):
+        found: Any = values
+        for key in condition.strip().split("."):
+            found = found.get(key) if isinstance(found, Mapping) else None
+        if isinstance(found, bool):
+            return found
+    return True
 
 
 def _files(chart: Path) -> Mapping[PurePosixPath, str]:
     """Return the texts of a chart that say what kinds it has, by path in it."""
     if chart.is_dir():
-        texts = {path: path.read_text(encoding="utf-8") for path in sorted(chart.rglob("*.yaml")) if _tells(path)}
+        texts = {path: path.read_text(encoding="utf-8") for path in sorted(chart.rglob("*")) if _tells(path)}
         return {PurePosixPath(path.relative_to(chart)): text for path, text in texts.items()}
     with tarfile.open(chart) as archive:
         found = {}
@@ -93,7 +109,8 @@ def _files(chart: Path) -> Mapping[PurePosixPath, str]:
 
 
 def _tells(path: PurePosixPath | Path) -> bool:
-    return path.name in ("Chart.yaml", "values.yaml") or path.parent.name == "crds"
+    """Say whether a file is a chart's description, its values, or among what helm takes for CRDs."""
+    return path.name in ("Chart.yaml", "values.yaml") or ("crds" in path.parent.parts and path.suffix in _MANIFESTS)
 
 
 def _document(text: str | None) -> dict[str, Any]:

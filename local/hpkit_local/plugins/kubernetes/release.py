@@ -136,8 +136,12 @@ class Release:
                 raise PluginError(f"helm lint of {inputs['chart']}: {answer.error}: {' '.join(answer.output.split())}")
         verb = self._verb(task, helm, inputs, upgrade=upgrade)
         told = flags(inputs, upgrade=verb == "upgrade")
-        if verb == "install" and not inputs.get("skipCrds"):
-            create_kinds(task, self.cluster.api, Path(chart), merged_values(inputs))
+        if (
+            verb == "install"
+            and not inputs.get("skipCrds")
+            and create_kinds(task, self.cluster.api, Path(chart), merged_values(inputs))
+        ):
+            told.append("--skip-crds")
         try:
             answer = helm.call(task, verb, name, chart, "--namespace", namespace, *values, *told)
         except PluginError as error:  # the task has ended, and helm with it

@@ -163,15 +163,34 @@ def test_kinds_of_a_chart_are_created_as_helm_creates_them_and_those_of_parts_th
         if folder != chart:
             (folder / "Chart.yaml").write_text(json.dumps({**CHART, "name": each, "version": "1.0.0"}))
     stated = {"idle": {"enabled": False}}
-    assert [each["spec"]["names"]["kind"] for each in kinds_of(chart, stated)] == ["own", "active"], (
-        "before helm is called"
-    )
+    assert named(chart, stated) == (["own", "active"], True), "before helm is called"
     found, _, outputs = plugin.create(RELEASE, "sample", {**release, "values": stated})
     made = made_kinds(api)
     plugin.delete(RELEASE, "sample", found, outputs)
     helm("install", "sample", str(chart), "--set", "idle.enabled=false")
     assert made == made_kinds(api)
     assert list(made) == ["actives", "owns"]
+
+
+def test_kinds_that_helm_decides_on_are_left_to_it(chart):
+    def switched(**entry):
+        part = {"name": "part", "version": "1.0.0", **entry}
+        (chart / "Chart.yaml").write_text(json.dumps({**CHART, "dependencies": [part]}))
+        return named(chart, {"on": True, "off": False})
+
+    (chart / "charts" / "part" / "crds").mkdir(parents=True)
+    (chart / "charts" / "part" / "crds" / "kind.yml").write_text(KIND.replace("NAME", "own"))
+    (chart / "charts" / "part" / "Chart.yaml").write_text(json.dumps({**CHART, "name": "part", "version": "1.0.0"}))
+    assert switched() == switched(condition="none,on,off") == switched(alias="other") == (["own"], True)
+    assert switched(condition="off") == switched(condition="off,on") == ([], True)
+    assert switched(tags=["some"]) == ([], False)
+    (chart / "charts" / "part" / "crds" / "other.json").write_text('{"apiVersion": "v1", "kind": "Namespace"}')
+    assert switched() == (["own"], False), "helm creates whatever is there"
+
+
+def named(chart, values):
+    kinds, are_all = kinds_of(chart, values)
+    return [each["spec"]["names"]["kind"] for each in kinds], are_all
 
 
 def made_kinds(api):
@@ -432,7 +451,8 @@ def test_the_training_operator_stands_in_for_the_dependencies_chart_until_that_c
     far = {**release, "name": "hyperpod-dependencies", "chart": "./none"}
     found, inputs, outputs = plugin.create(RELEASE, "sample", far)
     assert "In its place Kubeflow's training operator" in warnings(plugin)[0]
-    assert "PyTorchJob" in {each["kind"] for each in api.read("/apis/kubeflow.org/v1")["resources"]}
+    # Helm doesn't wait for kinds that are templates.
+    eventually(lambda: "PyTorchJob" in str(api.find("/apis/kubeflow.org/v1")), "served")
     assert api.read(OPERATOR)["spec"]["template"]["spec"]["serviceAccountName"] == "training-operator"
     near = {**inputs, "chart": str(chart)}
     outputs = plugin.update(RELEASE, "sample", inputs, near, outputs=outputs)
