@@ -93,7 +93,7 @@ def test_a_fresh_account_lacks_the_roles_that_the_file_names(account, monkeypatc
     result = run("--stack", "handson-dev")
     assert result.exit_code == 1
     assert f"missing role {ADMIN}" in result.stdout
-    assert result.stdout.count("Create it, or name another one") == 1, "what three roles share is said once"
+    assert result.stdout.count("Create it, or use another role") == 1, "what three roles share is said once"
     assert "checking us-west-2:" in result.stderr
     iam = account.client("iam")
     for name in ("Admin", "john-scientists", "smith-scientists"):
@@ -109,8 +109,8 @@ def test_a_plain_file_lacks_nothing_in_a_fresh_account_and_nothing_is_written_th
     assert role["status"] == "unknown"
     assert "iam:CreateServiceLinkedRole" in role["fix"]
     assert rows["identity"]["found"].endswith("in account 123456789012")
-    assert rows["place of the identity"]["found"] == "neither administrator nor member"
-    assert rows["place of the identity"]["status"] == "ok", "who creates the EKS cluster administers it"
+    assert rows["permissions of the identity"]["found"] == "neither administrator nor member"
+    assert rows["permissions of the identity"]["status"] == "ok", "who creates the EKS cluster administers it"
     row = rows["Kubernetes API reachable from here"]
     assert (row["status"], row["found"]) == ("ok", "52.10.20.10"), "callers of the local cloud are inside"
     asked = [name.split(".") for name in account.stats()["calls"]]
@@ -149,7 +149,7 @@ def test_what_region_eks_and_iam_do_not_have_is_missing(account, project):
     assert "us-west-2a, us-west-2b" in rows["zone us-west-2z"]["fix"]
     assert rows[offered]["needed"] == "ml.g5.12xlarge in us-west-2d"
     assert rows[offered]["found"] == "ml.g5.12xlarge in us-west-2a, us-west-2b, us-west-2c"
-    assert "HyperPod may have capacity in other zones" in rows[offered]["fix"]
+    assert "HyperPod may have capacity in zones" in rows[offered]["fix"]
     nowhere = rows["EC2 offers the type of next"]
     assert (nowhere["status"], nowhere["found"]) == ("unknown", "nowhere in us-west-2"), "EC2 lists not all types"
     assert "v1.6.0-eksbuild.1" in rows[f"add-on {GOVERNANCE}"]["fix"]
@@ -219,8 +219,8 @@ def test_an_adopted_platform_needs_nothing_that_it_has(account, project):
     cluster = {"name": "acme", "instanceGroups": [group("gpu", "ml.g5.12xlarge", 2)]}
     rows = checked(project, manageTags=False, addons={"kube-proxy": version}, cluster=cluster, **on_eks(cloud))
     assert not missing(rows)
-    assert rows["ml.g5.12xlarge for cluster usage"]["needed"] == "2, there already"
-    assert rows["Network interfaces per Region"]["needed"] == "2, there already"
+    assert rows["ml.g5.12xlarge for cluster usage"]["needed"] == "2, already in use"
+    assert rows["Network interfaces per Region"]["needed"] == "2, already in use"
     for what in ("name acme for the HyperPod cluster", "add-on kube-proxy to be installed on kube"):
         assert rows[what]["status"] == "unknown"
         assert "manageTags: false" in rows[what]["why"]

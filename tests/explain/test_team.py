@@ -32,7 +32,7 @@ def said(plan, name):
 def test_a_team_has_its_quota_and_the_groups_under_it_are_named():
     (part,) = explain_team(plan_of({"a": 3, "b": 1}), "a").types
     assert (part.reserved, part.accelerators, part.quota.capacity.groups) == (3, 12, ("gpu",))
-    assert "Has 3 instances (12 accelerators) of 4 that always stand, in group gpu" in said(
+    assert "Has 3 instances (12 accelerators) of 4 that always run, in group gpu:" in said(
         plan_of({"a": 3, "b": 1}), "a"
     )
 
@@ -47,22 +47,22 @@ def test_groups_that_karpenter_fills_do_not_always_stand():
     plan = plan_of(
         {"a": 1}, environment={"cluster": {"name": "acme", "instanceGroups": [group("base", GPU, 1), burst]}}
     )
-    assert "of 1 that always stand, in group base: its jobs get them" in said(plan, "a")
+    assert "of 1 that always run, in group base: its jobs get them" in said(plan, "a")
 
 
 def test_jobs_of_more_quota_than_stands_are_promised_nothing():
     text = said(plan_of({"a": 3, "b": 2}), "a")
-    assert "Has 3 instances (12 accelerators) of 4 that always stand, in group gpu; 5 are reserved in all" in text
+    assert "Has 3 instances (12 accelerators) of 4 that always run, in group gpu; all teams together reserve 5," in text
     assert "whatever other teams do" not in text
 
 
 @pytest.mark.parametrize(
     ("row", "has"),
     [
-        ({"accelerators": 12, "vCpu": 1}, "Has 12 accelerators, 1 vCPU, 576 GiB of memory on the 4 that always stand"),
-        ({"vCpu": 48, "memoryInGiB": 1}, "Has 48 vCPU, 1 GiB of memory on the 4 that always stand"),
-        ({"vCpu": 48}, "Has 1 instance of 4 that always stand, in group gpu: its jobs get them"),
-        ({"accelerators": 4}, "Has 1 instance (4 accelerators) of 4 that always stand, in group gpu: its jobs get"),
+        ({"accelerators": 12, "vCpu": 1}, "Has 12 accelerators, 1 vCPU, 576 GiB of memory on the 4 that always"),
+        ({"vCpu": 48, "memoryInGiB": 1}, "Has 48 vCPU, 1 GiB of memory on the 4 that always"),
+        ({"vCpu": 48}, "Has 1 instance of 4 that always run, in group gpu: its jobs get them"),
+        ({"accelerators": 4}, "Has 1 instance (4 accelerators) of 4 that always run, in group gpu: its jobs get"),
     ],
 )
 def test_quota_of_unlike_parts_of_an_instance_is_not_called_instances(row, has):
@@ -73,7 +73,7 @@ def test_a_limit_that_others_cannot_fill_says_so():
     plan = plan_of({"a": 3, "b": 1}, {"a": borrows(100)})
     (part,) = explain_team(plan, "a").types
     assert (part.borrow_limit, part.borrowable, part.bound) == (3, 1, "lenders")
-    assert "others lend no more, though its limit, 100 % of 3 = 3, would let it" in said(plan, "a")
+    assert "others lend no more, although its limit, 100 % of 3 = 3, would" in said(plan, "a")
 
 
 def test_the_services_default_limit_is_said_to_be_one():
@@ -92,8 +92,8 @@ def test_a_limit_in_instances_is_named_by_its_key():
 @pytest.mark.parametrize(
     ("strategy", "lends", "borrowing"),
     [
-        ("DontLend", "Lends none (strategy DontLend): what it does not use stands idle.", "(strategy DontLend)"),
-        ("Lend", "Lends what it does not use of 2: to b up to 1.", "(strategy Lend)"),
+        ("DontLend", "Lends none (strategy DontLend): its unused instances stay idle.", "(strategy DontLend)"),
+        ("Lend", "Lends its unused instances, up to 2: to b up to 1.", "(strategy Lend)"),
     ],
 )
 def test_a_strategy_that_does_not_borrow_is_the_reason(strategy, lends, borrowing):
@@ -101,7 +101,7 @@ def test_a_strategy_that_does_not_borrow_is_the_reason(strategy, lends, borrowin
     text = said(plan, "a")
     assert lends in text
     assert f"Borrows none {borrowing}." in text
-    assert "its fairShareWeight decides nothing" in text
+    assert "its fairShareWeight has no effect" in text
 
 
 def test_nobody_holds_more_of_a_team_than_it_has():
@@ -113,7 +113,7 @@ def test_nobody_borrows_from_a_team_that_keeps_its_own():
     plan = plan_of({"a": 2, "b": 2}, {"a": {"sharing": {"strategy": "DontLend"}}})
     (part,) = explain_team(plan, "b").types
     assert (part.lenders, part.borrowable) == ((), 0)
-    assert "no other team lends of this type" in said(plan, "b")
+    assert "no other team lends this type." in said(plan, "b")
 
 
 def test_what_no_team_reserved_is_lent_where_the_policy_says_so():
@@ -136,7 +136,7 @@ def test_elastic_quota_names_the_node_pool_and_how_far_it_goes():
         },
     )
     text = said(derive(typed(data), "dev"), "a")
-    assert "Has 8 instances that count on Karpenter (elastic): NodePool pool adds nodes when jobs wait" in text
+    assert "Has 8 instances that rely on Karpenter (elastic): NodePool pool adds nodes when jobs wait," in text
     assert "up to 17 in all" in text
 
 
@@ -146,9 +146,11 @@ def test_weights_are_said_beside_those_of_teams_that_want_the_same():
     assert [(each.team, each.fair_share_weight) for each in explain_team(plan, "a").rivals] == [("b", 100), ("c", 0)]
     text = said(plan, "a")
     assert "want more instances than are idle: b gets about twice as many as a; c gets only those that the" in text
-    assert "Weights change no limit: while nobody else wants the instances, each team borrows up to its own." in text
+    assert (
+        "Weights don't change limits: if no other team wants the instances, each team can borrow up to its own" in text
+    )
     assert "may borrow more" not in text, "what it may borrow is a limit, which `hpkit quota` shows"
-    assert "With weight 0 it comes after b, a" in said(plan, "c")
+    assert "With weight 0, it's served after b, a" in said(plan, "c")
 
 
 def test_weights_count_nothing_without_fair_share():
@@ -161,9 +163,9 @@ def test_priorities_are_said_with_the_label_that_a_job_carries():
     policy = {"taskPrioritization": "Rank", "priorityClasses": classes}
     plan = plan_of({"a": 2, "b": 2}, {"a": {"preemptTeamTasks": "Never"}}, top={"clusterPolicy": policy})
     text = said(plan, "a")
-    assert "high (9), then low (1), by a label such as `kueue.x-k8s.io/priority-class: high-priority`" in text
+    assert "high (9), then low (1), with a label such as `kueue.x-k8s.io/priority-class: high-priority`;" in text
     assert "no job stops another (preemptTeamTasks Never)" in text
-    assert "a job of a higher class stops one of a lower class" in said(plan, "b")
+    assert "a job of a higher class stops a job of a lower class" in said(plan, "b")
     assert "Oldest first" in said(plan_of({"a": 1}), "a")
 
 
@@ -182,7 +184,7 @@ def test_a_team_without_quota_here_is_told_from_one_that_nobody_knows():
     plan = plan_of({"john": 1})
     with pytest.raises(SelectionError, match="acme-dev has no team jhon; did you mean john"):
         explain_team(plan, "jhon", ("john", "smith"))
-    with pytest.raises(SelectionError, match=r"give it one under environments\.dev\.governance\.allocations"):
+    with pytest.raises(SelectionError, match=r"under environments\.dev\.governance\.allocations"):
         explain_team(plan, "smith", ("john", "smith"))
     with pytest.raises(SelectionError, match="hpkit quota --stack acme-dev"):
         explain_team(plan, "zzz")

@@ -94,7 +94,7 @@ def test_an_existing_cluster_is_asked_for_what_an_add_on_needs(response, status)
     given = {eks_cluster(plan).key: found, eks_addon(plan, "cert-manager").key: response}
     asked = {call.key for call in further_calls(plan, Responses({CLUSTERS.key: {"ClusterSummaries": []}, **given}))}
     assert eks_addon(plan, "cert-manager").key in asked
-    what = "cert-manager on kube, which amazon-sagemaker-hyperpod-training-operator needs"
+    what = "cert-manager on kube, which amazon-sagemaker-hyperpod-training-operator requires"
     assert rows_of(plan, given)[what].status == status
 
 
@@ -155,8 +155,8 @@ def entries(response):
 
 def test_an_access_entry_that_somebody_else_made_is_in_the_way():
     (row,) = entries({"accessEntry": {"principalArn": ADMIN, "tags": {}}}).values()
-    assert (row.what, row.status, row.found) == (f"access entry of {ADMIN} in kube", "missing", "there")
-    assert row.fix.startswith("Take the role out of eks.administrators")
+    assert (row.what, row.status, row.found) == (f"access entry of {ADMIN} in kube", "missing", "exists")
+    assert row.fix.startswith("Remove the role from eks.administrators")
 
 
 def test_the_stacks_own_access_entry_is_as_it_must_be():

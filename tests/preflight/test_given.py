@@ -108,7 +108,7 @@ def test_a_simulation_that_is_refused_leaves_the_rights_unknown():
     [
         ({"LocationConstraint": None}, "missing", "in us-east-1"),
         ({"LocationConstraint": "EU"}, "missing", "in eu-west-1"),
-        (FailedCall("s3:GetBucketLocation", "NoSuchBucket", "none"), "missing", "not there"),
+        (FailedCall("s3:GetBucketLocation", "NoSuchBucket", "none"), "missing", "missing"),
         (FailedCall("s3:GetBucketLocation", "AccessDenied", "no"), "unknown", ""),
     ],
 )

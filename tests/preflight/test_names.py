@@ -70,7 +70,7 @@ def test_a_role_and_a_bucket_that_are_there_are_the_stacks_own_or_in_the_way(tag
     rows = rows_of(recording(), **there)
     for what in (f"name {NODES} for a role", f"name {BUCKET} for a bucket"):
         assert (rows[what].status, rows[what].found) == (status, found)
-        assert ("another name" in rows[what].fix) == (status == "missing")
+        assert ("or rename" in rows[what].fix) == (status == "missing")
 
 
 @pytest.mark.parametrize(("code", "status"), [("NoSuchTagSet", "missing"), ("AccessDenied", "unknown")])
@@ -102,7 +102,7 @@ def test_a_provider_that_is_named_is_there_and_of_the_clusters_issuer():
     named = on_a_cluster(oidcProviderArn=PROVIDER)
     assert rows_of(named, **{oidc_provider(PROVIDER).key: {}})[OIDC].status == "ok"
     gone = rows_of(named)[OIDC]
-    assert (gone.status, gone.found) == ("missing", "not there")
+    assert (gone.status, gone.found) == ("missing", "missing")
     hidden = rows_of(named, **{oidc_provider(PROVIDER).key: absent("AccessDenied")})
     assert hidden[OIDC].status == "unknown"
     other = rows_of(on_a_cluster(oidcProviderArn=f"{PROVIDER}D"))[OIDC]

@@ -129,7 +129,7 @@ def test_what_the_stacks_own_cluster_holds_is_not_needed_once_more():
     given = responses(clusters=[("acme", running("ml.g5.12xlarge", 4))])
     rows = rows_of(recording_of(), given)
     for name, value in AMPLE.items():
-        assert (rows[name].status, rows[name].needed) == ("ok", "4, there already")
+        assert (rows[name].status, rows[name].needed) == ("ok", "4, already in use")
         assert rows[name].found == f"{value}, 4 used"
 
 
@@ -183,7 +183,7 @@ def test_what_karpenter_may_add_is_a_line_of_its_own():
 def test_nodes_that_karpenter_added_are_part_of_its_maximum_and_not_of_the_fixed_groups():
     groups = running("ml.g5.12xlarge", 4)["InstanceGroups"] + running("ml.g5.12xlarge", 3, "a")["InstanceGroups"]
     rows = rows_of(grown({"nodes": "6"}), responses(clusters=[("acme", {"InstanceGroups": groups})]))
-    assert rows["ml.g5.12xlarge for cluster usage"].needed == "4, there already"
+    assert rows["ml.g5.12xlarge for cluster usage"].needed == "4, already in use"
     row = rows["ml.g5.12xlarge for cluster usage (with Karpenter)"]
     assert (row.status, row.found, row.needed) == ("missing", "8, 7 used", "10, 3 of them new")
 
@@ -216,8 +216,8 @@ def test_the_instances_of_a_flexible_group_that_run_are_not_needed_once_more():
     rows = rows_of(recording, responses(quotas, clusters=[("acme", {"InstanceGroups": groups})]))
     row = rows["quotas of all types of any, together"]
     assert (row.status, row.found) == ("missing", "1 (ml.g5.12xlarge 0, ml.g5.24xlarge 1)")
-    assert (row.needed, row.fix[:14]) == ("6, 2 of them new", "Ask for 1 more")
-    assert rows["ml.g5.12xlarge for cluster usage"].needed == "4, there already"
+    assert (row.needed, row.fix[:14]) == ("6, 2 of them new", "Request 1 more")
+    assert rows["ml.g5.12xlarge for cluster usage"].needed == "4, already in use"
 
 
 def test_the_volume_quota_is_looked_at_only_for_groups_with_a_volume():
@@ -241,7 +241,7 @@ def test_the_network_of_the_stack_is_not_needed_once_more():
     )
     rows = rows_of(recording_of(), full)
     for name in ("VPCs per Region", "Internet gateways per Region", "EC2-VPC Elastic IPs"):
-        assert (rows[name].status, rows[name].needed) == ("ok", "1, there already")
+        assert (rows[name].status, rows[name].needed) == ("ok", "1, already in use")
     assert rows["Network interfaces per Region"].needed == "9, 8 of them new", "the NAT gateway is there"
     others = responses(**{VPCS.key: {"Vpcs": [{}, {}, {}, {}, {}]}})
     assert rows_of(recording_of(), others)["VPCs per Region"].status == "missing"
@@ -258,7 +258,7 @@ def test_nat_gateways_are_counted_in_the_zones_where_they_are_to_stand():
     assert (row.status, row.found) == ("missing", "5, 5 used")
     own = [{"SubnetId": "subnet-a", "Tags": OWN}, *full[1:]]
     row = rows_of(recording_of(), responses(**{NAT_GATEWAYS.key: {"NatGateways": own}}))[NAT]
-    assert (row.status, row.needed) == ("ok", "1, there already")
+    assert (row.status, row.needed) == ("ok", "1, already in use")
 
 
 @pytest.mark.parametrize("call", [NAT_GATEWAYS, ALL_SUBNETS])
@@ -281,7 +281,7 @@ def test_an_eks_cluster_counts_against_those_of_the_region():
     assert "--desired-value 2" in row.command
     recording = recording_of()
     live = {eks_cluster(recording.plan).key: {"cluster": {"tags": {each["Key"]: each["Value"] for each in OWN}}}}
-    assert rows_of(recording, responses(**few, **live))["Clusters (EKS)"].needed == "1, there already"
+    assert rows_of(recording, responses(**few, **live))["Clusters (EKS)"].needed == "1, already in use"
     used = recording_of(eks={"version": "1.35", "existing": {"name": "kube"}, "administrators": []})
     assert "Clusters (EKS)" not in rows_of(used, responses(**few))
 
@@ -295,7 +295,7 @@ def test_a_stack_that_is_up_needs_no_more_interfaces():
             eks_cluster(recording.plan).key: {"cluster": {"tags": {each["Key"]: each["Value"] for each in OWN}}},
         },
     )
-    assert rows_of(recording, given)["Network interfaces per Region"].needed == "9, there already"
+    assert rows_of(recording, given)["Network interfaces per Region"].needed == "9, already in use"
 
 
 def test_a_stack_without_tags_owns_what_its_live_cluster_is_built_on():
@@ -307,7 +307,7 @@ def test_a_stack_without_tags_owns_what_its_live_cluster_is_built_on():
     )
     rows = rows_of(recording, given)
     names = ("VPCs per Region", "Internet gateways per Region", "EC2-VPC Elastic IPs", "Network interfaces per Region")
-    assert {name: rows[name].needed.partition(", ")[2] for name in names} == dict.fromkeys(names, "there already")
+    assert {name: rows[name].needed.partition(", ")[2] for name in names} == dict.fromkeys(names, "already in use")
 
 
 @pytest.mark.parametrize("what", ["applied", "defaults", "clusters", "describe"])

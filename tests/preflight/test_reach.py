@@ -62,7 +62,7 @@ def test_an_address_outside_says_what_to_write():
 def test_ranges_for_documents_are_missing_on_aws():
     for address in ("52.10.21.7", OFFLINE):
         result = row({"address": address}, public=True, publicCidrs=["203.0.113.0/24"])
-        assert (result.status, result.found) == ("missing", "203.0.113.0/24 is for documents")
+        assert (result.status, result.found) == ("missing", "203.0.113.0/24 is a documentation range")
 
 
 def test_on_the_local_cloud_callers_are_where_its_settings_say():
@@ -75,7 +75,7 @@ def test_on_the_local_cloud_callers_are_where_its_settings_say():
 
 def test_nobody_is_inside_a_vpc_that_is_not_there():
     result = row({}, privateFrom=["10.20.0.0/16"])
-    assert (result.status, result.found, result.needed) == ("missing", "the VPC is not there yet", "in 10.20.0.0/16")
+    assert (result.status, result.found, result.needed) == ("missing", "the VPC doesn't exist yet", "in 10.20.0.0/16")
 
 
 def test_of_a_private_endpoint_in_a_vpc_that_is_there_nothing_is_known_before_there_is_a_cluster():
@@ -90,7 +90,7 @@ def test_where_the_cluster_is_a_connection_decides():
     assert "inside the VPC" in shut.fix
     live["cluster"]["resourcesVpcConfig"] = {"endpointPublicAccess": True, "publicAccessCidrs": ["52.10.20.0/24"]}
     shut = row({"cluster": live, "endpoint": TIMED_OUT, "address": "52.10.21.7"})
-    assert shut.fix == "Add your address to publicCidrs, which is 52.10.21.7; it has 52.10.20.0/24"
+    assert shut.fix == "Add your address to publicCidrs, which is 52.10.21.7; its ranges are 52.10.20.0/24"
 
 
 def test_what_could_not_be_asked_is_unknown():

@@ -120,8 +120,8 @@ def _missing(plan: Plan, name: str, known: tuple[str, ...]) -> str:
     if name in known:
         where = f"environments.{plan.environment}.governance.allocations"
         return (
-            f"{name} is a team of {plan.organization}, but has no allocation in {plan.environment}, and so no queue "
-            f"there; give it one under {where}"
+            f"{name} is a team of {plan.organization}, but has no allocation in {plan.environment}, so it has no "
+            f"queue there; add an allocation under {where}"
         )
     there = [team.name for team in plan.teams]
     likely = near(name, there)
@@ -129,7 +129,7 @@ def _missing(plan: Plan, name: str, known: tuple[str, ...]) -> str:
         return f"{plan.stack} has no team {name}; did you mean {likely}?"
     if not there:
         return f"{plan.stack} has no team {name}: no team has an allocation there"
-    return f"{plan.stack} has no team {name}; `hpkit quota --stack {plan.stack}` lists those that there are"
+    return f"{plan.stack} has no team {name}; to list its teams, run `hpkit quota --stack {plan.stack}`"
 
 
 def _of_type(

@@ -17,14 +17,16 @@ __all__ = ["Section", "group_text", "team_text"]
 Section = tuple[str, tuple[str, ...]]
 _MOST_PEERS = 5
 _BY_AGE = (
-    "Fair share is Disabled: idle instances go to the job of the highest priority class, the older one among equals, "
-    "whatever the team; a job that wants to borrow takes nothing from another borrower."
+    "Fair share is Disabled: idle instances go to the job with the highest priority class, and among equals to the "
+    "oldest, regardless of team. A job that borrows takes nothing from another borrower."
 )
 _BY_WEIGHT = (
-    "It counts only where several teams want the same idle instances: what a team has borrowed is divided by its "
-    "weight, and the smaller result goes first."
+    "It matters only if several teams want the same idle instances: each team's borrowed amount is divided by its "
+    "weight, and the smallest result is served first."
 )
-_NOT_A_LIMIT = "Weights change no limit: while nobody else wants the instances, each team borrows up to its own."
+_NOT_A_LIMIT = (
+    "Weights don't change limits: if no other team wants the instances, each team can borrow up to its own limit."
+)
 
 
 def team_text(explained: TeamExplanation) -> tuple[Section, ...]:
@@ -32,7 +34,7 @@ def team_text(explained: TeamExplanation) -> tuple[Section, ...]:
     team = explained.team
     title = f"{team.name} in {explained.plan.stack} ({explained.plan.spec.region})"
     if not explained.types:
-        types: list[Section] = [("Quota", ("It has none: its allocation is an empty list. Its jobs wait for ever.",))]
+        types: list[Section] = [("Quota", ("It has none: its allocation is an empty list, so its jobs wait forever.",))]
     else:
         types = [(part.quota.instance_type, _type(team, part)) for part in explained.types]
     if team.is_shared_pool:
@@ -41,15 +43,15 @@ def team_text(explained: TeamExplanation) -> tuple[Section, ...]:
     return (
         (title, _queue(team)),
         *types,
-        ("Beside other teams", _weight(explained)),
-        ("Among jobs", _ranks(explained)),
+        ("Compared with other teams", _weight(explained)),
+        ("Order of its jobs", _ranks(explained)),
     )
 
 
 def _queue(team: TeamPlan) -> tuple[str, ...]:
     if team.is_shared_pool:
         return (
-            "The shared pool: a team without people that holds what no other team reserved, and lends all of it.",
+            "The shared pool: a team without members that holds what no other team reserved, and lends all of it.",
             f"Queue {team.local_queue} in namespace {team.namespace}.",
         )
     members = listing(_role_names(team.spec.members), _MOST_PEERS)
@@ -70,35 +72,35 @@ def _role_names(members: Sequence[str]) -> list[str]:
 def _type(team: TeamPlan, part: TypeExplanation) -> tuple[str, ...]:
     if team.is_shared_pool:
         return (_has(part, ""), _lends(team, part))
-    return (_has(part, ": its jobs get them whatever other teams do"), _lends(team, part), _borrows(team, part))
+    return (_has(part, ": its jobs get them regardless of other teams"), _lends(team, part), _borrows(team, part))
 
 
 def _has(part: TypeExplanation, so: str) -> str:
     capacity = part.quota.capacity
     sentences = []
     if part.reserved:
-        stand = f"{capacity.guaranteed} that always stand{_in_groups(capacity.standing)}"
+        stand = f"{capacity.guaranteed} that always run{_in_groups(capacity.standing)}"
         together = sum(each.reserved for each in part.quota.teams)
         if together > capacity.guaranteed:
             sentences.append(
-                f"Has {_instances(part.reserved)}{_accelerators(part)} of {stand}; {amount(together)} are reserved in "
-                "all, so its jobs may wait for what is not there."
+                f"Has {_instances(part.reserved)}{_accelerators(part)} of {stand}; all teams together reserve "
+                f"{amount(together)}, so its jobs may wait for instances that don't exist."
             )
         elif part.parts:
             each = listing([f"{amount(value)} {what}" for what, value in part.parts])
             sentences.append(
-                f"Has {each} on the {stand}: by the largest, {_instances(part.reserved)}. A job asks for each of "
-                "them, and the scarcest decides how many fit."
+                f"Has {each} on the {stand}; the largest share equals {_instances(part.reserved)}. A job requests "
+                "all of them, and the scarcest determines how many jobs fit."
             )
         else:
             sentences.append(f"Has {_instances(part.reserved)}{_accelerators(part)} of {stand}{so}.")
     if part.elastic:
-        most = "without a bound" if capacity.maximum is None else f"up to {capacity.maximum} in all"
+        most = "without a limit" if capacity.maximum is None else f"up to {capacity.maximum} in all"
         also = "also " if part.reserved else ""
         sentences.append(
-            f"Has {also}{_instances(part.elastic)} that count on Karpenter (elastic): "
-            f"NodePool {' and '.join(capacity.pools) or '(none)'} adds nodes when jobs wait, {most}; "
-            "they take minutes to come, and AWS may have none."
+            f"Has {also}{_instances(part.elastic)} that rely on Karpenter (elastic): NodePool "
+            f"{' and '.join(capacity.pools) or '(none)'} adds nodes when jobs wait, {most}. New nodes take minutes, "
+            "and AWS may have none available."
         )
     return " ".join(sentences) or "Has none of its own."
 
@@ -107,13 +109,14 @@ def _lends(team: TeamPlan, part: TypeExplanation) -> str:
     if not (part.reserved or part.elastic):
         return "Lends none: it has none."
     if not team.lends:
-        return "Lends none (strategy DontLend): what it does not use stands idle."
+        return "Lends none (strategy DontLend): its unused instances stay idle."
     if not part.borrowers:
-        return f"Lends what it does not use of {amount(part.lendable)}, but no other team may borrow of this type."
+        return f"Lends its unused instances, up to {amount(part.lendable)}, but no other team can borrow this type."
     takers = _peers(part.borrowers, lambda each: f"{each.team} up to {amount(each.instances)}")
     return (
-        f"Lends what it does not use of {amount(part.lendable)}: to {takers}. It takes them back as soon as its own "
-        "jobs need them, whatever the borrower's priority and weight; the borrower's job is stopped and waits again."
+        f"Lends its unused instances, up to {amount(part.lendable)}: to {takers}. It reclaims them as soon as its "
+        "own jobs need them, regardless of the borrower's priority and weight; the borrower's job is stopped and "
+        "waits again."
     )
 
 
@@ -121,7 +124,7 @@ def _borrows(team: TeamPlan, part: TypeExplanation) -> str:
     if part.bound == "strategy":
         return f"Borrows none (strategy {team.spec.sharing.strategy})."
     if part.bound == "noQuota":
-        return "Borrows none: its limit is a percentage, and it has nothing here that it could be of."
+        return "Borrows none: its limit is a percentage, and it has no quota here to apply it to."
     own = amount(part.reserved + part.elastic)
     limit = (
         f"its limit, {amount(part.borrow_limit)} (absoluteBorrowLimits)"
@@ -130,12 +133,12 @@ def _borrows(team: TeamPlan, part: TypeExplanation) -> str:
         + (" (the service's default)" if team.spec.sharing.borrow_limit is None else "")
     )
     if not part.borrowable:
-        return f"Borrows none: {limit}, would let it, but no other team lends of this type."
+        return f"Borrows none: {limit}, would allow it, but no other team lends this type."
     lent = amount(sum((each.instances for each in part.lenders), part.idle))
-    why = f"that is {limit}" if part.bound == "limit" else f"others lend no more, though {limit}, would let it"
+    why = f"that is {limit}" if part.bound == "limit" else f"others lend no more, although {limit}, would allow it"
     return (
-        f"Borrows up to {_instances(part.borrowable)} of {lent} that others lend when idle ({_sources(part)}): {why}. "
-        "Whoever lent it takes it back in the same way."
+        f"Borrows up to {_instances(part.borrowable)} of {lent} that others lend when idle ({_sources(part)}): "
+        f"{why}. The lender can reclaim them at any time, in the same way."
     )
 
 
@@ -148,9 +151,9 @@ def _sources(part: TypeExplanation) -> str:
 def _weight(explained: TeamExplanation) -> tuple[str, ...]:
     team, rivals = explained.team, explained.rivals
     if not any(part.borrowable for part in explained.types):
-        return ("It borrows nothing, so its fairShareWeight decides nothing.",)
+        return ("It borrows nothing, so its fairShareWeight has no effect.",)
     if not rivals:
-        return ("No other team may borrow where it does, so its fairShareWeight decides nothing.",)
+        return ("No other team can borrow where it does, so its fairShareWeight has no effect.",)
     if not explained.fair_share:
         return (_BY_AGE,)
     weight = team.spec.fair_share_weight
@@ -161,11 +164,11 @@ def _weight(explained: TeamExplanation) -> tuple[str, ...]:
     if weight == 0:
         if ahead:
             said.append(
-                f"With weight 0 it comes after {_names(ahead)}, who may also take from it what it borrowed; "
-                "what it has of its own stays."
+                f"With weight 0, it's served after {_names(ahead)}, who can also reclaim what it borrowed; its own "
+                "quota isn't affected."
             )
         if level:
-            said.append(f"It is level with {_names(level)}, of weight 0 too.")
+            said.append(f"It's equal to {_names(level)}, which also have weight 0.")
         return tuple(said)
     parts = []
     if ahead:
@@ -180,7 +183,7 @@ def _weight(explained: TeamExplanation) -> tuple[str, ...]:
             if nearest.fair_share_weight == 0
             else f"{team.name} gets about {_times(weight, nearest.fair_share_weight)} as many as {nearest.team}"
         )
-    said.append(f"While all want more instances than are idle: {'; '.join(parts)}. {_NOT_A_LIMIT}")
+    said.append(f"If all want more instances than are idle: {'; '.join(parts)}. {_NOT_A_LIMIT}")
     return tuple(said)
 
 
@@ -189,17 +192,22 @@ def _ranks(explained: TeamExplanation) -> tuple[str, ...]:
     if not explained.ranks:
         return ("Oldest first: the cluster has no priority classes (taskPrioritization FirstComeFirstServed).",)
     if not explained.priority_classes:
-        return ("No priority classes are there: every job has weight 0, and the oldest goes first.",)
+        return ("The cluster has no priority classes: every job has weight 0, and the oldest is served first.",)
     classes = explained.priority_classes
     order = ", then ".join(f"{each.name} ({each.weight})" for each in classes)
     label = f"kueue.x-k8s.io/priority-class: {classes[0].name}-priority"
     within = (
-        "Within the team a job of a higher class stops one of a lower class when there is no room "
+        "Within the team, a job of a higher class stops a job of a lower class if capacity is missing "
         "(preemptTeamTasks LowerPriority)."
         if team.spec.preempt_team_tasks == "LowerPriority"
-        else "Within the team no job stops another (preemptTeamTasks Never): a higher class only waits further ahead."
+        else (
+            "Within the team, no job stops another (preemptTeamTasks Never): jobs of a higher class only wait in front."
+        )
     )
-    return (f"Any of its jobs may ask for {order}, by a label such as `{label}`; one without has weight 0.", within)
+    return (
+        f"Its jobs can request {order}, with a label such as `{label}`; a job without a label has weight 0.",
+        within,
+    )
 
 
 def group_text(explained: GroupExplanation) -> tuple[Section, ...]:
@@ -211,18 +219,18 @@ def group_text(explained: GroupExplanation) -> tuple[Section, ...]:
     nodes += [_instance(each, plan.spec.region) for each in explained.instances]
     quotas = [(each.instance_type, (_of_teams(each),)) for each in explained.quotas]
     if not explained.quotas:
-        quotas = [("Quota", ("No team's quota counts it: a restricted group is for customizing Nova models alone.",))]
+        quotas = [("Quota", ("No team's quota counts it: restricted groups are only for customizing Nova models.",))]
     return ((title, tuple(nodes)), *quotas)
 
 
 def _count(explained: GroupExplanation) -> str:
     spec = explained.group.spec
     if explained.node_class is None:
-        stand = "1 instance stands" if spec.instance_count == 1 else f"{spec.instance_count} instances stand"
-        return f"{stand} always, as the file says (instanceCount)."
+        stand = "1 instance runs" if spec.instance_count == 1 else f"{spec.instance_count} instances run"
+        return f"{stand} always, as set in the file (instanceCount)."
     pools = " and ".join(explained.node_pools)
-    by = f"NodePool {pools} of NodeClass {explained.node_class} adds" if pools else "no NodePool that fits adds"
-    return f"Karpenter owns its count: it begins with none, and {by} nodes when pods wait for them."
+    by = f"NodePool {pools} of NodeClass {explained.node_class} adds" if pools else "no matching NodePool adds"
+    return f"Karpenter manages its count: it starts with none, and {by} nodes when pods wait for them."
 
 
 def _instance(instance: InstanceType, region: str) -> str:
@@ -234,29 +242,29 @@ def _instance(instance: InstanceType, region: str) -> str:
         (instance.max_pods, "pods at most"),
     ]
     known = [f"{number} {what}" for number, what in figures if number is not None]
-    has = f"has {', '.join(known)}" if known else "has figures that the catalog does not know"
+    has = f"has {', '.join(known)}" if known else "has specifications that the catalog doesn't know"
     return f"Each {instance.name} {has}. {_price(instance.name, region)}"
 
 
 def _price(name: str, region: str) -> str:
     found = near_price(name, region)
     if found is None:
-        return "What it costs is not known: https://aws.amazon.com/sagemaker/ai/pricing/"
+        return "Its price isn't known: https://aws.amazon.com/sagemaker/ai/pricing/"
     if found.region == region:
-        return f"It costs ${found.hourly} an hour on demand ({found.source.date}: {found.source.url})."
+        return f"It costs ${found.hourly} per hour on demand ({found.source.date}: {found.source.url})."
     return (
-        f"It costs about ${found.hourly} an hour on demand, which is the price in {found.region} ({found.source.date}: "
-        f"{found.source.url}); that in {region} is not known."
+        f"It costs about ${found.hourly} per hour on demand, the price in {found.region} ({found.source.date}: "
+        f"{found.source.url}); the price in {region} isn't known."
     )
 
 
 def _of_teams(quota: TypeQuota) -> str:
     capacity = quota.capacity
-    most = "without a bound" if capacity.maximum is None else f"{capacity.maximum} at most"
+    most = "without a limit" if capacity.maximum is None else f"{capacity.maximum} at most"
     held = [f"{share.team} {amount(share.reserved + share.elastic)}" for share in quota.teams]
     teams = listing([each for each in held if not each.endswith(" 0")], _MOST_PEERS) or "no team"
     return (
-        f"{capacity.guaranteed} guaranteed, {most}{_in_groups(capacity.groups)}. Quota of them: {teams}; "
+        f"{capacity.guaranteed} guaranteed, {most}{_in_groups(capacity.groups)}. Quota: {teams}; "
         f"{amount(quota.unreserved)} not reserved."
     )
 

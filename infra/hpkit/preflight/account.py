@@ -39,17 +39,17 @@ def check_roles(plan: Plan, responses: Responses, *, on_local_cloud: bool = Fals
     accepted = set(role_arns(plan)) - given_roles(plan).keys() if is_up else set()
     for arn in role_arns(plan):
         if arn in accepted:
-            found = "accepted: the local cloud looks no principal up"
+            found = "accepted: the local cloud doesn't look principals up"
             yield ok(_ROLES, f"role {arn}", found=found, needed=_purpose(plan, arn))
         else:
             yield _role(plan, responses, arn, account=account)
     found = responses.of(role(SERVICE_ROLE))
     if not isinstance(found, FailedCall):
-        yield ok(_ROLES, SERVICE_ROLE, found="there")
+        yield ok(_ROLES, SERVICE_ROLE, found="exists")
     elif found.is_absence:
-        why = "It is not there yet; the service makes it with the first cluster, if whoever deploys may have it made"
-        fix = "Allow iam:CreateServiceLinkedRole for hyperpod.sagemaker.amazonaws.com to whoever deploys"
-        yield unknown(_ROLES, SERVICE_ROLE, why=why, fix=fix, found="not there", needed="made by the service")
+        why = "It doesn't exist yet; the service creates it with the first cluster, if the deployer is allowed to"
+        fix = "Allow iam:CreateServiceLinkedRole for hyperpod.sagemaker.amazonaws.com to the deployer"
+        yield unknown(_ROLES, SERVICE_ROLE, why=why, fix=fix, found="missing", needed="created by the service")
     else:
         yield call_failed(_ROLES, SERVICE_ROLE, found)
 
@@ -58,7 +58,7 @@ def _account(plan: Plan, caller: Mapping[str, str]) -> CheckResult:
     """Check whether the identity is one of the account that the environment names."""
     expected, found = plan.spec.account, f"{caller['Arn']} in account {caller['Account']}"
     if expected is None:
-        return ok(_AREA, "identity", found=found, needed="any account: `account` of the environment names none")
+        return ok(_AREA, "identity", found=found, needed="any account: the environment has no `account`")
     needed = f"account {expected}"
     if caller["Account"] == expected:
         return ok(_AREA, "identity", found=found, needed=needed)
@@ -68,20 +68,20 @@ def _account(plan: Plan, caller: Mapping[str, str]) -> CheckResult:
 
 def _access_of_caller(plan: Plan, arn: str) -> CheckResult:
     """Check whether the caller is an administrator or a team member of the environment."""
-    what = "place of the identity"
+    what = "permissions of the identity"
     if is_administrator(plan, arn):
         return ok(_AREA, what, found="administrator", needed="administrator")
     teams = teams_of(plan, arn)
     found = f"member of {', '.join(teams)}" if teams else "neither administrator nor member"
     if is_viewer(plan, arn):
-        return ok(_AREA, what, found="viewer", needed="viewer, to preview; any other to deploy")
+        return ok(_AREA, what, found="viewer", needed="viewer for previews; any other role to deploy")
     if plan.spec.eks.existing is None and teams:
-        fix = "Deploy with a role that is in no team, or name this one in eks.administrators as well"
+        fix = "Deploy with a role that isn't in a team, or also add this one to eks.administrators"
         return missing(_AREA, what, found=found, needed="administrator, or in no team", fix=fix)
     if plan.spec.eks.existing is None:
-        return ok(_AREA, what, found=found, needed="any: who creates the EKS cluster administers it")
-    why = "Whether the existing EKS cluster lets it administer Kubernetes cannot be read from the file"
-    fix = "Deploy with a role that eks.administrators names, or add the role of this identity to it"
+        return ok(_AREA, what, found=found, needed="any: the creator of the EKS cluster administers it")
+    why = "The file doesn't show whether the existing EKS cluster lets it administer Kubernetes"
+    fix = "Deploy with a role that eks.administrators lists, or add this identity's role to it"
     return unknown(_AREA, what, why=why, fix=fix, found=found, needed="administrator")
 
 
@@ -102,7 +102,7 @@ def _check_region(plan: Plan) -> Iterator[CheckResult]:
         yield ok(_AREA, what, found=name, needed=name)
     else:
         offered = [each.name for each in regions() if each.task_governance]
-        fix = f"Choose one of {', '.join(offered)}, or leave out `governance`"
+        fix = f"Choose one of {', '.join(offered)}, or remove `governance`"
         yield missing(_AREA, what, found="not on AWS's list", needed=name, fix=fix)
 
 
@@ -112,21 +112,21 @@ def _role(plan: Plan, responses: Responses, arn: str, *, account: str | None) ->
     role_account = arn.split(":")[4]
     if account is not None and role_account != account:
         why = (
-            f"It belongs to account {role_account}, and this is {account}; another account's roles cannot be looked up"
+            f"It belongs to account {role_account}, and this is {account}; roles of another account can't be looked up"
         )
-        fix = "Check that this is the account you mean (--profile), and the ARN's account number"
+        fix = "Check that this is the right account (--profile), and the account number in the ARN"
         return unknown(_ROLES, what, why=why, fix=fix, needed=_purpose(plan, arn))
     response = responses.of(role(name))
     if isinstance(response, FailedCall) and not response.is_absence:
         return call_failed(_ROLES, what, response, needed=_purpose(plan, arn))
     if isinstance(response, FailedCall):
-        fix = "Create it, or name another one: neither EKS nor HyperPod accepts a role that is not there"
-        return missing(_ROLES, what, found="not there", needed=_purpose(plan, arn), fix=fix)
+        fix = "Create it, or use another role: neither EKS nor HyperPod accepts a role that doesn't exist"
+        return missing(_ROLES, what, found="missing", needed=_purpose(plan, arn), fix=fix)
     found = response["Role"]["Arn"]
     if found != arn:
-        fix = f"Write the ARN with its path: {found}"
+        fix = f"Use the ARN with its path: {found}"
         return missing(_ROLES, what, found=found, needed=_purpose(plan, arn), fix=fix)
-    return ok(_ROLES, what, found="there", needed=_purpose(plan, arn))
+    return ok(_ROLES, what, found="exists", needed=_purpose(plan, arn))
 
 
 def _purpose(plan: Plan, arn: str) -> str:

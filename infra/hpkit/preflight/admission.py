@@ -51,7 +51,7 @@ def check_admission(recording: Recording, responses: Responses) -> Iterator[Chec
     ]
     found = [each for each in differing if each is not None]
     yield from found or [
-        ok(_AREA, _WHAT, found=f"{len(differing)} objects as the program makes them", needed="in force")
+        ok(_AREA, _WHAT, found=f"{len(differing)} objects as the program creates them", needed="in force")
     ]
 
 
@@ -71,11 +71,11 @@ def _differing(
 ) -> CheckResult | None:
     what = f"{kind} {name}"
     fix = (
-        f"`pulumi up --refresh --stack {stack}` makes it as the program has it, and without --refresh leaves it. If "
-        "neither file nor kit have changed since the last one, find out who did this"
+        f"`pulumi up --refresh --stack {stack}` restores it; without --refresh, it stays as it is. If neither the "
+        "file nor the kit changed since the last update, find out who changed it"
     )
     if live is None:
-        return changed(_AREA, what, found="not there", needed="in force", fix=fix)
+        return changed(_AREA, what, found="missing", needed="in force", fix=fix)
     # A namespace has labels of others as well.
     keys = expected if kind == _NAMESPACE else {**expected, **live}
     plain, wanted = _without_defaults(live), _without_defaults(expected)

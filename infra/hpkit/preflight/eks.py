@@ -53,12 +53,15 @@ def _version_offered(plan: Plan, responses: Responses) -> CheckResult:
     status = offered.get(version, "UNSUPPORTED")
     if status == "UNSUPPORTED":
         both = [each for each in kubernetes_versions() if offered.get(each, "UNSUPPORTED") != "UNSUPPORTED"]
-        fix = f"Write a version that EKS and HyperPod offer in eks.version: {listing(both)}"
+        fix = f"Set eks.version to a version that EKS and HyperPod offer: {listing(both)}"
         return missing(_AREA, what, found="not offered", needed="offered by EKS", fix=fix)
     eks = plan.spec.eks
     if status == "EXTENDED_SUPPORT" and eks.existing is None and eks.support_type == "STANDARD":
         newer = [each for each in kubernetes_versions() if offered.get(each) == "STANDARD_SUPPORT"]
-        fix = f"Write a newer eks.version ({listing(newer)}), or eks.supportType: EXTENDED, which costs more per hour"
+        fix = (
+            f"Set eks.version to a newer version ({listing(newer)}), or set `eks.supportType: EXTENDED`, which costs "
+            "more per hour"
+        )
         return missing(_AREA, what, found="extended support", needed="standard support", fix=fix)
     if status == "EXTENDED_SUPPORT":
         return ok(_AREA, what, found="extended support", needed="offered by EKS")
@@ -76,7 +79,7 @@ def _addon_offered(plan: Plan, responses: Responses, addon: AddonPlan) -> CheckR
     versions = [each["addonVersion"] for each in listed]
     kubernetes = plan.spec.eks.version
     if not versions:
-        fix = "Leave the add-on out, or choose another eks.version"
+        fix = "Remove the add-on, or choose another eks.version"
         return missing(_AREA, what, found=f"none for Kubernetes {kubernetes}", needed=needed, fix=fix)
     if addon.version is None:
         return ok(_AREA, what, found=_default_of(listed, kubernetes) or versions[0], needed=needed)
@@ -107,9 +110,9 @@ def _name_free(plan: Plan, responses: Responses) -> CheckResult:
     if whose == "own":
         return ok(_AREA, what, found="this stack's own", needed="free")
     if whose == "unmarked":
-        fix = "Nothing is to be done if the stack's state holds it; else name it in eks.existing"
-        return unknown(_AREA, what, why=UNMARKED, fix=fix, found="there", needed="free")
-    fix = f"Use it (eks.existing: {{name: {name}}}), or give organization or environment another name"
+        fix = "If the stack's state contains it, no action is needed; otherwise set eks.existing"
+        return unknown(_AREA, what, why=UNMARKED, fix=fix, found="exists", needed="free")
+    fix = f"Use it (eks.existing: {{name: {name}}}), or rename the organization or environment"
     return missing(_AREA, what, found="taken", needed="free", fix=fix)
 
 
@@ -118,8 +121,8 @@ def _existing_cluster(plan: Plan, responses: Responses) -> Iterator[CheckResult]
     response = responses.of(eks_cluster(plan))
     if isinstance(response, FailedCall):
         if response.is_absence:
-            fix = f"Name a cluster of this account and {plan.spec.region} in eks.existing.name, or leave `existing` out"
-            yield missing(_AREA, what, found="not there", needed="ACTIVE", fix=fix)
+            fix = f"Set eks.existing.name to a cluster of this account and {plan.spec.region}, or remove `existing`"
+            yield missing(_AREA, what, found="missing", needed="ACTIVE", fix=fix)
         else:
             yield call_failed(_AREA, what, response, needed="ACTIVE")
         return
@@ -130,7 +133,7 @@ def _existing_cluster(plan: Plan, responses: Responses) -> Iterator[CheckResult]
         f"aws eks update-cluster-config --name {eks_name(plan)}"
         f" --access-config authenticationMode=API_AND_CONFIG_MAP --region {plan.spec.region}"
     )
-    fix = "Change it; EKS has no way back to CONFIG_MAP"
+    fix = "Change it; EKS can't change it back to CONFIG_MAP"
     yield _one_of(f"{what}, authentication mode", mode, _MODES, fix=fix, command=command)
     yield _version_fits(plan, what, found["version"])
     yield _same_vpc(plan, what, found.get("resourcesVpcConfig", {}).get("vpcId", "none"))
@@ -159,7 +162,7 @@ def _version_fits(plan: Plan, what: str, version: str) -> CheckResult:
         fix = f"Update it one minor version at a time to {least} or newer"
         return missing(_AREA, what, found=version, needed=needed, fix=fix)
     if version != wanted:
-        fix = f'Write eks.version: "{version}"; an existing cluster is not updated by the kit'
+        fix = f'Set eks.version: "{version}"; the kit doesn\'t update an existing cluster'
         return missing(_AREA, what, found=version, needed=needed, fix=fix)
     return ok(_AREA, what, found=version, needed=needed)
 
@@ -167,24 +170,26 @@ def _version_fits(plan: Plan, what: str, version: str) -> CheckResult:
 def _same_vpc(plan: Plan, what: str, vpc: str) -> CheckResult:
     what, wanted = f"{what}, VPC", plan.network.vpc_id
     if wanted is None:
-        fix = f"Name its network in network.existing (vpcId: {vpc}); HyperPod must be in the VPC of its EKS cluster"
+        fix = f"Set network.existing to its network (vpcId: {vpc}); HyperPod must be in the VPC of its EKS cluster"
         return missing(_AREA, what, found=vpc, needed="the stack's own new VPC", fix=fix)
     if vpc != wanted:
-        fix = f"Write network.existing.vpcId: {vpc} with subnets of it"
+        fix = f"Set network.existing.vpcId: {vpc}, with subnets of that VPC"
         return missing(_AREA, what, found=vpc, needed=wanted, fix=fix)
     return ok(_AREA, what, found=vpc, needed=wanted)
 
 
 def _required_addon(plan: Plan, responses: Responses, name: str, needed: str) -> CheckResult:
     """Check an add-on that another one requires, and that an existing cluster must have."""
-    what = f"{needed} on {eks_name(plan)}, which {name} needs"
+    what = f"{needed} on {eks_name(plan)}, which {name} requires"
     response = responses.of(eks_addon(plan, needed))
     if not isinstance(response, FailedCall):
         return ok(_AREA, what, found=response["addon"].get("addonVersion", "installed"), needed="installed")
     if not response.is_absence:
         return call_failed(_AREA, what, response, needed="installed")
-    why = "it is not there as an EKS add-on; whether it was installed otherwise cannot be seen here"
-    return unknown(_AREA, what, why=why, fix=f"Add {needed}: {{}} to `addons`, unless it is there", needed="installed")
+    why = "it isn't installed as an EKS add-on; this check can't see other installations"
+    return unknown(
+        _AREA, what, why=why, fix=f"Add {needed}: {{}} to `addons`, unless it's installed", needed="installed"
+    )
 
 
 def _installed_addon(plan: Plan, responses: Responses, addon: AddonPlan) -> Iterator[CheckResult]:
@@ -193,24 +198,27 @@ def _installed_addon(plan: Plan, responses: Responses, addon: AddonPlan) -> Iter
     response = responses.of(eks_addon(plan, addon.name))
     if isinstance(response, FailedCall):
         if not response.is_absence:
-            yield call_failed(_AREA, what, response, needed="not there")
+            yield call_failed(_AREA, what, response, needed="absent")
         return
     found = response["addon"]
-    version = f"there, {found['addonVersion']}"
+    version = f"exists, {found['addonVersion']}"
     whose = ownership(plan, responses, found.get("tags", {}))
     if whose == "own":
-        yield ok(_AREA, what, found="this stack's own", needed="not there")
+        yield ok(_AREA, what, found="this stack's own", needed="absent")
         return
     if whose == "unmarked":
-        fix = f"Nothing is to be done if the stack's state holds it; else `hpkit aws adopt run --stack {plan.stack}`"
-        yield unknown(_AREA, what, why=UNMARKED, fix=fix, found=version, needed="not there")
+        fix = (
+            "If the stack's state contains it, no action is needed; otherwise run `hpkit aws adopt run --stack "
+            f"{plan.stack}`"
+        )
+        yield unknown(_AREA, what, why=UNMARKED, fix=fix, found=version, needed="absent")
         return
-    fix = "Hand it over: --preserve takes away EKS's record alone, its pods run on, and the kit installs over them"
+    fix = "Transfer it: --preserve removes only EKS's record, its pods keep running, and the kit installs over them"
     command = (
         f"aws eks delete-addon --cluster-name {eks_name(plan)} --addon-name {addon.name} --preserve"
         f" --region {plan.spec.region}"
     )
-    yield missing(_AREA, what, found=version, needed="not there", fix=fix, command=command)
+    yield missing(_AREA, what, found=version, needed="absent", fix=fix, command=command)
 
 
 def _access_entry(plan: Plan, responses: Responses, principal: str) -> Iterator[CheckResult]:
@@ -223,25 +231,28 @@ def _access_entry(plan: Plan, responses: Responses, principal: str) -> Iterator[
     response = responses.of(access_entry(plan, principal))
     if isinstance(response, FailedCall):
         if not response.is_absence:
-            yield call_failed(_AREA, what, response, needed="not there")
+            yield call_failed(_AREA, what, response, needed="absent")
         return
     whose = ownership(plan, responses, response["accessEntry"].get("tags", {}))
     if whose == "own":
-        yield ok(_AREA, what, found="this stack's own", needed="not there")
+        yield ok(_AREA, what, found="this stack's own", needed="absent")
     elif whose == "unmarked":
-        fix = f"Nothing is to be done if the stack's state holds it; else `hpkit aws adopt run --stack {plan.stack}`"
-        yield unknown(_AREA, what, why=UNMARKED, fix=fix, found="there", needed="not there")
+        fix = (
+            "If the stack's state contains it, no action is needed; otherwise run `hpkit aws adopt run --stack "
+            f"{plan.stack}`"
+        )
+        yield unknown(_AREA, what, why=UNMARKED, fix=fix, found="exists", needed="absent")
     else:
         fix = (
-            "Take the role out of eks.administrators or eks.viewers: its entry serves as it is, and is not the kit's "
-            "to delete. A member of a team needs the entry that the kit makes: name another role, or delete this one"
+            "Remove the role from eks.administrators or eks.viewers: its existing entry works, and the kit doesn't "
+            "manage it. Members of a team need an entry that the kit creates: use another role, or delete this entry"
         )
-        yield missing(_AREA, what, found="there", needed="not there", fix=fix)
+        yield missing(_AREA, what, found="exists", needed="absent", fix=fix)
 
 
 def _kueue(plan: Plan, responses: Responses) -> CheckResult:
     """Check for a Kueue that the task governance add-on would collide with."""
-    what, needed = "Kueue on the EKS cluster", "none but the add-on's"
+    what, needed = "Kueue on the EKS cluster", "only the add-on's"
     addon, inside = responses.of(eks_addon(plan, _GOVERNANCE)), responses.of(KUBERNETES)
     if not isinstance(addon, FailedCall):
         return ok(_AREA, what, found=f"that of the add-on {_GOVERNANCE}", needed=needed)
@@ -249,12 +260,12 @@ def _kueue(plan: Plan, responses: Responses) -> CheckResult:
         return call_failed(_AREA, what, addon, needed=needed)
     if isinstance(inside, FailedCall):
         why = f"{inside.action}: {inside.code}: {inside.message}"
-        fix = "Look with kubectl: `kubectl get crd | grep kueue` must be empty, or the add-on fails to install"
+        fix = "Check with kubectl: `kubectl get crd | grep kueue` must be empty, or the add-on can't be installed"
         return unknown(_AREA, what, why=why, fix=fix, found="no add-on", needed=needed)
     traces = _kueue_traces(inside)
     if not traces:
         return ok(_AREA, what, found="none", needed=needed)
-    fix = "Remove this Kueue with its CRDs (they hold its queues: save them first); the add-on brings its own"
+    fix = "Save this Kueue's queues, then remove it with its CRDs; the add-on installs its own"
     return missing(_AREA, what, found=listing(traces), needed=needed, fix=fix)
 
 

@@ -50,11 +50,14 @@ def _trust(responses: Responses, arn: str, service: str) -> Iterator[CheckResult
     what, needed = f"trust of {arn}", service
     trusting = [each for each in _statements(response["Role"]["AssumeRolePolicyDocument"]) if _trusts(each, service)]
     if not trusting:
-        fix = f"Let {service} assume it (sts:AssumeRole) in its trust policy"
+        fix = f"Allow {service} to assume it (sts:AssumeRole) in its trust policy"
         yield missing(_ROLES, what, found="trusts others", needed=needed, fix=fix)
     elif all(each.get("Condition") for each in trusting) and service != _PODS:
-        why = f"Its trust has conditions; which keys are there when {service} assumes it, AWS does not document"
-        fix = "Remove the conditions, if instances or nodes do not come up"
+        why = (
+            f"Its trust policy has conditions, and AWS doesn't document which keys are present when {service} "
+            "assumes it"
+        )
+        fix = "If instances or nodes don't start, remove the conditions"
         yield unknown(_ROLES, what, why=why, fix=fix, found="with conditions", needed=needed)
     else:
         yield ok(_ROLES, what, found=service, needed=needed)
@@ -78,7 +81,7 @@ def _listed(value: str | list[str]) -> list[str]:
 
 def _rights(plan: Plan, responses: Responses, arn: str) -> CheckResult:
     """Check what nodes do with their role, as IAM simulates it; policies of buckets and organizations it leaves out."""
-    what, needed = f"rights of {arn}", "what nodes need on EKS"
+    what, needed = f"rights of {arn}", "permissions that nodes need on EKS"
     denied: list[str] = []
     for call in simulations(plan, arn):
         response = responses.of(call)
@@ -91,8 +94,8 @@ def _rights(plan: Plan, responses: Responses, arn: str) -> CheckResult:
         ]
     if denied:
         fix = (
-            "Attach AmazonSageMakerClusterInstanceRolePolicy and what the developer guide adds for EKS; or leave "
-            "executionRole out, and the kit makes a role"
+            "Attach AmazonSageMakerClusterInstanceRolePolicy and the EKS additions of the developer guide. Or "
+            "remove executionRole, and the kit creates a role"
         )
         return missing(_ROLES, what, found=f"not allowed: {listing(denied)}", needed=needed, fix=fix)
     return ok(_ROLES, what, found="allowed, as far as IAM simulates it", needed=needed)
@@ -103,22 +106,22 @@ def _bucket(plan: Plan, responses: Responses, bucket: str) -> Iterator[CheckResu
     what = f"bucket {bucket}"
     if isinstance(location, FailedCall):
         if location.is_absence:
-            fix = "Name a bucket that is there in storage.existing.bucket, or leave `existing` out: the kit makes one"
-            yield missing(_STORAGE, what, found="not there", needed="there", fix=fix)
+            fix = "Set storage.existing.bucket to an existing bucket, or remove `existing`: the kit creates one"
+            yield missing(_STORAGE, what, found="missing", needed="exists", fix=fix)
         else:
-            yield call_failed(_STORAGE, what, location, needed="there")
+            yield call_failed(_STORAGE, what, location, needed="exists")
         return
     region = _LOCATIONS.get(location.get("LocationConstraint") or "", location.get("LocationConstraint"))
     if region == plan.spec.region:
         yield ok(_STORAGE, what, found=f"in {region}", needed=plan.spec.region)
     else:
-        fix = f"Name a bucket of {plan.spec.region}: nodes of a closed network reach S3 of their own region alone"
+        fix = f"Use a bucket in {plan.spec.region}: nodes of a closed network only reach S3 in their own region"
         yield missing(_STORAGE, what, found=f"in {region}", needed=plan.spec.region, fix=fix)
     yield _encryption(plan, responses, what)
     if execution_roles(plan) and not bucket.startswith(_PREFIX):
-        why = f"AmazonSageMakerClusterInstanceRolePolicy lets nodes read buckets whose names begin with {_PREFIX} alone"
+        why = f"AmazonSageMakerClusterInstanceRolePolicy only lets nodes read buckets whose names begin with {_PREFIX}"
         roles = listing(list(execution_roles(plan)))
-        fix = f"See that {roles} may s3:GetObject and s3:ListBucket there, or copy the scripts"
+        fix = f"Check that {roles} may s3:GetObject and s3:ListBucket there, or copy the scripts"
         yield unknown(_STORAGE, f"{what}, name", why=why, fix=fix, found=bucket, needed=f"{_PREFIX}…")
 
 
@@ -139,5 +142,5 @@ def _encryption(plan: Plan, responses: Responses, what: str) -> CheckResult:
         return ok(_STORAGE, what, found=kind, needed="readable by nodes")
     if keys == [wanted]:
         return ok(_STORAGE, what, found=keys[0], needed="readable by nodes")
-    fix = f"Write storage.kmsKeyArn: {keys[0]} (the key's ARN), so that the kit's role for nodes may decrypt"
+    fix = f"Set storage.kmsKeyArn: {keys[0]} (the key's ARN), so that the kit's role for nodes can decrypt"
     return missing(_STORAGE, what, found=keys[0], needed=wanted or "storage.kmsKeyArn", fix=fix)

@@ -35,9 +35,12 @@ def _name_free(plan: Plan, responses: Responses) -> CheckResult:
     if whose == "own":
         return ok(_AREA, what, found=f"this stack's own, {found['ClusterStatus']}", needed="free")
     if whose == "unmarked":
-        fix = f"Nothing is to be done if the stack's state holds it; else `hpkit aws adopt run --stack {plan.stack}`"
-        return unknown(_AREA, what, why=UNMARKED, fix=fix, found=f"there, {found['ClusterStatus']}", needed="free")
-    fix = "Adopt the cluster that is there, or choose another cluster.name"
+        fix = (
+            "If the stack's state contains it, no action is needed; otherwise run `hpkit aws adopt run --stack "
+            f"{plan.stack}`"
+        )
+        return unknown(_AREA, what, why=UNMARKED, fix=fix, found=f"exists, {found['ClusterStatus']}", needed="free")
+    fix = "Adopt the existing cluster, or choose another cluster.name"
     command = f"hpkit aws adopt --cluster {arn}"
     return missing(_AREA, what, found=f"taken, {found['ClusterStatus']}", needed="free", fix=fix, command=command)
 
@@ -51,7 +54,9 @@ def _eks_free(plan: Plan, responses: Responses) -> CheckResult:
     for each in clusters:
         arn = each.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn", "")
         if arn.rpartition("/")[2] == eks_name(plan):
-            fix = "Use another EKS cluster, or delete that HyperPod cluster: HyperPod and EKS go one to one"
+            fix = (
+                "Use another EKS cluster, or delete that HyperPod cluster: an EKS cluster can have one HyperPod cluster"
+            )
             found = f"attached to {each['ClusterName']}"
             return missing(_AREA, what, found=found, needed="attached to no other", fix=fix)
     return ok(_AREA, what, found="attached to no other", needed="attached to no other")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["check_names"]
 
 _AREA: Final = "names"
-_RENAME: Final = "Delete it if nobody needs it, or give organization or environment another name"
+_RENAME: Final = "Delete it if it's unused, or rename the organization or environment"
 
 
 def check_names(recording: Recording, responses: Responses) -> Iterator[CheckResult]:
@@ -63,15 +63,15 @@ def _provider(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
     elif given is None:
         yield _taken(plan, responses, what, found, fix=f"Use it: inference.oidcProviderArn: {arn}")
     elif given != arn:
-        fix = f"Write inference.oidcProviderArn: {arn}, if it is there, or leave it out"
+        fix = f"If it exists, set inference.oidcProviderArn: {arn}; otherwise remove it"
         yield missing(_AREA, what, found=given, needed=arn, fix=fix)
     elif isinstance(found, FailedCall) and found.is_absence:
-        fix = "Leave inference.oidcProviderArn out: the kit makes it"
-        yield missing(_AREA, what, found="not there", needed="there", fix=fix)
+        fix = "Remove inference.oidcProviderArn: the kit creates the provider"
+        yield missing(_AREA, what, found="missing", needed="exists", fix=fix)
     elif isinstance(found, FailedCall):
-        yield call_failed(_AREA, what, found, needed="there")
+        yield call_failed(_AREA, what, found, needed="exists")
     else:
-        yield ok(_AREA, what, found="there", needed="there")
+        yield ok(_AREA, what, found="exists", needed="exists")
 
 
 def _free(what: str, failure: FailedCall) -> CheckResult:
@@ -85,6 +85,6 @@ def _taken(plan: Plan, responses: Responses, what: str, holder: Mapping[str, Any
     if whose == "own":
         return ok(_AREA, what, found="this stack's own", needed="free")
     if whose == "unmarked":
-        why = "Nothing is to be done if the stack's state holds it"
-        return unknown(_AREA, what, why=UNMARKED, fix=why, found="there", needed="free")
+        why = "If the stack's state contains it, no action is needed"
+        return unknown(_AREA, what, why=UNMARKED, fix=why, found="exists", needed="free")
     return missing(_AREA, what, found="taken", needed="free", fix=fix)

@@ -20,7 +20,7 @@ __all__ = ["check_network", "check_zones"]
 _ZONES: Final = "zones"
 _NETWORK: Final = "network"
 _CONTROL_PLANE_ZONES: Final = 2
-_ELSEWHERE: Final = "HyperPod may have capacity in other zones than EC2 lists; AWS support can say where"
+_ELSEWHERE: Final = "HyperPod may have capacity in zones that EC2 doesn't list; ask AWS support"
 
 
 def check_zones(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
@@ -72,8 +72,8 @@ def _zone(plan: Plan, responses: Responses, name: str) -> CheckResult:
     zones = {zone["ZoneName"]: zone for zone in response["AvailabilityZones"]}
     usable = [zone for zone, found in sorted(zones.items()) if _is_usable(found)]
     if name not in zones:
-        fix = f"Choose one that the account has in {plan.spec.region}: {listing(usable)}"
-        return missing(_ZONES, what, found="not there", needed="available", fix=fix)
+        fix = f"Choose a zone that the account has in {plan.spec.region}: {listing(usable)}"
+        return missing(_ZONES, what, found="missing", needed="available", fix=fix)
     if not _is_usable(zones[name]):
         state = zones[name]["State"]
         state = zones[name].get("OptInStatus", state) if state == "available" else state
@@ -102,7 +102,7 @@ def _offered(plan: Plan, responses: Responses, group: GroupPlan | RestrictedGrou
         return ok(_ZONES, what, found=listing(here), needed=needed)
     others = [f"{name} in {_names(zones_of[name])}" for name in types if name in zones_of]
     if not others:
-        why = f"EC2 lists it nowhere in {plan.spec.region}, which HyperPod does not rule out"
+        why = f"EC2 doesn't list it in {plan.spec.region}; HyperPod may still have it"
         fix = "Ask AWS support whether HyperPod has it there, or choose another type or region"
         return unknown(_ZONES, what, why=why, fix=fix, found=f"nowhere in {plan.spec.region}", needed=needed)
     fix = f"Move the group (availabilityZone) and give the zone a subnet. {_ELSEWHERE}"
@@ -122,24 +122,27 @@ def _subnet(context: Context, responses: Responses, zone: ZonePlan) -> CheckResu
         return call_failed(_NETWORK, what, response, needed=needed)
     found = next((each for each in response["Subnets"] if each["SubnetId"] == zone.subnet_id), None)
     if found is None:
-        fix = "Name a subnet of this account and region in network.existing.subnets"
-        return missing(_NETWORK, what, found="not there", needed=needed, fix=fix)
+        fix = "Set network.existing.subnets to subnets of this account and region"
+        return missing(_NETWORK, what, found="missing", needed=needed, fix=fix)
     if found["VpcId"] != vpc or found["AvailabilityZone"] != name:
         where = f"in {found['VpcId']}, {found['AvailabilityZone']}"
-        fix = f"Name a subnet of {vpc} in {name}; HyperPod and EKS share one VPC"
+        fix = f"Use a subnet of {vpc} in {name}; HyperPod and EKS share one VPC"
         return missing(_NETWORK, what, found=where, needed=f"in {vpc}, {name}", fix=fix)
     free = found["AvailableIpAddressCount"]
     if free < need and live:
-        why = "Nodes of this stack that leave free addresses, Karpenter's hold part of the need, and neither is counted"
-        fix = "Compare with the network interfaces of the subnet before you add nodes"
+        why = (
+            "Karpenter's nodes in this stack already hold some of the needed addresses, and terminating nodes free "
+            "others; neither is counted"
+        )
+        fix = "Compare with the subnet's network interfaces before you add nodes"
         return unknown(_NETWORK, what, why=why, fix=fix, found=f"{free} free", needed=needed)
     if free < need:
-        fix = f"Take a larger subnet, or plan less; a subnet cannot grow. Needed for {listing(parts)}"
+        fix = f"Use a larger subnet, or plan less; a subnet can't grow. Needed for {listing(parts)}"
         return missing(_NETWORK, what, found=f"{free} free", needed=needed, fix=fix)
     if of_unknown:
         nodes = listing([f"{count} × {each}" for each, count in sorted(of_unknown.items())])
-        why = f"It is not known how many addresses {nodes} take"
-        fix = "Leave room for 81 addresses a node, the most that AWS documents"
+        why = f"The catalog doesn't know how many addresses {nodes} use"
+        fix = "Reserve 81 addresses per node, the largest number that AWS documents"
         return unknown(_NETWORK, what, why=why, fix=fix, found=f"{free} free", needed=f"at least {needed}")
     return ok(_NETWORK, what, found=f"{free} free", needed=needed)
 
@@ -148,7 +151,7 @@ def _control_plane_zones(plan: Plan) -> CheckResult:
     """Check that an existing network has the two zones that a new EKS cluster needs."""
     what, zones = "zones for the EKS control plane", [zone.availability_zone for zone in plan.network.zones]
     if len(zones) < _CONTROL_PLANE_ZONES:
-        fix = "Name a subnet of another zone in network.existing.subnets; EKS takes subnets of two zones at least"
+        fix = "Add a subnet of another zone to network.existing.subnets; EKS requires subnets in at least two zones"
         return missing(_NETWORK, what, found=listing(zones), needed="two", fix=fix)
     return ok(_NETWORK, what, found=listing(zones), needed="two")
 
@@ -159,8 +162,8 @@ def _security_group(response: Any, group: str, vpc: str) -> CheckResult:
         return call_failed(_NETWORK, what, response, needed=needed)
     found = next((each for each in response["SecurityGroups"] if each["GroupId"] == group), None)
     if found is None or found["VpcId"] != vpc:
-        fix = f"Name a security group of {vpc} in network.existing.securityGroupIds"
-        where = "not there" if found is None else f"in {found['VpcId']}"
+        fix = f"Set network.existing.securityGroupIds to a security group of {vpc}"
+        where = "missing" if found is None else f"in {found['VpcId']}"
         return missing(_NETWORK, what, found=where, needed=needed, fix=fix)
     return ok(_NETWORK, what, found=needed, needed=needed)
 

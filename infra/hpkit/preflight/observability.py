@@ -42,8 +42,8 @@ def _identity_center(responses: Responses) -> CheckResult:
     if instances:
         state = ", ".join(f"{each['InstanceArn']} {each['Status']}" for each in instances)
         why = "Grafana can use it once it is ACTIVE"
-        return unknown(_AREA, what, why=why, fix="Wait, and run it again", found=state, needed=needed)
-    fix = "Enable IAM Identity Center (of the organization, in any region), or leave out observability.grafana"
+        return unknown(_AREA, what, why=why, fix="Wait, then run the command again", found=state, needed=needed)
+    fix = "Enable IAM Identity Center (for the organization, in any region), or remove observability.grafana"
     return missing(_AREA, what, found="none in any region", needed=needed, fix=fix)
 
 
@@ -51,29 +51,29 @@ def _topic(arn: str, responses: Responses) -> CheckResult:
     what, needed = f"topic {arn} of alerts", f"lets {_SENDER} publish"
     found = responses.of(topic(arn))
     if isinstance(found, FailedCall) and found.is_absence:
-        fix = "Create it, name another one, or write alerts.emails for a topic of the kit's"
-        return missing(_AREA, what, found="not there", needed=needed, fix=fix)
+        fix = "Create it, use another topic, or set alerts.emails to have the kit create one"
+        return missing(_AREA, what, found="missing", needed=needed, fix=fix)
     if isinstance(found, FailedCall):
         return call_failed(_AREA, what, found, needed=needed)
     if _lets_publish(found["Attributes"].get("Policy", "{}")):
         return ok(_AREA, what, found=needed, needed=needed)
     fix = (
-        f"Add to its policy: Allow sns:Publish and sns:GetTopicAttributes to the service {_SENDER}, with the workspace "
-        "in aws:SourceArn once it is made, and the account in aws:SourceAccount"
+        f"Add to its policy: Allow sns:Publish and sns:GetTopicAttributes to the service {_SENDER}, with the "
+        "workspace in aws:SourceArn once it exists, and the account in aws:SourceAccount"
     )
-    return missing(_AREA, what, found=f"its policy does not name {_SENDER}", needed=needed, fix=fix)
+    return missing(_AREA, what, found=f"its policy doesn't allow {_SENDER}", needed=needed, fix=fix)
 
 
 def _grafana_topic(arn: str, responses: Responses) -> CheckResult:
     """Check that the topic is there: in its own account the right that the workspace's role gets is enough."""
-    what, needed = f"topic {arn} of Grafana's alerts", "a topic that is there"
+    what, needed = f"topic {arn} of Grafana's alerts", "an existing topic"
     found = responses.of(topic(arn))
     if isinstance(found, FailedCall) and found.is_absence:
-        fix = "Create it, or name another one in grafanaAlerts.snsTopicArn"
-        return missing(_AREA, what, found="not there", needed=needed, fix=fix)
+        fix = "Create it, or set grafanaAlerts.snsTopicArn to another topic"
+        return missing(_AREA, what, found="missing", needed=needed, fix=fix)
     if isinstance(found, FailedCall):
         return call_failed(_AREA, what, found, needed=needed)
-    return ok(_AREA, what, found="there", needed=needed)
+    return ok(_AREA, what, found="exists", needed=needed)
 
 
 def _lets_publish(policy: str) -> bool:

@@ -84,7 +84,7 @@ class _Demand:
         need = f"at least {self.need}" if self.at_least else str(self.need)
         if not self.need or not self.existing:
             return need
-        return f"{need}, {self.new} of them new" if self.new else f"{need}, there already"
+        return f"{need}, {self.new} of them new" if self.new else f"{need}, already in use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,30 +252,30 @@ def _check(plan: Plan, responses: Responses, demand: _Demand) -> CheckResult:
     if isinstance(quota, FailedCall):
         return call_failed(_AREA, demand.what, quota, needed=demand.needed)
     if quota is None:
-        why = f"Service Quotas lists no quota of this name for {demand.service} in {plan.spec.region}"
+        why = f"Service Quotas has no quota of this name for {demand.service} in {plan.spec.region}"
         fix = "Look for it in the Service Quotas console; AWS may have renamed it, or not offer the type there"
         return unknown(_AREA, demand.what, why=why, fix=fix, needed=demand.needed)
     used = demand.used
     found = str(quota.value) if isinstance(used, FailedCall) or not used else f"{quota.value}, {used} used"
     if demand.need is None:
-        why = "A NodePool has no limit that bounds this"
-        fix = "Give the NodePool limits; Karpenter otherwise adds nodes until the quota refuses"
+        why = "A NodePool has no limits that bound this"
+        fix = "Add limits to the NodePool; otherwise Karpenter adds nodes until the quota is reached"
         return unknown(_AREA, demand.what, why=why, fix=fix, found=found, needed=demand.needed)
     total = demand.new + (0 if isinstance(used, FailedCall) else used)
     # What exists needs no quota any more, not even where it is above the quota's value.
     if demand.new and total > quota.value:
         return _too_small(plan, quota, demand, found=found, total=total)
     if isinstance(used, FailedCall):
-        why = f"How much of it is used is not known: {used.action}: {used.code}: {used.message}"
+        why = f"Its current usage isn't known: {used.action}: {used.code}: {used.message}"
         return unknown(_AREA, demand.what, why=why, fix=used.fix, found=found, needed=demand.needed)
     return ok(_AREA, demand.what, found=found, needed=demand.needed)
 
 
 def _too_small(plan: Plan, quota: _Quota, demand: _Demand, *, found: str, total: int) -> CheckResult:
     if not quota.adjustable:
-        fix, command = f"This quota cannot be raised by request: ask AWS support for {total}, or plan less", ""
+        fix, command = f"This quota can't be raised by request: ask AWS support for {total}, or plan less", ""
     else:
-        fix = f"Ask for {total} (AWS may take days for accelerators), or plan less"
+        fix = f"Request {total} (for accelerators, AWS may take days), or plan less"
         command = (
             "aws service-quotas request-service-quota-increase"
             f" --service-code {quota.service} --quota-code {quota.code} --desired-value {total}"
@@ -306,6 +306,6 @@ def _check_flexible(responses: Responses, running: _Running, need: FlexibleNeed)
     found = f"{free} ({', '.join(parts)})"
     if free < demand.new:
         names = ", ".join(f"`{_usage_name(name, spot=need.spot)}`" for name in need.instance_types)
-        fix = f"Ask for {demand.new - free} more of any of {names}"
+        fix = f"Request {demand.new - free} more of any of {names}"
         return missing(_AREA, what, found=found, needed=demand.needed, fix=fix)
     return ok(_AREA, what, found=found, needed=demand.needed)

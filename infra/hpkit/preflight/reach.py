@@ -37,14 +37,14 @@ def _live(plan: Plan, cluster: Mapping[str, Any], responses: Responses) -> Check
         return ok(_AREA, _WHAT, found=tried, needed=needed)
     if tried.code == "NotAsked":
         why = f"{eks_name(plan)} is {cluster.get('status', 'there')} and has no endpoint yet"
-        return unknown(_AREA, _WHAT, why=why, fix="Run it again when the cluster is ACTIVE", needed=needed)
+        return unknown(_AREA, _WHAT, why=why, fix="Run the command again when the cluster is ACTIVE", needed=needed)
     if config.get("endpointPublicAccess", True):
         ranges = list(config.get("publicAccessCidrs", ()))
-        fix = f"Add your address to publicCidrs{_own(responses)}; it has {listing(ranges)}"
+        fix = f"Add your address to publicCidrs{_own(responses)}; its ranges are {listing(ranges)}"
     else:
         fix = (
-            "Run it inside the VPC or a network that is connected with it, of which privateFrom has the range; or make "
-            "the endpoint public to your own ranges"
+            "Run the command inside the VPC, or in a connected network whose range is in privateFrom. Or make the "
+            "endpoint public for your own ranges"
         )
     return missing(_AREA, _WHAT, found=f"{tried.code}: {tried.message}", needed=needed, fix=fix)
 
@@ -63,15 +63,15 @@ def _planned(plan: Plan, responses: Responses) -> CheckResult:
     documented = documentation_ranges(endpoint.public_cidrs)
     # Only the local cloud has callers at such addresses.
     if documented and (isinstance(address, FailedCall) or not documentation_ranges([f"{address}/32"])):
-        fix = "Write the addresses that the internet sees of you"
-        return missing(_AREA, _WHAT, found=f"{listing(documented)} is for documents", needed=needed, fix=fix)
+        fix = "Use the public addresses from which you connect"
+        return missing(_AREA, _WHAT, found=f"{listing(documented)} is a documentation range", needed=needed, fix=fix)
     if isinstance(address, FailedCall):
         return call_failed(_AREA, _WHAT, address, needed=needed)
     try:
         inside = admits(address, endpoint.public_cidrs)
     except ValueError:
-        why = f"the internet sees {address}, which is no IPv4 address"
-        return unknown(_AREA, _WHAT, why=why, fix="Ask from a network with IPv4", needed=needed)
+        why = f"your public address is {address}, which isn't an IPv4 address"
+        return unknown(_AREA, _WHAT, why=why, fix="Run the command from a network with IPv4", needed=needed)
     if not inside:
         fix = f"Add {address}/32 to eks.endpoint.publicCidrs, or deploy from an address that is in it"
         return missing(_AREA, _WHAT, found=address, needed=needed, fix=fix)
@@ -83,9 +83,9 @@ def _inside(plan: Plan) -> CheckResult:
     needed = f"in {listing(ranges)}" if ranges else "inside the VPC"
     if plan.spec.network.existing is None:
         fix = (
-            "Let the first `pulumi up` stop where it needs the Kubernetes API, connect the VPC and go on from a "
-            "network of privateFrom; or begin with publicCidrs"
+            "Let the first `pulumi up` stop where it needs the Kubernetes API, connect the VPC, and continue from a "
+            "network in privateFrom. Or start with publicCidrs"
         )
-        return missing(_AREA, _WHAT, found="the VPC is not there yet", needed=needed, fix=fix)
-    why = "there is no cluster to try, and from where its private endpoint is reached depends on routes"
+        return missing(_AREA, _WHAT, found="the VPC doesn't exist yet", needed=needed, fix=fix)
+    why = "the cluster doesn't exist yet, and whether its private endpoint is reachable depends on routes"
     return unknown(_AREA, _WHAT, why=why, fix="Deploy from inside the VPC or a connected network", needed=needed)

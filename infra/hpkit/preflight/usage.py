@@ -24,7 +24,9 @@ __all__ = [
 
 # unmarked: the stack sets no tags, but its HyperPod cluster is live, so that the resource may well be its own.
 Ownership = Literal["own", "unmarked", "other"]
-UNMARKED: Final = "The stack sets no tags (manageTags: false), so nothing in the account says whether it is its own"
+UNMARKED: Final = (
+    "The stack sets no tags (manageTags: false), so nothing in the account shows whether it belongs to the stack"
+)
 
 _OWNER_TAGS = ("hpkit:organization", "hpkit:environment")
 
