@@ -50,7 +50,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         _browser("review", _review(Path(folder)), 1000)
         report = Path(folder) / "simulation.html"
-        _run(f"hpkit whatif simulate stacks/scenarios/handson.yaml --stack handson-dev --format html --out {report}")
+        _run(f"hpkit whatif simulate stacks/scenarios/handson.yaml --stack handson-dev --format html --output {report}")
         _browser("simulate", report, 1000)
 
 

@@ -153,7 +153,7 @@ def test_the_last_lines_of_the_readme_leave_nothing(begun, shell, clone):
     for line in last:
         code, said = shell.run(line)
         assert code == 0, said
-    assert said.splitlines()[-1] == "handson-dev is gone, and its instance with it"
+    assert said.splitlines()[-1] == "handson-dev and its instance are deleted"
     assert shell.run("echo ${AWS_ENDPOINT_URL-nothing}") == (0, "nothing\n")
     assert list((clone / ".local").iterdir()) == []
 

@@ -70,7 +70,7 @@ def live(folder, name, environment):
         assert re.match(rf"{stack}: \d+ resources created in", created), created
         hpkit(folder, "preview", "-s", stack, "--", "--expect-no-changes")
         deleted = hpkit(folder, "down", "--yes", "-s", stack)
-        assert f"{stack} is gone, and its instance with it" in deleted
+        assert f"{stack} and its instance are deleted" in deleted
     finally:
         control.reset(instance)
 

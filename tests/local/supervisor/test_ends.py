@@ -89,7 +89,7 @@ def test_two_examples_go_up_beside_each_other_and_down_protected_or_not(local, r
     with answered("y\n") as terminal:
         gone = local("down", "--stack", PROTECTED, stdin=terminal)
     assert gone.returncode == 0, gone.stdout + gone.stderr
-    assert gone.stdout.endswith(f"{PROTECTED} is gone, and its instance with it\n")
+    assert gone.stdout.endswith(f"{PROTECTED} and its instance are deleted\n")
     gone = local("down", "--stack", PLAIN)
     assert gone.returncode == 0, gone.stdout + gone.stderr
     assert json.loads(local("list", "--format", "json").stdout) == []

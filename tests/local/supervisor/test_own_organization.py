@@ -141,6 +141,6 @@ def test_the_end_says_only_what_became_of_the_stack(up, folder):
         first, last = done.stdout.splitlines()
         assert first.startswith(f"{name}: "), first
         assert " resources deleted in " in first
-        assert last == f"{name} is gone, and its instance with it"
+        assert last == f"{name} and its instance are deleted"
         assert len(lines_of(done)) <= MOST_LINES, done.stderr
         assert not [line for line in lines_of(done) if "stack rm" in line or "finalizers" in line]
