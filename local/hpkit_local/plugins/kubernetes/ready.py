@@ -1,24 +1,18 @@
-"""When an object is ready: by its kind, or by what `pulumi.com/waitFor` says; and what nothing here makes ready.
+"""When an object is ready: a Deployment, a CustomResourceDefinition, or what `pulumi.com/waitFor` names.
 
-What is waited for is what the official plugin waits for (pulumi-kubernetes v4, provider/pkg/await); a Deployment's
-numbers are those of `kubectl rollout status`. docs/reference/fake-kubernetes-plugin.md says what differs.
+These are what the program registers and the official plugin waits for (pulumi-kubernetes v4, provider/pkg/await). A
+Deployment's numbers are those of `kubectl rollout status`. docs/reference/fake-kubernetes-plugin.md lists differences.
 """
 
-import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
-
-from jsonpath_ng import JSONPath
-from jsonpath_ng.exceptions import JSONPathError
-from jsonpath_ng.ext.parser import parse
 
 from hpkit_local.plugins.kubernetes.objects import annotation
 from hpkit_provider.engine.errors import ChangeFailedError, PluginError
 from hpkit_provider.engine.values import Props
 
-__all__ = ["Condition", "JsonPath", "Test", "has_endpoints", "tests_of", "unserved", "waited_for", "why_not"]
+__all__ = ["Condition", "PodReady", "Test", "tests_of", "why_not"]
 
 
 class Test(Protocol):
@@ -47,25 +41,6 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class JsonPath:
-    """`jsonpath={.status.phase}[=Value]`: something is there, or has a value."""
-
-    text: str
-    path: JSONPath
-    value: str | None = None
-
-    def lacks(self, live: Props) -> str:
-        """Say what is missing, in a few words; empty if nothing."""
-        found = [match.value for match in self.path.find(live)]
-        if not found:
-            return f"{self.text} is not there yet"
-        told = [each if isinstance(each, str) else json.dumps(each) for each in found]
-        if self.value is None or self.value in told:
-            return ""
-        return f"{self.text} is {', '.join(told)}, not {self.value}"
-
-
-@dataclass(frozen=True)
 class Observed:
     """The controller has seen the last change: what it says in the status is about that."""
 
@@ -80,12 +55,10 @@ class Pods:
     """As many pods as are wanted are what each field of the status counts."""
 
     words: Mapping[str, str]
-    wanted: tuple[str, str] = ("spec", "replicas")
 
     def lacks(self, live: Props) -> str:
         """Say the first number that differs."""
-        part, name = self.wanted
-        wanted = (live.get(part) or {}).get(name, 1)
+        wanted = (live.get("spec") or {}).get("replicas", 1)
         for field, word in self.words.items():
             found = _status(live).get(field, 0)
             if found > wanted:
@@ -93,19 +66,6 @@ class Pods:
             if found < wanted:
                 return f"{found} of {wanted} pods are {word}"
         return ""
-
-
-@dataclass(frozen=True)
-class Revision:
-    """All pods of a StatefulSet are of one revision; with OnDelete, deleting the old ones is the user's."""
-
-    def lacks(self, live: Props) -> str:
-        """Say which revision is being left for which."""
-        strategy = ((live.get("spec") or {}).get("updateStrategy") or {}).get("type")
-        now, then = (_status(live).get(key) for key in ("currentRevision", "updateRevision"))
-        if strategy == "OnDelete" or (now and now == then):
-            return ""
-        return f"its pods go from revision {now} to {then}"
 
 
 @dataclass(frozen=True)
@@ -126,137 +86,30 @@ class PodReady:
         return f"{phase}: {told or 'its containers are being started'}" if ready else ""
 
 
-@dataclass(frozen=True)
-class JobComplete:
-    """A Job has completed; one that failed will not."""
-
-    def lacks(self, live: Props) -> str:
-        """Say how many of its pods are where."""
-        failed = _condition(live, "Failed")
-        if failed is not None and failed.get("status") == "True":
-            raise ChangeFailedError(f"it failed: {_says(failed)}")
-        if not Condition("Complete").lacks(live):
-            return ""
-        counts = ", ".join(f"{_status(live).get(key, 0)} {key}" for key in ("active", "succeeded", "failed"))
-        suspended = "; it is suspended" if (live.get("spec") or {}).get("suspend") else ""
-        return f"it has not completed ({counts}){suspended}"
-
-
-@dataclass(frozen=True)
-class QuotaCounted:
-    """A ResourceQuota is in force: its status repeats its limits."""
-
-    def lacks(self, live: Props) -> str:
-        """Say that it is not."""
-        stated = (live.get("spec") or {}).get("hard")
-        return "" if stated == _status(live).get("hard") else "its limits are not in force yet"
-
-
-@dataclass(frozen=True)
-class TokenFilled:
-    """A Secret for a service account's token holds it."""
-
-    def lacks(self, live: Props) -> str:
-        """Say that it does not."""
-        waits = live.get("type") == "kubernetes.io/service-account-token" and not live.get("data")
-        return "it holds no token yet" if waits else ""
-
-
-@dataclass(frozen=True)
-class Phase:
-    """`status.phase` is one of these."""
-
-    phases: tuple[str, ...]
-
-    def lacks(self, live: Props) -> str:
-        """Say which it is."""
-        phase = _status(live).get("phase", "not known yet")
-        return "" if phase in self.phases else f"its phase is {phase}, not {' or '.join(self.phases)}"
-
-
-_SCHEDULED: Final = ("status", "desiredNumberScheduled")
-# By group and kind, what the official plugin waits for; a kind that is not here is ready when it is applied.
+# By group and kind; a kind that is not here is ready when it is applied.
 _BY_KIND: Final[dict[tuple[str, str], tuple[Test, ...]]] = {
-    ("", "PersistentVolume"): (Phase(("Available", "Bound")),),
-    ("", "PersistentVolumeClaim"): (Phase(("Bound",)),),
-    ("", "Pod"): (PodReady(),),
-    ("", "ReplicationController"): (Pods({"availableReplicas": "available"}),),
-    ("", "ResourceQuota"): (QuotaCounted(),),
-    ("", "Secret"): (TokenFilled(),),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): (Condition("Established"),),
-    ("apiregistration.k8s.io", "APIService"): (Condition("Available"),),
-    ("apps", "DaemonSet"): (
-        Observed(),
-        Pods(
-            {
-                "currentNumberScheduled": "scheduled",
-                "updatedNumberScheduled": "updated",
-                "numberReady": "ready",
-                "numberAvailable": "available",
-            },
-            wanted=_SCHEDULED,
-        ),
-    ),
     ("apps", "Deployment"): (
         Observed(),
         Pods({"updatedReplicas": "updated", "replicas": "there", "availableReplicas": "available"}),
         Condition("Available"),
     ),
-    ("apps", "StatefulSet"): (Observed(), Pods({"replicas": "there", "readyReplicas": "ready"}), Revision()),
-    ("batch", "Job"): (JobComplete(),),
-}
-# What the official plugin waits for and nothing in the local cloud makes.
-_UNSERVED: Final = {
-    "Ingress": ("ingress controller", "address"),
-    "LoadBalancer": ("load balancer controller", "address"),
-    "PersistentVolumeClaim": ("volume provisioner", "volume"),
 }
 
 
-def tests_of(inputs: Props) -> list[Test]:
+def tests_of(inputs: Props) -> tuple[Test, ...]:
     """Return what must hold; nothing if nothing is to be waited for."""
     if annotation(inputs, "skipAwait") == "true":
-        return []
-    asked = annotation(inputs, "waitFor")
-    if asked:
-        return [_test(text) for text in _texts(asked)]
+        return ()
+    if asked := annotation(inputs, "waitFor"):
+        return (_condition_of(asked),)
     group = str(inputs.get("apiVersion")).rpartition("/")[0]
-    return list(_BY_KIND.get((group, str(inputs.get("kind"))), ()))
+    return _BY_KIND.get((group, str(inputs.get("kind"))), ())
 
 
-def why_not(tests: list[Test], live: Props) -> str:
+def why_not(tests: tuple[Test, ...], live: Props) -> str:
     """Say what keeps an object from being ready, empty if nothing; ChangeFailedError if it will never be."""
     return "; ".join(filter(None, (test.lacks(live) for test in tests)))
-
-
-def has_endpoints(inputs: Props, live: Props) -> bool:
-    """Whether a Service is waited for until its pods are ready: one that selects pods and has an address of its own."""
-    if live.get("kind") != "Service" or not waited_for(inputs):
-        return False
-    spec = live.get("spec") or {}
-    return bool(spec.get("selector")) and spec.get("clusterIP") != "None" and spec.get("type") != "ExternalName"
-
-
-def unserved(inputs: Props, live: Props) -> str:
-    """Say what an object gets on AWS and nothing here gives it, so that it is not waited for; empty if nothing.
-
-    Of a claim for a volume that holds only where its class makes one, which the caller has to look up.
-    """
-    kind = str(inputs.get("kind"))
-    if kind == "Service":
-        kind = str((live.get("spec") or {}).get("type"))
-    if not waited_for(inputs) or kind not in _UNSERVED:
-        return ""
-    controller, thing = _UNSERVED[kind]
-    return (
-        f"no {controller} runs in the local cloud, so it gets no {thing}, which is not waited for; "
-        "on AWS `pulumi up` waits until it has one"
-    )
-
-
-def waited_for(inputs: Props) -> bool:
-    """Whether nothing is stated that takes the place of the wait for its kind."""
-    return annotation(inputs, "skipAwait") != "true" and not annotation(inputs, "waitFor")
 
 
 def _status(live: Props) -> Props:
@@ -291,35 +144,13 @@ def _container_troubles(status: Props) -> list[str]:
     return told
 
 
-def _texts(asked: str) -> list[str]:
-    if not asked.lstrip().startswith("["):
-        return [asked]
-    try:
-        listed = json.loads(asked)
-    except ValueError:
-        listed = None
-    if not isinstance(listed, list) or not listed or not all(isinstance(each, str) for each in listed):
-        raise PluginError(f"annotation pulumi.com/waitFor: {asked!r} is not a JSON list of texts")
-    return listed
-
-
-def _test(text: str) -> Test:
-    kind, _, rest = text.strip().partition("=")
-    if kind == "condition" and rest:
-        name, _, status = rest.partition("=")
-        return Condition(name, status or "True")
-    match = re.fullmatch(r"\{?(?P<path>[^{}]+)\}?(?:=(?P<value>.*))?", rest) if kind == "jsonpath" else None
-    if match is None:
+def _condition_of(text: str) -> Condition:
+    """Return the condition that the annotation names; PluginError for the other ways to write one."""
+    word, _, rest = text.strip().partition("=")
+    name, _, status = rest.partition("=")
+    if word != "condition" or not name:
         raise PluginError(
-            f"annotation pulumi.com/waitFor: {text!r} is neither condition=TYPE[=STATUS] nor jsonpath={{.PATH}}[=VALUE]"
+            f"annotation pulumi.com/waitFor: {text!r} is not condition=TYPE[=STATUS], which is all that the local "
+            "cloud's fake kubernetes plugin waits for"
         )
-    return _json_path(match["path"].strip(), match["value"])
-
-
-def _json_path(path: str, value: str | None) -> JsonPath:
-    if value is None and "=" in path and "?" not in path:
-        path, _, value = path.partition("=")
-    try:
-        return JsonPath(path, parse("$" + (path if path.startswith((".", "[")) else f".{path}")), value)
-    except (JSONPathError, ValueError, TypeError) as error:
-        raise PluginError(f"annotation pulumi.com/waitFor: {path!r} is not a JSONPath ({error})") from None
+    return Condition(name, status or "True")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hpkit_local.kubernetes.client import ApiResource
 from hpkit_local.plugins.kubernetes.api import RetryingApi
 from hpkit_local.plugins.kubernetes.objects import LiveObject
-from hpkit_local.plugins.kubernetes.ready import Test, has_endpoints, tests_of, unserved, waited_for, why_not
+from hpkit_local.plugins.kubernetes.ready import tests_of, why_not
 from hpkit_local.plugins.kubernetes.related import Related
 from hpkit_provider.engine.errors import CancelledError, ChangeFailedError, InitFailedError, PluginError
 from hpkit_provider.engine.task import Task
@@ -31,8 +31,7 @@ class Readiness:
     def lacking(self, task: Task, inputs: Props, live: Props) -> str:
         """Say what keeps an object from being ready, now; empty if nothing."""
         try:
-            tests, _ = self._tests(task, inputs, live)
-            lacks = self._lacks(task, tests, inputs, live)
+            lacks = why_not(tests_of(inputs), live)
         except ChangeFailedError as error:
             lacks = str(error)
         return "; ".join([lacks, *self._details(task, live)]) if lacks else ""
@@ -41,11 +40,9 @@ class Readiness:
         """Return the object once it is ready; what does not become ready stays in state."""
         seen, lacks = live.object, ""
         try:
-            tests, warning = self._tests(task, inputs, seen)
-            if warning:
-                task.warn(f"{live.ref}: {warning}")
+            tests = tests_of(inputs)
             for delay in task.delays(_FIRST, _MOST):
-                lacks = self._lacks(task, tests, inputs, seen)
+                lacks = why_not(tests, seen)
                 if not lacks:
                     if seen is not live.object:
                         task.progress("")  # what was missing is so no more
@@ -63,22 +60,6 @@ class Readiness:
             raise InitFailedError(reason, resource_id=live.ref.id, state=state, inputs=inputs) from None
         raise AssertionError  # pragma: no cover - delays never end
 
-    def _tests(self, task: Task, inputs: Props, live: Props) -> tuple[list[Test], str]:
-        """Return what must hold, and what is said of what nothing here can make hold."""
-        tests = tests_of(inputs)
-        if live.get("kind") != "PersistentVolumeClaim" or not waited_for(inputs):
-            return tests, unserved(inputs, live)
-        later, provisioned = self._related.binds_later(task, live)
-        if later:
-            return [], ""
-        return ([], unserved(inputs, live)) if provisioned else (tests, "")
-
-    def _lacks(self, task: Task, tests: list[Test], inputs: Props, live: Props) -> str:
-        lacks = why_not(tests, live)
-        if not lacks and has_endpoints(inputs, live):
-            lacks = self._related.endpoints_lack(task, live)
-        return lacks
-
     def _unfinished(self, task: Task, error: PluginError, lacks: str, seen: Props) -> str:
         """Say what was missing when the wait ended, and what ended it; empty if the error says it all."""
         failed = isinstance(error, ChangeFailedError)
@@ -90,7 +71,7 @@ class Readiness:
         return "; ".join(told) + ("" if failed or not told else f": {why(task, error)}")
 
     def _details(self, task: Task, live: Props) -> list[str]:
-        """Return what the pods of a workload say, and the warnings that were reported beside that."""
+        """Return what the pods of a Deployment say, and the warnings that were reported beside that."""
         pods = self._related.pods_lack(task, live)
         told = "; ".join(pods)
         return [

@@ -4,7 +4,7 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2
 
-from hpkit_local.kubernetes.control_plane import NODE_ANNOTATION, READY_ANNOTATION
+from hpkit_local.kubernetes.control_plane import NODE_ANNOTATION
 from tests.local.plugins.kubernetes.harness import FailedError, in_background
 from tests.running import eventually
 
@@ -128,7 +128,8 @@ def test_pods_that_are_refused_are_told_with_the_words_of_the_quota(plugin, api)
     api.apply("/api/v1/namespaces/narrow", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "narrow"}})
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": "narrow"}}
     found, _, outputs = plugin.create("core/v1:ResourceQuota", "none", {**quota, "spec": {"hard": {"pods": "0"}}})
-    assert outputs["status"]["hard"] == {"pods": "0"}, "a quota is waited for until it is in force"
+    quotas = "/api/v1/namespaces/narrow/resourcequotas/none"
+    eventually(lambda: api.read(quotas).get("status", {}).get("hard"), "the quota is in force")
     deployment = workload("Deployment", "refused")
     deployment["metadata"]["namespace"] = "narrow"
     text, kept = failed(plugin, DEPLOYMENT, "refused", deployment, timeout=3.0)
@@ -150,96 +151,12 @@ def test_a_wait_ends_at_once_when_it_is_cancelled(plugin):
     plugin.delete(DEPLOYMENT, "late", kept.id, workload("Deployment", "late"))
 
 
-def test_a_job_is_waited_for_until_it_completes(plugin, node):
-    job = workload("Job", "train", runs={"run": "1s"}, restartPolicy="Never")
-    found, _, outputs = plugin.create(JOB, "train", job)
-    assert outputs["status"]["succeeded"] == 1
-    plugin.delete(JOB, "train", found, outputs)
-
-
-def test_a_job_that_fails_ends_the_wait_with_the_reason(plugin, node):
-    ends = {"run": "1s", "exit-code": "3"}
-    job = workload("Job", "broken", spec={"backoffLimit": 0}, runs=ends, restartPolicy="Never")
-    text, kept = failed(plugin, JOB, "broken", job, timeout=600.0)
-    assert text.startswith("Job default/broken is not ready: it failed: BackoffLimitExceeded")
-    assert "container main ended with exit code 3: Error" in text
-    plugin.delete(JOB, "broken", kept.id, job)
-
-
 def test_containers_that_end_again_and_again_are_told(plugin, node):
     crashing = workload("Deployment", "crashing", runs={"run": "0s", "exit-code": "7"})
     text, kept = failed(plugin, DEPLOYMENT, "crashing", crashing, timeout=8.0)
     assert "0 of 1 pods are available" in text
     assert "container main ended with exit code 7" in text
     plugin.delete(DEPLOYMENT, "crashing", kept.id, crashing)
-
-
-def test_a_suspended_job_is_waited_for_as_on_aws(plugin):
-    job = workload("Job", "held", spec={"suspend": True}, restartPolicy="Never")
-    text, kept = failed(plugin, JOB, "held", job, timeout=1.0)
-    assert "it is suspended: time-out" in text
-    plugin.delete(JOB, "held", kept.id, job)
-
-
-def endpoints_of(api, name):
-    slices = api.read("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices")["items"]
-    return [each for found in slices if found["metadata"]["name"].startswith(name) for each in found["endpoints"] or []]
-
-
-def test_a_service_waits_for_the_pods_that_it_selects(plugin, api, node):
-    labels = {"app": "behind"}
-    lonely, stated, outputs = plugin.create(SERVICE, "lonely", service("lonely", selector=labels))
-    metadata = {"name": "behind", "namespace": "default", "labels": labels, "annotations": {READY_ANNOTATION: "false"}}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
-    api.apply(f"{PODS}/behind", {**pod, "spec": pod_spec()})
-    eventually(lambda: endpoints_of(api, "lonely"), "the pod is known behind a Service that was ready without it")
-    text, kept = failed(plugin, SERVICE, "front", service("front", selector=labels), timeout=3.0)
-    assert "1 of 1 pods behind it are not ready" in text
-    api.merge(f"{PODS}/behind", {"metadata": {"annotations": {READY_ANNOTATION: "true"}}})
-    outputs = plugin.update(SERVICE, "lonely", stated, stated, outputs=outputs)
-    plugin.delete(SERVICE, "lonely", lonely, outputs)
-    plugin.delete(SERVICE, "front", kept.id, service("front"))
-    api.delete(f"{PODS}/behind")
-
-
-@pytest.mark.parametrize(
-    ("token", "document", "what"),
-    [
-        (SERVICE, service("balanced", type="LoadBalancer"), "load balancer controller"),
-        (
-            "networking.k8s.io/v1:Ingress",
-            {
-                "apiVersion": "networking.k8s.io/v1",
-                "kind": "Ingress",
-                "metadata": {"name": "way-in", "namespace": "default"},
-                "spec": {"defaultBackend": {"service": {"name": "none", "port": {"number": 80}}}},
-            },
-            "ingress controller",
-        ),
-    ],
-)
-def test_what_nothing_here_can_give_is_said_and_not_waited_for(plugin, token, document, what):
-    found, _, outputs = plugin.create(token, "unserved", document)
-    (warning,) = [text for severity, text in plugin.logs if severity == "warning"]
-    assert f"no {what} runs in the local cloud" in warning
-    assert "on AWS `pulumi up` waits" in warning
-    plugin.delete(token, "unserved", found, outputs)
-
-
-def test_a_daemon_set_is_waited_for_on_every_node(plugin, node):
-    found, _, outputs = plugin.create("apps/v1:DaemonSet", "agent", workload("DaemonSet", "agent"))
-    status = outputs["status"]
-    assert status["numberAvailable"] == status["desiredNumberScheduled"] > 0
-    plugin.delete("apps/v1:DaemonSet", "agent", found, outputs)
-
-
-def test_a_pod_that_fails_ends_the_wait(plugin, node):
-    annotations = {"hpkit.local/run": "0s", "hpkit.local/exit-code": "3", READY_ANNOTATION: "false"}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "alone", "annotations": annotations}}
-    stated = {**pod, "spec": pod_spec(restartPolicy="Never")}
-    text, kept = failed(plugin, POD, "alone", stated, timeout=600.0)
-    assert text.startswith("Pod default/alone is not ready: it failed: container main ended with exit code 3")
-    plugin.delete(POD, "alone", kept.id, stated)
 
 
 def test_a_deletion_waits_for_what_belongs_to_the_object_unless_told_otherwise(plugin, api, node):
@@ -251,15 +168,6 @@ def test_a_deletion_waits_for_what_belongs_to_the_object_unless_told_otherwise(p
     plugin.delete(DEPLOYMENT, "left", found, outputs)
     (replica_set,) = names(api, REPLICA_SETS, "left-")
     api.delete(f"{REPLICA_SETS}/{replica_set}")
-
-
-def test_a_token_of_a_service_account_is_waited_for(plugin):
-    annotations = {"kubernetes.io/service-account.name": "default"}
-    metadata = {"name": "token", "namespace": "default", "annotations": annotations}
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "kubernetes.io/service-account-token"}
-    found, _, outputs = plugin.create("core/v1:Secret", "token", secret)
-    assert outputs["data"]["token"]
-    plugin.delete("core/v1:Secret", "token", found, outputs)
 
 
 VOLUME = {
@@ -282,17 +190,6 @@ def claim(storage_class):
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": wanted}
 
 
-def test_a_claim_is_waited_for_until_it_has_a_volume(plugin):
-    text, kept = failed(plugin, CLAIM, "data", claim("kept"), timeout=1.0)
-    assert "its phase is Pending, not Bound" in text
-    found, _, outputs = plugin.create("core/v1:PersistentVolume", "kept", VOLUME)
-    assert outputs["status"]["phase"] in ("Available", "Bound")
-    bound = plugin.update(CLAIM, "data", claim("kept"), claim("kept"), outputs=claim("kept"))
-    assert bound["status"]["phase"] == "Bound"
-    plugin.delete(CLAIM, "data", kept.id, bound)
-    plugin.delete("core/v1:PersistentVolume", "kept", found, outputs)
-
-
 def test_a_claim_that_goes_names_the_pods_that_keep_it(plugin, api):
     plugin.create("core/v1:PersistentVolume", "kept", VOLUME)
     wanted = claim("kept")
@@ -306,38 +203,3 @@ def test_a_claim_that_goes_names_the_pods_that_keep_it(plugin, api):
     api.merge("/api/v1/namespaces/default/persistentvolumeclaims/data", {"metadata": {"finalizers": None}})
     plugin.delete(CLAIM, "data", found, outputs)
     api.delete("/api/v1/persistentvolumes/kept")
-
-
-@pytest.mark.parametrize(
-    ("of_claim", "of_volume"),
-    [({"volumeName": "kept"}, {}), ({}, {"claimRef": {"namespace": "default", "name": "data"}})],
-    ids=["the claim names the volume", "the volume names the claim"],
-)
-def test_a_claim_with_a_volume_of_its_own_is_waited_for_whatever_its_class_makes(plugin, api, of_claim, of_volume):
-    storage_class = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "kept"}}
-    place = "/apis/storage.k8s.io/v1/storageclasses/kept"
-    api.apply(place, {**storage_class, "provisioner": "fsx.csi.aws.com"})
-    volume = {**VOLUME, "spec": {**VOLUME["spec"], **of_volume}}
-    found, _, outputs = plugin.create("core/v1:PersistentVolume", "kept", volume)
-    wanted = claim("kept")
-    claimed, _, bound = plugin.create(CLAIM, "data", {**wanted, "spec": {**wanted["spec"], **of_claim}})
-    assert bound["status"]["phase"] == "Bound"
-    assert [text for severity, text in plugin.logs if severity == "warning"] == []
-    plugin.delete(CLAIM, "data", claimed, bound)
-    plugin.delete("core/v1:PersistentVolume", "kept", found, outputs)
-    api.delete(place)
-
-
-@pytest.mark.parametrize(
-    ("mode", "says"), [("Immediate", ["no volume provisioner runs"]), ("WaitForFirstConsumer", [])]
-)
-def test_a_claim_for_a_volume_that_has_yet_to_be_made_is_not_waited_for(plugin, api, mode, says):
-    storage_class = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "made"}}
-    place = "/apis/storage.k8s.io/v1/storageclasses/made"
-    api.apply(place, {**storage_class, "provisioner": "fsx.csi.aws.com", "volumeBindingMode": mode})
-    found, _, outputs = plugin.create(CLAIM, "data", claim("made"))
-    told = [text for severity, text in plugin.logs if severity == "warning"]
-    assert [text for text in told if any(each in text for each in says)] == told
-    assert len(told) == len(says)
-    plugin.delete(CLAIM, "data", found, outputs)
-    api.delete(place)
