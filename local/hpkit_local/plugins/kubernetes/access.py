@@ -1,10 +1,9 @@
-"""The provider's settings, and from them the way to the API server: never one beyond this machine."""
+"""From the provider's kubeconfig the way to the API server: never one beyond this machine."""
 
 import ipaddress
-import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,34 +16,10 @@ from hpkit_local.kubernetes.client import configuration_of, loopback_client
 from hpkit_local.plugins.kubernetes.token import EksToken, eks_token
 from hpkit_provider.engine.errors import PluginError
 
-__all__ = ["KNOWN", "Access", "ProviderSettings", "connect", "settings_from"]
+__all__ = ["KNOWN", "Access", "connect"]
 
-# What the official plugin's provider accepts.
-KNOWN = frozenset(
-    {
-        *("alwaysRender", "cluster", "clusterIdentifier", "context", "deleteUnreachable", "enableConfigMapMutable"),
-        *("enablePatchForce", "enableSecretMutable", "enableServerSideApply", "helmReleaseSettings"),
-        *("kubeClientSettings", "kubeconfig", "namespace", "renderYamlToDirectory", "skipUpdateUnreachable"),
-        *("strictMode", "suppressDeprecationWarnings", "suppressHelmHookWarnings", "upsertExistingObjects"),
-        *("version", "pluginDownloadURL", "__internal"),
-    }
-)
-
-
-@dataclass(frozen=True)
-class ProviderSettings:
-    """What the provider was told, as far as it bears on what happens."""
-
-    kubeconfig: str = ""
-    context: str | None = None
-    cluster: str | None = None
-    namespace: str = ""
-    server_side_apply: bool = True
-    patch_force: bool = False
-    upsert: bool = False
-    config_map_mutable: bool = False
-    secret_mutable: bool = False
-    helm: Mapping[str, Any] = field(default_factory=dict)
+# Of what the official plugin's provider accepts, what the program sets; the engine sends the rest.
+KNOWN = frozenset({"enableServerSideApply", "kubeconfig", "version", "pluginDownloadURL", "__internal"})
 
 
 @dataclass(frozen=True)
@@ -56,40 +31,17 @@ class Access:
     token: EksToken | None = None
 
 
-def settings_from(config: Mapping[str, Any]) -> ProviderSettings:
-    """Read the provider's configuration, in which booleans come as text."""
-
-    def flag(name: str, default: bool = False) -> bool:
-        return str(config.get(name, default)).lower() == "true"
-
-    if config.get("renderYamlToDirectory"):
-        raise PluginError("kubernetes:renderYamlToDirectory: the local cloud's fake plugin applies only. Leave it out.")
-    return ProviderSettings(
-        kubeconfig=str(config.get("kubeconfig", "")),
-        context=config.get("context") or None,
-        cluster=config.get("cluster") or None,
-        namespace=str(config.get("namespace", "")),
-        server_side_apply=flag("enableServerSideApply", default=True),
-        patch_force=flag("enablePatchForce"),
-        upsert=flag("upsertExistingObjects"),
-        config_map_mutable=flag("enableConfigMapMutable"),
-        secret_mutable=flag("enableSecretMutable"),
-        helm=_helm_settings(config.get("helmReleaseSettings")),
-    )
-
-
-def connect(settings: ProviderSettings) -> Access:
+def connect(kubeconfig: str) -> Access:
     """Return the connection; PluginError if the kubeconfig does not lead to an API server on this machine."""
-    document, folder = _kubeconfig(settings.kubeconfig)
+    document, folder = _kubeconfig(kubeconfig)
     try:
-        context = _named(document, "contexts", settings.context or document.get("current-context"))["context"]
-        context["cluster"] = settings.cluster or context.get("cluster")
+        context = _named(document, "contexts", document.get("current-context"))["context"]
         server = str(_named(document, "clusters", context["cluster"])["cluster"].get("server", ""))
     except (KeyError, TypeError, AttributeError) as error:
         raise PluginError(f"kubeconfig: there is no {error}. What to do: check kubernetes:kubeconfig.") from None
     _require_loopback(server)
     token = _taken_over(document, context.get("user"))
-    configuration = _configuration(document, settings.context, folder)
+    configuration = _configuration(document, folder)
     if token is not None:
         configuration.api_key["BearerToken"] = ""
 
@@ -97,19 +49,7 @@ def connect(settings: ProviderSettings) -> Access:
             target.api_key["BearerToken"] = f"Bearer {token.value()}"
 
         configuration.refresh_api_key_hook = renew  # type: ignore[assignment] # its default, None, is taken for its type
-    namespace = settings.namespace or context.get("namespace") or "default"
-    return Access(loopback_client(configuration), str(namespace), token)
-
-
-def _helm_settings(given: Any) -> Mapping[str, Any]:
-    """Return settings that come as a mapping, or as the text of one in JSON."""
-    try:
-        found = json.loads(given) if isinstance(given, str) and given else given or {}
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise PluginError(f"kubernetes:helmReleaseSettings: {given!r} is not a mapping, nor one as JSON")
-    return found
+    return Access(loopback_client(configuration), str(context.get("namespace") or "default"), token)
 
 
 def _kubeconfig(given: str) -> tuple[dict[str, Any], Path]:
@@ -164,8 +104,8 @@ def _taken_over(document: dict[str, Any], user: str | None) -> EksToken | None:
     return None
 
 
-def _configuration(document: dict[str, Any], context: str | None, folder: Path) -> Configuration:
+def _configuration(document: dict[str, Any], folder: Path) -> Configuration:
     try:
-        return configuration_of(document, folder=folder, context=context)
+        return configuration_of(document, folder=folder)
     except ConfigException as error:
         raise PluginError(f"kubeconfig: {error}. What to do: check kubernetes:kubeconfig.") from None

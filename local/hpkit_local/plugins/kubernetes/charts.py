@@ -1,17 +1,13 @@
-"""Where the chart of a release comes from: the disk, a folder of kept packages, or a repository that helm asks.
+"""Where the chart of a release comes from: the disk, a folder of kept packages, or a registry that helm asks.
 
 Environment variable HPKIT_MIRROR names a folder that holds packages as `helm package` names them,
-`<name>-<version>.tgz`. A chart of a repository or a registry that is in it is taken from there.
+`<name>-<version>.tgz`. A chart of a registry that is in it is taken from there.
 """
 
-import base64
-import json
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Final
 
 from packaging.version import InvalidVersion, Version
 
@@ -23,8 +19,6 @@ from hpkit_provider.engine.values import Props
 __all__ = ["MIRROR", "Chart", "chart_of"]
 
 MIRROR: Final = "HPKIT_MIRROR"
-_REPOSITORY: Final = "hpkit"
-_FILES: Final = {"caFile": "--ca-file", "certFile": "--cert-file", "keyFile": "--key-file"}
 
 
 @dataclass(frozen=True)
@@ -73,47 +67,12 @@ def _version(name: str, file: Path) -> Version | None:
 
 
 def _pulled(task: Task, helm: HelmRun, inputs: Props) -> Chart:
-    """Let helm fetch the package from a repository or a registry."""
-    repository: Mapping[str, Any] = inputs.get("repositoryOpts") or {}
-    chart, environment = str(inputs["chart"]), {}
-    flags = [each for key, flag in _FILES.items() if repository.get(key) for each in (flag, str(repository[key]))]
-    user, password = str(repository.get("username") or ""), str(repository.get("password") or "")
-    if chart.startswith("oci://"):
-        if user or password:
-            environment["HELM_REGISTRY_CONFIG"] = helm.write("registry.json", _registry(chart, user, password))
-    elif repository.get("repo") and (user or password):
-        # Credentials by file: arguments can be read by every user of the machine.
-        environment["HELM_REPOSITORY_CONFIG"] = helm.write("repositories.json", _repositories(repository))
-        environment["HELM_REPOSITORY_CACHE"] = str(helm.folder / "repository")
-        task.progress(f"getting the index of {repository['repo']}")
-        answer = helm.call(task, "repo", "update", **environment)
-        if answer.code:
-            return Chart(None, f"helm cannot read {repository['repo']}: {answer.error}")
-        chart = f"{_REPOSITORY}/{chart}"
-    elif repository.get("repo"):
-        flags += ["--repo", str(repository["repo"])]
-    if inputs.get("version"):
-        flags += ["--version", str(inputs["version"])]
-    flags += ["--devel"] if inputs.get("devel") else []
-    flags += ["--verify"] if inputs.get("verify") else []
-    flags += ["--keyring", str(inputs["keyring"])] if inputs.get("keyring") else []
+    """Let helm fetch the package from a registry."""
+    version = ["--version", str(inputs["version"])] if inputs.get("version") else []
     target = helm.folder / "chart"
     task.progress(f"getting chart {inputs['chart']}")
-    answer = helm.call(task, "pull", chart, "--destination", str(target), *flags, **environment)
+    answer = helm.call(task, "pull", str(inputs["chart"]), "--destination", str(target), *version)
     if answer.code:
         return Chart(None, f"helm cannot get the chart: {answer.error}")
     (package,) = target.glob("*.tgz")
     return Chart(package)
-
-
-def _registry(chart: str, user: str, password: str) -> str:
-    """Return credentials for a registry, in the form of Docker's config.json, which helm reads."""
-    encoded = base64.b64encode(f"{user}:{password}".encode()).decode()
-    return json.dumps({"auths": {urlsplit(chart).netloc: {"auth": encoded}}})
-
-
-def _repositories(repository: Mapping[str, Any]) -> str:
-    """Return helm's list of repositories with this one alone."""
-    entry = {"name": _REPOSITORY, "url": str(repository["repo"])}
-    entry |= {key: str(repository[key]) for key in ("username", "password", *_FILES) if repository.get(key)}
-    return json.dumps({"apiVersion": "", "repositories": [entry]})

@@ -6,7 +6,6 @@ from http import HTTPStatus
 from typing import Final
 
 from hpkit_local.kubernetes.client import ApiResource
-from hpkit_local.plugins.kubernetes.access import ProviderSettings
 from hpkit_local.plugins.kubernetes.api import ApiError, RetryingApi
 from hpkit_local.plugins.kubernetes.objects import LiveObject, Ref, annotation, clean, metadata_of, ref_of
 from hpkit_local.plugins.kubernetes.related import Related
@@ -28,10 +27,9 @@ _SKIPPED_WHEN_DELETED: Final = frozenset(
 
 @dataclass(frozen=True)
 class Cluster:
-    """The API server, as the provider's settings want it used."""
+    """The API server."""
 
     api: RetryingApi
-    settings: ProviderSettings
 
     def ref(self, task: Task, inputs: Props) -> tuple[ApiResource, Ref]:
         """Return kind and reference of an object; PluginError when its kind is not served."""
@@ -91,11 +89,8 @@ class Cluster:
         present = self._present(task, kind, ref)
         if patch and present is None:
             raise _nothing_to_patch(ref)
-        if present is not None and not (patch or self.settings.upsert):
-            raise PluginError(
-                f"{ref} already exists. What to do: `pulumi import` it, choose another metadata.name, or set "
-                "kubernetes:upsertExistingObjects to take it over."
-            )
+        if present is not None and not patch:
+            raise PluginError(f"{ref} already exists. What to do: `pulumi import` it, or choose another metadata.name.")
         live = self._call(inputs, lambda: self._apply(task, kind, ref, inputs, manager=manager))
         return self._ready.wait(task, LiveObject(ref, live, manager), kind, inputs)
 
@@ -173,13 +168,9 @@ class Cluster:
         return live
 
     def _apply(self, task: Task, kind: ApiResource, ref: Ref, inputs: Props, *, manager: str, **query: str) -> Props:
-        forced = annotation(inputs, "patchForce")
-        force = forced == "true" or (forced != "false" and self.settings.patch_force)
-        # Without server-side apply the official plugin overrides what others set.
-        force = force or not self.settings.server_side_apply
-        document = _document(inputs, ref)
+        force = "true" if annotation(inputs, "patchForce") == "true" else "false"
         path = kind.path(ref.namespace, ref.name)
-        return self.api.apply(task, path, document, fieldManager=manager, force=str(force).lower(), **query)
+        return self.api.apply(task, path, _document(inputs, ref), fieldManager=manager, force=force, **query)
 
     def _post(self, task: Task, kind: ApiResource, inputs: Props, manager: str, **query: str) -> Props:
         namespace = str(metadata_of(inputs).get("namespace") or self.api.namespace)

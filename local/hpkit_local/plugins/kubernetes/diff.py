@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from hpkit.catalog import immutable_of_objects
-from hpkit_local.plugins.kubernetes.access import ProviderSettings
 from hpkit_local.plugins.kubernetes.objects import AUTONAMED, annotation, metadata_of
 from hpkit_provider.engine.values import Props, is_unknown
 
@@ -38,10 +37,6 @@ class Change:
         return ".".join(key for key in self.keys if isinstance(key, str))
 
 
-# What the plugin's settings can make mutable: by default a new one is made, so that what mounts it rolls.
-_CONTENT: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("data", "stringData")}
-
-
 def changes(old: Any, new: Any, keys: tuple[str | int, ...] = ()) -> Iterator[Change]:
     """Yield what differs, as deep as it can be named."""
     if is_unknown(old) or is_unknown(new):
@@ -64,19 +59,12 @@ def changes(old: Any, new: Any, keys: tuple[str | int, ...] = ()) -> Iterator[Ch
         yield Change(keys, "UPDATE")
 
 
-def replaces(change: Change, old: Props, new: Props, *, patch: bool, settings: ProviderSettings) -> bool:
+def replaces(change: Change, old: Props, new: Props, *, patch: bool) -> bool:
     """Whether the change takes a new object; a patch changes any field of one that others own."""
     plain = change.plain
     group, kind = _group(old.get("apiVersion")), str(old.get("kind", ""))
     if not patch and plain == "apiVersion":
         return group != _group(new.get("apiVersion"))  # another version of a group shows the same object
-    if not patch and group == "" and kind in _CONTENT:
-        frozen = old.get("immutable") is True or new.get("immutable") is True
-        mutable = settings.config_map_mutable if kind == "ConfigMap" else settings.secret_mutable
-        if plain == "immutable":
-            return old.get("immutable") is True
-        if mutable and not frozen and _under(plain, _CONTENT[kind]):
-            return False
     return plain == "kind" or _under(plain, immutable_of_objects(group, "*" if patch else kind))
 
 

@@ -30,14 +30,6 @@ _WAITS: Final = re.compile(
 _DEBUG: Final = re.compile(r"^\S+\.go:\d+: ")
 # Helm's own variables for another API server than that of --kubeconfig (`helm env`).
 _ELSEWHERE: Final = ("HELM_KUBE", "HELM_NAMESPACE", "KUBECONFIG")
-# helmReleaseSettings of the provider, and the variables by which helm takes them.
-_SETTINGS: Final = {
-    "driver": "HELM_DRIVER",
-    "pluginsPath": "HELM_PLUGINS",
-    "registryConfigPath": "HELM_REGISTRY_CONFIG",
-    "repositoryCache": "HELM_REPOSITORY_CACHE",
-    "repositoryConfigPath": "HELM_REPOSITORY_CONFIG",
-}
 
 
 @dataclass(frozen=True)
@@ -58,7 +50,7 @@ class HelmRun:
     folder: Path
     environment: Mapping[str, str]
 
-    def call(self, task: Task, *arguments: str, **environment: str) -> Answer:
+    def call(self, task: Task, *arguments: str) -> Answer:
         """Run helm to its end, or to that of the task."""
         command = [str(self.executable), *arguments, "--kubeconfig", str(self.folder / "kubeconfig"), "--debug"]
         output, errors = self.folder / "output", self.folder / "errors"
@@ -66,7 +58,7 @@ class HelmRun:
             output.open("wb") as out,
             errors.open("wb") as err,
             subprocess.Popen(  # noqa: S603 - the toolchain's helm
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env={**self.environment, **environment}
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=self.environment
             ) as process,
         ):
             self._until_ended(task, process, arguments[0])
@@ -104,10 +96,9 @@ class HelmRun:
 
 @dataclass(frozen=True)
 class Helm:
-    """The helm of the toolchain, pointed at one API server, with the provider's `helmReleaseSettings`."""
+    """The helm of the toolchain, pointed at one API server."""
 
     api: RetryingApi
-    settings: Mapping[str, Any]
 
     def lacking(self) -> str:
         """Say why there is no helm; empty if there is one."""
@@ -129,14 +120,14 @@ class Helm:
         # Of a wait of helm's the token must last to the end.
         self.api.renew_token()
         with TemporaryDirectory(prefix="hpkit-helm-") as name:
-            run = HelmRun(executable, Path(name), self._environment())
+            run = HelmRun(executable, Path(name), _environment())
             run.write("kubeconfig", json.dumps(_kubeconfig(self.api.configuration)))
             yield run
 
-    def _environment(self) -> dict[str, str]:
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(_ELSEWHERE)}
-        stated = {variable: str(self.settings[key]) for key, variable in _SETTINGS.items() if self.settings.get(key)}
-        return {**kept, "HELM_DRIVER": "secret", **stated}
+
+def _environment() -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(_ELSEWHERE)}
+    return {**kept, "HELM_DRIVER": "secret"}
 
 
 def _kubeconfig(configuration: Configuration) -> dict[str, Any]:

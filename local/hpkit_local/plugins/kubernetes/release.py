@@ -15,7 +15,7 @@ from hpkit_local.plugins.kubernetes.live_release import LiveRelease, live_releas
 from hpkit_local.plugins.kubernetes.objects import ref_of
 from hpkit_local.plugins.kubernetes.ready import tests_of
 from hpkit_local.plugins.kubernetes.recorded import RECORDED, RecordedReleases
-from hpkit_local.plugins.kubernetes.release_inputs import flags, merged_values, values_files, waits, with_values
+from hpkit_local.plugins.kubernetes.release_inputs import flags, values_files, waits
 from hpkit_local.plugins.kubernetes.stand_in import stand_in
 from hpkit_provider.engine.errors import InitFailedError, PluginError
 from hpkit_provider.engine.task import Task
@@ -27,7 +27,6 @@ TOKEN: Final = "kubernetes:helm.sh/v3:Release"  # noqa: S105 - a type's token
 SECONDS: Final = 24 * 3600.0  # `timeout` bounds each of helm's waits; the official plugin bounds the whole in no way
 _ASKING_SECONDS: Final = 30.0
 _MOST: Final = 3
-_REPLACEABLE: Final = ("failed", "uninstalled")
 _ADVICE: Final = f"`hpkit local doctor`; or put the chart's package into a folder that {MIRROR} names"
 _OUTPUTS: Final = ("status", "resourceNames")
 
@@ -130,17 +129,9 @@ class Release:
         """Install or upgrade; what is there but not ready stays in state."""
         name, namespace = str(inputs["name"]), str(inputs["namespace"])
         values = values_files(inputs, helm)
-        if inputs.get("lint"):
-            answer = helm.call(task, "lint", chart, *values)
-            if answer.code:
-                raise PluginError(f"helm lint of {inputs['chart']}: {answer.error}: {' '.join(answer.output.split())}")
         verb = self._verb(task, helm, inputs, upgrade=upgrade)
         told = flags(inputs, upgrade=verb == "upgrade")
-        if (
-            verb == "install"
-            and not inputs.get("skipCrds")
-            and create_kinds(task, self.cluster.api, Path(chart), merged_values(inputs))
-        ):
+        if verb == "install" and create_kinds(task, self.cluster.api, Path(chart), inputs.get("values") or {}):
             told.append("--skip-crds")
         try:
             answer = helm.call(task, verb, name, chart, "--namespace", namespace, *values, *told)
@@ -176,7 +167,7 @@ class Release:
             raise PluginError(
                 f"release {_id(inputs)} is gone. What to do: `pulumi refresh`; then `pulumi up` installs it."
             )
-        elif live is not None and not upgrade and not (inputs.get("replace") and live.status in _REPLACEABLE):
+        elif live is not None and not upgrade:
             raise PluginError(
                 f"release {_id(inputs)} is there already ({live.status}, revision {live.chart['revision']}). What to "
                 f"do: `pulumi import {TOKEN} NAME {_id(inputs)}`, take another name, or `helm uninstall` it."
@@ -185,8 +176,7 @@ class Release:
 
     def _uninstall(self, task: Task, helm: HelmRun, inputs: Props) -> None:
         name, namespace = str(inputs["name"]), str(inputs["namespace"])
-        waiting = waits({**inputs, "skipAwait": inputs.get("skipAwait") and not inputs.get("atomic")})
-        answer = helm.call(task, "uninstall", name, "--namespace", namespace, "--ignore-not-found", *waiting)
+        answer = helm.call(task, "uninstall", name, "--namespace", namespace, "--ignore-not-found", *waits(inputs))
         if answer.code:
             raise PluginError(f"helm could not uninstall release {namespace}/{name}: {answer.error}")
 
@@ -210,10 +200,7 @@ def _seen(inputs: Props, state: Props, live: LiveRelease) -> Props:
         found = {key: live.chart[key] for key in ("name", "namespace", "chart", "version")}
         return {**found, **({"values": live.values} if live.values else {})}
     seen, former = dict(inputs), state.get("status") or {}
-    stated = merged_values(inputs)
-    # With reuseValues, those of former revisions are among them.
-    expected = with_values(live.values, stated) if inputs.get("reuseValues") else stated
-    if expected != live.values:
+    if (inputs.get("values") or {}) != live.values:
         seen["values"] = live.values
     for key in ("chart", "version"):
         if former.get(key) and former[key] != live.chart[key]:

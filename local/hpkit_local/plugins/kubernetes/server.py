@@ -11,12 +11,11 @@ from pulumi.runtime.proto import provider_pb2
 
 from hpkit.catalog import type_facts
 from hpkit_local.plugins.kubernetes import VERSION
-from hpkit_local.plugins.kubernetes.access import KNOWN, ProviderSettings, connect, settings_from
+from hpkit_local.plugins.kubernetes.access import KNOWN, connect
 from hpkit_local.plugins.kubernetes.api import RetryingApi
 from hpkit_local.plugins.kubernetes.cluster import Cluster
 from hpkit_local.plugins.kubernetes.diff import Change, changes, deletes_first, replaces
 from hpkit_local.plugins.kubernetes.helm import Helm
-from hpkit_local.plugins.kubernetes.invokes import invoke
 from hpkit_local.plugins.kubernetes.objects import (
     Ref,
     annotation,
@@ -51,7 +50,6 @@ class KubernetesServicer(PluginServicer):
 
     def __init__(self, engine: str = "") -> None:
         super().__init__(engine)
-        self._settings = ProviderSettings()
         self._connected: Cluster | PluginError = PluginError("the provider is not configured yet")
 
     @property
@@ -62,7 +60,7 @@ class KubernetesServicer(PluginServicer):
 
     @property
     def _release(self) -> Release:
-        return Release(self._cluster, Helm(self._cluster.api, self._settings.helm))
+        return Release(self._cluster, Helm(self._cluster.api))
 
     def _task(self, request: Any, inputs: Props | None = None) -> Task:
         """Return the operation; its time is that of customTimeouts, else of `pulumi.com/timeoutSeconds`."""
@@ -95,21 +93,23 @@ class KubernetesServicer(PluginServicer):
         if is_unknown(config.get("kubeconfig")):
             self._connected = PluginError("the kubeconfig is not known yet")
             return provider_pb2.ConfigureResponse(supportsPreview=True)
-        self._settings = settings_from({key: value for key, value in config.items() if not is_unknown(value)})
-        self._connected = _connected(self._settings)
+        self._connected = _connected(str(config.get("kubeconfig") or ""))
         return provider_pb2.ConfigureResponse(supportsPreview=True)
 
     @readable
     def Invoke(self, request: Any, context: Any) -> Any:
-        """Answer a function."""
-        return provider_pb2.InvokeResponse(**{"return": to_struct(invoke(request.tok, from_struct(request.args)))})
+        """Refuse the functions, none of which the program calls."""
+        raise PluginError(
+            f"there is no function {request.tok!r} in the local cloud's fake kubernetes plugin. What to do: leave it "
+            "out locally."
+        )
 
     @readable
     def Construct(self, request: Any, context: Any) -> Any:
         """Refuse the components that the official plugin makes by itself."""
         raise PluginError(
             f"{request.type} is made inside the official kubernetes plugin, and the local cloud's fake plugin makes no "
-            "components. What to do: use pulumi_kubernetes.yaml.ConfigGroup or .ConfigFile, or single resources."
+            "components. What to do: use single resources."
         )
 
     @readable
@@ -124,8 +124,6 @@ class KubernetesServicer(PluginServicer):
         api_version, kind = typed(token, inputs)
         inputs = {"apiVersion": api_version, "kind": kind, **inputs}
         if is_patch(token, inputs):
-            if not self._settings.server_side_apply:
-                return _check_response(inputs, [("", "a patch needs server-side apply: enableServerSideApply")])
             if not is_unknown(inputs.get("metadata")) and not metadata_of(inputs).get("name"):
                 return _check_response(inputs, [("metadata.name", "is required: it says which object to patch")])
         else:
@@ -167,7 +165,7 @@ class KubernetesServicer(PluginServicer):
     def _replaces(self, change: Change, token: str, old: Props, new: Props) -> bool:
         if token == TOKEN:
             return change.plain in type_facts(token).immutable
-        return replaces(change, old, new, patch=is_patch(token, new), settings=self._settings)
+        return replaces(change, old, new, patch=is_patch(token, new))
 
     @readable
     def Create(self, request: Any, context: Any) -> Any:
@@ -241,11 +239,11 @@ class KubernetesServicer(PluginServicer):
         return empty_pb2.Empty()
 
 
-def _connected(settings: ProviderSettings) -> Cluster | PluginError:
+def _connected(kubeconfig: str) -> Cluster | PluginError:
     try:
-        return Cluster(RetryingApi(connect(settings)), settings)
+        return Cluster(RetryingApi(connect(kubeconfig)))
     except PluginError as error:
-        if settings.kubeconfig or os.environ.get("KUBECONFIG"):
+        if kubeconfig or os.environ.get("KUBECONFIG"):
             raise
         return error  # a program may need no API server at all
 

@@ -15,7 +15,6 @@ from typing import Any, Final
 from hpkit.errors import ToolError
 from hpkit_local.kubernetes.crds import crds_in, documents
 from hpkit_local.plugins.kubernetes.helm import HelmRun
-from hpkit_local.plugins.kubernetes.release_inputs import merged_values
 from hpkit_local.toolchain import expected_path, tool_path
 from hpkit_local.toolchain.table import tool_named
 from hpkit_provider.engine.errors import PluginError
@@ -47,7 +46,7 @@ def stand_in(task: Task, helm: HelmRun, inputs: Props, *, wanted: bool, new: boo
     """
     if inputs.get("name") != _RELEASE or os.environ.get(SWITCH) == "none":
         return ""
-    if wanted and _has_operator(merged_values(inputs)):
+    if wanted and _has_operator(inputs.get("values") or {}):
         return f"{_bring(task, helm, str(inputs['namespace']))}. "
     if not new:
         _take(task, helm, str(inputs["namespace"]))

@@ -8,11 +8,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from pulumi.runtime.proto import provider_pb2
 
-from hpkit_local.plugins.kubernetes.access import ProviderSettings, connect
-from hpkit_local.plugins.kubernetes.invokes import invoke
+from hpkit_local.plugins.kubernetes.access import connect
 from hpkit_local.plugins.kubernetes.token import eks_token
 from hpkit_provider.engine.errors import PluginError
-from hpkit_provider.engine.values import from_struct, to_struct
+from hpkit_provider.engine.values import to_struct
 from tests.local.plugins.kubernetes.harness import FailedError, in_process
 
 AWS = {"command": "aws", "args": ["--region", "eu-west-1", "eks", "get-token", "--cluster-name", "kube"]}
@@ -60,17 +59,16 @@ def test_no_credentials_are_made_for_an_api_server_elsewhere(tmp_path):
     trace = tmp_path / "ran"
     execution = {"apiVersion": "client.authentication.k8s.io/v1", "command": "touch", "args": [str(trace)]}
     with pytest.raises(PluginError, match="loopback"):
-        connect(ProviderSettings(kubeconfig=kubeconfig("https://api.example.com", exec=execution)))
+        connect(kubeconfig("https://api.example.com", exec=execution))
     assert not trace.exists()
 
 
 def test_the_kubeconfig_may_be_a_path_and_names_the_default_namespace(tmp_path):
     file = tmp_path / "config"
     file.write_text(kubeconfig())
-    access = connect(ProviderSettings(kubeconfig=str(file)))
+    access = connect(str(file))
     assert access.namespace == "team"
     assert access.client.configuration.proxy is None, "loopback is never behind a proxy"
-    assert connect(ProviderSettings(kubeconfig=str(file), namespace="mine")).namespace == "mine"
 
 
 @pytest.mark.parametrize(
@@ -84,11 +82,11 @@ def test_the_kubeconfig_may_be_a_path_and_names_the_default_namespace(tmp_path):
 )
 def test_an_unusable_kubeconfig_says_what_is_wrong(text, says):
     with pytest.raises(PluginError, match=says):
-        connect(ProviderSettings(kubeconfig=text))
+        connect(text)
 
 
 def test_the_token_for_eks_is_the_one_that_the_aws_cli_makes():
-    access = connect(ProviderSettings(kubeconfig=kubeconfig(exec=AWS)))
+    access = connect(kubeconfig(exec=AWS))
     bearer = access.client.configuration.auth_settings()["BearerToken"]["value"]
     prefix, _, encoded = bearer.removeprefix("Bearer ").partition(".")
     assert prefix == "k8s-aws-v1"
@@ -124,25 +122,24 @@ def test_any_other_credential_command_is_run():
         "args": ["-c", f"print({json.dumps(json.dumps(credential))})"],
         "interactiveMode": "Never",
     }
-    access = connect(ProviderSettings(kubeconfig=kubeconfig(exec=execution)))
+    access = connect(kubeconfig(exec=execution))
     assert access.client.configuration.auth_settings()["BearerToken"]["value"] == "Bearer t"
 
 
 def test_a_setting_that_does_not_exist_is_named():
     with in_process() as plugin:
-        request = provider_pb2.CheckRequest(news=to_struct({"namespace": "a", "namespaze": "b"}))
+        request = provider_pb2.CheckRequest(news=to_struct({"kubeconfig": "a", "kubeconfg": "b"}))
         (failure,) = plugin.call("CheckConfig", request).failures
-        assert failure.reason == "there is no setting 'namespaze'; did you mean 'namespace'?"
+        assert failure.reason == "there is no setting 'kubeconfg'; did you mean 'kubeconfig'?"
 
 
-def test_without_a_kubeconfig_the_plugin_still_decodes_and_says_what_it_lacks(monkeypatch, tmp_path):
+def test_without_a_kubeconfig_the_plugin_says_what_it_lacks_when_it_is_needed(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
-    with in_process() as plugin:
-        request = provider_pb2.InvokeRequest(tok="kubernetes:yaml:decode", args=to_struct({"text": "kind: A"}))
-        answer = plugin.call("Invoke", request)
-        assert from_struct(getattr(answer, "return")) == {"result": [{"kind": "A"}]}
-        with pytest.raises(FailedError, match=r"\.kube/config is not readable.*hpkit local env"):
-            plugin.check("core/v1:ConfigMap", "a", {"kind": "ConfigMap"})
+    with (
+        in_process() as plugin,
+        pytest.raises(FailedError, match=r"\.kube/config is not readable.*hpkit local env"),
+    ):
+        plugin.check("core/v1:ConfigMap", "a", {"kind": "ConfigMap"})
 
 
 def test_a_component_of_the_official_plugin_is_refused():
@@ -150,13 +147,6 @@ def test_a_component_of_the_official_plugin_is_refused():
         plugin.call("Construct", provider_pb2.ConstructRequest(type="kubernetes:helm.sh/v4:Chart"))
 
 
-def test_yaml_is_decoded_as_kubernetes_reads_it():
-    text = "kind: List\nitems:\n- {kind: A, spec: {day: 2027-01-31, flag: yes}}\n---\n---\nkind: B\n"
-    assert invoke("kubernetes:yaml:decode", {"text": text})["result"] == [
-        {"kind": "A", "spec": {"day": "2027-01-31", "flag": True}},
-        {"kind": "B"},
-    ]
-    with pytest.raises(PluginError, match="not YAML"):
-        invoke("kubernetes:yaml:decode", {"text": "{a"})
-    with pytest.raises(PluginError, match="'kubernetes:helm:template'"):
-        invoke("kubernetes:helm:template", {})
+def test_a_function_is_refused():
+    with in_process() as plugin, pytest.raises(FailedError, match="no function 'kubernetes:helm:template'"):
+        plugin.call("Invoke", provider_pb2.InvokeRequest(tok="kubernetes:helm:template"))

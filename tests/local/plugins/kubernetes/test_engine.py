@@ -74,8 +74,6 @@ k8s.helm.v3.Release(
     values={"replicas": spec["replicas"]},
     timeout=spec["patience"],
 )
-decoded = "{kind: ConfigMap, apiVersion: v1, metadata: {name: decoded, namespace: default}, data: {a: b}}"
-k8s.yaml.ConfigGroup("group", yaml=[decoded])
 pulumi.export("phase", widget.metadata["name"])
 """
 CHART = {
@@ -242,7 +240,6 @@ def test_destroy_leaves_nothing(project, api):
     for gone in (
         "/api/v1/namespaces/engine",
         "/api/v1/namespaces/default/configmaps/found",
-        "/api/v1/namespaces/default/configmaps/decoded",
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.acme.example",
     ):
         with pytest.raises(RefusedError, match="404"):

@@ -65,13 +65,11 @@ def test_an_object_without_name_or_namespace_is_given_both(plugin):
     plugin.delete(CONFIG_MAP, "app", found, outputs)
 
 
-def test_what_is_there_already_is_not_taken_over_unless_asked(plugin, api, configured):
+def test_what_is_there_already_is_not_taken_over(plugin, api):
     api.apply(path("theirs"), config_map("theirs", a="1"))
     with pytest.raises(FailedError, match=r"ConfigMap default/theirs already exists.*pulumi import"):
         plugin.create(CONFIG_MAP, "theirs", config_map("theirs", a="1"))
-    taking = configured(upsertExistingObjects="true")
-    found, _, outputs = taking.create(CONFIG_MAP, "theirs", config_map("theirs", a="1"))
-    taking.delete(CONFIG_MAP, "theirs", found, outputs)
+    api.delete(path("theirs"))
 
 
 def test_drift_is_found_and_what_others_add_is_not(plugin, api):
@@ -247,14 +245,11 @@ def test_a_patch_states_only_what_it_changes(plugin, api):
         plugin.update(RESTART, "theirs", wanted, inputs, outputs=outputs)
 
 
-def test_what_cannot_be_changed_takes_a_new_object(plugin, configured):
+def test_what_cannot_be_changed_takes_a_new_object(plugin):
     binding = "rbac.authorization.k8s.io/v1:RoleBinding"
     assert plugin.diff(binding, "b", role_binding("a"), role_binding("b")) == ({"roleRef.name"}, ["roleRef.name"], True)
     old, new = config_map(a="1"), config_map(a="2")
     assert plugin.diff(CONFIG_MAP, "c", old, new) == ({"data.a"}, ["data.a"], True), "as the official plugin has it"
-    mutable = configured(enableConfigMapMutable="true")
-    assert mutable.diff(CONFIG_MAP, "c", old, new) == ({"data.a"}, [], False)
-    assert mutable.diff(CONFIG_MAP, "c", {**old, "immutable": True}, new)[1] == ["data.a", "immutable"]
     auto = {"metadata": {"name": "c-1", "namespace": "default", "annotations": {"pulumi.com/autonamed": "true"}}}
     assert plugin.diff(CONFIG_MAP, "c", old | auto, new | auto)[2] is False, "the new one has a name of its own"
 
