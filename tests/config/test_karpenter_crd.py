@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from generate.karpenter import FILE, karpenter_text
 from hpkit.catalog import node_pool_schema
 from hpkit.checks.custom_resources import violations
-from hpkit.checks.node_pools import SAID_ELSEWHERE
+from hpkit.checks.karpenter import SAID_ELSEWHERE
 from hpkit.config import parse, read_text
 from hpkit.config.autoscaling import Budget, Disruption, NodePool
 from hpkit.plan.derive import derive_all

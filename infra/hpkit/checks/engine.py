@@ -7,22 +7,18 @@ from typing import Any
 from hpkit.checks import (
     access,
     addons,
-    allocations,
     allowances,
     capacity,
     cluster,
-    cluster_values,
     config_file,
     eks,
-    environments,
     governance,
+    instance_groups,
     karpenter,
     network,
-    node_pools,
     observability,
-    restricted_groups,
     storage,
-    team_limits,
+    teams,
     waivers,
 )
 from hpkit.checks.finding import Finding
@@ -36,9 +32,8 @@ from hpkit.plan.model import Plan
 __all__ = ["RULES", "check", "rule_by_id"]
 
 _BY_PREFIX = (
-    access, addons, allocations, allowances, capacity, cluster, cluster_values, config_file,
-    eks, environments, governance, karpenter, network, node_pools, observability, restricted_groups, storage,
-    team_limits, waivers,
+    access, addons, allowances, capacity, cluster, config_file, eks, governance, instance_groups, karpenter, network,
+    observability, storage, teams, waivers,
 )  # fmt: skip
 RULES: tuple[Rule, ...] = tuple(sorted((rule for each in _BY_PREFIX for rule in each.RULES), key=lambda rule: rule.id))
 _BY_ID = {rule.id: rule for rule in RULES}

@@ -4,18 +4,22 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from hpkit.catalog import last_zone, vpc_endpoints
-from hpkit.checks.environments import vpc_ranges
+from hpkit.catalog import (
+    last_zone,
+    vpc_endpoints,
+)
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
+from hpkit.config.network import Network
 from hpkit.config.suggest import explained
 from hpkit.plan.endpoint import reserved_ranges
 from hpkit.plan.subnets import LARGEST_PREFIX, LAST_ZONE, RANGE_PREFIXES, own_part
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "vpc_ranges"]
 
+_PEERING = "Amazon VPC peering guide, unsupported configurations: overlapping CIDR blocks"
 _VPC = "Amazon VPC user guide, CIDR blocks"
 _EKS = "Amazon EKS user guide, VPC and subnet considerations"
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
@@ -51,6 +55,41 @@ _NOWHERE = tuple(ipaddress.IPv4Network(each) for each in ("0.0.0.0/8", "127.0.0.
 _DOCKER = ipaddress.IPv4Network("172.17.0.0/16")
 _DEFAULT_VPC = ipaddress.IPv4Network("172.31.0.0/16")
 _LOW, _LOWEST = ipaddress.IPv4Network("10.0.0.0/15"), ipaddress.IPv4Network("10.0.0.0/16")
+
+
+def _environments_apart(context: Context) -> Iterator[Issue]:
+    """Compare the VPC's ranges with those of the environments before this one in the file."""
+    own = vpc_ranges(context.spec.network)
+    shared: list[str] = []
+    for name, other in context.organization.environments.items():
+        if name == context.environment:
+            break
+        overlaps = sorted({str(mine) for mine in own for range_ in vpc_ranges(other.network) if mine.overlaps(range_)})
+        if overlaps:
+            shared.append(f"{name} ({listing(overlaps, 3)})")
+    if shared:
+        yield Issue(
+            (*context.path, "network", "vpcCidr"),
+            f"the VPC of {context.environment} shares addresses with {listing(shared)}; overlapping VPCs can't be "
+            "peered or routed through a transit gateway or VPN",
+            "Give each environment its own ranges. If they never need a connection, waive this rule and state the "
+            "reason.",
+        )
+
+
+def vpc_ranges(network: Network) -> list[ipaddress.IPv4Network]:
+    """Return the valid ranges of the VPC that the kit creates (NET001 reports others); none for an existing VPC."""
+    if network.existing is not None:
+        return []
+    texts = [network.vpc_cidr, *(zone.node_cidr for zone in network.zones)]
+    return [range_ for range_ in map(_range, texts) if range_ is not None]
+
+
+def _range(cidr: str | None) -> ipaddress.IPv4Network | None:
+    try:
+        return None if cidr is None else ipaddress.IPv4Network(cidr)
+    except ValueError:
+        return None
 
 
 def _ranges(context: Context) -> Iterator[tuple[str, str, Path]]:
@@ -488,6 +527,7 @@ def _zones_of_eks(context: Context) -> Iterator[Issue]:
 
 
 RULES = (
+    Rule("NET015", "warning", "VPCs of different environments don't overlap.", _PEERING, _environments_apart),
     Rule("NET011", "error", "A VPC can use the ranges.", _VPC, _addresses_of_nodes),
     Rule("NET014", "warning", "Ranges are private.", _VPC, _addresses_of_the_internet),
     Rule("NET012", "warning", "Ranges don't overlap the one that SageMaker AI uses.", _VPC, _docker),

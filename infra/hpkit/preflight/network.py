@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from hpkit.checks.cluster import addresses_needed
+from hpkit.checks.instance_groups import addresses_needed
 from hpkit.checks.rule import Context
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.config.cluster import InstanceGroupBase

@@ -1,4 +1,4 @@
-"""TEA: what `teamLimits` may open for the work of members."""
+"""TEA: members, repositories, priority classes, and the limits of their pods."""
 
 import re
 from collections.abc import Iterator
@@ -8,16 +8,89 @@ from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
 from hpkit.config.team_limits import TeamLimits
 from hpkit.plan.capacity import quantity
+from hpkit.plan.existing import execution_roles
+from hpkit.plan.registry import NEEDED_ENDPOINTS, repositories_of, repository_prefix
 from hpkit.plan.team_limits import LONGEST_GRACE, MORE_VOLUMES, NOT_READY, VOLUMES, is_reserved_taint
+from hpkit.text.formatting import listing
+from hpkit.text.spelling import near
 
 __all__ = ["RULES"]
 
+_BEST_PRACTICES = "AWS Machine Learning Blog, best practices for SageMaker HyperPod task governance"
+_ECR = "Amazon ECR user guide, interface VPC endpoints; IAM permissions for pulling an image"
 _TAINTS = "Kubernetes, taints and tolerations; SageMaker developer guide, HyperPod node health"
 _VOLUMES = "Kubernetes, volumes; Pod Security Standards"
 _GRACE = "Kubernetes, pod lifecycle: termination; Kueue, preemption"
 _REQUESTS = "Kubernetes, limit ranges; Kueue, workload: resource requests"
 # As the API server validates a toleration's key: a qualified name (Kubernetes, labels: syntax and character set).
 _KEY = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?\Z")
+
+
+def _ranks_of_teams(context: Context) -> Iterator[Issue]:
+    policy, here = context.plan.policy, {team.name for team in context.plan.teams}
+    if policy is None:
+        return
+    known = [each.name for each in policy.priority_classes]
+    for index, team in enumerate(context.organization.teams):
+        for position, name in enumerate(team.priority_classes if team.name in here else ()):
+            if name not in known:
+                likely = near(name, known)
+                yield Issue(
+                    ("teams", index, "priorityClasses", position),
+                    f"{team.name} may use the priority class {name}, but the policy of {context.environment} doesn't "
+                    f"have it ({listing(known) or 'it has none'})",
+                    f"Did you mean `{likely}`?" if likely else "Use a class of the policy, or remove it.",
+                )
+
+
+def _nobody_works(context: Context) -> Iterator[Issue]:
+    governance = context.spec.governance
+    if governance is None:
+        return
+    # A team whose members are all of another account is ACC011's.
+    staffed = {member.team for member in context.members}
+    for name, path in context.team_paths.items():
+        if governance.allocations.get(name) and name not in staffed:
+            yield Issue(
+                path,
+                f"{name} has quota in {context.environment} but no members, so no one can submit work for it there",
+                "Add the team's IAM roles to `members`. If you grant access elsewhere, waive this rule and state "
+                "the reason.",
+            )
+
+
+def _reach_of_repositories(context: Context) -> Iterator[Issue]:
+    """Note what the kit does not do for images of teams: in networks and roles that are not its own."""
+    repositories = repositories_of(context.plan)
+    if not repositories:
+        return
+    network = context.spec.network
+    if network.existing is not None and network.closed:
+        yield Issue(
+            (*context.path, "network", "closed"),
+            f"nodes need VPC endpoints to pull {repositories[0].name}, but the kit creates none in an existing VPC",
+            f"Create {listing(list(NEEDED_ENDPOINTS))} in it ({context.spec.region}). Waive this rule once they exist.",
+        )
+    for role in execution_roles(context.plan):
+        yield Issue(
+            (*context.path, "cluster", "instanceGroups"),
+            f"nodes use the existing role {role}, which the kit doesn't change, so it may not be allowed to pull the "
+            "teams' images",
+            "Allow it ecr:GetAuthorizationToken, and ecr:BatchGetImage and ecr:GetDownloadUrlForLayer on "
+            f"repository/{repository_prefix(context.plan)}*. Then waive this rule.",
+        )
+
+
+def _own_repositories(context: Context) -> Iterator[Issue]:
+    registry = context.spec.registry
+    for index, name in enumerate(registry.pull_from if registry else ()):
+        host, _, rest = name.partition("/")
+        if ".dkr.ecr." in host:
+            yield Issue(
+                (*context.path, "registry", "pullFrom", index),
+                f"{name} is the address of an image; pullFrom lists names of repositories in this account and region",
+                f"Use `{rest}`." if rest else "Use the name of a repository, or `*`.",
+            )
 
 
 def _grace(context: Context) -> Iterator[Issue]:
@@ -86,6 +159,11 @@ def _stated(context: Context) -> tuple[TeamLimits, Path]:
 
 
 RULES = (
+    Rule("TEA001", "warning", "Teams with quota have members.", _BEST_PRACTICES, _nobody_works),
+    Rule("TEA004", "error", "Repositories that nodes pull from have valid ECR names.", _ECR, _own_repositories),
+    Rule("TEA003", "warning", "Nodes can reach the teams' repositories.", _ECR, _reach_of_repositories),
+    Rule("TEA002", "error", "A team's priority classes exist in the policy.", "hpkit configuration reference",
+         _ranks_of_teams),
     Rule("TEA005", "error", "Team members' pods stop within a day.", _GRACE, _grace, waivable=False),
     Rule("TEA006", "error", "Team members' pods don't tolerate taints of faulty or departing nodes.", _TAINTS,
          _tolerations, waivable=False),
