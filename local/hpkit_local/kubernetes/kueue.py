@@ -62,8 +62,8 @@ class Kueue:
     """What Kueue needs: ports `kueue-webhook`, `kueue-health`, `kueue-metrics`, `egress`, and a folder of its own.
 
     `manifests` is the folder that holds its CRDs and webhooks; `operators` executables by name, which may not be there;
-    `front_proxy` the folder of the certificates by which the API server reaches them; `authority` and `client` the
-    certificates and key by which the API server at port `kube-apiserver` is asked; `on_by_default` the feature gates
+    `front_proxy` the folder of the certificates by which the API server reaches them. `authority` and `client` are the
+    certificates and key for requests to the API server, at port `kube-apiserver`. `on_by_default` are the feature gates
     that are on unless the settings in the cluster switch them off.
     """
 

@@ -1,6 +1,6 @@
-"""Free ports of loopback, for services and processes that are told theirs.
+"""Free ports on loopback for services and processes.
 
-They are below those that the kernel gives to outgoing connections, which take any of these at any moment.
+They are below the ports that the kernel gives to outgoing connections, which can take any of these at any moment.
 """
 
 import random
@@ -39,7 +39,7 @@ def hold_ports(names: Iterable[str], before: Mapping[str, int] = _NONE) -> dict[
 
 def _held(before: int | None) -> socket.socket:
     """Hold this port if it is free, else another."""
-    # Connections that ended leave their port taken for a while: whoever had it listens on it again all the same.
+    # Closed connections keep a port busy for a while. A service can listen on it again all the same.
     held = None if before is None else _bound(before)
     ports = _below_those_of_the_kernel()
     for port in random.SystemRandom().sample(ports, min(_TRIES, len(ports))):

@@ -210,7 +210,10 @@ def test_pods_that_find_no_node_and_pods_that_are_not_there_are_said():
 def test_tasks_that_could_not_be_read_are_not_said_to_be_none():
     with pytest.raises(ToolError, match="which tasks there are could not be read"):
         find_task(observed(unread=frozenset({"workloads"})), "a", None)
-    with pytest.raises(SelectionError, match="none at all in hyperpod-ns-john, and no other could be read"):
+    with pytest.raises(
+        SelectionError,
+        match=r"none at all in hyperpod-ns-john, and no other could be read.*label kueue.x-k8s.io/queue-name",
+    ):
         find_task(observed(namespaces=("hyperpod-ns-john",)), "a", None)
 
 

@@ -68,6 +68,7 @@ def find_task(observed: Observed, name: str, team: str | None) -> Task:
             + (f" of team {team}" if team else "")
             + (f"; it knows {shown}" if near else "; it knows none at all")
             + where
+            + ". It queues only jobs with the label kueue.x-k8s.io/queue-name; `hpkit job lint` checks a manifest"
         )
     teams = sorted({task.team for task in found})
     if len(teams) > 1:
