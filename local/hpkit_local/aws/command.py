@@ -75,7 +75,6 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--record", type=Path, metavar="FILE", help="append to it what is called, and on what")
     parser.add_argument(
         "--controllers",
-        "--effects",
         metavar="MODULE:FACTORY",
         help="what acts in the cluster after changes, see local/hpkit_local/aws/controllers.py; default: nothing",
     )

@@ -45,7 +45,6 @@ for _each in (*COMMANDS, env, status, list_all, doctor):
 )
 @click.option(
     "--controllers",
-    "--effects",
     metavar="MODULE:FACTORY",
     help="Controllers that react in the cluster to changes at the AWS endpoint.",
 )

@@ -277,7 +277,6 @@ def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
         (["--latency-factor", "-1"], "latency factor -1 must be 0 or more"),
         (["--state-file", __file__], "is not a state file of this program"),
         (["--controllers", "local.nothing:make"], "--controllers local.nothing:make: No module named 'local.nothing'"),
-        (["--effects", "local.nothing:make"], "--controllers local.nothing:make: No module named 'local.nothing'"),
     ],
 )
 def test_the_command_line_explains_mistakes(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hpkit_local.aws.api import operation
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.service import MACHINES, action
-from hpkit_local.aws.services.sagemaker.events import record_event, start_scaling
-from hpkit_local.aws.services.sagemaker.records import GONE, current_count, nodes_of, require
+from hpkit_local.aws.services.sagemaker.events import record_event
+from hpkit_local.aws.services.sagemaker.records import GONE, nodes_of, require
 from hpkit_local.aws.services.sagemaker.rules import refuse
 from hpkit_local.aws.services.sagemaker.scaling import add_nodes, is_continuous, nodes_up, remove_nodes
 
@@ -80,11 +80,8 @@ def _zones(ctx: Context, cluster: Record, spec: Record) -> set[str]:
 def _add(ctx: Context, cluster: Record, entry: Record) -> list[Record]:
     name, count = entry["InstanceGroupName"], entry["IncrementTargetCountBy"]
     group = cluster["groups"][name]
-    before = group["spec"]["InstanceCount"]
-    group["spec"]["InstanceCount"] = before + count
-    counts = {"CurrentCount": current_count(cluster, name), "TargetCount": before}
-    after = {"CurrentCount": before + count, "TargetCount": before + count}
-    start_scaling(ctx, cluster, name, before=counts, after=after)
+    group["spec"]["InstanceCount"] += count
+    group["scaling"] = True
     limit = ctx.faults.value("capacity", name)
     room = count if limit is None else min(count, max(0, int(limit) - len(nodes_of(cluster, name))))
     chosen: Record = {member: entry[member] for member in ("AvailabilityZones", "InstanceTypes") if member in entry}

@@ -111,7 +111,6 @@ def _new_record(ctx: Context, params: Record, settings: Record) -> Record:
         "wanted_autoscaling": params.get("AutoScaling"),
         "nodes": {},
         "events": [],
-        "operations": [],
         "entries": [],
         "tags": {tag["Key"]: tag["Value"] for tag in params.get("Tags", [])},
     }

@@ -129,10 +129,7 @@ def _group(cluster: Record, group: Record) -> Record:
         document["AutoPatchConfig"] = _patching(spec["AutoPatchConfig"])
     if group.get("software"):
         document["SoftwareUpdateStatus"] = group["software"]
-    if any(
-        entry["Status"] == "InProgress" and entry["ScalingDetails"][0]["InstanceGroupName"] == name
-        for entry in cluster["operations"]
-    ):
+    if group.get("scaling"):
         document["ActiveOperations"] = {"Scaling": 1}
     return document
 

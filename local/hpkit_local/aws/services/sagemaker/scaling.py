@@ -8,7 +8,7 @@ from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.service import MACHINES, action
 from hpkit_local.aws.services.ec2.references import require_subnet
 from hpkit_local.aws.services.eks.addons import nodes_arrived
-from hpkit_local.aws.services.sagemaker.events import finish_scaling, record_event, start_scaling
+from hpkit_local.aws.services.sagemaker.events import record_event
 from hpkit_local.aws.services.sagemaker.nodes import node_details
 from hpkit_local.aws.services.sagemaker.reach import reach_of
 from hpkit_local.aws.services.sagemaker.records import GONE, current_count, describe, nodes_of
@@ -45,26 +45,12 @@ def launch_all(ctx: Context, cluster: Record) -> str:
 
 
 def scale(ctx: Context, cluster: Record, group: Record, *, since: int | None) -> None:
-    """Move a group to its InstanceCount; `since` is the target it had, for the operation's record."""
+    """Move a group to its InstanceCount; `since` is the target it had."""
     spec = group["spec"]
     name, target = spec["InstanceGroupName"], spec["InstanceCount"]
     if since is not None and since != target and is_continuous(cluster):
-        least = spec.get("MinInstanceCount", 0)
-        counts = {"CurrentCount": current_count(cluster, name), "TargetCount": since, "MinCount": least}
-        start_scaling(
-            ctx,
-            cluster,
-            name,
-            before=counts,
-            after={"CurrentCount": target, "TargetCount": target, "MinCount": least},
-        )
-        record_event(
-            ctx,
-            cluster,
-            f"Scaling instance group {name} from {since} to {target}",
-            group=name,
-            metadata={"InstanceGroupScaling": {"InstanceCount": target, "TargetCount": target, "MinCount": least}},
-        )
+        group["scaling"] = True
+        record_event(ctx, cluster, f"Scaling instance group {name} from {since} to {target}", group=name)
     restarts = since is not None or "waiting" not in group
     below = current_count(cluster, name) < spec.get("MinInstanceCount", 0)
     if below and restarts and group["status"] != "Deleting":
@@ -274,7 +260,7 @@ def _report(ctx: Context, cluster: Record) -> None:
 
 
 def _settle_group(cluster: Record, group: Record) -> None:
-    """Close what is reached: the minimum, and the running operation."""
+    """Close what is reached: the minimum, and the size."""
     spec = group["spec"]
     count = current_count(cluster, spec["InstanceGroupName"])
     waits = cluster["status"] == "InService" and group["status"] in ("Creating", "Updating")
@@ -282,4 +268,4 @@ def _settle_group(cluster: Record, group: Record) -> None:
         group["status"] = "InService"
         del group["waiting"]
     if count == spec["InstanceCount"] == len(nodes_of(cluster, spec["InstanceGroupName"])):
-        finish_scaling(cluster, spec["InstanceGroupName"])
+        group.pop("scaling", None)

@@ -140,14 +140,12 @@ def test_a_node_shows_where_it_is(cloud: Any) -> None:
     assert len(addresses) == 2, "two nodes cannot share an address"
 
 
-def test_unknown_nodes_and_events_are_not_found(cloud: Any, refused: Callable[..., str]) -> None:
+def test_unknown_nodes_are_not_found(cloud: Any, refused: Callable[..., str]) -> None:
     cloud.make_cluster()
-    sm, uuid = cloud.sm, "00000000-0000-0000-0000-000000000000"
+    sm = cloud.sm
     text = refused("ResourceNotFound", sm.describe_cluster_node, ClusterName="train", NodeId="i-0123456789abcdef0")
     assert text == "Node 'i-0123456789abcdef0' of cluster 'train' not found"
     refused("ValidationException", sm.describe_cluster_node, ClusterName="train")
-    assert uuid in refused("ResourceNotFound", sm.describe_cluster_event, ClusterName="train", EventId=uuid)
-    assert uuid in refused("ResourceNotFound", sm.describe_cluster_operation, ClusterName="train", OperationId=uuid)
 
 
 def test_capacity_leaves_a_group_below_its_target_until_there_is_more(slow_cloud: Any) -> None:
@@ -228,12 +226,9 @@ def test_events_tell_what_happened_to_whom(cloud: Any) -> None:
     node = cloud.nodes()[0]["InstanceId"]
     (event,) = cloud.sm.list_cluster_events(ClusterName="train", NodeId=node)["Events"]
     assert (event["ResourceType"], event["Description"]) == ("Instance", f"Node {node} is running")
-    told = cloud.sm.describe_cluster_event(ClusterName="train", EventId=event["EventId"])["EventDetails"]
-    assert told["InstanceGroupName"] == "gpu"
+    assert event["InstanceGroupName"] == "gpu"
     scaling = cloud.sm.list_cluster_events(ClusterName="train", InstanceGroupName="gpu", SortOrder="Ascending")
-    first = scaling["Events"][0]
-    details = cloud.sm.describe_cluster_event(ClusterName="train", EventId=first["EventId"])["EventDetails"]
-    assert details["EventDetails"]["EventMetadata"]["InstanceGroupScaling"]["TargetCount"] == 2
+    assert scaling["Events"][0]["Description"] == "Scaling instance group gpu from 0 to 2"
 
 
 def test_an_instance_on_its_way_somewhere_is_neither_rebooted_nor_replaced(slow_cloud: Any) -> None:
