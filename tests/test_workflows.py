@@ -170,8 +170,10 @@ def test_what_fails_in_a_pipe_of_a_workflow_passes(file):
 
 def test_what_fails_in_a_pipe_of_a_page_passes():
     seen = 0
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
-        for block in re.findall(r"```ya?ml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+    template = ROOT / "infra" / "hpkit" / "scaffold" / "templates" / "gitlab-ci.yml"
+    for page in [template, ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        text = page.read_text(encoding="utf-8")
+        for block in [text] if page == template else re.findall(r"```ya?ml\n(.*?)```", text, re.DOTALL):
             data = yaml.safe_load(block) if re.search(r"^\s*(?:- )?(?:run|script):", block, re.MULTILINE) else None
             jobs = data if isinstance(data, dict) else {}
             for job in jobs.get("jobs", jobs).values():
@@ -182,7 +184,7 @@ def test_what_fails_in_a_pipe_of_a_page_passes():
                 seen += len(scripts)
                 for script in filter(has_pipe, scripts):
                     assert re.match(r"set -[a-z]*o pipefail\n", script), f"{page.name}: {script}"
-    assert seen > 10
+    assert seen > 8
 
 
 def test_a_script_of_the_repository_goes_on_after_what_fails():
@@ -396,8 +398,7 @@ def test_the_longest_review_fits_with_what_the_workflow_adds(comments):
 
 @pytest.fixture(scope="module")
 def gitlab():
-    page = (ROOT / "docs" / "guides" / "gitlab.md").read_text()
-    data = yaml.safe_load(re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1])
+    data = yaml.safe_load((ROOT / "infra" / "hpkit" / "scaffold" / "templates" / "gitlab-ci.yml").read_text())
     reserved = {"stages", "default", "variables"}
     jobs = {name: job for name, job in data.items() if name not in reserved and not name.startswith(".")}
     return data, jobs
@@ -405,7 +406,7 @@ def gitlab():
 
 def test_the_pipeline_for_gitlab_is_yaml_whose_stages_exist(gitlab):
     data, jobs = gitlab
-    assert set(jobs) == {"gate", "validate", "judges", "policy", "review", "preview", "up", "drift"}
+    assert set(jobs) == {"validate", "judges", "policy", "review", "preview", "up", "drift"}
     assert {job["stage"] for job in jobs.values()} <= set(data["stages"])
     assert data["variables"]["GIT_DEPTH"] == 0
 
@@ -417,7 +418,7 @@ def test_no_job_of_a_merge_request_on_gitlab_has_a_token_or_a_role(gitlab):
         for name, job in jobs.items()
         if any("merge_request_event" in str(rule.get("if")) for rule in job["rules"])
     }
-    assert set(asked) == {"gate", "validate", "judges", "policy", "review"}
+    assert set(asked) == {"validate", "judges", "policy", "review"}
     for name, job in asked.items():
         assert "id_tokens" not in job, name
         assert "environment" not in job, name

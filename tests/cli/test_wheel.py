@@ -4,6 +4,7 @@ Each virtual environment sees exactly the packages that the wheel's own metadata
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -46,8 +47,9 @@ RUNS = {
     "destroy": ("--stack handson-dev", 1, "hpkit local doctor"),
     "local doctor": ("", 1, "Get them with: hpkit local doctor"),
     "describe": ("team john", 0, "Has 2 instances (8 accelerators) of 4 that always stand"),
-    "grafana": ("export --to exported --stack handson-dev", 2, "handson-dev has no Grafana on Prometheus"),
+    "cluster grafana": ("export --to exported --stack handson-dev", 2, "handson-dev has no Grafana on Prometheus"),
     "aws images": ("--stack handson-dev", 0, "nvcr.io/nvidia/k8s-device-plugin"),
+    "init": ("acme --dry-run", 1, "another project (hpkit)"),
     "catalog instances": ("p5", 0, "ml.p5.48xlarge"),
     "job new": ("--team john --instance-type ml.g5.12xlarge", 0, "hyperpod-ns-john-localqueue"),
     "job list": ("--stack handson-dev", 2, "no AWS credentials"),
@@ -109,7 +111,8 @@ def environment_of(wheel: Path, folder: Path, extra: str) -> Path:
         for top in {file.parts[0] for file in files} - {"..", "__pycache__"}:
             if not (packages / top).is_symlink():
                 (packages / top).symlink_to(Path(str(distribution(name).locate_file(top))))
-    venv.create(folder / "venv", symlinks=True)
+    # The engine asks pip which packages are there.
+    venv.create(folder / "venv", symlinks=True, with_pip=bool(extra))
     python = folder / "venv" / "bin" / "python"
     site = next((folder / "venv" / "lib").glob("python*")) / "site-packages"
     (site / "packages.pth").write_text(f"{packages}\n")
@@ -165,8 +168,9 @@ def test_the_wheel_holds_every_file_of_its_packages(wheel):
         f"{package}{file.removeprefix(folder)}"
         for package, folder in PACKAGES.items()
         for file in listed.stdout.splitlines()
-        if file.startswith(f"{folder}/") and (ROOT / file).exists()
+        if file.startswith(f"{folder}/") and (ROOT / file).is_file()
     }
+    wanted |= {"hpkit/scaffold/examples/startup.yaml", "hpkit/scaffold/workflows/deploy.yml"}
     with zipfile.ZipFile(wheel) as archive:
         assert wanted <= set(archive.namelist())
 
@@ -202,17 +206,30 @@ def test_the_extra_brings_all_that_the_local_cloud_imports(with_local, project):
     assert said == f"default is not running. Start it: {with_local / 'hpkit'} local start --name default\n"
 
 
+@pytest.mark.engine
 @pytest.mark.cluster
-@pytest.mark.nightly
 @pytest.mark.timeout(900)
-def test_the_local_cloud_starts_from_the_wheel(with_local, project, tmp_path):
+def test_a_project_made_by_the_wheel_goes_up_and_is_reviewed_without_the_repository(with_local, tmp_path):
     from hpkit.cache import cache_root
 
-    shutil.copy(project / "Pulumi.yaml", tmp_path)
     given = {"HPKIT_CACHE": str(cache_root()), "PATH": os.environ["PATH"]}
+    offline = {"https_proxy": "http://127.0.0.1:9", "no_proxy": "127.0.0.1,localhost"}
+
+    def typed(*arguments, code=0):
+        answer = run(with_local, *arguments, cwd=tmp_path, **given, **offline)
+        assert answer.returncode == code, answer.stdout + answer.stderr
+        return answer.stdout
+
+    assert "wrote wheels/hpkit-" in typed("init", "acme")
+    (tmp_path / ".venv").symlink_to(with_local.parent)
+    git = ("git", "-c", "user.name=n", "-c", "user.email=n@example.com")
+    for command in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "begin")):
+        subprocess.run([*git, *command], cwd=tmp_path, check=True)
     try:
-        answer = run(with_local, "local", "start", cwd=tmp_path, **given)
-        assert "default is up after" in answer.stdout, answer.stderr
-        assert run(with_local, "local", "status", cwd=tmp_path, **given).returncode == 0
+        assert "resources created" in typed("local", "up", "--stack", "acme-dev")
+        assert "acme-dev: 0 resources to create" not in typed("local", "preview", "--stack", "acme-dev")
+        file = tmp_path / "stacks" / "acme.yaml"
+        file.write_text(re.sub(r"(models: .*count:) 5", r"\1 4", file.read_text()))
+        assert "models" in typed("review", "--base", "main")
     finally:
-        run(with_local, "local", "reset", "--yes", cwd=tmp_path, **given)
+        run(with_local, "local", "down", "--yes", "--stack", "acme-dev", cwd=tmp_path, **given)

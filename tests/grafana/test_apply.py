@@ -1,4 +1,4 @@
-"""`hpkit grafana` as people type it, against the local endpoint: AWS's API and the Grafana behind it."""
+"""`hpkit cluster grafana` as people type it, against the local endpoint: AWS's API and the Grafana behind it."""
 
 import datetime
 import json

@@ -91,9 +91,7 @@ def deployment():
     """Return the scripts of the jobs that hold an identity, and of those that tell them which stacks to deploy."""
     workflows = [workflow(ROOT / ".github" / "workflows" / name) for name in ("deploy.yml", "drift.yml")]
     lines = [step.get("run", "") for data in workflows for job in data["jobs"].values() for step in job["steps"]]
-    (page,) = re.findall(
-        r"```yaml\n(.*?)```", (ROOT / "docs" / "guides" / "gitlab.md").read_text(encoding="utf-8"), re.DOTALL
-    )
+    page = (ROOT / "infra" / "hpkit" / "scaffold" / "templates" / "gitlab-ci.yml").read_text(encoding="utf-8")
     jobs = [job for job in yaml.safe_load(page).values() if isinstance(job, dict) and "id_tokens" in job]
     lines += [line for job in jobs for key in ("before_script", "script") for line in job.get(key, ())]
     return "\n".join(lines)

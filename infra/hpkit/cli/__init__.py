@@ -50,6 +50,7 @@ class Command:
 # The lines stand here, not on the commands, because printing the list must not import what all commands need.
 SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
     "Organization file": {
+        "init": Command("Write a new project: organization file, program, policies, workflows.", "init"),
         "validate": Command("Check organization files, and report all findings.", "validate"),
         "plan": Command("Show which resources a stack creates.", "plan"),
         "quota": Command("Show capacity and each team's share of it.", "quota"),
@@ -81,12 +82,13 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
     },
     "Running cluster": {
         "cluster": Command(
-            "Show a running platform, its access, and its upgrades.",
+            "Show a running platform, its access, its upgrades, and its dashboards.",
             children={
                 "status": Command("Show groups, teams, waiting tasks, and drift from the file.", "status"),
                 "topology": Command("Show nodes by network layer, and the tasks on them.", "topology"),
                 "access": Command("Show the permissions of each principal.", "access"),
                 "upgrade": Command("Show what is out of date, and the steps of an upgrade.", "upgrade"),
+                "grafana": Command("Apply or export dashboards and alert rules.", "grafana"),
             },
         ),
         "node": Command("List, replace, reboot, delete or update nodes.", "nodes"),
@@ -99,7 +101,6 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
                 "why": Command("Explain why a job is waiting, and what would let it run.", "why"),
             },
         ),
-        "grafana": Command("Apply or export dashboards and alert rules.", "grafana"),
     },
     "What-if": {
         "whatif": Command(
@@ -128,7 +129,8 @@ EXPECTED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("create", "run", "submit"), "job new"),
     **dict.fromkeys(("nodes", "drain", "cordon", "reboot", "replace"), "node"),
     **dict.fromkeys(("auth", "can-i", "whoami"), "cluster access"),
-    "import": "aws adopt",
+    **dict.fromkeys(("import", "adopt"), "aws adopt"),
+    **dict.fromkeys(("create-project", "new", "scaffold"), "init"),
     **dict.fromkeys(("policy", "iam"), "aws deployer-policy"),
     **dict.fromkeys(("doctor", "install"), "local doctor"),
     **dict.fromkeys(("apply", "deploy"), "local up"),

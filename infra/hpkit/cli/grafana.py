@@ -1,4 +1,4 @@
-"""`hpkit grafana`: dashboards and alert rules of a stack, into its workspace or into files."""
+"""`hpkit cluster grafana`: dashboards and alert rules of a stack, into its workspace or into files."""
 
 from __future__ import annotations
 

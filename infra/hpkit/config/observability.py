@@ -92,7 +92,7 @@ class GrafanaUsers(Model):
 
 
 class GrafanaDashboards(Model):
-    """Team dashboards that `hpkit grafana apply` creates in addition to the cluster's."""
+    """Team dashboards that `hpkit cluster grafana apply` creates in addition to the cluster's."""
 
     teams: tuple[str, ...] | None = Field(
         default=None, description="Teams with their own dashboard. Default: all teams with quota."
@@ -100,7 +100,7 @@ class GrafanaDashboards(Model):
 
 
 class GrafanaAlerts(Model):
-    """Alert rules that Grafana evaluates, and their topic; `hpkit grafana apply` creates them.
+    """Alert rules that Grafana evaluates, and their topic; `hpkit cluster grafana apply` creates them.
 
     Those about waits and preemptions are left out where `alerts` has Managed Prometheus tell of these.
     """
@@ -139,10 +139,10 @@ class Observability(Model):
     )
     alerts: Alerts | None = Field(default=None, description="Recipients of alerts. Default: none.")
     grafana_dashboards: GrafanaDashboards = Field(
-        default=GrafanaDashboards(), description="Dashboards of `hpkit grafana apply`."
+        default=GrafanaDashboards(), description="Dashboards of `hpkit cluster grafana apply`."
     )
     grafana_alerts: GrafanaAlerts | None = Field(
-        default=None, description="Alert rules of `hpkit grafana apply`. Default: none."
+        default=None, description="Alert rules of `hpkit cluster grafana apply`. Default: none."
     )
     metrics_provider: MetricsProvider = Field(
         default=MetricsProvider(), description="Metrics that the HyperPod observability add-on collects."

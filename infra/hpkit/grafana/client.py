@@ -154,7 +154,7 @@ def _dashboard_request(change: Change, stack: str) -> dict[str, Any]:
     return {
         "dashboard": {"id": None, **_versioned(change)},
         "folderUid": uid_of(stack, "folder"),
-        "message": "hpkit grafana apply",
+        "message": "hpkit cluster grafana apply",
         "overwrite": False,
     }
 

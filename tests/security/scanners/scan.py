@@ -168,20 +168,15 @@ def _of_zizmor(binaries, _):
 
 
 def _of_schemas(binaries, _):
-    page = (ROOT / "docs" / "guides" / "gitlab.md").read_text(encoding="utf-8")
-    with tempfile.TemporaryDirectory() as name:
-        pipeline = Path(name) / "gitlab-ci.yml"
-        pipeline.write_text(page.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
-        workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-        for schema, files in (("gitlab-ci", [pipeline]), ("github-workflows", workflows)):
-            words = ("--builtin-schema", f"vendor.{schema}", "--output-format", "json")
-            # GitLab's own tag, of YAML that refers to other jobs.
-            words += ("--data-transform", "gitlab-ci") if schema == "gitlab-ci" else ()
-            report = _asked(binaries, "check-jsonschema", *words, *files)
-            for each in (*report.get("errors", ()), *report.get("parse_errors", ())):
-                yield Finding(
-                    "check-jsonschema", schema, f"{Path(each['filename']).name} {each.get('path', '')}".strip()
-                )
+    pipeline = ROOT / "infra" / "hpkit" / "scaffold" / "templates" / "gitlab-ci.yml"
+    workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    for schema, files in (("gitlab-ci", [pipeline]), ("github-workflows", workflows)):
+        words = ("--builtin-schema", f"vendor.{schema}", "--output-format", "json")
+        # GitLab's own tag, of YAML that refers to other jobs.
+        words += ("--data-transform", "gitlab-ci") if schema == "gitlab-ci" else ()
+        report = _asked(binaries, "check-jsonschema", *words, *files)
+        for each in (*report.get("errors", ()), *report.get("parse_errors", ())):
+            yield Finding("check-jsonschema", schema, f"{Path(each['filename']).name} {each.get('path', '')}".strip())
 
 
 def main(binaries):

@@ -185,25 +185,23 @@ def _alerts(before: Plan, after: Plan) -> Iterator[Risk]:
 
 
 def _grafana(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Say what `hpkit grafana apply` deletes or writes otherwise in a workspace that stays: no `up` shows that."""
+    """Yield what `hpkit cluster grafana apply` changes in a workspace that stays: no `up` shows it."""
     was, now = before.spec.observability, after.spec.observability
     if was is None or now is None or not was.grafana or not now.grafana:
         return
     staying = {team.name for team in after.teams}
     gone = [name for name in _dashboards(before) if name in staying and name not in _dashboards(after)]
     if gone:
-        said = f"`hpkit grafana apply` deletes the dashboard of {listing(gone)}"
+        said = f"`hpkit cluster grafana apply` deletes the dashboard of {listing(gone)}"
         yield Risk("grafana", "attention", "dashboards", said, teams=tuple(gone))
     if was.grafana_alerts is not None and now.grafana_alerts is None:
-        said = (
-            "`hpkit grafana apply` deletes the alert rules of Grafana: nobody is told by it of waits, heat, idle GPUs"
-        )
+        said = "`hpkit cluster grafana apply` deletes Grafana's alert rules for waiting tasks, heat, and idle GPUs"
         yield Risk("grafana", "attention", "alerts", said)
     elif was.grafana_alerts is not None and now.grafana_alerts is not None:
         old, new = (each.model_dump(by_alias=True, mode="json") for each in (was.grafana_alerts, now.grafana_alerts))
         texts = [f"{key} {value_text(old[key])} → {value_text(new[key])}" for key in old if old[key] != new[key]]
         if texts:
-            said = f"alert rules of Grafana, once `hpkit grafana apply` has written them: {listing(texts, 20)}"
+            said = f"alert rules of Grafana, once `hpkit cluster grafana apply` has written them: {listing(texts, 20)}"
             yield Risk("grafana", "attention", "alerts", said)
 
 

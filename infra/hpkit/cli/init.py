@@ -1,0 +1,172 @@
+"""`hpkit init`: a project of one's own, written from an example."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import click
+
+from hpkit.config.base import is_name
+from hpkit.errors import SelectionError, ToolError
+from hpkit.project import load, pulumi_project
+from hpkit.scaffold import EXAMPLES, PIPELINES, Choice, project_files
+from hpkit.text.plural import plural
+
+__all__ = ["command"]
+
+_ACCOUNT = re.compile(r"\d{12}")
+_DEFAULT_EXAMPLE = "startup"
+
+
+@click.command("init")
+@click.argument("name", required=False)
+@click.option("--from", "example", type=click.Choice(EXAMPLES), help="Begin with this example.  [default: startup]")
+@click.option("--region", metavar="REGION", help="AWS region.  [default: the example's]")
+@click.option("--account", metavar="ID", help="AWS account, 12 digits.  [default: a placeholder]")
+@click.option("--public-cidr", metavar="CIDR", help="Addresses from which you reach the Kubernetes API.")
+@click.option("--ci", "pipeline", type=click.Choice(PIPELINES), help="Write this pipeline.  [default: github]")
+@click.option("--owner", metavar="TEAM", help="Who reviews changes, for CODEOWNERS, such as @acme/platform.")
+@click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=".", help="Write here.")
+@click.option("--dry-run", is_flag=True, help="List the files, and write nothing.")
+@click.option("--diff", "differences", is_flag=True, help="Show what this version would write to an existing project.")
+def command(
+    name: str | None,
+    example: str | None,
+    region: str | None,
+    account: str | None,
+    public_cidr: str | None,
+    pipeline: str | None,
+    owner: str | None,
+    directory: Path,
+    dry_run: bool,
+    differences: bool,
+) -> None:
+    """Write a project that deploys an organization of yours: nothing has to be copied from hpkit itself.
+
+    NAME is the organization's: small letters, digits and hyphens, such as acme. The project passes `hpkit validate`
+    and goes up on the local cloud as it is. Existing files are kept, never overwritten. On a terminal, the command
+    asks for what no option says.
+    """
+    if differences:
+        name = name or pulumi_project(directory)[0]
+        pipeline = pipeline or _pipeline_in(directory)
+    elif sys.stdin.isatty():
+        name = name or click.prompt("Name of the organization")
+        example = example or click.prompt("Begin with", type=click.Choice(EXAMPLES), default=_DEFAULT_EXAMPLE)
+        account = account if account is not None else _asked("AWS account, 12 digits (Enter: later)")
+        public_cidr = public_cidr if public_cidr is not None else _asked("CIDR from which you connect (Enter: later)")
+    if not name:
+        raise SelectionError("name the organization: `hpkit init acme`")
+    if not is_name(name):
+        raise SelectionError(
+            f"`{name}` isn't a valid name. Use small letters, digits and hyphens, starting with a letter, such as acme"
+        )
+    if account and not _ACCOUNT.fullmatch(account):
+        raise SelectionError(f"--account {account} isn't an AWS account ID. Write its 12 digits, such as 123456789012")
+    choice = Choice(
+        name,
+        example or _DEFAULT_EXAMPLE,
+        pipeline or "github",
+        _version(),
+        region=region or "",
+        account=account or "",
+        public_cidr=public_cidr or "",
+        owner=owner or "",
+    )
+    files = project_files(choice)
+    if differences:
+        _show_differences(directory, files, name)
+        return
+    _check(choice, files)
+    _write(directory, files, name=name, dry_run=dry_run)
+
+
+def _asked(question: str) -> str:
+    answer: str = click.prompt(question, default="", show_default=False)
+    return answer
+
+
+def _version() -> str:
+    try:
+        return distribution("hpkit").version
+    except PackageNotFoundError:
+        raise ToolError("hpkit isn't installed as a package. Install it: `pip install hpkit`") from None
+
+
+def _pipeline_in(directory: Path) -> str:
+    """Return the pipeline that a project has."""
+    if (directory / ".gitlab-ci.yml").is_file():
+        return "gitlab"
+    return "github" if (directory / ".github" / "workflows").is_dir() else "none"
+
+
+def _check(choice: Choice, files: Mapping[str, str]) -> None:
+    """Raise ToolError when the organization file has errors, such as for a region that lacks the instance types."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"{choice.name}.yaml"
+        file.write_text(files[f"stacks/{choice.name}.yaml"], encoding="utf-8")
+        errors = [each for each in load(file).findings if each.severity == "error"]
+    if errors:
+        found = "\n".join(f"  {each.rule} {each.path}: {each.message}. {each.fix}" for each in errors)
+        raise ToolError(f"the example {choice.example} doesn't validate with these options:\n{found}")
+
+
+def _write(directory: Path, files: Mapping[str, str], *, name: str, dry_run: bool) -> None:
+    """Write the files that don't exist yet, and list all of them."""
+    missing = {path: text for path, text in files.items() if not (directory / path).exists()}
+    if (directory / "Pulumi.yaml").is_file() and pulumi_project(directory)[0] != name:
+        raise ToolError(
+            f"{directory / 'Pulumi.yaml'} is another project ({pulumi_project(directory)[0]}). Use --directory to name "
+            "an empty folder"
+        )
+    for path in sorted(files):
+        click.echo(f"{'would write' if dry_run else 'wrote'} {path}" if path in missing else f"kept {path}")
+        if path in missing and not dry_run:
+            (directory / path).parent.mkdir(parents=True, exist_ok=True)
+            (directory / path).write_text(files[path], encoding="utf-8")
+    wheel = _wheel()
+    if wheel is not None and not (directory / "wheels" / wheel.name).exists():
+        click.echo(f"{'would write' if dry_run else 'wrote'} wheels/{wheel.name}")
+        if not dry_run:
+            (directory / "wheels").mkdir(exist_ok=True)
+            shutil.copy(wheel, directory / "wheels")
+    if not dry_run:
+        click.echo(f"{plural(len(missing), 'file')} written; the next steps are in {directory / 'README.md'}")
+
+
+def _wheel() -> Path | None:
+    """Return the wheel from which this package was installed, None if that was no file (PEP 610)."""
+    origin = json.loads(distribution("hpkit").read_text("direct_url.json") or "{}")
+    url = urlsplit(str(origin.get("url", "")))
+    file = Path(unquote(url.path))
+    return file if url.scheme == "file" and file.suffix == ".whl" and file.is_file() else None
+
+
+def _show_differences(directory: Path, files: Mapping[str, str], name: str) -> None:
+    """Print what this version would write otherwise; the organization's own files are left out."""
+    shown = False
+    for path in sorted(set(files) - {f"stacks/{name}.yaml", f"stacks/{name}.policy.json"}):
+        lines = list(_difference(directory / path, path, files[path]))
+        click.echo("".join(lines), nl=False)
+        shown = shown or bool(lines)
+    if not shown:
+        click.echo(f"hpkit {_version()} would write the same files.")
+
+
+def _difference(file: Path, path: str, text: str) -> Iterator[str]:
+    there = file.read_text(encoding="utf-8") if file.is_file() else ""
+    yield from difflib.unified_diff(
+        there.splitlines(keepends=True),
+        text.splitlines(keepends=True),
+        fromfile=path if there else "/dev/null",
+        tofile=path,
+    )

@@ -1,0 +1,137 @@
+"""The files of a new project: from an example, the kit's own workflows, and a few templates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+__all__ = ["EXAMPLES", "PIPELINES", "Choice", "project_files"]
+
+_FOLDER: Final = Path(__file__).parent
+_POLICIES: Final = "stacks/{}.policy.json"
+EXAMPLES: Final = tuple(
+    sorted(
+        file.stem
+        for file in (_FOLDER / "examples").glob("*.yaml")
+        if re.search(r"^organization: ", file.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+)
+PIPELINES: Final = ("github", "gitlab", "none")
+_GITHUB: Final = ("pull-request.yml", "review-comment.yml", "deploy.yml", "drift.yml")
+_INSTALL: Final = "python -m venv .venv && .venv/bin/pip install --quiet -r requirements.txt"
+# What differs between the kit's repository and a project that installs the package.
+_IN_WORKFLOWS: Final = (
+    ("make install", _INSTALL),
+    ("hashFiles('local/hpkit_local/toolchain/**')", "hashFiles('requirements.txt')"),
+    (
+        '"infra/**", "policies/**", "requirements.lock", "Pulumi.yaml"',
+        '"policies/**", "requirements.txt", "*.py", "Pulumi.yaml"',
+    ),
+)
+# In an example: what stands for the organization's own.
+_ACCOUNT, _RANGE = "123456789012", "203.0.113.0/24"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the user chose.
+
+    name: the organization's; example: one of EXAMPLES; region, account, public_cidr: "" for those of the example;
+    pipeline: one of PIPELINES; owner: who reviews changes, as CODEOWNERS names a team; version: of the kit.
+    """
+
+    name: str
+    example: str
+    pipeline: str
+    version: str
+    region: str = ""
+    account: str = ""
+    public_cidr: str = ""
+    owner: str = ""
+
+
+def project_files(choice: Choice) -> dict[str, str]:
+    """Return each file of the project, by its path in the project's folder, and its text."""
+    return dict(_files(choice))
+
+
+def _files(choice: Choice) -> Iterator[tuple[str, str]]:
+    words = {
+        "name": choice.name,
+        "version": choice.version,
+        "owner": choice.owner or f"@{choice.name}/platform",
+        "stack": f"{choice.name}-{_environment(choice.example)}",
+    }
+    for template, path in (
+        ("Pulumi.yaml", "Pulumi.yaml"),
+        ("program.txt", "__main__.py"),
+        ("requirements.txt", "requirements.txt"),
+        ("gitignore", ".gitignore"),
+        ("pre-commit.yaml", ".pre-commit-config.yaml"),
+        ("README.md", "README.md"),
+        ("PulumiPolicy.yaml", "policies/PulumiPolicy.yaml"),
+        ("pack.txt", "policies/__main__.py"),
+    ):
+        yield path, _filled(template, words)
+    yield f"stacks/{choice.name}.yaml", _organization(choice)
+    yield "stacks/schema.json", _example("schema.json")
+    if (_FOLDER / "examples" / f"{choice.example}.policy.json").is_file():
+        yield _POLICIES.format(choice.name), _own(_example(f"{choice.example}.policy.json"), choice)
+    if choice.pipeline == "github":
+        yield ".github/CODEOWNERS", _filled("CODEOWNERS", words)
+        for name in _GITHUB:
+            text = (_FOLDER / "workflows" / name).read_text(encoding="utf-8")
+            yield f".github/workflows/{name}", _installed(text, choice.version)
+    if choice.pipeline == "gitlab":
+        yield ".gitlab/CODEOWNERS", _filled("CODEOWNERS", words)
+        yield ".gitlab-ci.yml", _filled("gitlab-ci.yml", words)
+
+
+def _organization(choice: Choice) -> str:
+    """Return the organization file: the example with the user's names, without what explains the example."""
+    schema, _, rest = _example(f"{choice.example}.yaml").partition("\n")
+    body = re.sub(r"\A(?:#.*\n)+", "", rest)
+    note = f"# {choice.name}, begun from the example {choice.example} by hpkit init {choice.version}."
+    return f"{schema}\n{note}\n{_own(body, choice)}"
+
+
+def _own(text: str, choice: Choice) -> str:
+    """Return an example's text with the user's name, region, account and range in place of its own."""
+    text = re.sub(rf"\b{choice.example}\b", choice.name, text)
+    for old, new in (
+        (_region(choice.example), choice.region),
+        (_ACCOUNT, choice.account),
+        (_RANGE, choice.public_cidr),
+    ):
+        text = text.replace(old, new) if new else text
+    return text
+
+
+def _region(example: str) -> str:
+    found = re.search(r"region: ([a-z0-9-]+)", _example(f"{example}.yaml"))
+    return found[1] if found else ""
+
+
+def _environment(example: str) -> str:
+    found = re.search(r"^environments:\n  ([\w-]+):", _example(f"{example}.yaml"), re.MULTILINE)
+    return found[1] if found else "dev"
+
+
+def _example(name: str) -> str:
+    return (_FOLDER / "examples" / name).read_text(encoding="utf-8")
+
+
+def _installed(workflow: str, version: str) -> str:
+    for here, there in _IN_WORKFLOWS:
+        workflow = workflow.replace(here, there)
+    return f"# Written by hpkit init {version}.\n{workflow}"
+
+
+def _filled(template: str, words: Mapping[str, str]) -> str:
+    text = (_FOLDER / "templates" / template).read_text(encoding="utf-8")
+    for name, word in words.items():
+        text = text.replace(f"<{name}>", word)
+    return text

@@ -1,0 +1,105 @@
+"""`hpkit init`: what it writes validates, and is what the repository itself uses."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from hpkit.cli.init import command
+from hpkit.project import load
+from hpkit.scaffold import EXAMPLES, PIPELINES, Choice, project_files
+
+ROOT = Path(__file__).parents[2]
+
+
+def init(folder, *arguments):
+    return CliRunner().invoke(command, [*arguments, "--directory", str(folder)], catch_exceptions=True)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_a_project_from_an_example_has_no_error(example, tmp_path):
+    answer = init(tmp_path, "acme", "--from", example, "--account", "210987654321")
+    assert answer.exit_code == 0, answer.output
+    loaded = load(tmp_path / "stacks" / "acme.yaml")
+    assert [each for each in loaded.findings if each.severity == "error"] == []
+    assert {plan.spec.account for plan in loaded.plans.values()} == {"210987654321"}
+    assert all(stack.startswith("acme-") for stack in (plan.stack for plan in loaded.plans.values()))
+
+
+def test_the_region_is_written_everywhere(tmp_path):
+    assert init(tmp_path, "acme", "--region", "eu-west-1").exit_code == 0
+    text = (tmp_path / "stacks" / "acme.yaml").read_text()
+    assert "us-west-2" not in text
+    assert "availabilityZone: eu-west-1a" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("acme_dev",), "isn't a valid name"),
+        (("acme", "--account", "12"), "12 digits"),
+        (("acme", "--region", "mars-1"), "doesn't validate with these options"),
+        (("acme", "--public-cidr", "here"), "doesn't validate with these options"),
+        ((), "name the organization"),
+    ],
+)
+def test_a_wrong_value_writes_nothing(arguments, said, tmp_path):
+    answer = init(tmp_path, *arguments)
+    assert said in str(answer.exception)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_existing_files_are_kept(tmp_path):
+    (tmp_path / "README.md").write_text("ours")
+    answer = init(tmp_path, "acme")
+    assert "kept README.md" in answer.output
+    assert (tmp_path / "README.md").read_text() == "ours"
+    again = init(tmp_path, "acme")
+    assert "0 files written" in again.output
+
+
+def test_another_project_is_left_alone(tmp_path):
+    (tmp_path / "Pulumi.yaml").write_text("name: other\nruntime: python\n")
+    assert "is another project (other)" in str(init(tmp_path, "acme").exception)
+    assert [file.name for file in tmp_path.iterdir()] == ["Pulumi.yaml"]
+
+
+def test_a_dry_run_writes_nothing(tmp_path):
+    assert "would write stacks/acme.yaml" in init(tmp_path, "acme", "--dry-run").output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_differences_are_those_of_the_kits_files_alone(tmp_path):
+    init(tmp_path, "acme", "--ci", "gitlab")
+    (tmp_path / "stacks" / "acme.yaml").write_text("ours")
+    assert "would write the same files" in init(tmp_path, "--diff").output
+    (tmp_path / "requirements.txt").write_text("hpkit[local]==0.0.9\n")
+    shown = init(tmp_path, "--diff").output
+    assert "-hpkit[local]==0.0.9\n" in shown
+    assert re.search(r"^\+hpkit\[local\]==\d", shown, re.MULTILINE)
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_a_pipeline_needs_nothing_of_the_kits_own_repository(pipeline):
+    files = project_files(Choice("acme", "startup", pipeline, "0.1.0"))
+    pipelines = {path: text for path, text in files.items() if path.endswith(".yml")}
+    assert bool(pipelines) == (pipeline != "none")
+    for path, text in pipelines.items():
+        assert yaml.safe_load(text), path
+        assert not re.search(r"make install|infra/|requirements\.lock|local/hpkit_local/|\.ci/", text), path
+
+
+def test_the_repository_uses_the_same_program_and_policy_pack():
+    files = project_files(Choice("acme", "startup", "none", "0.1.0"))
+    for path, own in (
+        ("__main__.py", "infra/__main__.py"),
+        ("policies/__main__.py", "policies/__main__.py"),
+        ("policies/PulumiPolicy.yaml", "policies/PulumiPolicy.yaml"),
+    ):
+        assert files[path] == (ROOT / own).read_text()
+    assert len(files["__main__.py"].splitlines()) <= 5
+    project, own = yaml.safe_load(files["Pulumi.yaml"]), yaml.safe_load((ROOT / "Pulumi.yaml").read_text())
+    for key in ("runtime", "plugins", "stackConfigDir"):
+        assert project[key] == own[key]
