@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from hpkit.config.reference import schema_text
+
 __all__ = ["EXAMPLES", "PIPELINES", "Choice", "project_files"]
 
 _FOLDER: Final = Path(__file__).parent
@@ -77,7 +79,7 @@ def _files(choice: Choice) -> Iterator[tuple[str, str]]:
     ):
         yield path, _filled(template, words)
     yield f"stacks/{choice.name}.yaml", _organization(choice)
-    yield "stacks/schema.json", _example("schema.json")
+    yield "stacks/schema.json", schema_text()
     if (_FOLDER / "examples" / f"{choice.example}.policy.json").is_file():
         yield _POLICIES.format(choice.name), _own(_example(f"{choice.example}.policy.json"), choice)
     if choice.pipeline == "github":
