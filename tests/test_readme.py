@@ -14,6 +14,9 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
 SHOWN = [block for block in BLOCKS if re.match(r"\$ (sed .*\| )?\.venv/bin/hpkit ", block)]
+PROJECT = re.findall(
+    r"```console\n(.*?)```", README.partition("## Start your own project")[2].partition("\n## ")[0], re.DOTALL
+)
 TRIED = re.findall(r"```console\n(.*?)```", README.partition("## Try it")[2].partition("\n## ")[0], re.DOTALL)
 BY_HAND = [line.removeprefix("$ ") for block in TRIED if "make up" in block for line in block.splitlines()]
 SECONDS = 600
@@ -39,7 +42,7 @@ def clone(tmp_path):
 def test_every_block_of_the_readme_is_run():
     pictures = README.count("```mermaid\n")
     assert len(SHOWN) >= 3
-    assert README.count("```") == 2 * (len(SHOWN) + len(TRIED) + pictures)
+    assert README.count("```") == 2 * (len(SHOWN) + len(TRIED) + len(PROJECT) + pictures)
 
 
 def test_commands_of_the_path_to_aws_are_those_of_its_page():

@@ -242,7 +242,7 @@ def select(files: Iterable[str], stacks: Iterable[str]) -> list[Loaded]:
         what = (
             f"rename {nearly[0]} to {Path(nearly[0]).stem}.yaml"
             if nearly
-            else "name one, or start with a copy of an example"
+            else "name one, or run `hpkit init` to start from an example"
         )
         raise SelectionError(f"no organization file in {folder}; {what}")
     return [load(file) for file in found]

@@ -5,6 +5,7 @@ Each virtual environment sees exactly the packages that the wheel's own metadata
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from hpkit.cli import command_lines
+from tests.test_readme import PROJECT
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGES = {
@@ -215,21 +217,25 @@ def test_a_project_made_by_the_wheel_goes_up_and_is_reviewed_without_the_reposit
     given = {"HPKIT_CACHE": str(cache_root()), "PATH": os.environ["PATH"]}
     offline = {"https_proxy": "http://127.0.0.1:9", "no_proxy": "127.0.0.1,localhost"}
 
-    def typed(*arguments, code=0):
+    def typed(*arguments):
         answer = run(with_local, *arguments, cwd=tmp_path, **given, **offline)
-        assert answer.returncode == code, answer.stdout + answer.stderr
+        assert answer.returncode == 0, answer.stdout + answer.stderr
         return answer.stdout
 
-    assert "wrote wheels/hpkit-" in typed("init", "acme")
+    (block,) = PROJECT
+    commands = [shlex.split(line, comments=True)[1:] for line in block.splitlines()]
+    made, *rest = [words[1:] for words in commands if words[0] == "hpkit"]
+    assert "wrote wheels/hpkit-" in typed(*made)
     (tmp_path / ".venv").symlink_to(with_local.parent)
     git = ("git", "-c", "user.name=n", "-c", "user.email=n@example.com")
     for command in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "begin")):
         subprocess.run([*git, *command], cwd=tmp_path, check=True)
+    up, preview, down = rest
     try:
-        assert "resources created" in typed("local", "up", "--stack", "acme-dev")
-        assert "acme-dev: 0 resources to create" not in typed("local", "preview", "--stack", "acme-dev")
+        assert "resources created" in typed(*up)
         file = tmp_path / "stacks" / "acme.yaml"
         file.write_text(re.sub(r"(models: .*count:) 5", r"\1 4", file.read_text()))
+        assert "1 resource to update" in typed(*preview)
         assert "models" in typed("review", "--base", "main")
     finally:
-        run(with_local, "local", "down", "--yes", "--stack", "acme-dev", cwd=tmp_path, **given)
+        assert "resources deleted" in typed(*down)
