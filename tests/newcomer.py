@@ -13,7 +13,7 @@ SECONDS = 600
 # What Kueue or kubelets do is there a moment after kubectl has answered.
 PATIENCE = 90.0
 _HEREDOC = re.compile(r"<<'(\w+)'")
-_LOOKS = re.compile(r"kubectl (--\S+ )*(get|describe) |hpkit (status|jobs|why|topology|access) ")
+_LOOKS = re.compile(r"kubectl (--\S+ )*(get|describe) |hpkit (cluster (status|topology|access)|job (list|why)) ")
 
 
 @dataclass(frozen=True)
