@@ -48,7 +48,7 @@ RUNS = {
     "aws deployer-policy": ("--stack handson-dev", 0, "3 policies; attach all of them"),
     "destroy": ("--stack handson-dev", 1, "hpkit local doctor"),
     "local doctor": ("", 1, "Get them with: hpkit local doctor"),
-    "describe": ("team john", 0, "Has 2 instances (8 accelerators) of 4 that always stand"),
+    "describe": ("team john", 0, "Has 2 instances (8 accelerators) of 4 that always run"),
     "cluster grafana": ("export --to exported --stack handson-dev", 2, "handson-dev has no Grafana on Prometheus"),
     "aws images": ("--stack handson-dev", 0, "nvcr.io/nvidia/k8s-device-plugin"),
     "init": ("acme --dry-run", 1, "another project (hpkit)"),

@@ -58,7 +58,9 @@ def test_each_principal_has_its_roles_by_place_and_through_what():
 def test_who_lacks_an_entry_is_in_the_matrix_all_the_same():
     row = next(row for row in matrix(Access((), ()), plan()) if row.principal == ADA)
     assert dict(row.grants) == {}
-    assert f"{ADA} is in the file, and has no access entry; `pulumi up` makes it" in differences(Access((), ()), plan())
+    assert f"{ADA} is in the file, but has no access entry; `pulumi up` creates it" in differences(
+        Access((), ()), plan()
+    )
 
 
 def test_what_somebody_added_beside_the_file_is_a_difference():
@@ -67,8 +69,8 @@ def test_what_somebody_added_beside_the_file_is_a_difference():
     secret = binding("hyperpod-ns-nlp", "friends", role="admin")
     found = differences(Access((*good.entries, eve), (*good.bindings, secret)), plan())
     assert found == (
-        f"{EVE} has an access entry (AmazonEKSViewPolicy, hyperpod:team:nlp, friends), and is not in the file",
-        "group friends has admin in the namespace of nlp, and not by the file",
+        f"{EVE} has an access entry (AmazonEKSViewPolicy, hyperpod:team:nlp, friends), but isn't in the file",
+        "group friends has admin in the namespace of nlp, which doesn't come from the file",
     )
 
 
@@ -80,17 +82,17 @@ def test_who_made_the_cluster_has_an_entry_of_eks_and_is_no_difference():
     assert {called(row) for row in matrix(access, plan())} == {
         "administrator",
         "member of nlp",
-        "no: made the cluster",
+        "no: created the cluster",
     }
 
 
 def test_a_lost_group_policy_and_binding_are_differences():
     entries = (Entry(ADMIN, "admin", ()), Entry(ADA, "ada", ("other",)))
     found = differences(Access(entries, ()), plan())
-    assert f"{ADMIN} is administrator in the file, and its entry has no {ADMINISTRATOR_POLICY}" in found
-    assert f"{ADA} is of team nlp in the file, and not in its entry" in found
-    assert f"{ADA} has the group other in its entry, and not in the file" in found
-    assert f"team nlp has no binding to {TEAM_ROLE} in the cluster; `pulumi up` makes it" in found
+    assert f"{ADMIN} is administrator in the file, but its access entry has no {ADMINISTRATOR_POLICY}" in found
+    assert f"{ADA} is a member of team nlp in the file, but not in its access entry" in found
+    assert f"{ADA} has the group other in its access entry, but not in the file" in found
+    assert f"team nlp has no binding to {TEAM_ROLE} in the cluster; `pulumi up` creates it" in found
 
 
 def test_a_principal_is_meant_by_arn_session_or_name():
@@ -98,9 +100,9 @@ def test_a_principal_is_meant_by_arn_session_or_name():
     session = "arn:aws:sts::123456789012:assumed-role/ada/me"
     assert {find_entry(access, each).principal for each in (ADA, session, "ada")} == {ADA}
     assert find_entry(access, "adda") is None
-    with pytest.raises(SelectionError, match="write the whole ARN"):
+    with pytest.raises(SelectionError, match="use the full ARN"):
         find_entry(Access((*access.entries, Entry(f"{ROLE}/other/ada", "", ())), ()), "ada")
-    assert without_entry(access, "adda") == "adda has no access entry, and may do nothing; did you mean ada?"
+    assert without_entry(access, "adda") == "adda has no access entry, so it has no permissions; did you mean ada?"
     assert without_entry(access, f"{ROLE}/adda").endswith(f"did you mean {ADA}?")
     assert "did you mean" not in without_entry(access, f"{ROLE}/zq"), "all ARNs begin alike"
 

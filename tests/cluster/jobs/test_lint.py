@@ -83,33 +83,33 @@ def select(kind):
         (
             lambda _d, labels, _t: labels.update({"kueue.x-k8s.io/queue-name": "hyperpod-ns-smith-localqueue"}),
             "queue",
-            "names the queue hyperpod-ns-smith-localqueue; john has hyperpod-ns-john-localqueue",
+            "the queue hyperpod-ns-smith-localqueue; the queue of john is hyperpod-ns-john-localqueue",
             "hyperpod-ns-john-localqueue",
         ),
         (
             lambda _d, labels, _t: labels.update({"kueue.x-k8s.io/priority-class": "training"}),
             "priority",
             "has no priority class training",
-            "Write `training-priority`",
+            "Use `training-priority`",
         ),
         (
             lambda _d, labels, _t: labels.update({"kueue.x-k8s.io/priority-class": "zzz"}),
             "priority",
             "has no priority class zzz",
-            "Write one of training-priority, experiment-priority, or leave the label out",
+            "one of training-priority, experiment-priority, or remove the label",
         ),
-        (drop_namespace, "namespace", "names no namespace", "Write `namespace: hyperpod-ns-john`"),
+        (drop_namespace, "namespace", "has no namespace,", "`namespace: hyperpod-ns-john`"),
         (
             lambda document, _l, _t: document["metadata"].update(namespace="hyperpod-ns-jon"),
             "namespace",
-            "hyperpod-ns-jon is no team's namespace",
-            "Write `hyperpod-ns-john`",
+            "hyperpod-ns-jon isn't a team namespace",
+            "Use `hyperpod-ns-john`",
         ),
         (
             lambda document, _l, _t: document["metadata"].update(namespace="hyperpod-ns-frobnicate"),
             "namespace",
-            "hyperpod-ns-frobnicate is no team's namespace",
-            "Write `hyperpod-ns-john`",
+            "hyperpod-ns-frobnicate isn't a team namespace",
+            "Use `hyperpod-ns-john`",
         ),
         (
             lambda document, labels, _t: (
@@ -117,33 +117,33 @@ def select(kind):
                 document["metadata"].update(namespace="hyperpod-ns-zq"),
             ),
             "namespace",
-            "hyperpod-ns-zq is no team's namespace",
-            "Write one of hyperpod-ns-john, hyperpod-ns-smith",
+            "hyperpod-ns-zq isn't a team namespace",
+            "one of hyperpod-ns-john, hyperpod-ns-smith",
         ),
         (
             lambda _d, labels, _t: labels.update({"kueue.x-k8s.io/priority-class": "zzz-priority"}),
             "priority",
             "has no priority class zzz-priority",
-            "Write one of training-priority, experiment-priority, or leave the label out",
+            "one of training-priority, experiment-priority, or remove the label",
         ),
-        (select("ml.g5.24xlarge"), "instance-type", "has no instances of ml.g5.24xlarge", "Write `ml.g5.12xlarge`"),
+        (select("ml.g5.24xlarge"), "instance-type", "has no instances of ml.g5.24xlarge", "Use `ml.g5.12xlarge`"),
         (
             lambda document, _l, _t: document["spec"].update(parallelism=9),
             "quota",
-            "it can never run: of its 9 pods, at most 4 fit",
+            "it can never run: at most 4 of",
             "hpkit quota --stack handson-dev",
         ),
         (
             limits(requests={"cpu": "44"}),
             "accelerators",
-            "takes 1 of 4 nvidia.com/gpu of ml.g5.12xlarge and 44 of its 48 CPUs: nobody can use the other 3",
-            "Ask for at most 12 CPUs",
+            "1 of 4 nvidia.com/gpu of ml.g5.12xlarge and 44 of its 48 CPUs, so no other pod can use the other 3",
+            "at most 12 CPUs,",
         ),
         (
             lambda _d, _l, template: template["spec"]["containers"][0].pop("resources"),
             "accelerators",
-            "ask for none of its 4 nvidia.com/gpu",
-            "Ask for `nvidia.com/gpu`",
+            "none of its 4 nvidia.com/gpu",
+            "`nvidia.com/gpu`,",
         ),
     ],
 )
@@ -157,8 +157,8 @@ def test_each_mistake_is_said_with_what_puts_it_right(change, check, message, fi
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        (TOPOLOGY["required"], "topology.k8s.aws/network-node-layer-4", "is no layer of the network"),
-        ("kueue.x-k8s.io/podset-require-topology", NETWORK_LAYERS[0], "Kueue knows no annotation"),
+        (TOPOLOGY["required"], "topology.k8s.aws/network-node-layer-4", "isn't a network layer"),
+        ("kueue.x-k8s.io/podset-require-topology", NETWORK_LAYERS[0], "Kueue has no annotation"),
     ],
 )
 def test_topology_that_kueue_would_not_read_is_said(name, value, message):
@@ -171,7 +171,7 @@ def test_topology_that_kueue_would_not_read_is_said(name, value, message):
     assert [message in each.message for each in found] == [True]
     document["metadata"]["annotations"] = document["spec"]["template"]["metadata"].pop("annotations")
     said = [each.message for each in findings(document, plan=WITH_TOPOLOGY) if each.check == "topology"]
-    assert said == [f"{name} stands on the Job, and Kueue reads it from the pod template"]
+    assert said == [f"{name} is on the Job, but Kueue reads it from the pod template"]
 
 
 def test_topology_where_the_stack_does_not_schedule_by_it_is_said():
@@ -180,7 +180,7 @@ def test_topology_where_the_stack_does_not_schedule_by_it_is_said():
     document = changed(annotate(TOPOLOGY["required"], NETWORK_LAYERS[0]))
     document["metadata"] |= {"namespace": team.namespace, "labels": {"kueue.x-k8s.io/queue-name": team.local_queue}}
     said = [each.message for each in findings(document, plan=plan) if each.check == "topology"]
-    assert said == ["autoscale-dev does not schedule by topology, so that the pods may never be placed"]
+    assert said == ["autoscale-dev doesn't schedule by topology, so the pods may never be placed"]
 
 
 SHARED = "/dev/shm"  # noqa: S108 - where a pod mounts it
@@ -194,8 +194,8 @@ def of_pods(**more):
     ("document", "message"),
     [
         (of_pods(volumes=[{"name": "data", "hostPath": {"path": "/data"}}]), "its volume data is /data of the node"),
-        (of_pods(hostNetwork=True), "take part in the node's network (hostNetwork)"),
-        (of_pods(hostIPC=True), "take part in the node's memory (hostIPC)"),
+        (of_pods(hostNetwork=True), "the node's network (hostNetwork),"),
+        (of_pods(hostIPC=True), "the node's memory (hostIPC),"),
         (
             of_pods(initContainers=[{"name": "first", "securityContext": {"privileged": True}}]),
             "its container first is privileged",
@@ -207,7 +207,7 @@ def test_what_the_namespaces_level_refuses_is_said_where_it_stands(document, mes
     (found,) = lint(read_manifests("job.yaml", text), PLAN)
     assert found.check == "pod-security"
     assert message in found.message
-    assert found.message.endswith("which Pod Security refuses in a team's namespace (level baseline)")
+    assert found.message.endswith("which Pod Security rejects in a team's namespace (level baseline)")
     line = text.splitlines()[found.line - 1]
     assert any(word in line for word in ("hostPath", "hostNetwork", "hostIPC", "privileged"))
 
@@ -306,7 +306,9 @@ def test_a_missing_namespace_does_not_hide_what_else_is_wrong():
 
 def test_pods_that_name_no_queue_are_said_though_the_job_does():
     (found,) = findings(changed(lambda _d, _l, template: template["metadata"].pop("labels")))
-    assert found.message.startswith("of what it makes: they name no queue, so that the admission policy refuses each")
+    assert found.message.startswith(
+        "for the objects that it creates: they have no queue, so the admission policy rejects each"
+    )
     after = mended(text_of(changed(lambda _d, _l, template: template.pop("metadata"))))
     assert findings_in(after) == []
 
@@ -338,7 +340,7 @@ def test_a_deployment_of_which_some_pods_fit_is_warned_of():
     document = {**changed(set_spec(replicas=5)), "kind": "Deployment", "apiVersion": "apps/v1"}
     (found,) = findings(document)
     assert (found.severity, found.check) == ("warning", "quota")
-    assert found.message.startswith("of its 5 pods, at most 4 run at a time")
+    assert found.message.startswith("at most 4 of its 5 pods can run at a time:")
 
 
 def contain(place, **asked):
@@ -353,16 +355,16 @@ def contain(place, **asked):
     [
         (
             contain("containers", **{"nvidia.com/gpu": 5}),
-            "asks for 5 nvidia.com/gpu of ml.g5.12xlarge, of which an instance gives pods 4",
+            "5 nvidia.com/gpu of ml.g5.12xlarge, but an instance provides 4",
         ),
         (
             contain("containers", **{"nvidia.com/gpu": 4, "cpu": 90}),
-            "asks for 90 cpu of ml.g5.12xlarge, of which an instance gives pods 44",
+            "90 cpu of ml.g5.12xlarge, but an instance provides 44.61",
         ),
-        (contain("initContainers", **{"nvidia.com/gpu": 40}), "asks for 40 nvidia.com/gpu"),
+        (contain("initContainers", **{"nvidia.com/gpu": 40}), "40 nvidia.com/gpu"),
         (
             contain("containers", **{"nvidia.com/gpu": 4, "example.com/fpga": 1}),
-            "the queue of john does not count example.com/fpga",
+            "the queue of john doesn't count example.com/fpga",
         ),
     ],
 )
@@ -377,7 +379,7 @@ def test_a_resource_that_is_no_text_is_a_finding():
         template["spec"]["containers"][0]["resources"] = {"limits": {5: 7, "nvidia.com/gpu": 4}}
 
     (found,) = findings(changed(change))
-    assert found.message == "it can never run: the queue of john does not count 5"
+    assert found.message == "it can never run: the queue of john doesn't count 5"
     assert found.line > 1
 
 
@@ -387,7 +389,7 @@ def test_few_accelerators_and_all_cpus_are_said_without_a_selector_too():
         template["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}, "requests": {"cpu": 44}}
 
     (found,) = findings(changed(change))
-    assert "a pod takes 1 of 4 nvidia.com/gpu of ml.g5.12xlarge and 44 of its 48 CPUs" in found.message
+    assert "a pod uses 1 of 4 nvidia.com/gpu of ml.g5.12xlarge and 44 of its 48 CPUs," in found.message
 
 
 def test_a_type_that_node_affinity_asks_for_and_the_stack_lacks_is_said():
@@ -399,7 +401,7 @@ def test_a_type_that_node_affinity_asks_for_and_the_stack_lacks_is_said():
 
     (found,) = findings(changed(change))
     assert found.check == "instance-type"
-    assert "no instances of the types that the pods' node affinity admits" in found.message
+    assert "no instances of the types that the pods' node affinity" in found.message
 
 
 BIG = changed(contain("containers", **{"nvidia.com/gpu": 5}))
@@ -430,12 +432,14 @@ HEAD = {"metadata": BIG["metadata"]}
 def test_every_kind_that_is_queued_is_looked_into(document):
     (found,) = findings(document)
     assert (found.check, found.severity) == ("quota", "error")
-    assert "asks for 5 nvidia.com/gpu" in found.message
+    assert "5 nvidia.com/gpu" in found.message
 
 
 def test_topology_on_a_type_without_places_in_the_network_is_said():
     (found,) = findings(changed(annotate(TOPOLOGY["required"], NETWORK_LAYERS[2])))
-    assert found.message.startswith("EC2 says of no ml.g5.12xlarge where it stands in the network")
+    assert found.message.startswith(
+        "EC2 reports no network position for ml.g5.12xlarge, so Kueue never admits the pods"
+    )
 
 
 def test_a_priority_class_that_is_not_the_teams_is_said():
@@ -445,7 +449,7 @@ def test_a_priority_class_that_is_not_the_teams_is_said():
     wrong = changed(lambda _d, labels, _t: labels.update({"kueue.x-k8s.io/priority-class": "training-priority"}))
     (found,) = findings(wrong, plan=plan)
     assert (found.check, found.edit) == ("priority", None)
-    assert found.fix == "Write one of experiment-priority, or leave the label out"
+    assert found.fix == "Use one of experiment-priority, or remove the label"
 
 
 def test_documents_that_kueue_does_not_queue_are_passed_over():

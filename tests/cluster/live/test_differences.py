@@ -64,10 +64,10 @@ def test_groups_and_add_ons_that_differ_are_named(seen, plan):
     groups = (replace(gpu, target=3), replace(system, name="other"))
     addons = (*seen.platform.addons[1:-1], replace(seen.platform.addons[-1], version="v0"))
     found = differences(replace(seen, platform=replace(seen.platform, groups=groups, addons=addons)), plan)
-    assert "instance group gpu has a target of 3 instances, and 4 in the file" in found
-    assert "instance group system is in the file, and not in the cluster" in found
-    assert "instance group other is in the cluster, and not in the file" in found
-    assert f"add-on {plan.addons[0].name} is in the file, and not on the cluster" in found
+    assert "instance group gpu has a target of 3 instances, but 4 in the file" in found
+    assert "instance group system is in the file, but not in the cluster" in found
+    assert "instance group other is in the cluster, but not in the file" in found
+    assert f"add-on {plan.addons[0].name} is in the file, but not on the cluster" in found
     wanted = plan.addons[-1].version
     assert (f"add-on {plan.addons[-1].name} is v0, and {wanted} in the file" in found) == (wanted is not None)
 
@@ -81,22 +81,22 @@ def platform_differs(seen, plan):
 def test_versions_recovery_and_types_that_differ_are_named(seen, platform_differs):
     gpu, system = seen.platform.groups
     assert platform_differs(kubernetes="1.34", node_recovery="None") == (
-        "Kubernetes is 1.34, and 1.35 in the file",
-        "node recovery is None, and Automatic in the file",
+        "Kubernetes is 1.34, but 1.35 in the file",
+        "node recovery is None, but Automatic in the file",
     )
     assert platform_differs(groups=(replace(gpu, instance_types=("ml.p5.48xlarge",)), system)) == (
-        "instance group gpu is of ml.p5.48xlarge, and of ml.g5.12xlarge in the file",
+        "the type of instance group gpu is ml.p5.48xlarge, but ml.g5.12xlarge in the file",
     )
 
 
 def test_a_cluster_policy_that_differs_is_named(seen, platform_differs):
     changed = replace(seen.platform.policy, fair_share="Disabled", idle_sharing="Enabled", name="mine")
     assert platform_differs(policy=changed) == (
-        "the cluster policy has name mine, and handson-dev in the file",
-        "the cluster policy has fair share Disabled, and Enabled in the file",
-        "the cluster policy has idle resource sharing Enabled, and Disabled in the file",
+        "the cluster policy has name mine, but handson-dev in the file",
+        "the cluster policy has fair share Disabled, but Enabled in the file",
+        "the cluster policy has idle resource sharing Enabled, but Disabled in the file",
     )
-    assert platform_differs(policy=None) == ("the cluster policy handson-dev is in the file, and not on the cluster",)
+    assert platform_differs(policy=None) == ("the cluster policy handson-dev is in the file, but not on the cluster",)
 
 
 def test_what_of_a_platform_was_not_read_is_no_difference(platform_differs):
@@ -108,13 +108,13 @@ def test_preemption_and_lending_that_differ_are_named(seen, plan):
     held = {key: replace(quota, lending_limit=Decimal(0)) for key, quota in john.quotas.items()}
     found = differences(replace(seen, queues=(replace(john, within="Never", quotas=held), smith)), plan)
     assert found == (
-        "team john preempts tasks of its own by Never, and by LowerPriority in the file",
-        "team john lends no idle quota, and all of it in the file",
+        "team john preempts its own tasks by Never, but by LowerPriority in the file",
+        "team john lends no idle quota, but all of it in the file",
     )
     key = ("ml.g5.12xlarge", "nvidia.com/gpu")
     part = {**john.quotas, key: replace(john.quotas[key], lending_limit=Decimal(4))}
     assert differences(replace(seen, queues=(replace(john, quotas=part), smith)), plan) == (
-        "team john has a lending limit of 4 nvidia.com/gpu of ml.g5.12xlarge, and 12 in the file",
+        "team john has a lending limit of 4 nvidia.com/gpu of ml.g5.12xlarge, but 12 in the file",
     )
 
 
@@ -123,7 +123,7 @@ def test_memory_is_counted_in_gib(seen, plan):
     key = ("ml.g5.12xlarge", "memory")
     less = {**john.quotas, key: replace(john.quotas[key], nominal=Decimal(192 * 2**30))}
     assert differences(replace(seen, queues=(replace(john, quotas=less), smith)), plan) == (
-        "team john has a quota of 192 GiB memory of ml.g5.12xlarge, and 576 GiB in the file",
+        "team john has a quota of 192 GiB memory of ml.g5.12xlarge, but 576 GiB in the file",
     )
 
 
@@ -133,18 +133,18 @@ def test_teams_that_differ_are_named_with_both_amounts(seen, plan):
     changed = replace(john, weight=Decimal(7), quotas={**john.quotas, key: Quota(Decimal(8), Decimal(4))})
     renamed = replace(smith, name="hyperpod-ns-other-clusterqueue")
     assert differences(replace(seen, queues=(changed, renamed)), plan) == (
-        "team john has fair-share weight 7, and 0 in the file",
-        "team john has a quota of 8 nvidia.com/gpu of ml.g5.12xlarge, and 12 in the file",
-        "team john has a borrow limit of 4 nvidia.com/gpu of ml.g5.12xlarge, and 6 in the file",
-        "team smith is in the file, and has no queue",
-        "team other has a queue, and is not in the file",
+        "team john has fair-share weight 7, but 0 in the file",
+        "team john has a quota of 8 nvidia.com/gpu of ml.g5.12xlarge, but 12 in the file",
+        "team john has a borrow limit of 4 nvidia.com/gpu of ml.g5.12xlarge, but 6 in the file",
+        "team smith is in the file, but has no queue",
+        "team other has a queue, but isn't in the file",
     )
 
 
 def test_priority_classes_that_differ_are_named(seen, plan):
     found = differences(replace(seen, priority_classes={"training-priority": 90, "mine-priority": 1}), plan)
     assert found == (
-        "priority class training-priority is 90, and 80 in the file",
-        "priority class experiment-priority is absent, and 40 in the file",
-        "priority class mine-priority is 1, and absent in the file",
+        "priority class training-priority is 90, but 80 in the file",
+        "priority class experiment-priority is absent, but 40 in the file",
+        "priority class mine-priority is 1, but absent in the file",
     )

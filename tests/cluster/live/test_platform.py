@@ -93,7 +93,7 @@ def test_status_says_who_borrows_from_whom(tasks):
     assert (smith["shares"][0]["used"], smith["shares"][0]["borrowed"]) == (8, 4)
     assert smith["shares"][0]["lenders"] == ["john"]
     assert (john["shares"][0]["lentAtLeast"], john["shares"][0]["lentAtMost"]) == (4, 4)
-    assert smith["waiting"][0]["reason"].startswith("it can never run: it asks for 24 nvidia.com/gpu of ml.g5.12xlarge")
+    assert smith["waiting"][0]["reason"].startswith("it can never run: it requests 24 nvidia.com/gpu of ml.g5.12xlarge")
 
 
 def test_a_platform_that_is_as_its_file_says_has_no_difference_and_no_problem(tasks):
@@ -112,7 +112,7 @@ def test_what_the_file_says_otherwise_is_a_difference(ask, tasks, tmp_path):
     assert text.count("fairShareWeight: 0") == 1
     file.write_text(text.replace("fairShareWeight: 0", "fairShareWeight: 7"), encoding="utf-8")
     found = data(ask("cluster", "status", "--format", "json", cwd=tmp_path))["differences"]
-    assert found == ["team john has fair-share weight 0, and 7 in the file"]
+    assert found == ["team john has fair-share weight 0, but 7 in the file"]
 
 
 def test_the_page_fits_a_terminal_of_80_columns_and_shows_each_team(ask, tasks):
@@ -127,7 +127,7 @@ def test_the_page_fits_a_terminal_of_80_columns_and_shows_each_team(ask, tasks):
 def test_why_names_the_preemptor_the_holders_and_what_would_help(ask, tasks):
     del tasks
     found = data(ask("job", "why", "borrowed", "--format", "json"))
-    assert found["reason"].startswith("it was preempted, since the team that had lent the quota needed it back; now 4 ")
+    assert found["reason"].startswith("it was preempted, because the team that lent the quota reclaimed it; now 4 ")
     assert found["preemptedBy"] == "own of john"
     assert found["holders"] == [
         "john holds 12 nvidia.com/gpu of ml.g5.12xlarge",
@@ -136,7 +136,7 @@ def test_why_names_the_preemptor_the_holders_and_what_would_help(ask, tasks):
     assert sorted(found["wouldRunIf"]) == ["task first ends", "task own ends"]
     words = ask("job", "why", "huge").stdout
     assert "It can never run" in words
-    assert "it asks for at most 2 of its 6 pods, and others end" in words
+    assert "it requests at most 2 of its 6 pods, and others end" in words
 
 
 def test_what_was_asked_for_is_recorded_as_a_scenario(ask, tasks, tmp_path):
@@ -377,7 +377,7 @@ def test_a_deleted_node_is_one_less_in_the_file_and_quotas_that_no_longer_fit_re
 def test_what_is_not_there_or_not_said_is_one_sentence(ask, tmp_path):
     gone = ask("cluster", "status", stack="enterprise-prod")
     assert gone.returncode == 1
-    assert "has no cluster" in gone.stderr
+    assert "see no cluster" in gone.stderr
     assert "`pulumi up` creates it" in gone.stderr
     unknown = ask("job", "list", "--team", "jon")
     assert unknown.returncode == 2

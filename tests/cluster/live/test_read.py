@@ -38,7 +38,9 @@ def test_a_teams_member_reads_the_namespace_of_the_team():
         namespaces=TEAMS,
     )
     assert (found["namespaces"], found["unread"]) == (("hyperpod-ns-john",), frozenset())
-    assert unknown == ["pods, localqueues, workloads of other namespaces than hyperpod-ns-john: they may not be listed"]
+    assert unknown == [
+        "pods, localqueues, workloads of namespaces other than hyperpod-ns-john: listing them isn't allowed"
+    ]
     seen = Observed(time=NOW, **found)
     assert seen.sees("hyperpod-ns-john")
     assert not seen.sees("hyperpod-ns-smith")

@@ -91,7 +91,7 @@ def test_what_waits_in_no_queue_is_listed_and_needs_attention():
     assert [each.name for each in found.teams[0].waiting] == ["fine"]
     assert [(each.team, each.name) for each in found.unserved] == [("john", "lost")]
     (problem,) = found.problems
-    assert problem.startswith("Job lost of john waits: no queue serves it: LocalQueue hyperpod-ns-johnn-localqueue")
+    assert problem.startswith("Job lost of john is waiting: it has no queue: LocalQueue hyperpod-ns-johnn-localqueue")
     unread = status_of(replace(seen, unread=frozenset({"localqueues"})))
     assert unread.unserved == (), "what LocalQueues there are is not known"
 
@@ -100,7 +100,7 @@ def test_many_that_wait_in_no_queue_are_counted():
     lost = [replace(task("john", f"lost-{number}", 1), queue="") for number in range(9)]
     found = status_of(observed(queues=(queue("john", 4),), tasks=lost))
     assert len(found.unserved) == 9
-    assert found.problems[-1] == "4 more tasks wait in no team's queue; `hpkit job list` lists them"
+    assert found.problems[-1] == "4 more tasks are waiting without a team's queue; to list them, run `hpkit job list`"
 
 
 def test_the_cluster_policy_is_a_line():

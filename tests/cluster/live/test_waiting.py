@@ -27,7 +27,7 @@ PREEMPTED = (
 @pytest.mark.parametrize(
     ("message", "words"),
     [
-        (LARGE, f"it can never run: it asks for 24 {GPU} of {KIND}, where quota and borrowing together are 8"),
+        (LARGE, f"it can never run: it requests 24 {GPU} of {KIND}, but quota and borrow limit together are 8"),
         (SHORT, f"8 more {GPU} of {KIND} must become free"),
         (
             f"{SHORT}, insufficient unused quota for {GPU} in flavor ml.p5.48xlarge, 4 more needed",
@@ -35,7 +35,7 @@ PREEMPTED = (
         ),
         (
             f"{LARGE}, insufficient unused quota for cpu in flavor {KIND}, 1 more needed",
-            f"it can never run: it asks for 24 {GPU} of {KIND}, where quota and borrowing together are 8",
+            f"it can never run: it requests 24 {GPU} of {KIND}, but quota and borrow limit together are 8",
         ),
         (
             f"{LARGE}, insufficient unused quota for {GPU} in flavor ml.p5.48xlarge, 4 more needed",
@@ -47,7 +47,10 @@ PREEMPTED = (
         ),
         (
             LARGE_MEMORY,
-            f"it can never run: it asks for 2048 GiB memory of {KIND}, where quota and borrowing together are 1024 GiB",
+            (
+                f"it can never run: it requests 2048 GiB memory of {KIND}, "
+                "but quota and borrow limit together are 1024 GiB"
+            ),
         ),
         (
             SHORT_MEMORY,
@@ -57,17 +60,17 @@ PREEMPTED = (
         (
             f'couldn\'t assign flavors to pod set main: Flavor "{KIND}" does not support TopologyAwareScheduling',
             (
-                f"it can never run: its pods ask for a topology, and EC2 reports no network position for {KIND}. "
+                f"it can never run: its pods request a topology, but EC2 reports no network position for {KIND}. "
                 "Remove the topology annotation, or select an instance type with network layers"
             ),
         ),
         (
             'topology "hyperpod-default" allows to fit only 2 out of 4 pod(s)',
-            "only 2 of 4 pods fit as close together as they ask; `hpkit cluster topology` shows which nodes are free",
+            "only 2 of 4 pods fit as close together as requested; for free nodes, run `hpkit cluster topology`",
         ),
         (
             'topology "hyperpod-default" doesn\'t allow to fit any of 4 pod(s)',
-            "only 0 of 4 pods fit as close together as they ask; `hpkit cluster topology` shows which nodes are free",
+            "only 0 of 4 pods fit as close together as requested; for free nodes, run `hpkit cluster topology`",
         ),
     ],
 )
@@ -78,9 +81,9 @@ def test_the_condition_says_why_it_waits(message, words):
 
 def test_kueue_that_says_nothing_is_waited_for_and_then_looked_for():
     new, old = task("john", "train", 6, minutes=1), task("john", "train", 6, minutes=2)
-    assert waiting_reason(new, queue("john", 4), new.created) == "Kueue has not looked at it yet"
+    assert waiting_reason(new, queue("john", 4), new.created) == "Kueue hasn't evaluated it yet"
     assert waiting_reason(old, queue("john", 4), NOW) == (
-        "Kueue has decided nothing about it in 120 s, so Kueue may not be running. Check `kubectl get pods -n "
+        "Kueue hasn't evaluated it for 120 s, so it may not be running. Check `kubectl get pods -n "
         "kueue-system`, then the events in `kubectl describe workload job-train -n hyperpod-ns-john`"
     )
 
@@ -90,7 +93,7 @@ def test_a_task_that_was_preempted_says_so_first():
         "smith", "train", 1, QuotaReserved=(False, "Pending", SHORT), Preempted=(True, "InCohortReclamation", PREEMPTED)
     )
     assert waiting_reason(waiting, queue("smith", 4), NOW) == (
-        "it was preempted, since the team that had lent the quota needed it back; "
+        "it was preempted, because the team that lent the quota reclaimed it; "
         f"now 8 more {GPU} of {KIND} must become free"
     )
     assert preemptor(waiting) == "uid-own"
@@ -102,7 +105,7 @@ def test_a_task_that_runs_again_still_says_why_and_by_whom_it_was_preempted():
     why = "due to reclamation within the cohort"
     said = f"Previously: Preempted to accommodate a workload (UID: uid-own, JobUID: 1) {why}; {path}"
     back = task("smith", "train", 1, runs=True, Preempted=(False, "QuotaReserved", said))
-    assert preemption(back) == "it was preempted, since the team that had lent the quota needed it back"
+    assert preemption(back) == "it was preempted, because the team that lent the quota reclaimed it"
     assert (preemptor(back), preemptor_queue(back)) == ("uid-own", "hyperpod-ns-john-clusterqueue")
     never = task("smith", "train", 1, runs=True, Preempted=(False, "QuotaReserved", ""))
     assert (preemption(never), preemptor(never), preemptor_queue(never)) == ("", None, None)
@@ -111,7 +114,7 @@ def test_a_task_that_runs_again_still_says_why_and_by_whom_it_was_preempted():
 def test_a_queue_that_is_not_there_or_stopped_is_the_reason():
     waiting = task("john", "train", 1)
     assert waiting_reason(waiting, None, NOW) == (
-        "no queue serves it: LocalQueue hyperpod-ns-john-localqueue is not in hyperpod-ns-john"
+        "it has no queue: LocalQueue hyperpod-ns-john-localqueue doesn't exist in hyperpod-ns-john"
     )
     assert waiting_reason(waiting, queue("john", 4, active=False, message="stopped"), NOW) == (
         "its queue admits nothing: stopped"

@@ -60,19 +60,19 @@ def test_a_higher_priority_helps_where_it_preempts():
 
 def test_fewer_pods_help_where_some_fit():
     found = why("wait", task("john", "own", 2, runs=True), task("smith", "wait", 6))
-    assert found.remedies == ("it asks for 2 of its 6 pods",)
+    assert found.remedies == ("it requests 2 of its 6 pods",)
 
 
 def test_what_can_never_run_is_told_how_much_can():
     found = why(
         "wait", task("john", "own", 3, runs=True), task("smith", "lend", 1, runs=True), task("smith", "wait", 6)
     )
-    assert found.remedies == ("it asks for at most 2 of its 6 pods, and others end",)
+    assert found.remedies == ("it requests at most 2 of its 6 pods, and others end",)
 
 
 def test_a_task_that_the_simulator_admits_needs_nothing():
     assert why("wait", task("smith", "wait", 1)).remedies == (
-        "nothing: the simulator admits it as things are; Kueue should within seconds",
+        "nothing: the simulator admits it now, and Kueue should within seconds",
     )
 
 
@@ -80,7 +80,7 @@ def test_a_task_that_ended_or_runs_says_so_and_for_whom_it_was_preempted():
     said = "Preempted to accommodate a workload (UID: uid-own, JobUID: 1) due to reclamation within the cohort"
     back = task("smith", "back", 1, runs=True, Preempted=(True, "InCohortReclamation", said))
     found = why("back", back, task("john", "own", 3, runs=True))
-    assert found.reason == ("it runs. Before, it was preempted, since the team that had lent the quota needed it back")
+    assert found.reason == ("it's running. Before, it was preempted, because the team that lent the quota reclaimed it")
     assert (found.preempted_by, found.holders, found.remedies) == ("own of john", (), ())
     ended = why("bad", task("smith", "bad", 1, Finished=(True, "Failed", "BackoffLimitExceeded")))
     assert ended.reason == "it has failed: BackoffLimitExceeded"
@@ -126,14 +126,14 @@ def select(kind):
     [
         (
             task("john", "wait", 1, topology={"required": "topology.k8s.aws/network-node-layer-3"}),
-            "its pods ask for a topology, and no flavor of its queue that they may go to has one",
+            "its pods request a topology, but no flavor of its queue that fits them has one",
         ),
         (
             task("john", "wait", 1, template=select("ml.p5.48xlarge")),
             "its pods select or require nodes that no flavor of its queue has",
         ),
-        (task("john", "wait", 1, more={"example.com/fpga": "1"}), "its queue does not count example.com/fpga"),
-        (task("john", "wait", 1, gpus=40), "quota and borrowing of its queue are too small for it"),
+        (task("john", "wait", 1, more={"example.com/fpga": "1"}), "its queue doesn't count example.com/fpga"),
+        (task("john", "wait", 1, gpus=40), "the quota and borrow limit of its queue are too small for it"),
     ],
 )
 def test_what_can_never_run_is_promised_nothing(waiting, outlook):
@@ -157,12 +157,12 @@ def test_when_it_could_run_is_said_where_those_that_run_say_how_long():
     )
     found = why("wait", *tasks)
     assert (found.runs_at - NOW).total_seconds() == 20 * 60
-    assert found.when.startswith("by the simulator at 2026-11-22 12:20 UTC, in 20 min")
+    assert found.when.startswith("according to the simulator, at 2026-11-22 12:20 UTC, in 20 min,")
     endless = why("wait", task("john", "own", 3, runs=True), *tasks[1:])
     assert endless.runs_at is not None
     assert (endless.runs_at - NOW).total_seconds() == 50 * 60
     unknown = why("wait", task("john", "own", 3, runs=True), task("smith", "lend", 1, runs=True), tasks[2])
-    assert (unknown.runs_at, unknown.when) == (None, "cannot be said: nothing says how long own, lend may run")
+    assert (unknown.runs_at, unknown.when) == (None, "unknown: no limit is set on how long own, lend can run")
 
 
 def test_a_preemptor_that_is_gone_is_known_by_its_team():
@@ -171,8 +171,8 @@ def test_a_preemptor_that_is_gone_is_known_by_its_team():
         "preemptor path: /hyperpod-cohort/hyperpod-ns-john-clusterqueue; preemptee path: /x"
     )
     back = task("smith", "back", 1, Preempted=(True, "InCohortReclamation", said))
-    assert why("back", back).preempted_by == "a task of john that is gone"
-    assert why("back", back, namespaces=("hyperpod-ns-smith",)).preempted_by == "a task of john that is not read"
+    assert why("back", back).preempted_by == "a task of john that no longer exists"
+    assert why("back", back, namespaces=("hyperpod-ns-smith",)).preempted_by == "a task of john that couldn't be read"
 
 
 def test_what_others_hold_counts_though_their_tasks_could_not_be_read():
@@ -181,38 +181,39 @@ def test_what_others_hold_counts_though_their_tasks_could_not_be_read():
     found = why("wait", *tasks, queues=queues, namespaces=("hyperpod-ns-john",))
     assert found.holders == (f"john holds 12 {GPU} of {KIND}", f"smith holds 4 {GPU} of {KIND}")
     assert found.remedies == ("task own ends",)
-    assert found.outlook.startswith("what waits before it in other namespaces was not read")
-    assert found.when == "cannot be said: nothing says how long those of smith, own may run"
+    assert found.outlook.startswith("tasks that wait before it in other namespaces couldn't be")
+    assert found.when == "unknown: no limit is set on how long those of smith, own can run"
 
 
 def test_queues_that_were_not_read_are_not_said_to_be_missing():
     found = why("wait", task("john", "wait", 1), queues=(), unread=frozenset({"clusterqueues"}))
-    assert found.reason.startswith("Kueue has decided nothing about it in 300 s")
-    assert found.outlook == "what would let it run is not known: queues were not read"
+    assert found.reason.startswith("Kueue hasn't evaluated it for 300 s,")
+    assert found.outlook == "what would let it run isn't known, because queues couldn't be read"
 
 
 def test_pods_that_find_no_node_and_pods_that_are_not_there_are_said():
     running = task("john", "own", 2, runs=True)
     pods = (dataclasses.replace(pod("john", "own", None), unplaced="0/5 nodes are available: 5 Insufficient cpu."),)
     assert why("own", running, pods=pods).reason == (
-        "it runs: 1 of 2 pods find no node: 0/5 nodes are available: 5 Insufficient cpu"
+        "it's running: 1 of 2 pods have no node: 0/5 nodes are available: 5 Insufficient cpu"
     )
     starting = task("john", "own", 2, runs=True, PodsReady=(False, "WaitForStart", ""))
     assert why("own", starting).reason == (
-        "it is admitted, and its pods are not all ready yet: none is there; "
-        "`kubectl describe job own -n hyperpod-ns-john` says why"
+        "it's admitted, but not all of its pods are ready yet: no pod exists; for the reason, run "
+        "`kubectl describe job own -n hyperpod-ns-john`"
     )
     assert (
-        why("own", starting, unread=frozenset({"pods"})).reason == "it is admitted, and its pods are not all ready yet"
+        why("own", starting, unread=frozenset({"pods"})).reason
+        == "it's admitted, but not all of its pods are ready yet"
     )
 
 
 def test_tasks_that_could_not_be_read_are_not_said_to_be_none():
-    with pytest.raises(ToolError, match="which tasks there are could not be read"):
+    with pytest.raises(ToolError, match="the tasks couldn't be read"):
         find_task(observed(unread=frozenset({"workloads"})), "a", None)
     with pytest.raises(
         SelectionError,
-        match=r"none at all in hyperpod-ns-john, and no other could be read.*label kueue.x-k8s.io/queue-name",
+        match=r"in hyperpod-ns-john; no other namespace could be read.*label kueue.x-k8s.io/queue-name",
     ):
         find_task(observed(namespaces=("hyperpod-ns-john",)), "a", None)
 
@@ -227,12 +228,12 @@ def test_a_task_is_found_by_the_name_of_its_job_or_its_workload():
     seen = observed(tasks=(task("john", "a", 1, minutes=9), task("john", "a", 1, minutes=1), task("smith", "b", 1)))
     assert find_task(seen, "a", None).created.minute == 59
     assert find_task(seen, "job-b", "smith").owner_name == "b"
-    with pytest.raises(SelectionError, match="no task c; it knows a, b"):
+    with pytest.raises(SelectionError, match="no task c; its tasks: a, b"):
         find_task(seen, "c", None)
     with pytest.raises(SelectionError, match="no task b of team john"):
         find_task(seen, "b", "john")
     both = observed(tasks=(task("john", "a", 1), task("smith", "a", 1)))
-    with pytest.raises(SelectionError, match="john, smith each have a task a: say whose with --team"):
+    with pytest.raises(SelectionError, match="john, smith each have a task a; choose one with --team"):
         find_task(both, "a", None)
-    with pytest.raises(SelectionError, match="it knows none at all"):
+    with pytest.raises(SelectionError, match="it has no tasks"):
         find_task(observed(), "a", None)

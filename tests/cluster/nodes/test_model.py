@@ -47,7 +47,7 @@ def test_nodes_are_named_by_id_or_name_and_a_wrong_name_by_the_nearest():
 
 def test_what_the_service_would_refuse_is_said_before():
     assert against(live("Running", "Failure"), "replace") == []
-    assert "is ShuttingDown. What to do: wait" in against(live("Running", "ShuttingDown"), "reboot")[0]
+    assert "is ShuttingDown. Wait" in against(live("Running", "ShuttingDown"), "reboot")[0]
     assert "the cluster is Updating" in against(live("Running", "Running", status="Updating"), "replace")[0]
     assert "no continuous provisioning" in against(live("Running", "Running", continuous=False), "delete")[0]
     assert against(live("Running", "Running", continuous=False), "replace") == []
@@ -56,7 +56,7 @@ def test_what_the_service_would_refuse_is_said_before():
 def test_a_count_below_the_minimum_is_refused():
     seen = live("Running", "Running")
     (said,) = against(seen, "delete", plan(minInstanceCount=1))
-    assert said.startswith("gpu would have 0 instances, and its minInstanceCount is 1. What to do:")
+    assert said.startswith("gpu would have 0 instances, but its minInstanceCount is 1. Lower")
     assert counts_after(seen, nodes_of(seen)) == {"gpu": 0}
 
 

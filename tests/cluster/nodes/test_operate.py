@@ -43,7 +43,7 @@ def test_a_reboot_between_two_looks_is_over_after_a_while():
 
 
 def test_a_reboot_that_fails_says_what_to_do():
-    with pytest.raises(ToolError, match=r"i-1 failed\. What to do: `hpkit node replace i-1`"):
+    with pytest.raises(ToolError, match=r"i-1 failed\. Run `hpkit node replace i-1`"):
         run("reboot", [{"i-1": "Pending"}, {"i-1": "Failure"}], ["i-1"])
 
 
@@ -58,7 +58,7 @@ def test_a_replacement_is_over_when_as_many_run_without_the_old_one():
 
 
 def test_what_does_not_end_is_left_to_the_service():
-    with pytest.raises(ToolError, match="not over after 60 seconds; the service goes on with it"):
+    with pytest.raises(ToolError, match="not finished after 60 seconds; the service"):
         run("delete", [{"i-1": "ShuttingDown"}], ["i-1"], timeout=60)
 
 

@@ -49,7 +49,7 @@ def test_an_addon_that_the_next_version_lacks_is_raised_before_and_again_after()
     }
     found = steps(data(**{CNI: "v1.0.0"}), Running("1.33", {CNI: "v1.0.0"}, offered=offered, known=True), "1.34")
     assert [each.title for each in found.steps] == [
-        "Add-ons that Kubernetes 1.34 needs newer: vpc-cni",
+        "Update add-ons that Kubernetes 1.34 requires in a newer version: vpc-cni",
         "Kubernetes 1.34",
         "Add-ons: vpc-cni",
         "Nodes",
@@ -76,13 +76,15 @@ def test_an_addon_that_is_behind_without_a_step_says_why():
     assert found.steps == ()
     said = {each.split()[1]: each.split("; ", 2)[2] for each in found.behind if each.startswith("add-on")}
     assert said[held.name] == (
-        "hpkit holds it there, and a later hpkit raises it: "
-        f"write environments.dev.addons.{held.name}.version to have another"
+        "hpkit pins it, and a later hpkit upgrades it: "
+        f"for another version, set environments.dev.addons.{held.name}.version"
     )
-    assert said["of-somebody"] == "it is not in the stack file, and whoever made it raises it"
-    assert said[CNI].startswith("EKS chose it when it was made: write environments.dev.addons.vpc-cni.version")
+    assert said["of-somebody"] == "it isn't in the stack file; upgrade it with the tool that installed it"
+    assert said[CNI].startswith(
+        "EKS chose it at installation: for another version, set environments.dev.addons.vpc-cni.version"
+    )
     older = Running("1.34", {held.name: "v0.1.0"}, offered=offered, known=True)
-    assert f"hpkit holds it at {held.version}, which `pulumi up --stack" in " ".join(steps(made, older, "1.34").behind)
+    assert f"hpkit pins it to {held.version}, which `pulumi up --stack" in " ".join(steps(made, older, "1.34").behind)
 
 
 def test_the_newest_kubernetes_is_not_behind_when_its_support_ends_soon():
@@ -109,7 +111,7 @@ def test_nodes_behind_are_a_step_even_where_kubernetes_is_not():
 
 def test_a_file_that_is_not_what_runs_comes_first():
     found = steps(data("1.34"), Running("1.33", known=True), "1.34")
-    assert found.blocked[0].startswith("the cluster has Kubernetes 1.33, and the stack file 1.34")
+    assert found.blocked[0].startswith("the cluster has Kubernetes 1.33, but the stack file has 1.34")
 
 
 def test_each_patch_applies_on_those_before_it(tmp_path):

@@ -27,11 +27,11 @@ def as_html(stack: str, places: Sequence[str], rows: Sequence[Row], differs: Seq
         for grant in grants
     ]
     return page(
-        f"{stack}: who may do what",
+        f"{stack}: permissions",
         f"{len(rows)} principals, {len(places)} places",
         (
-            Section("Not as the stack file says", lines=differs, grave=True),
+            Section("Differs from the stack file", lines=differs, grave=True),
             Section("Roles", head=("principal", "in the file", *places), rows=cells),
-            Section("Through what", head=("principal", "where", "role", "through"), rows=through),
+            Section("Granted by", head=("principal", "where", "role", "through"), rows=through),
         ),
     )

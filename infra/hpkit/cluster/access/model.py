@@ -157,7 +157,7 @@ def _in_file(plan: Plan, principal: str) -> tuple[str, ...]:
 
 def called(row: Row) -> str:
     """Return what a principal is to the stack file, in words: its roles there, that it made the cluster, or `no`."""
-    return "; ".join(row.file) or ("no: made the cluster" if row.of_creator else "no")
+    return "; ".join(row.file) or ("no: created the cluster" if row.of_creator else "no")
 
 
 def differences(access: Access, plan: Plan) -> tuple[str, ...]:
@@ -172,32 +172,35 @@ def _of_entries(entries: Iterable[Entry], plan: Plan) -> Iterator[str]:
         who = principal_of(principal)
         entry = live.pop(who, None)
         if entry is None:
-            yield f"{principal} is in the file, and has no access entry; `pulumi up` makes it"
+            yield f"{principal} is in the file, but has no access entry; `pulumi up` creates it"
             continue
         wanted = set(groups.get(who, ("", ()))[1])
         yield from _of_groups(entry, wanted)
         yield from _of_policies(entry, _in_file(plan, principal))
     for entry in (each for each in live.values() if not each.of_creator):
-        what = ", ".join((*(policy.name for policy in entry.policies), *entry.groups)) or "no rights"
-        yield f"{entry.principal} has an access entry ({what}), and is not in the file"
+        what = ", ".join((*(policy.name for policy in entry.policies), *entry.groups)) or "no permissions"
+        yield f"{entry.principal} has an access entry ({what}), but isn't in the file"
 
 
 def _of_groups(entry: Entry, wanted: set[str]) -> Iterator[str]:
     for group in sorted(wanted - set(entry.groups)):
-        yield f"{entry.principal} is of team {group.removeprefix(GROUP_PREFIX)} in the file, and not in its entry"
+        yield (
+            f"{entry.principal} is a member of team {group.removeprefix(GROUP_PREFIX)} in the file, but not in its "
+            "access entry"
+        )
     for group in sorted(set(entry.groups) - wanted):
-        yield f"{entry.principal} has the group {group} in its entry, and not in the file"
+        yield f"{entry.principal} has the group {group} in its access entry, but not in the file"
 
 
 def _of_policies(entry: Entry, roles: Sequence[str]) -> Iterator[str]:
     wanted = {name for name, role in _POLICY_ROLES.items() if role in roles}
     has = {policy.name for policy in entry.policies if not policy.namespaces}
     for name in sorted(wanted - has):
-        yield f"{entry.principal} is {_POLICY_ROLES[name]} in the file, and its entry has no {name}"
+        yield f"{entry.principal} is {_POLICY_ROLES[name]} in the file, but its access entry has no {name}"
     for policy in entry.policies:
         if policy.namespaces or policy.name not in wanted:
             where = f" in {', '.join(policy.namespaces)}" if policy.namespaces else ""
-            yield f"{entry.principal} has {policy.name}{where}, and not in the file"
+            yield f"{entry.principal} has {policy.name}{where}, but not in the file"
 
 
 def _of_bindings(bindings: Iterable[Binding], plan: Plan) -> Iterator[str]:
@@ -212,12 +215,12 @@ def _of_bindings(bindings: Iterable[Binding], plan: Plan) -> Iterator[str]:
         for namespace in (team.namespace, None):
             if (group, namespace, TEAM_ROLE) not in found:
                 where = "the cluster" if namespace is None else namespace
-                yield f"team {team.name} has no binding to {TEAM_ROLE} in {where}; `pulumi up` makes it"
+                yield f"team {team.name} has no binding to {TEAM_ROLE} in {where}; `pulumi up` creates it"
     expected = {(group, namespace, TEAM_ROLE) for group, team in teams.items() for namespace in (team.namespace, None)}
     for group, place, role in sorted(found - expected, key=str):
         if group.startswith(GROUP_PREFIX) or (place or "").startswith(NAMESPACE_PREFIX):
             where = "the whole cluster" if place is None else f"the namespace of {team_of(place)}"
-            yield f"group {group} has {role} in {where}, and not by the file"
+            yield f"group {group} has {role} in {where}, which doesn't come from the file"
 
 
 def find_entry(access: Access, principal: str) -> Entry | None:
@@ -232,7 +235,9 @@ def find_entry(access: Access, principal: str) -> Entry | None:
         if (principal_of(entry.principal) == principal_of(principal) if arn else _short(entry.principal) == principal)
     ]
     if len(matching) > 1:
-        raise SelectionError(f"{principal} is {', '.join(each.principal for each in matching)}; write the whole ARN")
+        raise SelectionError(
+            f"{principal} matches several entries: {', '.join(each.principal for each in matching)}; use the full ARN"
+        )
     return matching[0] if matching else None
 
 
@@ -242,8 +247,8 @@ def without_entry(access: Access, principal: str) -> str:
     known = {_short(entry.principal): entry.principal for entry in access.entries}
     name = near(_short(principal), known)
     likely = known[name] if name and principal.startswith("arn:") else name
-    meant = f"did you mean {likely}?" if likely else "`hpkit cluster access` lists who has one"
-    return f"{principal} has no access entry, and may do nothing; {meant}"
+    meant = f"did you mean {likely}?" if likely else "to list principals with an entry, run `hpkit cluster access`"
+    return f"{principal} has no access entry, so it has no permissions; {meant}"
 
 
 def _short(principal: str) -> str:

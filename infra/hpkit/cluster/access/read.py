@@ -38,7 +38,7 @@ def read_access(session: Session, *, cluster: str) -> Access:
             return Access(entries, tuple(_bindings(Kubernetes(client))))
     except KUBERNETES_ERRORS as error:
         said = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
-        return Access(entries, (), (f"bindings, since the Kubernetes API does not answer this identity ({said})",))
+        return Access(entries, (), (f"bindings, because the Kubernetes API doesn't accept this identity ({said})",))
 
 
 def read_entries(session: Session, eks: str, *, made: datetime | None = None) -> tuple[Entry, ...]:
@@ -58,7 +58,7 @@ def _answers(session: Session, calls: list[ApiCall]) -> list[Any]:
     found = [responses.of(call) for call in calls]
     failed = next((each for each in found if isinstance(each, FailedCall)), None)
     if failed is not None:
-        raise ToolError(f"{failed.action}: {failed.code}: {failed.message}. What to do: {failed.fix}")
+        raise ToolError(f"{failed.action}: {failed.code}: {failed.message}. {failed.fix}")
     return found
 
 

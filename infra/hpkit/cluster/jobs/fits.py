@@ -50,7 +50,7 @@ def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
         sets.append(replace(each, flavors=large))
     if not is_installed("simulator"):
         return Fit(
-            "unknown", "whether quota has room is found by the simulator, which pip install 'hpkit[whatif]' adds"
+            "unknown", "checking whether the quota has capacity requires the simulator: pip install 'hpkit[whatif]'"
         )
     usage = _admitted(model, team, sets)
     if usage is None:
@@ -62,7 +62,9 @@ def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
         shown = ", ".join(f"{_amount(key, usage[key])} of {_amount(key, nominal[key])} {_name(key)}" for key in scarce)
         return Fit("quota", f"it fits {team.name}'s own quota: {shown}")
     shown = ", ".join(f"{_amount(key, amount)} {_name(key)}" for key, amount in over.items())
-    return Fit("borrowing", f"{shown} of it must be borrowed: it waits until others lend so much, and may be preempted")
+    return Fit(
+        "borrowing", f"{shown} of it must be borrowed: it waits until other teams lend that much, and can be preempted"
+    )
 
 
 Key = tuple[str, str]
@@ -85,7 +87,7 @@ def _never(model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
     covered = {resource for _, resource in _nominal(model, team)}
     unknown = sorted({name for each in pod_sets for name, amount in each.per_pod.items() if amount} - covered)
     if covered and unknown:
-        return Fit("never", f"it can never run: the queue of {team.name} does not count {', '.join(unknown)}")
+        return Fit("never", f"it can never run: the queue of {team.name} doesn't count {', '.join(unknown)}")
     largest = max(pod_sets, key=lambda each: each.count)
     low, high = 0, largest.count
     while high - low > 1:
@@ -96,13 +98,15 @@ def _never(model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
         else:
             low = middle
     if low:
-        words = f"it can never run: of its {largest.count} pods, at most {low} fit quota and borrowing of {team.name}"
+        words = (
+            f"it can never run: at most {low} of its {largest.count} pods fit the quota and borrow limit of {team.name}"
+        )
         return Fit("never", words, low)
     has = sorted({flavor for flavor, _ in _nominal(model, team)})
     return Fit(
         "never",
-        f"it can never run: not even one of its pods fits quota and borrowing of {team.name}, "
-        f"which has quota of {', '.join(has) or 'nothing'}",
+        f"it can never run: not even one of its pods fits the quota and borrow limit of {team.name}, which has quota "
+        f"of {', '.join(has) or 'nothing'}",
     )
 
 
@@ -134,8 +138,8 @@ def _no_instance(known: Mapping[str, Mapping[str, int]], flavors: Sequence[str],
         name = _too_small(known[flavor], pods)
         if name is not None:
             asked, has = (_amount((flavor, name), each) for each in (pods.per_pod[name], known[flavor][name]))
-            said.append(f"{asked} {_name((flavor, name))}, of which an instance gives pods {has}")
-    return f"it can never run: one of its pods asks for {'; and for '.join(said)}"
+            said.append(f"{asked} {_name((flavor, name))}, but an instance provides {has}")
+    return f"it can never run: one of its pods requests {'; and '.join(said)}"
 
 
 def _nominal(model: Model, team: TeamPlan) -> dict[Key, int]:

@@ -67,7 +67,7 @@ def breaches(unit: Unit, templates: tuple[PodTemplate, ...]) -> Iterator[Breach]
         yield Breach(
             _SCHEDULING,
             f"the PriorityClass {here} of the scheduling policy isn't allowed",
-            "Remove it, and rank the job by the label kueue.x-k8s.io/priority-class",
+            "Remove it, and set the job's priority with the label kueue.x-k8s.io/priority-class",
         )
 
 
@@ -78,14 +78,14 @@ def breaches_of_pods(pods: PodTemplate, team: TeamPlan, limits: PodLimits) -> It
     if isinstance(seconds, int) and seconds > limits.grace_seconds:
         yield Breach(
             (*path, "terminationGracePeriodSeconds"),
-            f"its pods may take {seconds} seconds to stop, and the limit is {limits.grace_seconds}",
-            f"Write at most {limits.grace_seconds}",
+            f"its pods can take {seconds} seconds to stop; the limit is {limits.grace_seconds}",
+            f"Set at most {limits.grace_seconds}",
         )
     if str(spec.get("priorityClassName") or "").startswith("system-"):
         yield Breach(
             (*path, "priorityClassName"),
-            f"its pods have the PriorityClass {spec['priorityClassName']} of the system",
-            "Remove it, and rank the job by the label kueue.x-k8s.io/priority-class",
+            f"its pods have the system PriorityClass {spec['priorityClassName']}",
+            "Remove it, and set the job's priority with the label kueue.x-k8s.io/priority-class",
         )
     if spec.get("resourceClaims"):
         yield Breach(
@@ -128,7 +128,7 @@ def _tolerations(spec: Mapping[Any, Any], path: Path, limits: PodLimits) -> Iter
             yield Breach(
                 (*path, "tolerations", number),
                 f"its pods must not tolerate {key or 'every taint'}",
-                "Remove the toleration; if nodes of this environment have the taint, name its key in "
+                "Remove the toleration. If nodes of this environment have the taint, add its key to "
                 "governance.teamLimits.tolerations",
             )
 
@@ -155,14 +155,14 @@ def _containers(
             if owner is not None and owner != team.name:
                 yield Breach(
                     (*here, "image"),
-                    f"its image is in a repository of the team {owner}",
+                    f"its image is in a repository of team {owner}",
                     f"Push the image to {limits.repositories}{team.name}/… and use that",
                 )
             if str(container.get("image") or "").startswith("sha256:"):
                 yield Breach(
                     (*here, "image"),
-                    f"its image {container['image']} is the ID of an image, which may be another team's",
-                    "Name the image by its repository and tag, or by its repository and digest (…@sha256:…)",
+                    f"its image {container['image']} is an image ID, which can be another team's",
+                    "Refer to the image by repository and tag, or by repository and digest (…@sha256:…)",
                 )
             resources = mapping(container.get("resources"))
             requests, limited = mapping(resources.get("requests")), mapping(resources.get("limits"))
@@ -170,14 +170,15 @@ def _containers(
                 if name in limited and name not in requests and not completed:
                     yield Breach(
                         (*here, "resources", "limits", name),
-                        f"its container {container.get('name')} has a limit of {name} and doesn't request it",
+                        f"its container {container.get('name')} has a limit for {name} but no request",
                         f"Add resources.requests.{name}, for example {limited[name]}",
                     )
                 if name in requests and _is_nothing(requests[name]):
                     yield Breach(
                         (*here, "resources", "requests", name),
                         f"its container {container.get('name')} requests no {name}",
-                        f"Request what it needs, or omit {name} for {getattr(limits.default_requests, name)}",
+                        f"Request what it needs, or omit {name} for the default of "
+                        f"{getattr(limits.default_requests, name)}",
                     )
 
 

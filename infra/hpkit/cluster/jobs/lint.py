@@ -187,8 +187,8 @@ class _Job:
             path = (*self._unit.namespaced, "metadata")
             return team, self._say_namespace(
                 path,
-                "it names no namespace, so that it goes where kubectl happens to be",
-                f"Write `namespace: {meant}`",
+                "it has no namespace, so it goes to kubectl's current one",
+                f"Set `namespace: {meant}`",
                 edit=None if team is None else Edit(self._number, (*path, "namespace"), team.namespace),
             )
         if team is None:
@@ -200,8 +200,8 @@ class _Job:
             likely = team
         return team, self._say_namespace(
             (*self._unit.namespaced, "metadata", "namespace"),
-            f"{namespace} is no team's namespace of {self._plan.stack}",
-            f"Write `{likely.namespace}`" if likely else f"Write one of {', '.join(known) or 'none'}",
+            f"{namespace} isn't a team namespace of {self._plan.stack}",
+            f"Use `{likely.namespace}`" if likely else f"Use one of {', '.join(known) or 'none'}",
         )
 
     def _say_namespace(self, path: Path, message: str, fix: str, *, edit: Edit | None = None) -> JobFinding:
@@ -218,17 +218,17 @@ class _Job:
                 continue
             here: Path = (*path, "metadata", "labels", QUEUE) if queue is not None else (*path, "metadata")
             if queue is not None:
-                what = f"{'they name' if path else 'it names'} the queue {queue}"
+                what = f"{'they use' if path else 'it uses'} the queue {queue}"
             elif path:
-                what = "they name no queue, so that the admission policy refuses each of them"
+                what = "they have no queue, so the admission policy rejects each of them"
             else:
-                what = "it has no queue, so that no quota counts it"
-            whose = "of what it makes: " if path else ""
+                what = "it has no queue, so no quota counts it"
+            whose = "for the objects that it creates: " if path else ""
             yield self._say(
                 here,
                 "queue",
-                f"{whose}{what}; {team.name} has {team.local_queue}",
-                f"Write the label `{QUEUE}: {team.local_queue}`" + (" into the template" if path else ""),
+                f"{whose}{what}; the queue of {team.name} is {team.local_queue}",
+                f"Add the label `{QUEUE}: {team.local_queue}`" + (" into the template" if path else ""),
                 edit=self._edit((*path, "metadata", "labels", QUEUE), team.local_queue),
             )
 
@@ -243,8 +243,8 @@ class _Job:
             yield self._say(
                 ("metadata", "labels", PRIORITY),
                 "priority",
-                f"{team.name} may not use the priority class {given}: the admission policy refuses it",
-                f"Write one of {', '.join(mine)}, or leave the label out",
+                f"{team.name} can't use the priority class {given}: the admission policy rejects it",
+                f"Use one of {', '.join(mine)}, or remove the label",
             )
             return
         names = {each.removesuffix("-priority"): each for each in mine}
@@ -254,7 +254,7 @@ class _Job:
             ("metadata", "labels", PRIORITY),
             "priority",
             f"the cluster policy of {self._plan.stack} has no priority class {given}",
-            f"Write `{meant}`" if meant else f"Write one of {', '.join(mine) or 'none'}, or leave the label out",
+            f"Use `{meant}`" if meant else f"Use one of {', '.join(mine) or 'none'}, or remove the label",
             edit=self._edit(("metadata", "labels", PRIORITY), meant) if meant else None,
         )
 
@@ -267,8 +267,8 @@ class _Job:
             yield self._say(
                 ("metadata", "annotations", name),
                 "topology",
-                f"{name} stands on the {self._unit.kind}, and Kueue reads it from the pod template",
-                "Write it under `template.metadata.annotations`",
+                f"{name} is on the {self._unit.kind}, but Kueue reads it from the pod template",
+                "Move it to `template.metadata.annotations`",
                 edit=None
                 if target is None
                 else self._edit((*target, name), str(value), moved_from=("metadata", "annotations", name)),
@@ -291,8 +291,8 @@ class _Job:
                 yield self._say(
                     (*path, name),
                     "topology",
-                    f"Kueue knows no annotation {name}",
-                    f"Write `{meant or TOPOLOGY['required']}`",
+                    f"Kueue has no annotation {name}",
+                    f"Use `{meant or TOPOLOGY['required']}`",
                     edit=self._edit((*path, meant), str(value), moved_from=(*path, name)) if meant else None,
                 )
             elif str(value) not in NETWORK_LAYERS:
@@ -300,14 +300,14 @@ class _Job:
                 yield self._say(
                     (*path, name),
                     "topology",
-                    f"{value} is no layer of the network",
-                    f"Write `{layer}`",
+                    f"{value} isn't a network layer",
+                    f"Use `{layer}`",
                     edit=self._edit((*path, name), layer),
                 )
         names = [name for name, _ in mine]
         if set(TOPOLOGY.values()) <= set(names):
             yield self._say(
-                path, "topology", "topology is both required and preferred", "Leave one of the two annotations out"
+                path, "topology", "topology is both required and preferred", "Remove one of the two annotations"
             )
         if names:
             yield from self._no_topology(pods, (*path, names[0]))
@@ -317,8 +317,8 @@ class _Job:
             yield self._say(
                 path,
                 "topology",
-                f"{self._plan.stack} does not schedule by topology, so that the pods may never be placed",
-                "Leave the annotation out, or set governance.topologyAwareScheduling",
+                f"{self._plan.stack} doesn't schedule by topology, so the pods may never be placed",
+                "Remove the annotation, or set governance.topologyAwareScheduling",
             )
             return
         types = types_of(pods.template, self._plan)
@@ -327,8 +327,8 @@ class _Job:
             yield self._say(
                 path,
                 "topology",
-                f"EC2 says of no {' or '.join(types)} where it stands in the network: Kueue never admits the pods",
-                "Leave the annotation out, or select another instance type",
+                f"EC2 reports no network position for {' or '.join(types)}, so Kueue never admits the pods",
+                "Remove the annotation, or select another instance type",
             )
 
     def _types(self) -> Iterator[JobFinding]:
@@ -344,8 +344,8 @@ class _Job:
                 "instance-type",
                 f"{self._plan.stack} has no instances of {chosen}"
                 if key == "nodeSelector"
-                else f"{self._plan.stack} has no instances of the types that the pods' node affinity admits",
-                f"Write `{meant}`" if meant else f"Write one of {', '.join(known)}",
+                else f"{self._plan.stack} has no instances of the types that the pods' node affinity allows",
+                f"Use `{meant}`" if meant else f"Use one of {', '.join(known)}",
             )
 
     def _goes_anywhere(self, pods: PodTemplate) -> bool:
@@ -377,17 +377,17 @@ class _Job:
             yield self._say(
                 path,
                 "accelerators",
-                f"its pods select {kind.name}, and ask for none of its {has} {resource}",
-                f"Ask for `{resource}`, or select a type without accelerators",
+                f"its pods select {kind.name}, but request none of its {has} {resource}",
+                f"Request `{resource}`, or select a type without accelerators",
                 severity="warning",
             )
         elif 0 < wants < has and kind.vcpu and cpus > _MOST_OF_A_NODE * kind.vcpu:
             yield self._say(
                 path,
                 "accelerators",
-                f"a pod takes {wants} of {has} {resource} of {kind.name} and {cpus:g} of its {kind.vcpu} CPUs: nobody "
-                f"can use the other {has - wants} while it runs",
-                f"Ask for at most {kind.vcpu * wants // has} CPUs, or for all accelerators",
+                f"a pod uses {wants} of {has} {resource} of {kind.name} and {cpus:g} of its {kind.vcpu} CPUs, so no "
+                f"other pod can use the other {has - wants} while it runs",
+                f"Request at most {kind.vcpu * wants // has} CPUs, or all accelerators",
                 severity="warning",
             )
 
@@ -396,7 +396,7 @@ class _Job:
 
         Of the baseline's controls those that manifests of training trip over.
         """
-        refuses = f"which Pod Security refuses in a team's namespace (level {POD_SECURITY_LEVEL})"
+        refuses = f"which Pod Security rejects in a team's namespace (level {POD_SECURITY_LEVEL})"
         for each in self._templates:
             spec = mapping(each.template.get("spec"))
             path: Path = (*each.path, "spec")
@@ -408,8 +408,8 @@ class _Job:
                     yield self._say(
                         (*path, key),
                         "pod-security",
-                        f"its pods take part in the node's {what} ({key}), {refuses}",
-                        f"Remove {key}; EFA and NCCL need none of the node's own",
+                        f"its pods use the node's {what} ({key}), {refuses}",
+                        f"Remove {key}; EFA and NCCL don't need it",
                     )
             for kind in ("initContainers", "containers"):
                 for number, container in enumerate(mappings(spec.get(kind))):
@@ -418,7 +418,7 @@ class _Job:
                             (*path, kind, number, "securityContext", "privileged"),
                             "pod-security",
                             f"its container {container.get('name')} is privileged, {refuses}",
-                            "Remove privileged; GPUs, EFA and huge pages are resources, and need no privilege",
+                            "Remove privileged; GPUs, EFA and huge pages are resources, and don't require it",
                         )
 
     def _team_limits(self, team: TeamPlan) -> Iterator[JobFinding]:
@@ -427,19 +427,19 @@ class _Job:
         broken = [*breaches(self._unit, self._templates)]
         broken += [breach for pods in self._templates for breach in breaches_of_pods(pods, team, limits)]
         for breach in broken:
-            yield self._say(breach.path, "team-limits", f"{breach.message}: it is refused", breach.fix)
+            yield self._say(breach.path, "team-limits", f"{breach.message}: it is rejected", breach.fix)
 
     def _host_path(self, volume: Mapping[str, Any], path: Path, refuses: str) -> JobFinding:
         where = mapping(volume["hostPath"]).get("path")
         shared = where == _SHARED_MEMORY
         own = "{medium: Memory}" if shared else "{}"
         old, new = (*path, "hostPath"), (*path, "emptyDir")
-        other = "" if shared else ", which goes with the pod, or claim a volume of the team's"
+        other = "" if shared else ", which is deleted with the pod, or claim a volume of the team's"
         return self._say(
             old,
             "pod-security",
             f"its volume {volume.get('name')} is {where} of the node (hostPath), {refuses}",
-            f"Write `emptyDir: {own}` in its place{other}",
+            f"Use `emptyDir: {own}` instead{other}",
             edit=self._edit(new, {"medium": "Memory"}, moved_from=old) if shared else None,
         )
 
@@ -453,8 +453,8 @@ class _Job:
         yield self._say(
             ("spec",),
             "quota",
-            f"of its {self._templates[0].count} pods, at most {found.most} run at a time: quota and borrowing of "
-            f"{team.name} have no room for more"
+            f"at most {found.most} of its {self._templates[0].count} pods can run at a time: the quota and borrow "
+            f"limit of {team.name} allow no more"
             if one_by_one
             else found.words,
             _less(found, self._plan, team),
@@ -464,8 +464,8 @@ class _Job:
 
 def _less(found: Fit, plan: Plan, team: TeamPlan) -> str:
     if found.most or "quota" in found.words:
-        return f"Ask for less, or raise the quota of {team.name} (hpkit quota --stack {plan.stack})"
-    return "Ask for less"
+        return f"Request less, or raise the quota of {team.name} (`hpkit quota --stack {plan.stack}`)"
+    return "Request less"
 
 
 def _at(content: Any, path: Path) -> Mapping[Any, Any]:

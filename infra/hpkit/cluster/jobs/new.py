@@ -166,7 +166,7 @@ def resources_of(instance_type: str) -> Document:
     """
     kind = find_instance_type(instance_type)
     if kind is None or kind.vcpu is None or kind.memory_gib is None:
-        raise SelectionError(f"vCPUs or memory of {instance_type} are not known; write its resources by hand")
+        raise SelectionError(f"the vCPUs or memory of {instance_type} aren't known; set its resources by hand")
     taken_cpu, taken_memory = kubelet_reserved(kind.vcpu, kind.memory_gib)
     cpu = _written((kind.vcpu - taken_cpu) * _SHARE, "", 1000, "m")
     memory = _written((kind.memory_gib - taken_memory) * _SHARE, "Gi", 1024, "Mi")
@@ -197,13 +197,13 @@ def _require_type(plan: Plan, instance_type: str) -> None:
 def _require_topology(plan: Plan, instance_type: str) -> None:
     if not plan.topology_aware_scheduling:
         raise SelectionError(
-            f"{plan.stack} does not schedule by topology: governance.topologyAwareScheduling is Disabled"
+            f"{plan.stack} doesn't schedule by topology: governance.topologyAwareScheduling is Disabled"
         )
     kind = find_instance_type(instance_type)
     if kind is not None and not kind.network_layers:
         raise SelectionError(
-            f"EC2 says of no {instance_type} where it stands in the network, so that Kueue never admits pods that ask "
-            "for a topology there; leave --topology out"
+            f"EC2 reports no network position for {instance_type}, so Kueue never admits pods that request a "
+            "topology there; remove --topology"
         )
 
 
@@ -221,6 +221,6 @@ def _priority(plan: Plan, team: TeamPlan, priority: str) -> str:
     mine = priorities_of(plan, team)
     if name not in mine:
         raise SelectionError(
-            f"{team.name} may not use the priority class {name}: its priorityClasses are {', '.join(mine)}"
+            f"{team.name} can't use the priority class {name}: its priorityClasses are {', '.join(mine)}"
         )
     return f"{name}-priority"

@@ -24,18 +24,18 @@ def status_html(title: str, status: Status, differs: Sequence[str]) -> str:
     state = "not read" if platform is None else f"cluster {platform.name} is {platform.status}"
     return page(
         title,
-        f"{state}; looked at {observed.time:%Y-%m-%d %H:%M:%S} UTC",
+        f"{state}; read at {observed.time:%Y-%m-%d %H:%M:%S} UTC",
         (
             Section("Needs attention", lines=status.problems, grave=True),
-            Section("Not as the stack file says", lines=differs, grave=True),
-            Section("Could not be read", lines=observed.unknown, grave=True),
+            Section("Differs from the stack file", lines=differs, grave=True),
+            Section("Couldn't be read", lines=observed.unknown, grave=True),
             _groups(status),
             _pools(status),
             _teams(status),
             _waiting(status),
             Section("Cluster policy", lines=() if platform is None else (policy_words(platform),)),
             _addons(status),
-            Section("Last events", lines=tuple(_events(status))),
+            Section("Recent events", lines=tuple(_events(status))),
         ),
     )
 
@@ -120,7 +120,7 @@ def _waiting(status: Status) -> Section:
         for task in (*(each for team in status.teams for each in team.waiting), *status.unserved)
     ]
     head = ("task", "team", "kind", "priority", "waits for", "why")
-    return Section("What waits", head=head, rows=rows, numbers=frozenset({3}))
+    return Section("Waiting tasks", head=head, rows=rows, numbers=frozenset({3}))
 
 
 def _addons(status: Status) -> Section:

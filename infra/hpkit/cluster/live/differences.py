@@ -42,15 +42,15 @@ def _clusters(platform: Platform, plan: Plan) -> Iterable[str]:
         ("node recovery", platform.node_recovery, spec.cluster.node_recovery),
     ):
         if there and there != wanted:
-            yield f"{what} is {there}, and {wanted} in the file"
+            yield f"{what} is {there}, but {wanted} in the file"
 
 
 def _policy(platform: Platform, plan: Plan) -> Iterable[str]:
     there, wanted = platform.policy, plan.policy
     if there is None and wanted is not None:
-        yield f"the cluster policy {plan.policy_name} is in the file, and not on the cluster"
+        yield f"the cluster policy {plan.policy_name} is in the file, but not on the cluster"
     elif there is not None and wanted is None:
-        yield f"the cluster policy {there.name} is on the cluster, and not in the file"
+        yield f"the cluster policy {there.name} is on the cluster, but not in the file"
     elif there is not None and wanted is not None:
         for what, has, should in (
             ("name", there.name, plan.policy_name),
@@ -58,7 +58,7 @@ def _policy(platform: Platform, plan: Plan) -> Iterable[str]:
             ("idle resource sharing", there.idle_sharing, wanted.idle_resource_sharing),
         ):
             if has and has != should:
-                yield f"the cluster policy has {what} {has}, and {should} in the file"
+                yield f"the cluster policy has {what} {has}, but {should} in the file"
 
 
 def _groups(platform: Platform, plan: Plan) -> Iterable[str]:
@@ -66,18 +66,18 @@ def _groups(platform: Platform, plan: Plan) -> Iterable[str]:
     for group in plan.all_groups:
         there = live.pop(group.spec.name, None)
         if there is None:
-            yield f"instance group {group.spec.name} is in the file, and not in the cluster"
+            yield f"instance group {group.spec.name} is in the file, but not in the cluster"
             continue
         if there.instance_types and set(there.instance_types) != set(group.spec.types):
             types = [", ".join(sorted(each)) for each in (there.instance_types, group.spec.types)]
-            yield f"instance group {group.spec.name} is of {types[0]}, and of {types[1]} in the file"
+            yield f"the type of instance group {group.spec.name} is {types[0]}, but {types[1]} in the file"
         if not group.autoscaled and there.target != group.spec.instance_count:
             yield (
-                f"instance group {group.spec.name} has a target of {there.target} instances, "
-                f"and {group.spec.instance_count} in the file"
+                f"instance group {group.spec.name} has a target of {there.target} instances, but "
+                f"{group.spec.instance_count} in the file"
             )
     for name in live:
-        yield f"instance group {name} is in the cluster, and not in the file"
+        yield f"instance group {name} is in the cluster, but not in the file"
 
 
 def _addons(platform: Platform, plan: Plan) -> Iterable[str]:
@@ -85,9 +85,9 @@ def _addons(platform: Platform, plan: Plan) -> Iterable[str]:
     for addon in plan.addons:
         there = live.get(addon.name)
         if there is None:
-            yield f"add-on {addon.name} is in the file, and not on the cluster"
+            yield f"add-on {addon.name} is in the file, but not on the cluster"
         elif addon.version is not None and there.version != addon.version:
-            yield f"add-on {addon.name} is {there.version}, and {addon.version} in the file"
+            yield f"add-on {addon.name} is {there.version}, but {addon.version} in the file"
 
 
 def _teams(queues: Iterable[Queue], plan: Plan) -> Iterable[str]:
@@ -95,24 +95,24 @@ def _teams(queues: Iterable[Queue], plan: Plan) -> Iterable[str]:
     try:
         planned = {queue.name: queue for queue in model_of(plan).queues}
     except CatalogError as error:
-        yield f"quotas are not compared: {error}"
+        yield f"quotas aren't compared: {error}"
         return
     for team in plan.teams:
         there = live.pop(team.name, None)
         if there is None:
-            yield f"team {team.name} is in the file, and has no queue"
+            yield f"team {team.name} is in the file, but has no queue"
             continue
         yield from _queue(team.name, there, planned[team.cluster_queue])
     for name in sorted(live, key=str):
-        yield f"team {name} has a queue, and is not in the file"
+        yield f"team {name} has a queue, but isn't in the file"
 
 
 def _queue(team: str, live: Queue, planned: ClusterQueue) -> Iterable[str]:
     if float(live.weight) != planned.fair_weight:
-        yield f"team {team} has fair-share weight {amount(live.weight)}, and {planned.fair_weight:g} in the file"
+        yield f"team {team} has fair-share weight {amount(live.weight)}, but {planned.fair_weight:g} in the file"
     preempts = planned.preemption.within_cluster_queue
     if live.within != preempts:
-        yield f"team {team} preempts tasks of its own by {live.within}, and by {preempts} in the file"
+        yield f"team {team} preempts its own tasks by {live.within}, but by {preempts} in the file"
     wanted = {
         (flavor.name, name): quota
         for group in planned.resource_groups
@@ -143,7 +143,7 @@ def _lending(
     }
     if lent and should and any(lent.values()) != any(should.values()):
         has, file = ("idle quota", "none") if any(lent.values()) else ("no idle quota", "all of it")
-        yield f"team {team} lends {has}, and {file} in the file"
+        yield f"team {team} lends {has}, but {file} in the file"
         return
     for key in sorted(lent.keys() & should.keys()):
         if live[key].nominal * per_unit(key[1]) == wanted[key].nominal and lent[key] != should[key]:
@@ -152,7 +152,7 @@ def _lending(
 
 def _sentence(team: str, what: str, key: tuple[str, str], live: Decimal, planned: Decimal) -> str:
     flavor, name = key
-    return f"team {team} has a {what} of {counted(live, name)} of {flavor}, and {sized(planned, name)} in the file"
+    return f"team {team} has a {what} of {counted(live, name)} of {flavor}, but {sized(planned, name)} in the file"
 
 
 def _priorities(observed: Observed, plan: Plan) -> Iterable[str]:
@@ -162,4 +162,4 @@ def _priorities(observed: Observed, plan: Plan) -> Iterable[str]:
     live = observed.priority_classes
     for name in dict.fromkeys([*wanted, *live]):
         if live.get(name) != wanted.get(name):
-            yield f"priority class {name} is {live.get(name, 'absent')}, and {wanted.get(name, 'absent')} in the file"
+            yield f"priority class {name} is {live.get(name, 'absent')}, but {wanted.get(name, 'absent')} in the file"

@@ -93,7 +93,7 @@ def find(session: Session, cluster: str) -> Clusters:
     described = ask(session, ApiCall("sagemaker", "DescribeCluster", {"ClusterName": cluster}))
     orchestrator = (described.get("Orchestrator") or {}).get("Eks")
     if orchestrator is None:
-        raise ToolError(f"{cluster} is not orchestrated by EKS, which is all that hpkit provisions")
+        raise ToolError(f"{cluster} isn't orchestrated by EKS, the only orchestrator that hpkit supports")
     name = str(orchestrator["ClusterArn"]).rpartition("/")[2]
     return Clusters(described, ask(session, ApiCall("eks", "DescribeCluster", {"name": name}))["cluster"])
 
@@ -104,7 +104,7 @@ def ask(session: Session, call: ApiCall) -> Any:
     if isinstance(response, FailedCall) and response.is_absence:
         name = next(iter(call.params.values()))
         raise MissingClusterError(
-            f"{session.region_name} has no cluster {name} that these credentials see ({response.action}: "
+            f"these credentials see no cluster {name} in {session.region_name} ({response.action}: "
             f"{response.message}). `pulumi up` creates it"
         )
     if isinstance(response, FailedCall):
@@ -211,8 +211,8 @@ def _kubernetes(
     except KUBERNETES_ERRORS as error:
         said = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
         unknown.append(
-            f"the Kubernetes API of {eks['name']} does not answer this identity ({said}). "
-            "Run it from where the API is reachable, as a role that has an access entry with a view policy"
+            f"the Kubernetes API of {eks['name']} doesn't accept this identity ({said}). Run the command from a "
+            "network that reaches the API, with a role that has an access entry with a view policy"
         )
         return {"unread": frozenset(_KINDS)}
 
@@ -309,5 +309,7 @@ class _Objects:
         read = set.intersection(*self._read_in.values())
         where = tuple(each for each in self._namespaces if each in read)
         kinds = ", ".join(kind for kind in _NAMESPACED if kind in self._read_in)
-        self._unknown.append(f"{kinds} of other namespaces than {', '.join(where) or 'none'}: they may not be listed")
+        self._unknown.append(
+            f"{kinds} of namespaces other than {', '.join(where) or 'none'}: listing them isn't allowed"
+        )
         return where

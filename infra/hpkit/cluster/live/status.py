@@ -196,7 +196,7 @@ def _teams(observed: Observed) -> Iterable[TeamStatus]:
             shares=tuple(_shares(queue, idle, total, borrowed)),
             running=sum(each.state in ("running", "starting") for each in tasks),
             waiting=tuple(_waiting(observed, each, queue) for each in waiting),
-            problem="" if queue.active else queue.message or "its queue is not active",
+            problem="" if queue.active else queue.message or "its queue isn't active",
             seen=observed.sees(queue.namespace),
         )
 
@@ -227,9 +227,12 @@ def _unserved(observed: Observed) -> Iterable[WaitingTask]:
 
 def _of_unserved(unserved: Sequence[WaitingTask]) -> Iterable[str]:
     for each in unserved[:_SHOWN]:
-        yield f"{each.kind} {each.name} of {each.team} waits: {each.reason}"
+        yield f"{each.kind} {each.name} of {each.team} is waiting: {each.reason}"
     if len(unserved) > _SHOWN:
-        yield f"{len(unserved) - _SHOWN} more tasks wait in no team's queue; `hpkit job list` lists them"
+        yield (
+            f"{len(unserved) - _SHOWN} more tasks are waiting without a team's queue; to list them, run `hpkit job "
+            "list`"
+        )
 
 
 Key = tuple[str | None, str, str]

@@ -67,17 +67,17 @@ class Trial:
         covered = {resource for _, resource in self._queue.quotas}
         asked = {name for each in self._asked.pod_sets for name, value in each.requests.items() if value}
         if asked - covered:
-            return f"its queue does not count {', '.join(sorted(asked - covered))}"
+            return f"its queue doesn't count {', '.join(sorted(asked - covered))}"
         for each in self._asked.pod_sets:
             if not self._selected(each, self._queue):
                 return "its pods select or require nodes that no flavor of its queue has"
             if not self._flavors(each, self._queue):
                 return (
-                    "its pods ask for a topology, and no flavor of its queue that they may go to has one"
+                    "its pods request a topology, but no flavor of its queue that fits them has one"
                     if each.topology
-                    else "its pods ask for no topology, and every flavor of its queue that they may go to wants one"
+                    else "its pods request no topology, but every flavor of its queue that fits them requires one"
                 )
-        return "quota and borrowing of its queue are too small for it"
+        return "the quota and borrow limit of its queue are too small for it"
 
     def runs(self, task: Task, *, without: str = "") -> bool:
         """Return whether a task would run now, after all that wait before it, if one task less ran."""

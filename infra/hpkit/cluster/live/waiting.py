@@ -44,9 +44,9 @@ _PREEMPTOR: Final = re.compile(r"\(UID: (?P<uid>[^,)]+)")
 _PREEMPTOR_QUEUE: Final = re.compile(r"preemptor path: (?:/[^/;\s]+)*/(?P<queue>[^/;\s]+)")
 _WHY_PREEMPTED: Final = {
     "InClusterQueue": "a task of its own team with a higher priority needed the quota",
-    "InCohortReclamation": "the team that had lent the quota needed it back",
-    "InCohortFairSharing": "another team had less than its fair share of what is lent",
-    "InCohortReclaimWhileBorrowing": "the team that had lent the quota needed it back while borrowing itself",
+    "InCohortReclamation": "the team that lent the quota reclaimed it",
+    "InCohortFairSharing": "another team had less than its fair share of the lent capacity",
+    "InCohortReclaimWhileBorrowing": "the team that lent the quota reclaimed it while it borrowed itself",
 }
 
 
@@ -79,7 +79,7 @@ def _number(text: str) -> Decimal:
 def waiting_reason(task: Task, queue: Queue | None, now: datetime) -> str:
     """Return why a task waits; queue is its ClusterQueue, None where no queue serves it."""
     if queue is None:
-        return f"no queue serves it: LocalQueue {task.local_queue or '(none named)'} is not in {task.namespace}"
+        return f"it has no queue: LocalQueue {task.local_queue or '(none named)'} doesn't exist in {task.namespace}"
     if not queue.active:
         return f"its queue admits nothing: {queue.message or 'not active'}"
     return message_words(task, now)
@@ -89,7 +89,7 @@ def message_words(task: Task, now: datetime) -> str:
     """Return why a task waits by its own conditions alone."""
     reserved = task.conditions.get("QuotaReserved")
     if reserved is not None and reserved.status:
-        return "it has quota, and waits for its nodes to be provisioned or its pods to be placed"
+        return "it has quota, and is waiting for its nodes to start or its pods to be placed"
     message = "" if reserved is None else reserved.message
     words = _quota_words(message)
     again = preemption(task)
@@ -102,11 +102,10 @@ def _undecided(task: Task, now: datetime) -> str:
     """Return what is known of a task about which Kueue says nothing: it decides within seconds, while it runs."""
     waits = now - task.created
     if waits < _FIRST_DECISION:
-        return "Kueue has not looked at it yet"
+        return "Kueue hasn't evaluated it yet"
     return (
-        f"Kueue has decided nothing about it in {int(waits.total_seconds())} s, so Kueue may not be running. Check "
-        "`kubectl get pods -n kueue-system`, then the events in "
-        f"`kubectl describe workload {task.name} -n {task.namespace}`"
+        f"Kueue hasn't evaluated it for {int(waits.total_seconds())} s, so it may not be running. Check `kubectl get "
+        f"pods -n kueue-system`, then the events in `kubectl describe workload {task.name} -n {task.namespace}`"
     )
 
 
@@ -116,7 +115,7 @@ def _quota_words(message: str) -> str:
     for each in _TOO_LARGE.finditer(message):
         asked = _number(each["before"]) + _number(each["request"])
         never.setdefault(each["flavor"], []).append(
-            f"{counted(asked, each['resource'])} of {each['flavor']}, where quota and borrowing together are "
+            f"{counted(asked, each['resource'])} of {each['flavor']}, but quota and borrow limit together are "
             f"{sized(_number(each['maximum']), each['resource'])}"
         )
     short: dict[str, list[str]] = {}
@@ -130,7 +129,7 @@ def _quota_words(message: str) -> str:
             f"{' and '.join(dict.fromkeys(said))} of {flavor} must become free" for flavor, said in short.items()
         )
     said = [words for each in never.values() for words in dict.fromkeys(each)]
-    return f"it can never run: it asks for {', or '.join(said)}" if said else _topology_words(message)
+    return f"it can never run: it requests {', or '.join(said)}" if said else _topology_words(message)
 
 
 def _topology_words(message: str) -> str:
@@ -138,12 +137,12 @@ def _topology_words(message: str) -> str:
     crowded = _CROWDED.search(message)
     if crowded:
         return (
-            f"only {crowded['fit'] or 0} of {crowded['asked']} pods fit as close together as they ask; "
-            "`hpkit cluster topology` shows which nodes are free"
+            f"only {crowded['fit'] or 0} of {crowded['asked']} pods fit as close together as requested; for free "
+            "nodes, run `hpkit cluster topology`"
         )
     without = dict.fromkeys(each["flavor"] for each in _NO_TOPOLOGY.finditer(message))
     return (
-        "it can never run: its pods ask for a topology, and EC2 reports no network position for "
+        "it can never run: its pods request a topology, but EC2 reports no network position for "
         f"{' or '.join(without)}. Remove the topology annotation, or select an instance type with network layers"
         if without
         else ""
@@ -166,7 +165,7 @@ def _last_preemption(task: Task) -> tuple[str, str] | None:
 def preemption(task: Task) -> str:
     """Return why a task was last preempted, in words; empty where it was not."""
     found = _last_preemption(task)
-    return "" if found is None else f"it was preempted, since {_WHY_PREEMPTED.get(*found)}"
+    return "" if found is None else f"it was preempted, because {_WHY_PREEMPTED.get(*found)}"
 
 
 def preemptor(task: Task) -> str | None:

@@ -21,7 +21,7 @@ __all__ = ["Explanation", "explain", "find_task", "holders"]
 # As many running tasks are tried one by one; more would take longer than anybody waits.
 _MOST_TRIED: Final = 50
 _SHOWN: Final = 5
-_NO_SIMULATOR: Final = "what would let it run is found by the simulator, which pip install 'hpkit[whatif]' adds"
+_NO_SIMULATOR: Final = "finding what would let it run requires the simulator: pip install 'hpkit[whatif]'"
 Strategies = tuple[Strategy, ...] | None
 
 
@@ -51,8 +51,8 @@ def find_task(observed: Observed, name: str, team: str | None) -> Task:
     """
     if "workloads" in observed.unread:
         raise ToolError(
-            "which tasks there are could not be read. What to do: run it as a role that may list "
-            "workloads.kueue.x-k8s.io, everywhere or in the team's namespace"
+            "the tasks couldn't be read. Use a role that can list workloads.kueue.x-k8s.io, in all namespaces or in "
+            "the team's"
         )
     found = [
         task for task in observed.tasks if name in (task.owner_name, task.name) and (team is None or task.team == team)
@@ -61,18 +61,20 @@ def find_task(observed: Observed, name: str, team: str | None) -> Task:
         near = sorted({task.owner_name for task in observed.tasks})
         shown = ", ".join(near[:8]) + (", …" if len(near) > 8 else "")
         where = (
-            "" if observed.namespaces is None else f" in {', '.join(observed.namespaces)}, and no other could be read"
+            ""
+            if observed.namespaces is None
+            else f" in {', '.join(observed.namespaces)}; no other namespace could be read"
         )
         raise SelectionError(
-            f"Kueue knows no task {name}"
+            f"Kueue has no task {name}"
             + (f" of team {team}" if team else "")
-            + (f"; it knows {shown}" if near else "; it knows none at all")
+            + (f"; its tasks: {shown}" if near else "; it has no tasks")
             + where
             + ". It queues only jobs with the label kueue.x-k8s.io/queue-name; `hpkit job lint` checks a manifest"
         )
     teams = sorted({task.team for task in found})
     if len(teams) > 1:
-        raise SelectionError(f"{', '.join(teams)} each have a task {name}: say whose with --team")
+        raise SelectionError(f"{', '.join(teams)} each have a task {name}; choose one with --team")
     return max(found, key=lambda task: task.created)
 
 
@@ -87,15 +89,15 @@ def explain(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Expl
             task,
             message_words(task, observed.time),
             by,
-            outlook="what would let it run is not known: queues were not read",
+            outlook="what would let it run isn't known, because queues couldn't be read",
         )
     reason = waiting_reason(task, queue, observed.time)
     if queue is None:
-        return Explanation(task, reason, by, outlook="it can never run so: its LocalQueue has to be there")
+        return Explanation(task, reason, by, outlook="it can never run without its LocalQueue")
     if not queue.active:
-        return Explanation(task, reason, by, outlook="it runs when its queue is active, and not before")
+        return Explanation(task, reason, by, outlook="it can only run once its queue is active")
     if task.holds:
-        return Explanation(task, reason, by, outlook="no quota has to come free for it")
+        return Explanation(task, reason, by, outlook="it needs no more quota")
     trial = Trial(observed, task, queue, fair_sharing)
     holding = tuple(holders(trial, observed, task, queue))
     if not is_installed("simulator"):
@@ -105,9 +107,9 @@ def explain(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Expl
         fewer = tuple(_fewer_pods(trial, task, never=True))
         return Explanation(task, reason, by, holding, fewer, "" if fewer else f"it can never run as it is: {never}")
     remedies = tuple(_remedies(observed, task, queue, trial))
-    outlook = "" if remedies else "no single change would let it run now: several tasks must end"
+    outlook = "" if remedies else "no single change would let it run now; several tasks must end"
     if observed.namespaces is not None:
-        more = "what waits before it in other namespaces was not read, and is not counted"
+        more = "tasks that wait before it in other namespaces couldn't be read, and aren't counted"
         outlook = f"{outlook}; {more}" if outlook else more
     runs_at, when = _when(observed, trial)
     return Explanation(task, reason, by, holding, remedies, outlook, runs_at, when)
@@ -122,7 +124,11 @@ def _preempted_by(observed: Observed, task: Task) -> str | None:
     if name is None:
         return None
     team = next((each.team for each in observed.queues if each.name == name), None)
-    there = "that is gone" if team is not None and observed.sees(_namespace(observed, team)) else "that is not read"
+    there = (
+        "that no longer exists"
+        if team is not None and observed.sees(_namespace(observed, team))
+        else "that couldn't be read"
+    )
     return f"a task of {team or name} {there}"
 
 
@@ -132,9 +138,9 @@ def _namespace(observed: Observed, team: str) -> str:
 
 def _not_waiting(observed: Observed, task: Task) -> str:
     words = {
-        "running": "it runs",
-        "starting": "it is admitted, and its pods are not all ready yet",
-        "stopped": "it was stopped by hand: spec.active of its Workload is false",
+        "running": "it's running",
+        "starting": "it's admitted, but not all of its pods are ready yet",
+        "stopped": "it was stopped manually: spec.active of its Workload is false",
         "succeeded": "it has finished",
         "failed": "it has failed",
     }
@@ -153,10 +159,10 @@ def _pods_words(observed: Observed, task: Task) -> str:
     mine = [pod for pod in observed.pods if (pod.namespace, pod.task) == (task.namespace, task.name)]
     unplaced = [pod.unplaced for pod in mine if pod.node is None and pod.unplaced]
     if unplaced:
-        return f": {len(unplaced)} of {task.pods} pods find no node: {unplaced[0].rstrip('.')}"
+        return f": {len(unplaced)} of {task.pods} pods have no node: {unplaced[0].rstrip('.')}"
     if task.state == "starting" and not mine:
         kind = task.owner_kind.lower()
-        return f": none is there; `kubectl describe {kind} {task.owner_name} -n {task.namespace}` says why"
+        return f": no pod exists; for the reason, run `kubectl describe {kind} {task.owner_name} -n {task.namespace}`"
     return ""
 
 
@@ -176,7 +182,7 @@ def holders(trial: Trial, observed: Observed, task: Task, queue: Queue) -> Itera
 
 def _remedies(observed: Observed, task: Task, queue: Queue, trial: Trial) -> Iterable[str]:
     if trial.runs(task):
-        yield "nothing: the simulator admits it as things are; Kueue should within seconds"
+        yield "nothing: the simulator admits it now, and Kueue should within seconds"
         return
     needed = {key for key in queue.quotas if key[1] in task.requests}
     tried = [each for each in trial.running if needed & each.holds.keys() and each.owner_name][:_MOST_TRIED]
@@ -200,11 +206,11 @@ def _fewer_pods(trial: Trial, task: Task, *, never: bool = False) -> Iterable[st
         return
     fits = trial.most_pods()
     if fits:
-        yield f"it asks for {fits} of its {task.pods} pods"
+        yield f"it requests {fits} of its {task.pods} pods"
         return
     ever = trial.most_pods(idle=True) if never else 0
     if ever:
-        yield f"it asks for at most {ever} of its {task.pods} pods, and others end"
+        yield f"it requests at most {ever} of its {task.pods} pods, and others end"
 
 
 def _when(observed: Observed, trial: Trial) -> tuple[datetime | None, str]:
@@ -214,14 +220,14 @@ def _when(observed: Observed, trial: Trial) -> tuple[datetime | None, str]:
         when = datetime.fromtimestamp(starts, tz=UTC)
         minutes = max(1, round((starts - observed.time.timestamp()) / 60))
         return when, (
-            f"by the simulator at {when:%Y-%m-%d %H:%M} UTC, in {minutes} min, if tasks run as long as they may and "
-            "nothing more is submitted"
+            f"according to the simulator, at {when:%Y-%m-%d %H:%M} UTC, in {minutes} min, if tasks run as long as "
+            "they're allowed to and no more are submitted"
         )
     endless = [each for each in trial.running if each.longest is None]
     names = ", ".join(dict.fromkeys(each.owner_name or f"those of {each.team}" for each in endless[:_SHOWN]))
     more = f" and {len(endless) - _SHOWN} more" if len(endless) > _SHOWN else ""
     return None, (
-        f"cannot be said: nothing says how long {names}{more} may run"
+        f"unknown: no limit is set on how long {names}{more} can run"
         if endless
-        else "cannot be said: what waits before it runs for an unknown time"
+        else "unknown: tasks that wait before it run for an unknown time"
     )

@@ -99,9 +99,7 @@ def drain(
 def _refuse_unmanaged(api: Kubernetes, nodes: Sequence[str], how: Drain) -> None:
     alone = [_name(pod) for node in nodes for pod in _leaving(api, node) if _controller(pod) is None]
     if alone and not how.force:
-        raise ToolError(
-            f"no controller would make these pods again: {_listed(alone)}. What to do: delete them, or add --force"
-        )
+        raise ToolError(f"no controller would recreate these pods: {_listed(alone)}. Delete them, or add --force")
 
 
 def _evict_all(
@@ -170,7 +168,7 @@ def _send_away(
             kept.pop(name, None)
         elif error.status == TOO_MANY_REQUESTS:
             if name not in kept:
-                say(f"{name} stays for now: {message_of(error)}")
+                say(f"{name} is kept for now: {message_of(error)}")
             kept[name] = message_of(error)
         else:
             raise
@@ -211,11 +209,11 @@ def _too_late(how: Drain, left: int, kept: Mapping[str, str]) -> ToolError:
     reasons = "; ".join(f"{name}: {said}" for name, said in list(kept.items())[:_NAMED])
     held = f" ({reasons})" if reasons else ""
     advice = (
-        "see why this does not end"
+        "find out why this doesn't end"
         if how.force
-        else "wait for what the budgets protect, give it longer with --timeout, or add --force to go against them"
+        else "wait for the pods that budgets protect, raise --timeout, or add --force to ignore the budgets"
     )
     return ToolError(
-        f"{plural(left, 'pod')} still there after {how.timeout:g} s{held}; the nodes take pods again. "
-        f"What to do: {advice}"
+        f"{plural(left, 'pod')} still running after {how.timeout:g} s{held}; the nodes accept pods again. What to "
+        f"do: {advice}"
     )

@@ -90,7 +90,7 @@ def choose(nodes: Sequence[Node], wanted: Iterable[str]) -> tuple[Node, ...]:
         node = known.get(name)
         if node is None:
             likely = near(name, known)
-            meant = f"; did you mean {likely}?" if likely else "; `hpkit node list` shows them"
+            meant = f"; did you mean {likely}?" if likely else "; to list them, run `hpkit node list`"
             raise SelectionError(f"the cluster has no node {name}{meant}")
         chosen[node.id] = node
     return tuple(chosen.values())
@@ -103,12 +103,12 @@ def objections(observed: Observed, plan: Plan, verb: Verb, chosen: Sequence[Node
         return
     if platform.status != "InService":
         yield (
-            f"the cluster is {platform.status}. What to do: wait until `hpkit cluster status` shows it InService; the "
-            "service changes no nodes before"
+            f"the cluster is {platform.status}, and the service changes nodes only when it's InService. Wait until "
+            "`hpkit cluster status` shows InService"
         )
     for node in chosen:
         if node.instance.status in _CHANGING:
-            yield f"{node.id} is {node.instance.status}. What to do: wait until that change of it has ended"
+            yield f"{node.id} is {node.instance.status}. Wait until that change is complete"
     if verb == "delete":
         yield from _of_delete(observed, plan, chosen)
 
@@ -116,21 +116,21 @@ def objections(observed: Observed, plan: Plan, verb: Verb, chosen: Sequence[Node
 def _of_delete(observed: Observed, plan: Plan, chosen: Sequence[Node]) -> Iterator[str]:
     if observed.platform is not None and not observed.platform.continuous:
         yield (
-            "the cluster has no continuous provisioning, without which nodes are not deleted one by one. What to do: "
-            "lower the group's instanceCount in the stack file and run `pulumi up`; the service then chooses the nodes"
+            "the cluster has no continuous provisioning, which is required to delete single nodes. Lower the "
+            "group's instanceCount in the stack file, and run `pulumi up`; the service then chooses the nodes"
         )
     autoscaled = {group.spec.name for group in plan.groups if group.autoscaled}
     least = {group.spec.name: group.spec.min_instance_count or 0 for group in plan.groups}
     for name in dict.fromkeys(node.instance.group for node in chosen):
         if name in autoscaled:
             yield (
-                f"{name} is Karpenter's, which would bring the node back. What to do: delete its NodeClaim "
-                "(`kubectl get nodeclaims`), or lower the limits of the NodePool in the stack file"
+                f"{name} is managed by Karpenter, which would recreate the node. Delete its NodeClaim (`kubectl get "
+                "nodeclaims`), or lower the limits of the NodePool in the stack file"
             )
         left = counts_after(observed, chosen).get(name, 0)
         if left < least.get(name, 0):
             yield (
-                f"{name} would have {left} instances, and its minInstanceCount is {least[name]}. What to do: lower "
+                f"{name} would have {left} instances, but its minInstanceCount is {least[name]}. Lower "
                 "minInstanceCount in the stack file first"
             )
 

@@ -70,14 +70,14 @@ def hand_over(session: Session, cluster: str, verb: Verb, ids: Sequence[str]) ->
 
 
 def _failed(operation: str, error: Exception, taken: Sequence[str]) -> ToolError:
-    before = f"; {', '.join(taken)} had been taken before" if taken else ""
+    before = f"; {', '.join(taken)} had already been accepted" if taken else ""
     if not isinstance(error, ClientError):
-        return ToolError(f"sagemaker:{operation}: {error}{before}. What to do: run it again when SageMaker answers")
+        return ToolError(f"sagemaker:{operation}: {error}{before}. Run it again when SageMaker responds")
     details = error.response.get("Error", {})
     code = details.get("Code", "Unknown")
     advice = "see `hpkit cluster status`, and run it again"
     if "Denied" in code:
-        advice = f"allow sagemaker:{operation} to whoever runs this"
+        advice = f"allow the caller sagemaker:{operation}"
     return ToolError(f"sagemaker:{operation}: {code}: {details.get('Message', error)}{before}. What to do: {advice}")
 
 
@@ -143,14 +143,14 @@ def follow(
         away |= {each for each in ids if now.get(each, ("", ""))[0] != "Running"}
         failed = [each for each in ids if now.get(each, ("", ""))[0] == "Failure"] if verb == "reboot" else []
         if failed:
-            raise ToolError(f"{', '.join(failed)} failed. What to do: `hpkit node replace {' '.join(failed)}`")
+            raise ToolError(f"{', '.join(failed)} failed. Run `hpkit node replace {' '.join(failed)}`")
         settled = clock.monotonic() - begun >= _SETTLED_SECONDS
         if _is_over(now, verb, ids, wanted, away=away, settled=settled):
             return
         if clock.monotonic() - begun >= timeout:
             raise ToolError(
-                f"not over after {timeout:g} seconds; the service goes on with it. What to do: `hpkit node list` "
-                "shows how far it is"
+                f"not finished after {timeout:g} seconds; the service continues. To see its progress, run `hpkit "
+                "node list`"
             )
         clock.sleep(pause)
         pause = min(_LONGEST_PAUSE, pause * 1.5)

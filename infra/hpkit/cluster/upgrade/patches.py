@@ -49,5 +49,5 @@ def patched(text: str, plan: Plan, steps: Sequence[Step], *, file: str, record: 
 def _plan(text: str, environment: str) -> Plan:
     parsed: Parsed = parse(read_text(text.encode()))
     if parsed.organization is None or environment not in parsed.organization.environments:
-        raise HpkitError("the stack file could not be read with this change; write it by hand")
+        raise HpkitError("the stack file can't be read with this change; change it by hand")
     return derive(parsed.organization, environment)

@@ -42,7 +42,7 @@ def versions_between(current: str, target: str | None, today: datetime.date) -> 
     elif target != current and target not in offered:
         there = ", ".join(kubernetes_versions())
         raise SelectionError(
-            f"--to {target}: HyperPod offers {there}, the cluster has {current}, and EKS goes to no older version"
+            f"--to {target}: HyperPod offers {there}, and the cluster has {current}; EKS doesn't support downgrades"
         )
     major, first = current.split(".")
     last = target.split(".")[1]
@@ -65,11 +65,14 @@ def plan_upgrade(plan: Plan, running: Running, versions: tuple[str, ...], today:
 def _blocked(plan: Plan, running: Running) -> Iterator[str]:
     if running.kubernetes != plan.spec.eks.version:
         yield (
-            f"the cluster has Kubernetes {running.kubernetes}, and the stack file {plan.spec.eks.version}: run "
-            f"`pulumi up --stack {plan.stack}` first, or write what runs"
+            f"the cluster has Kubernetes {running.kubernetes}, but the stack file has {plan.spec.eks.version}: run "
+            f"`pulumi up --stack {plan.stack}` first, or set the running version"
         )
     if plan.spec.eks.existing is not None:
-        yield "the EKS cluster is none of hpkit's (eks.existing): raise it where it was made, then write its version"
+        yield (
+            "hpkit doesn't manage the EKS cluster (eks.existing): upgrade it with the tool that created it, then "
+            "set its version"
+        )
 
 
 def _behind(plan: Plan, running: Running, today: datetime.date) -> Iterator[str]:
@@ -90,15 +93,15 @@ def _held(plan: Plan, name: str, running: str) -> Iterator[str]:
     if name in _written_versions(plan):
         return
     planned = next((addon for addon in plan.addons if addon.name == name), None)
-    write = f"write environments.{plan.environment}.addons.{name}.version to have another"
+    write = f"for another version, set environments.{plan.environment}.addons.{name}.version"
     if planned is None:
-        yield "it is not in the stack file, and whoever made it raises it"
+        yield "it isn't in the stack file; upgrade it with the tool that installed it"
     elif planned.version is None:
-        yield f"EKS chose it when it was made: {write}"
+        yield f"EKS chose it at installation: {write}"
     elif planned.version != running:
-        yield f"hpkit holds it at {planned.version}, which `pulumi up --stack {plan.stack}` brings: {write}"
+        yield f"hpkit pins it to {planned.version}, which `pulumi up --stack {plan.stack}` installs: {write}"
     else:
-        yield f"hpkit holds it there, and a later hpkit raises it: {write}"
+        yield f"hpkit pins it, and a later hpkit upgrades it: {write}"
 
 
 def _newest_ends(version: str, today: datetime.date) -> Iterator[str]:
@@ -118,15 +121,15 @@ def _kubernetes_behind(version: str, today: datetime.date) -> Iterator[str]:
     found = find_kubernetes_version(version)
     newest = max(kubernetes_versions(), key=_order)
     if found is None:
-        yield f"Kubernetes {version}: the catalog does not know until when EKS supports it"
+        yield f"Kubernetes {version}: the catalog doesn't know when its EKS support ends"
         return
     support = found.support(today)
     if support == "STANDARD_SUPPORT":
         if version != newest:
             days = (found.end_of_standard_support - today).days
             yield (
-                f"Kubernetes {version} is in standard support until {found.end_of_standard_support}, {days} days more; "
-                f"HyperPod offers {newest}"
+                f"Kubernetes {version} is in standard support until {found.end_of_standard_support}, for {days} more "
+                f"days; HyperPod offers {newest}"
             )
     elif support == "EXTENDED_SUPPORT":
         yield (
@@ -134,7 +137,10 @@ def _kubernetes_behind(version: str, today: datetime.date) -> Iterator[str]:
             f"{found.end_of_extended_support}; HyperPod offers {newest}"
         )
     else:
-        yield f"Kubernetes {version} is out of support since {found.end_of_extended_support}; HyperPod offers {newest}"
+        yield (
+            f"Kubernetes {version} has been out of support since {found.end_of_extended_support}; HyperPod offers "
+            f"{newest}"
+        )
 
 
 def _through(plan: Plan, running: Running, written: dict[str, str], versions: tuple[str, ...]) -> Iterator[Step]:
@@ -156,8 +162,8 @@ def _addons_first(plan: Plan, running: Running, written: dict[str, str], old: st
     if edits:
         names = ", ".join(path[-2] for path in map(_texts, edits))
         yield Step(
-            f"Add-ons that Kubernetes {new} needs newer: {names}",
-            f"EKS has no such version of them for {new}; these go with {old} as well.",
+            f"Update add-ons that Kubernetes {new} requires in a newer version: {names}",
+            f"EKS has no such version for {new}; these also work with {old}.",
             edits,
             (_up(plan),),
             _notes_of_addons(written, edits),
@@ -173,7 +179,7 @@ def _kubernetes(plan: Plan, running: Running, written: dict[str, str], version: 
             edits[_addon_path(plan, name)] = written[name]
     return Step(
         f"Kubernetes {version}",
-        "The control plane goes first, by one minor version; it stays reachable. Nodes keep their kubelet.",
+        "The control plane is upgraded first, by one minor version, and stays reachable. Nodes keep their kubelet.",
         edits,
         (f"aws eks list-insights --cluster-name {plan.stack} --region {plan.spec.region}", _up(plan)),
         (
@@ -203,12 +209,12 @@ def _nodes(plan: Plan, running: Running, versions: tuple[str, ...]) -> Step:
     behind = sorted({group for group, _, status in running.nodes if status not in ("", "UpToDate")})
     which = "" if versions else "".join(f" --group {name}" for name in behind)
     custom = sorted(group.spec.name for group in plan.groups if group.spec.image_id not in (None, "default"))
-    why = "An AMI goes with a Kubernetes version: nodes get the new kubelet, and its fixes, with the new release."
+    why = "An AMI belongs to a Kubernetes version: the new release gives nodes the new kubelet and its fixes."
     if custom:
-        why += f" {', '.join(custom)} have an AMI of their own (imageId): build that anew first."
+        why += f" {', '.join(custom)} have a custom AMI (imageId): rebuild it first."
     why += (
-        " With --batch 1 one node at a time is away, and what runs there is cut off, since nobody drains it; without "
-        "it all nodes are drained first, and are away at once."
+        " With --batch 1, one node at a time is unavailable, and its pods are stopped without draining. Without "
+        "--batch, all nodes are drained first and are unavailable at the same time."
     )
     return Step(
         "Nodes",
