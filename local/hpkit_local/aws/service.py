@@ -48,7 +48,8 @@ class Service:
     refuses_with: the code of a request that breaks the API model, written at `source`; empty if nothing checks it.
     moto: what moto calls the service; empty if this package answers for all of it. in_moto_globally: moto has one
     backend for all regions. first_call: body and headers of a request with which moto loads what it needs.
-    signs_as: the name in signatures, where it is another one. faults: names of its own, with their meanings.
+    signs_as: the name in signatures, where it is another one. scope: pattern of the operations that matter here, where
+    an API has many others. faults: names of its own, with their meanings.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Service:
     in_moto_globally: bool = False
     first_call: tuple[str, Mapping[str, str]] | None = None
     signs_as: str = ""
+    scope: str = ""
     machines: tuple[Machine, ...] = ()
     faults: Mapping[str, str] = field(default_factory=dict)
 

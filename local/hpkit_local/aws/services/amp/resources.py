@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from hpkit_local.plugins.aws.by_arn import TAGS
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.tagging import BY_ARN
 from hpkit_local.plugins.aws.waiting import until
 from hpkit_provider.engine.values import Props
 
@@ -154,7 +154,7 @@ RESOURCE_TYPES: Final = (
         later=("loggingConfiguration",),
         delete=_delete_workspace,
         outputs=("arn", "prometheusEndpoint"),
-        tagging=TAGS,
+        tagging=BY_ARN,
     ),
     ResourceType(
         "aws:amp/ruleGroupNamespace:RuleGroupNamespace",
@@ -171,7 +171,7 @@ RESOURCE_TYPES: Final = (
         wait=_await_rules,
         delete=_delete_rules,
         outputs=("arn",),
-        tagging=TAGS,
+        tagging=BY_ARN,
     ),
     ResourceType(
         "aws:amp/alertManagerDefinition:AlertManagerDefinition",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_list, tag_map
+from hpkit_local.plugins.aws.tagging import arn_of, tagging
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
@@ -63,13 +64,6 @@ def _delete(call: Calls, name: str, state: Props) -> None:
     call.find("DeleteRepository", repositoryName=name, force=state["forceDelete"])
 
 
-def _tag(call: Calls, _name: str, live: Props, changed: dict[str, str], dropped: list[str]) -> None:
-    if changed:
-        call("TagResource", resourceArn=live["arn"], tags=tag_list(changed))
-    if dropped:
-        call("UntagResource", resourceArn=live["arn"], tagKeys=dropped)
-
-
 def _put_policy(call: Calls, wanted: Props) -> str:
     call("PutLifecyclePolicy", repositoryName=wanted["repository"], lifecyclePolicyText=wanted["policy"])
     return str(wanted["repository"])
@@ -108,7 +102,7 @@ RESOURCE_TYPES: Final = (
         update=_update,
         delete=_delete,
         outputs=("arn", "registryId", "repositoryUrl"),
-        tagging=Tagging(_tag, "TagResource UntagResource"),
+        tagging=tagging("Resource", "resourceArn", tags="tags", keys="tagKeys", named=arn_of),
         longest_name=256,
         note="no tags that are excepted from immutability",
     ),

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from hpkit_local.aws.services.ec2.resources.tags import found
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import camel, pascal, tag_list, tag_map
+from hpkit_local.plugins.aws.tagging import arn_of, tagging
 from hpkit_local.plugins.aws.waiting import until
 from hpkit_provider.engine.values import Props
 
@@ -128,13 +129,6 @@ def _delete(call: Calls, system: str, state: Props) -> None:
         until(call, lambda: _system(call, system), status=lambda entry: str(entry.get("Lifecycle")), gone=True)
 
 
-def _tag(call: Calls, _system_id: str, live: Props, changed: dict[str, str], dropped: list[str]) -> None:
-    if changed:
-        call("TagResource", ResourceARN=live["arn"], Tags=tag_list(changed))
-    if dropped:
-        call("UntagResource", ResourceARN=live["arn"], TagKeys=dropped)
-
-
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:fsx/lustreFileSystem:LustreFileSystem",
@@ -147,7 +141,7 @@ RESOURCE_TYPES: Final = (
         wait=_await,
         delete=_delete,
         outputs=("arn", "dnsName", "mountName", "networkInterfaceIds", "ownerId", "vpcId"),
-        tagging=Tagging(_tag, "TagResource UntagResource"),
+        tagging=tagging("Resource", "ResourceARN", named=arn_of),
         note="no data repositories (`importPath`, `exportPath`)",
     ),
 )

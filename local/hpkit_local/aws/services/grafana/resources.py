@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.plugins.aws.by_arn import TAGS
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.tagging import BY_ARN
 from hpkit_local.plugins.aws.waiting import until
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
@@ -210,7 +210,7 @@ RESOURCE_TYPES: Final = (
         wait=_wait,
         delete=_delete,
         outputs=("arn", "endpoint", "samlConfigurationStatus"),
-        tagging=TAGS,
+        tagging=BY_ARN,
         longest_name=255,
     ),
     ResourceType(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.tagging import tagging
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
@@ -64,11 +65,8 @@ def _delete_key(call: Calls, key: str, state: Props) -> None:
         call("ScheduleKeyDeletion", KeyId=key, PendingWindowInDays=state.get("deletionWindowInDays"))
 
 
-def _tag_key(call: Calls, key: str, _live: Props, changed: dict[str, str], dropped: list[str]) -> None:
-    if changed:
-        call("TagResource", KeyId=key, Tags=[{"TagKey": name, "TagValue": value} for name, value in changed.items()])
-    if dropped:
-        call("UntagResource", KeyId=key, TagKeys=dropped)
+def _kms_tags(tags: dict[str, str]) -> list[dict[str, str]]:
+    return [{"TagKey": name, "TagValue": value} for name, value in tags.items()]
 
 
 RESOURCE_TYPES: Final = (
@@ -93,6 +91,6 @@ RESOURCE_TYPES: Final = (
         later=("enableKeyRotation", "isEnabled"),
         delete=_delete_key,
         outputs=("arn", "keyId"),
-        tagging=Tagging(_tag_key, "TagResource UntagResource"),
+        tagging=tagging("Resource", "KeyId", form=_kms_tags),
     ),
 )

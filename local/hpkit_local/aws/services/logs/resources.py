@@ -6,7 +6,8 @@ from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.function import Function
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.tagging import tagging
 from hpkit_provider.engine.values import Props
 
 __all__ = ["FUNCTIONS", "RESOURCE_TYPES"]
@@ -56,13 +57,6 @@ def _delete_group(call: Calls, name: str, state: Props) -> None:
         call.find("DeleteLogGroup", logGroupName=name)
 
 
-def _tag_group(call: Calls, name: str, _live: Props, changed: dict[str, str], dropped: list[str]) -> None:
-    if changed:
-        call("TagLogGroup", logGroupName=name, tags=changed)
-    if dropped:
-        call("UntagLogGroup", logGroupName=name, tags=dropped)
-
-
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:cloudwatch/logGroup:LogGroup",
@@ -82,7 +76,7 @@ RESOURCE_TYPES: Final = (
         later=("retentionInDays",),
         delete=_delete_group,
         outputs=("arn",),
-        tagging=Tagging(_tag_group, "TagLogGroup UntagLogGroup"),
+        tagging=tagging("LogGroup", "logGroupName", tags="tags", keys="tags", form=dict),
         longest_name=512,
     ),
 )

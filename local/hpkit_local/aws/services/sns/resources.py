@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.tagging import tagging
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
@@ -47,13 +48,6 @@ def _update_topic(call: Calls, arn: str, change: Change) -> None:
 
 def _delete_topic(call: Calls, arn: str, _state: Props) -> None:
     call.find("DeleteTopic", TopicArn=arn)
-
-
-def _tag_topic(call: Calls, arn: str, _live: Props, changed: dict[str, str], dropped: list[str]) -> None:
-    if changed:
-        call("TagResource", ResourceArn=arn, Tags=[{"Key": key, "Value": value} for key, value in changed.items()])
-    if dropped:
-        call("UntagResource", ResourceArn=arn, TagKeys=dropped)
 
 
 def _subscribe(call: Calls, wanted: Props) -> str:
@@ -101,7 +95,7 @@ RESOURCE_TYPES: Final = (
         update=_update_topic,
         delete=_delete_topic,
         outputs=("arn", "owner"),
-        tagging=Tagging(_tag_topic, "TagResource UntagResource"),
+        tagging=tagging("Resource", "ResourceArn"),
         longest_name=256,
         note="standard topics; delivery policies and feedback roles are not offered",
     ),

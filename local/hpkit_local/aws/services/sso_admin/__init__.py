@@ -7,5 +7,6 @@ declare(
         "sso-admin",
         refuses_with="ValidationException",
         signs_as="sso",
+        scope=r"(?:Create|Delete|List)Instances?$",
     )
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hpkit_local.aws.services.eks.resources.clusters import stamp
-from hpkit_local.plugins.aws.by_arn import TAGS
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.tagging import BY_ARN
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
@@ -154,7 +154,7 @@ RESOURCE_TYPES: Final = (
         delete=_delete_entry,
         outputs=("accessEntryArn", "createdAt", "modifiedAt"),
         volatile=("modifiedAt",),
-        tagging=TAGS,
+        tagging=BY_ARN,
     ),
     ResourceType(
         "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
@@ -194,6 +194,6 @@ RESOURCE_TYPES: Final = (
         update=_update_identity,
         delete=_delete_identity,
         outputs=("associationArn", "associationId", "externalId"),
-        tagging=TAGS,
+        tagging=BY_ARN,
     ),
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from hpkit_local.plugins.aws.by_arn import TAGS
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
+from hpkit_local.plugins.aws.tagging import BY_ARN
 from hpkit_local.plugins.aws.waiting import until
 from hpkit_provider.engine.errors import ChangeFailedError, PluginError
 from hpkit_provider.engine.values import Props
@@ -183,7 +183,7 @@ RESOURCE_TYPES: Final = (
             "certificateAuthorities",
             "identities",
         ),
-        tagging=TAGS,
+        tagging=BY_ARN,
         longest_name=100,
         note="encryption is set at creation only; the real plugin can add it later",
     ),

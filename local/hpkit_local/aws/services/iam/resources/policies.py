@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import policy_text, tag_list, tag_map
+from hpkit_local.plugins.aws.tagging import tagging
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
@@ -89,13 +90,6 @@ def _delete_provider(call: Calls, arn: str, _state: Props) -> None:
     call.find("DeleteOpenIDConnectProvider", OpenIDConnectProviderArn=arn)
 
 
-def _tag_provider(call: Calls, arn: str, _live: Props, changed: dict[str, str], dropped: list[str]) -> None:
-    if changed:
-        call("TagOpenIDConnectProvider", OpenIDConnectProviderArn=arn, Tags=tag_list(changed))
-    if dropped:
-        call("UntagOpenIDConnectProvider", OpenIDConnectProviderArn=arn, TagKeys=dropped)
-
-
 RESOURCE_TYPES: Final = (
     ResourceType(
         "aws:iam/rolePolicy:RolePolicy",
@@ -136,6 +130,6 @@ RESOURCE_TYPES: Final = (
         update=_update_provider,
         delete=_delete_provider,
         outputs=("arn",),
-        tagging=Tagging(_tag_provider, "TagOpenIDConnectProvider UntagOpenIDConnectProvider"),
+        tagging=tagging("OpenIDConnectProvider", "OpenIDConnectProviderArn"),
     ),
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from hpkit_local.plugins.aws.calls import Calls
-from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType, Tagging
+from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import policy_text, tag_list, tag_map
+from hpkit_local.plugins.aws.tagging import tagging
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
@@ -69,13 +70,6 @@ def _delete_role(call: Calls, name: str, state: Props) -> None:
     call.find("DeleteRole", RoleName=name)
 
 
-def _tag_role(call: Calls, name: str, _live: Props, changed: dict[str, str], dropped: list[str]) -> None:
-    if changed:
-        call("TagRole", RoleName=name, Tags=tag_list(changed))
-    if dropped:
-        call("UntagRole", RoleName=name, TagKeys=dropped)
-
-
 RESOURCE_TYPES: Final[tuple[ResourceType, ...]] = (
     ResourceType(
         "aws:iam/role:Role",
@@ -97,6 +91,6 @@ RESOURCE_TYPES: Final[tuple[ResourceType, ...]] = (
         update=_update_role,
         delete=_delete_role,
         outputs=("arn", "uniqueId", "createDate"),
-        tagging=Tagging(_tag_role, "TagRole UntagRole"),
+        tagging=tagging("Role", "RoleName"),
     ),
 )
