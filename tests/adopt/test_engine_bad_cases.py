@@ -69,11 +69,11 @@ def test_an_adoption_that_is_cut_off_and_killed_goes_on_and_what_is_not_the_prog
         assert f"pulumi cancel --yes --stack {STACK}" in again.stderr, again.stderr
         shell("pulumi", "cancel", "--yes", "--stack", STACK)
         again = shell("hpkit", "aws", "adopt", "run", "--stack", STACK)
-    assert "a preview that changes nothing" in again.stdout
-    assert " are imported already" in again.stderr
+    assert "the preview shows no changes" in again.stdout
+    assert " are already imported" in again.stderr
     assert live.settled() == before
 
-    assert "a preview that changes nothing" in shell("hpkit", "aws", "adopt", "run", "--stack", STACK).stdout
+    assert "the preview shows no changes" in shell("hpkit", "aws", "adopt", "run", "--stack", STACK).stdout
     refused = shell("hpkit", "aws", "adopt", "--cluster", "ours", "--output", "stacks/acme.yaml", check=False)
     assert refused.returncode == 2
     assert "--force" in refused.stderr

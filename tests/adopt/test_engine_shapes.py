@@ -89,7 +89,7 @@ def test_a_platform_that_others_made_is_adopted_lived_in_and_handed_back(shape, 
     shape(Maker(live))
     before = live.settled()
     said = adopted(shell, live.cluster()["ClusterName"])
-    assert f"is adopted: {imported} resources, and a preview that changes nothing" in said, said
+    assert f"is adopted: {imported} resources, and the preview shows no changes" in said, said
     lives_on(shell, repository, live, before, a_team_more={"create": 1})
 
 
@@ -106,7 +106,7 @@ def test_a_platform_of_another_stack_is_adopted_lived_in_and_handed_back(instanc
     made_and_forgotten(instance, repository, "handson-dev")
     before = live.settled()
     said = adopted(shell, "handson")
-    assert "is adopted: 24 resources, and a preview that changes nothing" in said, said
+    assert "is adopted: 24 resources, and the preview shows no changes" in said, said
     lives_on(shell, repository, live, before, a_team_more={"create": 1, "update": 1})
 
 
@@ -123,7 +123,7 @@ def test_a_platform_that_karpenter_fills_is_adopted_and_keeps_its_nodes(instance
         "system": 1,
     }
     said = adopted(shell, "autoscale")
-    assert "and a preview that changes nothing" in said, said
+    assert "and the preview shows no changes" in said, said
     written = yaml.safe_load((repository.folder / "stacks" / "acme.yaml").read_text())
     groups = written["environments"]["prod"]["cluster"]["instanceGroups"]
     assert {group["name"]: group["instanceCount"] for group in groups}["burst-a"] == 0, "Karpenter's own count"

@@ -241,11 +241,11 @@ def test_a_running_instance_takes_other_settings_over_by_starting_again(up, repo
     answer = hpkit("local", "start", "--name", "cli", "--account", "210987654321", cwd=repository)
     assert (answer.returncode, answer.stderr.splitlines()[0]) == (
         0,
-        "cli starts again, with --account 210987654321",
+        "cli restarts with --account 210987654321",
     )
     assert caller() == "210987654321"
     answer = hpkit("local", "start", "--name", "cli", "--latency-factor", "0", "--account", "stack", cwd=repository)
-    assert (answer.returncode, answer.stderr.splitlines()[0]) == (0, "cli starts again, with --latency-factor 0.0")
+    assert (answer.returncode, answer.stderr.splitlines()[0]) == (0, "cli restarts with --latency-factor 0.0")
     assert (caller(), instance.aws_arguments()) == ("123456789012", ["--latency-factor", "0.0"])
 
 

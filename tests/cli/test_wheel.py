@@ -47,9 +47,9 @@ RUNS = {
     "catalog hash-chart": ("stacks", 0, ""),
     "aws deployer-policy": ("--stack handson-dev", 0, "3 policies; attach all of them"),
     "destroy": ("--stack handson-dev", 1, "hpkit local doctor"),
-    "local doctor": ("", 1, "Get them with: hpkit local doctor"),
+    "local doctor": ("", 1, "To install them: hpkit local doctor"),
     "describe": ("team john", 0, "Has 2 instances (8 accelerators) of 4 that always run"),
-    "cluster grafana": ("export --to exported --stack handson-dev", 2, "handson-dev has no Grafana on Prometheus"),
+    "cluster grafana": ("export --to exported --stack handson-dev", 2, "handson-dev has no Grafana with Prometheus"),
     "aws images": ("--stack handson-dev", 0, "nvcr.io/nvidia/k8s-device-plugin"),
     "init": ("acme --dry-run", 1, "another project (hpkit)"),
     "catalog instances": ("p5", 0, "ml.p5.48xlarge"),
@@ -205,7 +205,7 @@ def test_the_extra_brings_all_that_the_local_cloud_imports(with_local, project):
     )
     assert answer.returncode == 0, answer.stderr
     said = run(with_local, "local", "status", cwd=project).stdout
-    assert said == f"default is not running. Start it: {with_local / 'hpkit'} local start --name default\n"
+    assert said == f"default isn't running. To start it: {with_local / 'hpkit'} local start --name default\n"
 
 
 @pytest.mark.engine

@@ -39,4 +39,4 @@ def test_hpkit_destroy_deletes_a_whole_stack_after_asking(up, repository, live):
     assert done.returncode == 0, done.stdout + done.stderr
     assert live.sm.list_clusters()["ClusterSummaries"] == []
     again = destroy(up, repository, "--stack", "handson-dev", "--yes")
-    assert "there is nothing in the stack handson-dev" in again.stderr
+    assert "the stack handson-dev is already empty" in again.stderr

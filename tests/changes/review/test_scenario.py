@@ -84,6 +84,6 @@ def test_a_scenario_of_other_teams_is_said_and_one_that_is_not_there_ends_it(tmp
     repository.write("stacks/acme.yaml", acme(count=1))
     (tmp_path / "day.yaml").write_text("tasks:\n- {name: t, team: others, count: 1, run: 1h}\n")
     (stack,) = repository.review("--scenario", "day.yaml", "--quick")["stacks"]
-    assert stack["scenario"]["note"] == "no task of it is of a team of this stack"
+    assert stack["scenario"]["note"] == "none of its tasks belongs to a team of this stack"
     result = repository.run("--scenario", "no.yaml", "--quick")
     assert (result.returncode, "no.yaml: no such file" in result.stderr) == (1, True)

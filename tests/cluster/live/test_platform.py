@@ -382,7 +382,7 @@ def test_what_is_not_there_or_not_said_is_one_sentence(ask, tmp_path):
     unknown = ask("job", "list", "--team", "jon")
     assert unknown.returncode == 2
     assert "has no team jon; it has john, smith" in unknown.stderr
-    assert "Kueue knows no task nothing" in ask("job", "why", "nothing").stderr
+    assert "Kueue has no task nothing" in ask("job", "why", "nothing").stderr
     several = hpkit("cluster", "status", cwd=copy_project(tmp_path))
     assert several.returncode == 2
     assert "name the stack with --stack or HPKIT_STACK; the project has" in several.stderr

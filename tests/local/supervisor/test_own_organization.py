@@ -127,7 +127,7 @@ def test_credentials_of_another_account_are_refused_in_full(up, folder):
     assert (refused.returncode != 0, refused.stdout) == (True, "")
     assert NOBODY in refused.stderr
     assert DEV in refused.stderr
-    assert "up failed, Pulumi's output:" in refused.stderr.splitlines()[-1]
+    assert "up failed. Pulumi's output:" in refused.stderr.splitlines()[-1]
     back = end(begin(folder, "start", "--name", "acme-dev", "--account", "stack"))
     assert back.returncode == 0, back.stderr
     again = end(begin(folder, "up", "-s", "acme-dev"))
