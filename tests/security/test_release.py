@@ -58,6 +58,9 @@ def built(folder, mode):
     for name in filter(None, tracked.split("\0")):
         if name.startswith((*PACKAGES, "pyproject.toml", "README.md", "LICENSE")) and (ROOT / name).exists():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            if (ROOT / name).is_dir():  # a link to a folder: its files are in the wheel
+                shutil.copytree(ROOT / name, folder / name)
+                continue
             shutil.copyfile(ROOT / name, folder / name)
             (folder / name).chmod(mode | (0o111 if os.access(ROOT / name, os.X_OK) else 0))
     words = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
