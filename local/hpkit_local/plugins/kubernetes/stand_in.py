@@ -35,7 +35,8 @@ _FILES: Final = ("service-account.yaml", "role.yaml", "cluster-role-binding.yaml
 # MPIJob is the MPI operator's.
 _KINDS: Final = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob")
 _SAID: Final = f"{', '.join(_KINDS[:-1])} and {_KINDS[-1]}"
-_SECONDS: Final = 60
+# Its namespace ends late where the kinds end at the same time: the namespace controller waits longer after each try.
+_SECONDS: Final = 300
 
 
 def stand_in(task: Task, helm: HelmRun, inputs: Props, *, wanted: bool, new: bool = False) -> str:
