@@ -80,12 +80,7 @@ class Cluster:
 
     def create(self, task: Task, inputs: Props, manager: str, *, patch: bool) -> LiveObject:
         """Create, or for a patch type change what is there; wait until it is ready."""
-        kind = self.ref(task, _placeholder(inputs))[0]
-        if metadata_of(inputs).get("generateName") and not metadata_of(inputs).get("name"):
-            live = self._call(inputs, lambda: self._post(task, kind, inputs, manager))
-            ref = ref_of(live, default_namespace="", namespaced=kind.namespaced)
-            return self._ready.wait(task, LiveObject(ref, live, manager), kind, inputs)
-        ref = ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
+        kind, ref = self.ref(task, inputs)
         present = self._present(task, kind, ref)
         if patch and present is None:
             raise _nothing_to_patch(ref)
@@ -94,16 +89,12 @@ class Cluster:
         live = self._call(inputs, lambda: self._apply(task, kind, ref, inputs, manager=manager))
         return self._ready.wait(task, LiveObject(ref, live, manager), kind, inputs)
 
-    def update(self, task: Task, inputs: Props, state: Props, *, manager: str, patch: bool) -> LiveObject:
+    def update(self, task: Task, inputs: Props, *, manager: str, patch: bool) -> LiveObject:
         """Apply anew; wait until it is ready."""
         kind, ref = self.ref(task, inputs)
         if patch and self._present(task, kind, ref) is None:
             raise _nothing_to_patch(ref)
         live = self._call(inputs, lambda: self._apply(task, kind, ref, inputs, manager=manager))
-        former = str(state.get("__fieldManager") or manager)
-        if former != manager:
-            # What only the former manager applied is nobody's any more, and goes.
-            live = self._relinquish(task, kind, ref, live, manager=former)
         return self._ready.wait(task, LiveObject(ref, live, manager), kind, inputs)
 
     def read(self, task: Task, ref: Ref, manager: str) -> LiveObject | None:
@@ -197,12 +188,6 @@ class Cluster:
 
 def _nothing_to_patch(ref: Ref) -> PluginError:
     return PluginError(f"{ref} is not there, so there is nothing to patch. What to do: create it first.")
-
-
-def _placeholder(inputs: Props) -> Props:
-    """Name what the server will name, to ask for its kind."""
-    metadata = metadata_of(inputs)
-    return {**inputs, "metadata": {"name": metadata.get("generateName", ""), **metadata}}
 
 
 def _document(inputs: Props, ref: Ref) -> Props:

@@ -71,7 +71,7 @@ def replaces(change: Change, old: Props, new: Props, *, patch: bool) -> bool:
 def deletes_first(old: Props, new: Props) -> bool:
     """Whether the old object must be gone before the new one can be: they have one name."""
     before, after = metadata_of(old), metadata_of(new)
-    if annotation(new, AUTONAMED.rpartition("/")[2]) == "true" or after.get("generateName"):
+    if annotation(new, AUTONAMED.rpartition("/")[2]) == "true":
         return False
     same = [before.get(key) == after.get(key) for key in ("name", "namespace")]
     return all(same) and old.get("kind") == new.get("kind")

@@ -1,7 +1,5 @@
 """Objects as programs state them and as the API server keeps them: names, ids, what is whose."""
 
-import base64
-import binascii
 import copy
 import hashlib
 import random
@@ -103,7 +101,7 @@ def annotation(document: Mapping[str, Any], name: str) -> str:
 def named(inputs: Props, old: Props, *, name: str, seed: bytes) -> Props:
     """Give an object without a name the one it had, or a new one of the resource's name and 8 digits."""
     metadata = inputs.get("metadata", {})
-    if is_unknown(metadata) or metadata.get("name") or metadata.get("generateName"):
+    if is_unknown(metadata) or metadata.get("name"):
         return inputs
     result = copy.deepcopy(inputs)
     metadata = result.setdefault("metadata", {})
@@ -127,10 +125,10 @@ def ref_of(document: Mapping[str, Any], *, default_namespace: str, namespaced: b
     return Ref(str(document["apiVersion"]), str(document["kind"]), namespace, name)
 
 
-def manager_of(urn: str, inputs: Props, state: Props) -> str:
-    """Return the field manager: the annotation's, else the one in state, else one of the resource's own."""
+def manager_of(urn: str, state: Props) -> str:
+    """Return the field manager: the one in state, else one of the resource's own."""
     own = "pulumi-kubernetes-" + hashlib.sha256(urn.encode()).hexdigest()[:8]
-    return annotation(inputs, "patchFieldManager") or str(state.get("__fieldManager") or own)
+    return str(state.get("__fieldManager") or own)
 
 
 def clean(document: Mapping[str, Any]) -> Props:
@@ -183,11 +181,6 @@ def seen_inputs(inputs: Props, live: Props) -> Props:
     """Return the inputs with the values that are live now: what others added beside them is none of ours."""
     seen: Props = _project(inputs, live)
     seen.update({key: value for key, value in inputs.items() if key in ("apiVersion", "kind")})
-    texts = inputs.get("stringData")
-    if isinstance(texts, dict):
-        # The server keeps `stringData` in `data`, encoded.
-        data = live.get("data") or {}
-        seen["stringData"] = {key: _decoded(data[key]) for key in texts if key in data}
     return seen
 
 
@@ -211,10 +204,3 @@ def _paired(stated: list[Any], live: list[Any]) -> Iterable[tuple[Any, Any]]:
     by_name = {str(item[key]): item for item in live}
     first = [(item, by_name.pop(str(item[key]))) for item in stated if str(item[key]) in by_name]
     return [*first, *((item, item) for item in by_name.values())]
-
-
-def _decoded(encoded: str) -> str:
-    try:
-        return base64.b64decode(encoded).decode()
-    except (binascii.Error, UnicodeDecodeError):
-        return encoded  # not text, hence not what the program states either

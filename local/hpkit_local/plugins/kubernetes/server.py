@@ -177,7 +177,7 @@ class KubernetesServicer(PluginServicer):
                 return provider_pb2.CreateResponse(properties=to_struct(self._release.preview(inputs)))
             release_id, outputs = self._release.create(task, inputs)
             return provider_pb2.CreateResponse(id=release_id, properties=to_struct(outputs))
-        manager, patch = manager_of(request.urn, inputs, {}), is_patch(token, inputs)
+        manager, patch = manager_of(request.urn, {}), is_patch(token, inputs)
         if request.preview:
             outputs = preview_outputs(self._cluster, task, inputs, {}, manager=manager, patch=patch)
             return provider_pb2.CreateResponse(properties=to_struct(outputs))
@@ -218,13 +218,13 @@ class KubernetesServicer(PluginServicer):
             if request.preview:
                 return provider_pb2.UpdateResponse(properties=to_struct(self._release.preview(inputs)))
             return provider_pb2.UpdateResponse(properties=to_struct(self._release.update(task, inputs, state)))
-        manager = manager_of(request.urn, inputs, state)
+        manager = manager_of(request.urn, state)
         if request.preview:
             outputs = preview_outputs(
                 self._cluster, task, inputs, state, manager=manager, patch=is_patch(token, inputs)
             )
             return provider_pb2.UpdateResponse(properties=to_struct(outputs))
-        live = self._cluster.update(task, inputs, state, manager=manager, patch=is_patch(token, inputs))
+        live = self._cluster.update(task, inputs, manager=manager, patch=is_patch(token, inputs))
         return provider_pb2.UpdateResponse(properties=to_struct(live.state))
 
     @readable

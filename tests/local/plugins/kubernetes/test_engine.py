@@ -27,7 +27,7 @@ spec = json.loads(Path("spec.json").read_text())
 namespace = k8s.core.v1.Namespace("space", metadata={"name": "engine"})
 inside = {"namespace": namespace.metadata["name"]}
 k8s.core.v1.ConfigMap("settings", metadata=inside, data=spec["settings"])
-k8s.core.v1.Secret("secret", metadata={**inside, "name": "secret"}, string_data={"password": "x"})
+k8s.core.v1.Secret("secret", metadata={**inside, "name": "secret"}, data={"password": "eA=="})
 for name in ("reader", "writer"):
     rules = [{"api_groups": [""], "resources": ["pods"], "verbs": spec["verbs"]}]
     k8s.rbac.v1.Role(name, metadata={**inside, "name": name}, rules=rules)
