@@ -69,7 +69,7 @@ def marked(test):
 def test_start_says_what_is_healthy_and_how_to_use_it(up):
     assert up.returncode == 0, up.stderr
     assert sorted(up.stderr.splitlines()) == [f"{part}: healthy" for part in PARTS]
-    assert up.stdout.endswith(f'use it with: eval "$({HPKIT} local env --name cli)"\n')
+    assert up.stdout.endswith(f'to use it: eval "$({HPKIT} local env --name cli)"\n')
 
 
 @marked
