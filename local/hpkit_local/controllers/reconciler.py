@@ -67,6 +67,7 @@ class Reconciler:
         self._quiet: tuple[Snapshot, str] | None = None
         self._settled: tuple[Snapshot, str] | None = None
         self._busy_seconds = _BUSY_SECONDS
+        self._idle_seconds = _IDLE_SECONDS
         self._wake = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="reconciler", daemon=True)
@@ -96,7 +97,7 @@ class Reconciler:
             return
         if key not in self._pending or self._pending[key] != document:
             self._pending[key] = document
-            self._busy_seconds = _BUSY_SECONDS
+            self._busy_seconds = self._idle_seconds = _BUSY_SECONDS
             self._wake.set()
         self._asked[key] = time.monotonic()
         raise RequeueAfter(_ASK_SECONDS)
@@ -131,7 +132,7 @@ class Reconciler:
         seen = (snapshot, api.revision())
         # What is asked about the cluster, and changes nothing that should be in it, waits for an answer all the same.
         if seen == self._settled and not pending:
-            return _IDLE_SECONDS
+            return self._idle()
         there = {name: _present(api, kind) for name, kind in KINDS.items()}
         claims = api.items(CLAIMS)
         manifests = desired(
@@ -156,9 +157,14 @@ class Reconciler:
         self._settled, self._quiet = quiet if quiet == self._quiet else None, quiet
         if not busy:
             self._busy_seconds = _BUSY_SECONDS
-            return _IDLE_SECONDS
+            return self._idle()
         self._busy_seconds = min(self._busy_seconds * 1.2, _LONGEST_BUSY_SECONDS)
         return self._busy_seconds
+
+    def _idle(self) -> float:
+        """Return how long to pause: what follows a change, such as Kueue's new pod, is noticed soon."""
+        self._idle_seconds = min(self._idle_seconds * 1.2, _IDLE_SECONDS)
+        return self._idle_seconds
 
     def _forget(self) -> None:
         """Drop pending changes that nobody asks about any more: what they were for is gone."""
