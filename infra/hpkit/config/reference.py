@@ -52,8 +52,8 @@ def reference() -> str:
         "",
         "On this page you look up the keys of `stacks/<organization>.yaml`. Unknown keys are errors. Versions are",
         "quoted strings. Top-level keys that begin with `x-` hold YAML anchors and are ignored.",
-        "`hpkit catalog schema --output stacks/schema.json` writes the same as JSON Schema for editors. In a clone of this",
-        "repository, `make install` does so.",
+        "`hpkit catalog schema --output stacks/schema.json` writes the same as JSON Schema for editors.",
+        "In a clone of this repository, `make install` does so.",
     ]
     for model in _models():
         lines += ["", f"## {model.__name__}", "", _about(model), ""]
