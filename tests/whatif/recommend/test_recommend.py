@@ -141,7 +141,7 @@ def test_a_patch_with_capacity_changes_the_group_too(project):
     assert "+        - {name: gpu, instanceType: ml.g5.12xlarge, instanceCount: 2, availabilityZone" in result.stdout
     shown = hpkit("whatif", "recommend", "small.yaml", "--stack", "handson-dev", *arguments, "text", cwd=project).stdout
     said = " ".join(shown.split())
-    assert re.search(r"Cheapest that meets the goals: .*, about \$[0-9,]+ a month less, on demand by the prices", said)
+    assert re.search(r"Cheapest that meets the goals: .*, about \$[0-9,]+ per month less, on demand at the prices", said)
     assert re.search(r"Teams with these instances\n\n.*never.*\n.*\n john +3 → 1 ", shown), shown
 
 
@@ -154,7 +154,7 @@ def test_what_cannot_be_met_is_said_with_the_nearest_and_nothing_is_written(proj
     assert "wasn't changed: the goals aren't met" in result.stderr
     assert (project / "stacks" / "handson.yaml").read_bytes() == before
     shown = " ".join(run(project, *goals).stdout.split())
-    assert "this is the nearest. The scenario draws nothing at random: one run says all." in shown
+    assert "this is the nearest. The scenario has no random draws, so one run is enough." in shown
 
 
 def test_random_scenarios_are_judged_by_draws_that_were_not_searched_on(project):
