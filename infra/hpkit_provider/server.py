@@ -59,7 +59,7 @@ class HyperpodServicer(PluginServicer):
             if RESOURCES[kind.name].token == token:
                 return kind(self.clients)
         known = ", ".join(resource.token for resource in RESOURCES.values())
-        raise PluginError(f"There is no resource {token!r} in package hyperpod; known: {known}.")
+        raise PluginError(f"package hyperpod has no resource {token!r}; known: {known}.")
 
     def _task(self, request: Any, handler: Handler) -> Task:
         seconds = getattr(request, "timeout", 0.0) or handler.seconds
@@ -75,7 +75,7 @@ class HyperpodServicer(PluginServicer):
         """Refuse settings that do not exist."""
         news, known = from_struct(request.news), ", ".join(SETTINGS)
         failures = [
-            provider_pb2.CheckFailure(property=name, reason=f"there is no setting {name!r}; known: {known}")
+            provider_pb2.CheckFailure(property=name, reason=f"unknown setting {name!r}; known: {known}")
             for name in news
             if name not in {*SETTINGS, *_ENGINE_SETTINGS}
         ]

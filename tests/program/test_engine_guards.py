@@ -83,7 +83,7 @@ CASES = {
         ["is replaced", "the VPC of handson-dev", NODES, "`allowReplace: [vpc, eks, cluster]` in environments.dev of"],
         [PROTECTED],
     ),
-    "VPC that leaves the program": (another_vpc, ["is not in the program any more", NODES], None),
+    "VPC that leaves the program": (another_vpc, ["is no longer in the program", NODES], None),
     "subnet of groups": (
         lambda dev: dev["network"]["zones"][0].update(nodeCidr="10.5.0.0/16"),
         ["gpu in us-west-2a: nodeCidr 10.192.64.0/18", "give these groups new names"],
@@ -91,7 +91,7 @@ CASES = {
     ),
     "Kubernetes": (
         lambda dev: dev["eks"].update(version="1.34", supportType="EXTENDED"),
-        ["version 1.35 cannot go back to 1.34"],
+        ["version 1.35 can't be downgraded to 1.34"],
         [],
     ),
 }
@@ -177,9 +177,9 @@ def test_an_allowance_that_nothing_needs_is_said_beside_one_that_is(up, edit):
     assert "This change DELETES the instance group, as allowed: gpu (4 × ml.g5.12xlarge)" in said
     assert changes["Cluster:cluster"] == "update"
     for name in ("cluster", "vpc"):
-        assert f"allowReplace names {name}, and nothing replaces it (any more): take it out of environments.dev" in said
-    assert "deletion of instance group system is allowed, and it stays" in said
-    assert "deletion of instance group gone is allowed, and it is not there (any more)" in said
+        assert f"allowReplace lists {name}, but nothing replaces it (any more): remove it from environments.dev" in said
+    assert "deletion of instance group system is allowed, but it stays" in said
+    assert "deletion of instance group gone is allowed, but it doesn't exist (any more)" in said
     edit.undo()
 
 

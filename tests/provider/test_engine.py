@@ -52,7 +52,7 @@ def test_quota_moves_between_teams_at_full_capacity(project):
         config["computeQuotaResources"][0]["count"] = count
     changes, said = project.preview_with_words()
     assert changes == {"john": "update", "smith": "update"}, "and the label that was set is no difference"
-    assert "will find no room" not in said, "what one gives up is there for the other"
+    assert "doesn't fit" not in said, "what one gives up is there for the other"
     # In which order Python's threads register the two is open: one who waits for room needs a place beside the other's.
     project.up("--parallel", "2")
     assert project.preview() == {}
@@ -67,10 +67,10 @@ def test_capacity_that_only_a_later_delete_frees_is_reported_at_preview(project)
         project.spec["quotas"] = {"john": quotas["john"]}
         project.write()
         said = project.run("preview").stdout
-        assert "The quota 'john' will find no room (3 × ml.g5.12xlarge too few): it is held by smith" in said
+        assert "The quota 'john' doesn't fit (3 × ml.g5.12xlarge too few): smith" in said
         resources[0]["count"] = 1
         project.write()
-        assert "will find no room" not in project.run("preview").stdout
+        assert "doesn't fit" not in project.run("preview").stdout
     finally:
         resources[0]["count"] = 1
         project.spec["quotas"] = quotas

@@ -84,15 +84,15 @@ def test_capacity_that_is_named_after_the_growth_is_reported_at_preview(watched)
     watched.declare({"ada": {"count": 5}, "dee": {"count": 3}}, after={"dee": ["ada"]})
     project.write()
     said = project.run("preview").stdout
-    assert f"The quota 'ada' will find no room (2 × {TYPE} too few): it is held by dee" in said
-    assert "declare it before those that grow, or give `--parallel` more places" in said
+    assert f"The quota 'ada' doesn't fit (2 × {TYPE} too few): dee" in said
+    assert "declare it before those that grow, or raise `--parallel`" in said
     project.run("config", "set", "hyperpod:capacityWaitSeconds", "1")
     failed = project.run("up", "--yes", "--skip-preview", check=False)
     assert failed.returncode != 0
-    assert "There is no room for quota 'ada'" in failed.stdout
+    assert "The quota 'ada' doesn't fit, and no known change" in failed.stdout
     watched.declare({"dee": {"count": 3}, "ada": {"count": 5}}, after={"ada": ["dee"]})
     project.write()
-    assert "will find no room" not in project.run("preview").stdout
+    assert "doesn't fit" not in project.run("preview").stdout
     project.up()
     assert watched.counts() == {"ada": 5, "dee": 3}
     assert max(live[WHOLE] for live in watched.ledger.moments) == 8

@@ -179,7 +179,7 @@ def test_only_groups_of_the_program_are_removed_and_others_are_reported(world, e
         engine.up("Cluster", "c", world.cluster(world.group("a", 1), allowDeleteInstanceGroups=["b"]))
         assert said == [
             f"This change DELETES the instance group, as allowed: b (1 × {TYPE}).",
-            "Instance groups stray are not in the program; they are left alone.",
+            "Instance groups stray aren't in the program, and aren't changed.",
         ]
         engine.refresh("Cluster", "c")
         assert len(said) == 3, "a refresh says so too"
@@ -226,7 +226,7 @@ def test_a_fresh_role_is_waited_for(world, engine):
 
 @contextmanager
 def cancelled_when(engine, begun):
-    """Cancel the run as soon as the service has begun with what it is asked for."""
+    """Cancel the run as soon as the service has started with what it is asked for."""
 
     def cancel():
         eventually(begun, "it has begun")
@@ -245,7 +245,7 @@ def test_a_cancelled_creation_keeps_the_true_state(world):
     with in_process(**world.settings) as engine:
         with (
             cancelled_when(engine, lambda: world.sm.list_clusters()["ClusterSummaries"]),
-            pytest.raises(PartlyFailedError, match="cancelled"),
+            pytest.raises(PartlyFailedError, match="canceled"),
         ):
             engine.up("Cluster", "c", world.cluster())
         assert engine.state["c"]["outputs"]["clusterStatus"] == "Creating"
@@ -263,7 +263,7 @@ def test_a_cancelled_update_keeps_the_true_state_and_the_next_run_goes_on_from_i
         world.endpoint.set_faults({"slow-update": "3600@quota"})
         with (
             cancelled_when(engine, lambda: {each["Status"] for each in quotas(world)} == {"Updating"}),
-            pytest.raises(PartlyFailedError, match="cancelled"),
+            pytest.raises(PartlyFailedError, match="canceled"),
         ):
             engine.up("ComputeQuota", "q", quota(arn, "nlp", 3))
         outputs = engine.state["q"]["outputs"]
@@ -309,7 +309,7 @@ def test_a_custom_timeout_is_honoured(world, engine):
 def test_a_refusal_reads_as_code_message_and_remedy(world, engine):
     with pytest.raises(FailedError) as caught:
         engine.up("ComputeQuota", "q", quota("arn:aws:sagemaker:us-west-2:123456789012:cluster/abcdefghij12", "a", 1))
-    assert "CreateComputeQuota was refused (ValidationException)" in str(caught.value)
+    assert "CreateComputeQuota was rejected (ValidationException):" in str(caught.value)
     assert "What to do" in str(caught.value)
     assert "Traceback" not in str(caught.value)
     assert "testing" not in str(caught.value)
@@ -431,7 +431,7 @@ def test_restricted_groups_are_made_changed_and_removed(world, engine):
     with pytest.raises(FailedError, match=r"DELETE the instance group with all instances: nova \(2 × "):
         engine.up("Cluster", "c", world.cluster())
     role = {**nova(2), "executionRole": "arn:aws:iam::123456789012:role/other"}
-    with pytest.raises(FailedError, match=r"restrictedInstanceGroups\[nova\].executionRole: .* cannot become"):
+    with pytest.raises(FailedError, match=r"restrictedInstanceGroups\[nova\].executionRole: .* can't become"):
         engine.up("Cluster", "c", {**inputs, "restrictedInstanceGroups": [role]})
     bare = {key: value for key, value in nova(2).items() if key != "environmentConfig"}
     with pytest.raises(FailedError, match=r"restrictedInstanceGroups\[nova\].environmentConfig: cannot be taken away"):

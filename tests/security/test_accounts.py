@@ -63,7 +63,7 @@ def test_who_runs_the_plugin_in_another_account_loses_the_state_or_changes_somet
         }[operation]
         with pytest.raises(FailedError) as refused:
             change()
-        assert f"are of account {OURS}, and this stack belongs to account {THEIRS}" in str(refused.value)
+        assert f"belong to account {OURS}, but this stack belongs to account {THEIRS}" in str(refused.value)
         assert "nothing was read or changed" in str(refused.value)
         assert stranger.state == state
     assert len(world.sm.list_clusters()["ClusterSummaries"]) == 1

@@ -45,7 +45,7 @@ def test_a_quota_or_policy_of_another_stack_is_changed_by_giving_the_same_name(p
     with pytest.raises(FailedError) as refused:
         ours.up(kind, "x", KINDS[kind](arn, {"tags": OURS}))
     message = str(refused.value)
-    assert f"({made}), and nothing says that this stack made it" in message
+    assert f"({made}), and nothing shows that this stack created it" in message
     assert f"pulumi import --stack dev hyperpod:index:{kind} x {made}" in message
     assert theirs.refresh(kind, "x")["id"] == made, "it was not touched"
 

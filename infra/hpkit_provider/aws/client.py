@@ -88,9 +88,9 @@ def _require_loopback(*endpoints: str | None) -> None:
     away = [each for each in endpoints if each and not _is_loopback(each)]
     if away:
         raise RefusedError(
-            f"AWS_ENDPOINT_URL leads to this machine, and another endpoint to {', '.join(away)}: nothing was read or "
-            "changed. What to do: on a local cloud take hyperpod:endpoint, aws:endpoints and "
-            "AWS_ENDPOINT_URL_SAGEMAKER away; to work in AWS, unset AWS_ENDPOINT_URL"
+            f"AWS_ENDPOINT_URL points to this machine, but another endpoint points to {', '.join(away)}. Nothing was "
+            "read or changed. What to do: on a local cloud, remove hyperpod:endpoint, aws:endpoints and "
+            "AWS_ENDPOINT_URL_SAGEMAKER; to work in AWS, unset AWS_ENDPOINT_URL"
         )
 
 
@@ -141,8 +141,8 @@ class SageMakerApi:
         found, expected = asked["Account"], self.settings.account_id
         if found != expected:
             raise RefusedError(
-                f"these credentials ({asked['Arn']}) are of account {found}, and this stack belongs to account "
-                f"{expected}: nothing was read or changed. What to do: use credentials of {expected} (AWS_PROFILE, "
+                f"these credentials ({asked['Arn']}) belong to account {found}, but this stack belongs to account "
+                f"{expected}. Nothing was read or changed. What to do: use credentials of {expected} (AWS_PROFILE, "
                 "aws:profile of the stack), or correct hyperpod:accountId (hpkit: `account` of the environment)"
             )
         self._is_account_checked = True

@@ -41,8 +41,8 @@ _TEXTS: Final[Mapping[ErrorKind, re.Pattern[str]]] = {
 }
 
 _ADVICE: Final = {
-    "AccessDeniedException": "give the caller this permission, or set hyperpod:profile or hyperpod:assumeRoleArn",
-    "ResourceLimitExceeded": "ask for a higher Service Quota for SageMaker (`… for cluster usage`), or use fewer",
+    "AccessDeniedException": "grant the caller this permission, or set hyperpod:profile or hyperpod:assumeRoleArn",
+    "ResourceLimitExceeded": "request a higher SageMaker quota in Service Quotas (`… for cluster usage`), or use fewer",
 }
 _SETTINGS: Final = "hyperpod:region, hyperpod:endpoint, hyperpod:profile"
 

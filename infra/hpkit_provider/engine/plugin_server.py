@@ -77,7 +77,9 @@ def readable(method: Callable[..., Any]) -> Callable[..., Any]:
             if os.environ.get(debug):
                 raise
             text = f"{method.__name__}: unexpected {type(error).__name__}: {printable_lines(str(error))}"
-            context.abort(grpc.StatusCode.INTERNAL, f"{text}. This is a fault of the plugin; {debug}=1 shows it.")
+            context.abort(
+                grpc.StatusCode.INTERNAL, f"{text}. This is a bug in the plugin; {debug}=1 shows the traceback."
+            )
 
     return wrapper
 

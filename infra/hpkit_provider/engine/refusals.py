@@ -12,12 +12,12 @@ from hpkit_provider.engine.errors import RefusedError
 __all__ = ["refused"]
 
 _ADVICE: Final = {
-    "AccessDeniedException": "give the caller this permission",
+    "AccessDeniedException": "grant the caller this permission",
     "UnrecognizedClientException": "check the credentials: `aws sts get-caller-identity`",
     "ExpiredTokenException": "the credentials have expired: sign in again",
     "InvalidClientTokenId": "check the credentials: `aws sts get-caller-identity`",
-    "ConflictException": "another change holds it: wait for that to end, or free what the message names, run again",
-    "ResourceInUse": "it exists already: choose another name, or `pulumi import` it",
+    "ConflictException": "another change is in progress: wait for it, or remove what the message names, and run again",
+    "ResourceInUse": "it already exists: choose another name, or `pulumi import` it",
     "ResourceNotFound": "run `pulumi refresh`: it was deleted outside of Pulumi",
     "ValidationException": "correct the property that the message names",
 }
@@ -38,10 +38,10 @@ def refused(
         detail = error.response.get("Error", {})
         code, text = detail.get("Code", "Unknown"), detail.get("Message", "no message")
         remedy = {**_ADVICE, **(advice or {})}.get(code, "look the code up in the API reference of " + operation)
-        return RefusedError(f"{operation} was refused ({code}): {text}. What to do: {remedy}.")
+        return RefusedError(f"{operation} was rejected ({code}): {text}. What to do: {remedy}.")
     if isinstance(error, BotoCoreError):
         return RefusedError(
-            f"{operation} could not be sent ({type(error).__name__}): {error} "
-            f"What to do: check {settings} and the credentials."
+            f"{operation} couldn't be sent ({type(error).__name__}): {error} What to do: check {settings} and the "
+            "credentials."
         )
     return RefusedError(f"{operation} failed ({type(error).__name__}): {error}")

@@ -61,10 +61,12 @@ class Task:
         if self.left <= 0:
             raise TimedOutError(
                 f"not finished after {self.seconds:.0f} s (last: {self.status}). What to do: run `pulumi up` again, "
-                "it goes on from here; or give the resource longer customTimeouts."
+                "which continues from here; or set longer customTimeouts for the resource."
             )
         if self.cancel.wait(min(seconds, max(self.left, 0.01))):
-            raise CancelledError(f"cancelled (last: {self.status}); the change goes on in AWS, run `pulumi up` again")
+            raise CancelledError(
+                f"canceled (last: {self.status}); the change continues in AWS, so run `pulumi up` again"
+            )
 
     def delays(self, first: float, maximum: float) -> Iterator[float]:
         """Yield growing delays with jitter, so that many operations do not knock at once."""

@@ -32,10 +32,14 @@ class AutoscaledGroupHandler(Handler):
         arn, group = inputs["clusterArn"], inputs["instanceGroupName"]
         document = LiveCluster(self.api, task, arn).describe()
         if document is None or group not in _groups(document):
-            there = "that cluster is gone" if document is None else f"it has {', '.join(_groups(document)) or 'none'}"
+            there = (
+                "that cluster doesn't exist"
+                if document is None
+                else f"its groups are {', '.join(_groups(document)) or 'none'}"
+            )
             raise RefusedError(
-                f"There is no instance group {group!r} in {arn}: {there}. "
-                "What to do: add it to instanceGroups of the Cluster, or run `pulumi refresh` if it was deleted."
+                f"No instance group {group!r} exists in {arn}: {there}. What to do: add it to instanceGroups of the "
+                "Cluster, or run `pulumi refresh` if it was deleted."
             )
         return ResourceState(f"{arn}/{group}", inputs, inputs)
 
@@ -63,9 +67,9 @@ class AutoscaledGroupHandler(Handler):
             return
         if self.clients.declared_groups.declared(arn) is None and group in _groups(document):
             raise RefusedError(
-                f"Instance group {group!r} stays: this run leaves the cluster {arn} out, so nobody knows whether the "
-                "program still has the group. What to do: run `pulumi up` without --target and --exclude, or destroy "
-                "the cluster along with it."
+                f"Instance group {group!r} is kept: this run doesn't include the cluster {arn}, so the plugin can't "
+                "tell whether the program still has the group. What to do: run `pulumi up` without --target and "
+                "--exclude, or destroy the cluster together with it."
             )
         with self.clients.declared_groups.exclusive(task, arn, group):
             self._remove(live, group)
@@ -91,7 +95,7 @@ class AutoscaledGroupHandler(Handler):
             if document is None or group not in _groups(document):
                 return
             raise live.failure_with_events(
-                f"Instance group {group!r} is still there after its deletion was accepted.", document
+                f"Instance group {group!r} still exists, although its deletion was accepted.", document
             )
 
 
@@ -99,7 +103,7 @@ def _parts(resource_id: str) -> tuple[str, str]:
     arn, _, group = resource_id.rpartition("/")
     if not arn.rpartition(":")[2].startswith("cluster/"):
         raise RefusedError(
-            f"{resource_id!r} names no instance group. What to do: write CLUSTER-ARN/INSTANCE-GROUP-NAME."
+            f"{resource_id!r} isn't the ID of an instance group. What to do: use CLUSTER-ARN/INSTANCE-GROUP-NAME."
         )
     return arn, group
 

@@ -33,9 +33,9 @@ class ChangeGuardHandler(Handler):
         if moved:
             remedy = f", or {new['remedy']}" if new.get("remedy") else ""
             raise RefusedError(
-                f"{new['subject']} cannot change in place:\n  "
+                f"{new['subject']} can't change in place:\n  "
                 + "\n  ".join(moved)
-                + f"\nWhat to do: take the change back{remedy}."
+                + f"\nWhat to do: revert the change{remedy}."
             )
         lost = _lost(old, new)
         if lost.keys() - _names(new.get("allowReplace")):
@@ -50,9 +50,9 @@ class ChangeGuardHandler(Handler):
         )
         if unseen:
             raise RefusedError(
-                f"{new['subject']}: {_listed(unseen, old)} would be DELETED, as allowed, but is still protected in the "
-                f"state. What to do: keep `allowReplace: [{', '.join(unseen)}]`{_where(new)}, take the rest of the "
-                "change back and run `pulumi up`, which lifts the protection; then make the change."
+                f"{new['subject']}: {_listed(unseen, old)} would be DELETED, as allowed, but is still protected in "
+                f"the state. What to do: keep `allowReplace: [{', '.join(unseen)}]`{_where(new)}, revert the rest of "
+                "the change, and run `pulumi up`, which removes the protection. Then make the change."
             )
         return super().diff(old, new, state)
 
@@ -66,8 +66,10 @@ class ChangeGuardHandler(Handler):
             found.append(f"This change REPLACES or DELETES {_listed(lost, old)}, as allowed ({causes}).")
         if ("identity" in new and not is_unknown(new["identity"])) or "parts" in new:
             found += [
-                f"{_key(name)} names {name.rpartition('/')[2]}, and nothing "
-                f"{'deletes' if _is_part(name) else 'replaces'} it (any more): take it out{_where(new, 'of')}."
+                (
+                    f"{_key(name)} lists {name.rpartition('/')[2]}, but nothing "
+                    f"{'deletes' if _is_part(name) else 'replaces'} it (any more): remove it{_where(new, 'from')}."
+                )
                 for name in sorted(_names(new.get("allowReplace")) - lost.keys())
             ]
         return found
@@ -99,18 +101,18 @@ def _logical_name(task: Task) -> str:
 def _imported(text: str) -> Props:
     """Read the id that an import gives; raises RefusedError saying what is wrong with it."""
     what_to_do = (
-        "What to do: give the JSON text of its inputs as the id, "
-        """such as '{"subject": "acme-dev", "identity": {"vpc": "vpc-0123456789abcdef0"}}'."""
+        'What to do: use the JSON text of its inputs as the ID, such as \'{"subject": "acme-dev", "identity": '
+        '{"vpc": "vpc-0123456789abcdef0"}}\'.'
     )
     try:
         given = json.loads(text)
     except ValueError as error:
-        raise RefusedError(f"The id {text!r} of a ChangeGuard is not JSON ({error}). {what_to_do}") from None
+        raise RefusedError(f"The ID {text!r} of a ChangeGuard isn't valid JSON ({error}). {what_to_do}") from None
     if not isinstance(given, dict):
-        raise RefusedError(f"The id {text!r} of a ChangeGuard is no JSON object. {what_to_do}")
+        raise RefusedError(f"The ID {text!r} of a ChangeGuard isn't a JSON object. {what_to_do}")
     failures = [f"{failure.path} {failure.reason}" for failure in check("ChangeGuard", given)]
     if failures:
-        raise RefusedError(f"The id of a ChangeGuard has wrong inputs: {'; '.join(failures)}. {what_to_do}")
+        raise RefusedError(f"The ID of a ChangeGuard has invalid inputs: {'; '.join(failures)}. {what_to_do}")
     return given
 
 
@@ -136,7 +138,7 @@ def _moved(old: Props, new: Props) -> list[str]:
 
 def _fate(after: dict[str, Any], name: str) -> str:
     if name not in after:
-        return "is not in the program any more"
+        return "is no longer in the program"
     return "is replaced" if is_unknown(after[name]) else f"becomes {after[name]}"
 
 
@@ -149,14 +151,13 @@ def _refusal(lost: dict[str, str], old: Props, new: Props) -> str:
     needed = [*going, *sorted(allowed - set(going))]
     return "\n  ".join(
         [
-            f"This change would REPLACE or DELETE of {new['subject']}:",
+            f"This change would REPLACE or DELETE parts of {new['subject']}:",
             *(f"{name}: {cause}" for name, cause in lost.items()),
-            "That takes away:",
+            "This deletes:",
             *(f"  {words.get(name, name)}" for name in going),
         ]
     ) + (
-        f"\nWhat to do: take the change back. To allow it once: {_allowance(needed)}{_where(new)}, "
-        "and take that out again afterwards."
+        f"\nWhat to do: revert the change. To allow it once: {_allowance(needed)}{_where(new)}; remove this afterward."
     )
 
 
@@ -203,11 +204,11 @@ def _skipped(old: str | None, new: str | None) -> str:
         return ""
     before, after = (tuple(int(part) for part in version.split(".")) for version in (old, new))
     if after < before:
-        return f"version {old} cannot go back to {new}. What to do: write version {old}."
+        return f"version {old} can't be downgraded to {new}. What to do: set version {old}."
     if after > (before[0], before[1] + 1):
         step = f"{before[0]}.{before[1] + 1}"
         return (
-            f"version {old} cannot become {new} in one step: EKS upgrades one minor version at a time. "
-            f"What to do: write {step} first, run `pulumi up`, then go on."
+            f"version {old} can't become {new} in one step: EKS upgrades one minor version at a time. What to do: "
+            f"set {step} first, run `pulumi up`, then continue."
         )
     return ""

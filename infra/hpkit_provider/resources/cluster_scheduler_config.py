@@ -36,9 +36,9 @@ class ClusterSchedulerConfigHandler(VersionedHandler):
                 continue
             if entry["Name"] != inputs["name"]:
                 raise RefusedError(
-                    f"The cluster already has the policy {entry['Name']!r}, and can have one. What to do: "
-                    f"`pulumi import hyperpod:index:ClusterSchedulerConfig NAME {entry['ClusterSchedulerConfigArn']}`, "
-                    "or delete it."
+                    f"The cluster already has the policy {entry['Name']!r}, and can only have one. What to do: "
+                    "`pulumi import hyperpod:index:ClusterSchedulerConfig NAME "
+                    f"{entry['ClusterSchedulerConfigArn']}`, or delete it."
                 )
             return entry
         return None

@@ -31,11 +31,11 @@ def require_own(api: SageMakerApi, task: Task, found: Document, inputs: Props, *
         for key, value in sorted(wanted.items())
         if live.get(key) != value
     ]
-    why = f"it lacks the tags {', '.join(differing)}" if wanted else "this program gives it no tags to know it by"
+    why = f"it lacks the tags {', '.join(differing)}" if wanted else "this program sets no tags that identify it"
     raise RefusedError(
-        f"There is a {name} {called!r} already ({arn}), and nothing says that this stack made it: {why}. It was not "
-        f"touched. What to do: if it shall belong to this stack, `{_import_command(task.urn, arn)}` "
-        "(`pulumi stack --show-urns` has the URNs), then `pulumi up`; if not, choose another name."
+        f"A {name} {called!r} already exists ({arn}), and nothing shows that this stack created it: {why}. It wasn't "
+        f"changed. What to do: if it should belong to this stack, run `{_import_command(task.urn, arn)}` (`pulumi "
+        "stack --show-urns` prints the URNs), then `pulumi up`. Otherwise choose another name."
     )
 
 

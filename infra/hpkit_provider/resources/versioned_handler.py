@@ -124,7 +124,7 @@ class VersionedHandler(Handler):
             left = self._settle(task, resource_id, {})
             if left is None:
                 return
-            raise ChangeFailedError(f"{self._label(left)} could not be deleted ({left['Status']}): {_reason(left)}")
+            raise ChangeFailedError(f"{self._label(left)} couldn't be deleted ({left['Status']}): {_reason(left)}")
 
     def _create_or_find(self, task: Task, inputs: Props) -> tuple[str, bool]:
         """Return the ARN, and whether it was created just now (else it was found)."""
@@ -167,11 +167,13 @@ class VersionedHandler(Handler):
         while True:
             live = self._settle(task, arn, inputs) if just_sent else self._describe_settled(task, arn)
             if live is None:
-                raise RefusedError(f"{self.name} {arn} is gone. What to do: run `pulumi refresh`, then `pulumi up`.")
+                raise RefusedError(
+                    f"{self.name} {arn} doesn't exist any more. What to do: run `pulumi refresh`, then `pulumi up`."
+                )
             if live["Status"] in _UNRECOVERABLE:
                 raise ChangeFailedError(
-                    f"{self._label(live)} is {live['Status']}: {_reason(live)}. "
-                    "What to do: run `pulumi up` again, it will be deleted and made anew."
+                    f"{self._label(live)} is {live['Status']}: {_reason(live)}. What to do: run `pulumi up` again, "
+                    "which deletes and recreates it."
                 )
             if classify_status(live["Status"]) == "ready" and not stated and self._is_current(live, inputs):
                 return self._resource_state(live, inputs, tags=None)
@@ -199,8 +201,8 @@ class VersionedHandler(Handler):
             after = self._settle(task, arn, inputs)
             if after is not None and classify_status(after["Status"]) == "failed":
                 raise ChangeFailedError(
-                    f"{self._label(after)} is {after['Status']}: {_reason(after)}. "
-                    "What to do: run `pulumi up` again, the update is retried with the current version."
+                    f"{self._label(after)} is {after['Status']}: {_reason(after)}. What to do: run `pulumi up` "
+                    "again, which retries the update with the current version."
                 )
         return True
 

@@ -44,7 +44,7 @@ def _value(spec: Field, value: Any, path: str) -> Iterator[CheckFailure]:
     fits = isinstance(value, wanted)
     if not fits or (isinstance(value, bool) and bool not in wanted):
         article = "an" if spec.kind[0] in "aeio" else "a"
-        yield CheckFailure(path, f"{value!r} is not {article} {spec.kind}")
+        yield CheckFailure(path, f"{value!r} isn't {article} {spec.kind}")
         return
     if spec.kind == "object":
         yield from _object(spec, value, path)
@@ -68,12 +68,12 @@ def _object(spec: Field, value: Props, path: str) -> Iterator[CheckFailure]:
         if member is None:
             near = difflib.get_close_matches(name, spec.by_name, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(spec.by_name))}"
-            yield CheckFailure(inner, f"there is no property {name!r} here; {hint}")
+            yield CheckFailure(inner, f"no property {name!r} exists here; {hint}")
         else:
             yield from _value(member, item, inner)
     if spec.union and len(value) != 1:
         given = f"not {' and '.join(value)}" if value else "none is given"
-        yield CheckFailure(path, f"takes exactly one of {', '.join(spec.by_name)}; {given}")
+        yield CheckFailure(path, f"exactly one of {', '.join(spec.by_name)} is required; {given}")
     for member in spec.members:
         if member.required and member.name not in value:
             inner = f"{path}.{member.name}" if path else member.name
@@ -83,9 +83,9 @@ def _object(spec: Field, value: Props, path: str) -> Iterator[CheckFailure]:
 def _size(spec: Field, value: Any, path: str) -> Iterator[CheckFailure]:
     unit = "entries" if spec.kind in ("list", "map") else "characters"
     if spec.minimum is not None and len(value) < spec.minimum:
-        yield CheckFailure(path, f"has {len(value)} {unit}, at least {spec.minimum} are needed")
+        yield CheckFailure(path, f"has {len(value)} {unit}; the minimum is {spec.minimum}")
     if spec.maximum is not None and len(value) > spec.maximum:
-        yield CheckFailure(path, f"has {len(value)} {unit}, at most {spec.maximum} are allowed")
+        yield CheckFailure(path, f"has {len(value)} {unit}; the maximum is {spec.maximum}")
 
 
 def _scalar(spec: Field, value: Any, path: str) -> Iterator[CheckFailure]:
@@ -96,16 +96,16 @@ def _scalar(spec: Field, value: Any, path: str) -> Iterator[CheckFailure]:
         yield from _timestamp(value, path)
         return
     if spec.minimum is not None and value < spec.minimum:
-        yield CheckFailure(path, f"{value} is below the minimum of {spec.minimum}")
+        yield CheckFailure(path, f"{value} is less than the minimum of {spec.minimum}")
     if spec.maximum is not None and value > spec.maximum:
-        yield CheckFailure(path, f"{value} is above the maximum of {spec.maximum}")
+        yield CheckFailure(path, f"{value} is more than the maximum of {spec.maximum}")
 
 
 def _timestamp(value: str, path: str) -> Iterator[CheckFailure]:
     try:
         datetime.fromisoformat(value)
     except ValueError:
-        yield CheckFailure(path, f"{value!r} is not a point in time, such as 2027-01-31T00:00:00Z")
+        yield CheckFailure(path, f"{value!r} isn't a valid time, such as 2027-01-31T00:00:00Z")
 
 
 def _linear(pattern: str) -> str:
@@ -118,9 +118,9 @@ def _string(spec: Field, value: str, path: str) -> Iterator[CheckFailure]:
         near = difflib.get_close_matches(value, spec.enum, n=3, cutoff=0.5)
         shown = near if near or len(spec.enum) > _SHOWN else spec.enum
         hint = f"; one of {', '.join(shown)}" if shown else ""
-        yield CheckFailure(path, f"{value!r} is not a value the service knows{hint}")
+        yield CheckFailure(path, f"{value!r} isn't a value that the service accepts{hint}")
         return
     yield from _size(spec, value, path)
     # Python has no \p{…} classes; the service model uses them only where nearly everything is allowed.
     if spec.pattern and "\\p{" not in spec.pattern and not re.fullmatch(_linear(spec.pattern), value):
-        yield CheckFailure(path, f"{value!r} does not match {spec.pattern}")
+        yield CheckFailure(path, f"{value!r} doesn't match {spec.pattern}")

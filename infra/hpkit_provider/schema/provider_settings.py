@@ -52,9 +52,9 @@ def changed_settings(old: Props, new: Props) -> SettingChanges:
     if _moves("accountId", old, new):
         before, after = old["accountId"], new["accountId"]
         raise RefusedError(
-            f"accountId: {before} → {after} would leave behind, unmanaged and at its price, everything that is in "
-            f"{before}{lost}.\nWhat to do: take the change back (hpkit: `account` of the environment); for another "
-            f"account, make another stack. One that is to go, `pulumi destroy` with credentials of {before}."
+            f"accountId: {before} → {after} would leave everything in {before}{lost} unmanaged, while it keeps "
+            "costing money.\nWhat to do: revert the change (hpkit: `account` of the environment). For another "
+            f"account, create another stack; to delete this one, run `pulumi destroy` with credentials of {before}."
         )
     if not _moves("region", old, new):
         return SettingChanges(names)
@@ -62,18 +62,18 @@ def changed_settings(old: Props, new: Props) -> SettingChanges:
     if allows_replacement(new) and not allows_replacement(old):
         # On behalf of what is deleted first, the engine asks a plugin with the settings of the run before.
         raise RefusedError(
-            f"region: {before} → {after} is allowed, but was not in the run before, whose settings the engine still "
-            f"uses for what is there.\nWhat to do: set region to {before} again and run `pulumi up`, which takes note "
-            "of the allowance; then change the region."
+            f"region: {before} → {after} is allowed, but wasn't in the previous run, whose settings the engine still "
+            f"uses for existing resources.\nWhat to do: set region to {before} again, and run `pulumi up`, which "
+            "records the allowance. Then change the region."
         )
     if allows_replacement(new):
         warning = f"The region becomes {after}, as allowed: this REPLACES everything in {before}{lost}."
         return SettingChanges(names, ["region"], [warning])
     raise RefusedError(
-        f"region: {before} → {after} would REPLACE everything that is in {before}{lost}.\n"
-        "What to do: take the change back; for another region, make another stack. To allow it once, set "
-        "`allowReplace` of the provider to true (hpkit: `allowReplace` in the environment, with the names of all that "
-        "it has: [bucket, cluster, eks, fileSystem, key, vpc]), and take that out again afterwards."
+        f"region: {before} → {after} would REPLACE everything in {before}{lost}.\nWhat to do: revert the change; for "
+        "another region, create another stack. To allow it once, set `allowReplace` of the provider to true (hpkit: "
+        "`allowReplace` in the environment, with the names of everything that it has: [bucket, cluster, eks, "
+        "fileSystem, key, vpc]). Remove it afterward."
     )
 
 

@@ -30,7 +30,7 @@ def _known(value: object) -> list[Any]:
 
 def _cluster(inputs: Props) -> Rule:
     if "instanceGroups" not in inputs and "restrictedInstanceGroups" not in inputs:
-        yield "instanceGroups", "a cluster needs at least one instance group"
+        yield "instanceGroups", "a cluster requires at least one instance group"
     groups = inputs.get("instanceGroups", [])
     yield from _unique("instanceGroups", _both(groups, inputs.get("restrictedInstanceGroups")), "instanceGroupName")
     continuous = inputs.get("nodeProvisioningMode") == "Continuous" or is_unknown(inputs.get("nodeProvisioningMode"))
@@ -40,7 +40,7 @@ def _cluster(inputs: Props) -> Rule:
     names = [group.get("instanceGroupName") for group in _known(groups)]
     for index, name in enumerate(_known(inputs.get("autoscaledInstanceGroups", []))):
         if name not in names and not any(is_unknown(known) for known in names):
-            yield f"autoscaledInstanceGroups[{index}]", f"there is no instance group {name!r}"
+            yield f"autoscaledInstanceGroups[{index}]", f"no instance group {name!r} exists"
     yield from _autoscaling(inputs, continuous=continuous)
 
 
@@ -51,30 +51,30 @@ def _autoscaling(inputs: Props, *, continuous: bool) -> Rule:
     if not continuous:
         yield "nodeProvisioningMode", "must be Continuous for autoScaling"
     if "clusterRole" not in inputs:
-        yield "clusterRole", "is required for autoScaling: the role that managed Karpenter works with"
+        yield "clusterRole", "is required for autoScaling: managed Karpenter uses this role"
     if inputs.get("nodeRecovery", "Automatic") == "None":
         yield "nodeRecovery", "must be Automatic for autoScaling, not None"
 
 
 def _group(group: Props, path: str, *, continuous: bool) -> Rule:
     if ("instanceType" in group) == ("instanceRequirements" in group):
-        yield path, "needs exactly one of instanceType and instanceRequirements"
+        yield path, "requires exactly one of instanceType and instanceRequirements"
     if not continuous:
         for name in ("minInstanceCount", "instanceRequirements"):
             if name in group:
-                yield f"{path}.{name}", "needs nodeProvisioningMode Continuous"
+                yield f"{path}.{name}", "requires nodeProvisioningMode Continuous"
         if "spot" in _object(group, "capacityRequirements"):
-            yield f"{path}.capacityRequirements", "Spot needs nodeProvisioningMode Continuous"
+            yield f"{path}.capacityRequirements", "Spot requires nodeProvisioningMode Continuous"
     if len(_object(group, "capacityRequirements")) > 1:
-        yield f"{path}.capacityRequirements", "is either spot or onDemand, not both"
+        yield f"{path}.capacityRequirements", "must be either spot or onDemand"
     least, count = group.get("minInstanceCount"), group.get("instanceCount")
     if isinstance(least, int) and isinstance(count, int) and least > count:
         yield f"{path}.minInstanceCount", f"{least} is more than the instanceCount of {count}"
     script = _object(group, "lifeCycleConfig")
     if "onCreate" in script and "onInitComplete" in script:
-        yield f"{path}.lifeCycleConfig", "takes onCreate or onInitComplete, not both"
+        yield f"{path}.lifeCycleConfig", "accepts either onCreate or onInitComplete"
     if _object(group, "kubernetesConfig").get("taints") and group.get("onStartDeepHealthChecks"):
-        yield f"{path}.kubernetesConfig.taints", "cannot be used together with onStartDeepHealthChecks"
+        yield f"{path}.kubernetesConfig.taints", "can't be combined with onStartDeepHealthChecks"
     yield from _storage(group, path)
     yield from _patching(_object(group, "autoPatchConfig"), f"{path}.autoPatchConfig")
 
@@ -90,9 +90,9 @@ def _storage(group: Props, path: str) -> Rule:
         where = f"{path}.instanceStorageConfigs[{index}].ebsVolumeConfig"
         if volume.get("rootVolume") is True:
             if "volumeSizeInGB" in volume or "volumeKmsKeyId" not in volume:
-                yield where, "a root volume takes volumeKmsKeyId and no volumeSizeInGB"
+                yield where, "a root volume accepts only volumeKmsKeyId, not volumeSizeInGB"
         elif volume and "volumeSizeInGB" not in volume:
-            yield f"{where}.volumeSizeInGB", "is required for a volume that is not the root volume"
+            yield f"{where}.volumeSizeInGB", "is required for a volume other than the root volume"
 
 
 def _patching(config: Props, path: str) -> Rule:
@@ -100,10 +100,10 @@ def _patching(config: Props, path: str) -> Rule:
     if is_unknown(strategy):
         return
     if "drainPolicy" in config and strategy != "DrainFirst":
-        yield f"{path}.drainPolicy", f"needs patchingStrategy DrainFirst, not {strategy}"
+        yield f"{path}.drainPolicy", f"requires patchingStrategy DrainFirst, not {strategy}"
     policy = _object(_object(config, "deploymentConfig"), "rollingUpdatePolicy")
     if strategy == "DrainFirst" and "maximumBatchSize" not in policy:
-        yield f"{path}.deploymentConfig", "patchingStrategy DrainFirst needs rollingUpdatePolicy.maximumBatchSize"
+        yield f"{path}.deploymentConfig", "patchingStrategy DrainFirst requires rollingUpdatePolicy.maximumBatchSize"
 
 
 def _unique(path: str, entries: object, key: str) -> Rule:
@@ -122,7 +122,7 @@ def _quota(inputs: Props) -> Rule:
     strategy = sharing.get("strategy")
     for name in ("borrowLimit", "absoluteBorrowLimits"):
         if name in sharing and strategy in ("Lend", "DontLend"):
-            yield f"{where}.{name}", f"has no meaning with strategy {strategy}: only LendAndBorrow borrows"
+            yield f"{where}.{name}", f"has no effect with strategy {strategy}: only LendAndBorrow borrows"
 
 
 def _quota_resources(resources: object, path: str) -> Rule:
@@ -132,11 +132,11 @@ def _quota_resources(resources: object, path: str) -> Rule:
         given = [name for name in _MEASURES if name in resource]
         where = f"{path}[{index}]"
         if "count" in resource and given:
-            yield where, f"count (whole instances) cannot be combined with {', '.join(given)}"
+            yield where, f"count (whole instances) can't be combined with {', '.join(given)}"
         if "count" not in resource and not given:
-            yield where, f"needs count, or one of {', '.join(_MEASURES)}"
+            yield where, f"requires count, or one of {', '.join(_MEASURES)}"
         if "accelerators" in resource and "acceleratorPartition" in resource:
-            yield where, "accelerators and acceleratorPartition exclude each other"
+            yield where, "accelerators and acceleratorPartition can't be combined"
 
 
 def _policy(inputs: Props) -> Rule:

@@ -117,7 +117,7 @@ def test_a_cluster_update_that_failed_half_way_still_leaves_the_group_alone(worl
 def test_a_run_without_the_cluster_deletes_no_group(world, burst):
     with in_process(**world.settings) as later:
         later.state = burst.state
-        with pytest.raises(FailedError, match=r"'burst-b' stays(.|\n)*without --target"):
+        with pytest.raises(FailedError, match=r"'burst-b' is kept(.|\n)*without --target"):
             later.delete("AutoscaledGroup", "burst-b")
     assert live(world) == ["burst-a", "burst-b", "system"]
 
@@ -132,9 +132,9 @@ def test_what_is_gone_already_needs_no_deletion(world, burst):
 
 def test_a_group_that_is_not_there_is_not_taken_for_one(world, burst):
     arn = burst.state["c"]["id"]
-    with pytest.raises(FailedError, match=r"no instance group 'burst-c'(.|\n)*burst-a, burst-b, system"):
+    with pytest.raises(FailedError, match=r"No instance group 'burst-c'(.|\n)*burst-a, burst-b, system"):
         burst.up("AutoscaledGroup", "x", {"clusterArn": arn, "instanceGroupName": "burst-c"})
-    with pytest.raises(FailedError, match="names no instance group"):
+    with pytest.raises(FailedError, match="isn't the ID of an instance group"):
         burst.read("AutoscaledGroup", "x", arn)
 
 

@@ -220,7 +220,7 @@ def test_an_aws_error_says_code_message_and_remedy():
 
     error = ClientError({"Error": {"Code": "ResourceLimitExceeded", "Message": "0 of ml.p5"}}, "CreateCluster")
     text = str(refused("CreateCluster", error))
-    assert text.startswith("CreateCluster was refused (ResourceLimitExceeded): 0 of ml.p5. What to do:")
+    assert text.startswith("CreateCluster was rejected (ResourceLimitExceeded): 0 of ml.p5. What to do:")
 
 
 def test_the_schema_is_complete_in_itself():
@@ -246,4 +246,4 @@ def test_a_long_name_with_one_wrong_letter_is_refused_at_once():
     classes = [{"name": "experiment" * 6 + "\u00fc", "weight": 1}]
     policy = {"name": "policy", "clusterArn": ARN, "schedulerConfig": {"priorityClasses": classes}}
     (failure,) = check("ClusterSchedulerConfig", policy)
-    assert "does not match" in failure.reason
+    assert "doesn't match" in failure.reason

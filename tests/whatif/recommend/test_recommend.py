@@ -141,7 +141,9 @@ def test_a_patch_with_capacity_changes_the_group_too(project):
     assert "+        - {name: gpu, instanceType: ml.g5.12xlarge, instanceCount: 2, availabilityZone" in result.stdout
     shown = hpkit("whatif", "recommend", "small.yaml", "--stack", "handson-dev", *arguments, "text", cwd=project).stdout
     said = " ".join(shown.split())
-    assert re.search(r"Cheapest that meets the goals: .*, about \$[0-9,]+ per month less, on demand at the prices", said)
+    assert re.search(
+        r"Cheapest that meets the goals: .*, about \$[0-9,]+ per month less, on demand at the prices", said
+    )
     assert re.search(r"Teams with these instances\n\n.*never.*\n.*\n john +3 → 1 ", shown), shown
 
 

@@ -81,7 +81,7 @@ class ClusterHandler(Handler):
             return found
         refused = [*refused_changes(self.spec, old_inputs, new_inputs), *protection.lost_subnets(new_inputs, state)]
         if refused:
-            raise RefusedError("HyperPod cannot make these changes in place:\n  " + "\n  ".join(refused))
+            raise RefusedError("HyperPod can't make these changes in place:\n  " + "\n  ".join(refused))
         lost = [group for group in self._removed_with_instances(old, new, state) if not _may_delete(new, group.name)]
         if lost:
             raise RefusedError(protection.deletion_refused(lost))
@@ -101,7 +101,7 @@ class ClusterHandler(Handler):
     def diff_warnings(self, old: Props, new: Props, state: Props) -> list[str]:
         """Say which groups stay out of added subnets, what goes as allowed, and what is allowed in vain."""
         found = [
-            f"Instance group {name} keeps its subnets: the API cannot add to them. New zones are used by new groups."
+            f"Instance group {name} keeps its subnets: the API can't add subnets. Only new groups use new zones."
             for name in groups_with_added_subnets(old, new, state)
         ]
         if state.get("creationFailed"):
@@ -173,7 +173,7 @@ class ClusterHandler(Handler):
         if inputs:
             undeclared = undeclared_groups(inputs, live, managed)
             if undeclared:
-                task.warn(f"Instance groups {', '.join(undeclared)} are not in the program; they are left alone.")
+                task.warn(f"Instance groups {', '.join(undeclared)} aren't in the program, and aren't changed.")
         if not inputs or "tags" in inputs:
             live["tags"] = live_tags(self.api, task, arn)
         return to_state(self.spec, document, live, inputs, managed=managed, failed=bool(state.get("creationFailed")))
@@ -239,12 +239,12 @@ class ClusterHandler(Handler):
         for name in ("orchestrator", "vpcConfig"):
             if not same(self.spec.by_name[name], live.get(name, {}), inputs[name]):
                 raise RefusedError(
-                    f"There is a cluster {inputs['clusterName']!r} already, with another {name}: {live.get(name)}. "
+                    f"A cluster {inputs['clusterName']!r} already exists, with another {name}: {live.get(name)}. "
                     "What to do: choose another clusterName, or `pulumi import` that cluster."
                 )
         if classify_status(document["ClusterStatus"]) == "failed":
             raise RefusedError(
-                f"There is a cluster {inputs['clusterName']!r} already, in status Failed: "
+                f"A cluster {inputs['clusterName']!r} already exists, in status Failed: "
                 f"{document.get('FailureMessage', 'no reason given')}. What to do: delete it, then run again."
             )
         return document
@@ -265,7 +265,7 @@ class ClusterHandler(Handler):
                 return self._await_nodes(cluster, new, managed=managed, removed=removed)
             if not update.body:
                 raise RefusedError(
-                    f"{update.waits_for} cannot change while autoScaling is enabled: disable that first."
+                    f"{update.waits_for} can't change while autoScaling is enabled: disable autoScaling first."
                 )
             if not cluster.update(update.body, tries=tries):
                 tries += 1
@@ -277,7 +277,7 @@ class ClusterHandler(Handler):
             if not update.waits_for:
                 old = new  # what is newly stated was sent; from here on only live differences count
         raise ChangeFailedError(
-            f"Cluster {arn} does not take over: {sorted(update.body)} still differ after every update."
+            f"Cluster {arn} doesn't apply some changes: {sorted(update.body)} still differ after every update."
         )
 
     def _await_nodes(
@@ -304,11 +304,11 @@ class ClusterHandler(Handler):
             raise _gone(cluster.name)
         there, wanted = node_counts(document, autoscaled=autoscaled)
         if there < wanted:
-            task.warn(f"{there} of {wanted} nodes are there; HyperPod keeps asking for the rest.")
+            task.warn(f"{there} of {wanted} nodes exist; HyperPod keeps requesting the rest.")
         live = live_inputs(self.spec, document)
         undeclared = undeclared_groups(inputs, live, [*managed, *removed])
         if undeclared:
-            task.warn(f"Instance groups {', '.join(undeclared)} are not in the program; they are left alone.")
+            task.warn(f"Instance groups {', '.join(undeclared)} aren't in the program, and aren't changed.")
         if "tags" in inputs:
             live["tags"] = inputs["tags"]
         return to_state(self.spec, document, live, inputs, managed=group_names(inputs), failed=False)
@@ -342,7 +342,7 @@ class ClusterHandler(Handler):
 
 
 def _gone(arn: str) -> RefusedError:
-    return RefusedError(f"Cluster {arn} is gone. What to do: run `pulumi refresh`, then `pulumi up`.")
+    return RefusedError(f"Cluster {arn} doesn't exist any more. What to do: run `pulumi refresh`, then `pulumi up`.")
 
 
 def _short_task() -> Task:

@@ -95,8 +95,8 @@ def lost_subnets(new: Props, state: Props) -> list[str]:
         lost = [subnet for subnet in before.get(name, []) if subnet not in subnets]
         if lost and any(walk_unknown(subnets)):
             found.append(
-                f"instanceGroups[{name}].overrideVpcConfig.subnets: {', '.join(lost)} is replaced, and a group that "
-                "exists cannot change its subnets: give the group a new name"
+                f"instanceGroups[{name}].overrideVpcConfig.subnets: {', '.join(lost)} is replaced, and an existing "
+                "group can't change its subnets: give the group a new name"
             )
     return found
 
@@ -107,14 +107,14 @@ def replacement_refused(name: str, why: Iterable[str], *, nodes: Iterable[str], 
     going = [*(f"nodes: {each}" for each in nodes), *([f"teams: {', '.join(teams)}"] if teams else [])]
     return "\n  ".join(
         [
-            f"This change would REPLACE the HyperPod cluster {name}: it is deleted with all on it, then made anew.",
+            f"This change would REPLACE the HyperPod cluster {name}: it's deleted with all on it, then recreated.",
             *why,
-            *(["With it go:", *(f"  {each}" for each in going)] if going else []),
+            *(["This also deletes:", *(f"  {each}" for each in going)] if going else []),
         ]
     ) + (
-        "\nWhat to do: take the change back. To allow it once, set `allowReplace` to true on the Cluster or on its "
-        "provider (hpkit: `allowReplace: [cluster]` in the environment, with all else that is replaced), "
-        "and take that out again afterwards."
+        "\nWhat to do: revert the change. To allow it once, set `allowReplace` to true on the Cluster or on its "
+        "provider (hpkit: `allowReplace: [cluster]` in the environment, with everything else that is replaced). "
+        "Remove it afterward."
     )
 
 
@@ -161,13 +161,13 @@ def unused_allowances(new: Props, removed: Iterable[RemovedGroup], *, replaced: 
     allowed, names = new.get("allowDeleteInstanceGroups", []), list(_named(new))
     found = []
     if new.get("allowReplace") is True and not replaced:
-        found.append("allowReplace is set, and nothing replaces the cluster (any more): take it out.")
+        found.append("allowReplace is set, but nothing replaces the cluster (any more): remove it.")
     if any(walk_unknown([allowed, names])) or replaced:
         return found
     gone = {group.name for group in removed}
     for name in sorted(set(allowed) - gone):
-        why = "stays" if name in names else "is not there (any more)"
-        found.append(f"The deletion of instance group {name} is allowed, and it {why}: take it out of what is allowed.")
+        why = "stays" if name in names else "doesn't exist (any more)"
+        found.append(f"The deletion of instance group {name} is allowed, but it {why}: remove the allowance.")
     return found
 
 

@@ -56,8 +56,8 @@ def refused_changes(spec: Field, old: Props, new: Props) -> list[str]:
     enabled = all(side.get("autoScaling", {}).get("mode") == "Enable" for side in (old, new))
     if enabled and _differs(old.get("clusterRole"), new.get("clusterRole")):
         refused.append(
-            "clusterRole: cannot change while autoScaling is enabled: "
-            "set autoScaling.mode to Disable in one `pulumi up`, change the role in the next"
+            "clusterRole: can't change while autoScaling is enabled: set autoScaling.mode to Disable in one `pulumi "
+            "up`, and change the role in the next"
         )
     return refused
 
@@ -67,9 +67,7 @@ def _refused_of_groups(spec: Field, old: Props, new: Props, list_name: str) -> l
     before, item = _by_name(old, list_name), _item(spec.by_name[list_name])
     for name, group in _by_name(new, list_name).items():
         if any(name in _by_name(old, other) for other in GROUPS if other != list_name):
-            refused.append(
-                f"{list_name}[{name}]: a group that exists cannot become the other kind: give the group a new name"
-            )
+            refused.append(f"{list_name}[{name}]: an existing group can't change its kind: give the group a new name")
         if name not in before:
             continue
         past = before[name]
@@ -81,13 +79,14 @@ def _refused_of_groups(spec: Field, old: Props, new: Props, list_name: str) -> l
         if ("instanceType" in past) != ("instanceType" in group) and "instanceType" not in frozen:
             frozen.append("instanceType")
         refused += [
-            f"{list_name}[{name}].{member}: {past.get(member)!r} cannot become {group.get(member)!r} "
-            "on a group that exists: give the group a new name"
+            (
+                f"{list_name}[{name}].{member}: {past.get(member)!r} can't become {group.get(member)!r} on an existing "
+                "group: give the group a new name"
+            )
             for member in frozen
         ]
         refused += [
-            f"{list_name}[{name}].{member.name}: cannot be taken away from a group that exists: "
-            "give the group a new name"
+            f"{list_name}[{name}].{member.name}: can't be removed from an existing group: give the group a new name"
             for member in item.members
             # A group that loses its instanceRequirements gets an instanceType, which is refused above.
             if member.sticky and member.name in past.keys() - group.keys() and member.name != "instanceRequirements"

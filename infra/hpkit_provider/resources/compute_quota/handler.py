@@ -86,8 +86,8 @@ class ComputeQuotaHandler(VersionedHandler):
             team, wanted = entry["ComputeQuotaTarget"]["TeamName"], inputs["computeQuotaTarget"]["teamName"]
             if team != wanted:
                 raise RefusedError(
-                    f"There is a ComputeQuota {inputs['name']!r} on this cluster for team {team!r}, not {wanted!r}. "
-                    "What to do: choose another name, or delete that quota."
+                    f"A ComputeQuota {inputs['name']!r} already exists on this cluster, for team {team!r} instead of "
+                    f"{wanted!r}. What to do: choose another name, or delete that quota."
                 )
             return entry
         return None

@@ -222,7 +222,7 @@ class QuotaLedger:
     @staticmethod
     def _apply(task: Task, cluster: _ClusterQuotas, decrease: PendingDecrease) -> None:
         """Decrease another quota ahead of its own step; if that fails, its own step may still do it."""
-        task.progress(f"waiting for room: shrinking {decrease.name} first")
+        task.progress(f"waiting for capacity: shrinking {decrease.name} first")
         try:
             decrease.apply(task)
         except CancelledError:
@@ -309,4 +309,4 @@ def _used_by_others(cluster: _ClusterQuotas, quotas: QuotaList, name: str) -> Am
 def _progress(cluster: _ClusterQuotas, shortage: _Shortage) -> str:
     missing = [f"{number:g} × {measure}" for measure, number in shortage.missing.items()]
     first = [f"{decrease.name} to shrink" for decrease in cluster.pending.of_types(shortage.instance_types)]
-    return "waiting for room: " + ", ".join([*missing, *first[:3]])
+    return "waiting for capacity: " + ", ".join([*missing, *first[:3]])

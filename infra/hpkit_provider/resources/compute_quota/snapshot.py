@@ -20,8 +20,8 @@ __all__ = [
 _SHOWN: Final = 8
 # The engine names a resource only when it has a place for the one before (`--parallel`, four times the processors):
 # so many increases in a row keep it from ever naming the decreases. A preview has the same order and places.
-_OR_LATE: Final = " (or names only after more growing quotas than Pulumi changes at once)"
-_PLACES: Final = "if it is to shrink in this run, declare it before those that grow, or give `--parallel` more places"
+_OR_LATE: Final = " (or declares only after more growing quotas than Pulumi changes at once)"
+_PLACES: Final = "if it shrinks in this run, declare it before those that grow, or raise `--parallel`"
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,10 @@ def preview_warning(snapshot: QuotaSnapshot, name: str, *, old: Amounts, new: Am
     if not holders:
         return None
     return (
-        f"The quota {name!r} grows ({', '.join(map(str, sorted(rising)))}) while {_some(holders)}, which this "
-        f"program does not declare{_OR_LATE}, {'holds' if len(holders) == 1 else 'hold'} some. If this run takes some "
-        "of that away, it is after the growth, and what is reserved may pass what the cluster has. What to do: remove "
-        f"what is to go in a `pulumi up` of its own first; {_PLACES}."
+        f"The quota {name!r} grows ({', '.join(map(str, sorted(rising)))}), but {_some(holders)}, which this program "
+        f"doesn't declare{_OR_LATE}, {'holds' if len(holders) == 1 else 'hold'} some of the capacity. If this run "
+        "frees it, that happens after the growth, so the reserved quota can exceed the cluster's capacity. What to "
+        f"do: first remove what should be deleted, in a separate `pulumi up`; {_PLACES}."
     )
 
 
@@ -102,13 +102,14 @@ def _no_capacity(missing: Amounts, snapshot: QuotaSnapshot, name: str) -> str:
     holders = _holders(snapshot, missing.keys())
     if not holders:
         return (
-            f"The quota {name!r} will find no room ({few} too few): the quotas of this program together reserve "
-            "more than the cluster has. What to do: shrink one of them, or add instances."
+            f"The quota {name!r} doesn't fit ({few} too few): the quotas of this program together reserve more than "
+            "the cluster has. What to do: shrink one of them, or add instances."
         )
     return (
-        f"The quota {name!r} will find no room ({few} too few): it is held by {_some(holders)}, which this program "
-        f"does not declare{_OR_LATE}, and Pulumi deletes only after it has updated. What to do: remove "
-        f"{'it' if len(holders) == 1 else 'them'} in a `pulumi up` of its own first, then let this one grow; {_PLACES}."
+        f"The quota {name!r} doesn't fit ({few} too few): {_some(holders)}, which this program doesn't "
+        f"declare{_OR_LATE}, {'holds' if len(holders) == 1 else 'hold'} the capacity, and Pulumi deletes after it "
+        f"updates. What to do: first remove {'it' if len(holders) == 1 else 'them'} in a separate `pulumi up`, then "
+        f"let this quota grow; {_PLACES}."
     )
 
 
@@ -123,13 +124,13 @@ def capacity_timeout(missing: Amounts, used: Amounts, snapshot: QuotaSnapshot, n
         ]
         capacity = snapshot.capacity[measure.instance_type]
         parts.append(
-            f"{measure.instance_type}: {number:g} instance(s) too few; the cluster has {capacity}, others "
-            f"hold {used.get(measure, 0):g} ({_some(holders) or 'changes under way'})"
+            f"{measure.instance_type}: {number:g} instance(s) too few; the cluster has {capacity}, others hold "
+            f"{used.get(measure, 0):g} ({_some(holders) or 'changes in progress'})"
         )
     return (
-        f"There is no room for quota {name!r} and no known change will make some. {'; '.join(parts)}. What to do: "
-        "shrink one of these quotas first, or add instances. Pulumi deletes only after it has updated: a quota that "
-        f"is to go must go in a `pulumi up` of its own, before the others grow; {_PLACES}."
+        f"The quota {name!r} doesn't fit, and no known change will free capacity. {'; '.join(parts)}. What to do: "
+        "shrink one of these quotas first, or add instances. Pulumi deletes after it updates: delete a quota in a "
+        f"separate `pulumi up` before the others grow; {_PLACES}."
     )
 
 
@@ -137,7 +138,7 @@ def decrease_failed(failures: Mapping[str, str], name: str) -> str:
     """Return why an increase gives up waiting for the decreases that were to come first (name → failure)."""
     parts = [f"{key} ({failure})" if failure else key for key, failure in sorted(failures.items())]
     return (
-        f"The quota {name!r} does not grow, so that what is reserved does not pass what the cluster has: "
-        f"{', '.join(parts)} {'was' if len(failures) == 1 else 'were'} to shrink first in this run, and did not. "
-        "What to do: run `pulumi up` again; if that does not shrink, take the growth out of the program until it does."
+        f"The quota {name!r} doesn't grow, so that the reserved quota doesn't exceed the cluster's capacity: "
+        f"{', '.join(parts)} should have shrunk first in this run, but didn't. What to do: run `pulumi up` again. If "
+        "it still doesn't shrink, revert the growth until it does."
     )

@@ -6,7 +6,7 @@ from hpkit_provider.engine.values import UNKNOWN
 from hpkit_provider.resources.cluster.cluster_state import groups_with_added_subnets, without_added_subnets
 from tests.provider.harness import FailedError, PartlyFailedError
 
-REMARK = "Instance group gpu keeps its subnets: the API cannot add to them. New zones are used by new groups."
+REMARK = "Instance group gpu keeps its subnets: the API can't add subnets. Only new groups use new zones."
 
 
 def sent(world):

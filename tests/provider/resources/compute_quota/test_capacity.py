@@ -181,7 +181,7 @@ def test_nobody_grows_over_a_decrease_that_failed(world, engine, karpenter):
     with pytest.raises(PartlyFailedError, match="UpdateFailed"):
         engine.put("ComputeQuota", "b", shrink)
     world.endpoint.set_faults({"failed-update": None})
-    with pytest.raises(FailedError, match=r"does not grow(.|\n)*q-b(.|\n)*UpdateFailed(.|\n)*pulumi up"):
+    with pytest.raises(FailedError, match=r"doesn't grow(.|\n)*q-b(.|\n)*UpdateFailed(.|\n)*pulumi up"):
         engine.put("ComputeQuota", "a", grow)
     run(engine, {"a": grow, "b": shrink}, threads=2)
     assert world.live_quotas(karpenter) == {"q-a": 8, "q-b": 2}
@@ -193,7 +193,7 @@ def test_waiting_ends_although_an_announced_decrease_never_comes(world, engine, 
     engine.servicer.clients.ledger._patience = 0.1
     announced(engine, {"a": quota(karpenter, "a", 8), "b": quota(karpenter, "b", 2)})
     world.endpoint.set_faults({"failed-update": "1@quota"})
-    with pytest.raises(FailedError, match="'q-a' does not grow"):
+    with pytest.raises(FailedError, match="'q-a' doesn't grow"):
         engine.put("ComputeQuota", "a", quota(karpenter, "a", 8))
 
 
@@ -204,7 +204,7 @@ def test_a_preview_warns_of_capacity_that_may_come_only_after_the_growth(world, 
     with in_process(**world.settings) as preview:
         preview.state = engine.state
         grow = quota(karpenter, "a", 8)
-        assert "remove what is to go" in preview.preview_warnings("ComputeQuota", "a", grow)
+        assert "remove what should be deleted" in preview.preview_warnings("ComputeQuota", "a", grow)
     with in_process(**world.settings) as preview:
         preview.state = engine.state
         preview.diff("ComputeQuota", "b", quota(karpenter, "b", 2))
@@ -252,7 +252,7 @@ def test_a_program_that_reserves_too_much_is_told_so_without_fractions_in_the_wa
         {"b": amounts(resource(Count=3))}, {"a": amounts(resource(Count=2)), "b": amounts(resource(Count=3))}, {TYPE: 4}
     )
     said = preview_warning(snapshot, "a", old=amounts(resource(Count=1)), new=amounts(resource(Count=2)))
-    assert said.startswith(f"The quota 'a' will find no room (1 × {TYPE} too few): the quotas of this program together")
+    assert said.startswith(f"The quota 'a' doesn't fit (1 × {TYPE} too few): the quotas of this program together")
     bigger = {TYPE: 5}
     fits = QuotaSnapshot(snapshot.live, snapshot.declared, bigger)
     assert preview_warning(fits, "a", old=amounts(resource(Count=1)), new=amounts(resource(Count=2))) is None
