@@ -1,6 +1,8 @@
 """Which operation a request is: by path, by query, by header, as each protocol has it."""
 
 import io
+import json
+from http.client import HTTPConnection
 
 import pytest
 
@@ -37,3 +39,26 @@ def operation_of(service, method, path, *, query="", target="", body=b""):
 )
 def test_a_request_is_the_operation_that_its_protocol_names(service, method, path, more, operation):
     assert operation_of(service, method, path, **more) == operation
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "change", "part"),
+    [
+        ("sagemaker", "list_clusters", {"body": b'{"CreationTimeAfter": "yesterday"}'}, "'yesterday' is not a timest"),
+        ("eks", "list_clusters", {"path": "/clusters?maxResults=ten"}, "'ten' is not an integer"),
+    ],
+)
+def test_what_is_no_number_and_no_time_is_refused(cloud, service, operation, change, part):
+    cloud.make_cluster()
+    target = {"X-Amz-Target": "SageMaker.ListClusters"} if service == "sagemaker" else {}
+    scope = f"AWS4-HMAC-SHA256 Credential=local/20260101/us-west-2/{service}/aws4_request"
+    connection = HTTPConnection(cloud.endpoint.url.removeprefix("http://"))
+    method = "POST" if service == "sagemaker" else "GET"
+    connection.request(
+        method, change.get("path", "/"), body=change.get("body"), headers={"Authorization": scope, **target}
+    )
+    answer = connection.getresponse()
+    said = json.loads(answer.read())
+    connection.close()
+    assert (answer.status, said["__type"]) == (400, "SerializationException"), operation
+    assert part in said["message"]

@@ -1,0 +1,84 @@
+"""What HyperPod refuses, and no other test meets on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hpkit_local.aws.services.sagemaker.attachments import _DEVICES
+from hpkit_local.aws.services.sagemaker.batch import MOST_DELETED
+from hpkit_local.aws.services.sagemaker.tags import MOST
+
+Refused = Callable[..., str]
+
+
+def test_a_node_takes_as_many_volumes_as_it_has_names_for(cloud: Any, refused: Refused) -> None:
+    arn = cloud.make_cluster()
+    node = cloud.nodes()[0]["InstanceId"]
+    zone = cloud.sm.describe_cluster_node(ClusterName="train", NodeId=node)["NodeDetails"]["Placement"]
+    which = {"ClusterArn": arn, "NodeId": node}
+
+    def disk() -> str:
+        return str(cloud.ec2.create_volume(AvailabilityZone=zone["AvailabilityZone"], Size=10)["VolumeId"])
+
+    for _ in _DEVICES:
+        cloud.sm.attach_cluster_node_volume(**which, VolumeId=disk())
+    text = refused("ValidationException", cloud.sm.attach_cluster_node_volume, **which, VolumeId=disk())
+    assert f"has {len(_DEVICES)} volumes, and takes no more" in text
+
+
+def test_health_checks_wait_for_cluster_and_node(slow_cloud: Any, refused: Refused) -> None:
+    sm = slow_cloud.sm
+    checks = [{"InstanceGroupName": "gpu", "DeepHealthChecks": ["InstanceStress"]}]
+    wanted = {"ClusterName": "train", "DeepHealthCheckConfigurations": checks}
+    sm.create_cluster(**slow_cloud.request(NodeProvisioningMode=None))
+    assert "need it InService" in refused("ValidationException", sm.start_cluster_health_check, **wanted)
+    slow_cloud.advance(1200)
+    slow_cloud.describe()
+    slow_cloud.advance(240)
+    sm.start_cluster_health_check(**wanted)
+    assert "it must run in 'gpu'" in refused("ValidationException", sm.start_cluster_health_check, **wanted)
+
+
+def test_a_request_deletes_so_many_nodes_and_no_more(cloud: Any, refused: Refused) -> None:
+    arn = cloud.make_cluster()
+    names = [f"i-{number:017x}" for number in range(MOST_DELETED + 1)]
+    text = refused("ValidationException", cloud.sm.batch_delete_cluster_nodes, ClusterName=arn, NodeIds=names)
+    assert f"up to {MOST_DELETED} nodes, not {MOST_DELETED + 1}" in text
+
+
+def test_nodes_are_not_replaced_while_their_cluster_changes(slow_cloud: Any, refused: Refused) -> None:
+    slow_cloud.make_cluster()
+    node = slow_cloud.nodes()[0]["InstanceId"]
+    slow_cloud.sm.delete_cluster(ClusterName="train")
+    wanted = {"ClusterName": "train", "NodeIds": [node]}
+    text = refused("ValidationException", slow_cloud.sm.batch_reboot_cluster_nodes, **wanted)
+    assert "nodes can be changed when it is InService" in text
+
+
+def test_hyperpod_needs_an_eks_cluster_that_is_done(slow_cloud: Any, refused: Refused) -> None:
+    config = {"subnetIds": slow_cloud.subnets}
+    made = slow_cloud.eks.create_cluster(name="new", roleArn=slow_cloud.eks_role, resourcesVpcConfig=config)
+    wanted = slow_cloud.request(Orchestrator={"Eks": {"ClusterArn": made["cluster"]["arn"]}})
+    assert "is CREATING; it must be ACTIVE" in refused("ValidationException", slow_cloud.sm.create_cluster, **wanted)
+
+
+def test_a_resource_of_hyperpod_has_so_many_tags(cloud: Any, refused: Refused) -> None:
+    arn = cloud.make_cluster()
+    tags = [{"Key": f"k{number}", "Value": "v"} for number in range(MOST)]
+    cloud.sm.add_tags(ResourceArn=arn, Tags=tags)
+    more = [{"Key": "more", "Value": "v"}]
+    text = refused("ResourceLimitExceeded", cloud.sm.add_tags, ResourceArn=arn, Tags=more)
+    assert text == f"A resource can have up to {MOST} tags"
+
+
+def test_an_update_names_a_group_once_and_none_that_goes(slow_cloud: Any, refused: Refused) -> None:
+    slow_cloud.make_cluster(InstanceGroups=[slow_cloud.group(), slow_cloud.group("more")])
+    update = slow_cloud.sm.update_cluster
+    twice = [slow_cloud.group("new"), slow_cloud.group("new")]
+    text = refused("ValidationException", update, ClusterName="train", InstanceGroups=twice)
+    assert "'new' is given twice" in text
+    update(ClusterName="train", InstanceGroupsToDelete=["more"])
+    slow_cloud.advance(120)
+    text = refused("ValidationException", update, ClusterName="train", InstanceGroups=[slow_cloud.group("more")])
+    assert text == "Instance group 'more' is being deleted"
