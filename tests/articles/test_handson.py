@@ -11,8 +11,7 @@ from hpkit.errors import ToolError
 from hpkit_local.plugins.kubernetes.stand_in import chart_documents
 from hpkit_local.toolchain import get_all
 from hpkit_local.toolchain.table import tool_named
-from tests.program.cloud import Live
-from tests.running import eventually, making
+from tests.running import eventually
 from tests.security.accounting import settled_excess
 from tests.security.members import member, refused
 
@@ -37,22 +36,6 @@ FRAMEWORKS = {
     "XGBoostJob": ("xgbReplicaSpecs", ("Master", "Worker"), "xgboost"),
     "PaddleJob": ("paddleReplicaSpecs", ("Worker",), "paddle"),
 }
-
-
-@pytest.fixture(scope="module")
-def instance(clouds):
-    return clouds.handson()
-
-
-@pytest.fixture(scope="module")
-def api(instance):
-    return Live(instance).api
-
-
-@pytest.fixture(scope="module")
-def make(api):
-    with making(api) as make:
-        yield make
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,7 @@ from hpkit_local.kubernetes.api import RefusedError
 from hpkit_local.kubernetes.crds import crds_in
 from hpkit_local.toolchain import get_all
 from hpkit_local.toolchain.table import tool_named
-from tests.program.cloud import Live
-from tests.running import eventually, making
+from tests.running import eventually
 from tests.security.members import member, refused
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
@@ -25,22 +24,6 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 KEDA = "/apis/keda.sh/v1alpha1"
 # A field that the kind does not have is an error, where else it would be dropped and never read.
 STRICT = "?fieldValidation=Strict"
-
-
-@pytest.fixture(scope="module")
-def instance(clouds):
-    return clouds.handson()
-
-
-@pytest.fixture(scope="module")
-def api(instance):
-    return Live(instance).api
-
-
-@pytest.fixture(scope="module")
-def make(api):
-    with making(api) as make:
-        yield make
 
 
 @pytest.fixture(scope="module")

@@ -5,23 +5,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.program.cloud import Live
 from tests.security.members import member, refused
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
 
 CORE = "/api/v1/namespaces/hyperpod-ns-smith"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/hyperpod-ns-smith/deployments"
-
-
-@pytest.fixture(scope="module")
-def instance(clouds):
-    return clouds.handson()
-
-
-@pytest.fixture(scope="module")
-def api(instance):
-    return Live(instance).api
 
 
 def test_a_member_who_applies_it_as_printed_gets_the_service_alone(instance, api):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -10,13 +9,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hpkit.cache import cache_root
 from hpkit.errors import ToolError
 from hpkit_local import toolchain
-from hpkit_local.toolchain import GO, get
-from hpkit_local.toolchain.cache import locked
-from hpkit_local.toolchain.golang import build_test
-from hpkit_local.toolchain.steps import Steps
+from tests.go_tests import go_test
 
 SOURCE = Path(__file__).with_name("promql_test.go")
 NAME = "promql"
@@ -27,17 +22,8 @@ RECIPE = Path(toolchain.__file__).parent / "modules" / "prometheus"
 
 def binary() -> Path:
     """Return the test's executable, built first if it is not there; ToolError if it cannot be."""
-    mark = hashlib.sha256(SOURCE.read_bytes() + (RECIPE / "go.sum").read_bytes()).hexdigest()[:12]
-    path = cache_root() / "tests" / f"{NAME}-{mark}"
-    with locked(NAME, print):
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            steps = Steps(NAME, print)
-            stage = path.with_suffix(".partial")
-            build_test(MODULE, PACKAGE, SOURCE, recipe=RECIPE, go=get(GO, say=print), into=stage, steps=steps)
-            stage.rename(path)
-            steps.finish()
-    return path
+    version = (RECIPE / "go.sum").read_text(encoding="utf-8")
+    return go_test(NAME, SOURCE, MODULE, PACKAGE, recipe=RECIPE, version=version)
 
 
 def ask(cases: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
