@@ -80,7 +80,7 @@ def verdicts(said):
 
 def test_nothing_touched_is_ok(repository):
     assert verdicts(repository.review()) == {}
-    assert repository.run().stdout.startswith("OK: no stack is touched\n")
+    assert repository.run().stdout.startswith("OK: no stack is affected\n")
 
 
 def test_an_organization_file_touches_its_stacks_and_no_others(repository):

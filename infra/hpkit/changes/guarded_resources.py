@@ -150,12 +150,12 @@ def account_decision(before: Plan, after: Plan) -> GuardDecision | None:
         return None
     contents = "; ".join(contents_of(before).values())
     reason = (
-        f"account {old} → {new}: everything of before stays in {old}, unmanaged, and costs on ({contents}); "
-        f"all is to be made anew in {new}, empty"
+        f"account {old} → {new}: the old resources stay in {old}, unmanaged, and keep costing money ({contents}); "
+        f"everything is recreated in {new}, empty"
     )
     fix = (
-        f"keep {old} here and describe an environment of its own for {new}; when it stands, `hpkit destroy` this one "
-        f"with credentials of {old}"
+        f"keep {old} here, and describe another environment for {new}; when it runs, run `hpkit destroy` for this "
+        f"one with credentials of {old}"
     )
     return GuardDecision(ANOTHER_ACCOUNT, "", "account", reason, fix, refused=True)
 

@@ -106,7 +106,7 @@ def test_another_account_is_blocked_and_all_that_stays_behind_is_named():
         "the key",
         "the EKS cluster",
         "the HyperPod cluster",
-        "unmanaged, and costs on",
+        "unmanaged, and keep costing money",
     ):
         assert part in risk.message
     said = as_text(review, width=10_000)

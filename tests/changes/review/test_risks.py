@@ -289,7 +289,7 @@ def test_connected_networks_that_come_in_are_said():
     found = risks(with_ranges("10.20.0.0/16"), with_ranges("10.20.0.0/16", "10.30.0.0/16"))["endpoint"]
     assert found.message == "the Kubernetes API opens to connected networks 10.30.0.0/16"
     closed = risks(with_ranges("10.20.0.0/16"), with_ranges())["endpoint"]
-    assert closed.message.startswith("the Kubernetes API closes to 10.20.0.0/16: who comes from there")
+    assert closed.message.startswith("the Kubernetes API closes to 10.20.0.0/16: clients in these ranges")
 
 
 def in_account(account):
@@ -353,7 +353,7 @@ def grafana(**more):
     ("before", "after", "said"),
     [
         ({}, {"grafanaDashboards": {"teams": ["ada"]}}, "deletes the dashboard of bob"),
-        ({"grafanaAlerts": {}}, {}, "deletes the alert rules of Grafana"),
+        ({"grafanaAlerts": {}}, {}, "deletes Grafana's alert rules"),
         ({"grafanaAlerts": {}}, {"grafanaAlerts": {"idleGpuHours": 9}}, "idleGpuHours 2 → 9"),
     ],
 )
@@ -374,7 +374,8 @@ def test_a_cluster_that_is_there_is_called_by_its_name():
 
 
 @pytest.mark.parametrize(
-    ("sides", "said"), [((None, "one"), "may do no more than it allows"), (("one", None), "no policy bounds")]
+    ("sides", "said"),
+    [((None, "one"), "can do no more than it allows"), (("one", None), "no longer have a permissions boundary")],
 )
 def test_another_boundary_of_roles_is_watched(sides, said):
     policies = [

@@ -35,7 +35,7 @@ def reviewed(*teams, note=""):
         (waits(3600.0, 3700.0), []),
         (waits(5400.0, 0.0), []),
         (waits(None, 9000.0), []),
-        (waits(0.0, 0.0, never=Change(0, 2)), ["acme-dev: 2 tasks of john can never run any more"]),
+        (waits(0.0, 0.0, never=Change(0, 2)), ["acme-dev: 2 tasks of john can no longer run at all"]),
     ],
 )
 def test_much_longer_waits_ask_for_attention(team, said):
@@ -74,7 +74,7 @@ def test_the_command_simulates_base_and_head(tmp_path):
     (team,) = stack["scenario"]["teams"]
     assert team["never"] == {"before": 0, "after": 1}
     assert team["waitP95"]["after"] > team["waitP95"]["before"]
-    assert any("can never run any more" in reason for reason in found["reasons"])
+    assert any("can no longer run at all" in reason for reason in found["reasons"])
 
 
 def test_a_scenario_of_other_teams_is_said_and_one_that_is_not_there_ends_it(tmp_path):

@@ -41,9 +41,11 @@ def _boundary(before: str | None, after: str | None) -> Iterator[Risk]:
     """Say what bounds the kit's roles from now on: one that comes takes rights away, one that goes gives them."""
     if before != after:
         means = (
-            "no policy bounds the roles that the kit makes any more"
+            "the roles that the kit creates no longer have a permissions boundary"
             if after is None
-            else "roles of nodes, add-ons and Karpenter may do no more than it allows, whatever their own policies say"
+            else (
+                "roles of nodes, add-ons and Karpenter can do no more than it allows, regardless of their own policies"
+            )
         )
         said = f"permissionsBoundary {value_text(before)} → {value_text(after)}: {means}"
         yield Risk("boundary", "attention", "permissionsBoundary", said)
@@ -108,7 +110,7 @@ def _endpoint(old: Endpoint, new: Endpoint) -> Iterator[Risk]:
     closed = [*_beyond(was, now), *_beyond(old.private_from, new.private_from)]
     if closed:
         texts = [_without(each, [*now, *new.private_from]) for each in closed]
-        who = "who comes from there can no longer use kubectl"
+        who = "clients in these ranges can no longer use kubectl"
         yield Risk("endpoint", "attention", "eks", f"the Kubernetes API closes to {listing(texts, 20)}: {who}")
     connected = _beyond(new.private_from, old.private_from)
     if connected:
@@ -148,14 +150,12 @@ def _way_out(before: Plan, after: Plan) -> Iterator[Risk]:
         return
     was, now = (bool(plan.network.nat_gateways) for plan in (before, after))
     if now and not was:
-        means = (
-            "nodes, and the pods on them, reach the internet from now on, and no longer only services with an endpoint"
-        )
+        means = "from now on, nodes and their pods can reach the whole internet, not only services with an endpoint"
         yield Risk("way-out", "attention", "network", f"the network opens: {means}")
     if was and not now:
         means = (
-            "nodes, and the pods on them, reach services with an endpoint and no other address: no image of another "
-            "registry, no package or data of the internet"
+            "nodes and their pods can only reach services with an endpoint: no images from other registries, and no "
+            "packages or data from the internet"
         )
         yield Risk("way-out", "attention", "network", f"the network closes: {means}")
 

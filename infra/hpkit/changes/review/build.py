@@ -42,8 +42,8 @@ Record = Callable[[Plan, str, str], Recorded]
 # A tenth more and a minute: below that, waits differ by chance.
 _LONGER, _MINUTE = 1.1, 60
 _NOTHING: Change[Any] = Change(None, None)
-_UNREAD_BASE = "the base could not be read, so what is lost is not known"
-_QUICK = "the files are compared, not what is made of them: what is replaced is not known; leave --quick out to know it"
+_UNREAD_BASE = "the base couldn't be read, so losses aren't known"
+_QUICK = "only the files are compared, not their resources, so replacements aren't known; to see them, remove --quick"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ def _stack(
         *_verdicts_of_scenario(scenario),
     ]
     if unread:
-        verdicts.append(("blocked", "the head cannot be read") if "head" in unread else ("attention", _UNREAD_BASE))
+        verdicts.append(("blocked", "the head can't be read") if "head" in unread else ("attention", _UNREAD_BASE))
     elif unrecorded and record is not None:
         verdicts.append(("attention", unrecorded))
     verdicts = _gravest_reasons_first(verdicts)
@@ -255,7 +255,7 @@ def _compared(
         versions = [version for version in (given.before, given.after) if version is not None]
         if not any(each.severity == "error" for version in versions for each in version.file.findings):
             raise
-        note = "errors keep one side from being recorded, so what is replaced is not known"
+        note = "errors prevent one side from being recorded, so replacements aren't known"
         return change_of_plans(before, after), note
 
 
@@ -337,7 +337,7 @@ def _verdicts_of_scenario(scenario: ScenarioChange | None) -> list[tuple[Verdict
             found.append(("attention", f"95 of 100 tasks of {team.name} wait up to {span(after)}, not {span(before)}"))
         more = (team.never.after or 0) - (team.never.before or 0)
         if more > 0:
-            found.append(("attention", f"{plural(more, 'task')} of {team.name} can never run any more"))
+            found.append(("attention", f"{plural(more, 'task')} of {team.name} can no longer run at all"))
     return found
 
 

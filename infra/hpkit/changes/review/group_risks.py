@@ -17,16 +17,16 @@ __all__ = ["group_risks"]
 _Group = GroupPlan | RestrictedGroupPlan
 # What another value means for those who run jobs.
 _MEANS: Final = {
-    "imageId": "new nodes start from it, and those that stand go when their software is updated",
-    "lifecycleScript": "only nodes that are made from now on run it",
-    "ebsVolumeGiB": "only nodes that are made from now on have it",
-    "labels": "pods that select what is no longer there find no node",
+    "imageId": "new nodes use it, and existing nodes get it when their software is updated",
+    "lifecycleScript": "only new nodes run it",
+    "ebsVolumeGiB": "only new nodes have it",
+    "labels": "pods that select a removed label find no node",
     "trainingPlanArn": "its nodes come from other capacity, and none comes once that has ended",
-    "deepHealthChecks": "nodes are tested by these alone before they take work",
-    "lifecycleScriptSha256": "only nodes that are made from now on look whether the script is the one of that digest",
-    "minInstanceCount": "how many nodes an update waits for is another",
-    "autoPatch": "when its nodes are patched, and so restarted, is another",
-    "scheduledUpdate": "when its nodes are updated, and so restarted, is another",
+    "deepHealthChecks": "nodes are only tested by these before they accept work",
+    "lifecycleScriptSha256": "only new nodes verify the script's digest",
+    "minInstanceCount": "updates wait for a different number of nodes",
+    "autoPatch": "the time at which its nodes are patched, and restarted, changes",
+    "scheduledUpdate": "the time at which its nodes are updated, and restarted, changes",
 }
 # What the service refuses to change, which a guard says; the count is said by itself.
 _SAID_ELSEWHERE: Final = {

@@ -20,11 +20,11 @@ __all__ = ["node_pool_risks"]
 
 # What another value means for those who run jobs.
 _MEANS: Final = {
-    "disruption": "when Karpenter ends nodes, with what runs on them, is another",
-    "expireAfter": "how long a node may live, with what runs on it, is another",
-    "taints": "other pods than before get a place on its nodes",
-    "labels": "pods that select what is no longer there find no node",
-    "weight": "which NodePool is tried first is another",
+    "disruption": "the time at which Karpenter ends nodes and their pods changes",
+    "expireAfter": "the time that a node and its pods may live changes",
+    "taints": "different pods can run on its nodes",
+    "labels": "pods that select a removed label find no node",
+    "weight": "the order in which NodePools are tried changes",
     "nodeClass": "its nodes come from other instance groups",
     "requirements": "its nodes are others",
 }
@@ -33,7 +33,7 @@ _MEANS: Final = {
 def node_pool_risks(before: Plan, after: Plan) -> Iterator[Risk]:
     """Yield what to watch in the NodePools of an environment that is there on both sides."""
     if before.spec.autoscaling is not None and after.spec.autoscaling is None:
-        means = "no node comes for jobs that wait, and none goes when it is idle"
+        means = "no nodes are added for waiting jobs, and idle nodes aren't removed"
         yield Risk("karpenter-off", "attention", "autoscaling", f"managed Karpenter is switched off: {means}")
     old = {pool.spec.name: pool for pool in before.node_pools}
     renamed = renamed_parts("nodePools", before, after)

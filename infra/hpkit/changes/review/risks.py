@@ -195,7 +195,7 @@ def _versions(before: Plan, after: Plan) -> Iterator[Risk]:
     if minors[0] is not None and minors[1] == minors[0] + 1:
         change = f"Kubernetes {old} → {new}"
         nodes = "nodes keep their software until `aws sagemaker update-cluster-software`"
-        yield Risk("version", "attention", "eks", f"{change}: cannot be undone; {nodes}")
+        yield Risk("version", "attention", "eks", f"{change}: can't be undone; {nodes}")
 
 
 def _support(before: Plan, after: Plan) -> Iterator[Risk]:
@@ -219,7 +219,7 @@ def _recovery(before: Plan, after: Plan) -> Iterator[Risk]:
     yield from _tiered_storage(before, after)
     if old == "Automatic" and new != old:
         change = f"nodeRecovery {old} → {new}"
-        means = "nodes that fail stay as they are, with the jobs on them, until somebody reboots or replaces them"
+        means = "failed nodes aren't replaced, and their jobs stay on them, until someone reboots or replaces them"
         yield Risk("node-recovery", "attention", "cluster", f"{change}: {means}")
 
 

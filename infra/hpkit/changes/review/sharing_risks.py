@@ -15,12 +15,15 @@ from hpkit.text.formatting import amount, listing
 __all__ = ["sharing_risks"]
 
 _POLICY_MEANS: Final = {
-    ("fairShare", "Enabled"): "idle compute goes to who waits by the weights of teams",
-    ("fairShare", "Disabled"): "idle compute goes to who comes first, whatever the weights of teams",
-    ("idleResourceSharing", "Enabled"): "what nobody reserved may be borrowed",
-    ("idleResourceSharing", "Disabled"): "what nobody reserved can no longer be borrowed",
-    ("taskPrioritization", "Rank"): "tasks of a team queue by their priority classes",
-    ("taskPrioritization", "FirstComeFirstServed"): "tasks queue as they come, whatever their priority classes",
+    ("fairShare", "Enabled"): "idle compute is shared by the weights of the teams",
+    ("fairShare", "Disabled"): "idle compute goes to the first request, regardless of the teams' weights",
+    ("idleResourceSharing", "Enabled"): "unreserved capacity can be borrowed",
+    ("idleResourceSharing", "Disabled"): "unreserved capacity can no longer be borrowed",
+    ("taskPrioritization", "Rank"): "tasks of a team queue by priority class",
+    (
+        "taskPrioritization",
+        "FirstComeFirstServed",
+    ): "tasks queue in order of arrival, regardless of their priority classes",
 }
 
 
@@ -47,7 +50,7 @@ def _borrowing(diff: PlanDiff) -> Iterator[Risk]:
         idle = diff.policy["idleResourceSharing"]
         if idle.before == "Enabled" and (idle.changed or decreased(change.unreserved)):
             causes.append(
-                "idle capacity is lent no more"
+                "idle capacity is no longer lent"
                 if idle.changed
                 else f"unreserved {arrow(quantity(change.unreserved.before), quantity(change.unreserved.after))}"
             )
@@ -158,7 +161,7 @@ def _sides(share: ShareChange) -> tuple[Fraction, Fraction]:
 
 def _strategy(team: TeamChange) -> Risk:
     effects = {
-        "LendAndBorrow": "it borrows what others leave idle, and lends its own",
+        "LendAndBorrow": "it borrows what others leave idle, and lends its own idle capacity",
         "Lend": "it lends what it leaves idle, and borrows nothing",
         "DontLend": "it lends nothing and borrows nothing",
     }

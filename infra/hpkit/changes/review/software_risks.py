@@ -17,12 +17,12 @@ __all__ = ["software_risks"]
 
 # What is no longer there for whoever runs jobs.
 _WITHOUT: Final = {
-    "health-monitoring-agent": "failed nodes are no longer found, so none is rebooted or replaced",
-    "nvidia-device-plugin": "nodes offer no nvidia.com/gpu, and pods that ask for one are not scheduled",
-    "aws-efa-k8s-device-plugin": "nodes offer no vpc.amazonaws.com/efa, and pods that ask for it are not scheduled",
-    "neuron-device-plugin": "nodes offer no aws.amazon.com/neuron, and pods that ask for one are not scheduled",
-    "mpi-operator": "MPIJobs are accepted and nothing runs them",
-    "training-operators": "PyTorchJobs and the other kinds of Kubeflow are accepted and nothing runs them",
+    "health-monitoring-agent": "failed nodes are no longer detected, so none is rebooted or replaced",
+    "nvidia-device-plugin": "nodes offer no nvidia.com/gpu, and pods that request it aren't scheduled",
+    "aws-efa-k8s-device-plugin": "nodes offer no vpc.amazonaws.com/efa, and pods that request it aren't scheduled",
+    "neuron-device-plugin": "nodes offer no aws.amazon.com/neuron, and pods that request it aren't scheduled",
+    "mpi-operator": "MPIJobs are accepted, but nothing runs them",
+    "training-operators": "PyTorchJobs and the other Kubeflow jobs are accepted, but nothing runs them",
 }
 _DEFAULT: Final = "its own default"
 

@@ -71,9 +71,9 @@ T = TypeVar("T")
 Row = tuple[str, ...]
 
 VERDICTS: dict[Verdict, str] = {
-    "ok": "OK: nothing is lost, and nothing new is wrong",
-    "attention": "Attention: look at what follows before it lands",
-    "blocked": "Blocked: this cannot be deployed as it is",
+    "ok": "OK: nothing is lost, and no new finding",
+    "attention": "Attention: review the following before you merge",
+    "blocked": "Blocked: this change can't be deployed as it is",
 }
 BUDGET_HEAD = ("budget", "US$ a month", "given", "left")
 CAPACITY_HEAD = ("instance type", "guaranteed", "at most", "quota", "unreserved")
@@ -116,7 +116,7 @@ class FindingGroup:
 def headline(review: Review) -> str:
     """Return the verdict in one line."""
     if not review.stacks and not review.files:
-        return "OK: no stack is touched"
+        return "OK: no stack is affected"
     return VERDICTS[review.verdict]
 
 
