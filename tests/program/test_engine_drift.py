@@ -203,7 +203,7 @@ def test_a_viewer_looks_for_drift_and_changes_nothing(edit, viewer, up, live):
     refused = up.up(check=False)
     assert refused.returncode != 0
     assert f"{VIEWER}/" in refused.stdout + refused.stderr
-    assert "is among eks.viewers of handson-dev" in refused.stdout + refused.stderr
+    assert "is listed in eks.viewers of handson-dev" in refused.stdout + refused.stderr
     assert live.settled() == seen
     # What it may not try on the API server is shown as the program says it.
     edit(

@@ -60,18 +60,21 @@ def test_profile_and_role_reach_all_three(config):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"accessKey": "AKIA"}, "aws:accessKey would reach the aws provider alone"),
-        ({"assumeRoleWithWebIdentity": {"roleArn": ROLE}}, "aws:assumeRoleWithWebIdentity would reach"),
-        ({"assumeRoles": [{"roleArn": ROLE}, {"roleArn": f"{ROLE}2"}]}, "names 2 roles"),
+        ({"accessKey": "AKIA"}, "only the aws provider would use aws:accessKey"),
+        (
+            {"assumeRoleWithWebIdentity": {"roleArn": ROLE}},
+            "only the aws provider would use aws:assumeRoleWithWebIdentity",
+        ),
+        ({"assumeRoles": [{"roleArn": ROLE}, {"roleArn": f"{ROLE}2"}]}, "has 2 roles"),
         ({"assumeRoles": [{"roleArn": ROLE, "externalId": "x"}]}, "has externalId"),
-        ({"assumeRoles": [{"sessionName": "ci"}]}, "is not a list of roles with a roleArn"),
-        ({"assumeRoles": "{"}, "is not a list of roles with a roleArn"),
-        ({"assumeRoles": {"roleArn": ROLE}}, "is not a list of roles with a roleArn"),
+        ({"assumeRoles": [{"sessionName": "ci"}]}, "isn't a list of roles with a roleArn"),
+        ({"assumeRoles": "{"}, "isn't a list of roles with a roleArn"),
+        ({"assumeRoles": {"roleArn": ROLE}}, "isn't a list of roles with a roleArn"),
     ],
 )
 def test_what_cannot_be_one_identity_is_refused_before_anything_is_made(config, values, words):
     config(**values)
-    with pytest.raises(pulumi.RunError, match=f"{words}.*Nothing was made"):
+    with pytest.raises(pulumi.RunError, match=f"{words}.*Nothing was created"):
         configured()
 
 

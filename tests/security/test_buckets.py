@@ -147,7 +147,7 @@ def test_the_inference_operator_writes_certificates_and_does_not_open_their_buck
 
 
 def test_who_is_no_deployer_is_told_before_anything_is_made():
-    with pytest.raises(pulumi.RunError, match=r"power/x is not among `deployers` of acme-dev.*Nothing was made"):
+    with pytest.raises(pulumi.RunError, match=r"power/x isn't listed in `deployers` of acme-dev.*Nothing was created"):
         program(deployers=[CI], caller=f"arn:aws:sts::{ACCOUNT}:assumed-role/power/x")
     assert program(deployers=[CI], caller=f"arn:aws:sts::{ACCOUNT}:assumed-role/PlatformAdmin/x").resources
 

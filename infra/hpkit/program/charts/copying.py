@@ -115,6 +115,6 @@ def _make_repository(region: str, account: str, name: str) -> None:
         try:
             client.create_repository(registryId=account, repositoryName=name)
         except (BotoCoreError, ClientError) as error:
-            raise ToolError(f"the repository {name} of ECR in {region} cannot be made: {error}") from None
+            raise ToolError(f"the ECR repository {name} in {region} can't be created: {error}") from None
     except (BotoCoreError, ClientError) as error:
         raise ToolError(f"the repository {name} of ECR in {region}: {error}") from None

@@ -81,7 +81,7 @@ def ensure_package(
             shutil.copyfile(found.path, beside)
             beside.replace(place)
     except OSError as error:
-        raise ToolError(f"the chart {pin.name} cannot be kept: {error}") from None
+        raise ToolError(f"the chart {pin.name} can't be stored: {error}") from None
     return Package(place, found.contents, is_pinned=found.is_pinned)
 
 
@@ -90,13 +90,13 @@ def _mirrored(pin: Pin) -> Package | None:
     if not folder:
         return None
     if not Path(folder).is_dir():
-        raise ToolError(f"{MIRROR}: there is no folder {folder}. What to do: create it, or unset the variable.")
+        raise ToolError(f"{MIRROR}: the folder {folder} doesn't exist. Create it, or unset the variable.")
     file = Path(folder) / pin.published_file
     if not file.is_file():
         return None
     contents = _contents(file)
     if not contents:
-        raise ToolError(f"{file}, in the folder that {MIRROR} names, is no package of a chart. Replace or remove it.")
+        raise ToolError(f"{file}, in the folder that {MIRROR} names, isn't a chart package. Replace or remove it.")
     return Package(file, contents, is_pinned=contents == pin.package)
 
 

@@ -21,7 +21,7 @@ def rendered(package: Path, values: Mapping[str, Any], *, kubernetes: str, helm:
     """
     executable = str(helm) if helm is not None else shutil.which("helm")
     if executable is None:
-        raise ToolError("there is no helm on PATH. What to do: install it, or `hpkit local doctor --fix`")
+        raise ToolError("helm isn't on PATH. Install it, or run `hpkit local doctor --fix`")
     command = [executable, "template", "hyperpod-dependencies", str(package), "--namespace", "kube-system"]
     try:
         done = subprocess.run(  # noqa: S603 - the tool that was asked for

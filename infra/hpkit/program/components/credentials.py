@@ -51,8 +51,8 @@ def configured() -> Credentials:
     found = [f"aws:{name}" for name in _ONE_ONLY if aws.get(name)]
     if found:
         raise _refused(
-            f"{', '.join(found)} would reach the aws provider alone",
-            "Put the credentials into a profile and set aws:profile, or into the environment (AWS_ACCESS_KEY_ID, …)",
+            f"only the aws provider would use {', '.join(found)}",
+            "Put the credentials into a profile and set aws:profile, or use the environment (AWS_ACCESS_KEY_ID, …)",
         )
     try:
         roles = aws.get_object("assumeRoles") or []
@@ -60,23 +60,24 @@ def configured() -> Credentials:
         roles = None
     if not isinstance(roles, list) or not all(isinstance(each, dict) and each.get("roleArn") for each in roles):
         example = "pulumi config set --path 'aws:assumeRoles[0].roleArn' arn:aws:iam::123456789012:role/deploy"
-        raise _refused("aws:assumeRoles is not a list of roles with a roleArn", f"Set it so: {example}")
+        raise _refused("aws:assumeRoles isn't a list of roles with a roleArn", f"Set it with: {example}")
     if len(roles) > 1:
         arns = ", ".join(str(each["roleArn"]) for each in roles)
         raise _refused(
-            f"aws:assumeRoles names {len(roles)} roles ({arns}), and a token of EKS is asked for by one",
-            "Name the last one, and put the way to it into a profile (role_arn, source_profile)",
+            f"aws:assumeRoles has {len(roles)} roles ({arns}), but an EKS token can only be requested with one",
+            "Keep the last one, and put the others into a profile (role_arn, source_profile)",
         )
     further = sorted({name for each in roles for name in each} - _KNOWN)
     if further:
         raise _refused(
-            f"aws:assumeRoles[0] has {', '.join(further)}, which `aws eks get-token` cannot say",
-            "Put the role into a profile with it (role_arn, external_id, …) and set aws:profile",
+            f"aws:assumeRoles[0] has {', '.join(further)}, which `aws eks get-token` doesn't support",
+            "Put the role into a profile with these settings (role_arn, external_id, …), and set aws:profile",
         )
     return Credentials(aws.get("profile"), tuple(roles))
 
 
 def _refused(what: str, fix: str) -> pulumi.RunError:
     return pulumi.RunError(
-        f"{what}: aws provider, hyperpod plugin and kubeconfig would not be one identity. Nothing was made. {fix}."
+        f"{what}: the aws provider, the hyperpod plugin and kubeconfig would use different identities. Nothing was "
+        f"created. {fix}."
     )

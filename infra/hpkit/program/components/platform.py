@@ -234,21 +234,21 @@ def _check_caller(plan: Plan, caller: str) -> None:
         return
     if not is_deployer(plan, caller):
         raise pulumi.RunError(
-            f"{caller} is not among `deployers` of {plan.stack} ({', '.join(plan.spec.deployers)}): it could not write "
-            "to the lifecycle bucket. Nothing was made. Deploy with one of these, or name this role's ARN there and "
-            "have one of them run `pulumi up`."
+            f"{caller} isn't listed in `deployers` of {plan.stack} ({', '.join(plan.spec.deployers)}), so it can't "
+            "write to the lifecycle bucket. Nothing was created. Deploy with one of these. Or add this role's ARN "
+            "to `deployers`, and have one of them run `pulumi up`."
         )
     teams = teams_of(plan, caller)
     if is_viewer(plan, caller):
         raise pulumi.RunError(
-            f"{caller} is among eks.viewers of {plan.stack}: it may preview and change nothing. Nothing was made. "
-            "Deploy with another role, or name this one in eks.administrators instead."
+            f"{caller} is listed in eks.viewers of {plan.stack}, so it can preview but not change anything. Nothing "
+            "was created. Deploy with another role, or list this one in eks.administrators instead."
         )
     if teams and plan.spec.eks.existing is None:
         raise pulumi.RunError(
-            f"{caller} is a data scientist of {', '.join(teams)} and no administrator of {plan.stack}: it could make "
-            "nothing inside the EKS cluster. Nothing was made. Deploy with another role, or name this one in "
-            "eks.administrators as well."
+            f"{caller} is a data scientist of {', '.join(teams)} and not an administrator of {plan.stack}, so it "
+            "can't create anything inside the EKS cluster. Nothing was created. Deploy with another role, or also "
+            "list this one in eks.administrators."
         )
 
 
@@ -260,9 +260,9 @@ def _check_account(plan: Plan, found: str) -> None:
     expected = plan.spec.account
     if expected is not None and found != expected:
         raise pulumi.RunError(
-            f"these credentials are of account {found}, and {plan.stack} belongs to account {expected}, as `account` "
-            f"of its environment says. Nothing was made. Use credentials of {expected} (AWS_PROFILE, aws sso login, "
-            "aws:profile of the stack), or correct `account`."
+            f"these credentials belong to account {found}, but {plan.stack} belongs to account {expected}, according "
+            f"to `account` of its environment. Nothing was created. Use credentials of {expected} (AWS_PROFILE, aws "
+            "sso login, aws:profile of the stack), or correct `account`."
         )
 
 
@@ -272,7 +272,7 @@ def _answered(plan: Plan) -> Iterator[None]:
         yield
     except Exception as error:  # noqa: BLE001 - the SDK raises nothing more particular
         expected = f" ({plan.stack} belongs to account {plan.spec.account})" if plan.spec.account else ""
-        raise pulumi.RunError(f"AWS did not say where this is: {error}{expected}") from None
+        raise pulumi.RunError(f"AWS didn't identify the account: {error}{expected}") from None
 
 
 def _zones(asked: pulumi.InvokeOptions) -> list[str]:

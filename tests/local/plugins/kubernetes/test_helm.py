@@ -331,7 +331,7 @@ def test_a_package_of_the_mirror_stands_in_for_a_registry(plugin, api, release, 
     assert outputs["status"]["version"] == "1.2.3"
     plugin.delete(RELEASE, "sample", found, outputs)
     monkeypatch.setenv("HPKIT_MIRROR", str(tmp_path / "none"))
-    with pytest.raises(FailedError, match="HPKIT_MIRROR: there is no folder"):
+    with pytest.raises(FailedError, match="HPKIT_MIRROR: the folder"):
         plugin.create(RELEASE, "sample", far)
 
 
