@@ -1,1 +1,17 @@
 """hpkit: Amazon SageMaker HyperPod on EKS as one typed configuration."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hpkit.program.run import Platform
+
+__all__ = ["Platform"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return what needs Pulumi when it is asked for: the command line runs without."""
+    if name != "Platform":
+        raise AttributeError(f"module 'hpkit' has no attribute {name!r}")
+    from hpkit.program.run import Platform
+
+    return Platform

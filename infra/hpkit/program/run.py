@@ -4,6 +4,7 @@ import atexit
 import gc
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pulumi
 
@@ -17,7 +18,7 @@ from hpkit.program.components import build
 from hpkit.project import is_local, load_stack, project_root
 from hpkit.text.printable import printable_lines
 
-__all__ = ["gate", "run"]
+__all__ = ["Platform", "gate", "run"]
 
 
 def gate(stack: str) -> Plan:
@@ -94,6 +95,34 @@ def text(finding: Finding) -> str:
     file = os.path.relpath(finding.file, project_root())
     place = f"{file}:{finding.line}:{finding.column}"
     return f"{place}: {finding.rule} {finding.path}: {finding.message}. {finding.fix}"
+
+
+class Platform(pulumi.ComponentResource):
+    """The platform of one environment, as a component of a Pulumi program of your own.
+
+    For a new stack: resources of a stack that ran `run()` before have other URNs, and its guards refuse the change.
+    Aliases don't help, because the engine keeps two entries of a resource that a program only reads.
+    """
+
+    cluster_arn: pulumi.Output[str]
+    eks_cluster_name: pulumi.Output[str]
+    teams: pulumi.Output[dict[str, dict[str, Any]]]
+
+    def __init__(
+        self, name: str, *, organization: str, environment: str, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        """Register the platform that `stacks/<organization>.yaml` describes for an environment.
+
+        teams: team → namespace, queue, priority classes, and what it's guaranteed. opts: such as `protect`, which all
+        resources take over. Raises pulumi.RunError, before anything is registered, if the file has errors.
+        """
+        plan = gate(f"{organization}-{environment}")
+        super().__init__("hpkit:index:Platform", name, None, opts)
+        outputs = build(plan, root=os.path.relpath(project_root()), parent=self)
+        self.cluster_arn = outputs["clusterArn"]
+        self.eks_cluster_name = outputs["eksClusterName"]
+        self.teams = pulumi.Output.from_input(outputs["teams"])
+        self.register_outputs(outputs)
 
 
 def run() -> None:

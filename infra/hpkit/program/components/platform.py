@@ -46,11 +46,13 @@ _NO_CONTROL_PLANE = ["use1-az3", "usw1-az2", "cac1-az3"]
 _EBS_CSI, _FSX_CSI = "aws-ebs-csi-driver", "aws-fsx-csi-driver"
 
 
-def build(plan: Plan, *, root: str = "..") -> dict[str, Any]:
+def build(plan: Plan, *, root: str = "..", parent: pulumi.Resource | None = None) -> dict[str, Any]:
     """Register everything that the plan says, and return the stack's outputs.
 
-    root: the project's folder, relative to the program's, which is the working directory of the plugins.
+    root: the project's folder, relative to the program's, which is the working directory of the plugins; parent: the
+    parent of all resources, absent: the stack.
     """
+    own = pulumi.ResourceOptions(parent=parent)
     tags = aws.ProviderDefaultTagsArgs(tags=dict(plan.tags)) if plan.spec.manage_tags else None
     credentials = configured()
     provider = aws.Provider(
@@ -60,14 +62,16 @@ def build(plan: Plan, *, root: str = "..") -> dict[str, Any]:
         default_tags=tags,
         profile=credentials.profile,
         assume_roles=[_assumed(role) for role in credentials.roles] or None,
+        opts=own,
     )
-    context, hyperpod_provider = _start_providers(plan, provider, credentials, root)
+    context, hyperpod_provider = _start_providers(plan, provider, credentials, root, own)
     _check_account(plan, context.account.id)
     _check_caller(plan, context.caller)
     # What is done to the resources of a component is taken from its options: every component gets these.
-    opts = pulumi.ResourceOptions(
+    given = pulumi.ResourceOptions(
         providers=[provider, hyperpod_provider], transformations=None if plan.spec.manage_tags else [untagged]
     )
+    opts = pulumi.ResourceOptions.merge(own, given)
     network = Network("network", plan, context, guard=[guard_groups(plan, opts=opts)], opts=opts)
     storage = Storage("storage", plan, context, network=network, opts=opts)
     identity = Identity("identity", plan, context, network=network, storage=storage, opts=opts)
@@ -189,7 +193,7 @@ def _assumed(role: Mapping[str, Any]) -> aws.ProviderAssumeRoleArgs:
 
 
 def _start_providers(
-    plan: Plan, provider: aws.Provider, credentials: Credentials, root: str
+    plan: Plan, provider: aws.Provider, credentials: Credentials, root: str, own: pulumi.ResourceOptions
 ) -> tuple[DeployContext, Provider]:
     """Ask AWS where this is; raises pulumi.RunError when AWS does not answer, for wrong credentials say.
 
@@ -212,6 +216,7 @@ def _start_providers(
         assume_role_arn=credentials.role_arn,
         allow_replace=None if kept(plan, "cluster") else "true",
         contents="; ".join(contents_of(plan).values()),
+        opts=own,
     )
     with _answered(plan):
         caller = aws.get_caller_identity(opts=asked)
