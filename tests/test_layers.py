@@ -26,33 +26,33 @@ PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="u
 
 STANDARD = frozenset(sys.stdlib_module_names)
 CLOUD = {"pulumi", "pulumi_aws", "pulumi_kubernetes", "boto3", "botocore", "kubernetes"}
-# Every room may import these.
+# Every module may import these.
 ALL = {"hpkit", "hpkit.errors", "hpkit.text.plural", "hpkit.text.printable"}
-# Modules of the pure rooms that no pure room may touch: clock, network, processes.
+# What no pure module may touch: clock, network, processes.
 IMPURE = {"time", "datetime", "socket", "urllib", "http", "subprocess", "random", "os", "pathlib", "io"}
 PURE = ("plan", "checks", "changes", "explain"), ("admission", "rehearse")
 
 
-def rooms_of(package: str) -> dict[str, tuple[list[str], list[str]]]:
-    """Return what each room of a package may import: rooms, and libraries; in the page's order."""
-    lines = PAGE.partition(f"| room of `{package}` |")[2].split("\n\n", 1)[0].splitlines()[2:]
-    rooms = {}
+def modules_of(package: str) -> dict[str, tuple[list[str], list[str]]]:
+    """Return which modules and libraries each module of a package may import, in the page's order."""
+    lines = PAGE.partition(f"| module of `{package}` |")[2].split("\n\n", 1)[0].splitlines()[2:]
+    modules = {}
     for line in lines:
         name, _, imports, libraries = (cell.strip() for cell in line.strip("|").split("|"))
-        rooms[name.strip("`/").removesuffix(".py")] = tuple(
+        modules[name.strip("`/").removesuffix(".py")] = tuple(
             [] if cell == "–" else cell.split(", ") for cell in (imports, libraries)
         )
-    return rooms
+    return modules
 
 
-ROOMS = {package: rooms_of(package) for package in FOLDERS}
-EVERY = [(package, room) for package, rooms in ROOMS.items() for room in rooms]
+MODULES = {package: modules_of(package) for package in FOLDERS}
+EVERY = [(package, module) for package, modules in MODULES.items() for module in modules]
 
 
-def files_of(package: str, room: str) -> list[Path]:
-    """Return the modules of a room; those of a room inside it are not its own."""
-    place = FOLDERS[package] / room
-    inner = [FOLDERS[package] / other for other in ROOMS[package] if other.startswith(f"{room}/")]
+def files_of(package: str, module: str) -> list[Path]:
+    """Return the files of a module; those of a module inside it are not its own."""
+    place = FOLDERS[package] / module
+    inner = [FOLDERS[package] / other for other in MODULES[package] if other.startswith(f"{module}/")]
     single = place.with_suffix(".py")
     found = [single] if single.is_file() else sorted(place.rglob("*.py"))
     return [file for file in found if not any(file.is_relative_to(folder) for folder in inner)]
@@ -66,7 +66,7 @@ def imports_of(file: Path, *, top_level_only: bool = False) -> set[str]:
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}: relative imports hide the room"
+            assert node.level == 0, f"{file}: relative imports hide the module"
             found.add(node.module or "")
     return found
 
@@ -75,16 +75,16 @@ def belongs(name: str, packages: set[str]) -> bool:
     return any(name == package or name.startswith(f"{package}.") for package in packages)
 
 
-def allowed_rooms(package: str, room: str) -> set[str]:
-    own = {f"{package}.{room.replace('/', '.')}"}
-    return own | {name if belongs(name, set(FOLDERS)) else f"{package}.{name}" for name in ROOMS[package][room][0]}
+def allowed_modules(package: str, module: str) -> set[str]:
+    own = {f"{package}.{module.replace('/', '.')}"}
+    return own | {name if belongs(name, set(FOLDERS)) else f"{package}.{name}" for name in MODULES[package][module][0]}
 
 
-@pytest.mark.parametrize(("package", "room"), EVERY)
-def test_a_room_imports_only_what_the_page_says_and_all_of_it(package, room):
-    allowed, libraries = allowed_rooms(package, room), set(ROOMS[package][room][1])
-    files = files_of(package, room)
-    assert files, f"there is no room {room}"
+@pytest.mark.parametrize(("package", "module"), EVERY)
+def test_a_module_imports_only_what_the_page_says_and_all_of_it(package, module):
+    allowed, libraries = allowed_modules(package, module), set(MODULES[package][module][1])
+    files = files_of(package, module)
+    assert files, f"there is no module {module}"
     seen = set()
     for file in files:
         for name in imports_of(file) - {package}:
@@ -94,20 +94,20 @@ def test_a_room_imports_only_what_the_page_says_and_all_of_it(package, room):
             elif name.partition(".")[0] not in STANDARD:
                 assert name.partition(".")[0] in libraries, f"{file.relative_to(ROOT)} imports {name}"
                 seen.add(name.partition(".")[0])
-    stale = (allowed | libraries) - seen - {f"{package}.{room.replace('/', '.')}", "hpkit.text", f"{package}.text"}
-    assert not stale, f"{room} imports none of {stale}: take it from the page"
+    stale = (allowed | libraries) - seen - {f"{package}.{module.replace('/', '.')}", "hpkit.text", f"{package}.text"}
+    assert not stale, f"{module} imports none of {stale}: take it from the page"
 
 
-@pytest.mark.parametrize(("package", "room"), EVERY)
-def test_a_room_imports_only_rooms_that_are_listed_before_it(package, room):
-    before = list(ROOMS[package])[: list(ROOMS[package]).index(room)]
-    own = [name.replace(".", "/") for name in ROOMS[package][room][0] if not belongs(name, set(FOLDERS))]
+@pytest.mark.parametrize(("package", "module"), EVERY)
+def test_a_module_imports_only_modules_that_are_listed_before_it(package, module):
+    before = list(MODULES[package])[: list(MODULES[package]).index(module)]
+    own = [name.replace(".", "/") for name in MODULES[package][module][0] if not belongs(name, set(FOLDERS))]
     assert set(own) <= set(before)
 
 
 @pytest.mark.parametrize("package", FOLDERS)
-def test_every_module_is_in_a_room_of_the_page(package):
-    known = {file for room in ROOMS[package] for file in files_of(package, room)}
+def test_every_file_belongs_to_a_module_of_the_page(package):
+    known = {file for module in MODULES[package] for file in files_of(package, module)}
     others = {str(file.relative_to(FOLDERS[package])) for file in FOLDERS[package].rglob("*.py") if file not in known}
     assert {name for name in others if not name.startswith("cli/")} <= {
         *("__init__.py", "__main__.py", "program/__init__.py", "cluster/__init__.py")
@@ -115,10 +115,10 @@ def test_every_module_is_in_a_room_of_the_page(package):
 
 
 @pytest.mark.parametrize(
-    ("package", "room"), [("hpkit", each) for each in PURE[0]] + [("hpkit_whatif", each) for each in PURE[1]]
+    ("package", "module"), [("hpkit", each) for each in PURE[0]] + [("hpkit_whatif", each) for each in PURE[1]]
 )
-def test_pure_rooms_touch_no_clock_file_or_network(package, room):
-    for file in files_of(package, room):
+def test_pure_modules_touch_no_clock_file_or_network(package, module):
+    for file in files_of(package, module):
         # datetime.date is a value; only asking for the current one would be impure.
         touched = {name.partition(".")[0] for name in imports_of(file)} & (IMPURE - {"datetime"})
         assert not touched, f"{file.relative_to(ROOT)} imports {touched}"

@@ -1,5 +1,7 @@
 """`hpkit.Platform` in a program of a user's own, and the surface that such a program may use."""
 
+import re
+
 import pulumi
 import pytest
 from pulumi.runtime import mocks
@@ -12,28 +14,30 @@ from hpkit.program.recording import record
 from hpkit.program.recording.record import Answers, _Engine, _Monitor
 from tests.program.cloud import ROOT
 
+PAGE = (ROOT / "docs" / "guides" / "program.md").read_text(encoding="utf-8")
+
 
 @pytest.fixture
 def registered(monkeypatch):
-    """Return what a program with a platform registers, by URN, and the platform."""
+    """Return what the page's program registers, by URN, and its outputs."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setattr(hpkit.program.run, "missing_charts", lambda _: ())
     engine = _Engine("us-west-2", Answers(caller="arn:aws:iam::123456789012:role/Admin"))
     monitor = _Monitor(engine)
     mocks.set_mocks(engine, project="acme", stack="handson-dev", preview=False, monitor=monitor)
-    made = []
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    names = {}
 
     @pulumi.runtime.test
     def run():
-        platform = hpkit.Platform(
-            "handson-dev", organization="handson", environment="dev", opts=pulumi.ResourceOptions(protect=True)
-        )
-        made.append(platform)
-        return pulumi.Output.all(platform.cluster_arn, platform.eks_cluster_name, platform.teams).apply(made.append)
+        exec(program.replace("acme", "handson"), names)  # noqa: S102 - the page's own
+        platform = names["platform"]
+        found = pulumi.Output.all(platform.cluster_arn, platform.eks_cluster_name, platform.teams)
+        return found.apply(lambda outputs: names.update(outputs=outputs))
 
     run()
-    return monitor.requests, made[1]
+    return monitor.requests, names["outputs"]
 
 
 def test_a_platform_has_the_programs_resources_below_it(registered):
@@ -41,7 +45,8 @@ def test_a_platform_has_the_programs_resources_below_it(registered):
     plan = derive(hpkit.program.run.load_stack("handson-dev").parsed.organization, "dev")
     alone = {urn.partition("::hpkit::")[2] for urn in record(plan, stack="handson-dev").resources}
     below = {urn.partition("::acme::")[2] for urn in requests}
-    assert below == {"hpkit:index:Platform::handson-dev"} | {f"hpkit:index:Platform${urn}" for urn in alone}
+    own = {"hpkit:index:Platform::handson-dev", "aws:sns/topic:Topic::notices"}
+    assert below == own | {f"hpkit:index:Platform${urn}" for urn in alone}
 
 
 def test_a_platform_has_typed_outputs(registered):
