@@ -3,12 +3,13 @@
 import json
 import re
 import shutil
+import sys
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from hpkit.cli import EXPECTED, SECTIONS, _hpkit, command_lines
+from hpkit.cli import EXPECTED, SECTIONS, _hpkit, command_lines, main
 from hpkit.cli.plan import command as plan_command
 from tests.builders import group, organization, team, text_of
 from tests.cli.invoke import hpkit
@@ -303,3 +304,9 @@ def test_the_options_of_two_commands_mean_the_same():
         text = hpkit(command, "--help", cwd=ROOT).stdout
         assert "--stack S" in text
         assert "[FILE]..." in text
+
+
+def test_windows_is_refused_with_what_to_do(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(SystemExit, match=r"Linux, macOS and WSL.*wsl --install"):
+        main()
