@@ -1,7 +1,7 @@
 """botocore's models of the APIs, read once for all sessions of a process.
 
-Each session has a loader of its own, which reads megabytes for a service, after it has looked into four hundred folders
-for them. The files are those of the installed package: all loaders know alike.
+By default, each session has its own loader. That loader searches four hundred folders for a service and then reads
+megabytes. All loaders read the same files of the installed package, so they can share the result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def share() -> None:
 
 
 class _Known(dict[_Key, object]):
-    """What one loader knows: what all do, but for the models of S3, which botocore's clients change for themselves."""
+    """The data of one loader: shared with all loaders, except for the models of S3, which botocore's clients modify."""
 
     def __contains__(self, key: object) -> bool:
         return key in _known or super().__contains__(key)

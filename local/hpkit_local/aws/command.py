@@ -63,8 +63,8 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         "--from",
         dest="caller_address",
         metavar="ADDRESS",
-        help="where callers are, which decides whether the Kubernetes API of EKS admits them: on the internet, in a "
-        "VPC, or in a network that is connected with it (default: wherever each EKS cluster admits them)",
+        help="where callers are: on the internet, in a VPC, or in a network that is connected with it. The Kubernetes "
+        "API of EKS admits callers by their place (default: wherever each EKS cluster admits them)",
     )
     parser.add_argument(
         "--account", default=DEFAULT_ACCOUNT, help=f"the AWS account, 12 digits (default: {DEFAULT_ACCOUNT})"

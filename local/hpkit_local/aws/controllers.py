@@ -53,7 +53,7 @@ class Controllers:
         return None
 
     def eks_cluster_requested(self, name: str, others: Sequence[str]) -> None:
-        """Hear that an EKS cluster is asked for beside others; ControllerError refuses it."""
+        """Get notified that an EKS cluster is requested while others exist; raises ControllerError to refuse it."""
 
     def eks_cluster_created(self, cluster: Document) -> EksConnection | None:  # noqa: ARG002 - see Controllers
         """Hear that an EKS cluster is about to become ACTIVE; None keeps the made-up endpoint."""

@@ -2,9 +2,9 @@
 
 ServiceError
 ├── raised by an operation with the code of its service model (`ConflictException`, `ResourceNotFound`, …)
-└── raised by the endpoint for what it does not implement (`UnsupportedOperation`)
+└── raised by the endpoint for what it doesn't implement (`UnsupportedOperation`)
 EndpointError
-└── a mistake of whoever starts or controls the endpoint (an unknown fault, a foreign state file)
+└── a mistake in starting or controlling the endpoint (an unknown fault, a foreign state file)
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""Which HTTP requests the endpoint refuses before it reads them: those that a web page can make.
+"""HTTP requests that the endpoint refuses before it reads them: those that a web page can make.
 
-A page reaches loopback in two ways. Its own name can resolve to 127.0.0.1 after it was loaded (DNS rebinding); the
-header Host then holds that name. Or it sends a form or an image request to another site, which a browser does without
-asking when method, headers and content type are simple (Fetch standard, "CORS-safelisted request-header").
+A page can reach loopback in two ways:
 
-Does not: protect from other users of the machine. They reach loopback with any header.
+- DNS rebinding: its name resolves to 127.0.0.1 after the page was loaded. The header Host then holds that name.
+- A form or an image request to another site. A browser sends it without asking when method, headers, and content type
+  are simple (Fetch standard, "CORS-safelisted request-header").
+
+This doesn't protect from other users of the machine: they can send any header.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ def refusal(environ: Mapping[str, Any], *, port: int, other_host: bool = False) 
     """
     if not other_host and not _is_own(environ.get("HTTP_HOST", ""), port):
         return f"the header Host must name this endpoint, such as 127.0.0.1:{port}"
-    # Browsers add Origin to every request but simple GET and HEAD, and Sec-Fetch-Site to all of them; AWS SDKs, the
-    # Kubernetes API server and Grafana's clients send neither.
+    # Browsers add Origin to every request except simple GET and HEAD, and Sec-Fetch-Site to all requests. AWS SDKs, the
+    # Kubernetes API server, and Grafana's clients send neither.
     if "HTTP_ORIGIN" in environ:
         return "requests of web pages are refused: the header Origin must be absent"
     if environ.get("HTTP_SEC_FETCH_SITE", "none") != "none":

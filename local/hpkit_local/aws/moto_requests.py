@@ -1,7 +1,7 @@
-"""Requests to the services that moto answers, checked against their API models before moto sees them.
+"""Checks requests to the services that moto answers against their API models, before moto sees them.
 
-moto reads what it knows of a request and takes the rest as it comes: a role name of 65 characters, an unknown
-volume type, a missing member. The services refuse each of these, with a code of their own.
+moto reads only the members that it knows. It accepts a role name of 65 characters, an unknown volume type, or a missing
+member. The services refuse each of these, each with its own error code.
 """
 
 from __future__ import annotations

@@ -27,10 +27,10 @@ _PACKAGE = "hpkit_local.aws.services"
 
 @dataclass(frozen=True)
 class Machine:
-    """One asynchronous change of one kind of object; `kind` is what faults name it by.
+    """One asynchronous change of one kind of object; faults refer to it by `kind`.
 
-    A machine says which status an object shows while a change runs, which one when it is done or has failed, and how
-    many seconds that takes on AWS, by the service's documentation. The latency factor scales them.
+    A machine defines the status of an object during a change, after it, and after its failure. It also defines how many
+    seconds the change takes on AWS, by the service's documentation. The latency factor scales them.
     """
 
     kind: str
@@ -46,10 +46,10 @@ class Service:
     """One AWS service; `name` is that of its API model, which is also boto3's.
 
     refuses_with: the code of a request that breaks the API model, written at `source`; empty if nothing checks it.
-    moto: what moto calls the service; empty if this package answers for all of it. in_moto_globally: moto has one
-    backend for all regions. first_call: body and headers of a request with which moto loads what it needs.
-    signs_as: the name in signatures, where it is another one. scope: pattern of the operations that matter here, where
-    an API has many others. faults: names of its own, with their meanings.
+    moto: moto's name of the service; empty if this package answers for all of it. in_moto_globally: moto has one
+    backend for all regions. first_call: body and headers of a request with which moto loads what it needs. signs_as:
+    the name in signatures, if it differs. scope: a pattern of the operations that matter here, for an API with many
+    others. faults: the service's own faults, with their meanings.
     """
 
     name: str

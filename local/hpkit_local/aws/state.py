@@ -1,7 +1,7 @@
-"""The state file: an SQLite database, so that every write is atomic and only what changed is written.
+"""The state file: an SQLite database, so that every write is atomic and covers only what changed.
 
-Key `own` is JSON (what this package keeps); keys `moto:<service>` are pickles of moto's backends. Answers are kept
-beside them, each with the change that it tells of. Open only files that this program wrote: a pickle can carry code.
+Key `own` is JSON (this package's data); keys `moto:<service>` are pickles of moto's backends. Answers are stored next
+to them, each with the change that it reports. Open only files that this program wrote: a pickle can contain code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ class StateFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Whoever writes a pickle runs code here. SQLite gives its journal the mode of the database.
+        # A pickle can run code here, so only the owner may write the file. SQLite gives its journal the mode of the
+        # database.
         path.touch(mode=0o600)
         path.chmod(0o600)
         self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=1.0)

@@ -22,7 +22,7 @@ __all__ = ["RunningEndpoint", "client", "running_endpoint"]
 
 
 def client(url: str, service: str, *, region: str = "us-west-2") -> Any:
-    """Return a boto3 client of the endpoint at `url`, with dummy credentials and no retries of its own."""
+    """Return a boto3 client of the endpoint at `url`, with dummy credentials and without retries."""
     return boto3.client(
         service,
         region_name=region,

@@ -1,8 +1,7 @@
-"""Check values against a shape of botocore's service models, with the messages that the services send.
+"""Checks values against a shape of botocore's service models, with the messages that the services send.
 
-botocore itself checks on the client's side only names, types and lower bounds; the services also check
-patterns, ranges and enums, and so does this module. The same check runs over every answer the endpoint is
-about to send.
+botocore checks only names, types, and lower bounds in the client. The services also check patterns, ranges, and enums,
+and so does this module. The endpoint's own answers get the same check before they are sent.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _ONLY = "Name of the instance. Default: the only one that is running or exists."
 
 
 def in_repository(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command --dir, and say what it needs beside the dependencies."""
+    """Give a command --dir, and explain what it needs in addition to the dependencies."""
 
     @wraps(function)
     def checked(**given: Any) -> None:
@@ -35,7 +35,7 @@ def in_repository(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def where(function: Callable[..., None], *, name_help: str = _ONLY, default: str | None = None) -> Callable[..., None]:
-    """Give a command --name beside that."""
+    """Give a command --name in addition to --dir."""
     option = click.option("--name", default=default, show_default=default is not None, help=name_help)
     return option(in_repository(function))
 
@@ -70,5 +70,5 @@ def instance_of(name: str | None, root: Path | None, *, command: str) -> Instanc
 
 
 def to_stderr(line: str) -> None:
-    """Say what goes on, beside what a command prints."""
+    """Report progress on standard error, separate from a command's output."""
     click.echo(line, err=True)

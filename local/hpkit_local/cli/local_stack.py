@@ -46,7 +46,7 @@ def _verbose(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _place(stack: str | None, name: str | None, root: Path | None) -> tuple[str, Instance, Path]:
-    """Return the stack that is meant and where it is to be; say why it is this one where no option names it."""
+    """Return the stack that is meant and where it runs; report why it was chosen if no option names it."""
     from hpkit_local.cloud import Instance
 
     here = root_of(root)

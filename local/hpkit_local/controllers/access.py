@@ -1,7 +1,7 @@
-"""Access policies of EKS access entries as RBAC: bindings to a group that stands for the entry.
+"""Access policies of EKS access entries as RBAC: bindings to a group that represents the entry.
 
-EKS has an authorizer of its own for access policies, and `kubectl auth can-i --list` does not show them; here they are
-bindings. Policies of features that the local cloud does not have (inference, spaces) give no rights.
+EKS has its own authorizer for access policies, and `kubectl auth can-i --list` doesn't show them. Here they are
+bindings. Policies of features that the local cloud doesn't have (inference, spaces) give no rights.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class ClusterControllers(Controllers):
             self._reconciler.stop()
 
     def asked(self, page: str, body: bytes) -> Document | None:
-        """Answer the API server's TokenReview, and whoever finds EKS's endpoint shut."""
+        """Answer the API server's TokenReview, and callers that EKS's endpoint doesn't admit."""
         if self._view is None:
             return None
         if page == "unreachable":

@@ -1,8 +1,9 @@
-"""What HyperPod expects in the cluster before it makes nodes: the objects of its dependencies chart.
+"""Objects that HyperPod expects in the cluster before it creates nodes: those of its dependencies chart.
 
-Source: SageMaker HyperPod developer guide, "Installing packages on the Amazon EKS cluster using Helm": the step is
-required with the API, and without it the cluster may not work or its creation may fail entirely. Here it fails: that
-is what nobody can overlook. A chart that the local cloud could only record counts as there, as its warning says.
+With the API, installing them is a required step, and without it the cluster's creation may fail entirely. Here it
+always fails, so that the missing step is noticed. A chart that the local cloud could only record counts as installed,
+as its warning says. Source: SageMaker HyperPod developer guide, "Installing packages on the Amazon EKS cluster using
+Helm".
 """
 
 from __future__ import annotations

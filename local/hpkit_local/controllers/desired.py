@@ -17,10 +17,10 @@ __all__ = ["desired"]
 def desired(
     snapshot: Snapshot, *, namespaces: Collection[str], registered: Collection[str], marks: Mapping[str, NodeMark]
 ) -> Manifests:
-    """Return every object that should be; nothing without an EKS cluster.
+    """Return every object that should exist; nothing without an EKS cluster.
 
-    `namespaces` and `registered` are the names of namespaces and nodes that are there now, `marks` what Karpenter adds
-    to its nodes, by logical id.
+    `namespaces` and `registered` are the names of the existing namespaces and nodes. `marks` is what Karpenter adds to
+    its nodes, by logical ID.
     """
     if not snapshot.eks:
         return Manifests()

@@ -1,4 +1,4 @@
-"""A Kueue on the API server that is not the local cloud's own: task governance must not be installed beside it."""
+"""A Kueue on the API server that isn't the local cloud's own: task governance can't be installed next to it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Node objects for the nodes of HyperPod clusters.
 
-kwok is their kubelet. They are Ready while HyperPod shows them Running; while they are rebooted or shut down they are
-not, and whether they are is Unknown once their network is cut. They are tainted as the node lifecycle controller would
-taint them.
+kwok is their kubelet. A node is Ready while HyperPod shows it Running, and not Ready while it is rebooted or shut down.
+Once its network is cut, the status is Unknown. Nodes get the taints that the node lifecycle controller would give them.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _SHOWN = (*READY, "SystemUpdating", "Failure")
 
 @dataclass(frozen=True)
 class NodeMark:
-    """What Karpenter adds to a node of its own."""
+    """What Karpenter itself adds to a node."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: Sequence[Document] = ()

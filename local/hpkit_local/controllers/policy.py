@@ -88,9 +88,9 @@ def _installed(owners: frozenset[str]) -> tuple[Manifest, ...]:
 
 
 def _deployment(owners: frozenset[str]) -> Manifest:
-    """Return the Deployment that the add-on brings, whose pod stands for the Kueue that runs beside the API server.
+    """Return the add-on's Deployment, whose pod represents the Kueue that runs next to the API server.
 
-    The pod is ready when that Kueue is, with the settings that are in the cluster: see `Reconciler`.
+    The pod is ready when that Kueue is, with the settings in the cluster: see `Reconciler`.
     """
     namespace, _, _ = CONFIG_MAP.split("/")[-3:]
     pod = {
@@ -131,12 +131,12 @@ def _settings(owners: frozenset[str], *, fair: bool) -> Manifest:
 
 
 def _admission() -> dict[str, Any]:
-    """Return the add-on's policy: work in a team's namespace names a queue, pods of a controller too.
+    """Return the add-on's policy: work in a team's namespace names a queue, including pods of a controller.
 
-    Seen on AWS, documented nowhere: kinds, message, the namespaces' labels, and that only what belongs to a
-    HyperPodPyTorchJob is left out: its StatefulSets, and with them the pods of any StatefulSet, whether or not there is
-    one. A pod of a Job or a RayCluster needs the label in its template. That Jobs themselves are among the kinds is
-    taken from Kueue's sample of such a policy, whose message it has.
+    The kinds, the message, and the namespaces' labels were seen on AWS, and aren't documented. Only the StatefulSets of
+    a HyperPodPyTorchJob are exempt, and with them the pods of any StatefulSet, whether or not a HyperPodPyTorchJob
+    exists. A pod of a Job or a RayCluster needs the label in its template. That the policy covers Jobs is an assumption
+    from Kueue's sample of such a policy, which has the same message.
     """
     rules = [
         ("", "v1", "pods"),

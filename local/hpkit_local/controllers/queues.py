@@ -1,8 +1,11 @@
-"""Compute quotas as Kueue objects: namespace, flavors, cluster queue and local queue of each team.
+"""Compute quotas as Kueue objects: namespace, flavors, ClusterQueue, and LocalQueue of each team.
 
-How the service maps its settings is documented in part only (SageMaker developer guide, "Policies"). What is not: the
-cohort's name, that a lender reclaims whatever the borrower's priority, that DontLend holds everything back, and that
-the limit on borrowing is rounded down to whole units.
+The service documents only a part of the mapping (SageMaker developer guide, "Policies"). Not documented:
+
+- the cohort's name
+- a lender reclaims regardless of the borrower's priority
+- DontLend holds everything back
+- the limit on borrowing is rounded down to whole units
 """
 
 from __future__ import annotations
@@ -133,7 +136,7 @@ def _groups(quota: Document, mine: dict[str, Amounts], limits: dict[str, Amounts
 
 
 def _limit(quota: Document, limits: dict[str, Amounts], kind: str, resource: str) -> int | None:
-    """Return the absolute limit on borrowing of a type; none where the type has none of its own."""
+    """Return the absolute limit on borrowing of a type; None if the type has no limit."""
     given = "AbsoluteBorrowLimits" in _sharing(quota)
     return limits[kind].get(resource, 0) if given and kind in limits else None
 

@@ -265,7 +265,7 @@ def _end_pods(api: Api, node: str) -> None:
 
 
 def _names(found: Mapping[str, Document]) -> set[str]:
-    """Return the names of objects that are there to stay."""
+    """Return the names of objects that aren't being deleted."""
     return {each["name"] for each in found.values() if "deletionTimestamp" not in each}
 
 
@@ -292,7 +292,7 @@ def _kueue_follows(api: Api) -> bool:
 
 
 def _foreign(api: Api, pending: Mapping[str, Document | None]) -> dict[str, str]:
-    """Refuse the task governance add-on beside a Kueue that is not the local cloud's."""
+    """Refuse the task governance add-on if the cluster has a Kueue that isn't the local cloud's."""
     asked = [key for key, change in pending.items() if key.startswith("addon/") and change is not None]
     found = foreign_kueue(api) if asked else ""
     return dict.fromkeys(asked, found) if found else {}

@@ -1,10 +1,12 @@
-"""Who a bearer token of EKS stands for: the answer to a TokenReview of the API server.
+"""The identity behind a bearer token of EKS: the answer to a TokenReview of the API server.
 
-A token is `k8s-aws-v1.` and, in unpadded URL-safe base64, a presigned URL of STS GetCallerIdentity that signs the
-header `x-k8s-aws-id`, the cluster's name (source: aws-iam-authenticator, "API Authorization from Outside a Cluster").
-Does not: check the signature, which the local endpoint has no secrets for, nor that header's value, which the URL does
-not carry: who knows an access key id is let in. Everything else of the URL is checked. Does not: read the aws-auth
-ConfigMap; clusters with authentication mode CONFIG_MAP let nobody in.
+A token is `k8s-aws-v1.` and, in unpadded URL-safe base64, a presigned URL of STS GetCallerIdentity. The URL signs the
+header `x-k8s-aws-id`, the cluster's name. Source: aws-iam-authenticator, "API Authorization from Outside a Cluster".
+
+The signature isn't checked, because the local endpoint has no secrets: anyone who knows an access key ID is let in. The
+header's value isn't checked either, because the URL doesn't contain it. Everything else of the URL is checked.
+
+The aws-auth ConfigMap isn't read; clusters with authentication mode CONFIG_MAP let nobody in.
 """
 
 from __future__ import annotations

@@ -49,8 +49,8 @@ class Api:
     def of_kubeconfig(cls, path: Path, *, field_manager: str = _FIELD_MANAGER) -> Api:
         """Return the server that a kubeconfig of an instance leads to.
 
-        Python reads certificates from files only: they are in folder `pki` beside the kubeconfig, not where temporary
-        files may be cleaned up, until this process ends.
+        Python reads certificates only from files. They are in folder `pki` next to the kubeconfig until this process
+        ends, because temporary files may be cleaned up earlier.
         """
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
         # The instance's own, though somebody has chosen another since.
@@ -107,7 +107,7 @@ class Api:
         return str(answer["metadata"]["resourceVersion"])
 
     def changes(self, folder: str) -> Iterator[None]:
-        """Yield whenever an object of a kind changes, and once for each that is there; OSError when that ends."""
+        """Yield on each change of an object of a kind, and once for each existing one; OSError when the watch ends."""
         url = f"{self.host}{folder}?watch=true"
         headers = {"Accept": METADATA_LIST.replace("List", "")}
         try:
@@ -118,7 +118,7 @@ class Api:
             raise ConnectionError(f"GET {folder}: {error}") from error
 
     def apply(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Server-side apply: the document's fields become as given, whoever had them before."""
+        """Server-side apply: the document's fields become as given, regardless of their previous owner."""
         query = {"fieldManager": self._field_manager, "force": "true"}
         return self._answer("PATCH", path, document, query=query, content_type=APPLY_PATCH)
 

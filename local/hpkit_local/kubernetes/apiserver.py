@@ -55,7 +55,7 @@ def apiserver(
             "--anonymous-auth=false",
             f"--authentication-token-webhook-config-file={reviews}",
             "--authentication-token-webhook-version=v1",
-            # Beside the ten seconds for which it keeps every success anyway.
+            # In addition to the ten seconds for which it caches every success.
             "--authentication-token-webhook-cache-ttl=1s",
             "--enable-admission-plugins=NodeRestriction,ExtendedResourceToleration",
             "--allow-privileged=true",

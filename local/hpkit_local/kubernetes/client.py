@@ -1,6 +1,6 @@
-"""One request to an API server on loopback, by its path: what `Api` and the fake kubernetes plugin share.
+"""One request to an API server on loopback, by its path: shared by `Api` and the fake `kubernetes` plugin.
 
-The kubernetes package's ApiClient carries it. Why not its DynamicClient: docs/decisions/0008-requests-by-path.md.
+The ApiClient of package `kubernetes` sends it. Why not its DynamicClient: docs/decisions/0008-requests-by-path.md.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def configuration_of(
     among the temporary ones: Python reads them from files only.
     """
     configuration = Configuration()
-    loader = KubeConfigLoader(  # type: ignore[no-untyped-call] # kubernetes ships no types here
+    loader = KubeConfigLoader(  # type: ignore[no-untyped-call] # `kubernetes` has no types
         config_dict=document,
         active_context=context,
         config_base_path=str(folder),
@@ -91,12 +91,12 @@ def request(
     accept: str = JSON,
     seconds: float,
 ) -> tuple[int, bytes]:
-    """Return status and body of the answer; HTTPError or ApiException if there is none."""
+    """Return status and body of the answer; HTTPError or ApiException if the server doesn't answer."""
     headers = {"Accept": accept, "Content-Type": content_type}
     bearer = client.configuration.auth_settings().get("BearerToken")
     if bearer is not None and bearer["value"]:
         headers["Authorization"] = bearer["value"]
     url = f"{client.configuration.host}{path}" + (f"?{urlencode(query)}" if query else "")
     response = client.call_api(method, url, headers, document, _request_timeout=seconds)
-    body: bytes = response.read()  # type: ignore[no-untyped-call] # kubernetes ships no types here
+    body: bytes = response.read()  # type: ignore[no-untyped-call] # `kubernetes` has no types
     return response.status, body

@@ -1,8 +1,8 @@
-"""kube-controller-manager, kube-scheduler and kwok as services: what makes pods of Jobs, places them and runs them.
+"""kube-controller-manager, kube-scheduler, and kwok as services: they create, place, and run pods.
 
-kwok is every node's kubelet; what pods do there stands in stages.yaml. Nodes and their conditions are written by
-whoever says that there are nodes, hence no node lifecycle controller, which would wait for heartbeats. Not run either:
-what acts in a cloud (routes, load balancers, addresses) or on a node (attaching volumes).
+kwok is every node's kubelet; stages.yaml defines what pods do there. Nodes and their conditions are written by the
+reconciler. A node lifecycle controller would wait for heartbeats, so it doesn't run. Controllers that act in a cloud
+(routes, load balancers, addresses) or on a node (attaching volumes) don't run either.
 """
 
 import http.client
@@ -74,7 +74,7 @@ def kwok(executable: Path, *, kubeconfig: Path, port: int) -> Service:
             f"--config={_STAGES}",
             f"--manage-nodes-with-annotation-selector={annotation}={value}",
             "--node-lease-duration-seconds=0",
-            # Of the range that VPCs use for pods beside their own.
+            # From the range that VPCs use as a secondary range for pods.
             "--cidr=100.64.0.0/16",
             f"--server-address=127.0.0.1:{port}",
         ),

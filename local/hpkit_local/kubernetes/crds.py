@@ -32,9 +32,9 @@ def crds_in(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def apply_crds(api: Api, folder: Path, *, convert_url: str, bundle: str) -> None:
-    """Apply Kueue's CRDs, which a folder holds; those that it converts between versions name its webhook by address.
+    """Apply Kueue's CRDs from a folder; those that it converts between versions name its webhook by address.
 
-    Those that are there as they should be are left alone: the API server takes seconds for them.
+    CRDs that are already up to date are left alone: the API server takes seconds for them.
     """
     there = {each["metadata"]["name"]: each["metadata"].get("annotations", {}) for each in api.items(_PATH, bare=True)}
     names = []

@@ -60,10 +60,10 @@ def write_selection(path: Path, *, port: int, front: FrontProxy) -> None:
 
 
 class Egress(Relay):
-    """An HTTPS proxy for the API server that knows CONNECT alone; `locate` turns host and port into a port on loopback.
+    """An HTTPS proxy for the API server, with CONNECT only; `locate` maps host and port to a port on loopback.
 
-    It is called in a thread of its own with what the API server names, the address of a Service or its name. It raises
-    LookupError with the reason where nothing serves, OSError while the API server is away.
+    It is called in a separate thread with the target that the API server names: the address of a Service or its name.
+    It raises LookupError with the reason if nothing serves the target, and OSError while the API server is away.
     """
 
     def __init__(self, port: int, *, front: FrontProxy, locate: Callable[[str, int], int]) -> None:

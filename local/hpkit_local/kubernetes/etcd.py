@@ -17,7 +17,7 @@ __all__ = ["etcd"]
 def etcd(executable: Path, data: Path, *, ports: dict[str, int]) -> Service:
     """Return the service; ports `etcd`, `etcd-peer` and `etcd-metrics`.
 
-    Its settings and the certificates of its peers are written beside `data`.
+    Its settings and its peer certificates are written next to `data`.
     """
     settings = data.with_name("etcd.json")
     return Service(
@@ -61,8 +61,8 @@ def _settings(data: Path, ports: dict[str, int], *, issuer: Pair, peer_pair: Pai
         "enable-grpc-gateway": False,
         "host-whitelist": "127.0.0.1",
         "cors": client,
-        # The only member elects itself up to an election timeout after its start, and no other one waits for its
-        # heartbeats: the times are short for the start, and no shorter, since each heartbeat wakes it.
+        # The only member elects itself at the latest an election timeout after its start. No other member waits for its
+        # heartbeats, so short times make the start fast. They aren't shorter, because each heartbeat wakes the process.
         "heartbeat-interval": 100,
         "election-timeout": 500,
         # What a killed process wrote is kept all the same; a power failure may take the instance, which is made anew.

@@ -26,5 +26,5 @@ class Forwarder(Relay):
             await self.pass_on(reader, writer, self._target, may_pass=self._may_pass)
 
     async def _may_pass(self) -> bool:
-        """Ask in a thread of its own: whoever answers may have to wait for a lock."""
+        """Ask in a separate thread, because the answer may have to wait for a lock."""
         return await self.loop.run_in_executor(None, self._admits)

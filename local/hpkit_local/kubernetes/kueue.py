@@ -35,7 +35,7 @@ INTEGRATIONS: dict[str, Any] = {
     ],
     "externalFrameworks": ["HyperPodPyTorchJob.v1.sagemaker.amazonaws.com"],
 }
-# Objects that its webhooks look at: of a kind of its own, and of kinds that it queues.
+# Objects that its webhooks look at: one of its own kinds, and some of the kinds that it queues.
 _PODS: dict[str, Any] = {
     "metadata": {"labels": {"app": "probe"}},
     "spec": {"containers": [{"name": "probe", "image": "probe"}]},
@@ -59,12 +59,12 @@ _PROBES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Kueue:
-    """What Kueue needs: ports `kueue-webhook`, `kueue-health`, `kueue-metrics`, `egress`, and a folder of its own.
+    """What Kueue needs: ports `kueue-webhook`, `kueue-health`, `kueue-metrics`, `egress`, and a folder for its files.
 
-    `manifests` is the folder that holds its CRDs and webhooks; `operators` executables by name, which may not be there;
-    `front_proxy` the folder of the certificates by which the API server reaches them. `authority` and `client` are the
-    certificates and key for requests to the API server, at port `kube-apiserver`. `on_by_default` are the feature gates
-    that are on unless the settings in the cluster switch them off.
+    `manifests` is the folder with its CRDs and webhooks. `operators` are executables by name; they may be missing.
+    `front_proxy` is the folder of the certificates with which the API server reaches them. `authority` and `client` are
+    the certificates and the key for requests to the API server, at port `kube-apiserver`. `on_by_default` are the
+    feature gates that are on unless the settings in the cluster switch them off.
     """
 
     executable: Path

@@ -15,8 +15,8 @@ from hpkit_local.kubernetes.pki import Pair, authority, signed
 __all__ = ["apply_objects"]
 
 _HOOKS = "/apis/admissionregistration.k8s.io/v1"
-# Kueue looks at what others make, and leaves the cluster's own namespaces alone: its config/components/webhook/
-# kustomization.yaml says so of every webhook but those of its own kinds.
+# Kueue's webhooks for foreign kinds skip the cluster's own namespaces; those for its own kinds don't. Source: its
+# config/components/webhook/kustomization.yaml.
 _OWN_KINDS = {"workload", "clusterqueue", "cohort", "localqueue", "resourceflavor"}
 
 

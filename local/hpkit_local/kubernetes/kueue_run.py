@@ -1,7 +1,7 @@
-"""`python -m hpkit_local.kubernetes.kueue_run`: Kueue, started again when its settings in the cluster change.
+"""`python -m hpkit_local.kubernetes.kueue_run`: Kueue, restarted when its settings in the cluster change.
 
-The settings are where the task governance add-on keeps them, in ConfigMap kueue-manager-config; they take effect here
-without `kubectl rollout restart`. What belongs to the instance (addresses, certificates) is not theirs. Beside Kueue it
+The settings are those of the task governance add-on, in ConfigMap kueue-manager-config. They take effect here without
+`kubectl rollout restart`, except for those that belong to the instance (addresses, certificates). This process also
 runs the operators that charts bring, and leads the API server to them.
 """
 
@@ -40,7 +40,8 @@ _PODS = "/api/v1/namespaces/kueue-system/pods"
 POD_LABELS = {"control-plane": "controller-manager", "app.kubernetes.io/name": "kueue"}
 CONFIG_MAP = f"{_FOLDER}/kueue-manager-config"
 CONFIG_KEY = "controller_manager_config.yaml"
-# With which text Kueue runs is noted beside its settings, not on them: whoever reads those sees no change by itself.
+# The settings with which Kueue runs are noted in another ConfigMap, so that readers of the settings see no unrelated
+# change.
 _NOTE = "hpkit-local-kueue"
 _NOTE_KEY = "running"
 _OPEN = (
@@ -51,8 +52,8 @@ _OPEN = (
 _IDLE_SECONDS = 0.5
 _BUSY_SECONDS = 0.1
 _END_SECONDS = 6.0
-# Kueue ends its controllers first, at once, and then for a second connections of the API server to its webhooks, which
-# a new one takes over.
+# Kueue ends its controllers at once. For another second, it ends connections of the API server to its webhooks. A new
+# Kueue takes those over.
 _RESTART_SECONDS = 0.3
 
 
@@ -77,7 +78,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         egress = Egress(arguments.egress_port, front=front_proxy(arguments.front_proxy), locate=operators.locate)
     except OSError as error:
-        # Another program has the port; whoever started this chooses another.
+        # Another program has the port; the caller chooses another one.
         print(f"kueue_run: {error}", file=sys.stderr)
         return 1
     egress.start()
@@ -151,7 +152,7 @@ def running(api: Api) -> str:
 
 
 def _data(api: Api, path: str) -> Mapping[str, str]:
-    """Return what a ConfigMap holds: nothing where there is none."""
+    """Return the data of a ConfigMap, empty if it doesn't exist."""
     found: Mapping[str, str] = (api.find(path) or {}).get("data", {})
     return found
 

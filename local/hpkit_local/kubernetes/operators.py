@@ -1,7 +1,7 @@
-"""Operators that charts bring, run for real: a pod whose image has an executable here is a process on this machine.
+"""Runs the operators that charts bring: a pod whose image has an executable here becomes a process on this machine.
 
-kwok says of every pod that it runs; of these it is true. A process has the arguments of its pod's container and the
-rights of its service account, by a token that is bound to the pod, so that a chart's RBAC is put to the test.
+kwok reports every pod as running; these pods do run. A process has the arguments of its pod's container. It has the
+rights of its service account, through a token that is bound to the pod, so that a chart's RBAC is tested.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Certificates of one instance: an authority of its own and what it signs; made once, kept in its folder."""
+"""Certificates of one instance: its own authority and what it signs; made once, kept in its folder."""
 
 import datetime
 import ipaddress

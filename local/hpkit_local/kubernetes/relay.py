@@ -1,4 +1,4 @@
-"""A port on loopback from which bytes go on elsewhere, and back, in a thread of its own."""
+"""A port on loopback that passes bytes on to another address, and back, in a separate thread."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ class Relay(ABC):
         first: bytes = b"",
         may_pass: MayPass | None = None,
     ) -> None:
-        """Pass bytes on to an address and back, until either side ends or the caller may no longer.
+        """Pass bytes on to an address and back, until either side ends or the caller isn't admitted any more.
 
-        first: what the caller is told once there is a connection. OSError if there is none.
+        first: what is sent to the caller once the connection exists. OSError if connecting fails.
         """
         back, forth = await asyncio.open_connection(*address)
         try:

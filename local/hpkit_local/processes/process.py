@@ -57,7 +57,7 @@ def _boot_id() -> str:
 def spawn(
     command: Sequence[str], *, log: Path, environment: Mapping[str, str], folder: Path | None, bound: bool
 ) -> subprocess.Popen[bytes]:
-    """Start a process in a session of its own, output to a log; if `bound`, it dies with its parent (Linux)."""
+    """Start a process in a new session, output to a log; if `bound`, it dies with its parent (Linux)."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as out:
         return subprocess.Popen(  # noqa: S603 - commands are the kit's own

@@ -15,8 +15,8 @@ def _nothing() -> None:
 class Service:
     """One child process: it starts when all services that it `needs` are healthy.
 
-    `prepare` runs before every start and may raise OSError if what it needs has gone again; `healthy` answers
-    within a second or two and raises OSError while the service cannot be reached.
+    `prepare` runs before every start. It may raise OSError if something that it needs has disappeared. `healthy`
+    answers within a second or two, and raises OSError while the service can't be reached.
     """
 
     name: str

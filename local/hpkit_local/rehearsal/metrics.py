@@ -23,7 +23,7 @@ _ATTEMPTS = re.compile(r"^kueue_admission_attempts_total\{[^}]*\} (\S+)$", re.MU
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """active: workloads that are to be looked at; parked: those set aside. attempts: cycles since Kueue started."""
+    """active: workloads in the queue; parked: those set aside. attempts: cycles since Kueue started."""
 
     active: int
     parked: int

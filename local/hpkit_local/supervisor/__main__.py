@@ -18,7 +18,7 @@ _STEADY_SECONDS = 0.5
 
 
 def main(folder: str) -> int:
-    """Hold the instance's lock, so that there is one supervisor; start, watch, and end with SIGTERM or SIGINT."""
+    """Hold the instance's lock, so that only one supervisor runs; start, watch, and end with SIGTERM or SIGINT."""
     instance = Instance(Path(folder))
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -34,7 +34,7 @@ __all__ = [
     "take_caller",
 ]
 
-# What `environment` sets, beside endpoints of single services; taking it back needs no instance.
+# What `environment` sets, in addition to endpoints of single services; unsetting it needs no instance.
 VARIABLES = (
     "HPKIT_STACK",
     "KUBECONFIG",
@@ -57,7 +57,7 @@ VARIABLES = (
 # (https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html).
 _SERVICE_ENDPOINT = "AWS_ENDPOINT_URL_"
 
-# A part that has not become healthy for so long never will, on the busiest machine; what is waited for is said.
+# A part that hasn't become healthy after this time never will, even on the busiest machine. The error names the part.
 _PART_SECONDS = 300.0
 _SAY_SECONDS = 30.0
 _STOP_SECONDS = 30.0
@@ -89,7 +89,7 @@ def running(instance: Instance) -> State | None:
 
 
 class Starting:
-    """The services of an instance that starts: each that becomes healthy is said once."""
+    """The services of an instance that starts: each is reported once, when it becomes healthy."""
 
     def __init__(self, instance: Instance, say: Callable[[str], None] = lambda _: None) -> None:
         self._instance, self._say = instance, say

@@ -57,9 +57,9 @@ class ResourceChange:
 class EngineEvents:
     """The events of one run so far.
 
-    reads: URNs of what the program only reads, which counts as no resource. done: what was done → how many resources,
-    `unchanged` for those that stay; changes: each of the others; under_way: URN → work, the oldest first;
-    errors and warnings: each diagnostic once, errors in full; seconds: how long the engine took, once it has ended.
+    reads: URNs of what the program only reads, which don't count as resources. done: what was done → how many
+    resources, `unchanged` for the rest; changes: each changed resource. under_way: URN → work, the oldest first; errors
+    and warnings: each diagnostic once, errors in full. seconds: how long the engine took, once it has ended.
     """
 
     file: Path
@@ -88,7 +88,7 @@ class EngineEvents:
         whole = added[: added.rfind(b"\n") + 1]
         self._position += len(whole)
         for line in whole.splitlines():
-            # The rest of a line, where the log was begun anew and has grown beyond the place of before.
+            # The rest of a line: the log was truncated, and has grown beyond the previous position.
             with suppress(ValueError):
                 self._take(json.loads(line))
 

@@ -45,7 +45,7 @@ def candidates(root: Path) -> list[Overview]:
 
 
 def the_only(root: Path, *, command: str) -> Instance:
-    """Return the only instance that runs, else the only one that there is, else `default`, which is not there.
+    """Return the only running instance, else the only existing one, else `default`, which doesn't exist yet.
 
     Raises SelectionError with the commands to choose from when several fit.
     """

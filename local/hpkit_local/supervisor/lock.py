@@ -53,9 +53,10 @@ def exclusive(
     say: Callable[[str], None] = lambda _: None,
     meanwhile: Callable[[], object] = lambda: None,
 ) -> Iterator[None]:
-    """Let nothing else work on the instance; `command` is what others are told of.
+    """Let nothing else work on the instance; others see `command` as the reason.
 
-    Where another works on it, say for whom this waits, or raise ToolError with that; at each look call `meanwhile`.
+    If another process works on it, report that process and wait, or raise ToolError with it. `meanwhile` is called at
+    each check.
     """
     path = _path(instance)
     if path in _HELD.paths:
@@ -82,7 +83,7 @@ def holder_of(instance: Instance) -> Holder | None:
 
 
 def _path(instance: Instance) -> Path:
-    """Return the lock beside the instance's folder, since a reset deletes that."""
+    """Return the lock next to the instance's folder, because a reset deletes the folder."""
     return instance.folder.with_name(f"{instance.name}.lock")
 
 

@@ -103,7 +103,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             continue
     process.kill()
     process.wait()
-    # Language host and plugins have process groups of their own, in the session of the engine.
+    # Language host and plugins have their own process groups, in the session of the engine.
     while members := _members(process.pid):
         for each in members:
             each.kill()

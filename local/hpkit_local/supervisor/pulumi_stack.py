@@ -81,8 +81,11 @@ class Stack:
 
         show: called several times a second with what the engine has done so far; Pulumi's output then goes to `log`.
         Without it, the output goes where that of this process goes.
-        destroy is the word for the whole stack, so it lets go of all that is protected: ask first.
-        Ctrl-C lets Pulumi end what it has under way, a second one does not; ToolError then, and when the instance goes.
+
+        `destroy` deletes the entire stack, including protected resources: ask first.
+
+        After one Ctrl-C, Pulumi finishes the running operations; after a second one, it doesn't. Both raise ToolError,
+        and so does the end of the instance.
         """
         self._await_others()
         self._prepare()
@@ -251,7 +254,7 @@ class Stack:
         return found.group() if found else None
 
     def _carry(self, salt: str) -> None:
-        """Copy the user's settings, if there are any, without what encrypts the secrets of their own backend."""
+        """Copy the user's settings, if any, without the parts that encrypt the secrets of their own backend."""
         own = self._settings_of_users
         text = _OF_ITS_BACKEND.sub("", own.read_text(encoding="utf-8") if own.is_file() else "").rstrip()
         self._settings.write_text(f"{text}\n{salt}\n" if salt else f"{text}\n", encoding="utf-8")
@@ -312,7 +315,7 @@ def _let_buckets_go(resources: Sequence[dict[str, Any]]) -> bool:
 
 
 def _link_language_host(pulumi: Path, language_host: Path) -> None:
-    """Link the language host beside a Pulumi of the kit's own: the engine warns of one that it finds elsewhere."""
+    """Link the language host next to the kit's Pulumi: the engine warns of one that it finds elsewhere."""
     if pulumi.parent == language_host.parent or pulumi.parents[3] != language_host.parents[3]:
         return
     for file in language_host.parent.iterdir():

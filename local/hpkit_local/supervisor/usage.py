@@ -15,8 +15,8 @@ __all__ = ["Usage", "usage_of"]
 class Usage:
     """Memory in bytes, and processor time in seconds since the start.
 
-    A page that several processes share counts for each with its part where the system tells that (Linux, its PSS), so
-    that the sum over processes is what the machine gives; elsewhere memory is what is resident.
+    On Linux, memory is the PSS: each process gets its part of a shared page. The sum over processes is then what they
+    take from the machine. On other systems, memory is the resident size.
     """
 
     memory: int = 0

@@ -1,6 +1,6 @@
 """`python bound.py PARENT COMMAND…`: become a command that is interrupted when PARENT dies (on Linux).
 
-So a bootstrap that is killed leaves no build behind that nobody waits for, beside which the next one would start.
+A killed bootstrap then leaves no build behind that would run at the same time as the next one.
 """
 
 import ctypes

@@ -42,7 +42,7 @@ def locate(tool: Tool) -> Found:
         elif version not in tool.fits:
             passed_over = f"{on_path} is {version}, wanted {tool.fits}"
         elif lacking:
-            passed_over = f"{on_path} has no {lacking[0]} beside it"
+            passed_over = f"{on_path} has no {lacking[0]} next to it"
         else:
             return Found(tool, "PATH", path=Path(on_path), version=str(version))
     cached = installed(tool)

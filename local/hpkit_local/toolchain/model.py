@@ -38,7 +38,7 @@ class Image:
 
 @dataclass(frozen=True)
 class Copy:
-    """A script that a Go module carries: copied beside the executable, under the name of its file.
+    """A script from a Go module: copied next to the executable, under the name of its file.
 
     `recipe` is the folder whose go.mod and go.sum pin that module.
     """
@@ -98,13 +98,12 @@ Source = Release | Image | GoBuild | GoFiles | PyPi
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool: which version, how it is asked for it, where it comes from (sources in order).
+    """One tool: its version, how to ask for it, and its sources, in order.
 
-    `ask` is empty if it cannot be asked; then only the one in the cache is used. `ask_of` names the executable
-    in the same folder that is asked instead. `for_builds` tools are missed only when something must be built.
-    What is `on_demand` is missed only by those who use it, and what is `by_name` is got only when it is named, since it
-    takes long to build.
-    Without executables it is files alone, and where their folder is, it is.
+    `ask` is empty if it can't be asked; then only the one in the cache is used. `ask_of` names the executable in the
+    same folder that is asked instead. `for_builds` tools are missing only when something must be built. An `on_demand`
+    tool is missing only for commands that use it. A `by_name` tool is installed only when it's named, because it takes
+    long to build. A tool without executables consists of files; it's found where their folder is.
     """
 
     name: str

@@ -11,7 +11,7 @@ __all__ = ["install"]
 
 
 def install(tool: Tool, source: PyPi, *, into: Path, steps: Steps) -> None:
-    """Install the package beside `into` and link the tool's executables there."""
+    """Install the package next to `into` and link the tool's executables there."""
     library = into.parent / "lib"
     pins = into.parent / "requirements.txt"
     hashes = " ".join(f"--hash=sha256:{each}" for each in source.sha256)

@@ -1,9 +1,8 @@
 """The tools of the kit, as data: one entry per tool.
 
 The versions were built and run together on Linux x86-64. Kueue is the one that version 1.6 of the HyperPod task
-governance add-on ships, and its manifests are an entry of their own, so that a cache that has the executable already
-gets them without a build. kube-apiserver has the version of the libraries that Kueue is built with: they are compiled
-once.
+governance add-on ships. Its manifests are a separate entry, so that a cache with the executable gets them without a
+build. kube-apiserver has the version of the libraries that Kueue is built with: they are compiled once.
 """
 
 from pathlib import Path

@@ -11,7 +11,7 @@ _NUMBERS = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
 def parse(text: str) -> Version | None:
-    """Return the first version in a text (`v3.200.0`, `go1.26`), or None if there is none."""
+    """Return the first version in a text (`v3.200.0`, `go1.26`), or None."""
     found = _NUMBERS.search(text)
     if found is None:
         return None

@@ -82,5 +82,5 @@ def test_an_instance_with_another_stack_is_left_alone():
         {"kind": kind, "metadata": {"name": name}} for kind, name in (("Namespace", "ns"), ("ClusterQueue", "a"))
     ]
     refuse_other_queues({"a", "more"}, objects, "other")
-    with pytest.raises(ToolError, match="other has queues already, and not a: they are of another stack"):
+    with pytest.raises(ToolError, match="other has queues, but not a: its queues belong to another stack"):
         refuse_other_queues({"b"}, objects, "other")

@@ -61,7 +61,7 @@ def test_the_language_host_is_judged_by_the_cli_beside_it(path_folder):
 def test_a_host_without_its_scripts_is_not_whole(path_folder):
     put_script(path_folder, "pulumi-language-python", "exit 1")
     put_script(path_folder, "pulumi", "echo v3.210.0")
-    assert "has no pulumi-language-python-exec beside it" in locate(tool_named("pulumi-language-python")).passed_over
+    assert "has no pulumi-language-python-exec next to it" in locate(tool_named("pulumi-language-python")).passed_over
 
 
 def test_a_cached_tool_that_lost_an_executable_is_missing():

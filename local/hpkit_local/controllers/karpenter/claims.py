@@ -75,7 +75,7 @@ def marks(claims: Iterable[Document]) -> dict[str, NodeMark]:
 
 
 class Provisioner:
-    """Looks at pods, node pools and claims, and makes or ends nodes; what it knows is in the API server."""
+    """Watches pods, NodePools, and claims, and creates or ends nodes; its whole state is in the API server."""
 
     def __init__(self, view: View) -> None:
         self._view = view

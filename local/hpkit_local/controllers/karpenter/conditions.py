@@ -67,7 +67,7 @@ def _crds() -> tuple[dict[str, Any], ...]:
 
 
 def update_status(api: Api, snapshot: Snapshot, claims: Iterable[Document]) -> None:
-    """Write the conditions of every node class and node pool that differ from what they should be."""
+    """Write the conditions of every NodeClass and NodePool that differ from what they should be."""
     clusters = [cluster for cluster in snapshot.clusters.values() if "AutoScaling" in cluster]
     if not clusters:
         return

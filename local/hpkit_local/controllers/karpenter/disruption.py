@@ -1,6 +1,6 @@
-"""Which empty nodes Karpenter takes away now: consolidation of a node pool, within its budgets.
+"""Empty nodes that Karpenter removes now: consolidation of a NodePool, within its budgets.
 
-Does not: move pods from nodes that are half used, though the policy be WhenEmptyOrUnderutilized; nodes do not expire.
+With policy WhenEmptyOrUnderutilized, pods aren't moved from half-used nodes, unlike on AWS. Nodes don't expire.
 """
 
 from __future__ import annotations

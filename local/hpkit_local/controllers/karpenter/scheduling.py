@@ -31,7 +31,7 @@ Amounts = Mapping[str, Decimal]
 
 @dataclass(frozen=True)
 class Offering:
-    """One type of node that a node pool can have, in one instance group: what pods see of it once it is there."""
+    """One type of node that a NodePool can have, in one instance group: what pods see of it once it exists."""
 
     pool: str
     cluster: str
@@ -47,7 +47,7 @@ class Offering:
 
 @dataclass
 class Room:
-    """What is free on a node that is there or on its way."""
+    """Free resources of a node that exists or is about to."""
 
     labels: Mapping[str, str]
     taints: Sequence[Document]
@@ -99,7 +99,7 @@ def requests(pod: Document) -> dict[str, Decimal]:
 
 def amounts_of(quantities: Mapping[str, Any]) -> dict[str, Decimal]:
     """Return quantities as numbers."""
-    # kubernetes ships no types here
+    # `kubernetes` has no types.
     return {name: Decimal(parse_quantity(each)) for name, each in quantities.items()}  # type: ignore[no-untyped-call]
 
 
@@ -111,9 +111,9 @@ def launches(
     used: Mapping[str, Amounts],
     limits: Mapping[str, Amounts],
 ) -> list[Launch]:
-    """Return the nodes that are missing for pods that wait, largest pods first.
+    """Return the nodes that are missing for waiting pods, largest pods first.
 
-    `rooms` are nodes that pods could still take. `used` is what each node pool has already, `limits` what it may have.
+    `rooms` are nodes with free resources. `used` is the current use of each NodePool, `limits` its limit.
     """
     planned: list[tuple[Room, Launch]] = []
     having = {pool: dict(amounts) for pool, amounts in used.items()}
@@ -135,7 +135,7 @@ def _new(
     limits: Mapping[str, Amounts],
     planned: list[tuple[Room, Launch]],
 ) -> Launch | None:
-    """Plan a node for the pod: of the heaviest node pool, and there the smallest that holds it within the limits."""
+    """Plan a node for the pod: from the heaviest NodePool, the smallest that holds it within the limits."""
     ordered = sorted(offerings, key=lambda each: (-each.weight, each.pool, sorted(each.allocatable.values())))
     for offering in ordered:
         pool = having.setdefault(offering.pool, {})

@@ -20,7 +20,7 @@ CONFIG: Final = {
     "allowedAccountIds": "refuse to work in another account",
     "forbiddenAccountIds": "refuse to work in these accounts",
     "assumeRoles": "roles to work as, one after the other",
-    "endpoints": "an endpoint of its own for a service; loopback only",
+    "endpoints": "a separate endpoint for a service; loopback only",
     "profile": "not used: the local endpoint asks for no credentials",
     "accessKey": "not used",
     "secretKey": "not used",

@@ -30,7 +30,7 @@ class ResourceState:
 def differences(
     resource_type: ResourceType, *, old: Props, new: Props, state: Props, common: Tags
 ) -> list[PropertyChange]:
-    """Return what differs; tags are compared with all that are there, those of the configuration included."""
+    """Return what differs; tags are compared with all existing tags, including those of the configuration."""
     found = list(changes(resource_type, _before(resource_type, old=old, state=state), new))
     if resource_type.tagging:
         wanted = _all_tags(new, common)

@@ -20,9 +20,10 @@ __all__ = ["REGION", "Change", "Prop", "ResourceType", "Tagging", "defaults"]
 class Prop:
     """One input, in the words of the real provider.
 
-    `kind` is string, integer, number, boolean, list, map, object, policy (IAM's documents as text, where a list of one
-    is its entry and order is nothing), url or asset. `write_only`: AWS never tells it.
-    The rest is the catalog's, by the property's `path` in the type. `computed`: leaving it out is no difference.
+    `kind` is string, integer, number, boolean, list, map, object, policy, url, or asset. A policy is an IAM document as
+    text, in which a list of one entry equals its entry and order doesn't matter. `write_only`: AWS never returns it.
+    `computed`: leaving it out isn't a difference. The rest comes from the catalog, by the property's `path` in the
+    type.
     """
 
     name: str
@@ -106,11 +107,10 @@ Delete = Callable[["Calls", str, Props], None]
 class ResourceType:
     """One type of the real provider.
 
-    `create` returns the id as soon as something exists; `later` names what it cannot set, which `update` then does.
-    `read` is given what is known (nothing at import) and returns inputs and outputs as they are, `id` among them where
-    it differs from what was asked for. `update` gets what changed; `wait` follows `create` and `update`.
-    `volatile` are the outputs that any update may change. `calls` lists every operation that may be used.
-    `lowercase`: its names have no capitals.
+    `create` returns the ID as soon as something exists; `later` names what it can't set, which `update` then does.
+    `read` gets the known state (nothing at import) and returns the current inputs and outputs, and `id` if it differs
+    from the requested one. `update` gets what changed; `wait` follows `create` and `update`. `volatile` are the outputs
+    that any update may change. `calls` lists every operation that may be used. `lowercase`: its names have no capitals.
     """
 
     token: str

@@ -88,8 +88,8 @@ def _require_loopback(server: str) -> None:
     if not loopback:
         raise PluginError(
             f"the API server {server or '(none)'} is not on a loopback address. This is the local cloud's fake of "
-            "the kubernetes plugin, and it never acts on any other cluster. What to do: for a real cluster run "
-            "pulumi without the variables of `hpkit local env`; it then uses the official plugin."
+            "the Kubernetes plugin, and it never acts on any other cluster. What to do: for a real cluster, run "
+            "Pulumi without the variables of `hpkit local env`; it then uses the official plugin."
         )
 
 

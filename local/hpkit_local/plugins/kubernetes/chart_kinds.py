@@ -1,8 +1,8 @@
-"""The kinds of a chart, created side by side before helm is called: helm creates one after the other, and then waits.
+"""Creates the kinds of a chart in parallel before helm is called: helm creates them one by one, and then waits.
 
-Helm passes over a CRD that exists, after the API server has checked it once more, which takes a second for large ones.
-Only those are created here of which it is certain that helm would create them: of the chart itself, and of charts in it
-that conditions alone switch. All others are left to helm; if there are none, helm is told to skip CRDs.
+Helm skips a CRD that exists, but the API server first checks it again, which takes a second for large ones. Only CRDs
+that helm would certainly create are created here: those of the chart itself, and of its subcharts that only conditions
+switch. All others are left to helm; if none are left, helm skips CRDs.
 """
 
 import tarfile
@@ -83,7 +83,7 @@ def _kinds_in(
 
 
 def _is_on(entry: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
-    """Say whether the conditions of a dependency leave it on: the first that is there counts."""
+    """Return whether the conditions of a dependency leave it on: the first one with a value decides."""
     for condition in str(entry.get("condition") or "").split(","):
         found: Any = values
         for key in condition.strip().split("."):

@@ -147,7 +147,7 @@ class Cluster:
                 raise
             raise type(error)(
                 f"{ref} is being deleted and not gone yet, held by {holding}: {why(task, error)}. What to do: "
-                f"{todo}, and run pulumi again."
+                f"{todo}, and run Pulumi again."
             ) from None
 
     def _present(self, task: Task, kind: ApiResource, ref: Ref) -> Props | None:

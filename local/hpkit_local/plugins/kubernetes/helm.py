@@ -110,7 +110,7 @@ class Helm:
 
     @contextmanager
     def run(self, task: Task, namespace: str) -> Iterator[HelmRun]:
-        """Yield a helm with a kubeconfig of its own, mode 0600; the folder and all in it goes at the end."""
+        """Yield a helm with a separate kubeconfig, mode 0600; its folder is deleted at the end."""
         try:
             executable = tool_path("helm")
         except ToolError as error:
@@ -159,7 +159,7 @@ def _waited_for(errors: str) -> str:
 
 
 def _error(errors: str) -> str:
-    """Return helm's error, which may take several lines, without what it says of its own source around it."""
+    """Return helm's error, which may take several lines, without the context of helm's source code around it."""
     _, mark, after = errors.partition("Error: ")
     lines = []
     for line in (after if mark else errors).splitlines():

@@ -51,7 +51,7 @@ class LiveRelease:
 
 
 def live_release(task: Task, helm: HelmRun, namespace: str, name: str) -> LiveRelease | None:
-    """Ask helm for a release; None when there is none."""
+    """Return helm's data of a release; None if it doesn't exist."""
     answers = []
     for question in (("status",), ("get", "metadata")):
         answer = helm.call(task, *question, name, "--namespace", namespace, "--output", "json")

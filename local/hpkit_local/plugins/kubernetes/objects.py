@@ -86,13 +86,13 @@ def is_patch(token: str, inputs: Props) -> bool:
 
 
 def metadata_of(document: Mapping[str, Any]) -> Props:
-    """Return the metadata, empty if there is none or it is not known yet."""
+    """Return the metadata, empty if it's missing or not known yet."""
     found = document.get("metadata")
     return found if isinstance(found, dict) else {}
 
 
 def annotation(document: Mapping[str, Any], name: str) -> str:
-    """Return the value of an annotation `pulumi.com/<name>`, empty if there is none."""
+    """Return the value of an annotation `pulumi.com/<name>`, empty if it's missing."""
     annotations = metadata_of(document).get("annotations")
     value = annotations.get(f"pulumi.com/{name}", "") if isinstance(annotations, dict) else ""
     return "" if is_unknown(value) else str(value)
@@ -178,7 +178,7 @@ def _owned(value: Any, owned: list[Mapping[str, Any]]) -> Any:
 
 
 def seen_inputs(inputs: Props, live: Props) -> Props:
-    """Return the inputs with the values that are live now: what others added beside them is none of ours."""
+    """Return the inputs with the values that are live now, without what others added."""
     seen: Props = _project(inputs, live)
     seen.update({key: value for key, value in inputs.items() if key in ("apiVersion", "kind")})
     return seen

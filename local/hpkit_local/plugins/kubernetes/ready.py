@@ -62,7 +62,7 @@ class Pods:
         for field, word in self.words.items():
             found = _status(live).get(field, 0)
             if found > wanted:
-                return f"pods of before that are still there: {found - wanted}"
+                return f"old pods still running: {found - wanted}"
             if found < wanted:
                 return f"{found} of {wanted} pods are {word}"
         return ""
@@ -98,7 +98,7 @@ _BY_KIND: Final[dict[tuple[str, str], tuple[Test, ...]]] = {
 
 
 def tests_of(inputs: Props) -> tuple[Test, ...]:
-    """Return what must hold; nothing if nothing is to be waited for."""
+    """Return the conditions to wait for; nothing if it doesn't wait."""
     if annotation(inputs, "skipAwait") == "true":
         return ()
     if asked := annotation(inputs, "waitFor"):
@@ -150,7 +150,7 @@ def _condition_of(text: str) -> Condition:
     name, _, status = rest.partition("=")
     if word != "condition" or not name:
         raise PluginError(
-            f"annotation pulumi.com/waitFor: {text!r} is not condition=TYPE[=STATUS], which is all that the local "
-            "cloud's fake kubernetes plugin waits for"
+            f"annotation pulumi.com/waitFor: {text!r} is not condition=TYPE[=STATUS], the only form that the local "
+            "cloud's fake Kubernetes plugin supports"
         )
     return Condition(name, status or "True")

@@ -59,7 +59,7 @@ class Related:
                 yield pod["metadata"]["name"], lack
 
     def _list(self, task: Task, path: str, **query: str) -> list[Props]:
-        """Return what can be listed: who may not is told less, and waits all the same."""
+        """Return what can be listed: without the permission, the message has less detail, and the wait goes on."""
         try:
             return self.api.ask(task, "GET", path, None, **query).get("items") or []
         except ApiError:

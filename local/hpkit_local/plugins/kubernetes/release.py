@@ -137,7 +137,7 @@ class Release:
             answer = helm.call(task, verb, name, chart, "--namespace", namespace, *values, *told)
         except PluginError as error:  # the task has ended, and helm with it
             answer = Answer(code=1, output="", error=str(error), waited_for="")
-        # Of its own time, and not to be cancelled: what is there must be in state.
+        # A separate time limit, without cancellation: what exists must be in the state.
         asking = Task(task.urn, _ASKING_SECONDS, threading.Event(), task.log)
         live = live_release(asking, helm, namespace, name)
         if answer.code == 0 and live is not None:

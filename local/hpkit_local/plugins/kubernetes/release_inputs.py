@@ -27,7 +27,7 @@ def failures(inputs: Props) -> list[tuple[str, str]]:
     """Return property and reason of what cannot be taken."""
     found = [] if inputs.get("chart") else [("chart", "is required")]
     unknown = [key for key in inputs if key not in _KNOWN and not key.startswith("__")]
-    found += [(key, "the local cloud's fake kubernetes plugin has no such input of a Release") for key in unknown]
+    found += [(key, "the local cloud's fake Kubernetes plugin has no such input of a Release") for key in unknown]
     seconds = inputs.get("timeout")
     if seconds is not None and not is_unknown(seconds) and (not isinstance(seconds, int) or seconds < 0):
         found.append(("timeout", f"is a whole number from 0 on, not {seconds!r}"))
@@ -41,7 +41,7 @@ def waits(inputs: Props) -> list[str]:
 
 
 def flags(inputs: Props, *, upgrade: bool) -> list[str]:
-    """Return the flags of an installation or an upgrade, but for chart and values."""
+    """Return the flags of an installation or an upgrade, without chart and values."""
     if upgrade:
         # The official plugin's default is to keep all revisions, the command's ten.
         return ["--history-max", "0", *waits(inputs)]

@@ -100,7 +100,7 @@ class KubernetesServicer(PluginServicer):
     def Invoke(self, request: Any, context: Any) -> Any:
         """Refuse the functions, none of which the program calls."""
         raise PluginError(
-            f"there is no function {request.tok!r} in the local cloud's fake kubernetes plugin. What to do: leave it "
+            f"there is no function {request.tok!r} in the local cloud's fake Kubernetes plugin. What to do: leave it "
             "out locally."
         )
 
@@ -108,7 +108,7 @@ class KubernetesServicer(PluginServicer):
     def Construct(self, request: Any, context: Any) -> Any:
         """Refuse the components that the official plugin makes by itself."""
         raise PluginError(
-            f"{request.type} is made inside the official kubernetes plugin, and the local cloud's fake plugin makes no "
+            f"{request.type} is made inside the official Kubernetes plugin, and the local cloud's fake plugin makes no "
             "components. What to do: use single resources."
         )
 

@@ -1,8 +1,8 @@
-"""What stands in for the dependencies chart where that is out of reach: the training operator that it would bring.
+"""Installs the training operator if the dependencies chart, which would bring it, is out of reach.
 
-The operator's own manifests, as the toolchain has them pinned, are a chart that helm installs as a release of its own.
-Not stood in for: the rest of the chart, whose pods would do nothing here. Environment variable HPKIT_STAND_INS=none
-leaves this one out too.
+The operator's own manifests, pinned by the toolchain, become a chart that helm installs as a separate release. The rest
+of the chart isn't replaced, because its pods would do nothing here. Environment variable HPKIT_STAND_INS=none leaves
+the operator out too.
 """
 
 import json
@@ -31,8 +31,8 @@ _GET: Final = f"`hpkit local doctor --fix {_NAME} {_MANIFESTS}`"
 _RELEASE: Final = "hyperpod-dependencies"
 _NAMESPACE: Final = "kubeflow"
 _FILES: Final = ("service-account.yaml", "role.yaml", "cluster-role-binding.yaml", "deployment.yaml")
-# As values.yaml of the chart's part training-operators has them, but for MXJob, of which Kueue knows nothing. Its
-# MPIJob is the MPI operator's.
+# As in values.yaml of the chart's part training-operators, except for MXJob, which Kueue doesn't support. The MPI
+# operator handles MPIJob.
 _KINDS: Final = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob")
 _SAID: Final = f"{', '.join(_KINDS[:-1])} and {_KINDS[-1]}"
 # Its namespace ends late where the kinds end at the same time: the namespace controller waits longer after each try.
@@ -40,10 +40,10 @@ _SECONDS: Final = 300
 
 
 def stand_in(task: Task, helm: HelmRun, inputs: Props, *, wanted: bool, new: bool = False) -> str:
-    """Install the operator, or take it away; return in words what there is in place of the chart.
+    """Install the operator, or remove it; return a description of what replaces the chart.
 
-    wanted: whether the chart is out of reach; where its values have the operator off, nothing stands in for it.
-    new: whether there has been no such release before, so that there is nothing to take away.
+    wanted: whether the chart is out of reach; if its values switch the operator off, nothing is installed. new: whether
+    no such release existed before, so that nothing has to be removed.
     """
     if inputs.get("name") != _RELEASE or os.environ.get(SWITCH) == "none":
         return ""

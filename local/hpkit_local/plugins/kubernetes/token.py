@@ -22,7 +22,8 @@ from hpkit_provider.engine.errors import PluginError
 
 __all__ = ["EksToken", "eks_token"]
 
-# As in the AWS CLI: the URL is good for 60 s by its parameters; EKS accepts the token for 15 minutes, the CLI says 14.
+# As in the AWS CLI. By its parameters, the URL is valid for 60 s. EKS accepts the token for 15 minutes, and the CLI
+# states 14.
 _URL_SECONDS = 60
 _TOKEN_SECONDS = 13 * 60
 _CONNECT_SECONDS = 2

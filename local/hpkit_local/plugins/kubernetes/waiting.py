@@ -65,13 +65,13 @@ class Readiness:
         failed = isinstance(error, ChangeFailedError)
         told = [str(error) if failed else lacks] if failed or lacks else []
         if told and not isinstance(error, CancelledError):
-            # The time of the wait may be over: what is asked now has a moment of its own.
+            # The time of the wait may be over, so these requests get a separate time limit.
             with suppress(PluginError):
                 told += self._details(Task(task.urn, _LAST_QUESTION_SECONDS, task.cancel), seen)
         return "; ".join(told) + ("" if failed or not told else f": {why(task, error)}")
 
     def _details(self, task: Task, live: Props) -> list[str]:
-        """Return what the pods of a Deployment say, and the warnings that were reported beside that."""
+        """Return the status of a Deployment's pods, and the reported warnings."""
         pods = self._related.pods_lack(task, live)
         told = "; ".join(pods)
         return [

@@ -352,7 +352,7 @@ def test_a_chart_that_cannot_be_had_is_recorded_and_installed_once_it_can(plugin
 @pytest.mark.parametrize(
     ("inputs", "says"),
     [
-        ({"atomic": True}, "atomic: the local cloud's fake kubernetes plugin has no such input of a Release"),
+        ({"atomic": True}, "atomic: the local cloud's fake Kubernetes plugin has no such input of a Release"),
         ({"timeout": "5m"}, "timeout: is a whole number"),
     ],
 )

@@ -100,7 +100,7 @@ def test_a_patch_of_a_deployment_is_waited_for_until_it_is_rolled_out(plugin, ap
     assert outputs["status"]["updatedReplicas"] == outputs["status"]["availableReplicas"] == 1
     stuck = {"metadata": {"annotations": {"restart": "2"}}, "spec": NOWHERE}
     text, kept = failed(plugin, PATCH, "theirs", {**patch, "spec": {"template": stuck}}, timeout=3.0)
-    assert "pods of before that are still there: 1" in text, "the old one stays until the new one is ready"
+    assert "old pods still running: 1" in text, "the old one stays until the new one is ready"
     assert kept.id == "default/theirs"
     plugin.delete(PATCH, "theirs", kept.id, {**outputs, **inputs})
     api.delete(place)

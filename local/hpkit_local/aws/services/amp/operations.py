@@ -21,10 +21,11 @@ def _refuse(problem: str) -> ServiceError:
 
 
 def _check(data: str) -> None:
-    """Refuse what the service cannot read, and receivers that it does not have.
+    """Refuse a definition that the service can't read, and receivers that it doesn't have.
 
-    Source: Amazon Managed Service for Prometheus user guide, "Create an alert manager configuration file", and
-    "Configure alert manager to send messages to your Amazon SNS topic": SNS alone, with the region of its topic.
+    SNS is the only receiver, in the region of its topic. Source: Amazon Managed Service for Prometheus user guide,
+    "Create an alert manager configuration file", and "Configure alert manager to send messages to your Amazon SNS
+    topic".
     """
     document = _mapping(base64.b64decode(data).decode(), "the definition")
     config = _mapping(document.get("alertmanager_config") or "", "alertmanager_config")

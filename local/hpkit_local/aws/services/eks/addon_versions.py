@@ -1,9 +1,10 @@
-"""The add-ons that EKS offers here: versions, needs and configuration schemas.
+"""The add-ons that EKS offers here: versions, needs, and configuration schemas.
 
-Versions are those that the documentation names (EKS user guide, "Amazon EKS add-ons"; SageMaker developer
-guide, "Setup for SageMaker HyperPod task governance", "SageMaker HyperPod observability"); the newest
-comes first. A version that is not listed is accepted when it has the form `vX.Y.Z-eksbuild.N` and the
-add-on is `open`.
+The versions are those that the documentation names, the newest first. A version that isn't listed is accepted if it has
+the form `vX.Y.Z-eksbuild.N` and the add-on is `open`.
+
+Sources: EKS user guide, "Amazon EKS add-ons"; SageMaker developer guide, "Setup for SageMaker HyperPod task governance"
+and "SageMaker HyperPod observability".
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ __all__ = ["ADDONS", "AddonInfo", "known_version"]
 _FORM = re.compile(r"v\d+\.\d+\.\d+-eksbuild\.\d+")
 _EMPTY: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": {}}
 _ANY: dict[str, Any] = {"type": "object"}
-# Categories that are on have more to offer as ADVANCED, but for inference; those that are off have nothing in between
-# (SageMaker developer guide, "SageMaker HyperPod cluster metrics"; parameters of observability-template.yaml in
-# aws/sagemaker-hyperpod-cluster-setup, and of awsome-distributed-training's module). The template says clusterMetrics
-# where the module says customMetrics, and logging inside metricsProvider where the module has it beside.
+# Categories that are on by default can be raised to ADVANCED, except for inference. Categories that are off have no
+# level in between (SageMaker developer guide, "SageMaker HyperPod cluster metrics"). The parameters are those of
+# observability-template.yaml in aws/sagemaker-hyperpod-cluster-setup, and of awsome-distributed-training's module. The
+# template uses clusterMetrics where the module uses customMetrics. It has logging inside metricsProvider, and the
+# module has it next to it.
 _ON, _OFF, _BASIC = ("BASIC", "ADVANCED"), ("DISABLED", "ADVANCED"), ("BASIC",)
 _METRIC_LEVELS = {
     "trainingMetrics": _ON,
@@ -41,10 +43,10 @@ _LOGGING = {"type": "object", "additionalProperties": False, "properties": {"ena
 class AddonInfo:
     """One add-on.
 
-    `without_nodes` is the status it ends in when the cluster has no running node; `accounts` are its service accounts
-    with the policies that EKS recommends. `calls_at_start`: its pods do not become ready without credentials, which
-    they cannot get from IMDS on HyperPod's nodes; others start, and fail at what they are asked to do.
-    `role_in_values`: the same, and their role is said in the configuration values, as `executionRoleArn`.
+    `without_nodes` is its final status in a cluster without a running node. `accounts` are its service accounts with
+    the policies that EKS recommends. `calls_at_start`: its pods need credentials to become ready, and can't get them
+    from IMDS on HyperPod's nodes. Other add-ons start, and fail at their first AWS call. `role_in_values`: the same,
+    and the role is set in the configuration values, as `executionRoleArn`.
     """
 
     name: str
@@ -117,8 +119,8 @@ ADDONS = {
         AddonInfo("cert-manager", ("v1.18.2-eksbuild.2",), namespace="cert-manager", kind="security"),
         AddonInfo("external-dns", ("v0.18.0-eksbuild.1",), namespace="external-dns"),
         AddonInfo("aws-fsx-csi-driver", ("v1.6.0-eksbuild.1",), kind="storage"),
-        # Its controller ends itself where a dry run of EC2 fails: "Failed health check (verify network connection and
-        # IAM credentials)", as in nebari pull request 3213; the add-on stays DEGRADED.
+        # Its controller exits if a dry run of EC2 fails: "Failed health check (verify network connection and IAM
+        # credentials)". The add-on then stays DEGRADED, as in nebari pull request 3213.
         AddonInfo(
             "aws-ebs-csi-driver",
             ("v1.47.0-eksbuild.1",),

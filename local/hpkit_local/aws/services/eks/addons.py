@@ -66,7 +66,7 @@ def create_addon(ctx: Context, params: Record) -> Record:
 
 def _check_needs(ctx: Context, cluster: str, info: AddonInfo) -> None:
     missing = [name for name in info.needs if f"{cluster}|{name}" not in ctx.table("addons")]
-    # It is looked for in the cluster, whoever brought it.
+    # Any matching object in the cluster counts, regardless of who created it.
     if _CERT_MANAGER in missing and ctx.controllers.brings_cert_manager():
         missing.remove(_CERT_MANAGER)
     if missing:

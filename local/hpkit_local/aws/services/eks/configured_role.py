@@ -1,7 +1,8 @@
-"""A role that an add-on has from its configuration values, and takes by the cluster's OIDC provider.
+"""The role that an add-on gets from its configuration values and assumes through the cluster's OIDC provider.
 
-Sources: Helm chart of the inference operator in aws/sagemaker-hyperpod-cli, _validateRequiredValues.tpl (what it is not
-rendered without); SageMaker HyperPod developer guide, "IAM trust relationship issue" (what it does not start without).
+Sources: Helm chart of the inference operator in aws/sagemaker-hyperpod-cli, _validateRequiredValues.tpl (the values
+that rendering requires); SageMaker HyperPod developer guide, "IAM trust relationship issue" (the trust that the start
+requires).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def unrendered(addon: Record) -> str:
 
 
 def takes_configured_role(ctx: Context, addon: Record, info: AddonInfo) -> bool:
-    """Return whether pods of the add-on can assume the role: by a provider that is there and that the role trusts."""
+    """Return whether pods of the add-on can assume the role: through an existing provider that the role trusts."""
     issuer = ctx.table("eks")[addon["clusterName"]]["identity"]["oidc"]["issuer"].removeprefix("https://")
     subjects = {f"system:serviceaccount:{info.namespace}:{name}" for name, _ in info.accounts}
     return bool(subjects & web_identities(ctx, str(_values(addon)["executionRoleArn"]), issuer))

@@ -1,9 +1,11 @@
-"""Who reaches the Kubernetes API of an EKS cluster over the network, by its endpoint's settings and security groups.
+"""Who can reach the Kubernetes API of an EKS cluster, by its endpoint's settings and security groups.
 
-Source: Amazon EKS user guide, "Control network access to cluster API server endpoint": the public endpoint answers to
-publicAccessCidrs; the private one to what is inside the VPC or connected with it, on port 443 where a security group
-of the control plane admits it. Outside the VPC its name has the public addresses while there is a public endpoint.
-Does not: know routes. A place with a private address outside the VPC counts as connected with it.
+The public endpoint answers callers in publicAccessCidrs. The private endpoint answers callers inside the VPC or
+connected with it, on port 443, if a security group of the control plane admits them. Outside the VPC, its name resolves
+to public addresses while the cluster has a public endpoint. Source: Amazon EKS user guide, "Control network access to
+cluster API server endpoint".
+
+Routes aren't evaluated: a private address outside the VPC counts as connected with it.
 """
 
 from __future__ import annotations
@@ -65,8 +67,8 @@ def why_unreachable(ctx: Context, cluster: Record, address: str) -> str:
 def admitted_address(ctx: Context, cluster: Record) -> str:
     """Return an address from which the cluster's API server is reached.
 
-    Where nobody can reach it, such as a private endpoint whose security groups admit no range, the address is the
-    VPC's first one, so that `why_unreachable` names what is missing.
+    If nobody can reach it, the address is the VPC's first one, so that `why_unreachable` names what is missing. An
+    example is a private endpoint whose security groups admit no range.
     """
     config = cluster["resourcesVpcConfig"]
     if config["endpointPublicAccess"]:

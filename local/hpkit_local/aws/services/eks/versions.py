@@ -1,11 +1,13 @@
-"""Kubernetes versions as the endpoint's clock finds them: offered, in which support, and for which clusters.
+"""Kubernetes versions at the time of the endpoint's clock: which are offered, their support, and their clusters.
 
-The days are the catalog's. Source of what is refused: Amazon EKS user guide, "Understand the Kubernetes version
-lifecycle on EKS" (no new cluster of a version whose extended support is over) and "View current cluster upgrade
-policy" (the policy cannot change while the version is out of standard support). That a new cluster with STANDARD is
-refused for a version in extended support is not written there; EKS may upgrade it at once instead, and the program, for
-which that is as bad, never asks for it (rule EKS003).
-The words of EKS's refusals are not documented. Does not: upgrade clusters by itself.
+The dates are the catalog's. Sources of the refusals in the Amazon EKS user guide:
+
+- "Understand the Kubernetes version lifecycle on EKS": no new cluster of a version whose extended support is over.
+- "View current cluster upgrade policy": the policy can't change while the version is out of standard support.
+
+Neither page states that EKS refuses a new cluster with policy STANDARD for a version in extended support. EKS may
+upgrade it at once instead. The program never asks for that (rule EKS003). The wording of EKS's refusals isn't
+documented. Clusters aren't upgraded automatically here.
 """
 
 from __future__ import annotations

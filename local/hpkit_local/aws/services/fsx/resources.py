@@ -17,7 +17,7 @@ __all__ = ["RESOURCE_TYPES"]
 _LOG = (Prop("destination"), Prop("level"))
 _METADATA = (Prop("iops", "integer"), Prop("mode"))
 _SQUASH = (Prop("noSquashNids", "list"), Prop("rootSquash"))
-# What is said within LustreConfiguration: what can change first, then what cannot.
+# Members of LustreConfiguration: first those that can change, then those that can't.
 _CHANGEABLE: Final = (
     Prop("autoImportPolicy"),
     Prop("automaticBackupRetentionDays", "integer"),

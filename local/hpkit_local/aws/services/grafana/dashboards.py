@@ -158,7 +158,7 @@ def get_dashboard(request: Request) -> tuple[int, Any]:
 
 @route("POST", "/api/dashboards/db", role="EDITOR")
 def save_dashboard(request: Request) -> tuple[int, Any]:
-    """Make or replace one; a version that is not the newest is refused, unless it shall overwrite."""
+    """Create or replace a dashboard; a version that isn't the newest is refused, unless `overwrite` is set."""
     body, folder = request.body.get("dashboard"), request.body.get("folderUid", "")
     if not isinstance(body, dict) or not body.get("title"):
         raise GrafanaError(400, "Dashboard title cannot be empty", word="empty-name")

@@ -75,7 +75,7 @@ def list_workspace_service_accounts(ctx: Context, params: Record) -> Record:
 
 @operation("grafana", "CreateWorkspaceServiceAccountToken")
 def create_workspace_service_account_token(ctx: Context, params: Record) -> Record:
-    """Make a token; its key is told this once."""
+    """Create a token; only this answer contains its key."""
     workspace = require_workspace(ctx, params["workspaceId"], active=True)
     account = _account(workspace, params["serviceAccountId"])
     if params["name"] in [each["name"] for each in account["tokens"].values()]:

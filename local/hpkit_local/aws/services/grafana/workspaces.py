@@ -157,7 +157,7 @@ def list_workspaces(ctx: Context, params: Record) -> Record:
 
 @operation("grafana", "UpdateWorkspace")
 def update_workspace(ctx: Context, params: Record) -> Record:
-    """Change what the request names; the two networks are taken away by flags of their own."""
+    """Change what the request names; separate flags remove the two networks."""
     workspace = require_workspace(ctx, params["workspaceId"], active=True)
     _check(ctx, params)
     workspace.update({told: params[name] for name, told in _MEMBERS.items() if name in params}, modified=ctx.now)

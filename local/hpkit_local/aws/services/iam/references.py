@@ -16,7 +16,7 @@ INVALID = "ValidationException"
 
 
 def require_role(ctx: Context, arn: str, *, trusts: str, purpose: str, code: str = INVALID) -> None:
-    """Refuse a role that does not exist or that the service may not assume; trusts: "" for whoever it trusts."""
+    """Refuse a role that doesn't exist or that the service may not assume; trusts: "" for any trusted service."""
     name = arn.rpartition("/")[2]
     for role in ctx.backend.moto.backend("iam", ctx.region).roles.values():
         if role.name == name and role.arn == arn:

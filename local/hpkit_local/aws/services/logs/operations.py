@@ -1,4 +1,4 @@
-"""What moto's CloudWatch Logs lacks: another key for a log group that is there."""
+"""What moto's CloudWatch Logs lacks: another key for an existing log group."""
 
 from __future__ import annotations
 

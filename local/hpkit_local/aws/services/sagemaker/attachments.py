@@ -14,7 +14,7 @@ from hpkit_local.aws.services.sagemaker.rules import refuse
 
 __all__: list[str] = []
 
-# Device names of EBS volumes beside the root and the first data volume.
+# Device names of EBS volumes other than the root and the first data volume.
 _DEVICES = tuple(f"/dev/sd{letter}" for letter in "fghijklmnop")
 
 

@@ -1,4 +1,4 @@
-"""Managed Karpenter of a cluster: switched on and off, each with a status of its own."""
+"""Managed Karpenter of a cluster: switching it on and off, each with a separate status."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""What nodes reach, and are reached by: rules of their security groups, routes and endpoints of their subnet.
+"""What nodes can reach, and what can reach them: rules of security groups, routes and endpoints of subnets.
 
-A node begins with what its network has, which may lead where this endpoint knows nothing of; what it loses of that cuts
-it off: its kubelet reaches neither the API server nor AWS, and what runs there stops working. Source: Amazon EKS user
-guide, security group requirements and private clusters; SageMaker HyperPod developer guide, EKS prerequisites.
+A node begins with the reach of its network, parts of which this endpoint may not know. Once it loses a part, it is cut
+off: its kubelet reaches neither the API server nor AWS, and its pods stop working.
+
+Sources: Amazon EKS user guide, security group requirements and private clusters; SageMaker HyperPod developer guide,
+EKS prerequisites.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ def _leads_out(rule: Any, group_ids: Collection[str]) -> bool:
 
 
 def _routes(ec2: Any, vpc: str | None, subnet_id: str) -> list[Any]:
-    """Return the routes of a subnet: of its own route table, or of its VPC's main one."""
+    """Return the routes of a subnet: those of its own route table, or of its VPC's main one."""
     tables = [table for table in ec2.route_tables.values() if table.vpc_id == vpc]
     own = [table for table in tables if any(each.get("SubnetId") == subnet_id for each in table.associations)]
     main = [table for table in tables if any(each.get("Main") for each in table.associations)]
@@ -65,7 +67,7 @@ def _routes(ec2: Any, vpc: str | None, subnet_id: str) -> list[Any]:
 
 
 def _is_way(ec2: Any, route: Any) -> bool:
-    """Say whether a route leads out of the VPC, through something that is there."""
+    """Return whether a route leads out of the VPC, through an existing gateway or peer."""
     if route.nat_gateway is not None:
         found = ec2.nat_gateways.get(route.nat_gateway.id)
         return found is not None and found.state == "available"

@@ -72,7 +72,7 @@ def describe(cluster: Record) -> Record:
 
 
 def _shared(config: Record) -> Record:
-    """Return the environment that restricted groups share: each member as it is and as it is to be."""
+    """Return the environment that restricted groups share: each member's current and desired value."""
     given = config["SharedEnvironmentConfig"]
     details = {f"{when}{member}": value for member, value in given.items() for when in ("Current", "Desired")}
     return {"SharedEnvironmentConfig": details}

@@ -1,8 +1,7 @@
-"""What the service checks of a cluster request beyond its API model.
+"""Checks of a cluster request beyond its API model.
 
-Sources: SageMaker developer guide, pages "Creating a SageMaker HyperPod cluster with EKS orchestration",
-"Continuous provisioning", "Custom labels and taints", "Autoscaling on SageMaker HyperPod EKS";
-UpdateCluster API reference.
+Sources: UpdateCluster API reference; SageMaker developer guide, pages "Creating a SageMaker HyperPod cluster with EKS
+orchestration", "Continuous provisioning", "Custom labels and taints", and "Autoscaling on SageMaker HyperPod EKS".
 """
 
 from __future__ import annotations

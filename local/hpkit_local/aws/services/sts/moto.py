@@ -1,4 +1,4 @@
-"""What moto 5.2 lacks in STS: the session of callers who have none of their own."""
+"""What moto 5.2 lacks in STS: a session for callers without one."""
 
 from __future__ import annotations
 

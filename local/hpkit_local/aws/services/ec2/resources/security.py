@@ -1,4 +1,4 @@
-"""Security groups, and their rules as resources of their own."""
+"""Security groups, and their rules as separate resources."""
 
 from __future__ import annotations
 

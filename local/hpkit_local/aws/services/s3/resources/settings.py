@@ -1,4 +1,4 @@
-"""What is set on a bucket: each setting is a resource of its own, put as a whole."""
+"""Settings of a bucket: each is a separate resource, written as a whole."""
 
 from __future__ import annotations
 
