@@ -62,7 +62,7 @@ def test_an_adoption_that_is_cut_off_and_killed_goes_on_and_what_is_not_the_prog
 
     killed_while_importing(shell)
     again = shell("hpkit", "aws", "adopt", "run", "--stack", STACK, check=False)
-    if "A state was cut off" in again.stderr:
+    if "The state file is incomplete" in again.stderr:
         restored(shell)
         again = shell("hpkit", "aws", "adopt", "run", "--stack", STACK, check=False)
     if again.returncode != 0:

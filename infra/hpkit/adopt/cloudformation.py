@@ -24,8 +24,8 @@ _ASK = "`aws cloudformation describe-stack-resources --stack-name …` writes wh
 def read_cloudformation(text: str, *, stack: str = "", file: str = "the stacks' resources") -> list[ManagedResource]:
     """Return the resources of stacks, from output of the AWS CLI: one document, or a list of them for nested stacks.
 
-    Takes describe-stack-resources and list-stack-resources; the second does not name its stack, so that each document
-    needs a StackName beside the resources, or stack is given. Raises InputError for anything else.
+    Takes describe-stack-resources and list-stack-resources. The second doesn't name its stack, so each document needs
+    a StackName next to the resources, unless stack is given. Raises InputError for anything else.
     """
     try:
         data = json.loads(text)
@@ -139,12 +139,11 @@ def cloudformation_steps(
 ) -> list[Step]:
     """Return the steps that release resources from stacks: retain them first, then remove them; nested stacks first.
 
-    kept: all other resources of the stacks; the custom resources of them are retained, too.
+    kept: all other resources of the stacks. The custom resources among them are retained, too.
 
-    Retain keeps a resource when it is removed from a stack and when the stack is deleted, and calls no Delete of it
-    (docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html). It changes
-    nothing that is live, so it comes before the import; the removal comes after it, and before the first
-    `pulumi up`, for the same reasons as with Terraform.
+    Retain keeps a resource when it is removed from a stack or when the stack is deleted, without calling its Delete.
+    Source: AWS CloudFormation template reference, "DeletionPolicy attribute". Retain changes nothing that is live, so
+    it precedes the import. The removal follows the import and precedes the first `pulumi up`, as with Terraform.
     """
     if not released:
         return []
@@ -172,14 +171,15 @@ _PROTECT = "Nobody can delete the stacks from now on; the root's protection hold
 # change-sets-for-nested-stacks.html, using-cfn-protect-stacks.html, protect-stack-resources.html
 _NESTED = """\
 These stacks are nested. AWS advises to update nested stacks from their root, and takes a change set at any level. The
-root names its nested templates by URL and reads them again whenever it is updated: those of the console lie in a bucket
-of AWS and change there, so an update from the root may bring changes that nobody asked for. Either put the templates
-edited below into a bucket of yours, name them in the root's TemplateURL and make one change set of the root with
---include-nested-stacks, or update each nested stack itself, as below, and never again the root from its old template:
-that would take the Retain away."""
+root names its nested templates by URL and reads them again whenever it is updated. The console's templates are in a
+bucket of AWS and change there, so an update from the root may bring changes that nobody asked for. Choose one way:
+- Put the templates edited below into your own bucket, name them in the root's TemplateURL, and make one change set of
+  the root with --include-nested-stacks.
+- Update each nested stack itself, as below. Never update the root from its old template again: that would remove the
+  Retain."""
 _OTHERWISE = """\
-Where a resource cannot be taken out yet, because too much of the template refers to it, the stack may keep its record
-for a while: Retain and the protection from deletion stay, and these policies refuse every update that would touch it.
+If too much of the template refers to a resource, it can't be taken out yet, and the stack may keep its record for a
+while. Retain and the deletion protection stay, and these policies refuse every update that would touch it.
 A policy counts in updates only, and a stack has one: `get-stack-policy` shows what this replaces."""
 
 
@@ -211,7 +211,7 @@ def _retain(stack: str, ours: Sequence[str], lambdas: Sequence[str]) -> list[Ste
     )
     if lambdas:
         edit += (
-            f" {', '.join(lambdas)}: a Lambda function makes it, and to delete it calls that function, which may undo "
+            f" {', '.join(lambdas)}: a Lambda function creates it. Deleting it calls that function, which may undo "
             "its work (uninstall a Helm chart, remove the lifecycle script)."
         )
     edit += (

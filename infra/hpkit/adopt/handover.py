@@ -30,10 +30,14 @@ class Match:
 class Handover:
     """Which tool keeps which resource.
 
-    released: by the other tool to Pulumi, in this order; stays: with the other tool, the file only names it; parts:
-    imported although they are part of a resource that stays, which is impossible; unknown: of the other tool and not in
-    the adoption; handlers: custom resources of the stacks; free: imported, and of no other tool; unclear: imported,
-    and several resources have its name; stacks: the resource that represents each nested stack, by the stack's name.
+    - released: from the other tool to Pulumi, in this order.
+    - stays: with the other tool; the file only names it.
+    - parts: imported although they are part of a resource that stays, which is impossible.
+    - unknown: of the other tool and not in the adoption.
+    - handlers: custom resources of the stacks.
+    - free: imported, and of no other tool.
+    - unclear: imported, and several resources have its name.
+    - stacks: the resource that represents each nested stack, by the stack's name.
     """
 
     released: tuple[Match, ...]

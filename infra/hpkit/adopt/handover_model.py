@@ -14,9 +14,10 @@ Tool = Literal["terraform", "cloudformation"]
 class ManagedResource:
     """A resource that Terraform or CloudFormation manages.
 
-    address: Terraform's, with modules and keys, or CloudFormation's stack name, a slash, logical id; type: as the tool
-    spells it; ids: all that identifies the live resource (id, ARN, name, physical id), in the form that `pulumi import`
-    takes where it has several parts.
+    - address: Terraform's, with modules and keys, or CloudFormation's stack name, a slash, logical id.
+    - type: as the tool spells it.
+    - ids: all that identifies the live resource (id, ARN, name, physical id). An id of several parts has the form that
+      `pulumi import` takes.
     """
 
     tool: Tool
@@ -39,8 +40,10 @@ class ManagedResource:
 class AdoptedResource:
     """A live resource that an adopted file describes or names.
 
-    type_token: Pulumi's; name: its name in the program; ids: id and ARN of the live resource; owner: `imported` where
-    Pulumi will own it, `existing` where the file only names it and the other tool keeps it.
+    - type_token: Pulumi's.
+    - name: its name in the program.
+    - ids: id and ARN of the live resource.
+    - owner: `imported` where Pulumi will own it, `existing` where the file only names it and the other tool keeps it.
     """
 
     type_token: str

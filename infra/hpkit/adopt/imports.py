@@ -59,7 +59,7 @@ def imports_of(recording: Recording, live: LivePlatform) -> Imports:
             entries.append(_entry(each, found, recording))
         elif each.type in _ONLY_ONE:
             blockers.append(
-                f"the file would make a second {each.type.rpartition(':')[2]} ({each.name}): name the one that is there"
+                f"the file would create a second {each.type.rpartition(':')[2]} ({each.name}): name the existing one"
             )
         else:
             created.append(f"{each.type} {each.name}")

@@ -51,10 +51,14 @@ class LiveAccessEntry:
 class LivePlatform:
     """The responses of the APIs, as boto3 and the Kubernetes API return them.
 
-    cluster: DescribeCluster; eks: the `cluster` of EKS's DescribeCluster; zones: subnet id → zone; quotas, policies:
-    DescribeComputeQuota and DescribeClusterSchedulerConfig of all that belong to the cluster; identities: pod identity
-    associations; node_classes, node_pools: Kubernetes objects; objects: `Kind namespace/name` of all RBAC objects in
-    Kubernetes, of which some may be the kit's; unknown: the calls that failed, one sentence for each.
+    - cluster: DescribeCluster.
+    - eks: the `cluster` of EKS's DescribeCluster.
+    - zones: subnet id → zone.
+    - quotas, policies: DescribeComputeQuota and DescribeClusterSchedulerConfig of all that belong to the cluster.
+    - identities: pod identity associations.
+    - node_classes, node_pools: Kubernetes objects.
+    - objects: `Kind namespace/name` of all RBAC objects in Kubernetes; some may be the kit's.
+    - unknown: the calls that failed, one sentence for each.
     """
 
     cluster: Document

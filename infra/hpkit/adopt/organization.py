@@ -1,7 +1,7 @@
 """The organization file that describes a live platform, so that the program changes nothing of it.
 
-Does not: call any API. What the file cannot express is reported with what the kit will do about it, never dropped
-silently; what makes an adoption impossible is a blocker.
+Does not: call any API. Whatever the file cannot express is reported, with what the kit will do about it. Whatever makes
+an adoption impossible is a blocker.
 """
 
 from collections.abc import Mapping, Sequence
@@ -74,8 +74,8 @@ def _add_blockers(live: LivePlatform, remarks: Remarks) -> None:
         block(f"the cluster {cluster['ClusterName']} is {cluster['ClusterStatus']}{reason}: wait until it is InService")
     if cluster.get("NodeProvisioningMode") != "Continuous":
         block(
-            f"{cluster['ClusterName']} does not provision continuously, the kit's clusters always do, and the service "
-            "cannot change it on a cluster that exists: make a new cluster and move the teams to it"
+            f"{cluster['ClusterName']} does not provision continuously. The kit's clusters always do, and the service "
+            "cannot change it on an existing cluster: create a new cluster and move the teams to it"
         )
     if not cluster["InstanceGroups"]:
         names = ", ".join(str(group["InstanceGroupName"]) for group in _restricted_groups(live))
@@ -134,7 +134,7 @@ def _bucket(groups: Sequence[Mapping[str, Any]]) -> str | None:
 def _access(live: LivePlatform, remarks: Remarks) -> tuple[dict[str, list[str]], list[str]]:
     """Return team → roles, and administrators; every other entry is left alone.
 
-    HyperPod and EKS maintain entries of their own for nodes and services, which nobody else manages.
+    HyperPod and EKS maintain their own entries for nodes and services, which nobody else manages.
     """
     members: dict[str, list[str]] = {}
     administrators = []
@@ -180,7 +180,7 @@ def _cluster(live: LivePlatform, remarks: Remarks) -> dict[str, Any]:
         spec["tieredStorage"] = _renamed(
             tiered, {"Mode": "mode", "InstanceMemoryAllocationPercentage": "instanceMemoryAllocationPercentage"}
         )
-    # A cluster with nodes was prepared by whoever made it: a second release would find objects that are not its own.
+    # A cluster with nodes already has the dependencies. A second Helm release would find objects that it doesn't own.
     spec["dependencies"] = {"installed": True}
     spec["instanceGroups"] = [_group(group, live, remarks) for group in _groups(live)]
     restricted = [_restricted_group(group, live, remarks) for group in _restricted_groups(live)]
@@ -188,7 +188,7 @@ def _cluster(live: LivePlatform, remarks: Remarks) -> dict[str, Any]:
         spec["restrictedInstanceGroups"] = restricted
     shared = cluster.get("RestrictedInstanceGroupsConfig", {}).get("SharedEnvironmentConfig")
     if shared:
-        # What it is to be comes after what it is: an update may be under way.
+        # The desired values override the current ones, because an update may be in progress.
         details = {
             name.removeprefix(when): value
             for when in ("Current", "Desired")

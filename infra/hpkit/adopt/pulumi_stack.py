@@ -95,12 +95,12 @@ class PulumiStack:
             return done.stdout
         said = (done.stderr or done.stdout).strip()
         if _LOCKED in said:
-            said = f"{said}\nIf no other run is at work: pulumi cancel --yes --stack {self.stack}"
+            said = f"{said}\nIf no other run is at work: `pulumi cancel --yes --stack {self.stack}`"
         if _CUT_OFF.search(said):
             said = (
-                f"{said}\nA state was cut off, by a run that was killed while Pulumi wrote it. A backend of files "
-                f"keeps the one before beside it, in .pulumi/stacks/: copy "
-                f"{self.stack}.json.bak over {self.stack}.json, and run the same command again"
+                f"{said}\nThe state file is incomplete: a run was killed while Pulumi wrote it. A file backend keeps "
+                f"the previous state in .pulumi/stacks/. Copy {self.stack}.json.bak over {self.stack}.json, and run "
+                "the same command again"
             )
         raise ToolError(f"pulumi {' '.join(arguments[:2])}: {said}")
 

@@ -1,4 +1,4 @@
-"""What is to be said of an adoption beside the file that it writes."""
+"""Remarks on an adoption, reported with the file that it writes."""
 
 from dataclasses import dataclass, field
 
@@ -9,8 +9,10 @@ __all__ = ["Remarks"]
 class Remarks:
     """What a person must know.
 
-    unmanaged: live, and left alone by the kit; assumed: in the file, though no API tells it; changes: what the first
-    `up` will change; blockers: what makes the adoption impossible.
+    - unmanaged: live, and left alone by the kit.
+    - assumed: in the file, although no API returns it.
+    - changes: what the first `up` will change.
+    - blockers: what makes the adoption impossible.
     """
 
     unmanaged: list[str] = field(default_factory=list)

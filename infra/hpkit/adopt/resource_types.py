@@ -9,8 +9,8 @@ __all__ = ["RESOURCE_TYPES", "ToolTypes", "parent_id"]
 class ToolTypes:
     """The other tools' types of one Pulumi type.
 
-    rank: resources are released by ascending rank, so that what acts on the cluster is released before the cluster;
-    parents: types that contain it as a part, where the tool has no type for it.
+    - rank: resources are released by ascending rank. What acts on the cluster is released before the cluster.
+    - parents: types that contain it as a part, where the tool has no type for it.
     """
 
     terraform: tuple[str, ...]
@@ -23,8 +23,9 @@ _POLICIES, _ACCESS, _ADDONS, _CLUSTER, _REST = range(5)
 _BUCKET = ("AWS::S3::Bucket",)
 _ROLE = ("AWS::IAM::Role",)
 
-# awscc's types are CloudFormation's, spelled Terraform's way. Quotas and their policy have none in the aws provider:
-# modules run the AWS CLI from a null_resource, whose provisioner deletes the quota when the resource is destroyed.
+# awscc's types are CloudFormation's, spelled Terraform's way. The aws provider has no types for quotas and their
+# policy. Modules run the AWS CLI from a null_resource, whose provisioner deletes the quota when the resource is
+# destroyed.
 RESOURCE_TYPES: dict[str, ToolTypes] = {
     "hyperpod:index:ComputeQuota": ToolTypes(
         ("awscc_sagemaker_compute_quota", "null_resource", "terraform_data"),

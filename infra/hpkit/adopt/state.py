@@ -1,10 +1,10 @@
 """What exists only in Pulumi's state (the stack, its components, its providers), written into that state.
 
-`pulumi import` can neither create a provider with settings nor use one that is not in the state; and the first `up`
-would delete the default providers under which it imports otherwise. So before the import the state gets these resources
+`pulumi import` can neither create a provider with settings nor use one that is missing from the state. Otherwise it
+imports under default providers, which the first `up` would delete. So before the import, the state gets these resources
 exactly as the program registers them. They exist nowhere else.
-After the import, the inputs that AWS never returns are added as the program sets them; they only instruct the API, and
-would be the only differences that the first preview shows.
+After the import, the inputs that AWS never returns are added as the program sets them. They only instruct the API, and
+would be the only differences in the first preview.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from hpkit.program.recording import RecordedResource, Recording
 __all__ = ["undeclared", "with_state_only", "with_write_only_inputs"]
 
 _STACK: Final = "pulumi:pulumi:Stack"
-# Inputs that no response of AWS contains: how to resolve conflicts (EKS API, CreateAddon and UpdateAddon); the security
-# groups of a file system, which the first preview would otherwise replace for them (FSx API, DescribeFileSystems); and
-# which groups are Karpenter's, which only the NodeClasses in Kubernetes tell.
+# Inputs that no response of AWS contains:
+# - How to resolve conflicts (EKS API, CreateAddon and UpdateAddon).
+# - The security groups of a file system, for which the first preview would replace it (FSx API, DescribeFileSystems).
+# - Which groups are Karpenter's. Only the NodeClasses in Kubernetes know that.
 _WRITE_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
     "aws:eks/addon:Addon": ("resolveConflictsOnCreate", "resolveConflictsOnUpdate"),
     "aws:fsx/lustreFileSystem:LustreFileSystem": ("securityGroupIds",),

@@ -102,8 +102,8 @@ def _owned(address: str, kind: str, attributes: Mapping[str, Any]) -> ManagedRes
     return ManagedResource("terraform", address, kind, frozenset(own - {""}))
 
 
-# The ids that `pulumi import` and `terraform import` take, where the state's own `id` is another; each as the
-# documentation of the type says (registry.terraform.io/providers/hashicorp/aws/latest/docs/resources, "Import").
+# The ids that `pulumi import` and `terraform import` take, where the state's own `id` is another one. Source: each
+# type's documentation (registry.terraform.io/providers/hashicorp/aws/latest/docs/resources, "Import").
 _COMPOSED: dict[str, tuple[str, ...]] = {
     "aws_eks_addon": ("cluster_name", ":", "addon_name"),
     "awscc_eks_addon": ("cluster_name", ":", "addon_name"),
@@ -165,10 +165,10 @@ def terraform_steps(released: Sequence[ManagedResource], *, kept: Sequence[Manag
     """Return the steps that release these from Terraform, in this order; kept: what else its state manages.
 
     `state rm` destroys nothing and runs no provisioner (developer.hashicorp.com/terraform/cli/commands/state/rm). It
-    comes after the import: until then Terraform is the only owner, so that a failed import does no harm. It comes
-    before the first `pulumi up`: in between both have a record of the resource but neither acts, while afterwards a
-    plan of Terraform would undo what Pulumi has changed. The blocks are removed last; as long as they are
-    there, a plan would create the resources anew.
+    comes after the import: until then Terraform is the only owner, so a failed import does no harm. It comes before the
+    first `pulumi up`. In between, both tools have a record of the resource but neither acts; afterwards, a Terraform
+    plan would undo what Pulumi has changed. The blocks are removed last: while they remain, nobody may
+    apply, since a plan would create the resources anew.
     """
     if not released:
         return []

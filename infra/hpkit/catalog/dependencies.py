@@ -25,8 +25,8 @@ CHARTS_FOLDER: Final = ".hpkit/charts"
 class PublishedChart:
     """A chart that is published as a package.
 
-    sha256 is that of its contents, as `hpkit catalog hash-chart` prints it of the unpacked folder: who packs the same
-    files anew gets another file, and the same contents.
+    sha256 is the hash of its contents, as `hpkit catalog hash-chart` prints it for the unpacked folder. It doesn't
+    change when the same files are packed again.
     """
 
     name: str
@@ -77,7 +77,7 @@ class ChartImage:
     families: tuple[str, ...]
 
     def source(self, region: str) -> str:
-        """Return where nodes of a region pull it from, unless they are told otherwise."""
+        """Return the registry that a region's nodes pull it from, unless the file names another one."""
         return f"{self.registries.get(region, self.registry)}/{self.image}"
 
 
@@ -85,10 +85,11 @@ class ChartImage:
 class PinnedChart:
     """The kit's pin: a folder of a Git repository at a commit, and the parts that are published elsewhere.
 
-    contents: sha256 of that folder, package: of the whole with its parts, both of contents. replaced: files of the
-    folder that packing leaves out, since packages of parts beside the folders of the same parts are made from those.
-    alternatives: parts that EKS offers as add-ons too (conditions of Chart.yaml; values.yaml has them off). values:
-    keys at the top of its values that reach one of its parts (Chart.yaml: names and conditions).
+    - contents: the hash of that folder.
+    - package: the hash of the packed chart with its parts.
+    - replaced: files of the folder that packing leaves out. Packages of parts replace the folders of the same parts.
+    - alternatives: parts that EKS also offers as add-ons (conditions of Chart.yaml; values.yaml turns them off).
+    - values: top-level keys of its values that reach one of its parts (Chart.yaml: names and conditions).
     """
 
     name: str

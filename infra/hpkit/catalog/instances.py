@@ -25,10 +25,10 @@ __all__ = [
 
 # Resource names that the device plugins publish, as the HyperPod CLI requests them.
 ACCELERATOR_RESOURCES: Final = {"gpu": "nvidia.com/gpu", "trainium": "aws.amazon.com/neurondevice"}
-# The device plugin of Neuron counts the same chips under two names, of which newer versions have the second alone, and
-# their cores under a third; source: AWS Neuron documentation, Kubernetes environment setup (2.9.1 and latest).
-# How many names like another are worth a look.
+# How many similar names an error suggests.
 _MOST_NEAR: Final = 3
+# Neuron's device plugin counts the same chips under two names; newer versions use only the second one. It counts their
+# cores under a third name. Source: AWS Neuron documentation, Kubernetes environment setup (2.9.1 and latest).
 _NEURON_DEVICE: Final = "aws.amazon.com/neuron"
 _NEURON_CORE: Final = "aws.amazon.com/neuroncore"
 DEVICE_RESOURCES: Final = (*ACCELERATOR_RESOURCES.values(), _NEURON_DEVICE, _NEURON_CORE)
@@ -60,12 +60,13 @@ class MigProfile:
 class InstanceType:
     """What is known of an instance type. None means unknown, and never zero.
 
-    memory_gib is the instance's whole memory; addresses are IPv4 addresses that a node can take in its subnet;
-    vcpu counts every thread: threads_per_core of each core, 1 where the type has no multithreading;
-    neuron_cores are those of all its Neuron chips, unknown where a setting of the runtime decides how many pods see;
-    network_layers is how many network nodes EC2 says of an instance, 0 for a type that it says none of;
-    max_pods is the kubelet's limit on HyperPod, where one interface serves pods. sources names, for each figure, where
-    it comes from.
+    - memory_gib: the instance's whole memory.
+    - addresses: IPv4 addresses that a node can take in its subnet.
+    - vcpu: every thread, so threads_per_core for each core (1 where the type has no multithreading).
+    - neuron_cores: the cores of all its Neuron chips; unknown where a runtime setting decides how many pods see.
+    - network_layers: how many network nodes EC2 reports for an instance; 0 for a type without any.
+    - max_pods: the kubelet's limit on HyperPod, where one interface serves pods.
+    - sources: where each figure comes from.
     """
 
     name: str

@@ -14,12 +14,18 @@ __all__ = ["TypeFacts", "frozen_of_groups", "immutable_of_objects", "sticky_of_g
 class TypeFacts:
     """One type, properties named by their path without indexes.
 
-    immutable: a change replaces the resource. kept: removing it replaces the resource. grows: a lower number or version
-    replaces the resource. optional: leaving it out is no difference. present: it says what it says by being there.
-    sets: order means nothing. entries: lists whose entries are told apart by that member. defaults: what is taken for
-    what is left out. identity: two resources cannot be alike in all of these at once, so that the old one goes first,
-    unless the engine made up the name (autoname); deletes_first: it always does. literal: what is false is something
-    else than what is left out.
+    - immutable: a change replaces the resource.
+    - kept: removing it replaces the resource.
+    - grows: a lower number or version replaces the resource.
+    - optional: leaving it out is no difference.
+    - present: only its presence counts, not its value.
+    - sets: lists whose order means nothing.
+    - entries: lists whose entries are identified by that member.
+    - defaults: the values of properties that are left out.
+    - identity: no two resources can share all of these, so the old one is deleted first, unless the engine generated
+      the name (autoname).
+    - deletes_first: the old one is always deleted first.
+    - literal: properties where false differs from leaving them out.
     """
 
     immutable: frozenset[str] = frozenset()

@@ -157,10 +157,10 @@ def kubernetes_versions() -> tuple[str, ...]:
 
 
 def topology_gates(kueue: str | None) -> tuple[str, ...]:
-    """Return the feature gates of a Kueue version that go on and off with topology-aware scheduling.
+    """Return the feature gates of a Kueue version that are switched together with topology-aware scheduling.
 
-    Kueue 0.19 refuses to start with TopologyAwareScheduling off and the gates that need it on. An older Kueue does not
-    know those, and refuses what it does not know; of a version that is not listed, the one gate is taken.
+    Kueue 0.19 refuses to start with TopologyAwareScheduling off and the gates that need it on. An older Kueue doesn't
+    know those gates and refuses them. For an unlisted version, the result is TopologyAwareScheduling alone.
     """
     gates: dict[str, list[str]] = _services()["topologyGates"]["byKueue"]
     return tuple(gates.get(kueue or "", ("TopologyAwareScheduling",)))

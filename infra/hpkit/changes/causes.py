@@ -8,7 +8,7 @@ from hpkit.changes.steps import Cause, Step
 
 __all__ = ["describe", "is_plain", "place_text", "root_causes", "value_text"]
 
-# An entry that is told by its number has no name that a person gave it.
+# A list entry without a name is identified by its index.
 _NUMBERED: Final = re.compile(r"\[\d+\]")
 _LONGEST: Final = 120
 # What programs, documents of policies and files of settings have, and what people write in one value has not.
@@ -30,7 +30,7 @@ def root_causes(step: Step, steps: Sequence[Step]) -> list[str]:
             if not cause.because and cause.replaces:
                 found[("" if here is step else f"{_name(here)}: ") + describe(cause)] = None
             todo += [by_urn[urn] for urn in cause.because if cause.replaces and urn in by_urn]
-    # Another region is another everything: what follows from it is no cause of its own.
+    # Another region replaces everything, so its consequences aren't listed as causes.
     provider = [each for each in found if each.startswith("provider ")]
     return (provider or list(found))[:3]
 

@@ -1,7 +1,7 @@
 """What a guard decides about one loss: the run ends there, or the file allows it.
 
-The engine's guards are ChangeGuard, the Cluster of the hyperpod plugin, and `protect`; the modules beside this one
-decide the same without an engine.
+The engine's guards are ChangeGuard, the Cluster of the `hyperpod` plugin, and `protect`. The other modules of this
+package decide the same without an engine.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,10 +39,14 @@ GUARDED_TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class GuardDecision:
-    """What a guard says of one thing that is lost or cannot change.
+    """A guard's decision about one thing that is lost or cannot change.
 
-    code: what kind of thing, for tools; key: how an allowance names it, empty where there is none; subject: resource or
-    group; reason: what happens and why, one sentence; fix: what to do; refused: whether the run ends here.
+    - code: what kind of thing, for tools.
+    - key: how an allowance names it; empty if no allowance applies.
+    - subject: resource or group.
+    - reason: what happens and why, one sentence.
+    - fix: what to do.
+    - refused: whether the run ends here.
     """
 
     code: str

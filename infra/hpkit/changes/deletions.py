@@ -23,7 +23,7 @@ CODES: Final = {
 # The same of what seems to be renamed.
 RENAMED: Final = {"teams": "team-renamed", "nodePools": "node-pool-renamed"}
 _GOES_WITH: Final = {"teams": "cluster", "nodePools": "cluster", "addons": "eks", "natGateways": "vpc"}
-# Others, such as repositories, stand on nothing that is guarded.
+# Others, such as repositories, depend on nothing that is guarded.
 
 
 def deletion_decisions(
@@ -31,7 +31,7 @@ def deletion_decisions(
 ) -> tuple[list[GuardDecision], list[GuardDecision]]:
     """Return the decisions about resources, and those about each deletion.
 
-    A loss is said once: a team that goes with a refused cluster is not refused again, the cluster's decision names both
+    Each loss is reported once: if a team is deleted with a refused cluster, the cluster's decision names both
     allowances.
     """
     refused = {each.key for each in resources if each.refused}

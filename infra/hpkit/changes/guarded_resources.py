@@ -53,7 +53,7 @@ def resource_decisions(before: Recorded, after: Recorded, steps: Sequence[Step])
             key = GUARDED_TYPES[step.type]
             causes = root_causes(step, steps) or _replacement_named_by_file(key, after)
             action, known = found.get(key, (step.action, []))
-            # Of two buckets the one that goes for good is said to be deleted.
+            # There are two buckets. If one is deleted and the other replaced, the action is "delete".
             found[key] = "delete" if "delete" in (action, step.action) else action, [*dict.fromkeys([*known, *causes])]
             names.setdefault(key, []).append(
                 _BUCKETS.get(step.name, GUARDED_NAMES[key]) if key == "bucket" else GUARDED_NAMES[key]
@@ -80,7 +80,7 @@ def _vpc_change(before: Recorded, after: Recorded, steps: Sequence[Step]) -> str
 
 
 def _replacement_named_by_file(key: str, after: Recorded) -> list[str]:
-    """Return what stands in for a deleted one, where the file names one that is there already."""
+    """Return what replaces a deleted resource, where the file names an existing one instead."""
     network, eks = after.plan.spec.network.existing, after.plan.spec.eks.existing
     names = {"vpc": network.vpc_id if network else "", "eks": eks.name if eks else ""}
     return [f"the kit's own → {names[key]}"] if names.get(key) else []

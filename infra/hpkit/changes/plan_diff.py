@@ -1,7 +1,7 @@
 """What changes between two plans of one stack: teams, capacity, policy, resources, and what to watch.
 
-Does not: compute quota anew. Every amount is what plan/capacity.py says of either side; a plan that is absent
-(a stack that is created or removed) counts as having nothing.
+Does not: compute quota anew. Every amount comes from plan/capacity.py. A missing plan (the stack is created or removed)
+counts as having nothing.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[T]):
-    """A value on both sides; None where there is none."""
+    """A value before and after; None where the side has no value."""
 
     before: T | None
     after: T | None
@@ -89,10 +89,11 @@ class TeamChange:
 
 @dataclass(frozen=True, slots=True)
 class CapacityChange:
-    """One instance type: what stands always, what it may grow to, and what nobody reserved.
+    """One instance type: what always runs, what it may grow to, and what nobody reserved.
 
-    present says whether a group provides the type; bounded, whether a NodePool limit bounds its maximum, so that
-    a maximum of None reads as unbounded where present, and as nothing where not.
+    - present: whether a group provides the type.
+    - bounded: whether a NodePool limit bounds its maximum. If not, a maximum of None means unbounded where the type is
+      present, and nothing where it isn't.
     """
 
     instance_type: str

@@ -33,18 +33,19 @@ _KEYS_OF_PLAN: Final = TypeFacts(
     },
     literal=True,
 )
-# What a person may do is no part of the platform. Governance is compared as derived, but for the limits of teams.
+# A person's rights aren't part of the platform. Governance is compared as derived, except for the limits of teams.
 _ALLOWANCES: Final = {"allow_replace": "allowReplace", "allow_delete": "allowDelete"}
 _NO_SETTINGS: Final = {"waivers", "allow_replace", "allow_delete", "governance"}
 
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """One setting that becomes less or other.
+    """One setting that is reduced or changed.
 
-    before is None where there was nothing, after where nothing is left. type and name are those of its resource, empty
-    where the file's own keys are compared; of a list, before and after are the items that go and those that come.
-    made_up: the values are what the recording made up, since only AWS could say them.
+    - before: None where there was nothing. For a list, the items that are removed.
+    - after: None where nothing is left. For a list, the items that are added.
+    - type, name: those of its resource; empty where the file's own keys are compared.
+    - made_up: the recording made the values up, since only AWS knows them.
     """
 
     type: str

@@ -54,7 +54,7 @@ class StackChange:
 
     @property
     def leaves_account(self) -> bool:
-        """Return whether the stack moves to another account, so that nothing of before is touched."""
+        """Return whether the stack moves to another account, which leaves the previous resources untouched."""
         return any(each.code == ANOTHER_ACCOUNT for each in self.decisions)
 
     @property
@@ -111,7 +111,7 @@ def _unused(before: Recorded | None, after: Recorded | None, steps: Sequence[Ste
     if after is None:
         return
     lost = {GUARDED_TYPES[step.type] for step in steps if step.lost and step.type in GUARDED_TYPES}
-    # EKS cannot follow its VPC, nor does the cluster: whoever allows the one has to allow the others.
+    # The EKS cluster can't follow its VPC, nor can the HyperPod cluster: allowing one requires allowing the others.
     lost |= {"eks", "cluster"} if "vpc" in lost else set()
     for key in after.plan.spec.allow_replace:
         if key not in lost:

@@ -1,8 +1,8 @@
 """What the engine would do between two recordings of one stack: create, update, replace, delete, and why.
 
-It is the engine's own procedure (pulumi, pkg/resource/deploy/step_generator.go): resources are told apart by URN; what
-a replaced resource gives out is unknown until it is made, so that what uses it changes too; and where the old one must
-go first, everything goes with it that could not live on while it is away.
+It follows the engine's own procedure (`pulumi`, pkg/resource/deploy/step_generator.go). Resources are identified by
+URN. The outputs of a replaced resource are unknown until it is created, so everything that uses them changes too. Where
+the old resource must be deleted first, everything that cannot exist without it is deleted with it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -54,7 +54,7 @@ class Step:
 
     @property
     def holds(self) -> bool:
-        """Return whether it is something that is there for people, not a component, a provider or a guard."""
+        """Return whether it is a resource for people, not a component, a provider or a guard."""
         return self.custom and not self.type.startswith(_HOLDS_NOTHING)
 
     @property

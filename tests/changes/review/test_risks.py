@@ -176,15 +176,15 @@ def test_a_team_that_leaves_a_project_for_no_other_is_said():
     ((subject, _, said),) = budgeted(same, same, ["ada", "bob"], ["bob"])
     assert subject == "ada"
     assert said == (
-        "ada counts to the budget of project nlp no more, and to no other of a project: if it still belongs there, "
-        "write it back into the organization's policy file; the quota of project nlp comes to about 15,527 → about "
+        "ada no longer counts to the budget of project nlp, or to any other project's budget: if it still belongs "
+        "there, add it to the organization's policy file again; the quota of project nlp comes to about 15,527 → about "
         "5,176 US$ a month"
     )
 
 
 def test_a_team_that_leaves_is_said_where_a_new_one_may_take_its_place():
     ((_, _, said),) = budgeted(of_teams("ada", "bob"), of_teams("eve", "bob", count=1), ["ada", "bob"])
-    assert "eve, new here, counts to no budget of a project" in said
+    assert "eve, new here, counts to no project's budget" in said
     assert budgeted(of_teams("ada", "bob"), of_teams("bob"), ["ada", "bob"]) == []
 
 

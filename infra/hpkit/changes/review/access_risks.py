@@ -22,7 +22,7 @@ _ANYWHERE: Final = "0.0.0.0/0"
 
 
 def access_risks(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Yield what to watch of an environment that is there on both sides."""
+    """Yield what to watch in an environment that exists before and after."""
     if before.spec.protect and not after.spec.protect:
         yield Risk(
             "unprotected", "attention", "protect", "deletion protection of cluster, EKS, VPC and buckets is turned off"
@@ -176,7 +176,7 @@ def _images(before: Plan, after: Plan) -> Iterator[Risk]:
 
 
 def _alerts(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Say who is told of alerts no more, and who only once an address is confirmed."""
+    """Yield the recipients that alerts no longer reach, and those that must first confirm their address."""
     was, now = (_emails(plan) for plan in (before, after))
     gone, come = ([each for each in one if each not in other] for one, other in ((was, now), (now, was)))
     if gone:
@@ -206,7 +206,7 @@ def _grafana(before: Plan, after: Plan) -> Iterator[Risk]:
 
 
 def _dashboards(plan: Plan) -> tuple[str, ...]:
-    """Return the teams with a dashboard of their own: all of them where the file names none."""
+    """Return the teams with a dashboard: all of them where the file names none."""
     named = plan.spec.observability.grafana_dashboards.teams if plan.spec.observability is not None else ()
     return tuple(team.name for team in plan.teams if not team.is_shared_pool) if named is None else tuple(named)
 

@@ -170,7 +170,7 @@ def _findings(title: str, changes: FindingChanges) -> str:
 
 
 def _list(lines: Sequence[str], most: int) -> Iterator[str]:
-    """Return the first lines, as many as a section has room for, and how many there are beside them."""
+    """Return the first lines, as many as fit into a section, and the number of the others."""
     shown, size = 0, 0
     for line in lines[:most]:
         size += _size(line)

@@ -20,7 +20,7 @@ _POLICY_FILE = "the organization's policy file"
 
 
 def budget_risks(before: Plan, after: Plan, budgets: Sequence[BudgetChange]) -> Iterator[Risk]:
-    """Yield each team that drops out of a budget that is there on both sides, with what the budget's quota comes to."""
+    """Yield each team that drops out of a budget that exists before and after, with the budget's new quota."""
     names = _Names.of(before, after, [each.given.after for each in budgets if each.given.after is not None])
     for each in budgets:
         was, now = each.given.before, each.given.after
@@ -59,8 +59,8 @@ def _dropped(team: str, budget: Budget, names: _Names) -> str:
         if team in counted:
             return ""
         return (
-            f"{team} counts to the budget of {budget.label} no more, and to no other of a {budget.kind}: if it still "
-            f"belongs there, write it back into {_POLICY_FILE}"
+            f"{team} no longer counts to the budget of {budget.label}, or to any other {budget.kind}'s budget: if it "
+            f"still belongs there, add it to {_POLICY_FILE} again"
         )
     renamed = names.renamed.get(team)
     new = names.after - names.before - counted
@@ -72,9 +72,9 @@ def _dropped(team: str, budget: Budget, names: _Names) -> str:
             f"{budget.label} a budget, write {renamed} for {team}"
         )
     return (
-        f"{team}, which counts to the budget of {budget.label}, has no quota here any more, and "
-        f"{listing(sorted(new))}, new here, counts to no budget of a {budget.kind}: if that takes its place, write it "
-        f"into {_POLICY_FILE}"
+        f"{team}, which counts to the budget of {budget.label}, no longer has a quota here. "
+        f"{listing(sorted(new))}, new here, counts to no {budget.kind}'s budget: to replace {team}, add it to "
+        f"{_POLICY_FILE}"
     )
 
 

@@ -105,10 +105,13 @@ def review(
 ) -> Review:
     """Return the review of a change.
 
-    record returns what a plan registers in a stack; without it, only what the files say is compared. base and commit
-    name what the change is compared with; previews holds what the engine said, by stack, and scenarios what becomes of
-    a scenario's tasks; budgets what each organization file's teams and projects are given, and policies what its policy
-    file sets; violations, by stack, what the policy pack reports of each side.
+    - record: returns what a plan registers in a stack; without it, only the files are compared.
+    - base, commit: name what the change is compared with.
+    - previews: what the engine reported, by stack.
+    - scenarios: what happens to each scenario's tasks.
+    - budgets: what each organization file gives to teams and projects.
+    - policies: what each organization's policy file sets.
+    - violations: what the policy pack reports before and after, by stack.
     """
     reviewed_files = tuple(FileReview(each.file, _findings_of_file(each)) for each in files)
     previews, scenarios, budgets, policies = previews or {}, scenarios or {}, budgets or {}, policies or {}

@@ -48,7 +48,7 @@ def team_charts(teams: Iterable[TeamChange]) -> Iterator[Chart]:
 
 
 def capacity_chart(stack: StackReview) -> Chart | None:
-    """Return guaranteed capacity by type, before and after; None where there is none."""
+    """Return guaranteed capacity by type, before and after; None where the side has none."""
     changes = stack.diff.capacity if stack.diff else ()
     rows = [(each.instance_type, each.guaranteed.before, each.guaranteed.after) for each in changes]
     return _chart("Guaranteed capacity, in instances", rows) if rows else None

@@ -73,7 +73,7 @@ def cost(value: Cost | None) -> str:
 
 
 def cost_sides(change: Change[Cost]) -> tuple[str, str]:
-    """Return both costs; one that lacks what the other has is unknown beside it, or growth would look like less."""
+    """Return both costs; one that lacks what the other has is unknown, or growth would look smaller."""
     before, after = change.before, change.after
     return _beside(before, after), _beside(after, before)
 

@@ -28,7 +28,7 @@ _MEANS: Final = {
     "autoPatch": "the time at which its nodes are patched, and restarted, changes",
     "scheduledUpdate": "the time at which its nodes are updated, and restarted, changes",
 }
-# What the service refuses to change, which a guard says; the count is said by itself.
+# The service refuses to change some of these, which a guard reports; the count is reported separately.
 _SAID_ELSEWHERE: Final = {
     "name", "instanceCount", "instanceType", "instanceTypes", "threadsPerCore", "capacityType", "overrideVpcConfig",
     "availabilityZone", "executionRole",
@@ -36,7 +36,7 @@ _SAID_ELSEWHERE: Final = {
 
 
 def group_risks(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Yield what to watch in the groups of a cluster that is there on both sides."""
+    """Yield what to watch in the groups of a cluster that exists before and after."""
     new = {group.spec.name: group for group in after.all_groups}
     for group in before.all_groups:
         name = group.spec.name
@@ -78,8 +78,8 @@ def _staying(old: _Group, new: _Group) -> Iterator[Risk]:
             "attention",
             name,
             f"Karpenter owns {name} from now on: its {old.spec.instance_count} × {'/'.join(old.spec.types)} are "
-            "guaranteed to nobody any more; the update leaves them as they are, and what Karpenter does with nodes "
-            "that it did not start, the service's pages do not say",
+            "no longer guaranteed to any team. The update leaves them running; AWS doesn't document what Karpenter "
+            "does with nodes that it didn't start",
         )
     elif count < old.spec.instance_count and not new.autoscaled:
         restricted = "restricted " if isinstance(new, RestrictedGroupPlan) else ""

@@ -19,7 +19,7 @@ __all__ = ["TEAM_RESOURCES", "losses_of"]
 TEAM_RESOURCES: Final = frozenset(
     ("ComputeQuota", "LimitRange", "NamespacePatch", "PersistentVolume", "PersistentVolumeClaim", "Role", "RoleBinding")
 )
-# What a team holds beside whole instances, which are its guarantee.
+# Measures of a team's quota other than whole instances, which are its guarantee.
 _MEASURES: Final = DIMENSIONS[1:4]
 _NOTHING: Final = (Fraction(0),) * len(_MEASURES)
 _ORDER: Final = (
@@ -32,8 +32,8 @@ _ORDER: Final = (
 def losses_of(diff: PlanDiff) -> tuple[Loss, ...]:
     """Return all losses, guarantees first and the largest first among them.
 
-    A stack that comes takes nothing from anybody, and the shared pool is nobody's: what its shrinking takes from
-    others is in what they may borrow.
+    A new stack takes nothing from anybody. The shared pool has no owner, so a smaller pool is a loss of those who may
+    borrow from it.
     """
     found = [loss for team in diff.teams if not team.is_shared_pool for loss in _team(team)]
     if diff.before is not None and diff.after is not None:
@@ -81,7 +81,7 @@ def _share(team: str, share: ShareChange, *, leaves: bool) -> Iterator[Loss]:
 
 
 def _of_staying(before: Plan, after: Plan) -> Iterator[Loss]:
-    """Yield what teams that have a queue on both sides may do or have no more, beside instances and sharing."""
+    """Yield what teams with a queue before and after may no longer do or have, except instances and sharing."""
     new = {team.name: team for team in after.teams}
     for old in before.teams:
         if old.name in new and not old.is_shared_pool:
@@ -118,7 +118,7 @@ def _rights(old: TeamPlan, new: TeamPlan, before: Plan, after: Plan) -> Iterator
     for what, was, now in (
         ("workloads", old.spec.workloads, new.spec.workloads),
         ("service accounts", old.spec.service_accounts, new.spec.service_accounts),
-        # Those that the policy has no more are nobody's, which is said of the policy.
+        # A class that the policy no longer has is reported for the policy, not for each team.
         ("priority classes", _classes(old, before), (*_classes(new, after), *(set(_classes(old, before)) - there))),
     ):
         gone = tuple(name for name in was if name not in now)

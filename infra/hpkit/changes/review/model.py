@@ -38,7 +38,7 @@ _ORDER: tuple[Verdict, ...] = ("ok", "attention", "blocked")
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the gravest verdict; ok when there is none."""
+    """Return the gravest verdict; ok if the list is empty."""
     return max(verdicts, key=_ORDER.index, default="ok")
 
 
@@ -103,9 +103,10 @@ class Loss:
 class Cost:
     """US dollars a month on demand.
 
-    known is the sum of what the price table has; unknown names what it lacks (`4 × ml.p5e.48xlarge`); unbounded
-    names NodePools without a limit, whose cost has none either; about names the regions whose prices stand in for those
-    of the stack's own.
+    - known: the sum of what the price table has.
+    - unknown: what the price table lacks (`4 × ml.p5e.48xlarge`).
+    - unbounded: NodePools without a limit, whose cost isn't limited either.
+    - about: regions whose prices are used because those of the stack's region are missing.
     """
 
     known: Decimal

@@ -31,7 +31,7 @@ _MEANS: Final = {
 
 
 def node_pool_risks(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Yield what to watch in the NodePools of an environment that is there on both sides."""
+    """Yield what to watch in the NodePools of an environment that exists before and after."""
     if before.spec.autoscaling is not None and after.spec.autoscaling is None:
         means = "no nodes are added for waiting jobs, and idle nodes aren't removed"
         yield Risk("karpenter-off", "attention", "autoscaling", f"managed Karpenter is switched off: {means}")
@@ -67,7 +67,7 @@ def _limits(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -> 
 def _new_types(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -> Iterator[Risk]:
     """Say which types a NodePool of the same limits adds from now on, their prices, and the most that it can cost."""
     added = [kind for kind in new.instance_types if kind not in old.instance_types]
-    # What is said of other limits names every type, and the price of these.
+    # If the limits change too, _limit_risk already names every type with its price.
     if not added or old.spec.limits != new.spec.limits:
         return
     most, region = _most(new), after.spec.region
@@ -193,8 +193,8 @@ def _settings(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -
             change = _difference(then, after_that)
             if key == "nodeClass" and _groups_of(old, before) == _groups_of(new, after):
                 said = (
-                    "its nodes come from the same instance groups, and those that stand count as drifted and are "
-                    "ended, with what runs on them; if you meant a rename, keep the old name"
+                    "its nodes come from the same instance groups. Running nodes count as drifted, and Karpenter ends "
+                    "them with what runs on them; if you meant a rename, keep the old name"
                 )
             yield Risk("node-pool-settings", "attention", name, f"{key} of NodePool {name} {change}: {said}")
 

@@ -64,8 +64,11 @@ def risks_of(
 ) -> tuple[Risk, ...]:
     """Return what to watch, gravest first; change is None where the sides could not be recorded.
 
-    What losses say of a team is not said again. policies: what stands in the organization's policy file,
-    budgets: what the quota of those comes to that it gives one, stack_file: what stands in the stack's own file.
+    What the losses report about a team isn't repeated.
+
+    - policies: the content of the organization's policy file.
+    - budgets: the quota that each budget of that file comes to.
+    - stack_file: the content of the stack's own file.
     """
     found = list(_stack(diff))
     found += _guards(change, diff) if change is not None else ()
@@ -113,9 +116,9 @@ def _stack(diff: PlanDiff) -> Iterator[Risk]:
             "stack-leaves",
             "attention",
             diff.stack,
-            f"{diff.stack} is no longer described, and nothing deletes what it created: {nodes or 'what it has'} "
-            f"({cost(guaranteed_cost(diff.before))} a month) cost on; run `hpkit destroy --stack {diff.stack}` from "
-            "the old commit first, if it is deployed",
+            f"{diff.stack} is no longer described, and nothing deletes what it created. If it is deployed, "
+            f"{nodes or 'its resources'} keep costing {cost(guaranteed_cost(diff.before))} a month: first run "
+            f"`hpkit destroy --stack {diff.stack}` from the old commit",
         )
 
 
@@ -151,7 +154,7 @@ def _moved_region(change: StackChange, diff: PlanDiff) -> Risk | None:
     fix = f"the preview fails unless the environment has `allowReplace: [{', '.join(refused)}]`; " if refused else ""
     message = (
         f"region {old} → {new}: {listing([GUARDED_NAMES[decision.key] for decision in guarded])} and everything in "
-        f"them will be replaced; {fix}keep {old} here and describe another environment for {new} instead; when it "
+        f"them will be replaced; {fix}keep {old} here and describe another environment for {new} instead. When it "
         f"runs, remove this one with `hpkit destroy --stack {diff.stack}`"
     )
     return Risk("another-region", "blocked" if refused else "attention", "region", message)
@@ -181,7 +184,7 @@ def _addons(before: Plan, after: Plan) -> Iterator[Risk]:
             "addon-migration",
             "blocked",
             TASK_GOVERNANCE,
-            f"task governance {old} → {new}: the update fails while cohorts are stored as v1alpha1; migrate them first "
+            f"task governance {old} → {new}: the update fails while cohorts are stored as v1alpha1. Migrate them first "
             "(developer guide, upgrading task governance), then write the new version",
         )
 
@@ -206,7 +209,7 @@ def _support(before: Plan, after: Plan) -> Iterator[Risk]:
     if new.support_type == "EXTENDED":
         more = money((hour.extended - hour.standard) * HOURS_PER_MONTH)
         means = (
-            "when standard support of its version ends, EKS no longer upgrades the cluster by itself, and it costs "
+            "when standard support of its version ends, EKS no longer upgrades the cluster by itself. It then costs "
             f"${hour.extended} an hour instead of ${hour.standard}, {more} a month more"
         )
     else:
@@ -240,11 +243,11 @@ def _tiered_storage(before: Plan, after: Plan) -> Iterator[Risk]:
 
 
 def _tags(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Yield tags that go or are another; one that comes changes no count of before."""
+    """Yield tags that are removed or changed; a new tag changes no previous cost report."""
     if before.spec.manage_tags and not after.spec.manage_tags:
         means = (
-            "the kit's own and those of the file are taken off every resource, Name and SageMaker too: costs are no "
-            "longer counted by them, and several HyperPod add-ons and load balancers find nothing without theirs"
+            "all tags of the kit and of the file are removed from every resource, including Name and SageMaker. Costs "
+            "are no longer counted by them, and several HyperPod add-ons and load balancers need theirs"
         )
         yield Risk("tags", "attention", "tags", f"manageTags true → false: {means}")
     gone = [

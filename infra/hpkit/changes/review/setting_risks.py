@@ -1,4 +1,4 @@
-"""What becomes less or other and has no sentence of its own: each named by its resource, so that nothing is silent."""
+"""Settings that are reduced or changed and have no specific risk: each is named by its resource, so none is missed."""
 
 import re
 from collections import defaultdict
@@ -14,8 +14,8 @@ from hpkit.text.plural import plural
 
 __all__ = ["setting_risks"]
 
-# Where a sentence of its own says it: type and place → codes of what is watched, or kinds of losses. What the pattern
-# calls `subject` must be what that is about; without one, any of the code says it.
+# Settings that a specific risk or loss covers: type and place → codes of risks, or kinds of losses. Where the pattern
+# has a `subject`, the risk must be about that subject; otherwise any risk with the code covers the setting.
 _SAID: Final = tuple(
     (re.compile(pattern), codes)
     for pattern, codes in {
@@ -125,9 +125,9 @@ _HASH: Final = re.compile(r"annotations\.hpkit/")
 def setting_risks(
     reductions: Sequence[Reduction], risks: Sequence[Risk], losses: Sequence[Loss], diff: PlanDiff
 ) -> Iterator[Risk]:
-    """Yield what no risk and no loss says; the same of many resources once.
+    """Yield what no risk and no loss covers; the same change of many resources is reported once.
 
-    What no person wrote, such as a policy's text, is said by its resource and by the keys of the file that differ.
+    Generated values, such as a policy's text, are named by their resource and by the keys of the file that differ.
     """
     said = {(each.code, each.subject) for each in risks} | {(each.what, each.team) for each in losses}
     said |= {(code, "") for code, _ in said}

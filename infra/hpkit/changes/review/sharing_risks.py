@@ -28,7 +28,7 @@ _POLICY_MEANS: Final = {
 
 
 def sharing_risks(diff: PlanDiff) -> Iterator[Risk]:
-    """Return what to watch between teams, of a stack that is there on both sides."""
+    """Return what to watch between teams of a stack that exists before and after."""
     yield from _borrowing(diff)
     yield from _settings(diff)
     yield from _no_room_yet(diff)
@@ -97,9 +97,8 @@ def _no_room_yet(diff: PlanDiff) -> Iterator[Risk]:
                 "no-room-yet",
                 "blocked",
                 names,
-                f"what {names} had, {quantity(held)} × {change.instance_type}, is to go to {listing(growing)} in the "
-                f"step in which {names} {'leave' if len(leaving) > 1 else 'leaves'}: Pulumi deletes last, so the `up` "
-                f"finds no room and fails. {fix}",
+                f"{listing(growing)} would get what {names} had, {quantity(held)} × {change.instance_type}, in the "
+                f"step that removes {names}. Pulumi deletes last, so the `up` finds no capacity and fails. {fix}",
             )
 
 
@@ -119,7 +118,7 @@ def _shared_pool(diff: PlanDiff) -> Iterator[Risk]:
 
 
 def _weights(diff: PlanDiff) -> Iterator[Risk]:
-    """Say whose weight rises: whoever borrows beside them gets less of what several want, and nobody took it away."""
+    """Yield the teams whose weight rises: others that borrow get less of contested capacity, although theirs stays."""
     if diff.policy["fairShare"].before != "Enabled" or diff.policy["fairShare"].after != "Enabled":
         return
     staying = [team for team in diff.teams if team.present.before and team.present.after]

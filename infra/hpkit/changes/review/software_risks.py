@@ -1,6 +1,6 @@
-"""What to watch in the software beside the jobs: parts of the dependencies chart, values of it and of add-ons.
+"""What to watch in the platform's software: parts of the dependencies chart, its values and those of add-ons.
 
-Does not: say which add-ons leave whole; that is hpkit.changes's. Sources: values.yaml of the chart and of its parts,
+Does not: say which add-ons are removed; hpkit.changes does. Sources: values.yaml of the chart and of its parts,
 whose defaults hold for whatever is left out; Kubernetes documentation, device plugins.
 """
 
@@ -15,7 +15,7 @@ from hpkit.plan.model import Plan
 
 __all__ = ["software_risks"]
 
-# What is no longer there for whoever runs jobs.
+# What people who run jobs no longer have.
 _WITHOUT: Final = {
     "health-monitoring-agent": "failed nodes are no longer detected, so none is rebooted or replaced",
     "nvidia-device-plugin": "nodes offer no nvidia.com/gpu, and pods that request it aren't scheduled",
@@ -28,7 +28,7 @@ _DEFAULT: Final = "its own default"
 
 
 def software_risks(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Yield what to watch in charts and add-ons that are there on both sides."""
+    """Yield what to watch in charts and add-ons that exist before and after."""
     if before.dependencies is not None and after.dependencies is not None:
         registries = [plan.spec.cluster.dependencies.image_registry for plan in (before, after)]
         was, now = (dict(_leaves(each.values)) for each in (before.dependencies, after.dependencies))

@@ -9,7 +9,7 @@ from hpkit.text.formatting import listing
 
 __all__ = ["StackSettings", "stack_file_risks"]
 
-# Key of the stack file → value; those of its config beside the others.
+# Key of the stack file → value, including the keys of its `config`.
 StackSettings = Mapping[str, Any]
 _SECRETS: Final = ("secretsprovider", "encryptedkey", "encryptionsalt")
 _KEEP: Final = (
@@ -19,7 +19,7 @@ _OTHERS: Final = "Pulumi's plugins run with other settings than before, such as 
 
 
 def stack_file_risks(stack: str, settings: Change[StackSettings]) -> Iterator[Risk]:
-    """Yield what becomes less or other of a stack that is there on both sides; None is a side without a file."""
+    """Yield what a stack's file reduces or changes; None is a side without a file."""
     before, after = settings.before or {}, settings.after or {}
     changed = [key for key, value in before.items() if after.get(key) != value]
     if not changed:

@@ -229,7 +229,7 @@ def _only_side(present: Change[bool], cells: Row) -> Row:
 
 
 def setting_lines(team: TeamChange) -> Iterator[str]:
-    """Return what changes of a team besides the table; members who lose access are among the losses."""
+    """Return a team's changes that the table doesn't show; members who lose access are among the losses."""
     if team.present.before and team.present.after:
         if team.strategy.changed:
             yield f"{team.name}: strategy {_text(team.strategy)}"
@@ -391,8 +391,8 @@ def resource_lines(stack: StackReview) -> list[str]:
 def resource_rows(stack: StackReview) -> list[Row]:
     """Return action, type, names and why of the resources that don't stay as they are; losses come first.
 
-    Resources of one type that change for the same reason share a row, and so do those of a team that comes or leaves;
-    json has each of them. A new stack is one row, and so is everything that another region replaces.
+    Resources of one type that change for the same reason share a row. So do those of a team that is added or removed;
+    the JSON lists each of them. A new stack is one row, and so is everything that another region replaces.
     """
     if stack.change is None:
         return []
