@@ -132,7 +132,7 @@ def _beyond(ranges: Sequence[str], others: Sequence[str]) -> list[str]:
 def _without(cidr: str, kept: Sequence[str]) -> str:
     """Return a range, and the parts of it that are kept."""
     parts = [each for each in kept if _lies_in(each, cidr)]
-    return f"{cidr} but for {' and '.join(parts)}" if parts else cidr
+    return f"{cidr} except for {' and '.join(parts)}" if parts else cidr
 
 
 def _lies_in(inner: str, outer: str) -> bool:
