@@ -12,6 +12,6 @@ def cache_root() -> Path:
     if own:
         return Path(own).expanduser().absolute()
     shared = os.environ.get("XDG_CACHE_HOME", "")
-    # A relative XDG_CACHE_HOME is to be ignored, says the XDG base directory specification.
+    # The XDG base directory specification requires ignoring a relative XDG_CACHE_HOME.
     base = Path(shared) if Path(shared).is_absolute() else Path.home() / ".cache"
     return base / "hpkit"

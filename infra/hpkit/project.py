@@ -121,7 +121,7 @@ def today() -> datetime.date:
 
 
 def project_root() -> Path:
-    """Return the folder that holds Pulumi.yaml, from here upward; here when there is none."""
+    """Return the folder that holds Pulumi.yaml, from here upward; here if no parent has one."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         if (folder / "Pulumi.yaml").is_file():
@@ -300,7 +300,7 @@ def require_names(stack: str, organization: str, environment: str) -> None:
 
 
 def project_findings(loaded: Iterable[Loaded]) -> list[Finding]:
-    """Return what is wrong with the project's files beside and between its organization files, given all of these."""
+    """Return the problems of the project's other files, and between its organization files, given all of these."""
     organizations = list(loaded)
     known = {Path(each.file).stem: environments_in(each.document) for each in organizations}
     folder = project_root() / "stacks"

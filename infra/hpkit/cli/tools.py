@@ -12,7 +12,7 @@ __all__ = ["pulumi_environment"]
 def pulumi_environment() -> dict[str, str]:
     """Return the environment in which `pulumi` and its language host are those that `hpkit local doctor` shows.
 
-    Without the local cloud's package they are those of PATH. The engine finds the hyperpod plugin on PATH too, next to
+    Without the local cloud's package they are those of PATH. The engine finds its `hyperpod` plugin there too, next to
     this Python. Raises ToolError, with how to get it, for a tool that is missing.
     """
     found = is_installed("search-path")

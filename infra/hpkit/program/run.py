@@ -33,7 +33,7 @@ def gate(stack: str) -> Plan:
     if errors or not loaded.plans:
         raise pulumi.RunError(f"{errors} errors in {loaded.file}: nothing was registered")
     plan = next(iter(loaded.plans.values()))
-    # On AWS all that is missing is said at once; on the local cloud it goes on.
+    # On AWS, everything that is missing is reported at once; on the local cloud, the run continues.
     missing = [*missing_ranges(plan), *missing_charts(plan)]
     if missing:
         raise pulumi.RunError(printable_lines("\n".join([*missing, "Nothing was registered"])))
@@ -127,12 +127,12 @@ class Platform(pulumi.ComponentResource):
 
 def run() -> None:
     """Build the stack that the engine runs: read its organization, check it whole, and only then register resources."""
-    # A run lives for seconds and gives nothing back: looking for garbage, and again at the end, would cost as much as
-    # importing what it is looked for in.
+    # A run takes seconds and frees little memory. Garbage collection, with another pass at the end, would take as long
+    # as importing all modules.
     gc.disable()
     atexit.register(gc.freeze)
-    # The SDK tells the engine of four or five steps of each resource, and waits for the answer each time, whether or
-    # not `--debug` shows them: a tenth of a run. HPKIT_DEBUG=1 brings them back.
+    # The SDK sends the engine four or five debug messages for each resource, and waits for each answer, even without
+    # `--debug`. That takes a tenth of a run. HPKIT_DEBUG=1 turns them on again.
     if os.environ.get("HPKIT_DEBUG") != "1":
         pulumi.log.debug = lambda *_, **__: None
     for name, value in build(gate(pulumi.get_stack()), root=os.path.relpath(project_root())).items():

@@ -17,7 +17,7 @@ _QUOTA = "hyperpod:index:ComputeQuota"
 _CLAIM_KIND = "PersistentVolumeClaim"
 _KUEUE = "kueue.x-k8s.io"
 _KARPENTER = "Karpenter's count"
-# What is named beside the cluster: type → what it is, and the property that names it.
+# Resources that are named in addition to the HyperPod cluster: type → what it is, and the property that names it.
 _NAMED = {
     "aws:eks/cluster:Cluster": ("the EKS cluster", "name"),
     "aws:ec2/vpc:Vpc": ("the VPC", "id"),
@@ -30,11 +30,15 @@ _NAMED = {
 
 @dataclass(frozen=True, slots=True)
 class Teardown:
-    """One stack that is to end.
+    """One stack to be deleted.
 
-    entries: how much the state holds; resources: how many of these are resources; goes: what goes, in words, the costly
-    first; protected: URNs that the engine keeps; refusal: why it must not end yet, "" if it may; objects: kind,
-    namespace and name of everything of it in the cluster; eks: ARN of the EKS cluster, "" if it isn't known.
+    - entries: how much the state holds.
+    - resources: how many of these are resources.
+    - goes: what is deleted, in words, the costly first.
+    - protected: URNs that the engine keeps.
+    - refusal: why it can't be deleted yet, "" if it can.
+    - objects: kind, namespace and name of each of its objects in the cluster.
+    - eks: ARN of the EKS cluster, "" if it isn't known.
     """
 
     stack: str

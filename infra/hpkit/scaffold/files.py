@@ -41,8 +41,12 @@ _ACCOUNT, _RANGE = "123456789012", "203.0.113.0/24"
 class Choice:
     """What the user chose.
 
-    name: the organization's; example: one of EXAMPLES; region, account, public_cidr: "" for those of the example;
-    pipeline: one of PIPELINES; owner: who reviews changes, as CODEOWNERS names a team; version: of the kit.
+    - name: the organization's.
+    - example: one of EXAMPLES.
+    - region, account, public_cidr: "" for those of the example.
+    - pipeline: one of PIPELINES.
+    - owner: who reviews changes, as CODEOWNERS names a team.
+    - version: of the kit.
     """
 
     name: str
@@ -101,7 +105,7 @@ def _organization(choice: Choice) -> str:
 
 
 def _own(text: str, choice: Choice) -> str:
-    """Return an example's text with the user's name, region, account and range in place of its own."""
+    """Return an example's text with its name, region, account and range replaced by the user's."""
     text = re.sub(rf"\b{choice.example}\b", choice.name, text)
     for old, new in (
         (_region(choice.example), choice.region),

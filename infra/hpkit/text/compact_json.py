@@ -9,7 +9,7 @@ _WIDTH: Final = 120
 
 
 def compact_json(value: Any, *, indent: int = 0, used: int = 0) -> str:
-    """Return a value as JSON. A map or a list has a line of its own, or a line for each part where that is too long.
+    """Return a value as JSON. A map or a list takes one line, or one line for each part where that is too long.
 
     indent: spaces before the line; used: characters of it that are taken, such as by a key.
     """

@@ -1,7 +1,7 @@
-"""Text that others wrote, so that a terminal, a log, a table or a workflow shows it and obeys nothing in it.
+"""Escapes text from outside, so that a terminal, a log, a table or a workflow shows it and obeys nothing in it.
 
-An escape is a backslash, `u` and four hexadecimal digits, in pairs of surrogates beyond U+FFFF: the form of JSON, so
-that text which is JSON already stays JSON of the same value.
+An escape is a backslash, `u` and four hexadecimal digits, in surrogate pairs beyond U+FFFF. JSON has the same form, so
+escaped JSON stays JSON with the same value.
 """
 
 import re
@@ -9,8 +9,9 @@ from typing import Final
 
 __all__ = ["csv_cell", "printable", "printable_lines", "quoted"]
 
-# What shows nothing, moves the cursor, or changes the order of what is shown: the general categories Cc, Cf, Cs, Zl and
-# Zp, all spaces but the common one, and Default_Ignorable_Code_Point (Unicode 16, DerivedCoreProperties.txt).
+# What shows nothing, moves the cursor, or changes the order of what is shown. These are the general categories Cc, Cf,
+# Cs, Zl and Zp, all spaces except the common one, and Default_Ignorable_Code_Point (Unicode 16,
+# DerivedCoreProperties.txt).
 _HIDDEN: Final = (
     "\x00-\x1f\x7f-\xa0\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u1680\u17b4\u17b5"
     "\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0"

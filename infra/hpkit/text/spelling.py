@@ -33,7 +33,7 @@ def _without_zeros(name: str) -> str:
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence about a name that is not known: the one that is meant, else those that there are."""
+    """Return the end of a sentence about an unknown name: the name that was probably meant, or else all names."""
     names = list(known)
     meant = near(name, names)
     return f"did you mean {meant}?" if meant else f"it has {', '.join(names) or 'none'}"

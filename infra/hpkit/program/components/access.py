@@ -1,7 +1,7 @@
 """Who may do what: access entries of administrators, viewers and teams, and each team's rights in its namespace.
 
-What a team may ask for by its rights and must not get is refused by Pod Security and by admission policies; both are
-there before anybody of a team has rights.
+A team's rights allow some requests that must be refused. Pod Security and admission policies refuse them, and both
+exist before any member of a team has rights.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hpkit.program.components.rbac import PolicyRule, cluster_rules, team_rules
 __all__ = ["Access"]
 
 _RBAC = "rbac.authorization.k8s.io"
-# A team's level and the policies are as the program says, whoever wrote them since; the service makes the namespace.
+# The program's values override those of any other manager: the service makes the namespace.
 _FORCE = {"pulumi.com/patchForce": "true"}
 _REQUESTS = "hpkit-requests"
 
@@ -35,8 +35,8 @@ _REQUESTS = "hpkit-requests"
 class Access(Component):
     """Access of one environment: who gets in at once, and by `grant` what each team may do.
 
-    administrators: what lets them in, to be there before anything inside the cluster is, and to go after it, so that a
-    destroy does not lock out who runs it.
+    administrators: what lets them in. It is created before anything inside the cluster, and deleted after it, so that
+    a destroy doesn't lock out the person who runs it.
     """
 
     administrators: Sequence[pulumi.Resource]
@@ -68,7 +68,7 @@ class Access(Component):
     def grant(self, quotas: Mapping[str, pulumi.Resource]) -> None:
         """Let each team work in its namespace; quotas: by team; the namespace comes with one.
 
-        Of a team without members nothing is touched: whoever works there has got the rights elsewhere.
+        A team without members is left alone: people who work there have their rights from elsewhere.
         """
         teams = [team for team in self._plan.teams if team.spec.members]
         policies = [
@@ -151,8 +151,8 @@ class Access(Component):
             policy.name,
             metadata={"name": policy.name, "annotations": _FORCE},
             spec={"policy_name": policy.name, "validation_actions": ["Deny"]},
-            # A set of which others own entries: applied, `Deny` would stand beside somebody's `Warn`, which the API
-            # server refuses.
+            # A set that others share: applying it would put `Deny` next to an existing `Warn`, which the API server
+            # refuses. So a change replaces the binding.
             opts=pulumi.ResourceOptions.merge(
                 self.child(after=[made], provider=self._eks.kubernetes),
                 pulumi.ResourceOptions(replace_on_changes=["spec.validationActions"], delete_before_replace=True),

@@ -1,4 +1,4 @@
-"""What EKS add-ons are told: the kit's own values, and the user's over them."""
+"""Configuration values of EKS add-ons: the kit's own, overridden by the user's."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def hyperpod_values(
 ) -> dict[str, Any]:
     """Return the configuration of the HyperPod observability add-on (SageMaker developer guide).
 
-    endpoint: as AMP says it, with a slash at its end; the add-on puts `/api/v1/remote_write` behind what it is told.
+    endpoint: as AMP returns it, with a trailing slash; the add-on appends `/api/v1/remote_write`.
     """
     values: dict[str, Any] = {
         "ampWorkspace": {"prometheusEndpoint": endpoint.rstrip("/"), "arn": workspace_arn},

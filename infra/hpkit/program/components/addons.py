@@ -69,7 +69,7 @@ class Addons(Component):
     def _install(self, addon: AddonPlan, after: Sequence[pulumi.Resource]) -> aws.eks.Addon:
         identity = [self._pod_identity(addon)] if is_associated(self._plan, addon) else []
         rights = self._rights.get(addon.name, ())
-        # The API would take away associations that the add-on has of its own and the program does not name.
+        # Without this, the API would remove the add-on's own associations, which the program doesn't name.
         left_alone = pulumi.ResourceOptions(ignore_changes=None if addon.pod_identity else ["podIdentityAssociations"])
         return aws.eks.Addon(
             addon.name,

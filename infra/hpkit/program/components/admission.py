@@ -19,11 +19,11 @@ __all__ = ["AdmissionPolicy", "Refusal", "ResourceRule", "pod_security_labels", 
 def pod_security_labels(version: str) -> dict[str, str]:
     """Return the labels of a team's namespace: `baseline` is enforced and warned of, `restricted` is audited.
 
-    The warning names what a Job's pods would be refused for, when the Job is created. One for `restricted` would come
+    When a Job is created, the warning names what its pods would be refused for. A warning for `restricted` would come
     with every job whose image runs as root, as most training images do, though nothing refuses it.
 
-    Baseline is the strictest level that training passes: EFA, GPUs and huge pages are resources of a container and need
-    no privilege (EKS user guide, "Run machine learning training on Amazon EKS with Elastic Fabric Adapter"), and shared
+    Baseline is the strictest level that training passes. EFA, GPUs and huge pages are resources of a container and need
+    no privilege (EKS user guide, "Run machine learning training on Amazon EKS with Elastic Fabric Adapter"). Shared
     memory is an emptyDir. The version is the cluster's own, so that no upgrade changes what is admitted unseen.
     """
     levels = {"enforce": POD_SECURITY_LEVEL, "warn": POD_SECURITY_LEVEL, "audit": "restricted"}

@@ -1,8 +1,8 @@
-"""As whom pods with a claim on the shared file system run: a user of their team, who can't become another.
+"""The users that pods with a claim on the shared file system run as: users of their team, who can't become others.
 
-Lustre trusts the user id that a client names (Lustre manual, "Root Squash"; identity upcall aside), so that the node's
-container runtime must start a pod's processes with an id of the team. A claim is recognized by its name, which is the
-only one that the volume takes; an ephemeral volume makes a claim named after the pod and the volume, and counts too.
+Lustre trusts the user id that a client names (Lustre manual, "Root Squash"), except with an identity upcall. So the
+node's container runtime must start a pod's processes with one of the team's ids. The volume takes one claim, which is
+recognized by its name. An ephemeral volume makes a claim named after the pod and the volume, and counts too.
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,10 @@
 """Admission policies that end the pods of a job with the job, so that none runs after Kueue frees its quota.
 
-Kueue frees the quota of a job that is being deleted, that is gone, or that reports its end, without a look at the pods
-(0.19.2, pkg/controller/jobframework/reconciler.go: loadJob, finalize, step 3), and leaves the size of what another job
-owns to that job's controller (same file, isTopLevelJob). Of a job that runs, Kueue compares the containers with what it
-admitted, and no other field of the pods (pkg/util/equality/podset.go, comparePodTemplate): it writes the instance type
-into nodeSelector once.
+Kueue frees the quota of a job that is being deleted, is gone, or reports its end, without a look at the pods
+(0.19.2, pkg/controller/jobframework/reconciler.go: loadJob, finalize, step 3). If another job owns a job, Kueue leaves
+its size to the owner's controller (same file, isTopLevelJob).
+In a running job, Kueue compares the containers with what it admitted, and no other field of the pods
+(pkg/util/equality/podset.go, comparePodTemplate). It writes the instance type into nodeSelector once.
 """
 
 from hpkit.program.components.admission_model import BOTH, IS_MEMBER, AdmissionPolicy, Refusal, ResourceRule
@@ -48,8 +48,8 @@ def lifecycle_policies() -> list[AdmissionPolicy]:
 def _orphans() -> Refusal:
     """Return the refusal of deletions that orphan.
 
-    Without a policy in the request, the API server follows the finalizers of the object, then the kind's default, which
-    orphans for Jobs of batch/v1 (Kubernetes API reference, DeleteOptions; pkg/registry/batch/job/strategy.go,
+    Without a policy in the request, the API server follows the finalizers of the object, then the kind's default. For
+    Jobs of batch/v1, the default orphans (Kubernetes API reference, DeleteOptions; pkg/registry/batch/job/strategy.go,
     DefaultGarbageCollectionPolicy).
     """
     finalizers = f"oldObject{_FINALIZERS}"
@@ -170,10 +170,10 @@ def _ends() -> Refusal:
 def _restarts() -> Refusal:
     """Return the refusal of a JobSet's restart after one of its Jobs has succeeded: all of them would run again.
 
-    Kueue frees the quota of a Job that succeeded while the others run, and counts it never again (0.19.2,
-    pkg/controller/jobs/jobset/jobset_controller.go, ReclaimablePods; pkg/webhooks/workload_webhook.go,
-    validateReclaimablePodsUpdate). JobSet writes status.restarts before it deletes the Jobs, and with it how many have
-    succeeded (0.12.0, pkg/controllers/jobset_controller.go, reconcile).
+    When a Job succeeds while others run, Kueue frees its quota and never counts it again. Source: Kueue 0.19.2,
+    pkg/controller/jobs/jobset/jobset_controller.go, ReclaimablePods, and pkg/webhooks/workload_webhook.go,
+    validateReclaimablePodsUpdate. JobSet writes status.restarts, and how many have succeeded, before it deletes the
+    Jobs (0.12.0, pkg/controllers/jobset_controller.go, reconcile).
     """
     none_succeeded = " && ".join(
         f"{root}.?status.?replicatedJobsStatus.orValue([]).all(job, job.?succeeded.orValue(0) == 0)"

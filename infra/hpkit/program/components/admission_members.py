@@ -1,7 +1,7 @@
-"""What the members of a team may not ask for, although RBAC lets them: what Kueue alone writes, and what publishes.
+"""What members of a team may not request, although RBAC lets them: fields that only Kueue writes, and publishing.
 
-Kueue leaves it to others that nobody poses as part of an admitted job (0.19.2, pkg/controller/jobframework,
-reconciler.go), and HyperPod's own policy demands no more than a queue label.
+Kueue doesn't prevent pods from posing as part of an admitted job (0.19.2, pkg/controller/jobframework, reconciler.go).
+HyperPod's own policy requires no more than a queue label.
 """
 
 from collections.abc import Sequence
@@ -102,7 +102,7 @@ def _metadata(root: str, pod_templates: str) -> str:
 def _of_queues(ranks: dict[str, list[str]]) -> tuple[Refusal, ...]:
     """Return the refusals about queue and rank; ranks: the classes of each namespace that hasn't all of them.
 
-    A Deployment's pods, which Kueue counts one by one, have the rank of its own label, or else of its template's.
+    Kueue counts a Deployment's pods one by one. Their rank comes from the Deployment's label, or else the template's.
     """
     bounds = "{" + ", ".join(f"'{name}': {['', *labels]}" for name, labels in sorted(ranks.items())) + "}"
     labels = [f"object.{place}.?labels[?'{_RANK}'].orValue('')" for place in ("metadata", "?spec.?template.?metadata")]
@@ -155,10 +155,10 @@ def _of_queues(ranks: dict[str, list[str]]) -> tuple[Refusal, ...]:
 
 
 def _of_kueues_keys() -> tuple[Refusal, ...]:
-    """Return the refusals of labels and annotations of Kueue, but for those that users set.
+    """Return the refusals of Kueue's labels and annotations, except for those that users set.
 
-    Keys that were there before may stay: Kueue writes some into the templates of a job that it starts. Its webhooks
-    write others at once: `managed` into pods and Deployments, and into a Deployment which kind suspends its pods.
+    Existing keys may stay: Kueue writes some into the templates of a job that it starts. Its webhooks write others at
+    once: `managed` into pods and Deployments, and into a Deployment which kind suspends its pods.
     """
 
     def known(field: str) -> str:

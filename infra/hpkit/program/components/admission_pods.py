@@ -201,9 +201,9 @@ _TERMS = " + ".join(
     for field in ("podAffinity", "podAntiAffinity")
 )
 
-# Where the second part of an image is the stack, the third is the team (registry/stack/team/name:tag). A node runs an
-# image that it has by its ID too, of which the first digits are enough (containerd, internal/cri/server/images,
-# LocalResolve; go-digest, digestset, Lookup), and `sha256:1a` is a valid name of an image.
+# Where the second part of an image is the stack, the third is the team (registry/stack/team/name:tag). A node also runs
+# a local image by its ID, of which the first digits are enough (containerd, internal/cri/server/images, LocalResolve;
+# go-digest, digestset, Lookup). `sha256:1a` is a valid image name.
 IMAGES = (
     "({spec}.?initContainers.orValue([]) + {spec}.?containers.orValue([])).all(container, "
     "!container.?image.orValue('').startsWith('sha256:') && ("
@@ -214,8 +214,8 @@ IMAGES_MESSAGE = (
     "the image must not be in another team's repository, or named by an ID such as sha256:1a. Push it to a repository "
     "of this team, and use its name there"
 )
-# Of a pod template, Kueue sets default requests before it looks at limits (0.19.2, pkg/workload/resources.go,
-# AdjustResources); the API server looks at limits first (SetDefaults_Pod, then LimitRanger). Kueue counts the pods of a
+# For a pod template, Kueue sets default requests before it looks at limits (0.19.2, pkg/workload/resources.go,
+# AdjustResources). The API server looks at limits first (SetDefaults_Pod, then LimitRanger). Kueue counts the pods of a
 # Deployment one by one, as the API server has completed them.
 _REQUESTED = (
     "(spec.?initContainers.orValue([]) + spec.?containers.orValue([])).all(container, ['cpu', 'memory'].all(name, "

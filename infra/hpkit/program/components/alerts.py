@@ -25,7 +25,7 @@ def alert_manager(plan: Plan, topic_arn: str) -> str:
     """Return the alert manager's definition: one message for all alerts of a name, again after four hours.
 
     Source: Amazon Managed Service for Prometheus user guide, "Configure alert manager to send messages to your Amazon
-    SNS topic": the region has to be said; a subject is given since the default can be too long for SNS.
+    SNS topic". The region is required; a subject is given because the default can be too long for SNS.
     """
     sns = {
         "topic_arn": topic_arn,

@@ -34,7 +34,7 @@ _READY = {"pulumi.com/waitFor": "condition=Ready"}
 
 
 class Autoscaling(Component):
-    """Node classes and node pools of one environment, each waited for until it is Ready."""
+    """NodeClasses and NodePools of one environment, each waited for until it is Ready."""
 
     def __init__(
         self,

@@ -36,11 +36,13 @@ class Component(pulumi.ComponentResource):
 
 
 class DeployContext:
-    """Where the platform is built, with what the AWS provider says of it.
+    """Where the platform is built, with what the AWS provider knows about it.
 
-    account: partition, region and account; caller: ARN of who runs this, of a role's session mostly; credentials: how
-    that one is come by; has_log_group: whether there is a log group that a new EKS cluster would write to; root: the
-    project's folder, relative to the program's.
+    - account: partition, region and account.
+    - caller: ARN of the identity that runs this, usually a role's session.
+    - credentials: the profile and role that the identity comes from.
+    - has_log_group: whether the log group exists that a new EKS cluster would write to.
+    - root: the project's folder, relative to the program's.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""As whom the platform is built: one identity for the aws provider, the hyperpod plugin and the tokens of EKS.
+"""The identity that builds the platform: one for the aws provider, the `hyperpod` plugin and the tokens of EKS.
 
-Explicit providers take nothing of a stack's `aws:` configuration by themselves, and `aws eks get-token` knows nothing
-of Pulumi: what is set there is handed to all three, or refused. Does not: read the environment, which all three read.
+Explicit providers ignore a stack's `aws:` configuration, and `aws eks get-token` knows nothing of Pulumi. So each
+setting there is passed to all three, or refused. Does not: read the environment, which all three read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ONE_ONLY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A profile of the shared configuration, and a role to assume from there: what the aws provider is told of it."""
+    """A profile of the shared configuration, and a role to assume from there, as arguments of the aws provider."""
 
     profile: str | None = None
     roles: Sequence[Mapping[str, Any]] = field(default=())
@@ -78,6 +78,6 @@ def configured() -> Credentials:
 
 def _refused(what: str, fix: str) -> pulumi.RunError:
     return pulumi.RunError(
-        f"{what}: the aws provider, the hyperpod plugin and kubeconfig would use different identities. Nothing was "
+        f"{what}: the aws provider, the `hyperpod` plugin and kubeconfig would use different identities. Nothing was "
         f"created. {fix}."
     )

@@ -30,10 +30,12 @@ _HTTPS = 443
 class Eks(Component):
     """The EKS cluster.
 
-    name and arn; issuer: address of its OIDC provider; kubeconfig: what kubectl and the Kubernetes provider use, with a
-    token of the AWS CLI; kubernetes: the provider of everything inside the cluster, once `connect` was called. kept:
-    ids of what is made and must not be lost, by name in `allowReplace`. key_arn: the key that is made with it, None
-    where it is there already.
+    - name, arn: the cluster's.
+    - issuer: address of its OIDC provider.
+    - kubeconfig: what kubectl and the Kubernetes provider use, with a token of the AWS CLI.
+    - kubernetes: the provider of everything inside the cluster, once `connect` was called.
+    - kept: ids of what is created and must not be lost, by name in `allowReplace`.
+    - key_arn: the key that is created with it; None for an existing one.
     """
 
     name: pulumi.Output[str]
@@ -84,11 +86,11 @@ class Eks(Component):
         )
 
     def _private_ways(self, network: Network) -> tuple[list[pulumi.Output[str]], list[pulumi.Resource]]:
-        """Return the groups that the control plane's interfaces have beside the nodes', and what opens the way.
+        """Return the additional security groups of the control plane's interfaces, and the rules that open access.
 
-        Source: Amazon EKS user guide, cluster endpoint access: port 443 from connected networks has to be admitted by
-        a security group of the control plane. One of its own, since the group that EKS makes has none of this
-        environment's tags, by which a deployer is allowed to change it.
+        Source: Amazon EKS user guide, cluster endpoint access. A security group of the control plane must admit port
+        443 from connected networks. The group is a separate one: a deployer may change only groups with this
+        environment's tags, and the one that EKS creates has none.
         """
         ranges = dict.fromkeys(self._plan.spec.eks.endpoint.private_from)
         if not ranges:
@@ -140,8 +142,8 @@ class Eks(Component):
             name=name,
             retention_in_days=eks.log_retention_days,
             kms_key_id=key.arn,
-            # One that is there is what EKS wrote of a cluster that is gone (terraform-aws-eks issues 2446, 2763). It is
-            # taken over, then changed (pulumi pull request 19339); of what the state holds, this says nothing.
+            # EKS may write an existing group again after its cluster is deleted (terraform-aws-eks issues 2446, 2763).
+            # It is imported, then changed (Pulumi pull request 19339). has_log_group ignores what the state holds.
             opts=self.child(import_id=name if self._context.has_log_group else None),
         )
         cluster = aws.eks.Cluster(
@@ -151,8 +153,8 @@ class Eks(Component):
             role_arn=identity.control_plane_role_arn or "",
             access_config=aws.eks.ClusterAccessConfigArgs(
                 authentication_mode="API",
-                # The creator must be able to apply what comes next: by EKS's own entry, or by that of an administrator,
-                # which EKS would refuse a second time (409 ResourceInUseException).
+                # The creator must be able to apply what comes next, through EKS's own entry or an administrator's. EKS
+                # refuses to create both (409 ResourceInUseException).
                 bootstrap_cluster_creator_admin_permissions=not is_administrator(plan, self._context.caller),
             ),
             bootstrap_self_managed_addons=False,
@@ -174,7 +176,7 @@ class Eks(Component):
                 self.child(
                     after=[logs, *network.ranges, *identity.for_control_plane, *guard], protect=kept(plan, "eks")
                 ),
-                # Said when the cluster is made, and never again: whoever deploys later is another one.
+                # It applies only when the cluster is created; a later deployer may be another identity.
                 pulumi.ResourceOptions(ignore_changes=["accessConfig.bootstrapClusterCreatorAdminPermissions"]),
             ),
         )

@@ -61,10 +61,10 @@ def add_capacity(config: ClusterInstanceGroupSpecification, group: GroupPlan) ->
 
 
 def add_instances(config: _Group, group: GroupPlan | RestrictedGroupPlan) -> None:
-    """Add what the instances of any group have.
+    """Add the settings that all groups' instances share.
 
-    threadsPerCore is said where there is a choice: the API reference names no default for it
-    (ClusterInstanceGroupSpecification), and one thread halves the vCPUs that quotas count on.
+    threadsPerCore is set where there is a choice: the API reference names no default for it
+    (ClusterInstanceGroupSpecification). With one thread, quotas count half of the vCPUs.
     """
     spec = group.spec
     if spec.training_plan_arn is not None:

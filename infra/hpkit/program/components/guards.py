@@ -17,7 +17,7 @@ from hpkit.program.sdk import ChangeGuard
 
 __all__ = ["guard_base", "guard_cluster", "guard_groups", "guard_parts", "guard_version"]
 
-# What the last guard keeps, by its names in `allowReplace`; the one before keeps what the cluster stands on.
+# What the last guard keeps, by its names in `allowReplace`. The first one keeps what the cluster depends on.
 _LAST = ("cluster", "grafana", "prometheus")
 
 
@@ -59,7 +59,7 @@ def guard_parts(plan: Plan, *, opts: pulumi.ResourceOptions) -> ChangeGuard:
 
 
 def guard_base(plan: Plan, identity: Mapping[str, pulumi.Output[str]], *, opts: pulumi.ResourceOptions) -> ChangeGuard:
-    """Guard what the HyperPod cluster stands on; the cluster waits for it, so that one refusal names all that goes."""
+    """Guard the HyperPod cluster's dependencies; the cluster waits for it, so that one refusal names every loss."""
     names = [name for name in plan.spec.allow_replace if name not in _LAST]
     return _guard("keep-base", plan, identity, names, opts=opts)
 

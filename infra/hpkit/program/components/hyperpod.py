@@ -73,10 +73,10 @@ class Dependencies(Component):
 
 
 class HyperPod(Component):
-    """The cluster; in_service waits until it is, with managed Karpenter on where the plan wants it.
+    """The cluster. in_service waits for it, with managed Karpenter on where the plan wants it.
 
-    autoscaled: what stands for each group that Karpenter fills, by name; a NodeClass that names the group waits for it,
-    and so lets go of the group before that is deleted.
+    autoscaled: the resource of each group that Karpenter fills, by name. A NodeClass that names the group waits for it,
+    so it is deleted before the group.
     """
 
     cluster: Cluster
@@ -102,7 +102,7 @@ class HyperPod(Component):
             "cluster",
             cluster_name=spec.name,
             orchestrator={"eks": {"clusterArn": eks.arn}},
-            # The default of groups without subnets of their own: every group has them, so that zones can come later.
+            # The default for groups without subnets: every group has its own, so that zones can be added later.
             vpc_config={
                 "subnets": list(network.control_plane_subnet_ids),
                 "securityGroupIds": list(network.security_group_ids),

@@ -27,10 +27,11 @@ __all__ = ["Identity"]
 class Identity(Component):
     """Roles of one environment.
 
-    control_plane_role_arn is None for an EKS cluster that is there already; node_role_arn where every group has a role
-    of its own; karpenter_role_arn, made or given, without autoscaling.
-    for_control_plane, for_nodes: policies that must be in force before an EKS or HyperPod cluster is made, and until
-    it is gone: HyperPod assumes its roles to remove nodes and their network interfaces.
+    - control_plane_role_arn: None for an existing EKS cluster.
+    - node_role_arn: None where every group has its own role.
+    - karpenter_role_arn: created or given; None without autoscaling.
+    - for_control_plane, for_nodes: policies that must be in force before an EKS or HyperPod cluster is created, and
+      until it is deleted. HyperPod assumes its roles to remove nodes and their network interfaces.
     """
 
     control_plane_role_arn: pulumi.Output[str] | None = None

@@ -1,8 +1,10 @@
-"""The inference operator: its roles by the cluster's OIDC provider, and what its add-on and its storage are told.
+"""The inference operator: its roles by the cluster's OIDC provider, and the settings of its add-on and its storage.
 
-Sources: SageMaker HyperPod developer guide, "Setting up your HyperPod clusters for model deployment" and "IAM trust
-relationship issue" (roles by IRSA); Terraform module hyperpod_inference_operator of awslabs/awsome-distributed-training
-(service accounts, values of the add-on).
+Sources:
+- SageMaker HyperPod developer guide, "Setting up your HyperPod clusters for model deployment" and "IAM trust
+  relationship issue" (roles by IRSA).
+- Terraform module hyperpod_inference_operator of awslabs/awsome-distributed-training (service accounts, values of the
+  add-on).
 """
 
 from __future__ import annotations
@@ -44,8 +46,9 @@ _S3_CSI = "aws-mountpoint-s3-csi-driver"
 class Inference(Component):
     """Roles of the operator, of the load balancer controller and of KEDA, which its add-on brings.
 
-    values and policies: what the add-ons are told, and what their pods may do, by add-on; rights: what must be in force
-    before an add-on is installed, by add-on.
+    - values: configuration values, by add-on.
+    - policies: what the add-on's pods may do, by add-on.
+    - rights: what must be in force before an add-on is installed, by add-on.
     """
 
     values: Mapping[str, pulumi.Input[Mapping[str, Any]]]
@@ -170,7 +173,7 @@ def _operator_values(
 ) -> dict[str, Any]:
     """Return the configuration of the operator's add-on.
 
-    certificates: name of their bucket; keda: None where the cluster has a KEDA of its own.
+    certificates: name of their bucket; keda: None where the cluster has its own KEDA.
     """
     scaling: dict[str, Any] = {"enabled": keda is not None}
     if keda is not None:

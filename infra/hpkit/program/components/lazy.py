@@ -1,9 +1,9 @@
-"""Loads of Pulumi's SDKs only the modules of the resources that the program has: it is imported before them.
+"""Makes Pulumi's SDKs load only the modules of the resources that the program uses. It is imported before them.
 
-A package such as `pulumi_aws.ec2` loads the two hundred modules of all its resources when the first is named, which
-takes longer than all the rest of a run. Here each of PACKAGES loads the module that a name is in: the SDKs are
-generated with a module for each resource, called after it, and `_inputs` for the arguments of their parts. A name that
-is in neither has the package load everything, as it would by itself.
+A package such as `pulumi_aws.ec2` loads the two hundred modules of all its resources when the first is named. That
+takes longer than the rest of a run. Here each of PACKAGES loads only the module that a name is in. The SDKs have a
+module for each resource, named after it, and `_inputs` for the arguments of their parts. For any other name, the
+package loads everything, as it would by itself.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The FSx for Lustre file system inside the cluster: a claim on a folder of its own in each team's namespace.
+"""The FSx for Lustre file system inside the cluster: a claim in each team's namespace, on the team's own folder.
 
 Source: kubernetes-sigs/aws-fsx-csi-driver, examples of static provisioning; the same for HyperPod in
 awslabs/awsome-distributed-training, module fsx_lustre. A PersistentVolume serves one claim, so each team has its own.
@@ -93,8 +93,8 @@ class TeamVolumes(Component):
         """Return a claim in a namespace on a folder of the file system, with the volume that no other claim takes.
 
         The driver mounts `<dnsname>@tcp:/<mountname>` (kubernetes-sigs/aws-fsx-csi-driver, pkg/driver/node.go,
-        NodePublishVolume), and Lustre mounts a folder behind that name (FSx for Lustre user guide, "Mounting specific
-        filesets"): a pod sees nothing above it.
+        NodePublishVolume). Lustre mounts a folder behind that name (FSx for Lustre user guide, "Mounting specific
+        filesets"), so a pod sees nothing above it.
         """
         mount = self._file_system.mount_name
         volume = k8s.core.v1.PersistentVolume(

@@ -18,14 +18,17 @@ _ANYWHERE = "0.0.0.0/0"
 
 
 class Network(Component):
-    """The network of one environment, made or found.
+    """The network of one environment, created or existing.
 
-    vpc_id; control_plane_subnet_ids in two zones; node_subnet_ids by zone; security_group_ids of nodes.
-    connectivity: what nodes, control plane and AWS reach each other by (rules, routes, gateways, endpoints), to be
-    there before anything in the cluster is, and to go after all of it.
-    ranges: the address ranges that the VPC has beside its first. An EKS cluster may take five hours to recognize one
-    that comes after it (Amazon EKS user guide, networking requirements).
-    kept: id of the VPC, if it is made, by its name in `allowReplace`.
+    - vpc_id: the VPC.
+    - control_plane_subnet_ids: in two zones.
+    - node_subnet_ids: by zone.
+    - security_group_ids: those of nodes.
+    - connectivity: what nodes, control plane and AWS reach each other by (rules, routes, gateways, endpoints). It is
+      created before anything in the cluster, and deleted after all of it.
+    - ranges: the VPC's address ranges except the first. An EKS cluster may take five hours to recognize one that is
+      added later (Amazon EKS user guide, networking requirements).
+    - kept: id of the VPC, if it is created, by its name in `allowReplace`.
     """
 
     vpc_id: pulumi.Output[str]
@@ -133,7 +136,7 @@ class Network(Component):
             tags={"Name": f"{self._plan.stack}-nodes"},
             opts=self.child(),
         )
-        # EFA needs all traffic to and from the group itself, in rules of their own.
+        # EFA needs separate rules that allow all traffic from and to the group itself.
         rules: list[pulumi.Resource] = [
             aws.vpc.SecurityGroupIngressRule(
                 "nodes-from-nodes",

@@ -90,7 +90,7 @@ def build(plan: Plan, *, root: str = "..", parent: pulumi.Resource | None = None
     # Nothing of the chart runs before the nodes do, so it is installed next to the add-ons, which take a minute.
     dependencies = Dependencies("dependencies", plan, context, eks=eks, after=reached, opts=opts)
     guard = guard_base(plan, {**network.kept, **storage.kept, **eks.kept}, opts=opts)
-    # After the other, whose refusal says more: what stands on a cluster that leaves goes with it.
+    # After the other guard, whose refusal names more: it includes what is deleted with the cluster.
     named = guard_parts(plan, opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[guard])))
     platform = HyperPod(
         "hyperpod",
@@ -197,8 +197,8 @@ def _start_providers(
 ) -> tuple[DeployContext, Provider]:
     """Ask AWS where this is; raises pulumi.RunError when AWS does not answer, for wrong credentials say.
 
-    The engine starts one plugin after the other, and this program is idle while it waits for the first of them: that is
-    when the SDKs are loaded, which takes as long. The second plugin starts while resources are made ready.
+    The engine starts one plugin after the other, and this program is idle while it waits for the first one. Loading the
+    SDKs takes as long, so it happens then. The second plugin starts while resources are prepared.
     """
     asked = pulumi.InvokeOptions(provider=provider)
     # Left only when all is loaded: modules that load themselves when touched must not be touched from two threads.
@@ -206,8 +206,8 @@ def _start_providers(
         loaded = side.submit(_load_sdks)
         zones = _zones(asked)
     loaded.result()
-    # The word is the provider's: on behalf of another resource that is replaced, the engine asks for the cluster's Diff
-    # with its old inputs; for another region, it does not ask at all.
+    # These are set on the provider. If another resource is replaced, the engine asks for the cluster's Diff with its
+    # old inputs; for another region, it doesn't ask at all.
     hyperpod = Provider(
         "hyperpod",
         region=plan.spec.region,

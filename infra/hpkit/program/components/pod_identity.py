@@ -38,8 +38,8 @@ class PodRoles:
     ) -> aws.eks.PodIdentityAssociation:
         """Return the association of a service account, in force with its rights.
 
-        given: a role that is there already, None to make one; policy: what that one allows beside the account's
-        managed policies, None for nothing.
+        given: an existing role, None to create one; policy: what it allows in addition to the account's managed
+        policies, None for nothing.
         """
         role: pulumi.Input[str]
         rights: Sequence[pulumi.Resource]

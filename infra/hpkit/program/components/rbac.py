@@ -1,7 +1,7 @@
 """What a data scientist may do: in the team's namespace, and in the cluster as a whole.
 
 Sources: the team role of the HyperPod Helm chart (helm_chart/HyperPodHelmChart, team-role-and-bindings), and what it
-leaves out: LocalQueues, HyperPodPyTorchJob, deleting pods. A team reads and writes ConfigMaps and Secrets of its own
+leaves out: LocalQueues, HyperPodPyTorchJob, deleting pods. A team reads and writes the ConfigMaps and Secrets of its
 namespace, and never touches queues, quotas or other namespaces.
 """
 
@@ -49,10 +49,11 @@ def team_rules(workloads: Sequence[Workload] = ("training",), *, ingress: bool =
 def workload_rules(workload: Workload) -> list[PolicyRule]:
     """Return what one kind of work opens.
 
-    For inference: no ScaledJob, since KEDA itself would make the Jobs, and no TriggerAuthentication, which can hand the
-    tokens of service accounts to whoever is asked for a metric (KEDA documentation, boundServiceAccountToken); one
-    ClusterTriggerAuthentication of an administrator's does for AWS. No StatefulSet: the add-on lets the pods of any go
-    without a queue.
+    Inference excludes three kinds:
+    - ScaledJob, since KEDA itself would create the Jobs.
+    - TriggerAuthentication, which can send the tokens of service accounts to any metrics server (KEDA documentation,
+      boundServiceAccountToken). For AWS, an administrator's ClusterTriggerAuthentication is enough.
+    - StatefulSet: the add-on lets its pods run without a queue.
     """
     if workload == "inference":
         return [
@@ -81,7 +82,7 @@ def _base() -> list[PolicyRule]:
         PolicyRule([""], ["persistentvolumeclaims"], _WRITE, "Data sets and checkpoints."),
         PolicyRule([""], ["secrets"], _WRITE, "Keys of registries and trackers; all of the team read them."),
         PolicyRule([""], ["services"], _WRITE, "How the processes of a job find each other."),
-        # Whoever changes a pod can take Kueue's gate and label away; nothing that a person does needs it.
+        # Users who change a pod could remove Kueue's gate and label. Nothing that a person does requires it.
         PolicyRule(
             [""],
             ["pods"],

@@ -1,8 +1,8 @@
 """Topology-aware scheduling of the task-governance add-on, switched as the plan says and kept so.
 
 Nodes that do not exist yet have no topology: with managed Karpenter the feature must be off, or every workload waits.
-It is a feature gate in the add-on's own ConfigMap, which an update of the add-on or of the policy may write anew; so it
-is read and set again after every change of them (SageMaker HyperPod developer guide, topology-aware scheduling).
+It is a feature gate in the add-on's own ConfigMap, which an update of the add-on or of the policy may overwrite. So the
+gate is read and set again after every such change (SageMaker HyperPod developer guide, topology-aware scheduling).
 """
 
 from __future__ import annotations

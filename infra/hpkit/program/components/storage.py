@@ -1,8 +1,8 @@
 """The bucket of lifecycle scripts, with the kit's own in it; optionally an FSx for Lustre file system.
 
-HyperPod runs what lies at `SourceS3Uri` when a node begins and takes no digest and no object version of it (SageMaker
-API reference, ClusterLifeCycleConfig). So what it starts is the kit's, in a bucket that deployers alone write; a script
-that lies elsewhere is fetched by a loader that holds its digest.
+When a node starts, HyperPod runs the script at `SourceS3Uri`, without a digest or an object version (SageMaker API
+reference, ClusterLifeCycleConfig). So that script is the kit's, in a bucket that only deployers can write. A script at
+another location is fetched by a loader that checks its digest.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Storage(Component):
 
     @property
     def key_arn(self) -> str | None:
-        """The key of the bucket and the file system; None where S3 and FSx have keys of their own."""
+        """The key of the bucket and the file system; None where S3 and FSx use their own keys."""
         return self._plan.spec.storage.kms_key_arn if self._plan.spec.storage else None
 
     def _script(self, bucket: pulumi.Output[str], closed: list[pulumi.Resource]) -> aws.s3.BucketObjectv2:

@@ -1,1 +1,1 @@
-"""IAM: the documents of the platform's roles, and the least that a deployment needs. Data beside their readers."""
+"""IAM: the documents of the platform's roles, and the least that a deployment needs, with the data they are made of."""

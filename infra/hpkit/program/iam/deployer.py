@@ -1,10 +1,10 @@
-"""The least that who runs `pulumi up`, `refresh` and `destroy` of a stack must be allowed, as IAM policies.
+"""The least privileges for `pulumi up`, `refresh` and `destroy` of a stack, as IAM policies.
 
 Does not: cover the backend of Pulumi's state, nor the Kubernetes API, where the cluster's creator is administrator.
 
-Two stages. Before the first `up` no ARN is known: the policies allow making resources with this environment's tags, and
-changing those that have them where nobody can put such tags on a resource that exists. With the stack's state they also
-name what IAM can tell apart by its ARN alone.
+Two stages. Before the first `up` no ARN is known. The policies then allow creating resources with this environment's
+tags. They allow changing resources that have the tags, where nobody can put such tags on an existing resource. With the
+stack's state they also name what IAM can identify only by its ARN.
 """
 
 import json
@@ -112,11 +112,12 @@ def deployer_policies(
     live: Sequence[LiveResource] = (),
     until: str | None = None,
 ) -> tuple[NamedDocument, ...]:
-    """Return the policies to attach, all of them, to who deploys the stack; as few as IAM's size limit allows.
+    """Return the policies to attach, all of them, for deploying the stack; as few as IAM's size limit allows.
 
-    types: those that its program registers, of those that make AWS calls. live: the resources of its state, none before
-    the first `up`. until: the time (ISO 8601, UTC) up to which an environment whose tags the kit does not manage may
-    change resources of any name; without it, it may change those of `live` alone.
+    - types: the types that the program registers and that make AWS calls.
+    - live: the resources of its state, none before the first `up`.
+    - until: if the kit doesn't manage the environment's tags, the time (ISO 8601, UTC) up to which it may change
+      resources of any name. Without it, it may change only those of `live`.
     """
     statements = _statements(plan, account, types, live, until)
     return tuple(
@@ -310,7 +311,7 @@ def _conditions(
     services = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
     boundary = plan.spec.permissions_boundary
     managed = {"ArnEquals": {"iam:PolicyARN": _managed(plan, account)}}
-    # The tags of a service are there whoever manages those of the environment.
+    # A service's own tags exist even if the kit doesn't manage the environment's tags.
     others: dict[str, dict[str, Any]] = {
         "FOR_SERVICES": services,
         "MANAGED_POLICIES": managed,
@@ -319,7 +320,7 @@ def _conditions(
         "GUARDDUTY": {"StringEquals": {"aws:ResourceTag/GuardDutyManaged": "true"}},
         "GUARDDUTY_SERVICE": {"StringLike": {"ec2:VpceServiceName": "*.guardduty-data*"}},
         "VPC": {"ArnLike": {"ec2:Vpc": [account.arn("ec2", f"vpc/{vpc}") for vpc in _vpcs(plan, live)]}},
-        # No file names a custom image's snapshots; whoever makes them says by a tag that they are the organization's.
+        # No file names a custom image's snapshots. A tag on them marks them as the organization's.
         "ORGANIZATION": {"StringEquals": {"aws:ResourceTag/hpkit:organization": plan.organization}},
         "NOT_PUBLIC": {"Null": {"ec2:Add/group": "true"}},
         # As Route 53 writes them.
@@ -350,7 +351,7 @@ def _conditions(
 
 
 def _managed(plan: Plan, account: AwsAccount) -> list[str]:
-    """Return the policies that the stack's roles get, and no others: whoever attaches any could give himself all."""
+    """Return the policies of the stack's roles. No others may be attached, or deployers could grant themselves all."""
     return sorted(managed_policy(account, name) for role in made_roles(plan) for name in role.managed)
 
 

@@ -38,7 +38,7 @@ def service_trust(account: AwsAccount, service: str, *, from_account: bool = Tru
 
 
 def sagemaker_trust(account: AwsAccount) -> Document:
-    """Let SageMaker assume the role, but for none of the jobs that tell IAM what they are.
+    """Let SageMaker assume the role, except for jobs that identify themselves to IAM.
 
     HyperPod is not on the service's list of features that send a source, so that no condition may ask for one.
     """
@@ -86,11 +86,12 @@ def instance_role_policy(
     watches_alarms: bool = False,
     pulled: Sequence[str] | None = None,
 ) -> Document:
-    """Return what an instance group's execution role needs on EKS, beside the policy that AWS manages for it.
+    """Return what an instance group's execution role needs on EKS, in addition to its AWS managed policy.
 
-    bucket_arn: where lifecycle scripts lie, None without any; key_arn: what they are encrypted with, None for S3's own;
-    watches_alarms: updates of the group are rolled back by alarms. pulled: names of the repositories of this account
-    that nodes pull from, None for all.
+    - bucket_arn: where lifecycle scripts are, None without any.
+    - key_arn: what they are encrypted with, None for S3's own key.
+    - watches_alarms: alarms roll back updates of the group.
+    - pulled: names of the repositories of this account that nodes pull from, None for all.
     """
     any_images = f"arn:{account.partition}:ecr:*:*:repository/*"
     return _document(
@@ -148,7 +149,7 @@ def keda_policy(workspace_arn: str | None, *, cloudwatch: bool = True, queues: S
 
 
 def bystander_document(account: AwsAccount, *, roles: Sequence[str]) -> Document:
-    """Return what to deny to roles that may use SageMaker and have no part in the platform; roles: ARNs of its own."""
+    """Return what to deny to roles that may use SageMaker and don't belong to the platform; roles: the platform's."""
     return _document("bystander", account, roles=roles)
 
 
@@ -194,7 +195,7 @@ def topic_policy(account: AwsAccount, *, topic_arn: str, workspace_arn: str) -> 
 
 
 def lustre_policy(file_system_arn: str) -> Document:
-    """Return what the FSx CSI driver needs to mount one file system that is there already."""
+    """Return what the FSx CSI driver needs to mount an existing file system."""
     return _document("lustre", file_system=file_system_arn)
 
 

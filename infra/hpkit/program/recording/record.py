@@ -1,8 +1,8 @@
 """What a plan registers, without an engine: the program runs under Pulumi's own mocks, and every request is kept.
 
-Whoever wants to know what is created reads a recording, so that nothing but the program says it. Nothing is asked of
-AWS: account and zones are made up unless they are given. Ids and ARNs that AWS would give out are made up as well, the
-same on every run.
+Every other module that needs the resources reads a recording, so the program stays the only source. AWS isn't called:
+account and zones are made up unless they are given. So are the ids and ARNs that AWS would assign, the same on every
+run.
 """
 
 from __future__ import annotations
@@ -28,11 +28,14 @@ _STACK = "pulumi:pulumi:Stack"
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What AWS would say of where the platform is built.
+    """What AWS would return about the place where the platform is built.
 
-    account: its twelve digits; partition: `aws`, `aws-cn`, …; zones: names of the region's zones, absent: four;
-    eks: an EKS cluster that is there already, as DescribeCluster describes it; caller: ARN of who asks, absent: a role
-    that no file names, or the first of the file's deployers; log_groups: names of log groups that are there.
+    - account: its twelve digits.
+    - partition: `aws`, `aws-cn`, …
+    - zones: names of the region's zones; four by default.
+    - eks: an existing EKS cluster, as DescribeCluster returns it.
+    - caller: ARN of the caller; by default the first of the file's deployers, or a role that no file names.
+    - log_groups: names of existing log groups.
     """
 
     account: str = "123456789012"
@@ -67,10 +70,14 @@ class Answers:
 class RecordedResource:
     """One registration.
 
-    parent and provider are URNs ("" for none); after: URNs that it waits for; uses: property → URNs of the resources
-    whose outputs are in it; deleted_with: URN of the resource that takes it along; ignore_changes: inputs that keep
-    what is live; import_id: id of what is there and is taken over, "" for none; version: of the plugin, "" for any;
-    made: what only AWS could say of it, as it was made up here (its id, its ARN), and so what others hold that use it.
+    - parent, provider: URNs ("" for none).
+    - after: URNs that it waits for.
+    - uses: property → URNs of the resources whose outputs are in it.
+    - deleted_with: URN of the resource whose deletion deletes it too.
+    - ignore_changes: inputs that keep what is live.
+    - import_id: id of the existing resource to import, "" for none.
+    - version: of the plugin, "" for any.
+    - made: outputs that only AWS knows (its id, its ARN), as made up here. Resources that use it hold them too.
     """
 
     urn: str
@@ -167,7 +174,7 @@ def record(
 
 
 def _existing(name: str, region: str, given: Answers) -> dict[str, Any]:
-    """Return what can be said of an EKS cluster that is there without asking for it."""
+    """Return what is known of an existing EKS cluster without calling AWS."""
     return {"name": name, "arn": f"arn:{given.partition}:eks:{region}:{given.account}:cluster/{name}"}
 
 
@@ -235,7 +242,7 @@ class _Engine(mocks.Mocks):
         return f"{name}-id"
 
     def made(self, name: str) -> dict[str, Any]:
-        """Return what AWS would say of a resource beside its inputs."""
+        """Return what AWS would add to a resource's inputs."""
         place = f"{self._region}:{self._answers.account}"
         return {
             "arn": f"arn:{self._answers.partition}:made:{place}:{name}",

@@ -1,7 +1,7 @@
-"""A recording as a tree for people and tools: components, their resources, and of some what matters of them.
+"""A recording as a tree for people and tools: components, their resources, and details of some.
 
-What is there, and under which component, the program says. What is said of it beside its name is in the tables here; a
-type that stands in none of them is shown like any other, only without words.
+The program determines which resources exist, and under which component. The tables here add the details. A type without
+an entry is shown like any other, only without details.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -43,8 +43,9 @@ _COMPONENTS: Final = (
 class Node:
     """One resource (kind is its type in short) or, with an empty kind, a component or a part of a resource.
 
-    name is what its API calls it, where the program names it, else its name in the program; detail says what matters of
-    it; wiring: it only ties others together.
+    - name: what its API calls it, where the program names it, else its name in the program.
+    - detail: its important settings.
+    - wiring: it only connects others.
     """
 
     kind: str
@@ -272,8 +273,8 @@ def _number(value: Fraction | int) -> str:
     return f"{float(value):g}"
 
 
-# Type → what is said of it. The order is that in which they are shown; a type without words is one that only ties
-# others together, and is counted where there is little room.
+# Type → its details, in the order in which they are shown. A type with empty details only connects others, and is
+# counted where space is short.
 _DETAILS: Final[dict[str, Callable[[Mapping[str, Any], Plan], str]]] = {
     "aws:ec2/vpc:Vpc": _said("cidrBlock"),
     "aws:ec2/subnet:Subnet": _subnet,
