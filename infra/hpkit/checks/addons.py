@@ -1,4 +1,4 @@
-"""ADD: EKS add-ons, their versions, what they need, what they are told."""
+"""ADD: EKS add-ons, their versions, what they require, and their configuration values."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -82,7 +82,7 @@ def _listed_by(name: str) -> str:
 
 
 def _requirements(context: Context) -> Iterator[Issue]:
-    # A cluster that is there may have them of its own; preflight looks.
+    # An existing cluster may already have them; preflight looks.
     if context.spec.eks.existing is not None:
         return
     there = {addon.name for addon in context.plan.addons}

@@ -414,11 +414,12 @@ def _lending(context: Context, *, by_a_pool: bool) -> str:
 
 
 def _misses_quota(context: Context) -> bool:
-    """Say whether an allocation is missing from sums, and what they come to therefore only follows.
+    """Return whether an allocation is missing from sums, so that findings about the sums only follow from it.
 
-    It is of nobody known (GOV010), of a type not there (CAP003), without an amount (GOV003), a fraction that the type
-    lacks or whose size isn't known (CAP004), or elastic by nothing. Or the capacity itself is uncertain: a group has a
-    type that HyperPod doesn't offer (CLU003), or a limit a wrong unit.
+    That is so for an allocation without a known team (GOV010), without a provided type (CAP003), without an amount
+    (GOV003), or with elastic quota of nothing. It is also so for a fraction that the type lacks or whose size isn't
+    known (CAP004). Or the capacity itself is uncertain: a group has a type that HyperPod doesn't offer (CLU003), or a
+    limit has a wrong unit.
     """
     if not all(map(context.is_capacity_certain, context.plan.capacity)) or context.limits_have_wrong_units:
         return True
@@ -472,10 +473,10 @@ def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
 
 
 def _is_beyond(limit: Amount, borrowable: Amount, *, percent: bool) -> bool:
-    """Say whether a limit is more than others can lend; both in instances.
+    """Return whether a limit exceeds what others can lend; both in instances.
 
-    Percentages are seldom whole instances: of what others lend, one that is over by a part of an instance is the least
-    that takes all of it.
+    Percentages are seldom whole instances. A limit that is over by part of an instance is the least that takes
+    everything others lend.
     """
     return limit >= borrowable + 1 if percent and borrowable >= 1 else limit > borrowable
 

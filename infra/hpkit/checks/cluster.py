@@ -26,7 +26,7 @@ _NOVA_TERRAFORM = (
 )
 _FSX = "Amazon FSx API reference, UpdateFileSystem (PERSISTENT_2)"
 _AUTOSCALING = f"SageMaker HyperPod developer guide, autoscaling with Karpenter; {_NOVA_TERRAFORM}"
-# AWS's Terraform modules install none of these beside restricted groups.
+# AWS's Terraform modules install none of these with restricted groups.
 _NOT_BESIDE_RESTRICTED = (
     TASK_GOVERNANCE,
     "amazon-sagemaker-hyperpod-observability",

@@ -13,7 +13,7 @@ _ENDS: Final = 2
 
 
 def wrong_field(texts: list[str], fields: tuple[Field, ...]) -> tuple[str, Field] | None:
-    """Return the first text that is none of its field, with the field; None where all are, or one is missing."""
+    """Return the first text that is invalid in its field, with the field; None if all are valid, or one is missing."""
     if len(texts) != len(fields):
         return None
     return next(

@@ -1,9 +1,9 @@
-"""What an API server would refuse of a custom resource, by the schema and the CEL rules of its CRD.
+"""What an API server would refuse in a custom resource, by the schema and the CEL rules of its CRD.
 
-Structural schemas are no JSON Schema: defaults come first, lists may be sets or maps, unknown fields are dropped
-instead of refused, and rules in CEL stand beside them. Source: Kubernetes documentation, "Extend the Kubernetes API
-with CustomResourceDefinitions"; a test compares this with an API server. Transition rules, which look at what is there
-already, are left out: a file does not know it.
+Structural schemas differ from JSON Schema: defaults come first, lists may be sets or maps, and unknown fields are
+dropped instead of refused. CEL rules are checked as well. Source: Kubernetes documentation, "Extend the Kubernetes API
+with CustomResourceDefinitions"; a test compares this with an API server. Transition rules, which compare with the
+existing object, are left out: a file doesn't know it.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def _program(rule: str) -> Any:
 @cache
 def _environment() -> Any:
     """Return CEL with what Karpenter's rules use of Kubernetes' own functions: find, of its library of patterns."""
-    # 14 MB of machine code, which a file without node pools does not need.
+    # 14 MB of machine code, which a file without NodePools doesn't need.
     from cel_expr_python import cel
 
     text, anything = cel.Type.STRING, cel.Type.DYN

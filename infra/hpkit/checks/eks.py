@@ -165,8 +165,8 @@ def _order(version: str) -> tuple[int, ...]:
 
 
 def _left_standard_support(context: Context) -> Iterator[Issue]:
-    # The guide says that STANDARD is upgraded at the end of standard support, and that the policy can be set while the
-    # version is in it; of CreateCluster for a version that has left it already it says nothing.
+    # The guide says that a STANDARD version is upgraded at the end of standard support. The policy can be set while the
+    # version is in standard support. About CreateCluster for a version after that, the guide says nothing.
     eks, today = context.spec.eks, context.today
     found = find_kubernetes_version(eks.version)
     if found is None or today is None or eks.existing is not None or eks.support_type == "EXTENDED":

@@ -16,8 +16,12 @@ Severity = Literal["error", "warning"]
 class Finding:
     """One finding, placed in its file.
 
-    path is as users read it (`teams[john].sharing.borrowLimit`); line and column count from 1; message says
-    what is wrong with the values in it, fix what to do. All three are printable.
+    - path: as users read it (`teams[john].sharing.borrowLimit`).
+    - line, column: counted from 1.
+    - message: what is wrong with the values.
+    - fix: what to do.
+
+    path, message and fix are printable.
     """
 
     rule: str

@@ -465,7 +465,7 @@ def _schedules(context: Context) -> Iterator[Issue]:
 def _never(fields: list[str], today: datetime.date | None) -> tuple[str, str] | None:
     """Return what is wrong with six fields in AWS's form, and what to do; None where they name some time."""
     text = f"cron({' '.join(fields)})"
-    # Of L, W and #, which count days from the end and by weeks, nothing is said.
+    # L, W and #, which count days from the end and by weeks, aren't checked.
     plain = [
         "?" if each in ("L", "LW") or (re.search(r"[LW#]", each) and not each.isalpha()) else each for each in fields
     ]
@@ -550,7 +550,7 @@ def _keys_on_nodes(context: Context) -> Iterator[tuple[str, str, Path]]:
 
 
 def _one_zone(context: Context) -> Iterator[Issue]:
-    # Of a network that is there, who made it has said where its groups stand.
+    # In an existing network, its owner decides where the groups run.
     for group in context.plan.groups if context.spec.network.existing is None else ():
         chosen = group.spec.override_vpc_config is not None
         if group.autoscaled or chosen or len(group.zones) < 2 or group.spec.instance_count < 2:

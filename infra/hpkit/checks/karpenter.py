@@ -52,8 +52,8 @@ _PLACES: Final[dict[Path, Path]] = {
     ("template", "spec"): (),
     ("template", "spec", "nodeClassRef", "name"): ("nodeClass",),
 }
-# Rules in CEL that another rule says in words of the file, by the message that the CRD gives them; "" for those about
-# what the program writes itself, or never sends.
+# CEL rules that another rule reports in terms of the file, by the CRD's message. The value is "" for rules about fields
+# that only the program writes, or that it never sends.
 SAID_ELSEWHERE: Final = {
     "'schedule' must be set with 'duration'": "KAR015",
     'label domain "karpenter.sh" is restricted': "KAR016, KAR004",

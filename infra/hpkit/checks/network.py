@@ -386,10 +386,10 @@ def _secondary_ranges(context: Context) -> Iterator[Issue]:
 
 
 def _refused(nodes: ipaddress.IPv4Network, vpc: ipaddress.IPv4Network, others: list[ipaddress.IPv4Network]) -> str:
-    """Say why AWS refuses a secondary range; nothing for one that it takes.
+    """Return why AWS refuses a secondary range, or nothing for a valid one.
 
-    EKS gives services 172.20.0.0/16 beside a VPC of 10/8, else 10.100.0.0/16 (its user guide, create a cluster): what
-    is taken here never meets them. Source: Amazon VPC user guide, IPv4 CIDR block association restrictions.
+    EKS gives services 172.20.0.0/16 in a VPC of 10/8, else 10.100.0.0/16 (its user guide, create a cluster), so a valid
+    range never overlaps with them. Source: Amazon VPC user guide, IPv4 CIDR block association restrictions.
     """
     own, of_nodes = _private_block(vpc), _private_block(nodes)
     if nodes.overlaps(_RESERVED_BY_AWS):
@@ -407,7 +407,7 @@ def _refused(nodes: ipaddress.IPv4Network, vpc: ipaddress.IPv4Network, others: l
 
 
 def _built(context: Context) -> Iterator[tuple[str, ipaddress.IPv4Network, Path]]:
-    """Yield name, range and path of what the kit gives a VPC of its own."""
+    """Yield name, range and path of the ranges in a VPC that the kit creates."""
     for what, cidr, path in _ranges(context):
         network = _network(cidr)
         if network is not None and not _of_callers(what):

@@ -1,4 +1,4 @@
-"""OBS: what is measured, who sees it, and who is told."""
+"""OBS: what is measured, who sees it, and who receives alerts."""
 
 import re
 from collections.abc import Iterator

@@ -44,7 +44,7 @@ class FailedCall:
 
     @property
     def is_absence(self) -> bool:
-        """Return whether the service says that there is no such resource."""
+        """Return whether the service reports that the resource doesn't exist."""
         return self.code in (
             "NoSuchEntity",
             "ResourceNotFoundException",

@@ -52,7 +52,7 @@ class _ApiClient(ApiClient):
 
 
 class _Configuration(Configuration):
-    """Settings with a token of its own for each call: EKS takes one for 15 minutes, and a drain can last longer."""
+    """Settings with a new token for each call: EKS takes one for 15 minutes, and a drain can last longer."""
 
     def __init__(self, host: str, token: Callable[[], str]) -> None:
         super().__init__(host=host)

@@ -1,6 +1,6 @@
-"""Hash a chart of the repository, and say whether it is what an organization file names.
+"""Hash a chart of the repository, and compare it with the hash in an organization file.
 
-Does not: look at what is in the chart. Beside `load`, the only module of this layer that opens files.
+Does not: look at what is in the chart. Apart from `load`, this is the only module of this layer that opens files.
 """
 
 import hashlib
@@ -24,12 +24,12 @@ _REFUSED_IN_NAMES = ("\\", "\n", "\r")
 def chart_hash(chart: str | os.PathLike[str]) -> str:
     """Return the sha256 of a chart, in hexadecimal.
 
-    Of a packed chart (.tgz) it is that of its bytes. Of a folder it is that of the list which `sha256sum` writes of all
-    its files, sorted by path, without .git at its top; modes, times and empty folders count for nothing:
+    For a packed chart (.tgz), it is the hash of its bytes. For a folder, it is the hash of the list that `sha256sum`
+    writes for all its files, sorted by path, without .git at its top. Modes, times and empty folders don't matter:
 
         find -L . -path ./.git -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum
 
-    Raises InputError for what is not there or cannot be read, and for links that leave the folder or lead to one.
+    Raises InputError for missing or unreadable files, and for links that leave the folder or lead to one.
     """
     path = Path(chart)
     try:

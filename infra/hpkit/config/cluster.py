@@ -26,7 +26,7 @@ __all__ = [
     "TieredStorage",
 ]
 
-# What lifecycleScript says where there is none.
+# The name of a lifecycleScript that the file doesn't set.
 NO_SCRIPT = "None"
 
 
@@ -256,8 +256,8 @@ class EnvironmentConfig(Model):
 class RestrictedInstanceGroup(InstanceGroupBase):
     """Nodes that only customize Amazon Nova models, without internet, shell, or custom images.
 
-    Source: SageMaker developer guide, "Creating a HyperPod EKS cluster with restricted instance group (RIG)"; API
-    reference, ClusterRestrictedInstanceGroupSpecification, which has no lifecycle script, labels, taints or image.
+    Sources: SageMaker developer guide, "Creating a HyperPod EKS cluster with restricted instance group (RIG)"; API
+    reference. ClusterRestrictedInstanceGroupSpecification has no lifecycle script, labels, taints or image.
     """
 
     instance_type: str = Field(description="An `ml.*` instance type.")

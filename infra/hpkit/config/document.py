@@ -1,4 +1,4 @@
-"""What a file says, with the place of every value, and what is wrong with it."""
+"""The content of a file, with the place of every value, and the file's problems."""
 
 import re
 from collections import Counter

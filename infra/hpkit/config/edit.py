@@ -64,7 +64,7 @@ def edited(text: str, document: Document, values: Mapping[Path, Any], *, file: s
 
 
 def diff(before: str, after: str, file: str) -> str:
-    """Return the change as a patch that `git apply` takes in the project's folder; empty where there is none."""
+    """Return the change as a patch that `git apply` takes in the project's folder; empty without a change."""
     lines = difflib.unified_diff(_LINE.findall(before), _LINE.findall(after), f"a/{file}", f"b/{file}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
@@ -151,7 +151,7 @@ class Layout:
         return mark.line + 1, mark.column + 1
 
     def entries(self, path: Path) -> int:
-        """Return how many entries the map or list at a path has; 0 where there is none."""
+        """Return how many entries the map or list at a path has; 0 if it doesn't exist."""
         node = self._root
         for step in path:
             place = _index(node, step)

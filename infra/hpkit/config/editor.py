@@ -1,4 +1,4 @@
-"""What an editor says of each key beside its type: an example, the unit, and the values that the catalog knows.
+"""What an editor shows for each key in addition to its type: an example, the unit, and values from the catalog.
 
 Values are offered, not demanded: where the validator takes others, so does the schema.
 """
@@ -14,10 +14,13 @@ __all__ = ["HINTS", "VALUES", "Hint", "decorated", "definitions", "optional", "t
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What is said of one key.
+    """What an editor shows for one key.
 
-    example: a value that holds; of a list, one of its entries. unit: of the number. values: which of VALUES complete
-    it; only: no other is taken. keys: which of VALUES complete the keys of a map.
+    - example: a valid value; for a list, one of its entries.
+    - unit: of the number.
+    - values: which of VALUES complete it.
+    - only: no other value is valid.
+    - keys: which of VALUES complete the keys of a map.
     """
 
     example: Any
@@ -53,7 +56,7 @@ _ZONE: Final = Hint("us-west-2a")
 _THROUGHPUT: Final = Hint(250, "MB/s for each TiB")
 _SECONDS: Final = Hint(30, "seconds")
 
-# Model → key → what is said of it. A test asks for each key that takes text or a number.
+# Model → key → what an editor shows. A test asks for each key that takes text or a number.
 HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
     "Organization": {"organization": Hint("acme"), "tags": Hint({"cost-center": "ml"})},
     "ClusterPolicy": {"description": Hint("Training before experiments")},
@@ -270,12 +273,12 @@ def decorated(schema: Mapping[str, Any], hint: Hint) -> dict[str, Any]:
     said = dict(schema)
     is_list = said.get("type") == "array"
     if hint.keys:
-        # Another key than these is as right as before: properties beside additionalProperties only name some.
+        # Other keys remain valid: with additionalProperties, properties only name some.
         said["properties"] = dict.fromkeys(VALUES[hint.keys](), said["additionalProperties"])
     if hint.values:
         said = {**said, "items": _offering(said["items"], hint)} if is_list else _offering(said, hint)
     if hint.values or _reads_as_number(hint.example):
-        # Beside names to complete an example comes last, below all of them; and a text of digits would be completed
+        # With names to complete, the example comes last, below all of them. A text of digits would be completed
         # without its quotes.
         shown = f"`{hint.example}`"
         said["description"] += "" if str(hint.example) in said["description"] else f" Example: {shown}."
@@ -310,7 +313,7 @@ def _reads_as_number(example: Any) -> bool:
 
 
 def _offering(schema: Mapping[str, Any], hint: Hint) -> dict[str, Any]:
-    """Return the schema of a text with names to complete, beside whatever else it takes."""
+    """Return the schema of a text with names to complete, which still takes any other text."""
     form = {key: schema[key] for key in _FORM if key in schema}
     if hint.only:
         form = {"type": "null"} if isinstance(form["type"], list) else {}

@@ -1,7 +1,7 @@
 """Read a YAML file into a Document: the only module that opens the user's files.
 
-Does not: check meaning. It reads YAML 1.2's core schema (so `on` and `no` are text, and say so as a
-problem), refuses what would loop or exhaust memory, and never raises for the content of a file.
+Does not: check meaning. It reads YAML 1.2's core schema, where `on` and `no` are text, and reports them as a problem.
+It refuses what would loop or exhaust memory, and never raises for the content of a file.
 """
 
 import os
@@ -55,8 +55,8 @@ _WITH_CURLY: Final = re.compile(
 def read_text(content: bytes) -> Document:
     """Turn a file's bytes into a document.
 
-    Everything that is wrong with the text itself is a problem in the result (CFG004 for a duplicate key,
-    CFG005 for what cannot be read), so that one run reports all of it.
+    Every problem of the text itself is in the result, so that one run reports all of them (CFG004 for a duplicate key,
+    CFG005 for what cannot be read).
     """
     if len(content) > MAX_BYTES:
         return _unreadable(

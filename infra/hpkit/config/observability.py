@@ -1,8 +1,9 @@
-"""Observability: what is measured, where it goes, who sees it, and who is told.
+"""Observability: what is measured, where it goes, who sees it, and who receives alerts.
 
-Sources of the levels: SageMaker HyperPod developer guide, "SageMaker HyperPod cluster metrics" (which categories are
-on, and which have advanced metrics); aws/sagemaker-hyperpod-cluster-setup, observability-template.yaml (what each
-takes).
+Sources of the levels:
+- SageMaker HyperPod developer guide, "SageMaker HyperPod cluster metrics" (which categories are on, and which have
+  advanced metrics).
+- aws/sagemaker-hyperpod-cluster-setup, observability-template.yaml (what each takes).
 """
 
 from typing import Annotated, Literal

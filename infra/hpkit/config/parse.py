@@ -159,7 +159,7 @@ class _Reading:
                 return _validated(self._data)
             except ValidationError as error:
                 details = error.errors(include_url=False, include_context=True, include_input=True)
-            # Unknown keys go first: what else is said may only follow from a key that was misspelt.
+            # Unknown keys come first: other problems may only follow from a misspelt key.
             unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
             for path in unknown:
                 self._unknown_key(path)
@@ -515,7 +515,7 @@ class _Reading:
         return tuple(dict.fromkeys(account for account in accounts if re.fullmatch(r"[0-9]{12}", account)))
 
     def _of_one_key(self, path: Path, value: Any) -> Iterator[Any]:
-        """Yield the map that a single value stands for: of the one key that takes it, and nothing else beside."""
+        """Yield the map that a single value stands for: the one key that takes it, and nothing else."""
         if not isinstance(value, (str, int, float)) or isinstance(value, bool) or isinstance(path[-1], int):
             return
         if not isinstance(value, str) and value <= 0:

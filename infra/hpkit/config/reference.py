@@ -21,7 +21,7 @@ def json_schema() -> dict[str, Any]:
         properties = (schema if model is Organization else schema["$defs"][model.__name__])["properties"]
         for name, field in model.model_fields.items():
             key = field.alias or name
-            # Beside a $ref pydantic leaves the field's own description out; and its titles are `Fairshareweight`.
+            # Next to a $ref, pydantic leaves the field's description out. Its titles look like `Fairshareweight`.
             own = optional({**properties[key], "title": key, "description": field.description})
             hint = HINTS.get(model.__name__, {}).get(key)
             properties[key] = with_markdown(own if hint is None else decorated(own, hint))

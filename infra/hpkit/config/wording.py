@@ -132,13 +132,13 @@ def expected(detail: ErrorDetails) -> str:
 
 
 def members_of(detail: ErrorDetails) -> str:
-    """Return the members of an enumeration that a value is none of, with commas."""
+    """Return the members of an enumeration that a value doesn't match, with commas."""
     expected = str(detail.get("ctx", {}).get("expected", ""))
     return ", ".join(part.strip("' ") for part in expected.replace(" or ", ", ").split(", "))
 
 
 def keys_of_map(path: Path, value: Any) -> str:
-    """Return how a map at a path may begin; the one key that it has to have is likely to be that of a value alone."""
+    """Return how a map at a path may begin. A value alone probably belongs to the one required key."""
     required, known = required_at(path), fields_at(path)
     keys = (required or list(known))[:_MOST_KEYS]
     single = len(required) == 1 and required[0] not in EXPRESSIONS and (isinstance(value, str) or is_number(value))

@@ -1,4 +1,4 @@
-"""What one instance group is, who keeps its count, and which teams' quota stands on it."""
+"""What one instance group is, who keeps its count, and which teams' quota depends on it."""
 
 from dataclasses import dataclass
 

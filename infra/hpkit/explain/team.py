@@ -1,7 +1,7 @@
-"""What one team has, lends and may borrow, and beside whom.
+"""What one team has, lends and may borrow, and which teams compete with it.
 
-Sources: SageMaker HyperPod developer guide, "Policies" and "Compute allocation" of task governance; that a lender takes
-back whatever the borrower's priority is deduced from AWS's workshop (it evicts a borrower of equal priority).
+Sources: SageMaker HyperPod developer guide, "Policies" and "Compute allocation" of task governance. That a lender takes
+back regardless of the borrower's priority is deduced from AWS's workshop, which evicts a borrower of equal priority.
 """
 
 from collections.abc import Iterable
@@ -19,8 +19,11 @@ from hpkit.text.spelling import near
 
 __all__ = ["Bound", "Peer", "TeamExplanation", "TypeExplanation", "explain_team"]
 
-# What keeps a team from borrowing more: it never borrows, it has nothing a percentage could be of, its own limit, or
-# that others lend no more.
+# What keeps a team from borrowing more:
+# - It never borrows.
+# - It has nothing that a percentage could refer to.
+# - Its own limit.
+# - Others lend no more.
 Bound = Literal["strategy", "noQuota", "limit", "lenders"]
 
 # What jobs ask for of an instance, in the order of quota's dimensions behind the whole instances.
@@ -40,10 +43,12 @@ class Peer:
 class TypeExplanation:
     """One instance type: the team's part, and who lends to it and borrows from it.
 
-    accelerators and slices are None where the catalog does not know them. parts: what is reserved of each resource,
-    where that is not the same part of an instance: no job can then use as many instances as reserved says. percent is
-    None where a limit in instances stands in its place. borrowers: how much of the team's own each may hold at most.
-    idle: what no team reserved and the policy lends.
+    - accelerators, slices: None where the catalog doesn't know them.
+    - parts: what is reserved of each resource, if it isn't the same part of an instance. Then no job can use as many
+      instances as reserved says.
+    - percent: None where the limit is in instances.
+    - borrowers: how much of the team's own each may hold at most.
+    - idle: what no team reserved and the policy lends.
     """
 
     quota: TypeQuota
@@ -188,7 +193,7 @@ def _parts(
     static = [each for each in resources if each.instance_type == instance_type and not each.elastic]
     reserved = reserve((each, instance) for each in static)
     named = zip(_RESOURCES, reserved[1:4], dimensions_of(instance)[1:4], strict=True)
-    # Whoever reserved no accelerators runs jobs that ask for none.
+    # A team without reserved accelerators runs jobs that request none.
     needed = [(what, part, one) for what, part, one in named if part or (part is not None and what != _RESOURCES[0])]
     known = [(what, part, Fraction(part) / one) for what, part, one in needed if one]
     uneven = len({ratio for _, _, ratio in known}) > 1

@@ -211,7 +211,7 @@ def _ranks(explained: TeamExplanation) -> tuple[str, ...]:
 
 
 def group_text(explained: GroupExplanation) -> tuple[Section, ...]:
-    """Return what an instance group is, who keeps its count, and which teams' quota stands on it."""
+    """Return what an instance group is, who keeps its count, and which teams' quota depends on it."""
     plan, group = explained.plan, explained.group
     kinds = " or ".join(group.spec.types)
     title = f"{group.spec.name} in {plan.stack} ({plan.spec.region}): {kinds} in {', '.join(group.zones) or 'no zone'}"
@@ -280,7 +280,7 @@ def _instances(value: object) -> str:
 
 
 def _accelerators(part: TypeExplanation) -> str:
-    # With an elastic part beside it, the sum would be said of the smaller half.
+    # With an additional elastic part, the sum would only describe the smaller half.
     if not part.accelerators or part.elastic:
         return ""
     return f" ({amount(part.accelerators)} accelerators)"

@@ -73,7 +73,7 @@ def _step(wanted: GrafanaObject, found: GrafanaObject | None) -> Change | None:
 
 
 def differences(wanted: Any, found: Any, path: str = "") -> Iterator[str]:
-    """Yield the paths at which something is not as wanted; what Grafana has beside that is its own business."""
+    """Yield the paths at which something is not as wanted; Grafana's other settings are left alone."""
     if isinstance(wanted, Mapping) and isinstance(found, Mapping):
         for key, value in wanted.items():
             yield from differences(value, found.get(key), f"{path}.{key}" if path else key)

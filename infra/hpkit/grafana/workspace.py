@@ -1,7 +1,7 @@
-"""A stack's Amazon Managed Grafana workspace: found by its name, and let into for minutes.
+"""A stack's Amazon Managed Grafana workspace: finds it by its name, and opens it for minutes.
 
-The token lives in the memory of one run. Its service account and itself are deleted when that ends, however it ends; a
-process that was killed leaves a token of ten minutes, and the next run takes its account over.
+The token lives in the memory of one run. It and its service account are deleted when the run ends, even by an error. A
+killed process leaves a token that is valid for ten minutes, and the next run reuses its account.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the simulator is told: Kueue's objects, as plain data in whole base units.
+"""The simulator's input: Kueue's objects, as plain data in whole base units.
 
 CPU is in millicores, memory in bytes, all else in pieces. None as a limit is no limit, as in Kueue's API. Everything
 here can be built by hand; `hpkit.kueue.model_of` builds it from a plan.
@@ -94,7 +94,7 @@ class FlavorFungibility:
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """A cohort that is an object of its own; one that queues merely name has no quota, no parent and weight 1."""
+    """A cohort that is a Kubernetes object; one that queues merely name has no quota, no parent and weight 1."""
 
     name: str
     parent: str | None = None

@@ -1,8 +1,10 @@
 """A plan as the simulator's model: the queues that task governance makes of it.
 
 How the service maps its settings is documented in part only (SageMaker developer guide, "Policies" and "Compute
-allocation"). What is not: that a lender reclaims whatever the borrower's priority, that DontLend holds everything back,
-and that the limit on borrowing is rounded down to whole units.
+allocation"). Three things aren't documented:
+- A lender reclaims regardless of the borrower's priority.
+- DontLend holds everything back.
+- The limit on borrowing is rounded down to whole units.
 """
 
 from __future__ import annotations
@@ -94,7 +96,7 @@ def _quota(team: TeamPlan, nominal: int, limit: Amounts | None, resource: str) -
 
 
 def _default(team: TeamPlan) -> int:
-    """Return the percentage without any in the file: the service takes 50, and none beside limits in instances."""
+    """Return the percentage that applies without any in the file: 50, or none if the file has limits in instances."""
     return 0 if team.absolute_borrow_limits else _DEFAULT_BORROW_LIMIT
 
 

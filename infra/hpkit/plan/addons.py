@@ -13,7 +13,7 @@ _BASE_ADDONS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
 
 def addons_of(spec: Environment) -> tuple[AddonPlan, ...]:
     """Return the add-ons that the file names, and those that what it asks for needs."""
-    # A cluster that is there has its own; what the file names is installed or taken to that version all the same.
+    # An existing cluster has its own add-ons; those that the file names are still installed or updated.
     wanted = set(spec.addons) | (set(_BASE_ADDONS) if spec.eks.existing is None else set())
     if spec.governance is not None:
         wanted.add(TASK_GOVERNANCE)
@@ -40,7 +40,7 @@ def addons_of(spec: Environment) -> tuple[AddonPlan, ...]:
 
 
 def _for_inference(spec: Environment) -> set[str]:
-    """Return the inference operator, and what it needs and nothing else brings; a cluster that is there has its own."""
+    """Return the inference operator and the add-ons that only it requires; an existing cluster has its own."""
     if spec.inference is None or spec.eks.existing is not None:
         return {INFERENCE_OPERATOR}
     needed = {name for addon in addons() if addon.name == INFERENCE_OPERATOR for name in addon.requires}

@@ -1,7 +1,6 @@
 """From the typed organization to the frozen plan of one environment.
 
-Does not: check. It is total: whatever config could be read has a plan, and what is wrong with it is for
-the checks to say.
+Does not: check. Every organization that config can read has a plan; the checks report its problems.
 """
 
 import ipaddress
@@ -52,8 +51,12 @@ __all__ = [
     "unreserved_instances",
 ]
 
-# What a cluster without internet needs: nodes (ec2, ecr, s3, sts, logs, monitoring), access to them (ssm),
-# pod identity and the Kubernetes API (eks-auth, eks), operators (sagemaker.api), keys and metrics (kms, aps).
+# What a cluster without internet needs:
+# - nodes: ec2, ecr, s3, sts, logs, monitoring
+# - access to nodes: ssm
+# - pod identity and the Kubernetes API: eks-auth, eks
+# - operators: sagemaker.api
+# - keys and metrics: kms, aps
 _CLOSED = (
     "aps-workspaces", "ec2", "ec2messages", "ecr.api", "ecr.dkr", "eks", "eks-auth", "kms", "logs",
     "monitoring", "s3", "sagemaker.api", "ssm", "ssmmessages", "sts",
@@ -318,7 +321,7 @@ def unreserved_instances(
 ) -> dict[str, int]:
     """Return instance type → the whole instances that a shared pool takes; types without any are left out.
 
-    Guaranteed ones that no static quota needs, and no more than the maximum leaves beside elastic quota. Types without
+    It takes guaranteed instances that no static quota needs, within the maximum minus elastic quota. Types without
     accelerators are the system's own, which add-ons need, unless some team has static quota of them.
     """
     quota: dict[str, list[QuotaResource]] = {}

@@ -1,7 +1,7 @@
-"""Which roles and buckets of an environment the kit makes, and which it is given; who the pods of add-ons are.
+"""Which roles and buckets the kit creates for an environment, and which exist already; and add-ons' service accounts.
 
 Sources of the service accounts: the add-ons' own pages in the SageMaker HyperPod developer guide and the Amazon EKS
-user guide; for KEDA, external-dns and cert-manager, their charts' defaults.
+user guide. For KEDA, external-dns and cert-manager, they are their charts' defaults.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ _FSX_CSI: Final = "aws-fsx-csi-driver"
 class PodAccount:
     """The service account of an add-on's pods.
 
-    managed: the policies of a role that the kit makes for it, by name; inline: whether that role has one of its own.
+    managed: the managed policies of a role that the kit creates for it, by name; inline: whether it has an inline one.
     """
 
     namespace: str
@@ -55,7 +55,7 @@ class PodAccount:
 
 @dataclass(frozen=True, slots=True)
 class MadeRole:
-    """The policies of one role that the program makes: those of AWS by name, and whether it has one of its own."""
+    """The policies of one role that the program creates: AWS managed ones by name, and whether it has an inline one."""
 
     managed: tuple[str, ...]
     inline: bool
@@ -96,7 +96,7 @@ ROLE_BY_USER: Final[Mapping[str, str]] = {
 
 
 def makes_node_role(plan: Plan) -> bool:
-    """Return whether some group has no execution role of its own."""
+    """Return whether some group has no execution role in the file."""
     return any(group.spec.execution_role is None for group in plan.groups)
 
 

@@ -41,5 +41,5 @@ def has_team_volumes(plan: Plan) -> bool:
 
 
 def volume_name(team: TeamPlan) -> str:
-    """Return the name of a team's PersistentVolume, which has no namespace of its own."""
+    """Return the name of a team's PersistentVolume, which belongs to no namespace."""
     return f"fsx-{team.namespace}"

@@ -1,6 +1,6 @@
 """The frozen plan: everything the program will create for one environment.
 
-A part that a person wrote is held as the config object it is (`spec`); beside it stands only what was derived.
+A part that a person wrote is the config object itself (`spec`); all other fields are derived.
 """
 
 from collections.abc import Mapping
@@ -184,10 +184,10 @@ class GroupPlan:
 
     @property
     def threads_per_core(self) -> int | None:
-        """Return what the API is told: as the file says, else 2 where every type of the group has two.
+        """Return the API's threadsPerCore: as the file says, else 2 where every type of the group has two.
 
-        None for types without multithreading, whose cores have one thread whatever is said, for types that differ in
-        it, and where it is not known.
+        None where the value means nothing or isn't known: types without multithreading always have one thread for each
+        core, and types may differ in it.
         """
         return _threads_per_core(self.spec)
 
@@ -206,7 +206,7 @@ class RestrictedGroupPlan:
 
     @property
     def threads_per_core(self) -> int | None:
-        """Return what the API is told, as for an ordinary group."""
+        """Return the API's threadsPerCore, as for an ordinary group."""
         return _threads_per_core(self.spec)
 
 
@@ -230,8 +230,8 @@ class NodePoolPlan:
 class AddonPlan:
     """An EKS add-on with the version to install; None lets EKS choose, because none is pinned.
 
-    configuration: what the file says of its configurationValues, over what the kit sets itself. role,
-    service_account_role_arn, pod_identity: how the file gives its pods a role that is there.
+    configuration: the file's configurationValues, merged over the kit's own. role, service_account_role_arn,
+    pod_identity: how the file gives its pods an existing role.
     """
 
     name: str

@@ -16,11 +16,11 @@ Convert = Callable[[str, object], Number]
 
 
 def pod_requests(spec: Mapping[str, Any], amount: Convert[Number]) -> dict[str, Number]:
-    """Return what a pod asks for: the sum of its containers, or an init container that asks for more.
+    """Return what a pod requests: the sum of its containers, or an init container that requests more.
 
-    amount: of a resource, the quantity that is written there. A limit without a request is one (Kubernetes, Resource
-    Management for Pods and Containers); an init container that restarts always runs beside the others (Sidecar
-    Containers).
+    amount: returns the quantity of a resource that is written there. A limit without a request is one (Kubernetes,
+    Resource Management for Pods and Containers). An init container that always restarts runs together with the others
+    (Sidecar Containers).
     """
     first: list[Mapping[Any, Any]] = list(_mappings(spec.get("initContainers")))
     beside: list[Mapping[Any, Any]] = [each for each in first if each.get("restartPolicy") == "Always"]

@@ -35,7 +35,7 @@ def principal_of(arn: str) -> Principal:
 
 
 def admits(environment: Environment, role: str) -> bool:
-    """Return whether an environment takes a role as a member: one of its own account, or any if it names no account."""
+    """Return whether a role can be a member: one of the environment's account, or any if it names no account."""
     return environment.account is None or principal_of(role)[0] == environment.account
 
 
@@ -53,8 +53,8 @@ def is_deployer(plan: Plan, arn: str) -> bool:
 def writers_of(plan: Plan, caller: str) -> tuple[str, ...]:
     """Return who may write to the lifecycle bucket, as patterns of `aws:PrincipalArn`.
 
-    Those whom the file names; the caller too, where it names no deployer and the caller administers nothing. Whoever
-    administers the cluster is root on its nodes anyway, and can repair what locks a deployer out.
+    These are the principals that the file names. The caller is added if the file names no deployer and the caller isn't
+    an administrator. Administrators of the cluster are root on its nodes anyway, and can repair a deployer's lockout.
     """
     named = (*plan.spec.deployers, *plan.spec.eks.administrators)
     if plan.spec.deployers or is_administrator(plan, caller):

@@ -61,16 +61,17 @@ def contents_of(plan: Plan) -> dict[str, str]:
 
 
 def nested_of(plan: Plan) -> tuple[str, ...]:
-    """Return the names of what stands on one another, as far as the environment makes it."""
+    """Return the names of what depends on one another, as far as the environment creates it."""
     contents = contents_of(plan)
     return tuple(name for name in _NESTED if name in contents)
 
 
 def places_of(plan: Plan) -> dict[str, str]:
-    """Return where each group is, so that a group that comes, goes or gets a zone more has no name in common.
+    """Return where each group is, by names that the guard compares with the previous ones.
 
-    The live ids of subnets say it too, but at `up` only once the new ones are made; AWS could not take that back, since
-    two subnets cannot have the same addresses. Subnets that are there already have ids, which the plugin compares.
+    A group that is added, removed, or gets another zone shares no name with the previous ones, so it may change.
+    The live ids of subnets would do too, but `up` knows them only once the new subnets exist. AWS couldn't undo that,
+    since two subnets cannot have the same addresses. Existing subnets have ids, which the plugin compares.
     """
     if plan.spec.network.existing is not None:
         return {}

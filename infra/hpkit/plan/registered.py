@@ -50,7 +50,7 @@ def config_path(plan: Plan, resource: Registered | None, property_path: str = ""
     """Return the path of the setting that an input comes from, or of the section that describes the resource.
 
     property_path: the input, with items of lists by name, as `instanceGroups[gpu].instanceCount`; empty for the
-    resource as a whole. The path begins with the environment, but for tags, which all environments share.
+    resource as a whole. The path begins with the environment, except for tags, which all environments share.
     """
     environment: Path = ("environments", plan.environment)
     if property_path == "tags":

@@ -89,8 +89,8 @@ GROUP_KEYS: Final = tuple(
 )
 
 
-# By the field of a Kubeflow kind: the types of replicas that Kueue counts (0.19.2, pkg/controller/jobs/kubeflow/jobs,
-# OrderedReplicaTypes; pkg/controller/jobs/mpijob, orderedReplicaTypes).
+# By the field of a Kubeflow kind: the types of replicas that Kueue counts. Source: Kueue 0.19.2,
+# pkg/controller/jobs/kubeflow/jobs, OrderedReplicaTypes, and pkg/controller/jobs/mpijob, orderedReplicaTypes.
 REPLICA_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "jaxReplicaSpecs": ("Worker",),
     "mpiReplicaSpecs": ("Launcher", "Worker"),

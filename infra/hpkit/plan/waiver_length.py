@@ -5,7 +5,7 @@ from typing import Final
 
 __all__ = ["LONGEST_DAYS", "is_too_long"]
 
-# Whoever granted it looks at it again within a year, or it is no waiver but another rule.
+# Waivers are renewed within a year; a longer one would be another rule.
 LONGEST_DAYS: Final = 366
 
 

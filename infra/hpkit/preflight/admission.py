@@ -1,7 +1,7 @@
-"""Whether what keeps the teams in their bounds is in force in the cluster, as the program makes it.
+"""Whether the admission policies that bound the teams are in force in the cluster, as the program creates them.
 
 Somebody with rights in the cluster can set a binding to `Warn`, delete it, narrow a policy or lower the level of a
-namespace; nothing else notices before the next `pulumi preview --refresh`. Source: Kubernetes, "Validating Admission
+namespace. Nothing else notices before the next `pulumi preview --refresh`. Source: Kubernetes, "Validating Admission
 Policy" (validationActions, failurePolicy, matchResources), "Pod Security Admission" (labels of namespaces).
 """
 

@@ -266,7 +266,7 @@ def first_calls(recording: Recording) -> tuple[ApiCall, ...]:
 
 
 def is_reached(recording: Recording, responses: Responses) -> bool:
-    """Return whether AWS answered any of the first calls, be it that there is no such thing."""
+    """Return whether AWS answered any of the first calls, even with an error that something doesn't exist."""
     found = [responses.of(each) for each in first_calls(recording)]
     return any(not isinstance(each, FailedCall) or each.is_absence for each in found)
 

@@ -222,10 +222,10 @@ def _installed_addon(plan: Plan, responses: Responses, addon: AddonPlan) -> Iter
 
 
 def _access_entry(plan: Plan, responses: Responses, principal: str) -> Iterator[CheckResult]:
-    """Check for an access entry that is there already: EKS has one per principal, and refuses a second.
+    """Check for an existing access entry: EKS has one per principal, and refuses a second.
 
-    Source: Amazon EKS API reference, CreateAccessEntry (ResourceInUseException); terraform-aws-eks issue 3293. It is
-    not taken over: the kit deletes what it has, and with it would go the owner's access to a cluster that stays.
+    Source: Amazon EKS API reference, CreateAccessEntry (ResourceInUseException); terraform-aws-eks issue 3293. The kit
+    doesn't import it: destroying the stack would then delete the owner's access to a cluster that stays.
     """
     what = f"access entry of {principal} in {eks_name(plan)}"
     response = responses.of(access_entry(plan, principal))

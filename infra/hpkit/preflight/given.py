@@ -1,8 +1,10 @@
-"""Roles and the bucket that the file hands over instead of having them made: whether they serve.
+"""Whether the existing roles and the bucket that the file names have the rights and settings that they need.
 
-Sources: SageMaker HyperPod developer guide, "IAM role for SageMaker HyperPod", "Create an IAM role for HyperPod
-autoscaling"; Amazon EKS user guide, EKS Pod Identity; SageMaker API reference, ClusterLifeCycleConfig; IAM API
-reference, SimulatePrincipalPolicy.
+Sources:
+- SageMaker HyperPod developer guide, "IAM role for SageMaker HyperPod", "Create an IAM role for HyperPod autoscaling".
+- Amazon EKS user guide, EKS Pod Identity.
+- SageMaker API reference, ClusterLifeCycleConfig.
+- IAM API reference, SimulatePrincipalPolicy.
 """
 
 from collections.abc import Iterator, Mapping

@@ -50,7 +50,7 @@ def missing(area: str, what: str, *, found: str, needed: str, fix: str, command:
 
 
 def changed(area: str, what: str, *, found: str, needed: str, fix: str) -> CheckResult:
-    """Return the result for something that is there and not as the program makes it: nothing that `up` would miss."""
+    """Return the result for an existing thing that differs from the program's version but doesn't fail `up`."""
     return CheckResult(area, what, "changed", found, needed, "", fix)
 
 

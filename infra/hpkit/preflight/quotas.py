@@ -108,7 +108,7 @@ class _Running:
         self._flexible_names = {need.group for need in self.flexible}
 
     def of_type(self, instance_type: str, *, spot: bool) -> _Instances:
-        """Return those of one type; of flexible groups, which have a check of their own, only what is used."""
+        """Return those of one type. Flexible groups have a separate check, so only their usage is included."""
         key = (instance_type, spot)
         own = [group for group in self.groups if group.own and group.name not in self._flexible_names]
         fixed = [group for group in own if group.name not in self._autoscaled]
@@ -285,7 +285,7 @@ def _too_small(plan: Plan, quota: _Quota, demand: _Demand, *, found: str, total:
 
 
 def _check_flexible(responses: Responses, running: _Running, need: FlexibleNeed) -> CheckResult:
-    """Check that the types of a flexible group have enough quota together, beside the groups of one type."""
+    """Check that the types of a flexible group together have enough quota, in addition to the groups of one type."""
     what = f"quotas of all types of {need.group}, together"
     if running.failure is not None:
         return call_failed(_AREA, what, running.failure, needed=str(need.count))

@@ -49,7 +49,7 @@ def ownership(plan: Plan, responses: Responses, found: Mapping[str, str]) -> Own
 
 
 def live_cluster(plan: Plan, responses: Responses) -> Mapping[str, Any] | None:
-    """Return the description of the HyperPod cluster with the plan's name, None if there is none to be described.
+    """Return the description of the HyperPod cluster with the plan's name, or None if it can't be described.
 
     What it uses counts as the stack's own. If it belongs to somebody else, the check of the name fails.
     """

@@ -1,7 +1,7 @@
-"""Images copied to a registry of ECR, by the tool that is there: crane, or skopeo.
+"""Images copied to a registry of ECR, by the available tool: crane, or skopeo.
 
-Sources: Amazon ECR user guide, "Private registry authentication"; the copying of a closed network's images in
-awslabs/awsome-distributed-training (hyperpod-eks-tf/tools/copy-images-to-ecr.sh), which skips what is regional.
+Sources: Amazon ECR user guide, "Private registry authentication"; awslabs/awsome-distributed-training, which copies the
+images of a closed network except regional ones (hyperpod-eks-tf/tools/copy-images-to-ecr.sh).
 """
 
 import base64
@@ -75,7 +75,7 @@ def _hosts(images: Sequence[MirroredImage]) -> list[str]:
 def _copy(tool: Tool, image: MirroredImage) -> list[str]:
     if tool == "crane":
         return ["crane", "copy", image.source, image.target]
-    # Skopeo takes no tag beside a digest (containers/image, docker transport).
+    # Skopeo takes no tag together with a digest (containers/image, docker transport).
     source = re.sub(r":[^:@/]+@", "@", image.source)
     return ["skopeo", "copy", "--all", f"docker://{source}", f"docker://{image.target}"]
 

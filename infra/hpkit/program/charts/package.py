@@ -64,7 +64,7 @@ def kept_package(pin: Pin, project: Path) -> Package | None:
 def ensure_package(
     pin: Pin, project: Path, *, to: Path | None = None, say: Callable[[str], None] = lambda _: None
 ) -> Package:
-    """Return the package in the project, for the engine; `to` names another file that it is to be.
+    """Return the package in the project, for the engine; `to` names another target file.
 
     Raises ToolError when it cannot be had, with what to do.
     """

@@ -17,7 +17,7 @@ _SECONDS: Final = 120
 def rendered(package: Path, values: Mapping[str, Any], *, kubernetes: str, helm: Path | None = None) -> str:
     """Return the manifests of a chart for a Kubernetes version, as `helm template` prints them.
 
-    helm: which one; by default that of PATH. Raises ToolError when there is none, and when it fails.
+    helm: which one; by default that of PATH. Raises ToolError if it is missing or fails.
     """
     executable = str(helm) if helm is not None else shutil.which("helm")
     if executable is None:
