@@ -2,7 +2,7 @@
 
 HpkitError
 ├── InputError         a file cannot be read at all (missing, a directory, not allowed, not UTF-8)
-├── SelectionError     a stack or file that is not there was asked for, or two ways to name them at once
+├── SelectionError     the requested stack or file does not exist, or is named in two ways at once
 ├── CatalogError       a name that the catalog does not hold
 └── ToolError          an outside tool or service is missing or failed
     └── MissingClusterError    AWS has no cluster of that name, which the local cloud may have

@@ -62,7 +62,7 @@ def _reachable(context: Context) -> Iterator[Issue]:
     if _is_inside(context) and not context.spec.eks.endpoint.private_from:
         yield Issue(
             (*context.path, "eks", "endpoint"),
-            "the Kubernetes API is private, in a VPC that this stack creates, so no one outside can reach it; "
+            "the Kubernetes API is private, in a VPC that this stack creates, so no one outside can reach it. "
             "`pulumi up` would stop after the nodes start to cost money",
             "Set public and publicCidrs to your own ranges. Or set privateFrom to the ranges of networks that are "
             "connected with the VPC.",

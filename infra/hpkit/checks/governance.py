@@ -291,7 +291,7 @@ def _topology(context: Context) -> Iterator[Issue]:
 
 def _network_layers(context: Context) -> Iterator[Issue]:
     governance = context.spec.governance
-    # Where nothing is said it is on as well, which takes nothing from types without. Of autoscaling, GOV011 says more.
+    # An unset value also means on, which has no effect on types without a topology. GOV011 reports autoscaling.
     wanted = governance is not None and governance.topology_aware_scheduling == "Enabled"
     if not wanted or context.spec.autoscaling is not None:
         return

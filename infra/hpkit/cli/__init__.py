@@ -234,8 +234,8 @@ def main() -> None:
     """Run the command line; exit 1 on a failure the user can fix, 2 on misuse."""
     if str(sys.platform) == "win32":
         sys.exit("error: hpkit runs on Linux, macOS and WSL. Install WSL with `wsl --install`, and run it there")
-    # A command lives for seconds. As often as Python looks for garbage by itself, that took a third of
-    # `hpkit plan`, and found next to none; at the end there is nothing to look for at all.
+    # A command takes seconds. Python's usual garbage collection took a third of `hpkit plan` and freed next to nothing.
+    # The pass at the end is useless.
     gc.set_threshold(_OBJECTS_BETWEEN_SEARCHES)
     atexit.register(gc.freeze)
     with printable_output():

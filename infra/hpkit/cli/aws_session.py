@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STACK", "aws_session", "hint_of_local_cloud"]
 
-# Under which name a command keeps the stack that it asks AWS about, for what is said of a failure.
+# The name under which a command keeps the stack that it asks AWS about, for messages about a failure.
 STACK = "hpkit.stack"
 
 

@@ -1,4 +1,4 @@
-"""`hpkit destroy`: the word for a whole stack: say what goes, ask, let go of what is protected, and delete it all."""
+"""`hpkit destroy` deletes a whole stack: it lists what is deleted, asks, removes the protection, and deletes it all."""
 
 import json
 import subprocess

@@ -80,7 +80,7 @@ def _group(group: str, stack: str | None, form: str) -> None:
 
 
 def _plan_of(stack: str | None, has: Callable[[Plan], bool]) -> tuple[Plan, Loaded]:
-    """Return the plan of a stack; without one, of the only stack that there is, or that has what is asked for."""
+    """Return the plan of a stack; without one, of the only stack, or of the only one with the requested thing."""
     loaded = select((), () if stack is None else (stack,))
     if stack is not None:
         plans_of(loaded)
@@ -178,6 +178,6 @@ def _price(name: str, region: str) -> dict[str, Any]:
     found = near_price(name, region)
     if found is None:
         return {"instanceType": name, "hourly": None}
-    # Of another region than the stack's, it is about what is to be paid.
+    # For a region other than the stack's, it is about prices.
     of = {"region": found.region, "source": found.source.url, "date": found.source.date}
     return {"instanceType": name, "hourly": str(found.hourly), **of}

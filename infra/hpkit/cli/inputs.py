@@ -36,7 +36,7 @@ def resolve(files: tuple[str, ...], stacks: tuple[str, ...]) -> list[Loaded]:
 def plans_of(loaded: Sequence[Loaded]) -> list[Plan]:
     """Return the plans of what was loaded; on a form error, print every finding and exit 1.
 
-    Other errors are said on standard error, so that the arithmetic can be looked at while it is being fixed.
+    Other errors are printed on standard error, so that the arithmetic is available while they are being fixed.
     """
     findings = [finding for each in loaded for finding in each.findings]
     if any(each.parsed.organization is None for each in loaded):
@@ -51,8 +51,8 @@ def plans_of(loaded: Sequence[Loaded]) -> list[Plan]:
 def record_plan(plan: Plan, loaded: Loaded, answers: "Answers") -> "Recording":
     """Return what the program registers for a plan of a file.
 
-    Raises InputError where errors of the file keep the program from running; a failure without them is a defect of the
-    program, and is raised as it is: its traceback tells where.
+    Raises InputError where errors of the file keep the program from running. A failure without them is a defect of the
+    program, and is raised unchanged: its traceback shows where.
     """
     from hpkit.program.recording import record
 

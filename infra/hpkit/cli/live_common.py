@@ -68,7 +68,7 @@ def observe(
     inside: bool = True,
     quotas: bool = True,
 ) -> Observed:
-    """Return what the platform of a plan says now; what could not be read is said on standard error.
+    """Return the current state of a plan's platform; what could not be read is reported on standard error.
 
     aws, inside and quotas are those of `read`; aws None is all.
     """

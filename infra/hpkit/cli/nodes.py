@@ -282,7 +282,7 @@ def _operate(verb: Verb, names: Sequence[str], told: _Options, *, write: bool = 
         counts = counts_after(observed, chosen)
         _require_room(loaded, plan, counts, force=told.force)
         if write:
-            # What cannot be written is said before anything is done.
+            # What cannot be written is reported before anything is done.
             _edited(loaded, plan, counts)
     _announce(verb, chosen, plural(len(chosen), "node"), _WARNINGS[verb])
     if told.dry_run:

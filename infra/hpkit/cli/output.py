@@ -98,7 +98,7 @@ def output_to(file: Path | None) -> Iterator[None]:
 def own(stream: TextIO) -> TextIO:
     """Return the stream below a printable one, for the kit's own workflow commands and cursor movements.
 
-    Whoever writes to it escapes the texts of others himself.
+    Callers must escape text from outside before they write it.
     """
     below: object = stream
     return below.stream if isinstance(below, _Printable) else stream

@@ -126,7 +126,7 @@ def _writer(form: str) -> Callable[[Review], str]:
 
 
 def _policies(folder: Path, base: Base, file: str) -> Change[PolicySettings]:
-    """Return what stands in the policy file beside an organization's file; of a base that is wrong, nothing."""
+    """Return the policy file of an organization file; nothing for a base with errors."""
     name = policy_file(Path(file).stem)
     here, there = policy_settings(Path(file).stem), content_at(folder, base, name)
     before = None
@@ -166,7 +166,7 @@ def _previews(folder: Path, scope: Scope) -> dict[str, Preview]:
 
 
 def _environment_of(stack: str, folder: Path, environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the environment for a stack: on the local cloud each has an instance of its own."""
+    """Return the environment for a stack: on the local cloud each has its own instance."""
     if is_local(environment) and is_installed("stack-environment"):
         own: Mapping[str, str] = extension("stack-environment")(folder, stack, environment)
         return own

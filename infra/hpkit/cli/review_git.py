@@ -100,7 +100,7 @@ def _last_words(result: subprocess.CompletedProcess[bytes]) -> str:
 
 
 def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    # A lock of the index would disturb whoever works in the same tree.
+    # A lock of the index would disturb others who work in the same tree.
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
     try:
         return subprocess.run(  # noqa: S603 - fixed program, arguments in a list, references behind --end-of-options

@@ -34,7 +34,7 @@ _STACKS = "stacks"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is to be reviewed: files, stacks, and what the reader must know of the choice.
+    """What to review: files, stacks, and what the reader must know about the choice.
 
     before, after: each organization file as it was read at the base and at the head, by its name in the project.
     """
@@ -61,7 +61,7 @@ class _Place:
 class _Tree:
     """The project at the base or at the head: its organization files, read once, and its stacks.
 
-    others: what is found in files beside these; settings: what stack files hold, by stack.
+    others: findings in other files; settings: the content of stack files, by stack.
     """
 
     def __init__(self, loaded: Sequence[Loaded], beside: Mapping[str, Document]) -> None:
@@ -194,7 +194,7 @@ def _stack_of(file: str) -> str:
 
 
 def _settings(document: Document) -> StackSettings:
-    """Return what a stack file holds beside the names of organization and environment, which say where it is."""
+    """Return a stack file's content except for the names of organization and environment, which locate the file."""
     data = document.data if isinstance(document.data, dict) else {}
     config = data.get("config")
     config = config if isinstance(config, dict) else {}

@@ -16,7 +16,7 @@ _KEPT = "_hpkit_before_"
 
 
 def own_shell() -> str:
-    """Return the user's shell, by SHELL; what is none of SHELLS reads what bash does."""
+    """Return the user's shell, by SHELL; any shell that isn't one of SHELLS is assumed to read bash."""
     return _BY_NAME.get(Path(os.environ.get("SHELL", "")).name, "bash")
 
 

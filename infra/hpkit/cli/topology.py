@@ -139,7 +139,7 @@ def _table(tree: Iterable[Branch]) -> None:
 
 
 def _mermaid(tree: Iterable[Branch], places: Iterable[Placement]) -> Iterable[str]:
-    """Yield the tree, and each task beside the nearest network node that all of its pods share."""
+    """Yield the tree, and each task next to the nearest network node that all of its pods share."""
     yield "flowchart TD"
     for branch in tree:
         yield from _boxes(branch)

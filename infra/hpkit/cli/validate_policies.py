@@ -40,7 +40,7 @@ def policy_findings(loaded: Loaded) -> list[Finding]:
 
 
 def checked_settings(organization: Organization, file: tuple[str, str] | None) -> Mapping[str, Any]:
-    """Return what an organization's policy file sets, given its name and text; nothing where there is none.
+    """Return what an organization's policy file sets, given its name and text; nothing without one.
 
     Raises InputError for a file that is wrong.
     """

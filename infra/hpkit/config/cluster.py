@@ -256,7 +256,7 @@ class EnvironmentConfig(Model):
 class RestrictedInstanceGroup(InstanceGroupBase):
     """Nodes that only customize Amazon Nova models, without internet, shell, or custom images.
 
-    Sources: SageMaker developer guide, "Creating a HyperPod EKS cluster with restricted instance group (RIG)"; API
+    Source: SageMaker developer guide, "Creating a HyperPod EKS cluster with restricted instance group (RIG)"; API
     reference. ClusterRestrictedInstanceGroupSpecification has no lifecycle script, labels, taints or image.
     """
 

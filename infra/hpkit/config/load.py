@@ -55,8 +55,8 @@ _WITH_CURLY: Final = re.compile(
 def read_text(content: bytes) -> Document:
     """Turn a file's bytes into a document.
 
-    Every problem of the text itself is in the result, so that one run reports all of them (CFG004 for a duplicate key,
-    CFG005 for what cannot be read).
+    Every problem of the text itself is in the result, so that one run reports all of them. CFG004 is a duplicate key,
+    CFG005 is text that cannot be read.
     """
     if len(content) > MAX_BYTES:
         return _unreadable(

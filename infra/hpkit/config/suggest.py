@@ -100,7 +100,7 @@ ON_WHEN_EMPTY: Final = ("governance", "grafanaAlerts", "inference", "keda", "sha
 _OF_A_FORM: Final = (
     "availabilityZone", "instanceGroups", "instanceType", "nodeCidr", "nodeClass", "operator", "vpcCidr",
 )  # fmt: skip
-# Lists of such texts, of which each has a form that can be told from it alone.
+# Lists of such texts whose form identifies them.
 _LISTS_OF_A_FORM: Final = ("endpoints", "instanceTypes", "privateFrom", "publicCidrs")
 # As many addresses as the largest range that anybody has.
 _WORLD: Final = 2**24
@@ -228,8 +228,11 @@ def candidates(
 ) -> Iterator[Any]:
     """Yield what may be meant by a value, the likeliest first.
 
-    raw is a plain scalar as it was typed, key what it is the value of, bounds are upper limits that it exceeds, members
-    all that are allowed there, accounts those of AWS that the file names, the likeliest first.
+    - raw: a plain scalar as it was typed.
+    - key: the key whose value it is.
+    - bounds: upper limits that it exceeds.
+    - members: all values that are allowed there.
+    - accounts: the AWS accounts that the file names, the likeliest first.
     """
     allowed = list(members)
     if allowed:

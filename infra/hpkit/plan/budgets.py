@@ -1,7 +1,7 @@
 """What teams and projects are given a month, and what their reserved quota comes to.
 
-The policy `budget-of-teams`, `hpkit quota` and `hpkit review` count by this: what is reserved, elastic quota included,
-at on-demand prices, those of a near region where the stack's own are not known.
+The policy `budget-of-teams`, `hpkit quota` and `hpkit review` count the reserved quota, including elastic quota, at
+on-demand prices. If the prices of the stack's region aren't known, those of a near region are used.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -1,10 +1,10 @@
 """All quota arithmetic, in exact numbers.
 
-Serves the validator, the policies and the what-if alike; knows instance types and quota resources, and nothing
-of files or clouds. Amounts are integers or fractions, never floats, so sums prove what they say.
+Serves the validator, the policies and the what-if alike. It knows instance types and quota resources, but no files or
+clouds. Amounts are integers or fractions, never floats, so sums are exact.
 
-Sources: the pro-rata fill, lending and borrowing are as the SageMaker HyperPod developer guide describes
-compute allocations (task governance policies); limits of a NodePool as in Karpenter's documentation.
+Sources: SageMaker HyperPod developer guide, task governance policies (pro-rata fill, lending and borrowing);
+Karpenter's documentation (limits of a NodePool).
 """
 
 import math
@@ -198,9 +198,9 @@ def _times(total: int | None, ratio: Fraction | None) -> Amount | None:
 def apportion(total: int, shares: Mapping[str, Fraction]) -> dict[str, int]:
     """Turn shares of a whole into whole instances by the largest remainder.
 
-    shares maps a name to a fraction of total, 0–1. The result never sums to more than total × Σ shares;
-    ties go to the name that sorts first, so order of writing changes nothing, and a change in one share
-    moves every other by one instance at most.
+    shares maps a name to a fraction of total, 0–1. The result never sums to more than total × Σ shares.
+    Ties go to the name that sorts first, so the order in the file doesn't matter. A change in one share moves every
+    other by one instance at most.
     """
     exact = {name: total * share for name, share in shares.items()}
     whole = {name: int(amount) for name, amount in exact.items()}

@@ -52,7 +52,7 @@ def is_regional(source: str, region: str) -> bool:
     """Say whether an image is in a registry of ECR in the region, which endpoints of a closed network reach.
 
     Source: Amazon ECR user guide, "Amazon ECR interface VPC endpoints": no public repository. AWS PrivateLink guide,
-    "Cross-region enabled services": an endpoint is of one region, and the network's are of its own.
+    "Cross-region enabled services": an endpoint serves one region, and the network's serve the network's region.
     """
     return f".dkr.ecr.{region}." in source.partition("/")[0]
 
@@ -115,7 +115,7 @@ def _mirror_values(spec: Environment, registry: str) -> dict[str, Any]:
 
 
 def _value(values: Mapping[str, Any], path: str) -> object:
-    """Return the value at a path, None where there is none."""
+    """Return the value at a path, None if it doesn't exist."""
     found: object = values
     for step in path.split("."):
         found = found.get(step) if isinstance(found, Mapping) else None

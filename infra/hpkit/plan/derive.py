@@ -51,12 +51,8 @@ __all__ = [
     "unreserved_instances",
 ]
 
-# What a cluster without internet needs:
-# - nodes: ec2, ecr, s3, sts, logs, monitoring
-# - access to nodes: ssm
-# - pod identity and the Kubernetes API: eks-auth, eks
-# - operators: sagemaker.api
-# - keys and metrics: kms, aps
+# What a cluster without internet needs. For nodes: ec2, ecr, s3, sts, logs, monitoring. For access to them: ssm. For
+# pod identity and the Kubernetes API: eks-auth, eks. For operators: sagemaker.api. For keys and metrics: kms, aps.
 _CLOSED = (
     "aps-workspaces", "ec2", "ec2messages", "ecr.api", "ecr.dkr", "eks", "eks-auth", "kms", "logs",
     "monitoring", "s3", "sagemaker.api", "ssm", "ssmmessages", "sts",

@@ -98,7 +98,7 @@ def text(finding: Finding) -> str:
 
 
 class Platform(pulumi.ComponentResource):
-    """The platform of one environment, as a component of a Pulumi program of your own.
+    """The platform of one environment, as a component of a Pulumi program that you write.
 
     For a new stack: resources of a stack that ran `run()` before have other URNs, and its guards refuse the change.
     Aliases don't help, because the engine keeps two entries of a resource that a program only reads.

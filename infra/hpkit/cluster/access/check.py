@@ -1,7 +1,7 @@
 """Whether a principal may do one thing: by access policies of its entry, and by a SubjectAccessReview of its groups.
 
-EKS authorizes by access policies beside RBAC, and a review of somebody else does not see them: what they allow is read
-off the ClusterRoles that they are like. Source: EKS user guide, "Review access policy permissions".
+EKS authorizes by access policies in addition to RBAC. A review of another principal doesn't include them, so they are
+evaluated by the ClusterRoles that they resemble. Source: EKS user guide, "Review access policy permissions".
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = ["Answer", "Resource", "allows", "check", "find_resource", "resources_
 _DISCOVERY: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _ROLES: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
-# Whoever has a token that EKS takes is in it.
+# Every principal whose token EKS accepts is in it.
 _AUTHENTICATED: Final = "system:authenticated"
 _READ: Final = ("get", "list", "watch")
-# Verbs beside those that a resource lists (Kubernetes documentation, "Determine the Request Verb").
+# Verbs that resources don't list (Kubernetes documentation, "Determine the Request Verb").
 _OTHER_VERBS: Final = ("bind", "escalate", "impersonate", "use", "approve", "sign", "*")
 # Access policy → the ClusterRole whose rights it gives.
 _LIKE: Final[Mapping[str, str]] = {
@@ -105,9 +105,9 @@ def find_resource(resources: Sequence[Resource], text: str) -> Resource:
 
 
 def check(api: Kubernetes, entry: Entry, verb: str, resource: Resource, namespace: str | None) -> Answer:
-    """Say whether an entry's principal may do a verb on a resource; namespace None asks about all of them.
+    """Return whether an entry's principal may do a verb on a resource; namespace None asks about all of them.
 
-    Raises SelectionError for a verb that there is not.
+    Raises SelectionError for an unknown verb.
     """
     known = (*resource.verbs, *_OTHER_VERBS)
     if verb not in known:

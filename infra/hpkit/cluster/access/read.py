@@ -21,8 +21,8 @@ from hpkit.plan.access import ADMINISTRATOR_POLICY
 __all__ = ["read_access", "read_entries"]
 
 _RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
-# EKS makes the creator's entry with the cluster, and takes others once it is active, which is minutes later (inferred:
-# DescribeCluster does not say whether there is one).
+# EKS creates the creator's entry with the cluster. It accepts other entries once the cluster is active, minutes later.
+# That is inferred: DescribeCluster doesn't report whether an entry exists.
 _WITH_THE_CLUSTER: Final = timedelta(minutes=5)
 
 

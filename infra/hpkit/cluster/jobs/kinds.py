@@ -1,8 +1,9 @@
 """The kinds of jobs that task governance queues, and where each holds its pods.
 
-Sources: the kinds' own APIs: batch/v1, kubeflow.org/v1, jobset.x-k8s.io/v1alpha2, ray.io/v1, apps/v1,
-leaderworkerset.x-k8s.io/v1, workload.codeflare.dev/v1beta2, sagemaker.amazonaws.com/v1; how many pods Kueue counts:
-its pkg/controller/jobs, version 0.19.2.
+Sources:
+- The kinds' own APIs: batch/v1, kubeflow.org/v1, jobset.x-k8s.io/v1alpha2, ray.io/v1, apps/v1,
+  leaderworkerset.x-k8s.io/v1, workload.codeflare.dev/v1beta2, sagemaker.amazonaws.com/v1.
+- How many pods Kueue counts: its pkg/controller/jobs, version 0.19.2.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ _REPLICA_SPECS: Final = {
     "JAXJob": "jaxReplicaSpecs",
     "MPIJob": "mpiReplicaSpecs",
 }
-# Kinds that Kueue queues by a label of their own.
+# Kinds that Kueue queues by a label on themselves.
 _QUEUED: Final = (
     "Job", *_REPLICA_SPECS, "JobSet", "RayJob", "RayCluster", "Pod", "Deployment", "StatefulSet", "LeaderWorkerSet",
     "AppWrapper", "HyperPodPyTorchJob",
 )  # fmt: skip
-# Kinds that the add-on's admission policy looks at, whoever makes them.
+# Kinds that the add-on's admission policy checks.
 _GUARDED: Final = ("Pod", "Deployment", "StatefulSet", "Job", "RayCluster")
 
 
 @dataclass(frozen=True, slots=True)
 class PodTemplate:
-    """So many equal pods of a job; path leads to their template in the document.
+    """A number of equal pods of a job; path leads to their template in the document.
 
-    labelled: to all that names the queue for these pods to be made, beside the document itself. alone: whether Kueue
+    labelled: everything except the document that must name the queue for these pods to be created. alone: whether Kueue
     admits them one by one.
     """
 
@@ -195,5 +196,5 @@ def mappings(value: Any) -> list[Mapping[Any, Any]]:
 
 
 def _whole(value: Any, otherwise: int = 1) -> int:
-    """Return a count; what is none counts as one, since the API server says what is wrong with it."""
+    """Return a count; an invalid one counts as one, since the API server reports the problem."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else otherwise

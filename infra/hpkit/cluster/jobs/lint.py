@@ -27,7 +27,7 @@ Path = tuple[str | int, ...]
 Severity = Literal["error", "warning"]
 _TOPOLOGY_PREFIX = "kueue.x-k8s.io/podset-"
 _UNCONSTRAINED = "kueue.x-k8s.io/podset-unconstrained-topology"
-# Slices of a pod set have a topology of their own (Kueue, Topology Aware Scheduling).
+# Slices of a pod set have their own topology (Kueue, Topology Aware Scheduling).
 _OTHER_TOPOLOGY = (
     "kueue.x-k8s.io/podset-slice-required-topology",
     "kueue.x-k8s.io/podset-slice-size",
@@ -83,9 +83,9 @@ def read_manifests(file: str, text: str) -> Manifest:
 
 
 def repaired(manifest: Manifest, plan: Plan) -> tuple[Manifest, list[JobFinding]]:
-    """Return a file with all put right that has one answer, and what was; lines stay as they are but for these.
+    """Return a file with each problem fixed that has one answer, and the problems; other lines stay as they are.
 
-    What is put right may show more that is wrong: it is looked over again until nothing more can be.
+    A fix may reveal more problems, so the file is checked again until nothing more can be fixed.
     """
     done: list[JobFinding] = []
     while True:
@@ -358,7 +358,8 @@ class _Job:
             kinds = [find_instance_type(name) for name in types_of(each.template, self._plan)]
             able = [kind for kind in kinds if kind is not None and kind.accelerators and kind.accelerator_resource]
             if not selected:
-                # Without a choice of its own it goes where what it asks for is; of several types that is not known.
+                # Without its own choice, the pod can run where its resources are. If several types have them, the type
+                # isn't known.
                 quota = None if team is None else {part.instance_type for part in team.quota_resources}
                 able = [
                     kind

@@ -25,14 +25,14 @@ TOPOLOGY: Final[Mapping[str, str]] = {
     "preferred": "kueue.x-k8s.io/podset-preferred-topology",
 }
 _GROUP: Final = "kueue.x-k8s.io/podset-group-name"
-# What is left beside the kubelet for the DaemonSets of the dependencies chart and the add-ons: the kit's own choice.
+# Capacity for the DaemonSets of the dependencies chart and the add-ons, in addition to the kubelet's: the kit's choice.
 _SHARE: Final = 0.9
 _WHOLE: Final = 2
 Document = dict[str, Any]
 
 
 def team_of(plan: Plan, name: str) -> TeamPlan:
-    """Return a team of a plan by name; SelectionError with the nearest name where there is none."""
+    """Return a team of a plan by name; raises SelectionError with the nearest name if it doesn't exist."""
     known = {team.name: team for team in plan.teams}
     if name in known:
         return known[name]
@@ -78,7 +78,7 @@ def manifest(
         "nodeSelector": {"node.kubernetes.io/instance-type": instance_type},
         "containers": [container],
     }
-    # The add-on's admission policy refuses a pod that names no queue, whoever makes it.
+    # The add-on's admission policy refuses every pod that names no queue.
     metadata: Document = {"labels": {QUEUE: team.local_queue}, **({"annotations": annotations} if annotations else {})}
     template: Document = {"metadata": metadata, "spec": pod}
     head = {"name": name, "namespace": team.namespace, "labels": labels}
@@ -114,7 +114,7 @@ def _job_set(head: Document, template: Document, count: int) -> Document:
 def _ray_job(head: Document, template: Document, count: int) -> Document:
     (container,) = template["spec"]["containers"]
     pod = {**template["spec"], "containers": [{key: each for key, each in container.items() if key != "command"}]}
-    # The head computes nothing: it takes no instance of its own.
+    # The head computes nothing, so it needs no separate instance.
     small = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "4Gi"}}
     head_pod = copy.deepcopy({key: each for key, each in pod.items() if key != "nodeSelector"})
     head_pod["containers"][0]["resources"] = small

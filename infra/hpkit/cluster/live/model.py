@@ -105,10 +105,12 @@ class SchedulerPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """What AWS says: the cluster with groups and instances, the cluster policy, add-ons and events, latest first.
+    """What AWS returns: the cluster with groups and instances, the cluster policy, add-ons and events, latest first.
 
-    policy: None where there is none. continuous: whether nodes are provisioned one by one; kubernetes: the version of
-    the EKS cluster. unread: of policy and addons those that were not read, and so are not known to be absent.
+    - policy: None if the cluster has none.
+    - continuous: whether nodes are provisioned one by one.
+    - kubernetes: the version of the EKS cluster.
+    - unread: which of policy and `addons` weren't read, and so may exist.
     """
 
     name: str

@@ -30,8 +30,8 @@ AWS_PARTS: Final[tuple[AwsPart, ...]] = get_args(AwsPart)
 _EVENTS: Final = 20
 # The most that ListClusterNodes gives at a time (API reference); it gives ten unless asked for more.
 _NODES: Final = 100
-# From the API server's cache, a moment old at most, and all at once (Kubernetes documentation, "API concepts",
-# semantics of resourceVersion): a list out of etcd takes twice as long. Pods and workloads may be too many for that.
+# From the API server's cache, at most a moment old, and all at once (Kubernetes documentation, "API concepts",
+# semantics of resourceVersion). A list from etcd takes twice as long. Pods and workloads may be too many for that.
 _FROM_CACHE: Final = ("resourceVersion", "0")
 # Finished pods hold nothing.
 _ALIVE: Final = ("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed")
@@ -52,13 +52,14 @@ def read(
     quotas: bool = True,
     namespaces: Sequence[str] = (),
 ) -> Observed:
-    """Return what a platform says now; cluster is the HyperPod cluster's name.
+    """Return the current state of a platform; cluster is the HyperPod cluster's name.
 
-    aws: what SageMaker and EKS are asked about beside the two clusters; without any there is no platform. inside:
-    whether the Kubernetes API is asked. quotas: whether queues, flavors, NodePools and priority classes are listed
-    there, and not nodes and what runs on them alone. namespaces: where pods and tasks are read when the caller may not
-    list them everywhere. Raises ToolError when the cluster or its EKS cluster cannot be described: all else depends on
-    them.
+    - aws: what SageMaker and EKS are asked about in addition to the two clusters; if empty, the result has no platform.
+    - inside: whether the Kubernetes API is asked.
+    - quotas: whether queues, flavors, NodePools and priority classes are listed, too, not only nodes and their pods.
+    - namespaces: where pods and tasks are read when the caller may not list them everywhere.
+
+    Raises ToolError when the cluster or its EKS cluster cannot be described: all else depends on them.
     """
     clusters = find(session, cluster)
     described, eks = clusters.hyperpod, clusters.eks

@@ -270,7 +270,7 @@ def _shares(
         mine = there.get(queue.team or "", _ZERO)
         by_others = borrowed[key] - quota.borrowed if key in borrowed else _ZERO
         elsewhere = total.get(key, _ZERO) - mine
-        # Who borrows has no idle quota, and is none of them.
+        # A borrowing team has no idle quota, so it isn't counted among them.
         lenders = tuple(there) if quota.borrowed else ()
         yield Share(
             flavor=flavor,

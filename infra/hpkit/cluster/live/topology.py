@@ -71,7 +71,7 @@ class Placement:
 
 
 def tree_of(observed: Observed) -> tuple[Branch, ...]:
-    """Return the branches of the widest layer; nodes without labels stand under one of their own."""
+    """Return the branches of the widest layer; nodes without labels are under a separate one."""
     by_node = defaultdict(list)
     for pod in observed.pods:
         if pod.node is not None:

@@ -47,7 +47,7 @@ class Explanation:
 def find_task(observed: Observed, name: str, team: str | None) -> Task:
     """Return the task that a person means: by the name of its job or its Workload, the newest where several match.
 
-    SelectionError where there is none, or where several teams have one; ToolError where tasks could not be read.
+    Raises SelectionError if no task or tasks of several teams match, and ToolError if tasks could not be read.
     """
     if "workloads" in observed.unread:
         raise ToolError(
@@ -169,7 +169,7 @@ def _pods_words(observed: Observed, task: Task) -> str:
 def holders(trial: Trial, observed: Observed, task: Task, queue: Queue) -> Iterable[str]:
     """Return who holds what a task needs, those that hold most first."""
     teams = {each.name: each.team or "idle capacity" for each in observed.queues if each.cohort == queue.cohort}
-    # Whoever waits for accelerators does not wait for CPUs.
+    # A task that waits for accelerators doesn't wait for CPUs.
     scarce = task.requests.keys() - {"cpu", "memory"} or task.requests.keys()
     held: defaultdict[tuple[str, str, str], Decimal] = defaultdict(Decimal)
     for each in trial.running:

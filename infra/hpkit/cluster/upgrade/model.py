@@ -13,7 +13,7 @@ __all__ = ["Running", "Step", "UpgradePlan"]
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What runs: kubernetes and add-ons by version; nodes by (group, AMI release, how that compares) → how many.
+    """What runs: `kubernetes` and add-ons by version; nodes by (group, AMI release, how that compares) → how many.
 
     offered: (add-on, Kubernetes version) → what EKS lists. known: whether a platform was asked, not the file alone.
     """

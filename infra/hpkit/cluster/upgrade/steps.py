@@ -1,7 +1,9 @@
 """From what runs to the steps of its upgrade: one minor version at a time, add-ons around it, nodes after it. Pure.
 
-Sources: EKS user guide, "Update existing cluster to new Kubernetes version" (one minor version at a time, and add-ons
-that go with both first); Kubernetes, "Version Skew Policy" (a kubelet is at most three minor versions behind).
+Sources:
+- EKS user guide, "Update existing cluster to new Kubernetes version": one minor version at a time. Add-ons that support
+  both versions are updated first.
+- Kubernetes, "Version Skew Policy": a kubelet is at most three minor versions behind.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The pinned charts as packages on the disk: from a mirror, from what is kept, or from where its parts are published.
 
-Each part is verified by its contents and kept in the user's cache before the next one is fetched, so that a run that is
-interrupted goes on where it was. Environment variable HPKIT_MIRROR names a folder with packages as `helm package` names
-them, for machines that reach no network: a package there is taken as it is.
+Each part is verified by its contents and kept in the user's cache before the next one is fetched. An interrupted run
+continues there. For machines without a network, the environment variable HPKIT_MIRROR names a folder with packages, as
+`helm package` names them. A package there is used unchanged.
 
 Sources of the recipe: SageMaker HyperPod developer guide, "Installing packages on the Amazon EKS cluster using Helm"
 (`helm dependencies update`, then install); helm.sh/docs, "Helm Dependency Update".
