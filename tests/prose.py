@@ -15,7 +15,7 @@ CODE = ("infra", "policies", "local", "whatif", "generate")
 GENERATED = "infra/hpkit/program/sdk"
 PAGES = ("README.md", "CHANGELOG.md", "docs/**/*.md")
 # Code, queries and patterns aren't prose.
-NOT_PROSE = re.compile(r"[{}]{2}|[=!]=|::|\\[bdswA-Z]|\bself\.|\$\(|^\s*[\[{(<#/]")
+NOT_PROSE = re.compile(r"[{}]{2}|[=!]=|::|\\[bdswA-Z]|\bself\.|\$\(| -Name |^\s*[\[{(<#/]")
 
 
 def pages() -> list[Path]:

@@ -64,7 +64,7 @@ def test_a_refused_call_says_which_action_to_allow(code):
     session.stub("ec2").add_client_error("describe_vpcs", code, "You are not authorized", 403)
     found = fetch(session, VPCS).of(VPCS)
     assert found == FailedCall("ec2:DescribeVpcs", code, "You are not authorized")
-    assert found.fix == "Allow ec2:DescribeVpcs to whoever runs this"
+    assert found.fix == "Allow ec2:DescribeVpcs to the caller"
 
 
 def test_what_is_not_there_differs_from_what_cannot_be_seen():

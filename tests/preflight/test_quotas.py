@@ -323,7 +323,7 @@ def test_a_call_that_fails_leaves_the_quota_unknown_with_the_reason(what):
     row = rows_of(recording_of(), given)["ml.g5.12xlarge for cluster usage"]
     assert row.status == "unknown"
     assert "AccessDeniedException: not allowed" in row.why
-    assert row.fix == "Allow servicequotas:ListServiceQuotas to whoever runs this"
+    assert row.fix == "Allow servicequotas:ListServiceQuotas to the caller"
 
 
 def test_a_quota_too_small_by_itself_is_missing_whatever_others_use():

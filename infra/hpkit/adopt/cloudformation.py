@@ -178,8 +178,8 @@ bucket of AWS and change there, so an update from the root may bring changes tha
 - Update each nested stack itself, as below. Never update the root from its old template again: that would remove the
   Retain."""
 _OTHERWISE = """\
-If too much of the template refers to a resource, it can't be taken out yet, and the stack may keep its record for a
-while. Retain and the deletion protection stay, and these policies refuse every update that would touch it.
+If too much of the template refers to a resource, it can't be taken out yet, and the stack may keep its record.
+Retain and the deletion protection stay, and these policies refuse every update that would touch the resource.
 A policy counts in updates only, and a stack has one: `get-stack-policy` shows what this replaces."""
 
 

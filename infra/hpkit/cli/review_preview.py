@@ -26,7 +26,7 @@ def run_preview(stack: str, folder: Path, environment: Mapping[str, str], *, sec
         )
     except FileNotFoundError:
         raise ToolError(
-            "pulumi isn't on PATH. Install it with `hpkit local doctor --fix`, or remove --preview"
+            "`pulumi` isn't on PATH. Install it with `hpkit local doctor --fix`, or remove --preview"
         ) from None
     except subprocess.TimeoutExpired:
         raise ToolError(f"the preview of {stack} took longer than {seconds} seconds") from None

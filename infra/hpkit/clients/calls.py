@@ -57,7 +57,7 @@ class FailedCall:
     def fix(self) -> str:
         """Return what makes the call succeed the next time."""
         if any(word in self.code for word in _DENIED):
-            return f"Allow {self.action} to whoever runs this"
+            return f"Allow {self.action} to the caller"
         if self.is_absence:
             return "Check its name, the region, and whose account these credentials are of"
         return "Run it again when the service can be reached with these credentials"

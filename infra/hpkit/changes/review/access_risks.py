@@ -43,9 +43,7 @@ def _boundary(before: str | None, after: str | None) -> Iterator[Risk]:
         means = (
             "the roles that the kit creates no longer have a permissions boundary"
             if after is None
-            else (
-                "roles of nodes, add-ons and Karpenter can do no more than it allows, regardless of their own policies"
-            )
+            else ("roles of nodes, add-ons and Karpenter can do no more than it allows, whatever their policies allow")
         )
         said = f"permissionsBoundary {value_text(before)} → {value_text(after)}: {means}"
         yield Risk("boundary", "attention", "permissionsBoundary", said)
@@ -170,8 +168,8 @@ def _images(before: Plan, after: Plan) -> Iterator[Risk]:
             "fewer-images",
             "attention",
             "registry",
-            f"nodes no longer pull images of {listing(gone)}: what jobs need beside {listing(list(now))} has to be in "
-            "`registry.pullFrom`",
+            f"nodes no longer pull images of {listing(gone)}: if jobs need other images than "
+            f"{listing(list(now))}, add them to `registry.pullFrom`",
         )
 
 

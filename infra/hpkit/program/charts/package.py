@@ -161,9 +161,9 @@ def _get(pin: Pin, url: str) -> bytes:
 
 def _what_to_do(pin: Pin) -> str:
     instead = (
-        "install KEDA from a chart of your own and remove autoscaling.keda"
+        "install KEDA from your own chart and remove autoscaling.keda"
         if isinstance(pin, PublishedChart)
-        else "keep a chart of your own in the repository (cluster.dependencies.chart)"
+        else "keep your own chart in the repository (cluster.dependencies.chart)"
     )
     return (
         f"What to do: run `hpkit catalog fetch-chart --to FOLDER` where there is a network, bring {pin.published_file} "

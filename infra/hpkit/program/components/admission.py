@@ -23,8 +23,8 @@ def pod_security_labels(version: str) -> dict[str, str]:
     with every job whose image runs as root, as most training images do, though nothing refuses it.
 
     Baseline is the strictest level that training passes. EFA, GPUs and huge pages are resources of a container and need
-    no privilege (EKS user guide, "Run machine learning training on Amazon EKS with Elastic Fabric Adapter"). Shared
-    memory is an emptyDir. The version is the cluster's own, so that no upgrade changes what is admitted unseen.
+    no privilege. Source: EKS user guide, "Run machine learning training on Amazon EKS with Elastic Fabric Adapter".
+    Shared memory is an emptyDir. The version is the cluster's own, so that no upgrade changes what is admitted unseen.
     """
     levels = {"enforce": POD_SECURITY_LEVEL, "warn": POD_SECURITY_LEVEL, "audit": "restricted"}
     prefix = "pod-security.kubernetes.io"

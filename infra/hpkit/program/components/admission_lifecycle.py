@@ -1,8 +1,8 @@
 """Admission policies that end the pods of a job with the job, so that none runs after Kueue frees its quota.
 
-Kueue frees the quota of a job that is being deleted, is gone, or reports its end, without a look at the pods
-(0.19.2, pkg/controller/jobframework/reconciler.go: loadJob, finalize, step 3). If another job owns a job, Kueue leaves
-its size to the owner's controller (same file, isTopLevelJob).
+Kueue frees the quota of a job that is being deleted, is gone, or reports its end, without a look at the pods.
+Source: Kueue 0.19.2, pkg/controller/jobframework/reconciler.go, loadJob, finalize, step 3. If another job owns a job,
+Kueue leaves its size to the owner's controller (same file, isTopLevelJob).
 In a running job, Kueue compares the containers with what it admitted, and no other field of the pods
 (pkg/util/equality/podset.go, comparePodTemplate). It writes the instance type into nodeSelector once.
 """

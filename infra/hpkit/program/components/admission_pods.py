@@ -202,8 +202,8 @@ _TERMS = " + ".join(
 )
 
 # Where the second part of an image is the stack, the third is the team (registry/stack/team/name:tag). A node also runs
-# a local image by its ID, of which the first digits are enough (containerd, internal/cri/server/images, LocalResolve;
-# go-digest, digestset, Lookup). `sha256:1a` is a valid image name.
+# a local image by the first digits of its ID (containerd, internal/cri/server/images, LocalResolve; go-digest,
+# digestset, Lookup). `sha256:1a` is a valid image name.
 IMAGES = (
     "({spec}.?initContainers.orValue([]) + {spec}.?containers.orValue([])).all(container, "
     "!container.?image.orValue('').startsWith('sha256:') && ("
