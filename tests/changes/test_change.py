@@ -78,15 +78,15 @@ def test_what_is_protected_is_refused_although_it_is_allowed():
 
 def test_what_the_allowance_alone_would_not_do_is_said_at_once():
     found = changed(lambda dev: dev["cluster"].update(name="other"), environment={"protect": True})
-    assert "before that it takes `protect: false` and a `pulumi up`" in found.decisions[0].fix
+    assert "before that, set `protect: false` and run `pulumi up`" in found.decisions[0].fix
     found = changed(
         lambda dev: dev.pop("storage"),
         environment={"storage": {"lustre": {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200}}},
     )
     (files,) = [each for each in found.decisions if each.key == "fileSystem"]
     assert files.fix == (
-        "the preview fails unless the environment has `allowReplace: [fileSystem]` in an `up` before this change: "
-        "until then it is protected in the state"
+        "the preview fails unless the environment has `allowReplace: [fileSystem]` in a `pulumi up` before this "
+        "change, because it's protected in the state until then"
     )
 
 

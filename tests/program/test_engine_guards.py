@@ -57,7 +57,7 @@ CASES = {
         renamed_group,
         [
             "DELETE the instance group with all instances: gpu (4 × ml.g5.12xlarge)",
-            "if you meant a rename, the service cannot",
+            "can't rename",
             "`allowDelete: {instanceGroups: [gpu]}`",
         ],
         [],

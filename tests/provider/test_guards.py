@@ -103,7 +103,7 @@ def test_allowances_outlive_a_refresh(world, engine):
 
 def test_a_rename_is_a_deletion_and_says_so(world, engine):
     engine.up("Cluster", "c", world.cluster(world.group("a", 2), world.group("b", 0)))
-    with pytest.raises(FailedError, match=r"instances: a \(2 × ml\.g5\.12xlarge\)(.|\n)*the service cannot"):
+    with pytest.raises(FailedError, match=r"instances: a \(2 × ml\.g5\.12xlarge\)(.|\n)*can't rename"):
         engine.diff("Cluster", "c", world.cluster(world.group("renamed", 2)))
     new = world.cluster(world.group("renamed", 2), allowDeleteInstanceGroups=["a"])
     with engine.warnings() as said:

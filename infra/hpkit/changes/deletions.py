@@ -62,16 +62,13 @@ def _deletions(before: Recorded, after: Recorded) -> Iterator[tuple[str, GuardDe
         kind, _, name = part.partition("/")
         named = part in allowed
         fix = deletion_fix(kind, name, named=named)
-        anew = f", and made anew as {staying[part]}" if part in staying else ""
+        anew = f" and recreated as {staying[part]}" if part in staying else ""
         new_name = None if anew else _renamed_to(kind, name, before.plan, after.plan)
         if new_name is None:
             yield kind, GuardDecision(CODES[kind], name, name, f"{words} is deleted{anew}", fix, refused=not named)
         else:
             what = "team" if kind == "teams" else "NodePool"
-            reason = (
-                f"{words} is deleted, {new_name} starts empty; if you meant a rename, the service cannot: a {what} "
-                "keeps its name"
-            )
+            reason = f"{words} is deleted, {new_name} starts empty; HyperPod can't rename an existing {what}"
             yield kind, GuardDecision(RENAMED[kind], name, name, reason, fix, refused=not named)
 
 

@@ -21,26 +21,26 @@ GUARDED_NAMES: Final = {
     "eks": "the EKS cluster",
     "cluster": "the HyperPod cluster",
     "bucket": "the bucket",
-    "key": "the key of Kubernetes secrets and control-plane logs",
+    "key": "the KMS key for Kubernetes secrets and control-plane logs",
     "fileSystem": "the FSx for Lustre file system",
-    "prometheus": "the workspace of Managed Prometheus",
-    "grafana": "the workspace of Managed Grafana",
+    "prometheus": "the Managed Prometheus workspace",
+    "grafana": "the Managed Grafana workspace",
 }
 # There may be two of them; each by its name in the program.
 _BUCKETS: Final = {
-    "lifecycle": "the bucket of lifecycle scripts",
-    "certificates": "the bucket of inference endpoints' certificates",
+    "lifecycle": "the bucket with lifecycle scripts",
+    "certificates": "the bucket with the certificates of inference endpoints",
 }
 # What a person cannot see from the two values.
-_WHY: Final = {"storageCapacity ": "; a file system only grows"}
+_WHY: Final = {"storageCapacity ": "; a file system can only grow"}
 _LOST_WITH_IT: Final = {
     "vpc": "everything in it",
     "eks": "everything in it",
     "bucket": "every version of every object in it",
-    "key": "the means to read what it encrypted",
+    "key": "access to the data that it encrypted",
     "fileSystem": "every file on it",
-    "prometheus": "every metric kept in it",
-    "grafana": "every dashboard made in it",
+    "prometheus": "every metric in it",
+    "grafana": "every dashboard created in it",
 }
 
 
@@ -60,7 +60,7 @@ def resource_decisions(before: Recorded, after: Recorded, steps: Sequence[Step])
             )
     moved = _vpc_change(before, after, steps)
     if moved and "eks" not in found and any(each.type == EKS for each in after.resources.values()):
-        found["eks"] = ("replace", [f"it cannot leave the VPC that it was made in: {moved}"])
+        found["eks"] = ("replace", [f"it can't move to another VPC: {moved}"])
     protected = {
         GUARDED_TYPES[each.type]: each.urn in after.resources for each in _protected_resources(before, after, steps)
     }
@@ -106,24 +106,24 @@ def _decide(
     name = f"{name} {before.plan.spec.cluster.name}" if key == "cluster" else name
     more = "".join(text for place, text in _WHY.items() if any(cause.startswith(place) for cause in causes))
     why = f" ({'; '.join(causes)}{more})" if causes else ""
-    reason = f"{name} will be {action}d, and {_lost_with_it(key, before)} with it{why}"
+    reason = f"{name} will be {action}d, together with {_lost_with_it(key, before)}{why}"
     lift = "`protect: false`" if protected else "the allowance alone"
     if not named:
         fix = f"the preview fails unless the environment has `allowReplace: [{key}]`"
         fix += _before(key, after, protected=protected)
     elif protected is not None:
-        fix = f"the preview fails, since it is protected: write {lift}, run `pulumi up`, then make the change"
+        fix = f"the preview fails because it's protected: write {lift}, run `pulumi up`, then make the change"
     else:
-        fix = f"allowReplace names {key}, so it will be done"
+        fix = f"allowed because allowReplace contains {key}"
     return GuardDecision(f"{action}-{key}", key, key, reason, fix, refused=not named or protected is not None)
 
 
 def _before(key: str, after: Recorded, *, protected: bool | None) -> str:
     """Return what an `up` before this change has to do, so that the allowance does not lead to the next refusal."""
     if protected is False:
-        return " in an `up` before this change: until then it is protected in the state"
+        return " in a `pulumi up` before this change, because it's protected in the state until then"
     if protected and key == "cluster" and after.plan.spec.protect:
-        return "; before that it takes `protect: false` and a `pulumi up`"
+        return "; before that, set `protect: false` and run `pulumi up`"
     return ""
 
 
@@ -131,13 +131,13 @@ def _lost_with_it(key: str, before: Recorded) -> str:
     if key != "cluster":
         return _LOST_WITH_IT[key]
     groups = [
-        f"Karpenter's of {group.spec.name}" if group.autoscaled else f"{group.spec.instance_count} × {kind}"
+        f"those of Karpenter in {group.spec.name}" if group.autoscaled else f"{group.spec.instance_count} × {kind}"
         for group in sorted(before.plan.all_groups, key=lambda group: group.autoscaled)
         if (kind := "/".join(group.spec.types)) and (group.autoscaled or group.spec.instance_count)
     ]
     teams = [team.name for team in before.plan.teams]
     queues = f" and the queues of {listing(teams)}" if teams else ""
-    return f"its nodes ({listing(groups)}), what runs on them{queues}"
+    return f"its nodes ({listing(groups)}), the jobs on them{queues}"
 
 
 def account_decision(before: Plan, after: Plan) -> GuardDecision | None:
@@ -171,8 +171,10 @@ def version_decisions(before: Recorded, after: Recorded) -> Iterator[GuardDecisi
         change = f"Kubernetes {old[urn]} → {new[urn]}"
         if parts[1] < parts[0]:
             fix = f'write `version: "{old[urn]}"`'
-            yield GuardDecision("version", "", "eks", f"{change}: EKS never goes back a version", fix, refused=True)
+            yield GuardDecision(
+                "version", "", "eks", f"{change}: EKS can't go back to an older version", fix, refused=True
+            )
         elif parts[1] > [parts[0][0], parts[0][1] + 1]:
             fix = f'write `version: "{parts[0][0]}.{parts[0][1] + 1}"` first, run `pulumi up`, then continue'
-            reason = f"{change}: EKS goes up one minor version at a time"
+            reason = f"{change}: EKS can only go up one minor version at a time"
             yield GuardDecision("version", "", "eks", reason, fix, refused=True)

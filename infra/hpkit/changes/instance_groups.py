@@ -20,7 +20,7 @@ _Group = GroupPlan | RestrictedGroupPlan
 _MEMBERS: Final = ("instanceGroups", "restrictedInstanceGroups")
 
 _NEW_NAME: Final = "give the group a new name and remove the old one"
-_REFUSES: Final = f"the service refuses this on a group that exists; {_NEW_NAME}"
+_REFUSES: Final = f"HyperPod can't change this in an existing group; {_NEW_NAME}"
 _KEYS: Final = {"capacityRequirements": "capacityType", "overrideVpcConfig": "the subnets"}
 
 
@@ -36,7 +36,7 @@ def group_decisions(before: Recorded, after: Recorded, steps: Sequence[Step]) ->
         if (member, name) in old:
             yield from _unchangeable(old[member, name], group, before, after, replaced)
         elif any(name == other for _, other in old):
-            reason = f"instance group {name} becomes one of {member}"
+            reason = f"instance group {name} moves to {member}"
             yield GuardDecision("refused", "", name, reason, _REFUSES, refused=True)
     yield from _karpenter_role(*pair, before, after)
 
@@ -71,12 +71,12 @@ def group_deletions(before: Recorded, after: Recorded) -> Iterator[GuardDecision
     for group in deleted_groups(before, after):
         name, named = group.spec.name, group.spec.name in allowed
         kind = "/".join(group.spec.types)
-        nodes = "as many nodes as Karpenter started" if group.autoscaled else f"{group.spec.instance_count}"
+        nodes = "all nodes that Karpenter started" if group.autoscaled else f"{group.spec.instance_count}"
         renamed_to = renamed_group(group, before.plan, after.plan)
         rename = (
-            f", {renamed_to.spec.name} starts empty; if you meant a rename, the service cannot: a group keeps its name"
+            f", {renamed_to.spec.name} starts empty; HyperPod can't rename an existing group"
             if renamed_to is not None
-            else ", with what runs there"
+            else ", together with the jobs on its nodes"
         )
         fix = deletion_fix("instanceGroups", name, named=named)
         code = "group-renamed" if renamed_to is not None else "group-leaves"
@@ -114,7 +114,7 @@ def _unchangeable(
             yield GuardDecision("refused", "", name, reason, _REFUSES, refused=True)
     for member in sticky_of_groups():
         if member in old and member not in new and member != "instanceRequirements":
-            reason = f"{member} of instance group {name} is taken away"
+            reason = f"{member} of instance group {name} is removed"
             yield GuardDecision("refused", "", name, reason, _REFUSES, refused=True)
 
 
@@ -182,6 +182,6 @@ def _karpenter_role(
     then, now = (side.inputs.get("clusterRole") for side in (old, new))
     if enabled and then != now:
         change = f"{_known(then, before)} → {_known(now, after)}"
-        reason = f"the role of managed Karpenter {change}: it cannot change while autoscaling is on"
-        fix = "take `autoscaling` out, run `pulumi up`, and put it back with the new role"
+        reason = f"the role of managed Karpenter {change}: it can't change while autoscaling is on"
+        fix = "remove `autoscaling`, run `pulumi up`, then add it again with the new role"
         yield GuardDecision("refused", "", "autoscaling", reason, fix, refused=True)

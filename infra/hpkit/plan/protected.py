@@ -40,22 +40,22 @@ def contents_of(plan: Plan) -> dict[str, str]:
     spec, stack = plan.spec, plan.stack
     groups = ", ".join(_group(group) for group in plan.all_groups)
     teams = ", ".join(team.name for team in plan.teams)
-    buckets = ["the bucket of lifecycle scripts"] if makes_bucket(plan) else []
-    buckets += ["the bucket of inference endpoints' certificates"] if makes_certificate_bucket(plan) else []
+    buckets = ["the bucket with lifecycle scripts"] if makes_bucket(plan) else []
+    buckets += ["the bucket with the certificates of inference endpoints"] if makes_certificate_bucket(plan) else []
     found = {"bucket": " and ".join(buckets)} if buckets else {}
     if spec.network.existing is None:
         found["vpc"] = f"the VPC of {stack} with its subnets"
     if spec.eks.existing is None:
         images = ", and images of teams" if repositories_of(plan) else ""
-        found["key"] = f"the key: Kubernetes secrets and control-plane logs{images} cannot be read without it"
+        found["key"] = f"the KMS key: Kubernetes secrets and control-plane logs{images} can't be read without it"
         found["eks"] = f"the EKS cluster {stack} with everything in it"
     if spec.storage is not None and spec.storage.lustre is not None:
         size = spec.storage.lustre.storage_capacity_gib
         found["fileSystem"] = f"the FSx for Lustre file system ({size} GiB) with all files on it"
     if spec.observability is not None and spec.observability.prometheus:
-        found["prometheus"] = "the workspace of Managed Prometheus with every metric kept in it"
+        found["prometheus"] = "the Managed Prometheus workspace with every metric in it"
     if spec.observability is not None and spec.observability.grafana:
-        found["grafana"] = "the workspace of Managed Grafana with every dashboard made in it"
+        found["grafana"] = "the Managed Grafana workspace with every dashboard created in it"
     cluster = f"the HyperPod cluster {spec.cluster.name} with its nodes ({groups})"
     return found | {"cluster": f"{cluster} and the quota of its teams ({teams})" if teams else cluster}
 
@@ -90,12 +90,12 @@ def parts_of(plan: Plan) -> dict[str, tuple[str, str]]:
     A part that is called otherwise is another one to the API: the old one goes with what it holds.
     """
     found = {
-        f"teams/{team.name}": (team.quota_name, f"the quota of {team.name} with its queue and all that waits in it")
+        f"teams/{team.name}": (team.quota_name, f"the quota of {team.name} with its queue and all pending tasks")
         for team in plan.teams
     }
     for pool in plan.node_pools:
         name = pool.spec.name
-        found[f"nodePools/{name}"] = (name, f"the NodePool {name} with its nodes and what runs there")
+        found[f"nodePools/{name}"] = (name, f"the NodePool {name} with its nodes and their jobs")
     for addon in plan.addons:
         found[f"addons/{addon.name}"] = (addon.name, _addon(addon.name))
     if plan.spec.autoscaling is not None and plan.spec.autoscaling.keda is not None:
@@ -128,7 +128,7 @@ def _nat_gateways(plan: Plan) -> tuple[str, ...]:
 
 
 def _addon(name: str) -> str:
-    return f"{name} with all objects of the kinds that it brought"
+    return f"{name} with all objects of its resource types"
 
 
 def allowed_in(plan: Plan) -> str:

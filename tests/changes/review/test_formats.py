@@ -66,7 +66,7 @@ def test_a_comment_about_many_teams_fits_and_says_what_is_left_out(large):
     text = as_markdown(large)
     assert len(text) <= len(text.encode()) <= LIMIT < GITHUB_LIMIT
     assert "sections left out" in text
-    assert "`hpkit review --format html --output review.html` has everything" in text
+    assert "`hpkit review --format html --output review.html` contains everything" in text
     assert "team-0000: guarantee of ml.g5.12xlarge 3 → 2" in text
     assert text.count("<details") == text.count("</details>")
 
@@ -366,7 +366,7 @@ def test_text_has_the_budgets_where_only_the_policy_file_gives_another():
 def test_what_is_no_longer_described_is_lost_once_somebody_destroys_it():
     data = organization(teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 1}]})
     gone = review_of(text_of(data), None, record=None)
-    assert "\n  loses once it is destroyed:\n    ada: its queue; " in as_text(gone)
-    assert "who loses what once it is destroyed (" in as_markdown(gone)
+    assert "\n  what teams lose once it is destroyed:\n    ada: its queue; " in as_text(gone)
+    assert "what teams lose once it is destroyed (" in as_markdown(gone)
     assert "<h3>Who loses what once it is destroyed</h3>" in as_html(gone)
     assert "run `hpkit destroy --stack acme-dev` from the old commit" in " ".join(as_text(gone).split())

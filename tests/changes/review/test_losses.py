@@ -44,13 +44,13 @@ def test_accelerators_that_are_the_same_instances_are_no_loss():
 
 def test_a_kind_of_work_that_members_may_no_longer_run_is_a_loss():
     (line,) = lost(platform(workloads=["training", "inference"]), platform(workloads=["training"]))
-    assert line.startswith("ada: may no longer run inference (Deployments")
+    assert line.startswith("ada: can no longer run inference (Deployments")
 
 
 def test_priority_classes_that_members_may_no_longer_use_are_a_loss_also_where_all_were_theirs():
     classes = [{"name": "train", "weight": 80}, {"name": "try", "weight": 40}]
     top = {"clusterPolicy": {"taskPrioritization": "Rank", "priorityClasses": classes}}
-    expected = ["ada: its jobs may no longer carry the priority class try"]
+    expected = ["ada: its jobs can no longer use the priority class try"]
     named = platform(top=top, priorityClasses=["train"])
     assert lost(platform(top=top), named) == expected
     assert lost(platform(top=top, priorityClasses=["train", "try"]), named) == expected
@@ -60,10 +60,10 @@ def test_images_that_are_no_longer_kept_are_a_loss_of_the_team_that_has_reposito
     def kept(**registry):
         return platform(registry=["train"], environment={"registry": {"pullFrom": ["*"], **registry}})
 
-    said = "ada: of each of its repositories only the newest images stay, {}: those beyond are deleted"
+    said = "ada: each of its repositories keeps fewer images, {}: older ones are deleted"
     assert lost(kept(keepImages=100), kept(keepImages=5)) == [said.format("100 → 5")]
     assert lost(kept(), kept(keepImages=5)) == [said.format("all → 5")]
-    assert lost(kept(), kept(untaggedDays=1)) == ["ada: its images without a tag are deleted after 14 → 1 days"]
+    assert lost(kept(), kept(untaggedDays=1)) == ["ada: its untagged images are deleted after 14 → 1 days"]
 
 
 def test_a_claim_on_the_file_system_that_goes_is_a_loss():
@@ -71,13 +71,16 @@ def test_a_claim_on_the_file_system_that_goes_is_a_loss():
         return platform(environment={"storage": {"lustre": LUSTRE | more}})
 
     (line,) = lost(shared(teams=True), shared())
-    assert line == "ada: its claim fsx-claim goes: pods that mount it no longer start (the files stay)"
+    assert line == "ada: its claim fsx-claim is deleted: pods that mount it no longer start (the files stay)"
 
 
 def test_a_file_system_that_goes_takes_the_files_along():
     with_files = platform(environment={"storage": {"lustre": LUSTRE | {"teams": True}}})
     (line,) = lost(with_files, platform())
-    assert line == "ada: its files go with the file system, and its claim fsx-claim: pods that mount it no longer start"
+    assert (
+        line
+        == "ada: its files and its claim fsx-claim are deleted with the file system: pods that mount it no longer start"
+    )
 
 
 def test_scheduling_that_no_longer_looks_at_the_network_is_a_loss():
@@ -110,7 +113,7 @@ def test_another_account_is_blocked_and_all_that_stays_behind_is_named():
     ):
         assert part in risk.message
     said = as_text(review, width=10_000)
-    assert "all, to another account" in said
+    assert "everything, to another account" in said
     assert "arn:aws:made" not in said
 
 
@@ -122,7 +125,7 @@ def test_a_finding_that_is_waived_is_not_fixed():
     changes = review.files[0].findings
     assert ([each.rule for each in changes.waived], changes.fixed) == (["ACC003"], ())
     (risk,) = [each for each in stack.risks if each.code == "waiver"]
-    assert risk.message == "ACC003 at teams[ada].serviceAccounts is waived until 2026-12-31 by this change: read only"
+    assert risk.message == "ACC003 at teams[ada].serviceAccounts is now waived until 2026-12-31: read only"
 
 
 def autoscaled(limits=None, warm=None, node_class="burst", name="pool"):
@@ -149,7 +152,7 @@ def test_nodes_that_a_warm_pool_keeps_are_counted_among_what_stands_always():
     warm = {"replicas": 8, "requests": {"nvidia.com/gpu": "1"}}
     _, stack = compared(autoscaled(LIMIT), autoscaled(LIMIT, warm))
     (risk,) = [each for each in stack.risks if each.code == "node-pool-settings"]
-    assert "8 × ml.g5.8xlarge stand at all times" in risk.message
+    assert "8 × ml.g5.8xlarge always run" in risk.message
     grown = stack.guaranteed_cost.after.known - stack.guaranteed_cost.before.known
     assert (risk.money.change, risk.money.of) == (grown, "guaranteed")
     assert grown > 0
@@ -191,7 +194,7 @@ def test_a_shared_pool_under_another_name_goes_and_comes_back_in_two_steps():
 
     _, stack = compared(pooled("shared"), pooled("pool"))
     (message,) = [each.message for each in stack.risks if each.code == "no-room-yet"]
-    assert "Take `sharedPool` out and run `pulumi up`, then write it anew" in message
+    assert "Remove `sharedPool` and run `pulumi up`, then add it again" in message
     assert "count: 0" not in message
 
 

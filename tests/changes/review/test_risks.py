@@ -60,7 +60,7 @@ def test_the_shared_pool_is_nobodys_loss():
 def test_a_found_vpc_in_place_of_a_made_one_replaces_what_is_in_it():
     found = risks(of(), of({"network": {"existing": EXISTING}}))
     assert "vpc-0123456789abcdef0" in found["delete-vpc"].message
-    assert "it cannot leave the VPC that it was made in" in found["replace-eks"].message
+    assert "it can't move to another VPC" in found["replace-eks"].message
     assert found["replace-cluster"].verdict == "blocked"
 
 
@@ -141,7 +141,7 @@ def test_a_type_that_comes_with_other_limits_has_its_price_there():
 def test_a_cheaper_type_raises_nothing():
     sides = (with_types("large", limits={"nodes": "2"}), with_types("small", "large", limits={"nodes": "2"}))
     (found,) = (each for each in reviewed(*sides).risks if " may add " in each.message)
-    assert "the most that it can cost a month is still about $10,351" in found.message
+    assert "its maximum cost a month is still about $10,351" in found.message
     assert found.money is None
 
 
@@ -165,8 +165,9 @@ def test_a_renamed_team_that_counts_to_no_project_any_more_is_said_with_the_sum(
     ((subject, teams, said),) = budgeted(*sides, ["ada", "bob"])
     assert (subject, teams) == ("ada", ("ada",))
     assert said == (
-        "ada is ada-2 now, which counts to no budget of a project: where the organization's policy file gives project "
-        "nlp a budget, write ada-2 for ada; the quota of project nlp comes to about 15,527 → about 5,176 US$ a month"
+        "ada is renamed to ada-2, which doesn't count toward any project budget: in the organization's policy file, in "
+        "the budget of project nlp, replace ada with ada-2; the quota of project nlp costs about 15,527 → about 5,176 "
+        "US$ a month"
     )
     assert budgeted(*sides, ["ada", "bob"], ["ada-2", "bob"]) == []
 
@@ -176,15 +177,15 @@ def test_a_team_that_leaves_a_project_for_no_other_is_said():
     ((subject, _, said),) = budgeted(same, same, ["ada", "bob"], ["bob"])
     assert subject == "ada"
     assert said == (
-        "ada no longer counts to the budget of project nlp, or to any other project's budget: if it still belongs "
-        "there, add it to the organization's policy file again; the quota of project nlp comes to about 15,527 → about "
+        "ada no longer counts toward the budget of project nlp, or any other project budget: if it still belongs "
+        "there, add it to the organization's policy file again; the quota of project nlp costs about 15,527 → about "
         "5,176 US$ a month"
     )
 
 
 def test_a_team_that_leaves_is_said_where_a_new_one_may_take_its_place():
     ((_, _, said),) = budgeted(of_teams("ada", "bob"), of_teams("eve", "bob", count=1), ["ada", "bob"])
-    assert "eve, new here, counts to no project's budget" in said
+    assert "the new team eve doesn't count toward any project budget" in said
     assert budgeted(of_teams("ada", "bob"), of_teams("bob"), ["ada", "bob"]) == []
 
 

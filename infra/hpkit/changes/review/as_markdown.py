@@ -27,7 +27,9 @@ _SPECIAL: Final = str.maketrans(
 )
 # What makes a list, a heading or a rule out of the text that follows it.
 _OPENING: Final = frozenset("-+#=0123456789")
-_ELSEWHERE: Final = "`hpkit review --format html --output review.html` has everything; in CI it is the run's artifact"
+_ELSEWHERE: Final = (
+    "`hpkit review --format html --output review.html` contains everything; in CI, it's an artifact of the run"
+)
 
 
 def escape(text: str) -> str:
@@ -54,7 +56,7 @@ def as_markdown(review: Review, *, limit: int = LIMIT) -> str:
         parts.append(section)
         size += _size(section)
     if left_out:
-        parts.append(f"> {plural(left_out, 'section')} left out, since a comment has an end: {_ELSEWHERE}.")
+        parts.append(f"> {plural(left_out, 'section')} left out, because a comment has a size limit: {_ELSEWHERE}.")
     return "\n\n".join(parts)
 
 
@@ -89,7 +91,7 @@ def _overview(stack: StackReview, row: tables.Row) -> tables.Row:
             ("new", found.new),
             ("fixed", found.fixed),
             ("waived", found.waived),
-            ("still there", found.remaining),
+            ("remaining", found.remaining),
         )
         if group
     )
@@ -142,8 +144,8 @@ def _stack(stack: StackReview) -> Iterator[str]:
 def _lists(stack: StackReview) -> Iterator[str]:
     teams = tables.changed_teams(stack)
     lists = {
-        "watch": [tables.risk_line(risk) for risk in stack.risks],
-        f"who loses what{tables.when_lost(stack)}": tables.loss_lines(stack),
+        "risks": [tables.risk_line(risk) for risk in stack.risks],
+        f"what teams lose{tables.when_lost(stack)}": tables.loss_lines(stack),
         "resources": tables.resource_lines(stack),
         "preview": list(tables.preview_lines(stack.preview)) if stack.preview else [],
         "settings": tables.setting_list(teams),
@@ -153,7 +155,7 @@ def _lists(stack: StackReview) -> Iterator[str]:
         if lines:
             body = "\n\n".join(_list([f"- {escape(_short(line))}" for line in lines], _MOST))
             yield _details(
-                f"{stack.stack}: {title} ({len(lines):,})", body, is_open=title.startswith(("watch", "who loses"))
+                f"{stack.stack}: {title} ({len(lines):,})", body, is_open=title.startswith(("risks", "what teams lose"))
             )
 
 

@@ -33,9 +33,9 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
     yield f"{stack.stack}: {stack.verdict} ({stack.status}; {stack.why})"
     if stack.note:
         yield from _folded(stack.note, width)
-    yield from _section("watch", [tables.risk_line(risk) for risk in stack.risks], width)
+    yield from _section("risks", [tables.risk_line(risk) for risk in stack.risks], width)
     yield from _findings(stack.findings, width)
-    yield from _section(f"loses{tables.when_lost(stack)}", tables.loss_lines(stack), width)
+    yield from _section(f"what teams lose{tables.when_lost(stack)}", tables.loss_lines(stack), width)
     yield from _section("preview", list(tables.preview_lines(stack.preview)) if stack.preview else [], width)
     if stack.scenario is not None:
         title = f"scenario {stack.scenario.scenario}"
@@ -78,7 +78,7 @@ def _section(title: str, lines: Sequence[str], width: int) -> Iterator[str]:
     for line in lines[:_MOST]:
         yield from _folded(line, width, "    ")
     if len(lines) > _MOST:
-        yield f"    … {len(lines) - _MOST} more; --format html or json has all"
+        yield f"    … {len(lines) - _MOST} more; --format html or json shows all"
 
 
 def _table(title: str, head: tables.Row, rows: Sequence[tables.Row]) -> Iterator[str]:
@@ -88,7 +88,7 @@ def _table(title: str, head: tables.Row, rows: Sequence[tables.Row]) -> Iterator
     yield f"{_INDENT}{title}:"
     yield from (f"    {line}" for line in aligned(shown))
     if len(rows) > _MOST:
-        yield f"    … {len(rows) - _MOST} more rows; --format html or json has all"
+        yield f"    … {len(rows) - _MOST} more rows; --format html or json shows all"
 
 
 def _folded(line: str, width: int, indent: str = _INDENT) -> Iterable[str]:

@@ -27,7 +27,7 @@ def budget_risks(before: Plan, after: Plan, budgets: Sequence[BudgetChange]) -> 
         if was is None or now is None or each.cost.before is None or each.cost.after is None:
             continue
         sums = [budget_cells(now, cost)[0] for cost in (each.cost.before, each.cost.after)]
-        comes_to = f"the quota of {now.label} comes to {' → '.join(sums)} US$ a month"
+        comes_to = f"the quota of {now.label} costs {' → '.join(sums)} US$ a month"
         for team in sorted(was.teams & names.before):
             dropped = _dropped(team, now, names)
             if dropped:
@@ -59,7 +59,7 @@ def _dropped(team: str, budget: Budget, names: _Names) -> str:
         if team in counted:
             return ""
         return (
-            f"{team} no longer counts to the budget of {budget.label}, or to any other {budget.kind}'s budget: if it "
+            f"{team} no longer counts toward the budget of {budget.label}, or any other {budget.kind} budget: if it "
             f"still belongs there, add it to {_POLICY_FILE} again"
         )
     renamed = names.renamed.get(team)
@@ -68,12 +68,12 @@ def _dropped(team: str, budget: Budget, names: _Names) -> str:
         return ""
     if renamed is not None:
         return (
-            f"{team} is {renamed} now, which counts to no budget of a {budget.kind}: where {_POLICY_FILE} gives "
-            f"{budget.label} a budget, write {renamed} for {team}"
+            f"{team} is renamed to {renamed}, which doesn't count toward any {budget.kind} budget: in {_POLICY_FILE}, "
+            f"in the budget of {budget.label}, replace {team} with {renamed}"
         )
     return (
-        f"{team}, which counts to the budget of {budget.label}, no longer has a quota here. "
-        f"{listing(sorted(new))}, new here, counts to no {budget.kind}'s budget: to replace {team}, add it to "
+        f"{team}, which counts toward the budget of {budget.label}, no longer has quota here, and the new team "
+        f"{listing(sorted(new))} doesn't count toward any {budget.kind} budget: if it replaces {team}, add it to "
         f"{_POLICY_FILE}"
     )
 

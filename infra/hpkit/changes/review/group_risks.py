@@ -21,7 +21,7 @@ _MEANS: Final = {
     "lifecycleScript": "only new nodes run it",
     "ebsVolumeGiB": "only new nodes have it",
     "labels": "pods that select a removed label find no node",
-    "trainingPlanArn": "its nodes come from other capacity, and none comes once that has ended",
+    "trainingPlanArn": "its nodes come from different capacity, and no nodes are added after that ends",
     "deepHealthChecks": "nodes are only tested by these before they accept work",
     "lifecycleScriptSha256": "only new nodes verify the script's digest",
     "minInstanceCount": "updates wait for a different number of nodes",
@@ -69,8 +69,8 @@ def _staying(old: _Group, new: _Group) -> Iterator[Risk]:
             "karpenter-lets-go",
             "attention",
             name,
-            f"no NodeClass names {name} any more: it goes to instanceCount {count}, and the nodes that Karpenter "
-            "started there are ended with what runs on them",
+            f"no NodeClass contains {name} anymore: its instanceCount becomes {count}, and the nodes that "
+            "Karpenter started there are ended, together with the jobs on them",
         )
     elif new.autoscaled and not old.autoscaled and old.spec.instance_count:
         yield Risk(
@@ -88,7 +88,7 @@ def _staying(old: _Group, new: _Group) -> Iterator[Risk]:
             "attention",
             name,
             f"{restricted}{name} {old.spec.instance_count} → {count} × {'/'.join(new.spec.types)}: the service chooses "
-            "which nodes go, and what runs on them is evicted",
+            "which nodes are deleted, and the jobs on them are evicted",
         )
     sides = [side.spec.model_dump(by_alias=True, mode="json", exclude_none=True) for side in (old, new)]
     for key in (key for key in {**sides[0], **sides[1]} if key not in _SAID_ELSEWHERE):
@@ -108,7 +108,7 @@ def _sentence(group: _Group, key: str, was: Any, now: Any) -> str:
     if key == "taints":
         means = _of_taints(was, now, plural(group.spec.instance_count, "node"), autoscaled=group.autoscaled)
     else:
-        means = _MEANS.get(key, "its nodes are run otherwise")
+        means = _MEANS.get(key, "its nodes run differently")
     return f"{key} of instance group {group.spec.name} {value_text(was)} → {value_text(now)}: {means}"
 
 
@@ -116,7 +116,7 @@ def _of_taints(was: list[Mapping[str, Any]], now: list[Mapping[str, Any]], nodes
     where = "the nodes that Karpenter starts there" if autoscaled else f"its {nodes}"
     added = [taint for taint in now if taint not in was]
     if any(taint["effect"] == "NoExecute" for taint in added):
-        return f"what runs on {where} without tolerating it is evicted"
+        return f"pods on {where} that don't tolerate it are evicted"
     if added:
-        return f"pods that do not tolerate it get no place on {where}"
-    return f"pods that were kept away may now take {where}"
+        return f"pods that don't tolerate it can't run on {where}"
+    return f"pods that were kept away can now run on {where}"

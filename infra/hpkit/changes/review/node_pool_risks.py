@@ -25,8 +25,8 @@ _MEANS: Final = {
     "taints": "different pods can run on its nodes",
     "labels": "pods that select a removed label find no node",
     "weight": "the order in which NodePools are tried changes",
-    "nodeClass": "its nodes come from other instance groups",
-    "requirements": "its nodes are others",
+    "nodeClass": "its nodes come from different instance groups",
+    "requirements": "it adds different nodes",
 }
 
 
@@ -79,7 +79,7 @@ def _new_types(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) 
         "node-pool-settings",
         "attention",
         new.spec.name,
-        f"NodePool {new.spec.name} may add {listing(texts, 20)} too; the most that it can cost a month is {bound}",
+        f"NodePool {new.spec.name} may add {listing(texts, 20)} too; its maximum cost a month is {bound}",
         money=_change(*sides, "maximum"),
     )
 
@@ -123,12 +123,12 @@ def _limit_risk(
     ]
     costs = (pool_cost(old, before) if old is not None else None, pool_cost(new, after))
     unlimited = bool(costs[1].unbounded)
-    price = "without an end" if unlimited else f"{cost(costs[1])} a month" if costs[1].complete else "unknown"
+    price = "unlimited" if unlimited else f"{cost(costs[1])} a month" if costs[1].complete else "unknown"
     return Risk(
         code,
         "attention",
         new.spec.name,
-        f"{opening} may add {listing(texts, 20) or 'nothing'}; the most that it can cost is {price}",
+        f"{opening} may add {listing(texts, 20) or 'nothing'}; its maximum cost is {price}",
         money=_change(*costs, "maximum"),
     )
 
@@ -147,9 +147,7 @@ def _warm_pool(old: NodePoolPlan | None, new: NodePoolPlan, before: Plan, after:
     if was == now:
         return
     nodes = [f"{count} × {kind}" for kind, count in ready_nodes(new).items()]
-    means = (
-        "no node is kept ready" if now is None else f"{' or '.join(nodes) or 'nodes for its pods'} stand at all times"
-    )
+    means = "no node is kept ready" if now is None else f"{' or '.join(nodes) or 'nodes for its pods'} always run"
     sides = (
         ready_cost(old, before.spec.region) if old is not None else None,
         ready_cost(new, after.spec.region),
@@ -182,8 +180,8 @@ def _settings(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -
                 "node-pool-settings",
                 "attention",
                 name,
-                f"NodePool {name} adds no more nodes of the {what} {listing(gone, 20)}; those that stand there count "
-                "as drifted and are ended, with what runs on them",
+                f"NodePool {name} no longer adds nodes of the {what} {listing(gone, 20)}; existing ones count as "
+                "drifted and are ended, together with the jobs on them",
             )
     sides = [_stated(side.spec.model_dump(by_alias=True, mode="json", exclude_none=True)) for side in (old, new)]
     for key, means in _MEANS.items():
@@ -194,7 +192,7 @@ def _settings(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -
             if key == "nodeClass" and _groups_of(old, before) == _groups_of(new, after):
                 said = (
                     "its nodes come from the same instance groups. Running nodes count as drifted, and Karpenter ends "
-                    "them with what runs on them; if you meant a rename, keep the old name"
+                    "them and the jobs on them; if you meant a rename, keep the old name"
                 )
             yield Risk("node-pool-settings", "attention", name, f"{key} of NodePool {name} {change}: {said}")
 

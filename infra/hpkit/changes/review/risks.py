@@ -232,13 +232,13 @@ def _tiered_storage(before: Plan, after: Plan) -> Iterator[Risk]:
     if old is None or old.mode != "Enable":
         return
     if new is None or new.mode != "Enable":
-        said = "is switched off: jobs find no checkpoints in the memory of nodes, and can keep none there"
+        said = "is switched off: jobs can no longer save checkpoints in node memory, or find existing ones"
         yield Risk("tiered-storage", "attention", "cluster", f"tieredStorage {said}")
         return
     was, now = (each.instance_memory_allocation_percentage for each in (old, new))
     if was != now and (was is None or now is None or now < was):
         change = f"{'the default' if was is None else f'{was} %'} → {'the default' if now is None else f'{now} %'}"
-        said = f"tieredStorage of each node's memory {change}: how many checkpoints stay there is another"
+        said = f"tieredStorage, share of each node's memory {change}: the number of checkpoints that fit there changes"
         yield Risk("tiered-storage", "attention", "cluster", said)
 
 
@@ -256,7 +256,7 @@ def _tags(before: Plan, after: Plan) -> Iterator[Risk]:
         if after.spec.manage_tags and after.tags.get(key) != was
     ]
     if gone:
-        means = "reports of cost and policies that go by it count from then on under the other"
+        means = "cost reports and policies that use it see the new value from then on"
         yield Risk("tags", "attention", "tags", f"tag {listing(gone)} on every resource of the stack: {means}")
 
 
@@ -267,7 +267,7 @@ def _waivers(before: Plan | None, after: Plan) -> Iterator[Risk]:
         until = old.get((each.rule, each.path))
         if until is None or until < each.until:
             longer = "" if until is None else f" instead of {until}"
-            said = f"{each.rule} at {each.path} is waived until {each.until}{longer} by this change: {each.reason}"
+            said = f"{each.rule} at {each.path} is now waived until {each.until}{longer}: {each.reason}"
             yield Risk("waiver", "attention", each.rule, said)
 
 
@@ -287,8 +287,8 @@ def _capacity(diff: PlanDiff) -> Iterator[Risk]:
                 "type-leaves",
                 "attention",
                 name,
-                f"{name} leaves: {change.guaranteed.before} guaranteed and {maximum(change, after=False)} at most "
-                f"go, with what runs on them{quota}",
+                f"{name} is removed: {change.guaranteed.before} guaranteed instances, "
+                f"{maximum(change, after=False)} at most, and the jobs on them{quota}",
             )
         yield from _limit(diff, name)
 
@@ -308,8 +308,8 @@ def _limit(diff: PlanDiff, name: str) -> Iterator[Risk]:
             "limit-below-elastic",
             "attention",
             name,
-            f"{name} may grow to {most} instead of {maximum(change, after=False)}, and teams count on {amount(quota)} "
-            f"(elastic: {listing(who)})",
+            f"{name} can grow to {most} instead of {maximum(change, after=False)}, but teams have quota for "
+            f"{amount(quota)} (elastic: {listing(who)})",
         )
 
 
@@ -330,8 +330,8 @@ def _with_rename_risk(stack: StackReview, gone: Sequence[StackReview]) -> StackR
             continue
         message = (
             f"{stack.stack} has the HyperPod cluster {after.spec.cluster.name} of {other.stack}, which is no longer "
-            f"described: a new name is a new stack. All of {stack.stack} is made anew, and all of {other.stack} stays; "
-            "if you meant a rename, keep the old name"
+            f"described: a new name is a new stack. {stack.stack} is created from scratch, and {other.stack} keeps "
+            "running; if you meant a rename, keep the old name"
         )
         risk = Risk("stack-renamed", "attention", stack.stack, message)
         return replace(

@@ -147,7 +147,7 @@ def setting_risks(
         of = f"{listing(owners)}: " if owners[0] else ""
         key = place.removeprefix(_OF_FILE)
         several = f" ({plural(len(owners), 'resource')})" if len(owners) > 1 else ""
-        change = f"{_short(before)} is gone" if after == "unset" else f"{_short(before)} → {_short(after)}"
+        change = f"{_short(before)} is removed" if after == "unset" else f"{_short(before)} → {_short(after)}"
         yield Risk("settings", "attention", owners[0] or key, f"{of}{key} {change}{several}")
     if unreadable:
         yield _of_resources(list(unreadable), diff, said)

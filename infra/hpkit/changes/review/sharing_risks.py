@@ -89,7 +89,7 @@ def _no_room_yet(diff: PlanDiff) -> Iterator[Risk]:
             names = listing([*leaving])
             pool = next((team.name for team in diff.teams if team.is_shared_pool and team.name in leaving), None)
             fix = (
-                "Take `sharedPool` out and run `pulumi up`, then write it anew"
+                "Remove `sharedPool` and run `pulumi up`, then add it again"
                 if pool is not None
                 else f"First deploy `count: 0` for {names}, then remove {'them' if len(leaving) > 1 else 'it'}"
             )
@@ -97,8 +97,9 @@ def _no_room_yet(diff: PlanDiff) -> Iterator[Risk]:
                 "no-room-yet",
                 "blocked",
                 names,
-                f"{listing(growing)} would get what {names} had, {quantity(held)} × {change.instance_type}, in the "
-                f"step that removes {names}. Pulumi deletes last, so the `up` finds no capacity and fails. {fix}",
+                f"the quota of {names}, {quantity(held)} × {change.instance_type}, moves to {listing(growing)} in the "
+                f"same `pulumi up` that removes {names}: Pulumi deletes last, so the update finds no free capacity "
+                f"and fails. {fix}",
             )
 
 
@@ -113,7 +114,7 @@ def _shared_pool(diff: PlanDiff) -> Iterator[Risk]:
             if decreased(share.guarantee)
         ]
         if less:
-            means = "what teams may borrow of it is less"
+            means = "teams can borrow less of it"
             yield Risk("shared-pool", "attention", team.name, f"the shared pool {team.name} {listing(less)}: {means}")
 
 
@@ -135,7 +136,8 @@ def _weights(diff: PlanDiff) -> Iterator[Risk]:
         texts = ["{} {} → {}".format(team.name, *weights[team.name]) for team in raised]
         sides = [(team.name, *weights[team.name]) for team in others]
         lower = [f"{name} {was} of {totals[0]} → {now} of {totals[1]}" for name, was, now in sides]
-        said = f"weight of {listing(texts)}: of idle instances that several want, others get less ({listing(lower)})"
+        less = "when several teams want idle instances, the others get less"
+        said = f"weight of {listing(texts)}: {less} ({listing(lower)})"
         yield Risk("weights", "attention", raised[0].name, said, teams=tuple(team.name for team in others))
 
 
@@ -185,7 +187,10 @@ def _ranks(diff: PlanDiff) -> Iterator[Risk]:
     governed = diff.before is not None and diff.before.policy is not None
     if governed and diff.after is not None and diff.after.policy is None:
         yield Risk(
-            "governance-leaves", "attention", "governance", "task governance is removed: queues, ranks and quota go"
+            "governance-leaves",
+            "attention",
+            "governance",
+            "task governance is removed, with its queues, ranks and quota",
         )
         return
     for key in ("taskPrioritization", "fairShare", "idleResourceSharing"):
@@ -208,7 +213,7 @@ def _new_name(diff: PlanDiff, gone: Sequence[str]) -> str:
     classes = diff.priority_classes
     if len(gone) != 1 or len(come) != 1 or classes[gone[0]].before != classes[come[0]].after:
         return ""
-    return f"; {come[0]} has its weight now: if you meant a rename, jobs have to carry {come[0]}-priority"
+    return f"; {come[0]} has its weight now: if you meant a rename, jobs must use {come[0]}-priority"
 
 
 def _order(diff: PlanDiff) -> Iterator[Risk]:
@@ -227,5 +232,8 @@ def _order(diff: PlanDiff) -> Iterator[Risk]:
             if change.changed
         ]
         yield Risk(
-            "priority-order", "attention", "priorityClasses", f"priority classes change places: {listing(weights)}"
+            "priority-order",
+            "attention",
+            "priorityClasses",
+            f"the order of priority classes changes: {listing(weights)}",
         )

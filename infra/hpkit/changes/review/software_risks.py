@@ -48,13 +48,13 @@ def _older_version(name: str, before: str | None, after: str | None) -> Iterator
     """Yield an add-on that goes back to an older version than it has now; where EKS chooses, nobody knows."""
     old, new = ([int(part) for part in re.findall(r"\d+", version or "")] for version in (before, after))
     if old and new and new < old:
-        means = "what the newer version has changed in the cluster, the older one may not read"
+        means = "the older version might not support changes that the newer one made in the cluster"
         yield Risk("addon-version", "attention", name, f"the add-on {name} goes back {before} → {after}: {means}")
 
 
 def _registry(before: str | None, after: str | None) -> Risk:
     old, new = (each or "the chart's own registries" for each in (before, after))
-    means = "a part whose image is not there starts on no new node; `hpkit aws images` lists them"
+    means = "parts whose image is missing there don't start on new nodes; `hpkit aws images` lists the images"
     return Risk(
         "configuration",
         "attention",
@@ -77,7 +77,7 @@ def _chart(was: dict[str, Any], now: dict[str, Any]) -> Iterator[Risk]:
             (side.pop(switch, None) is True) if asked else (side.pop(switch, None) is not False) for side in (was, now)
         ]
         if on == [True, False]:
-            means = _WITHOUT.get(part, "what it brought goes")
+            means = _WITHOUT.get(part, "its resources are deleted")
             message = f"{part} leaves the dependencies chart ({switch} false): {means}"
             yield Risk("dependency-leaves", "attention", part, message)
     yield from _values("the dependencies chart", "dependencies", was, now)
@@ -89,8 +89,8 @@ def _values(owner: str, subject: str, was: Mapping[str, Any], now: Mapping[str, 
         if old != new:
             part = key.removesuffix(".enabled")
             message = f"{part} of {owner} is switched off" if part != key and new == "false" else ""
-            change = f"{old} → {new}" if is_plain(key, old, new) else "is another"
-            said = message or f"{key} of {owner} {change}: what it does is another than before"
+            change = f"{old} → {new}" if is_plain(key, old, new) else "changes"
+            said = message or f"{key} of {owner} {change}: its behavior may change"
             yield Risk("configuration", "attention", subject, said)
 
 

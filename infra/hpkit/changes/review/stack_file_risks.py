@@ -13,9 +13,10 @@ __all__ = ["StackSettings", "stack_file_risks"]
 StackSettings = Mapping[str, Any]
 _SECRETS: Final = ("secretsprovider", "encryptedkey", "encryptionsalt")
 _KEEP: Final = (
-    "what the state keeps secret is read with the old one alone: `pulumi stack change-secrets-provider` changes both"
+    "secrets in the state can only be read with the old value: "
+    "use `pulumi stack change-secrets-provider` to change both"
 )
-_OTHERS: Final = "Pulumi's plugins run with other settings than before, such as other credentials"
+_OTHERS: Final = "Pulumi's plugins run with different settings, such as different credentials"
 
 
 def stack_file_risks(stack: str, settings: Change[StackSettings]) -> Iterator[Risk]:
@@ -24,7 +25,7 @@ def stack_file_risks(stack: str, settings: Change[StackSettings]) -> Iterator[Ri
     changed = [key for key, value in before.items() if after.get(key) != value]
     if not changed:
         return
-    texts = [f"{key} {'is another' if key in after else 'is gone'}" for key in changed]
+    texts = [f"{key} {'changes' if key in after else 'is removed'}" for key in changed]
     secret = any(key in _SECRETS for key in changed)
     means = [_KEEP] if secret else []
     means += [_OTHERS] if any(key not in _SECRETS for key in changed) else []

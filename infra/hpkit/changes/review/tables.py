@@ -79,21 +79,21 @@ BUDGET_HEAD = ("budget", "US$ a month", "given", "left")
 CAPACITY_HEAD = ("instance type", "guaranteed", "at most", "quota", "unreserved")
 COST_HEAD = ("capacity", "before", "after", "change")
 RESOURCE_HEAD = ("action", "type", "name", "why")
-SUMMARY_HEAD = ("stack", "verdict", "what goes", "teams concerned", "guaranteed a month", "at most a month")
+SUMMARY_HEAD = ("stack", "verdict", "what is removed", "teams affected", "guaranteed a month", "at most a month")
 TEAM_HEAD = ("team", "instance type", "guarantee", "may borrow", "lends", "US$ a month", "weight", "preemption")
 # Who can no longer do what, by the kind of the loss.
 _LOSSES = {
-    "priority classes": "its jobs may no longer carry the priority class {names}",
-    "service accounts": "its pods may no longer run as the service account {names}",
-    "files": "its files go with the file system, and its claim {names}: pods that mount it no longer start",
-    "shared files": "its claim {names} goes: pods that mount it no longer start (the files stay)",
-    "images kept": "of each of its repositories only the newest images stay, {change}: those beyond are deleted",
-    "untagged images": "its images without a tag are deleted after {change} days",
-    "topology": "its pods are no longer placed close together in the network, whatever its jobs ask for",
-    "node recovery": "nodes that fail under its jobs stay as they are: nobody reboots or replaces them",
+    "priority classes": "its jobs can no longer use the priority class {names}",
+    "service accounts": "its pods can no longer run as the service account {names}",
+    "files": "its files and its claim {names} are deleted with the file system: pods that mount it no longer start",
+    "shared files": "its claim {names} is deleted: pods that mount it no longer start (the files stay)",
+    "images kept": "each of its repositories keeps fewer images, {change}: older ones are deleted",
+    "untagged images": "its untagged images are deleted after {change} days",
+    "topology": "its pods are no longer placed close together in the network, even if its jobs request it",
+    "node recovery": "nodes that fail under its jobs are no longer rebooted or replaced automatically",
 }
 _KINDS: Mapping[str, str] = {
-    "training": "training (Jobs, the kinds of Kubeflow, Ray, JobSet and HyperPod's operator)",
+    "training": "training (Jobs, and jobs of Kubeflow, Ray, JobSet and HyperPod's operator)",
     "inference": "inference (Deployments, HorizontalPodAutoscalers, ScaledObjects)",
 }
 _GUARD_CONTENTS = ("pulumi:providers:hyperpod", ["contents"])
@@ -133,7 +133,7 @@ def _summary_row(stack: StackReview) -> Row:
     elif stack.status == "removed":
         goes = "its description"
     elif stack.change is not None and stack.change.leaves_account:
-        goes = "all, to another account"
+        goes = "everything, to another account"
     money = [_cost_both(change) for change in (stack.guaranteed_cost, stack.maximum_cost)]
     return (stack.stack, f"{stack.verdict} ({stack.status})", goes, listing(concerned_teams(stack)) or "none", *money)
 
@@ -332,7 +332,7 @@ def finding_groups(changes: FindingChanges) -> list[FindingGroup]:
         ("New", changes.new),
         ("Fixed", changes.fixed),
         ("Waived", changes.waived),
-        ("Still there", changes.remaining),
+        ("Remaining", changes.remaining),
     )
     return [FindingGroup(title, findings) for title, findings in groups if findings]
 
@@ -369,7 +369,7 @@ def _loss_text(loss: Loss) -> str:
         change = f"{'all' if loss.before is None else quantity(loss.before)} → {quantity(loss.after)}"
         return _LOSSES[loss.what].format(names=listing(list(loss.names), 20), change=change)
     if loss.what == "workloads":
-        return f"may no longer run {' or '.join(_KINDS[name] for name in loss.names)}"
+        return f"can no longer run {' or '.join(_KINDS[name] for name in loss.names)}"
     instance_type = f" of {loss.instance_type}" if loss.instance_type else ""
     return f"{loss.what}{instance_type} {quantity(loss.before)} → {quantity(loss.after)}"
 

@@ -107,7 +107,7 @@ def replacement_refused(name: str, why: Iterable[str], *, nodes: Iterable[str], 
     going = [*(f"nodes: {each}" for each in nodes), *([f"teams: {', '.join(teams)}"] if teams else [])]
     return "\n  ".join(
         [
-            f"This change would REPLACE the HyperPod cluster {name}: it's deleted with all on it, then recreated.",
+            f"This change would REPLACE the HyperPod cluster {name}: it's deleted with everything on it, then recreated.",
             *why,
             *(["This also deletes:", *(f"  {each}" for each in going)] if going else []),
         ]
@@ -142,11 +142,10 @@ def deletion_refused(groups: Iterable[RemovedGroup]) -> str:
     names = ", ".join(group.name for group in groups)
     return (
         f"This change would DELETE {_plural(groups)} with all instances: {', '.join(each.text for each in groups)}. "
-        "A rename is that as well: the group is deleted, and an empty one of the new name is filled; if you meant a "
-        "rename, the service cannot.\nWhat to do: take the change back, or give the new group its place first and "
-        "delete this one when nothing runs on it. To allow it once, set `allowDeleteInstanceGroups` of the Cluster to "
-        f"[{names}] (hpkit: `allowDelete: {{instanceGroups: [{names}]}}` in the environment), "
-        "and take that out again afterwards."
+        "HyperPod can't rename an existing group: a new name deletes the group and creates an empty one.\n"
+        "What to do: revert the change, or create the new group first, and delete this one when nothing runs on it. "
+        f"To allow the deletion once, set `allowDeleteInstanceGroups` of the Cluster to [{names}] (hpkit: "
+        f"`allowDelete: {{instanceGroups: [{names}]}}` in the environment). Remove it afterward."
     )
 
 
