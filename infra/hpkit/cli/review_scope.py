@@ -114,7 +114,7 @@ def scope_of(folder: Path, base: Base, wanted: tuple[str, ...]) -> Scope:
     if code:
         shown = f"{code[0]} and {len(code) - 1} more" if len(code) > 1 else code[0]
         notes.append(
-            f"code changed ({shown}), which affects every stack; both sides are planned with the head's code, so "
+            f"code changed ({shown}), which affects every stack. Both sides are planned with the head's code, so "
             "only a preview shows the effect of the code change"
         )
     if wanted:

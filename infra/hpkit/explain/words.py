@@ -21,7 +21,7 @@ _BY_AGE = (
     "oldest, regardless of team. A job that borrows takes nothing from another borrower."
 )
 _BY_WEIGHT = (
-    "It matters only if several teams want the same idle instances: each team's borrowed amount is divided by its "
+    "It matters only if several teams want the same idle instances. Each team's borrowed amount is divided by its "
     "weight, and the smallest result is served first."
 )
 _NOT_A_LIMIT = (
@@ -115,7 +115,7 @@ def _lends(team: TeamPlan, part: TypeExplanation) -> str:
     takers = _peers(part.borrowers, lambda each: f"{each.team} up to {amount(each.instances)}")
     return (
         f"Lends its unused instances, up to {amount(part.lendable)}: to {takers}. It reclaims them as soon as its "
-        "own jobs need them, regardless of the borrower's priority and weight; the borrower's job is stopped and "
+        "own jobs need them, regardless of the borrower's priority and weight. The borrower's job is stopped and "
         "waits again."
     )
 
