@@ -101,7 +101,7 @@ def test_a_list_of_summaries_needs_the_name_of_its_stack():
     wanted = [ManagedResource("cloudformation", "net/VPC", "AWS::EC2::VPC", frozenset({"vpc-1"}))]
     assert read_cloudformation(json.dumps(answer), stack="net") == wanted
     assert read_cloudformation(json.dumps(answer | {"StackName": "net"})) == wanted
-    with pytest.raises(InputError, match="does not say which stack holds VPC"):
+    with pytest.raises(InputError, match="doesn't show which stack contains VPC"):
         read_cloudformation(json.dumps(answer))
 
 
@@ -112,8 +112,8 @@ def test_a_list_of_summaries_needs_the_name_of_its_stack():
         ("3", "not an answer"),
         ('{"StackResources": {}}', "not an answer"),
         ('{"StackResources": [1]}', "not an answer"),
-        ("[]", "holds no resource"),
-        ('{"StackResources": []}', "holds no resource"),
+        ("[]", "contains no resource"),
+        ('{"StackResources": []}', "contains no resource"),
         ('{"StackResources": [{"StackName": "s"}]}', "without LogicalResourceId"),
     ],
 )
@@ -235,7 +235,7 @@ def test_a_stack_that_would_be_empty_gets_something_that_stands_for_nothing():
     said = {
         step.description.split(":")[0]: "WaitConditionHandle" in step.description
         for step in plan()
-        if "out of the template" in step.description
+        if "from the template" in step.description
     }
     assert said == {EKS: False, CLUSTER: True}
 

@@ -132,7 +132,7 @@ def test_a_part_of_what_stays_cannot_be_imported_alone():
     found = handover([role], [part, existing("aws:iam/role:Role", "node")])
     assert released(found) == []
     assert [each.adopted for each in found.parts] == [(part,)]
-    assert any("cannot be: aws:iam/rolePolicy:RolePolicy inline is of s/Role" in line for line in lines(found))
+    assert any("impossible: aws:iam/rolePolicy:RolePolicy inline is part of s/Role" in line for line in lines(found))
 
 
 def test_two_tools_may_hold_one_thing_and_both_let_go():

@@ -299,10 +299,10 @@ def test_a_restricted_group_is_adopted_as_it_is():
     ("change", "says"),
     [
         ({"cluster": cluster(ClusterStatus="Updating")}, "train is Updating: wait until it is InService"),
-        ({"cluster": cluster(NodeProvisioningMode=None)}, "does not provision continuously"),
+        ({"cluster": cluster(NodeProvisioningMode=None)}, "doesn't provision continuously"),
         (
             {"cluster": cluster(InstanceGroups=[], RestrictedInstanceGroups=[group("nova")])},
-            "restricted instance groups alone (nova)",
+            "only has restricted instance groups (nova)",
         ),
         ({"policies": [policy("one"), policy("two")]}, "2 cluster policies (one, two)"),
         ({"quotas": [quota(Name="a"), quota(Name="b")]}, "2 quotas of team nlp (a, b)"),

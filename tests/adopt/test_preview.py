@@ -23,7 +23,7 @@ def test_what_stays_the_same_is_not_mentioned():
 def test_what_would_be_lost_comes_first_and_says_so():
     found = differences(preview(step("create", "urn:pulumi:s::hpkit::a:b:C::new"), step("delete"), step("replace")))
     assert [each.is_destructive for each in found] == [True, True, False]
-    assert "never deletes or replaces" in found[0].reason
+    assert "must not delete or replace" in found[0].reason
 
 
 def test_an_update_shows_both_values_and_a_reason():
@@ -37,4 +37,4 @@ def test_an_update_shows_both_values_and_a_reason():
 
 def test_an_update_that_nobody_foresaw_says_what_one_can_do():
     (found,) = differences(preview(step("update", old={"addonVersion": "v1"}, new={"addonVersion": "v2"})))
-    assert "change the file to what is live" in found.reason
+    assert "change the file to the live value" in found.reason

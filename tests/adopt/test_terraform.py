@@ -189,11 +189,11 @@ def test_what_terraform_shows_says_the_same_as_what_it_stores():
         (stored(), "no managed resource"),
         (stored(version=3), "state version 3"),
         ("{}", "state version None"),
-        (stored("text"), "not laid out"),
-        (stored({"mode": "managed"}), "not laid out"),
-        (stored(resource("aws_vpc", "v", {"attributes": 3})), "not laid out"),
+        (stored("text"), "not a valid Terraform state"),
+        (stored({"mode": "managed"}), "not a valid Terraform state"),
+        (stored(resource("aws_vpc", "v", {"attributes": 3})), "not a valid Terraform state"),
         ('{"format_version": "1.0", "values": {}}', "no managed resource"),
-        ('{"format_version": "1.0", "values": {"x": 1}}', "not laid out"),
+        ('{"format_version": "1.0", "values": {"x": 1}}', "not a valid Terraform state"),
     ],
 )
 def test_what_is_no_state_is_refused_with_what_to_do(text, says):

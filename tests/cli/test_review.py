@@ -265,7 +265,7 @@ def test_a_file_under_another_name_is_another_stack(repository):
     said = repository.review()
     assert verdicts(said) == {"other-dev": ("removed", "attention"), "third-dev": ("added", "attention")}
     (renamed,) = (each for stack in said["stacks"] for each in stack["watch"] if each["code"] == "stack-renamed")
-    assert "All of third-dev is made anew, and all of other-dev stays" in renamed["message"]
+    assert "third-dev is created from scratch, and other-dev keeps running" in renamed["message"]
 
 
 def test_the_quick_way_compares_files_and_names_what_it_cannot_know(repository):

@@ -18,7 +18,7 @@ __all__ = ["STACK", "cloudformation_steps", "is_handler", "nested", "read_cloudf
 STACK = "AWS::CloudFormation::Stack"
 _RETAIN, _RELEASE = "hpkit-retain", "hpkit-let-go"
 _GONE = frozenset({"DELETE_COMPLETE", "DELETE_SKIPPED"})
-_ASK = "`aws cloudformation describe-stack-resources --stack-name …` writes what is wanted, for one stack"
+_ASK = "`aws cloudformation describe-stack-resources --stack-name …` writes the expected format for one stack"
 
 
 def read_cloudformation(text: str, *, stack: str = "", file: str = "the stacks' resources") -> list[ManagedResource]:
@@ -37,10 +37,10 @@ def read_cloudformation(text: str, *, stack: str = "", file: str = "the stacks' 
         for row in rows:
             name = string(row, "StackName") or string(answer, "StackName") or stack
             if not name:
-                raise InputError(f"{file}: does not say which stack holds {row.get('LogicalResourceId')}; {_ASK}")
+                raise InputError(f"{file}: doesn't show which stack contains {row.get('LogicalResourceId')}; {_ASK}")
             owned += _owned(_stack_name(name), row, file)
     if not owned:
-        raise InputError(f"{file}: holds no resource of a stack; {_ASK}")
+        raise InputError(f"{file}: contains no resource of a stack; {_ASK}")
     return sorted(set(owned), key=lambda each: each.address)
 
 
@@ -166,21 +166,21 @@ def cloudformation_steps(
     return steps
 
 
-_PROTECT = "Nobody can delete the stacks from now on; the root's protection holds for those nested in it."
+_PROTECT = "Protect the stacks from deletion; the root's protection covers its nested stacks."
 # docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/: using-cfn-nested-stacks.html,
 # change-sets-for-nested-stacks.html, using-cfn-protect-stacks.html, protect-stack-resources.html
 _NESTED = """\
-These stacks are nested. AWS advises to update nested stacks from their root, and takes a change set at any level. The
-root names its nested templates by URL and reads them again whenever it is updated. The console's templates are in a
-bucket of AWS and change there, so an update from the root may bring changes that nobody asked for. Choose one way:
+These stacks are nested. AWS recommends that you update nested stacks from their root, but accepts a change set at any
+level. The root names its nested templates by URL and reads them again whenever it is updated. The console's templates
+are in a bucket of AWS and change there, so an update from the root can make unexpected changes. Choose one way:
 - Put the templates edited below into your own bucket, name them in the root's TemplateURL, and make one change set of
   the root with --include-nested-stacks.
 - Update each nested stack itself, as below. Never update the root from its old template again: that would remove the
   Retain."""
 _OTHERWISE = """\
-If too much of the template refers to a resource, it can't be taken out yet, and the stack may keep its record.
-Retain and the deletion protection stay, and these policies refuse every update that would touch the resource.
-A policy counts in updates only, and a stack has one: `get-stack-policy` shows what this replaces."""
+If too much of the template refers to a resource, it can't be removed yet, and the stack can keep its record for a
+while. Retain and the deletion protection stay, and these policies refuse every update that would touch it.
+A policy only applies to updates, and a stack has one policy: `get-stack-policy` shows what this replaces."""
 
 
 def _protect(root: str) -> str:
@@ -215,8 +215,8 @@ def _retain(stack: str, ours: Sequence[str], lambdas: Sequence[str]) -> list[Ste
             "its work (uninstall a Helm chart, remove the lifecycle script)."
         )
     edit += (
-        " The change set must name these resources alone, each with Scope DeletionPolicy or UpdateReplacePolicy. "
-        "(A template over 51,200 bytes goes to S3, and --template-url names it.)"
+        " The change set must contain only these resources, each with Scope DeletionPolicy or UpdateReplacePolicy. "
+        "(Upload a template over 51,200 bytes to S3, and pass its URL in --template-url.)"
     )
     return [Step("before import", say, fetch), *_change(stack, _RETAIN, edit)]
 
@@ -241,22 +241,22 @@ def _change(stack: str, label: str, say: str) -> list[Step]:
     when: When = "before import" if label == _RETAIN else "after import"
     return [
         Step(when, say, make),
-        Step(when, f"{stack}: only if the change set says that and no more, go on.", execute),
+        Step(when, f"{stack}: continue only if the change set shows exactly these changes.", execute),
     ]
 
 
 def _remove(stack: str, ours: Sequence[str], *, empty: bool) -> list[Step]:
     one = len(ours) == 1
     say = (
-        f"{stack}: take {', '.join(ours)} out of the template, and put plain values where Ref and GetAtt named "
-        f"{'it' if one else 'them'}."
+        f"{stack}: remove {', '.join(ours)} from the template, and replace each Ref and GetAtt to "
+        f"{'it' if one else 'them'} with a plain value."
     )
     if empty:
         say += (
-            " Nothing else is in this stack, and CloudFormation takes no empty one: put an "
-            "AWS::CloudFormation::WaitConditionHandle in, which stands for nothing."
+            " The stack would be empty, which CloudFormation doesn't accept: add an "
+            "AWS::CloudFormation::WaitConditionHandle, which creates nothing."
         )
-    say += f" The change set must say Remove with policy Retain for {'it' if one else 'each'}."
+    say += f" The change set must show Remove with policy Retain for {'it' if one else 'each'}."
     return _change(stack, _RELEASE, say)
 
 

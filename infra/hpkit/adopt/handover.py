@@ -149,7 +149,7 @@ def lines(found: Handover) -> list[str]:
     due = steps(found)
     for when, title in (
         ("before import", "Before `pulumi import`:"),
-        ("after import", "After `pulumi import` succeeded, before the first `pulumi up`:"),
+        ("after import", "After `pulumi import` succeeds, before the first `pulumi up`:"),
     ):
         those = [each for each in due if each.when == when]
         if those:
@@ -157,7 +157,7 @@ def lines(found: Handover) -> list[str]:
         for number, each in enumerate(those, 1):
             out += [*_wrapped(f"{number}. ", each.description), *each.commands]
     if due:
-        out += ["", "# Let neither Terraform, CloudFormation nor Pulumi change anything in between."]
+        out += ["", "# Don't let Terraform, CloudFormation or Pulumi change anything in between."]
     return out
 
 
@@ -171,18 +171,19 @@ def _wrapped(head: str, text: str) -> Iterator[str]:
 
 
 def _summary(found: Handover) -> Iterator[str]:
-    yield f"# {len(found.released)} to let go of, {len(found.stays)} stay, {len(found.unknown)} unknown to hpkit"
+    yield f"# {len(found.released)} to release, {len(found.stays)} stay, {len(found.unknown)} unknown to hpkit"
     for each in found.released:
-        yield f"# let go: {each.managed.address} ({each.managed.type}) -> {_names(each.adopted)}"
+        yield f"# release: {each.managed.address} ({each.managed.type}) -> {_names(each.adopted)}"
     for each in found.parts:
-        yield f"# cannot be: {_names(each.adopted)} is of {each.managed.address}, which stays; import both or neither"
+        whole = f"{each.managed.address}, which stays"
+        yield f"# impossible: {_names(each.adopted)} is part of {whole}; import both or neither"
     for adopted, several in found.unclear:
         names = ", ".join(each.address for each in several)
         yield f"# unclear: {adopted.type_token} {adopted.name} may be any of {names}"
     for each in found.stays:
         yield f"# stays: {each.managed.address} ({each.managed.type})"
     for adopted in found.free:
-        yield f"# nobody else's: {adopted.type_token} {adopted.name}"
+        yield f"# not managed by another tool: {adopted.type_token} {adopted.name}"
 
 
 def _names(adopted: Sequence[AdoptedResource]) -> str:

@@ -96,7 +96,7 @@ def _pool(found: Mapping[str, Any], changes: list[str]) -> dict[str, Any]:
         pool["labels"] = dict(labels)
     unsaid = sorted(set(template) - set(_TEMPLATE))
     if unsaid:
-        changes.append(f"the NodePool {name} has {', '.join(unsaid)}, which the file cannot say")
+        changes.append(f"the NodePool {name} has {', '.join(unsaid)}, which the file can't express")
     return pool
 
 

@@ -74,17 +74,15 @@ def _add_blockers(live: LivePlatform, remarks: Remarks) -> None:
         block(f"the cluster {cluster['ClusterName']} is {cluster['ClusterStatus']}{reason}: wait until it is InService")
     if cluster.get("NodeProvisioningMode") != "Continuous":
         block(
-            f"{cluster['ClusterName']} does not provision continuously. The kit's clusters always do, and the service "
-            "cannot change it on an existing cluster: create a new cluster and move the teams to it"
+            f"{cluster['ClusterName']} doesn't provision continuously, and HyperPod "
+            "can't change that in an existing cluster: create a new cluster and move the teams to it"
         )
     if not cluster["InstanceGroups"]:
         names = ", ".join(str(group["InstanceGroupName"]) for group in _restricted_groups(live))
-        block(f"restricted instance groups alone ({names}), and the file needs an ordinary one: add one")
+        block(f"the cluster only has restricted instance groups ({names}): add an ordinary instance group")
     if len(live.policies) > 1:
         names = ", ".join(str(each["Name"]) for each in live.policies)
-        block(
-            f"{len(live.policies)} cluster policies ({names}), and the service documents one: delete what is not used"
-        )
+        block(f"{len(live.policies)} cluster policies ({names}), but HyperPod documents only one: delete the others")
     teams = [_team(quota) for quota in live.quotas]
     for team in sorted({team for team in teams if teams.count(team) > 1}):
         names = ", ".join(str(quota["Name"]) for quota in live.quotas if _team(quota) == team)
@@ -286,10 +284,10 @@ def _add_inexpressible(group: Mapping[str, Any], remarks: Remarks) -> None:
     """Add to the changes the settings of a group that the file cannot express, so that an update would remove them."""
     for member in ("NetworkInterface", "SlurmConfig"):
         if group.get(member):
-            remarks.changes.append(f"{group['InstanceGroupName']} has {member}, which the file cannot say")
+            remarks.changes.append(f"{group['InstanceGroupName']} has {member}, which the file can't express")
     if group.get("LifeCycleConfig", {}).get("OnInitComplete"):
         remarks.changes.append(
-            f"{group['InstanceGroupName']} runs a script on init complete, which the file cannot say: it goes"
+            f"{group['InstanceGroupName']} runs a script on init complete, which the file can't express: it's removed"
         )
 
 
@@ -301,7 +299,7 @@ def _storage(group: Mapping[str, Any], spec: dict[str, Any], remarks: Remarks) -
         else:
             remarks.changes.append(
                 f"a storage configuration of {group['InstanceGroupName']} ({', '.join(storage)}), which the file "
-                "cannot say: new nodes of the group would come without it"
+                "can't express: new nodes of the group don't get it"
             )
 
 
@@ -376,8 +374,8 @@ def _sharing(quota: Mapping[str, Any], remarks: Remarks) -> dict[str, Any]:
                 absolute.append({"instanceType": row["InstanceType"], "count": row["Count"]})
             else:
                 remarks.changes.append(
-                    f"a borrow limit of {_team(quota)} in fractions of {row['InstanceType']}, which the file cannot "
-                    "say: the limit goes"
+                    f"a borrow limit of {_team(quota)} in fractions of {row['InstanceType']}, which the file can't "
+                    "express: the limit is removed"
                 )
         if absolute:
             sharing["absoluteBorrowLimits"] = absolute

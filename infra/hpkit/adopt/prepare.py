@@ -54,8 +54,8 @@ def answers_of(live: LivePlatform) -> Answers:
 def _text(adopted: Adopted, arn: str) -> str:
     remarks = adopted.remarks
     lines = ["# yaml-language-server: $schema=./schema.json", "#", f"# Adopted from {arn}."]
-    lines += [f"# Stays as it is, and is not in this file: {what}." for what in remarks.unmanaged]
-    lines += [f"# Assumed, since no API says it: {what}." for what in remarks.assumed]
+    lines += [f"# Unchanged, and not in this file: {what}." for what in remarks.unmanaged]
+    lines += [f"# Assumed, because no API returns it: {what}." for what in remarks.assumed]
     lines += [f"# The first `pulumi up` changes: {what}." for what in remarks.changes]
     body = yaml.safe_dump(adopted.data, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None)
     return "\n".join(lines) + "\n" + body

@@ -66,22 +66,22 @@ def _short(text: str, most: int = 160) -> str:
 
 def _reason(step: Mapping[str, Any], token: str) -> str:
     if step["op"] in _DESTRUCTIVE:
-        return "an adoption never deletes or replaces: correct the file before anything else is run"
+        return "an adoption must not delete or replace anything: correct the file before you run anything else"
     if step["op"] == "create":
-        return "is not live, so the first `pulumi up` makes it"
+        return "doesn't exist yet, so the first `pulumi up` creates it"
     names = {path.partition(".")[0].partition("[")[0] for path in _changed(step)}
     for known, reason in _REASONS.get(token, {}).items():
         if names == {known}:
             return reason
     if names <= {"tags", "tagsAll"}:
-        return "the file tags what it has; `manageTags: false` leaves tags alone"
-    return "the file says it differently: change the file to what is live, or let the first `pulumi up` change it"
+        return "the kit tags its resources; `manageTags: false` leaves tags alone"
+    return "the file has a different value: change the file to the live value, or let the first `pulumi up` change it"
 
 
 # Differences of an adoption that change nothing that matters, or that cannot be avoided: type → property → why.
 _REASONS: Final[Mapping[str, Mapping[str, str]]] = {
     "aws:eks/addon:Addon": {
-        "configurationValues": "the same settings, written in another order or layout",
+        "configurationValues": "the same settings in a different order or layout",
     },
     "kubernetes:karpenter.sh/v1:NodePool": {
         "metadata": "a note for Pulumi on the object: wait until it is Ready",

@@ -62,7 +62,7 @@ class PulumiStack:
         if code != 0:
             raise ToolError(
                 f"`pulumi import` ended with {code}. What it imported is kept: "
-                "put right what it names above, and run the same command again"
+                "fix the errors above, and run the same command again"
             )
 
     def preview(self) -> str:
@@ -70,7 +70,7 @@ class PulumiStack:
         done = self._done("preview", "--stack", self.stack, "--json")
         if done.returncode == 0:
             return done.stdout
-        raise ToolError(f"the first preview is refused, and so would `pulumi up` be: {_errors(done)}")
+        raise ToolError(f"the first preview fails, and `pulumi up` would too: {_errors(done)}")
 
     def forget(self) -> None:
         """Remove the stack with its state, and leave its resources alone."""

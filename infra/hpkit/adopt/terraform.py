@@ -16,7 +16,7 @@ __all__ = ["read_terraform", "terraform_steps"]
 
 _VERSION = 4
 _BACKUP = "terraform-state-before-hpkit.json"
-_PULL = "`terraform state pull` (or `tofu state pull`) writes what is wanted"
+_PULL = "`terraform state pull` (or `tofu state pull`) writes the expected format"
 # Attributes that identify the resource itself. Others refer to another one: `role` of an attachment, `cluster_name`.
 _OWN = (
     "id",
@@ -47,15 +47,17 @@ def read_terraform(text: str, *, file: str = "the Terraform state") -> list[Mana
     if not isinstance(data, dict):
         raise InputError(f"{file}: not a Terraform state; {_PULL}")
     if "encrypted_data" in data:
-        raise InputError(f"{file}: encrypted by OpenTofu; `tofu state pull` writes it in the clear")
+        raise InputError(f"{file}: encrypted by OpenTofu; use `tofu state pull`, which decrypts it")
     if "planned_values" in data:
         raise InputError(f"{file}: a plan, not a state; `terraform show -json` without a file shows the state")
     try:
         owned = list(_shown(data) if "format_version" in data else _stored(data, file))
     except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{file}: not laid out like a Terraform state ({error!r}); {_PULL}") from None
+        raise InputError(f"{file}: not a valid Terraform state ({error!r}); {_PULL}") from None
     if not owned:
-        raise InputError(f"{file}: holds no managed resource; name the state of the root module that made the platform")
+        raise InputError(
+            f"{file}: contains no managed resource; use the state of the root module that created the platform"
+        )
     return sorted(owned, key=lambda each: each.address)
 
 
@@ -175,7 +177,7 @@ def terraform_steps(released: Sequence[ManagedResource], *, kept: Sequence[Manag
     steps = [
         Step(
             "before import",
-            "Back up Terraform's state, and let nobody apply from now on. Fix first what a plan shows.",
+            "Back up Terraform's state, and stop all applies from now on. First fix what the plan shows.",
             (
                 f"terraform state pull > {_BACKUP}",
                 "terraform plan",
@@ -189,8 +191,8 @@ def terraform_steps(released: Sequence[ManagedResource], *, kept: Sequence[Manag
     ]
     blocks = sorted({_block(each) for each in released})
     shared = {_block(each) for each in kept} & set(blocks)
-    say = ["Remove these blocks from the configuration, and what feeds them (count, for_each, variables)."]
-    say += ["Whatever refers to them needs a value or a data source instead:"]
+    say = ["Remove these blocks from the configuration, with their inputs (count, for_each, variables)."]
+    say += ["Replace references to them with a value or a data source:"]
     say += [f"  {block}{' (only the instances above)' if block in shared else ''}" for block in blocks]
     steps.append(Step("after import", "\n".join(say)))
     whole = [block for block in blocks if block not in shared]

@@ -39,7 +39,7 @@ def test_every_code_to_watch_is_described_and_no_other():
         CODES.values()
     )
     assert made == set(GRAVITY), "each has its place among what loses more and less"
-    section = PAGE.split("## What to watch")[1].split("## Cost")[0]
+    section = PAGE.split("## Risks")[1].split("## Cost")[0]
     rows = re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE)
     assert made == {code for row in rows for code in re.findall(r"`([a-zA-Z-]+)`", row)}
 

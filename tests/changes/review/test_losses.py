@@ -106,7 +106,7 @@ def test_another_account_is_blocked_and_all_that_stays_behind_is_named():
     assert (review.verdict, risk.teams) == ("blocked", ("ada",))
     for part in (
         "the VPC of acme-dev",
-        "the key",
+        "the KMS key",
         "the EKS cluster",
         "the HyperPod cluster",
         "unmanaged, and keep costing money",

@@ -107,7 +107,7 @@ def replacement_refused(name: str, why: Iterable[str], *, nodes: Iterable[str], 
     going = [*(f"nodes: {each}" for each in nodes), *([f"teams: {', '.join(teams)}"] if teams else [])]
     return "\n  ".join(
         [
-            f"This change would REPLACE the HyperPod cluster {name}: it's deleted with everything on it, then recreated.",
+            f"This change would REPLACE the HyperPod cluster {name}: it's deleted with everything on it and recreated.",
             *why,
             *(["This also deletes:", *(f"  {each}" for each in going)] if going else []),
         ]
