@@ -153,7 +153,7 @@ def test_settings_that_leave_a_stacks_own_file_are_named_without_their_values(re
     said = repository.review("--base", "HEAD")
     (risk,) = said["stacks"][0]["watch"]
     assert (risk["code"], risk["verdict"]) == ("stack-file", "attention")
-    for text in ("secretsprovider is another", "encryptedkey is gone", "aws:profile is gone"):
+    for text in ("secretsprovider changes", "encryptedkey is removed", "aws:profile is removed"):
         assert text in risk["message"]
     assert "alias" not in json.dumps(said)
 
@@ -275,7 +275,7 @@ def test_the_quick_way_compares_files_and_names_what_it_cannot_know(repository):
     (stack,) = repository.review()["stacks"]
     assert stack["verdict"] == "attention"
     assert stack["changes"] == []
-    assert "what is replaced is not known" in stack["note"]
+    assert "replacements aren't known" in stack["note"]
     assert [each["code"] for each in stack["watch"]] == ["group-settings"]
 
 

@@ -293,7 +293,7 @@ def _operate(verb: Verb, names: Sequence[str], told: _Options, *, write: bool = 
     with _drained(session, plan, chosen, told) as stay_closed:
         outcome = hand_over(session, plan.spec.cluster.name, verb, [node.id for node in chosen])
         for node, reason in outcome.refused.items():
-            click.echo(folded(f"{node} was refused: {reason}", "  ", ""), err=True)
+            click.echo(folded(f"{node} is refused: {reason}", "  ", ""), err=True)
         taken = [node for node in chosen if node.id in outcome.taken]
         stay_closed.extend([] if told.wait else [node.name for node in taken])
         if verb == "delete":

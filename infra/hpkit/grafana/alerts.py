@@ -81,7 +81,7 @@ def _of_queues(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
             "not-admitting",
             "Kueue admits nothing",
             f"{pending} > 0 and {attempts} == 0",
-            "Workloads wait and Kueue tries to admit none of them.",
+            "Workloads are pending, but Kueue isn't trying to admit any of them.",
             minutes=spec.waiting_minutes,
             severity="critical",
         ),
@@ -90,7 +90,7 @@ def _of_queues(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
             "waiting-within-guarantee",
             "Work waits below the guarantee",
             f"{waiting} > 0 and on (cluster_queue) {fullest} < 1",
-            "Work of {{ $labels.team }} waits although the team is below its guarantee.",
+            "Tasks of {{ $labels.team }} are pending although the team is below its guarantee.",
             minutes=spec.waiting_minutes,
         ),
         _rule(
@@ -98,7 +98,7 @@ def _of_queues(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
             "preempted-often",
             "Many preemptions",
             f"sum by (team) ({_by_team(preempted, 'preempting_cluster_queue')}) > {spec.preemptions_per_hour}",
-            f"{{{{ $labels.team }}}} took compute back more than {spec.preemptions_per_hour} times in an hour.",
+            f"{{{{ $labels.team }}}} reclaimed compute more than {spec.preemptions_per_hour} times in an hour.",
             minutes=0,
         ),
     ]

@@ -63,14 +63,14 @@ _STATED_OF_QUOTA = (
 
 _VERSION = r"[0-9]+\.[0-9]+"
 _GUARDED = (
-    Field("subject", "", "string", required=True, silent=True, text="What is guarded, as messages call it."),
+    Field("subject", "", "string", required=True, silent=True, text="Name of the guarded resource in messages."),
     Field(
         "identity",
         "",
         "map",
         item=_NAMES,
         key=_NAMES,
-        text="Live id of each thing that is kept, by the name that allowReplace takes for it.",
+        text="Live ID of each guarded resource, by its name in allowReplace.",
     ),
     Field(
         "parts",
@@ -79,7 +79,7 @@ _GUARDED = (
         item=_NAMES,
         key=_NAMES,
         silent=True,
-        text="What each part is called live that leaves only by name, as `teams/nlp`; new ones may come.",
+        text="Live name of each part, such as `teams/nlp`; deleting one requires its name in allowReplace.",
     ),
     Field(
         "contents",
@@ -88,7 +88,7 @@ _GUARDED = (
         item=_NAMES,
         key=_NAMES,
         silent=True,
-        text="What each of them is and what goes with it, as messages say it.",
+        text="What each of them is and what is deleted with it, for messages.",
     ),
     Field(
         "nested",
@@ -96,7 +96,7 @@ _GUARDED = (
         "list",
         item=_NAMES,
         silent=True,
-        text="Names of things that stand on one another, the lowest first.",
+        text="Names of resources that depend on each other, the lowest first.",
     ),
     Field(
         "allowReplace",
@@ -107,7 +107,7 @@ _GUARDED = (
         silent=True,
         text="Names of what may be replaced or deleted; then only a warning is shown.",
     ),
-    Field("where", "", "string", silent=True, text="Where allowReplace is written, as messages call it."),
+    Field("where", "", "string", silent=True, text="Where to set allowReplace, for messages."),
     Field(
         "fixed",
         "",
@@ -115,7 +115,7 @@ _GUARDED = (
         item=_NAMES,
         key=_NAMES,
         silent=True,
-        text="Settings that cannot change in place: one that is there before and after keeps its value.",
+        text="Settings that can't change in place: an existing setting keeps its value.",
     ),
     Field("remedy", "", "string", silent=True, text="What to do instead of changing a fixed setting."),
     Field("version", "", "string", pattern=_VERSION, text="Kubernetes minor version: one up at a time, never down."),
@@ -238,7 +238,7 @@ RESOURCES: Final = {
         ResourceTable(
             name="AutoscaledGroup",
             operation="",
-            text="An instance group that managed Karpenter fills: what names it lets go of it before it goes.",
+            text="An instance group that managed Karpenter scales. Its NodeClass releases it before it's deleted.",
             replacing=frozenset({"clusterArn", "instanceGroupName"}),
             extra=_AUTOSCALED_GROUP,
             outputs=(),
@@ -277,7 +277,7 @@ RESOURCES: Final = {
         ResourceTable(
             name="ChangeGuard",
             operation="",
-            text="Refuses a change that would replace or delete what it names, at preview already; it makes nothing.",
+            text="Refuses a change that would replace or delete guarded resources, in the preview. It creates nothing.",
             replacing=frozenset(),
             extra=_GUARDED,
             outputs=(),

@@ -51,7 +51,7 @@ def _cluster() -> dict[str, Any]:
             _alert(
                 "KueueNotAdmitting",
                 "sum(kueue_pending_workloads) > 0 and sum(rate(kueue_admission_attempts_total[15m])) == 0",
-                "Workloads wait and Kueue tries to admit none of them.",
+                "Workloads are pending, but Kueue isn't trying to admit any of them.",
                 severity="critical",
             )
         ],
@@ -68,12 +68,12 @@ def _group(team: TeamPlan) -> dict[str, Any]:
             _alert(
                 "WaitingWithinGuarantee",
                 f'sum(kueue_pending_workloads{{{queue},status="active"}}) > 0 and {used} < {guaranteed}',
-                f"Work of {team.name} waits although the team is below its guarantee.",
+                f"Tasks of {team.name} are pending although the team is below its guarantee.",
             ),
             _alert(
                 "PreemptedOften",
                 f"sum(increase(kueue_preempted_workloads_total{{preempting_{queue}}}[1h])) > {_PREEMPTIONS_AN_HOUR}",
-                f"{team.name} took compute back from others more than {_PREEMPTIONS_AN_HOUR} times in an hour.",
+                f"{team.name} reclaimed compute from other teams more than {_PREEMPTIONS_AN_HOUR} times in an hour.",
                 minutes=0,
             ),
         ],

@@ -1,4 +1,4 @@
-"""An instance group that managed Karpenter fills: what names it lets go of it before it goes."""
+"""An instance group that managed Karpenter scales. Its NodeClass releases it before it's deleted."""
 
 # Written by `make generate` from the schema of the plugin; do not edit.
 
@@ -10,7 +10,7 @@ __all__ = ["AutoscaledGroup"]
 
 
 class AutoscaledGroup(pulumi.CustomResource):
-    """An instance group that managed Karpenter fills: what names it lets go of it before it goes."""
+    """An instance group that managed Karpenter scales. Its NodeClass releases it before it's deleted."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Refuses a change that would replace or delete what it names, at preview already; it makes nothing."""
+"""Refuses a change that would replace or delete guarded resources, in the preview. It creates nothing."""
 
 # Written by `make generate` from the schema of the plugin; do not edit.
 
@@ -12,7 +12,7 @@ __all__ = ["ChangeGuard"]
 
 
 class ChangeGuard(pulumi.CustomResource):
-    """Refuses a change that would replace or delete what it names, at preview already; it makes nothing."""
+    """Refuses a change that would replace or delete guarded resources, in the preview. It creates nothing."""
 
     def __init__(
         self,
@@ -34,16 +34,16 @@ class ChangeGuard(pulumi.CustomResource):
 
         Args:
             resource_name: Name in the program.
-            subject: What is guarded, as messages call it.
+            subject: Name of the guarded resource in messages.
             allow_replace: Names of what may be replaced or deleted; then only a warning is shown.
-            contents: What each of them is and what goes with it, as messages say it.
-            fixed: Settings that cannot change in place: one that is there before and after keeps its value.
-            identity: Live id of each thing that is kept, by the name that allowReplace takes for it.
-            nested: Names of things that stand on one another, the lowest first.
-            parts: What each part is called live that leaves only by name, as `teams/nlp`; new ones may come.
+            contents: What each of them is and what is deleted with it, for messages.
+            fixed: Settings that can't change in place: an existing setting keeps its value.
+            identity: Live ID of each guarded resource, by its name in allowReplace.
+            nested: Names of resources that depend on each other, the lowest first.
+            parts: Live name of each part, such as `teams/nlp`; deleting one requires its name in allowReplace.
             remedy: What to do instead of changing a fixed setting.
             version: Kubernetes minor version: one up at a time, never down.
-            where: Where allowReplace is written, as messages call it.
+            where: Where to set allowReplace, for messages.
             opts: Options of the engine.
         """
         super().__init__(
