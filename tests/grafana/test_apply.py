@@ -102,7 +102,7 @@ def write(folder: Path, *names, **observability):
 
 def run(project, *words, **more):
     variables = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_EC2_METADATA_DISABLED": "true", **more}
-    return hpkit("grafana", *words, cwd=project, **variables)
+    return hpkit("cluster", "grafana", *words, cwd=project, **variables)
 
 
 def done(project, *words, **more):
@@ -191,7 +191,7 @@ def test_removing_asks_first(workspace, project):
     done(project, "apply")
     answer = run(project, "apply", "--remove")
     assert answer.returncode == 1
-    assert "Delete these from" in answer.stdout
+    assert "Delete these from" in answer.stdout + answer.stderr
     assert workspace.get("/api/datasources") != []
     assert workspace.accounts() == ["somebody"]
 
