@@ -57,7 +57,7 @@ def converge(engine, arn, run, *, interrupt=lambda: None):
             errors = [result for result in engine.together(gone) if isinstance(result, Exception)]
         if not errors:
             return
-        if all("no room" in str(error) for error in errors):
+        if all("doesn't fit" in str(error) for error in errors):
             # What the message says: let go of what is no longer declared, then grow.
             engine.together(
                 [
