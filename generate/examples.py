@@ -3,10 +3,9 @@
 from pathlib import Path
 
 from hpkit.project import project_root, stack_names
+from hpkit.scaffold import EXAMPLES
 
 __all__ = ["EXAMPLES", "example_files", "example_stacks"]
-
-EXAMPLES = ("autoscale", "bestpractice", "enterprise", "handson", "startup", "topology")
 
 
 def example_files() -> list[Path]:

@@ -235,6 +235,10 @@ def test_a_project_made_by_the_wheel_goes_up_and_is_reviewed_without_the_reposit
         assert "resources created" in typed(*up)
         file = tmp_path / "stacks" / "acme.yaml"
         file.write_text(re.sub(r"(models: .*count:) 5", r"\1 4", file.read_text()))
+        state = subprocess.run(
+            [*git, "status", "--porcelain"], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        assert state.stdout.split() == ["M", "stacks/acme.yaml"], "keys and state of the local cloud aren't committed"
         assert "1 resource to update" in typed(*preview)
         assert "models" in typed("review", "--base", "main")
     finally:

@@ -23,7 +23,7 @@ def plan_of(account=OURS):
 def test_who_has_credentials_of_another_account_makes_a_platform_there():
     with pytest.raises(pulumi.RunError) as refused:
         record(plan_of(), Answers(account=THEIRS))
-    assert f"credentials are of account {THEIRS}" in str(refused.value)
+    assert f"credentials belong to account {THEIRS}" in str(refused.value)
     assert f"acme-dev belongs to account {OURS}" in str(refused.value)
 
 
@@ -64,7 +64,7 @@ def test_who_runs_the_plugin_in_another_account_loses_the_state_or_changes_somet
         with pytest.raises(FailedError) as refused:
             change()
         assert f"belong to account {OURS}, but this stack belongs to account {THEIRS}" in str(refused.value)
-        assert "nothing was read or changed" in str(refused.value)
+        assert "Nothing was read or changed" in str(refused.value)
         assert stranger.state == state
     assert len(world.sm.list_clusters()["ClusterSummaries"]) == 1
 

@@ -17,7 +17,6 @@ ROOT = {
     "the node's memory": {"hostIPC": True},
     "a port of the node": {"containers": [container(ports=[{"containerPort": 80, "hostPort": 80}])]},
     "SYS_ADMIN": {"containers": [container(securityContext={"capabilities": {"add": ["SYS_ADMIN"]}})]},
-    "/proc unmasked": {"hostUsers": False, "containers": [container(securityContext={"procMount": "Unmasked"})]},
     "no seccomp": {"securityContext": {"seccompProfile": {"type": "Unconfined"}}},
 }
 

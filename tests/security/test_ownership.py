@@ -57,7 +57,7 @@ def test_a_policy_in_a_failed_status_is_deleted_by_giving_the_same_name(place):
     with pytest.raises(FailedError, match="CreateFailed"):
         theirs.up("ComputeQuota", "q", {**quota(arn, "nlp", 2), "tags": THEIRS})
     world.endpoint.set_faults({"failed-create": None})
-    with pytest.raises(FailedError, match="nothing says that this stack made it"):
+    with pytest.raises(FailedError, match="nothing shows that this stack created it"):
         ours.up("ComputeQuota", "q", {**quota(arn, "nlp", 2), "tags": OURS})
     (left,) = world.sm.list_compute_quotas()["ComputeQuotaSummaries"]
     assert left["ComputeQuotaArn"] == theirs.state["q"]["id"]

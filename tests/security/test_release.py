@@ -59,7 +59,8 @@ def built(folder, mode):
         if name.startswith((*PACKAGES, "pyproject.toml", "README.md", "LICENSE")) and (ROOT / name).exists():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             if (ROOT / name).is_dir():  # a link to a folder: its files are in the wheel
-                shutil.copytree(ROOT / name, folder / name)
+                linked = ROOT / name
+                shutil.copytree(linked, folder / name)
                 continue
             shutil.copyfile(ROOT / name, folder / name)
             (folder / name).chmod(mode | (0o111 if os.access(ROOT / name, os.X_OK) else 0))

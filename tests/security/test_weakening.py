@@ -72,11 +72,11 @@ WEAKER = {
     ),
     "no binding": (
         lambda live: live[BINDINGS].pop("hpkit-member-work"),
-        {f"{BINDINGS} hpkit-member-work": ("not there", "in force")},
+        {f"{BINDINGS} hpkit-member-work": ("missing", "in force")},
     ),
     "no policy": (
         lambda live: live[POLICIES].pop("hpkit-team-pods"),
-        {f"{POLICIES} hpkit-team-pods": ("not there", "in force")},
+        {f"{POLICIES} hpkit-team-pods": ("missing", "in force")},
     ),
     "a policy that lets through what it cannot judge": (
         lambda live: live[POLICIES]["hpkit-team-pods"].update(failurePolicy="Ignore"),

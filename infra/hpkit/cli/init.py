@@ -19,7 +19,6 @@ from hpkit.config.base import is_name
 from hpkit.errors import SelectionError, ToolError
 from hpkit.project import load, pulumi_project
 from hpkit.scaffold import EXAMPLES, PIPELINES, Choice, project_files
-from hpkit.text.plural import plural
 
 __all__ = ["command"]
 
@@ -140,7 +139,7 @@ def _write(directory: Path, files: Mapping[str, str], *, name: str, dry_run: boo
             (directory / "wheels").mkdir(exist_ok=True)
             shutil.copy(wheel, directory / "wheels")
     if not dry_run:
-        click.echo(f"{plural(len(missing), 'file')} written; the next steps are in {directory / 'README.md'}")
+        click.echo(f"The next steps are in {directory / 'README.md'}")
 
 
 def _wheel() -> Path | None:

@@ -14,13 +14,8 @@ __all__ = ["EXAMPLES", "PIPELINES", "Choice", "project_files"]
 
 _FOLDER: Final = Path(__file__).parent
 _POLICIES: Final = "stacks/{}.policy.json"
-EXAMPLES: Final = tuple(
-    sorted(
-        file.stem
-        for file in (_FOLDER / "examples").glob("*.yaml")
-        if re.search(r"^organization: ", file.read_text(encoding="utf-8"), re.MULTILINE)
-    )
-)
+# By name: stacks/ of a fork also holds organizations of its own.
+EXAMPLES: Final = ("autoscale", "bestpractice", "enterprise", "handson", "startup", "topology")
 PIPELINES: Final = ("github", "gitlab", "none")
 _GITHUB: Final = ("pull-request.yml", "review-comment.yml", "deploy.yml", "drift.yml")
 _INSTALL: Final = "python -m venv .venv && .venv/bin/pip install --quiet -r requirements.txt"
@@ -113,7 +108,8 @@ def _own(text: str, choice: Choice) -> str:
         (_RANGE, choice.public_cidr),
     ):
         text = text.replace(old, new) if new else text
-    return text
+    # What the example says of its placeholder.
+    return re.sub(r"( +# a placeholder; yours: .*)$", "", text, flags=re.MULTILINE) if choice.account else text
 
 
 def _region(example: str) -> str:

@@ -114,7 +114,7 @@ def test_stop_after_kill_9_of_the_supervisor_leaves_no_process_behind(surroundin
     hpkit("local", "stop", "--name", "cycles", cwd=repository, **environment)
     assert marked(environment[MARK]) == []
     status = hpkit("local", "status", "--name", "cycles", cwd=repository, **environment)
-    assert (status.returncode, "is not running" in status.stdout) == (1, True)
+    assert (status.returncode, "isn't running" in status.stdout) == (1, True)
 
 
 # By day, that two are not in it at once: test_lock.py.
