@@ -1,4 +1,4 @@
-"""What deployments of the examples asked of AWS on the local cloud, beside what the deployer's policies allow."""
+"""What deployments of the examples asked of AWS on the local cloud, and what the deployer's policies allow."""
 
 from functools import cache
 
@@ -40,8 +40,8 @@ def given_actions(stack: str) -> frozenset[str]:
 def reasons(stack: str) -> dict[str, str]:
     """Return why an action may be allowed that no step of a deployment asked for, by action.
 
-    What AWS asks in the caller's name comes first, then what the released plugin does beyond the local cloud's, then
-    calls of changes that the recorded deployment did not make.
+    The order: what AWS asks in the caller's name, what the released plugin does beyond the local cloud's, and calls of
+    changes that the recorded deployment didn't make.
     """
     _, types = _plan_and_types(stack)
     found: dict[str, str] = {}

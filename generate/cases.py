@@ -67,7 +67,7 @@ class _File(_Strict):
 
 
 class Case(_Strict):
-    """One organization, and what is to be found in it."""
+    """One organization, and the expected findings."""
 
     rule: str
     name: str

@@ -51,9 +51,11 @@ def refreshed(
 ) -> str:
     """Return the file with what an account answered.
 
-    text is the file as it is. versions: `clusterVersions` of DescribeClusterVersions. offered: Kubernetes version →
-    `addons` of DescribeAddonVersions. What is said already keeps its source, so that the same answer gives the same
-    text; versions that EKS does not list any more keep their days, and lose their add-ons.
+    text: the current file. versions: `clusterVersions` of DescribeClusterVersions. offered: Kubernetes version →
+    `addons` of DescribeAddonVersions.
+
+    Facts that the file already has keep their source, so that the same answer gives the same text. Versions that EKS
+    doesn't list any more keep their dates, and lose their add-ons.
     """
     data = json.loads(text)
     known = data["kubernetesVersions"]

@@ -1,4 +1,4 @@
-"""Facts of the hyperpod plugin's own types, from its declarations: the data that hpkit.changes reads."""
+"""Facts of the `hyperpod` plugin's own types, from its declarations: the data that hpkit.changes reads."""
 
 import json
 from collections.abc import Iterator

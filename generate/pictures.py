@@ -91,7 +91,7 @@ def _terminal(name: str, said: dict[str, str]) -> None:
 
 
 def _review(folder: Path) -> Path:
-    """Return the page of a review of CHANGES, in a repository of its own."""
+    """Return the page of a review of CHANGES, in a separate repository."""
     stacks = folder / "stacks"
     stacks.mkdir()
     shutil.copy(project_root() / "Pulumi.yaml", folder)

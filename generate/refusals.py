@@ -31,8 +31,8 @@ RULES_DATA: Final = "tests/aws_rules.yaml"
 PAGE: Final = "docs/reference/aws-refusals.md"
 # How well a refusal is known; nothing here was tried on AWS.
 KNOWN: Final = ("documented", "inferred")
-# What is raised there and is no answer of AWS: of whoever starts the endpoint, of its controllers, of its own checks,
-# of what it does not implement.
+# What is raised there and isn't an answer of AWS: mistakes in starting the endpoint, errors of its controllers and its
+# own checks, and operations that it doesn't implement.
 _NOT_OF_AWS: Final = frozenset({"EndpointError", "RequeueAfter", "WrongTypeError", "ControllerError", "unsupported"})
 # Functions whose errors are faults that somebody asked for, or defects of the endpoint.
 _FAULTS: Final = frozenset({"_inject", "_guarded", "_check_answer"})
@@ -64,7 +64,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Where a refusal is from, how well that is known, and the test that fails without it (or why there is none)."""
+    """The source of a refusal, how certain it is, and the test that fails without it (or why no test exists)."""
 
     source: str
     known: str
@@ -80,9 +80,9 @@ def refusals() -> list[Refusal]:
 
 
 def proofs() -> dict[str, Proof]:
-    """Return what is written down of each refusal, by its key.
+    """Return the recorded facts of each refusal, by its key.
 
-    Raises ToolError where one is said twice.
+    Raises ToolError for duplicates.
     """
     entries: list[dict[str, Any]] = yaml.safe_load((project_root() / DATA).read_text(encoding="utf-8"))
     found: dict[str, Proof] = {}
@@ -135,7 +135,7 @@ def _of_call(node: ast.Raise, call: ast.Call, known: dict[str, str], at: tuple[s
 
 
 def _strings(body: list[ast.stmt], before: int | None = None) -> dict[str, str]:
-    """Return names that are given a text in statements, the last before a line if it is said."""
+    """Return names that statements assign a text to; before a given line, the last one counts."""
     found: dict[int, tuple[str, str]] = {}
     for node in (each for statement in body for each in ast.walk(statement)):
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:

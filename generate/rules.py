@@ -43,7 +43,7 @@ def _plainness(lines: list[str]) -> tuple[bool, bool, bool, int, int]:
 
 
 def _whole(case: Case) -> list[str]:
-    """Return the lines of a case's organization file, and of the files beside it that matter."""
+    """Return the lines of a case's organization file, and of the other files that matter."""
     named = case.file != f"{case.rule}.{case.name}.yaml"
     lines = [*([f"# {case.file}"] if named else []), *case.text.splitlines()]
     for name, text in {**case.stack_files, **case.beside}.items():

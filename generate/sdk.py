@@ -31,7 +31,7 @@ def resource_files() -> dict[str, str]:
 
 
 def _formatted(text: str) -> str:
-    """Return text as the gate wants it: ruff itself sorts the imports and breaks the lines."""
+    """Return text as the linter requires it: ruff itself sorts the imports and breaks the lines."""
     ruff = [sys.executable, "-m", "ruff"]
     for step in (["check", "--quiet", "--fix-only", "--select", "I"], ["format", "--quiet"]):
         command = [*ruff, *step, "--stdin-filename", f"{_FOLDER}/module.py", "-"]
@@ -100,7 +100,7 @@ def _types(types: dict[str, Any]) -> str:
     text = "\n".join(lines) + "\n"
     typing = [name for name in ("Literal", "NotRequired", "TypedDict") if name in text]
     exports = "".join(f'    "{token.rpartition(":")[2]}",\n' for token in sorted(objects))
-    head = _HEADER.format(title="Property types of the hyperpod package")
+    head = _HEADER.format(title="Property types of the `hyperpod` package")
     head += "from __future__ import annotations\n\nfrom collections.abc import Mapping, Sequence\n"
     head += f"from typing import {', '.join(typing)}\n\nimport pulumi\n\n__all__ = [\n{exports}]\n"
     return head + text
@@ -168,7 +168,7 @@ def _provider(settings: dict[str, Any]) -> str:
         "",
         "",
         "class Provider(pulumi.ProviderResource):",
-        '    """Explicit settings of the hyperpod plugin."""',
+        '    """Explicit settings of the `hyperpod` plugin."""',
         "",
     ]
     lines += ["    def __init__(", "        self,", "        resource_name: str,", "        *,"]
@@ -186,7 +186,7 @@ def _provider(settings: dict[str, Any]) -> str:
     lines += ["        super().__init__(", '            "hyperpod",', "            resource_name,", "            {"]
     lines += [f'                "{key}": {_snake(key)},' for key in settings]
     lines += ["            },", "            opts,", "        )"]
-    head = _HEADER.format(title="The provider of the hyperpod package")
+    head = _HEADER.format(title="The provider of the `hyperpod` package")
     return (
         head
         + 'from __future__ import annotations\n\nimport pulumi\n\n__all__ = ["Provider"]\n'
@@ -199,5 +199,5 @@ def _package(names: list[str]) -> str:
     modules = sorted([*names, "Provider"])
     lines = [f"from hpkit.program.sdk.{_snake(name)} import {name}" for name in modules]
     exports = ", ".join(f'"{name}"' for name in modules)
-    head = _HEADER.format(title="Typed resource classes of the hyperpod package")
+    head = _HEADER.format(title="Typed resource classes of the `hyperpod` package")
     return head + "\n".join(sorted(lines)) + f"\n\n__all__ = [{exports}]\n"

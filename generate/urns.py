@@ -37,7 +37,7 @@ def _digest(resource: RecordedResource) -> str:
 def _text(stack: str) -> str:
     """Return the file of one stack: what it registers, and what it registered before.
 
-    A line goes by hand alone: what it names is in somebody's state, and its resource would be deleted there.
+    Lines are removed only by hand: live stacks may have such a resource in their state, and it would be deleted there.
     """
     file = project_root() / FOLDER / f"{stack}.txt"
     before = urns_in(file.read_text(encoding="utf-8")) if file.is_file() else set()

@@ -59,7 +59,7 @@ class HyperpodServicer(PluginServicer):
             if RESOURCES[kind.name].token == token:
                 return kind(self.clients)
         known = ", ".join(resource.token for resource in RESOURCES.values())
-        raise PluginError(f"package hyperpod has no resource {token!r}; known: {known}.")
+        raise PluginError(f"package `hyperpod` has no resource {token!r}; known: {known}.")
 
     def _task(self, request: Any, handler: Handler) -> Task:
         seconds = getattr(request, "timeout", 0.0) or handler.seconds
@@ -94,7 +94,7 @@ class HyperpodServicer(PluginServicer):
         )
 
     def _warn_once(self, warning: str, urn: str) -> None:
-        """Warn; the engine asks once more for every resource of a provider that is replaced."""
+        """Warn once; the engine asks again for every resource of a provider that is replaced."""
         if warning not in self._warned:
             self._warned.add(warning)
             self.log("warning", warning, False, urn)

@@ -1,1 +1,1 @@
-"""The policy pack: what an organization demands of whatever is registered with the engine, whoever wrote it."""
+"""The policy pack: an organization's requirements for everything that is registered with the engine, by any program."""

@@ -133,11 +133,11 @@ def _resource(args: sdk.ResourceValidationArgs | sdk.PolicyResource) -> Resource
 
 
 def _with_inputs(resource: Resource, inputs: Mapping[str, Any]) -> Resource:
-    """Return a resource with its inputs wherever an output is not known.
+    """Return a resource with its inputs wherever an output isn't known.
 
-    At preview the engine shows no outputs at all of a provider whose own configuration comes from another resource, as
-    that of Kubernetes does from the EKS cluster. Inputs of the hyperpod package count before its outputs: a property
-    that is never compared, such as elasticInstanceTypes, keeps its old output.
+    At preview, the engine shows no outputs of a provider whose configuration comes from another resource. The
+    Kubernetes provider is one: its configuration comes from the EKS cluster. Inputs of the `hyperpod` package take
+    precedence over its outputs: a property that is never compared, such as elasticInstanceTypes, keeps its old output.
     """
     known = {name: value for name, value in resource.props.items() if value is not UNKNOWN}
     stated = (
@@ -147,9 +147,9 @@ def _with_inputs(resource: Resource, inputs: Mapping[str, Any]) -> Resource:
 
 
 def _inert(text: str) -> str:
-    """Return a message on one line that no terminal or workflow obeys.
+    """Return a message on one line, without anything that a terminal or a workflow would obey.
 
-    Names and properties in it come from others, and the engine prints it unchanged, on a line of its own.
+    Its names and properties come from others, and the engine prints it unchanged, on a separate line.
     """
     return printable_lines(printable(text))
 

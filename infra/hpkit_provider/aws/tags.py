@@ -1,4 +1,4 @@
-"""Tags: calls of their own, the same for every resource (AddTags, DeleteTags, ListTags)."""
+"""Tags: separate calls, the same for every resource (AddTags, DeleteTags, ListTags)."""
 
 from __future__ import annotations
 

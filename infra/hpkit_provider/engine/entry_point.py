@@ -11,8 +11,8 @@ from types import ModuleType
 
 __all__ = ["begin"]
 
-# Of these a plugin uses some modules that are deep in them. What they load by themselves takes longer than all of the
-# plugin's own: the SDK all that programs need, beside its protocol; kubernetes all of its ways to be used.
+# A plugin uses a few modules deep in these packages. The packages' `__init__` modules load much more, which takes
+# longer than all of the plugin's own modules. Empty folders replace them.
 _MERE_FOLDERS = ("pulumi", "pulumi.runtime", "kubernetes")
 
 

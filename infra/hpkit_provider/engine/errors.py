@@ -1,11 +1,11 @@
-"""What can go wrong, as the person at the keyboard should read it: code, message, what to do.
+"""Errors as users read them: code, message, what to do.
 
 PluginError
-├── RefusedError        AWS said no, for good
+├── RefusedError        AWS refused the request for good
 ├── CancelledError      the run was stopped
 ├── TimedOutError       a change took longer than its time-out
 ├── ChangeFailedError   a change ended in a failed status
-└── InitFailedError     any of the above after something was made: the engine keeps it in state
+└── InitFailedError     any of the above after something was created: the engine keeps it in state
 """
 
 from __future__ import annotations

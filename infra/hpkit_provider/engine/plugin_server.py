@@ -1,8 +1,8 @@
-"""What any plugin of this kind is to the engine: a gRPC server on loopback, logs, cancel, clean errors.
+"""The side of a plugin that the engine sees: a gRPC server on loopback, logs, cancellation, clear errors.
 
-The servicer stands on the SDK's own protocol stubs. The SDK's ready-made server turns every exception into its
-text with a Python stack and cannot keep what a failed creation made; this one does both rightly. Every call has
-a thread of its own, so that a call that takes long holds nothing else up.
+The servicer builds on the SDK's protocol stubs. The SDK's ready-made server turns every exception into its text with a
+Python stack, and can't keep what a failed creation made. This one does both. Every call has a separate thread, so that
+a slow call delays no other.
 """
 
 # ruff: noqa: ARG002, N802 - names and arguments of the methods are those of the gRPC service
@@ -178,7 +178,7 @@ def run(servicer: Callable[[str], PluginServicer], arguments: list[str]) -> int:
     announce(port)
     while not stop.wait(_PARENT_SECONDS) and os.getppid() == engine:
         pass
-    # Python ends when the last thread does: whoever waits for AWS has to be told.
+    # Python ends when its last thread ends, so threads that wait for AWS must be cancelled.
     plugin.cancelled.set()
     server.stop(grace=_GRACE_SECONDS).wait()
     return 0

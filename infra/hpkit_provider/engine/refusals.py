@@ -32,7 +32,7 @@ def refused(
 ) -> RefusedError:
     """Turn what botocore raised into one sentence.
 
-    `advice` adds to what is said of an error code in general; `settings` names what decides where a call is sent.
+    `advice` adds to the general text for an error code. `settings` names the settings that decide where a call is sent.
     """
     if isinstance(error, ClientError):
         detail = error.response.get("Error", {})

@@ -22,7 +22,7 @@ class Answer(Generic[T]):
 
 
 class SingleFlight(Generic[T]):
-    """A call that several threads need: whoever comes while one is under way takes part in the next."""
+    """A call that several threads need: a thread that asks during a call shares the result of the next one."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()

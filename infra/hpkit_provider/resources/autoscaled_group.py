@@ -1,8 +1,8 @@
-"""AutoscaledGroup: an instance group that managed Karpenter fills, so that its deletion has a place in the order.
+"""AutoscaledGroup: an instance group that managed Karpenter fills, as a resource that orders its deletion.
 
-A HyperpodNodeClass must not name a group that is gone. The engine updates the cluster before a NodeClass that depends
-on it, and deletes last, in reverse order: a group that stands for itself goes after the NodeClass has let go of it.
-Does not: make the group. The cluster does.
+A HyperpodNodeClass must not name a deleted group. The engine updates the cluster before a NodeClass that depends on it,
+and deletes last, in reverse order. A group with a separate resource is therefore deleted after the NodeClass has
+released it. This resource doesn't create the group; the cluster does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""ChangeGuard: says no, at preview already, to a change that would replace or delete what must not be lost.
+"""ChangeGuard: refuses, already at preview, a change that would replace or delete resources that must not be lost.
 
-It makes nothing anywhere. The program hands it the live ids of what it guards: an id that is missing, another, or not
-known any more belongs to something that goes, whatever the cause. What is not allowed by name ends the run there.
+It creates nothing. The program gives it the live IDs of what it guards. An ID that is missing, different, or not known
+any more belongs to a resource that would be lost, whatever the cause. Unless the name of that resource is allowed, the
+run ends there.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def _logical_name(task: Task) -> str:
 
 
 def _imported(text: str) -> Props:
-    """Read the id that an import gives; raises RefusedError saying what is wrong with it."""
+    """Read the ID that an import gives; raises RefusedError with the problem."""
     what_to_do = (
         'What to do: use the JSON text of its inputs as the ID, such as \'{"subject": "acme-dev", "identity": '
         '{"vpc": "vpc-0123456789abcdef0"}}\'.'
@@ -145,7 +146,7 @@ def _fate(after: dict[str, Any], name: str) -> str:
 def _refusal(lost: dict[str, str], old: Props, new: Props) -> str:
     nested, allowed = list(old.get("nested", [])), _names(new.get("allowReplace"))
     first = min((nested.index(name) for name in lost if name in nested), default=len(nested))
-    # What stands on something that goes goes with it, though it may come later in the program.
+    # Resources nested in a lost one are lost with it, though they may come later in the program.
     going = [*nested[first:], *sorted(set(lost) - set(nested))]
     words = old.get("contents", {})
     needed = [*going, *sorted(allowed - set(going))]

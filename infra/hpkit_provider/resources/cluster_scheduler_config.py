@@ -20,7 +20,7 @@ class ClusterSchedulerConfigHandler(VersionedHandler):
     operation: ClassVar[str] = "cluster_scheduler_config"
 
     def poll(self, task: Task, arn: str, inputs: Props) -> Document | None:
-        """Return it; there is one per cluster, so a call of its own costs nothing."""
+        """Return it; a cluster has only one, so a separate call costs nothing."""
         del inputs
         return self.describe(task, arn)
 

@@ -1,7 +1,8 @@
 """What one run of the engine knows of clusters' instance groups: those the program declares, those to be deleted.
 
-The engine deletes after it has updated, and tells a deletion nothing of the program. The cluster, which it compares
-in every run, says here which groups the program has; whoever deletes one asks here first.
+The engine deletes after it has updated, and a deletion learns nothing about the program. The engine compares the
+cluster in every run, and the cluster then records here which groups the program has. The deletion of a group asks here
+first.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class DeclaredGroups:
 
     @contextmanager
     def exclusive(self, task: Task, arn: str, name: str) -> Iterator[None]:
-        """Have the cluster to oneself to delete a group; whoever has it may delete all that wait as well."""
+        """Hold the cluster's lock to delete a group; its holder may also delete all groups that wait for it."""
         with self._lock:
             self._deleting[arn].add(name)
             lock = self._cluster_locks[arn]

@@ -1,7 +1,7 @@
-"""What resources with versions have in common, quotas and cluster policies: statuses, one way to converge.
+"""What resources with versions (quotas and cluster policies) have in common: statuses, and one way to converge.
 
-Neither call takes a client token, so every creation looks by name first: what a killed run of this stack created is
-taken over, not created twice; what others created is left alone. Statuses and remedies: SageMaker developer guide,
+Neither creation takes a client token, so every creation looks for the name first. It takes over what a killed run of
+this stack created, and leaves alone what others created. Statuses and remedies: SageMaker developer guide,
 "Troubleshoot task governance".
 """
 
@@ -86,7 +86,7 @@ class VersionedHandler(Handler):
         return self._keeping_state(task, arn, inputs, lambda: self._converge(task, arn, inputs, just_sent=created))
 
     def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
-        """Converge; tags go by calls of their own."""
+        """Converge; tags have separate calls."""
         del state
 
         def work() -> ResourceState:
@@ -236,7 +236,7 @@ class VersionedHandler(Handler):
         except PluginError as error:
             state = {**inputs, f"{_lower(self.name)}Arn": arn, "status": "Unknown"}
             try:
-                # The time is up or the run is cancelled: one last call needs a moment of its own.
+                # The time is up or the run is cancelled: one last call needs a separate time limit.
                 last = self.describe(Task(task.urn, 20.0, threading.Event(), task.log), arn)
             except PluginError:
                 last = None

@@ -1,6 +1,6 @@
-"""What is live in the form of the program's inputs, which refresh and import return.
+"""Live values in the form of the program's inputs, which refresh and import return.
 
-Rule: a property that the program states is compared with what is live; one that it leaves to the service is
+A property that the program states is compared with its live value. A property that the program leaves to the service is
 no difference, whatever the service filled in. The few exceptions are declared as watched.
 """
 

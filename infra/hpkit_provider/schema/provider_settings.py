@@ -1,8 +1,8 @@
-"""The settings of the provider: what each is for, and what a change of them does.
+"""The settings of the provider: the purpose of each, and the effect of a change.
 
-Another region or account is refused, since it would leave everything behind. The engine replaces all resources of a
-provider that is replaced without asking for their Diff, and asks of no resource in which account it is: this is the
-only place where that can be refused before it begins.
+Another region or account is refused, because everything would be left behind. When a provider is replaced, the engine
+replaces all of its resources without asking for their Diff. It asks no resource for its account either. So this is the
+only place where such a change can be refused before it begins.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ def changed_settings(old: Props, new: Props) -> SettingChanges:
         return SettingChanges(names, ["region"], [warning])
     raise RefusedError(
         f"region: {before} → {after} would REPLACE everything in {before}{lost}.\nWhat to do: revert the change; for "
-        "another region, create another stack. To allow it once, set `allowReplace` of the provider to true (hpkit: "
-        "`allowReplace` in the environment, with the names of everything that it has: [bucket, cluster, eks, "
-        "fileSystem, key, vpc]). Remove it afterward."
+        "another region, create another stack. To allow it once, set `allowReplace` of the provider to true. In hpkit, "
+        "set `allowReplace` in the environment to the names of everything that it has: [bucket, cluster, eks, "
+        "fileSystem, key, vpc]. Remove it afterward."
     )
 
 

@@ -19,7 +19,7 @@ from hpkit_policies.model import (
 
 __all__ = ["POLICIES"]
 
-# Of any version of the API, and as a patch of one that is there.
+# In any version of the API, and also as a patch of an existing object.
 _ROLE_BINDING: Final = re.compile(r"kubernetes:rbac\.authorization\.k8s\.io/\w+:RoleBinding(?:Patch)?")
 _CLUSTER_ROLE_BINDING: Final = re.compile(r"kubernetes:rbac\.authorization\.k8s\.io/\w+:ClusterRoleBinding(?:Patch)?")
 _CLUSTER_ROLE: Final = "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole"

@@ -25,7 +25,7 @@ _CONFIG_MAPS: Final = ("kubernetes:core/v1:ConfigMap", "kubernetes:core/v1:Confi
 # Kubernetes documentation, "Role Based Access Control Good Practices", privilege escalation risks.
 _VERBS: Final = frozenset({"*", "approve", "bind", "escalate", "impersonate", "sign"})
 _READ: Final = frozenset({"get", "list", "watch"})
-# Whoever writes these changes what everybody may do, or what is refused.
+# Write access to these changes what everybody may do, or what is refused.
 _WRITTEN: Final = frozenset(
     {
         *("clusterrolebindings", "clusterroles", "rolebindings", "roles"),
@@ -35,7 +35,8 @@ _WRITTEN: Final = frozenset(
         "serviceaccounts/token",
     }
 )
-# Whoever writes these in every namespace runs as any service account of the cluster; Secrets are read to the same end.
+# Write access to these in every namespace lets a subject run as any service account of the cluster. Read access to
+# Secrets has the same effect.
 _WRITTEN_EVERYWHERE: Final = frozenset(
     {
         *("cronjobs", "daemonsets", "deployments", "jobs", "pods", "pods/exec", "replicasets", "statefulsets"),
@@ -138,7 +139,7 @@ def _aggregates(role: Resource) -> Results:
 
 
 def _access_map(config_map: Resource) -> Results:
-    """Yield the ConfigMap that gives identities of AWS groups of Kubernetes, beside the access entries."""
+    """Yield the ConfigMap that maps AWS identities to groups of Kubernetes, in addition to the access entries."""
     if (config_map.get("metadata.namespace"), config_map.get("metadata.name")) == ("kube-system", "aws-auth"):
         yield Violation(
             f"{config_map.name} writes aws-auth, which can make any role an administrator unnoticed",

@@ -1,7 +1,8 @@
-"""What the guaranteed capacity, and each team's quota, cost a month, against what the organization gives for it.
+"""The monthly cost of the guaranteed capacity, and of each team's quota, compared with the organization's budgets.
 
-Does not: count Spot, NodePools, storage, traffic or discounts. Each budget counts at on-demand prices of the cluster's
-region; where the catalog has none, at those of a region on the same continent, and says so; else not at all.
+Spot, NodePools, storage, traffic, and discounts aren't counted. Each budget counts at on-demand prices of the cluster's
+region. If the catalog has none, it uses those of a region on the same continent, and reports that; otherwise it counts
+nothing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -83,7 +83,7 @@ def _region_allowed(resource: Resource, settings: Settings) -> Results:
     package = resource.type.partition(":")[0]
     if not allowed or package not in ("aws", "hyperpod"):
         return
-    # A resource of pulumi_aws may name a region of its own; all others are where their provider works.
+    # A resource of pulumi_aws may name a region; all others are in the region of their provider.
     region = resource.get("region") or resource.provider.get("region")
     if isinstance(region, str) and region not in allowed:
         fix = f"Move it to {listing(list(allowed))}, or list the region in {_REGIONS.name}."

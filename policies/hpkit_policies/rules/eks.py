@@ -54,7 +54,7 @@ def _logging(cluster: Resource, _settings: Settings) -> Results:
 
 
 def _secrets(cluster: Resource, _settings: Settings) -> Results:
-    # The key's ARN is not known before the key is made; that there is one is enough.
+    # The key's ARN isn't known before the key is created; a reference to a key is enough.
     resources = cluster.get("encryptionConfig.resources", [])
     if "secrets" not in resources or not cluster.get_or_unknown("encryptionConfig.provider.keyArn"):
         yield Violation(

@@ -1,4 +1,4 @@
-"""Typed resource classes of the hyperpod package."""
+"""Typed resource classes of the `hyperpod` package."""
 
 # Written by `make generate` from the schema of the plugin; do not edit.
 

@@ -1,4 +1,4 @@
-"""The provider of the hyperpod package."""
+"""The provider of the `hyperpod` package."""
 
 # Written by `make generate` from the schema of the plugin; do not edit.
 
@@ -10,7 +10,7 @@ __all__ = ["Provider"]
 
 
 class Provider(pulumi.ProviderResource):
-    """Explicit settings of the hyperpod plugin."""
+    """Explicit settings of the `hyperpod` plugin."""
 
     def __init__(
         self,

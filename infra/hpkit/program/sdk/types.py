@@ -1,4 +1,4 @@
-"""Property types of the hyperpod package."""
+"""Property types of the `hyperpod` package."""
 
 # Written by `make generate` from the schema of the plugin; do not edit.
 

@@ -177,7 +177,7 @@ def _groups_with_added(inputs: Props, live: Props) -> set[str]:
 
 
 def _overrides(inputs: Props) -> dict[str, Props]:
-    """Return the network of each group that has one of its own; what is not known yet is left out."""
+    """Return the network of each group with a separate one; values that aren't known yet are left out."""
     return {
         group["instanceGroupName"]: override
         for groups in _lists(inputs).values()

@@ -140,7 +140,7 @@ class ClusterHandler(Handler):
         return protection.with_instances(removed, self._described(state))
 
     def _described(self, state: Props) -> Document | None:
-        """Return the live cluster of a state, empty where it is gone; None where there is none or nobody answers."""
+        """Return the live cluster of a state, empty if it's deleted; None without an ARN or an answer."""
         if not state.get("clusterArn"):
             return None
         try:
@@ -329,7 +329,7 @@ class ClusterHandler(Handler):
         except PluginError as error:
             state: Props = {**inputs, "clusterArn": arn, "clusterStatus": "Unknown", "managedInstanceGroups": managed}
             try:
-                # The time is up or the run is cancelled: one last call needs a moment of its own.
+                # The time is up or the run is cancelled: one last call needs a separate time limit.
                 document = LiveCluster(self.api, Task(task.urn, 20.0, threading.Event(), task.log), arn).describe()
             except PluginError:
                 document = None
@@ -346,7 +346,7 @@ def _gone(arn: str) -> RefusedError:
 
 
 def _short_task() -> Task:
-    """Return what one call needs: a comparison has no clock of its own, and must not wait long."""
+    """Return the task of one call: a comparison has no time limit of the engine, and must not wait long."""
     return Task("", _SHORT_TASK_SECONDS, threading.Event(), best_effort=True)
 
 

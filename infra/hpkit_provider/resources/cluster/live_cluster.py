@@ -98,7 +98,7 @@ def has_failed(document: Document) -> bool:
 
 
 def status_line(document: Document | None, autoscaled: list[str]) -> str:
-    """Return the status column: status, and nodes that are there of those that should be."""
+    """Return the status column: the status, and how many of the requested nodes exist."""
     if document is None:
         return "gone"
     there, wanted = node_counts(document, autoscaled=autoscaled)

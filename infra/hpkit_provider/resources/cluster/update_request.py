@@ -29,15 +29,15 @@ __all__ = [
     "undeclared_groups",
 ]
 
-# What UpdateCluster takes beside groups and autoscaling.
+# What UpdateCluster takes in addition to groups and autoscaling.
 _CLUSTER_MEMBERS: Final = ("nodeRecovery", "tieredStorageConfig", "clusterRole", "restrictedInstanceGroupsConfig")
 
 
 @dataclass
 class UpdateRequest:
-    """One UpdateCluster call: `body` in API form, empty if nothing is to be done.
+    """One UpdateCluster call: `body` in API form, empty if nothing has to change.
 
-    `waits_for` names what can only be changed by a call after this one.
+    `waits_for` names what can change only in a call after this one.
     """
 
     body: Document = field(default_factory=dict)
@@ -201,7 +201,7 @@ def _groups(member: Field, *, old: Props, new: Props, live: Props) -> list[Docum
 
 
 def _first_said(member: Field, value: Any, live: Props) -> bool:
-    """Whether a frozen property is said for the first time: on a group that exists the service may refuse even that."""
+    """Return whether a frozen property's default is stated for the first time: the service may refuse even that."""
     return member.frozen and member.name not in live and member.default is not None and value == member.default
 
 
@@ -248,7 +248,7 @@ def settled(document: Document | None) -> bool:
 
 
 def node_counts(document: Document, *, autoscaled: list[str]) -> tuple[int, int]:
-    """Return nodes that are there and nodes that should be, Karpenter's left out."""
+    """Return existing nodes and requested nodes, without Karpenter's."""
     groups = [
         group
         for group in [*document.get("InstanceGroups", []), *document.get("RestrictedInstanceGroups", [])]

@@ -1,7 +1,7 @@
 """What a quota reserves, as numbers: amounts of instance types that can be summed and compared.
 
-Does not: know how many accelerators an instance has. A whole instance and a fraction are measures of their own,
-and only one measure is ever compared with itself.
+A whole instance and a fraction are separate measures, and only amounts of one measure are compared. How many
+accelerators an instance has isn't known here.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class ComputeQuotaHandler(VersionedHandler):
         return found
 
     def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
-        """Converge; those who wait for it to decrease are told how it ends."""
+        """Converge; quotas that wait for its decrease learn how it ends."""
         with self.clients.ledger.updating(new["clusterArn"], new["name"]):
             return super().update(task, resource_id, old=old, new=new, state=state)
 

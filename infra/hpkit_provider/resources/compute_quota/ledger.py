@@ -1,13 +1,15 @@
 """The ledger of a cluster's quotas: some decrease before others increase, so that what is reserved always fits.
 
-Pulumi names a quota to the plugin when it diffs it, never how many are to come, so no decision can be final for all of
-them. What holds whenever a quota is declared:
+Pulumi names a quota to the plugin when it diffs it, but never how many will follow. So no decision can be final for all
+quotas. What holds whenever a quota is declared:
 
-- Whole instances of types that a cluster has in fixed numbers are counted: an increase waits until the live quotas and
-  those under way leave room for it. Reserved instances never exceed the capacity, however late a decrease is declared.
-- Where no number is known (managed Karpenter, fractions of an instance), an increase waits for every decrease of its
-  type that is declared before it starts, or at most _DECLARING_SECONDS after the quota declared before it. A decrease
-  declared later doesn't hold the increase up: the sum is larger until that decrease is done, if the service allows it.
+- Whole instances of types that a cluster has in fixed numbers are counted. An increase waits until the live quotas and
+  those under way leave capacity for it. Reserved instances never exceed the capacity, however late a decrease is
+  declared.
+- For other amounts (managed Karpenter, fractions of an instance), no number is known. An increase waits for every
+  decrease of its type that is declared before it starts. It waits at most _DECLARING_SECONDS after the quota declared
+  before it. A decrease declared later doesn't delay the increase: the sum is larger until that decrease is done, if the
+  service allows it.
 - A preview only warns. A quota declared after the warning may make it wrong, and fails nothing.
 """
 
@@ -123,10 +125,10 @@ class QuotaLedger:
         self._cluster(arn).resized = True
 
     def preview_warning(self, task: Task, arn: str, name: str, *, old: Amounts, new: Amounts) -> str | None:
-        """Return, at preview, why an increase will find no capacity; None when it will, or when that is not known.
+        """Return, at preview, why an increase will find no capacity; None if it will, or if that isn't known.
 
-        Waits a moment for the other quotas of the program, which the engine names side by side. One that is live and
-        not named by then will be deleted by this run, or is another program's; its capacity is not free in time.
+        Waits a moment for the other quotas of the program, which the engine names in parallel. A live quota that isn't
+        named by then will be deleted by this run, or belongs to another program. Its capacity isn't free in time.
         """
         cluster = self._cluster(arn)
         cluster.declare(name, new)
@@ -171,7 +173,7 @@ class QuotaLedger:
         pending.complete(name)
 
     def deleted(self, quota_arn: str) -> None:
-        """Record that a quota is deleted: whoever waits for it to decrease need not any more."""
+        """Record that a quota is deleted, so that nothing waits for its decrease any more."""
         with self._lock:
             clusters = list(self._clusters.values())
         for cluster in clusters:
@@ -221,7 +223,7 @@ class QuotaLedger:
 
     @staticmethod
     def _apply(task: Task, cluster: _ClusterQuotas, decrease: PendingDecrease) -> None:
-        """Decrease another quota ahead of its own step; if that fails, its own step may still do it."""
+        """Decrease another quota before its regular step; if that fails, the regular step may still do it."""
         task.progress(f"waiting for capacity: shrinking {decrease.name} first")
         try:
             decrease.apply(task)
@@ -232,7 +234,7 @@ class QuotaLedger:
         cluster.pending.complete(decrease.name)
 
     def _check_patience(self, cluster: _ClusterQuotas, shortage: _Shortage, name: str, *, waited: float) -> None:
-        """Give up when no capacity is to be expected any more."""
+        """Give up when no capacity can be expected any more."""
         first = cluster.pending.of_types(shortage.instance_types)
         hopeless = bool(first) and not shortage.missing and all(decrease.failure for decrease in first)
         expected = any(not decrease.failure for decrease in first)

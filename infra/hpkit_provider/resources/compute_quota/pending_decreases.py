@@ -1,8 +1,8 @@
 """Quotas that a run is going to decrease, announced by the engine's diffs before any change begins.
 
-The engine runs only so many changes at once (`pulumi up --parallel`), in an order of its own: those that increase may
-occupy every slot while those that would free capacity for them wait for one. So whoever waits may carry a decrease out
-itself; the quota's own step finds it done.
+The engine runs only a few changes at once (`pulumi up --parallel`), in any order. Increases may occupy every slot while
+the decreases that would free capacity for them wait for one. An increase that waits may therefore carry a decrease out
+itself; the quota's regular step then finds it done.
 """
 
 from __future__ import annotations

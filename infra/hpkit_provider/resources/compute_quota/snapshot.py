@@ -18,8 +18,8 @@ __all__ = [
 ]
 
 _SHOWN: Final = 8
-# The engine names a resource only when it has a place for the one before (`--parallel`, four times the processors):
-# so many increases in a row keep it from ever naming the decreases. A preview has the same order and places.
+# The engine names a resource only when the one before it has a slot (`--parallel`, four times the processors). That
+# many increases in a row keep it from ever naming the decreases. A preview has the same order and slots.
 _OR_LATE: Final = " (or declares only after more growing quotas than Pulumi changes at once)"
 _PLACES: Final = "if it shrinks in this run, declare it before those that grow, or raise `--parallel`"
 
