@@ -69,7 +69,7 @@ def test_a_viewer_reads_all_and_no_more():
 
 
 @pytest.mark.parametrize(
-    ("caller", "words"), [(VIEWER, "among eks.viewers of acme-dev"), (SCIENTIST, "a data scientist of nlp")]
+    ("caller", "words"), [(VIEWER, "listed in eks.viewers of acme-dev"), (SCIENTIST, "a data scientist of nlp")]
 )
 def test_who_could_not_finish_an_up_may_not_begin_it(caller, words, monkeypatch):
     with pytest.raises(pulumi.RunError, match=words):

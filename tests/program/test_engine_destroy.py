@@ -30,7 +30,7 @@ def test_hpkit_destroy_deletes_a_whole_stack_after_asking(up, repository, live):
     assert len(unknown.stderr.splitlines()) == 1
     refused = destroy(up, repository, "--stack", "handson-dev", answer="handson\n")
     assert refused.returncode == 1
-    assert 'nothing was deleted: "handson" is not handson-dev' in refused.stderr
+    assert 'nothing was deleted: "handson" isn\'t handson-dev' in refused.stderr
     for text in ("gpu: 4 × ml.g5.12xlarge", "the quotas of 2 teams: john, smith", "the VPC: vpc-"):
         assert text in refused.stdout
     assert live.everything() == before

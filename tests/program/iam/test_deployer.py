@@ -314,9 +314,9 @@ def test_what_is_no_exported_state_is_refused(text, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--until", "2026-12-01T18:00:00Z"], "leave --until out"),
-        (["--read-only", "--bystander"], "exclude each other"),
-        (["--read-only", "--until", "2026-12-01T18:00:00Z"], "exclude each other"),
+        (["--until", "2026-12-01T18:00:00Z"], "remove --until"),
+        (["--read-only", "--bystander"], "can't be combined"),
+        (["--read-only", "--until", "2026-12-01T18:00:00Z"], "can't be combined"),
     ],
 )
 def test_options_that_mean_nothing_together_are_refused(options, message):
@@ -337,7 +337,7 @@ def test_without_managed_tags_the_first_rights_end(tmp_path, monkeypatch):
     assert "NetworkChange" not in found
     forever = CliRunner().invoke(command, ["--stack", "handson-dev"])
     assert '"ec2:DeleteVpc"' not in forever.stdout
-    assert "give --until TIME" in forever.stderr
+    assert "add --until TIME" in forever.stderr
     refused = CliRunner().invoke(command, ["--stack", "handson-dev", "--until", "tomorrow"])
     assert (refused.exit_code, "2026-12-01T18:00:00Z" in refused.stderr) == (2, True)
 
