@@ -85,7 +85,7 @@ pictures: install tools
 	$(BIN)/python -m generate.pictures
 
 # Everything that decides whether a change may land; CI runs this and nothing else.
-test: lint types pages docs unit audit
+test: lint types pages docs prose unit audit
 
 # The wheel and its bill of materials, in dist/; the same commit gives the same bytes.
 release: install

@@ -143,7 +143,7 @@ def _not_a_mapping(document: Document) -> Problem:
 
 
 class _Reading:
-    """One document on its way to an organization; collects what is wrong with its form."""
+    """One document on its way to an organization; collects the errors of its form."""
 
     def __init__(self, document: Document) -> None:
         self.document = document

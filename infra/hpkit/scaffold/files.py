@@ -14,7 +14,7 @@ __all__ = ["EXAMPLES", "PIPELINES", "Choice", "project_files"]
 
 _FOLDER: Final = Path(__file__).parent
 _POLICIES: Final = "stacks/{}.policy.json"
-# By name: stacks/ of a fork also holds organizations of its own.
+# By name, since stacks/ of a fork also holds its own organizations.
 EXAMPLES: Final = ("autoscale", "bestpractice", "enterprise", "handson", "startup", "topology")
 PIPELINES: Final = ("github", "gitlab", "none")
 _GITHUB: Final = ("pull-request.yml", "review-comment.yml", "deploy.yml", "drift.yml")

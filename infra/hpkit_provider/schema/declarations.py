@@ -1,7 +1,7 @@
 """The resources of the package, each with what the service's own model does not say of it.
 
-Sources: SageMaker API reference, UpdateCluster and the other Update operations (what they lack cannot change). Where a
-table below has no source of its own, it is that reference.
+Sources: SageMaker API reference, UpdateCluster and the other Update operations (what they lack cannot change). Tables
+below without a source are from that reference.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ _QUOTA_BEHAVIORS: Final = {
     "computeQuotaConfig.computeQuotaResources": Behavior(reset_to=[]),
     "computeQuotaConfig.resourceSharingConfig": Behavior(reset_to={"strategy": "LendAndBorrow"}),
     "computeQuotaConfig.resourceSharingConfig.strategy": Behavior(default="LendAndBorrow"),
-    # Never written out: it is refused beside a strategy that does not borrow.
+    # Never sent: the API refuses it together with a strategy that doesn't borrow.
     "computeQuotaConfig.resourceSharingConfig.borrowLimit": Behavior(default=50),
 }
 # Source: API reference, CreateClusterSchedulerConfig; developer guide, task governance.

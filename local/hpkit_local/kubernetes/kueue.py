@@ -35,7 +35,7 @@ INTEGRATIONS: dict[str, Any] = {
     ],
     "externalFrameworks": ["HyperPodPyTorchJob.v1.sagemaker.amazonaws.com"],
 }
-# Objects that its webhooks look at: one of its own kinds, and some of the kinds that it queues.
+# Objects for its webhooks: one of Kueue's kinds, and some of the kinds that it queues.
 _PODS: dict[str, Any] = {
     "metadata": {"labels": {"app": "probe"}},
     "spec": {"containers": [{"name": "probe", "image": "probe"}]},

@@ -254,7 +254,7 @@ class Stack:
         return found.group() if found else None
 
     def _carry(self, salt: str) -> None:
-        """Copy the user's settings, if any, without the parts that encrypt the secrets of their own backend."""
+        """Copy the user's settings, if any, without the parts that encrypt the secrets of the user's backend."""
         own = self._settings_of_users
         text = _OF_ITS_BACKEND.sub("", own.read_text(encoding="utf-8") if own.is_file() else "").rstrip()
         self._settings.write_text(f"{text}\n{salt}\n" if salt else f"{text}\n", encoding="utf-8")

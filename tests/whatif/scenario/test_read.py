@@ -62,7 +62,7 @@ def test_a_duration_is_a_number_with_its_unit(text, seconds):
         ("", ":1:1: the file is empty"),
         ("- a", ":1:1: the file holds no map"),
         ("description: nothing", ":1:1: there is no task"),
-        ("files: [gone.csv]", "gone.csv: no such file beside the scenario"),
+        ("files: [gone.csv]", "gone.csv: no such file next to the scenario"),
         ("tasks: [", "valid YAML"),
         ("organization: a", "an organization file; name a scenario"),
     ],

@@ -341,7 +341,7 @@ class _Walk:
             self.assignment.borrowing = max(self.assignment.borrowing, level)
 
     def _group(self, group: GroupRequest, count: int) -> tuple[int, Mode, list[tuple[Mode, int]], int] | str:
-        """Return the best flavor, its mode, that of each pair, and the flavor to go on after; or why there is none."""
+        """Return the best flavor, its mode, that of each pair, and the flavor to continue after; or why none fits."""
         rules = self.node.spec.fungibility
         tried = self.task.tried
         begin = tried[self.index].get(group.group, -1) + 1 if self.index < len(tried) else 0

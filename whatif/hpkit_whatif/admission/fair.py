@@ -1,4 +1,4 @@
-"""Fair sharing: whose turn it is, and who gives way to whom.
+"""Fair sharing: which queue is next, and which queue another one preempts.
 
 Rules: Kueue's `fair_sharing_iterator.go` and `pkg/scheduler/preemption/fairsharing`, version 0.19.2.
 """

@@ -114,7 +114,7 @@ class Places:
         self.add(task.placed)
 
     def count(self, task: Task, sign: int) -> None:
-        """Count the places of a workload once more, or once less."""
+        """Add a workload's places to the count, or subtract them."""
         self._use(task.placed, sign)
 
     def add(self, placed: tuple[object, ...]) -> None:

@@ -24,7 +24,7 @@ Target = tuple[Task, Reason]
 class Search:
     """A search for room: for whom, how much of which pairs, and of which pairs too little is free.
 
-    places: says whether the pods find their places too; on_release: counts a workload's places once less, or once more.
+    places: says whether the pods find their places too; on_release: removes a workload's places, or adds them.
     hopeless: whether it was given up for the queue's own limit, which nothing of other queues changes. without_shares:
     whether what was found hangs on nobody's share, so on nothing but what runs on the contested pairs.
     """
@@ -75,7 +75,7 @@ class Search:
 
 
 def is_hopeless(search: Search, own: Iterable[Task]) -> bool:
-    """Return whether the queue's own limit is in the way, even without those of its own who may go."""
+    """Return whether the queue's limit blocks the task even without its preemptible tasks."""
     node = search.node
     over: dict[int, int] = {}
     for pair, amount in search.usage:

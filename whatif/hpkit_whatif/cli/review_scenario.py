@@ -24,7 +24,7 @@ __all__ = ["scenario_changes"]
 def scenario_changes(stacks: Iterable[StackInput], file: str) -> dict[str, ScenarioChange]:
     """Return stack → what becomes of the scenario's tasks there, before and after; without stacks that stay the same.
 
-    InputError for a scenario that cannot be read; what is wrong with it for one stack is that one's note.
+    Raises InputError for a scenario that can't be read. Problems with one stack are in its note.
     """
     from hpkit_whatif.scenario import open_scenario
 

@@ -199,5 +199,5 @@ def _table(report: "Report") -> str:
 
 
 def _last(items: Sequence[str]) -> str:
-    """Return the last few of a list that belongs to others beside it, each in its place."""
+    """Return the last few items of a list."""
     return ("… " if len(items) > _MOST_ITEMS else "") + "; ".join(items[-_MOST_ITEMS:])

@@ -25,7 +25,7 @@ _SECONDS = 60
 
 
 def compared(source: Source, sides: tuple[str, str], stack: str | None, form: str, *, seed: int | None) -> str:
-    """Return both reports beside each other, as a table or JSON."""
+    """Return both reports side by side, as a table or JSON."""
     plans = [_plan(side, stack) for side in sides]
     names = [{team.name for team in plan.teams} for plan in plans]
     others: list[Counter[str]] = [Counter(), Counter()]

@@ -68,7 +68,7 @@ def _steps(levers: Sequence[Lever], start: State, here: State, by: int) -> Itera
 def _rank(
     levers: Sequence[Lever], here: State, state: State, outcome: Outcome, price: Price, by: int
 ) -> tuple[float, ...]:
-    """Return what is to be small: the cost, where the goals are met either way; on the way there the miss.
+    """Return what to minimize: the cost if the goals are met either way, otherwise the distance to them.
 
     Instances whose price is not known count as dearer than all others.
     """

@@ -45,7 +45,7 @@ def levers_of(plan: Plan, document: Document) -> tuple[Lever, ...]:
     found: dict[object, Lever] = {}
     for lever in _candidates(plan, document.data):
         mark = document.locate(lever.paths[0])
-        # What the file leaves out stands nowhere yet, and is a place of its own.
+        # A value that the file omits has no place yet; its path identifies it.
         key = (mark, lever.kind) if document.raw(lever.paths[0]) is not None else lever.paths
         known = found.get(key)
         if known is None:

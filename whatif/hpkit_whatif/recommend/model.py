@@ -16,7 +16,7 @@ __all__ = ["CapacityChange", "Confidence", "GoalResult", "Recommendation", "Team
 
 @dataclass(frozen=True, slots=True)
 class ValueChange:
-    """A value of the file that is to be another one; path as `--vary` writes it."""
+    """A value of the file to change; path as `--vary` writes it."""
 
     path: str
     label: str
@@ -72,7 +72,7 @@ class Confidence:
 
 @dataclass(frozen=True, slots=True)
 class CapacityChange:
-    """The cheapest instances that were found to meet the goals; without changes, those that there are.
+    """The cheapest instances found that meet the goals; without changes, the existing ones.
 
     monthly: US dollars a month on demand that it costs more (less, where negative); None where a price is not known.
     priced_in: other regions whose prices stand in for those of the stack's. compared: whether the prices of all types

@@ -118,7 +118,7 @@ class _Walk:
             self._best = found
 
     def _is_done(self) -> bool:
-        """Return whether nothing better is to be looked for: the goals are met, and no neighbour changes less."""
+        """Return whether the search is over: the goals are met, and no neighbor changes less."""
         outcome = self._seen[self._best]
         return outcome is not None and outcome.good and self._here == self._best
 
@@ -141,7 +141,7 @@ class _Walk:
         return outcome is not None and not outcome.strands
 
     def _score(self, state: State) -> tuple[float, ...]:
-        """Return what is to be small: the miss, then the changes, then how long tasks wait in all."""
+        """Return what to minimize: the distance to the goals, then changes, then the sum of waits."""
         outcome = self._seen[state]
         assert outcome is not None  # noqa: S101 - refused states have no score
         changes = sum(a != b for a, b in zip(state, self._start, strict=True))

@@ -1,7 +1,7 @@
 """Kueue's Workloads as tasks of a scenario: pure.
 
 Does not: know what was deleted. Kueue keeps a Workload as long as its job is there; its metrics are sums over queues,
-from which no single task can be told.
+which don't show single tasks.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class _Window:
             return None
         pods = workload.pods
         if accelerators % pods:
-            # Launchers beside workers: what they ask for in all is kept, in pods that are alike.
+            # Launchers and workers: the sum of their requests is kept, in pods of the same size.
             self._counts["Workloads have pods of different sizes: they become pods of the same size"] += 1
             most = (known.accelerators if known is not None else None) or 1
             each = next(size for size in range(most, 0, -1) if accelerators % size == 0)

@@ -35,7 +35,7 @@ class Scheduler(Protocol):
 
 
 def apart(workloads: Iterable[Workload]) -> Iterator[Workload]:
-    """Return the workloads with times of their own.
+    """Return the workloads at distinct times.
 
     What happens at once, the simulator takes up in one cycle, and a real scheduler as it comes in: with all events a
     little apart, both have the same to decide.

@@ -1,4 +1,4 @@
-"""The objects in a cluster, field by field beside what the simulator takes a plan to be."""
+"""The objects in a cluster, compared field by field with the simulator's model of a plan."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _DAY = 24
 
 
 def generated(generator: Generator, *, seed: int | None = None) -> Iterator[TaskSpec]:
-    """Return a generator's tasks in order, the same ones for the same seed (instead of its own, if one is given)."""
+    """Return a generator's tasks in order, the same ones for the same seed; `seed` replaces the generator's."""
     # Named by a text, so that two generators of one file and one seed do not draw the same.
     chance = random.Random(f"{generator.seed if seed is None else seed}/{generator.name}")  # noqa: S311 - not a secret
     pattern = generator.pattern

@@ -12,7 +12,7 @@ from hpkit.errors import InputError
 
 __all__ = ["lines", "opened"]
 
-# What Python makes of a byte that is no UTF-8, where it is told to go on.
+# What Python makes of a byte that isn't UTF-8, with the error handler surrogateescape.
 _NO_UTF8: Final = re.compile("[\udc80-\udcff]")
 _LONGEST: Final = 1_000_000
 

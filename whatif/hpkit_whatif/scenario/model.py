@@ -39,7 +39,7 @@ _DURATION = re.compile(rf"(?:{_PART})+\Z")
 
 
 def duration(text: Any) -> float:
-    """Return the seconds of a duration such as `90s`, `2h` or `1h30m`; ValueError says what is wrong with it."""
+    """Return the seconds of a duration such as `90s`, `2h` or `1h30m`; raises ValueError with the problem."""
     if isinstance(text, str) and _DURATION.match(text):
         seconds = sum(float(part[:-1]) * _SECONDS[part[-1]] for part in re.findall(_PART, text))
         if seconds > MOST_SECONDS:

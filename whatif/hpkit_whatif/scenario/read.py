@@ -124,7 +124,7 @@ def open_scenario(file: str | os.PathLike[str]) -> Source:
     _refuse_nothing(source)
     for index, path in enumerate(scenario.files):
         if not (Path(name).parent / path).is_file():
-            raise InputError(f"{source.place(('files', index))}: {path}: no such file beside the scenario")
+            raise InputError(f"{source.place(('files', index))}: {path}: no such file next to the scenario")
     return source
 
 

@@ -15,7 +15,7 @@ def schema_text() -> str:
     for model in _models(Scenario, []):
         properties = (schema if model is Scenario else schema["$defs"][model.__name__])["properties"]
         for name, field in model.model_fields.items():
-            # Beside a $ref pydantic leaves the field's own description out.
+            # Next to a $ref, pydantic omits the field's description.
             properties[field.alias or name]["description"] = field.description
     # Top-level keys that begin with x- hold anchors, and are not read.
     schema["patternProperties"] = {"^x-": {}}

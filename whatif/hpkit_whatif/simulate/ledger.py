@@ -2,7 +2,7 @@
 
 Kueue knows how much a queue borrows, and not of whom. Here each loan is of a task, and of those whose idle quota is
 the most free then; it ends with the task, or when another task of its team leaves it the team's own quota. A lender
-that uses its quota itself is borrowed from no longer: its loans go over to whoever has idle quota, the latest first.
+that uses its quota itself is borrowed from no longer: its loans move to queues with idle quota, the latest first.
 So no one ever lends more than is idle.
 """
 

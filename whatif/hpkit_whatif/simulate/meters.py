@@ -61,7 +61,7 @@ class Waits:
             self._every *= 2
 
     def quantiles(self, *parts: float) -> list[float]:
-        """Return what so many of them are no longer than (the nearest rank), 0 if there is none."""
+        """Return the quantiles by nearest rank, 0 without values."""
         ordered = sorted(self._values)
         if not ordered:
             return [0.0 for _ in parts]

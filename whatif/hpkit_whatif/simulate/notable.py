@@ -1,4 +1,4 @@
-"""Which of very many tasks are worth a line: whoever did not finish, was preempted most, or waited longest."""
+"""Which of very many tasks are worth a line: those that didn't finish, were preempted most, or waited longest."""
 
 from __future__ import annotations
 

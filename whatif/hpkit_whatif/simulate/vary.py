@@ -42,7 +42,7 @@ _STEP = re.compile(r"([A-Za-z][A-Za-z0-9-]*)((?:\[[^\[\]]+\])*)(?:\.|\Z)")
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """A value of the file, as it was named, and what it is to be in turn."""
+    """A value of the file, as it was named, and the values to try."""
 
     text: str
     values: tuple[Any, ...]
@@ -50,7 +50,7 @@ class Variation:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One value of the file, and what it is to be."""
+    """One value of the file, and its new value."""
 
     text: str
     value: Any

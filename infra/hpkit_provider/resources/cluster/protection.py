@@ -31,7 +31,7 @@ _NOT_KNOWN = "not known yet, because what it comes from is replaced"
 
 @dataclass(frozen=True)
 class RemovedGroup:
-    """A group that is there and not in the program any more; count is None where nobody could say it."""
+    """A live group that the program no longer has; count is None if it isn't known."""
 
     name: str
     count: int | None

@@ -59,7 +59,7 @@ def _leads_out(rule: Any, group_ids: Collection[str]) -> bool:
 
 
 def _routes(ec2: Any, vpc: str | None, subnet_id: str) -> list[Any]:
-    """Return the routes of a subnet: those of its own route table, or of its VPC's main one."""
+    """Return the routes of a subnet: from its route table, or from the main one of its VPC."""
     tables = [table for table in ec2.route_tables.values() if table.vpc_id == vpc]
     own = [table for table in tables if any(each.get("SubnetId") == subnet_id for each in table.associations)]
     main = [table for table in tables if any(each.get("Main") for each in table.associations)]
