@@ -105,3 +105,8 @@ def test_every_example_takes_another_weight(name, weight):
     before = read_text(text.encode()).data
     assert read_text(after.encode()).data == with_values(before, {("teams", 0, "fairShareWeight"): weight})
     assert sum(a != b for a, b in zip(text.splitlines(), after.splitlines(), strict=True)) <= 1
+
+
+def test_a_value_below_something_that_is_no_map_is_refused():
+    with pytest.raises(InputError, match="isn't a map"):
+        with_values({"metadata": {"labels": 1}}, {("metadata", "labels", "team"): "vision"})

@@ -225,10 +225,10 @@ def test_a_new_or_longer_waiver_goes_unseen_by_the_review():
     review = review_of(builders.text_of(builders.organization()), shown[0])
     (stack,) = review.stacks
     path = "environments.dev.eks.endpoint.publicCidrs"
-    assert f"EKS001 at {path} is waived until 2027-01-31 by this change: demo" in stack.reasons
+    assert f"EKS001 at {path} is now waived until 2027-01-31: demo" in stack.reasons
     assert review.verdict != "ok"
     longer = review_of(*shown).stacks[0].reasons[0]
-    assert longer == f"EKS001 at {path} is waived until 2027-03-31 instead of 2027-01-31 by this change: demo"
+    assert longer == f"EKS001 at {path} is now waived until 2027-03-31 instead of 2027-01-31: demo"
     assert review_of(shown[1], shown[0]).stacks[0].reasons == (), "a shorter one is nothing to watch"
 
 

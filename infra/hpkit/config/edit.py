@@ -26,7 +26,10 @@ _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def with_values(data: Any, values: Mapping[Path, Any]) -> Any:
-    """Copy plain data with other values at some paths; missing maps are added."""
+    """Copy plain data with other values at some paths; missing maps are added.
+
+    Raises InputError where something else is in the place of a map.
+    """
     for path, value in values.items():
         data = _with(data, path, value)
     return data
@@ -38,6 +41,8 @@ def _with(data: Any, path: Path, value: Any) -> Any:
     step, rest = path[0], path[1:]
     if isinstance(data, (tuple, list)) and isinstance(step, int):
         return type(data)([*data[:step], _with(data[step], rest, value), *data[step + 1 :]])
+    if data is not None and not isinstance(data, Mapping):
+        raise InputError(f"{step} can't be set in {data!r}, which isn't a map")
     return {**(data or {}), step: _with((data or {}).get(step), rest, value)}
 
 

@@ -109,9 +109,9 @@ def _edited(manifest: Manifest, edit: Edit) -> Manifest | None:
                 path = path[:-1]
             text, data = patched(text, [manifest.layouts[number].remove(path)]), _without(data, path)
         after = read_manifests(manifest.file, with_value(text, edit.path, edit.value, document=number))
+        expected = with_values(manifest.documents, {(number,): with_values(data, {edit.path: edit.value})})
     except InputError:
         return None
-    expected = with_values(manifest.documents, {(number,): with_values(data, {edit.path: edit.value})})
     return after if after.documents == expected else None
 
 
