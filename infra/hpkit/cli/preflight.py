@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -36,12 +37,15 @@ _COLORS = {"ok": "green", "missing": "red", "changed": "yellow", "unknown": "yel
 @stack_option("Stack to deploy", required=True)
 @output_options("text", "json")
 @click.option("--profile", metavar="P", help="AWS configuration profile. Default: the AWS SDK's choice.")
-def command(stack: str, form: str, profile: str | None) -> None:
+@click.option(
+    "--offerings", is_flag=True, help="List the training plans that AWS sells for the stack's groups instead."
+)
+def command(stack: str, form: str, profile: str | None, offerings: bool) -> None:
     """Check whether an AWS account has what a stack needs.
 
-    Checks quotas, zones, subnets, add-on versions, roles and clusters, and writes nothing to the account. Checks that
-    can't be completed are unknown, with a reason, and aren't errors. Manual changes that `up` would revert aren't
-    errors either. Exits 1 if something is missing, and 3 if AWS answered no call.
+    Checks quotas, zones, subnets, add-on versions, roles, clusters and training plans, and writes nothing to the
+    account. Checks that can't be completed are unknown, with a reason, and aren't errors. Manual changes that `up`
+    would revert aren't errors either. Exits 1 if something is missing, and 3 if AWS answered no call.
     """
     from hpkit.preflight.calls import is_reached
     from hpkit.preflight.evaluate import count_by_status, evaluate
@@ -52,6 +56,9 @@ def command(stack: str, form: str, profile: str | None) -> None:
     # Without an organization there would be no plan.
     organization = cast("Organization", loaded.parsed.organization)
     session = aws_session(profile, plan.spec.region)
+    if offerings:
+        click.echo(_list_offerings(plan, session, form))
+        return
     recording = record_plan(plan, loaded, Answers(account=plan.spec.account or UNKNOWN_ACCOUNT))
     responses = _fetch(session, recording)
     results = evaluate(organization, recording, responses, on_local_cloud=is_local(os.environ))
@@ -70,6 +77,28 @@ def command(stack: str, form: str, profile: str | None) -> None:
     if not is_reached(recording, responses):
         click.echo("error: AWS answered none of the calls, so the account couldn't be checked", err=True)
         sys.exit(_NOT_REACHED)
+
+
+def _list_offerings(plan: Plan, session: "Session", form: str) -> str:
+    """Return the training plans that AWS sells for the instance groups of a stack."""
+    from hpkit.clients.aws import call_all
+    from hpkit.clients.calls import Responses
+    from hpkit.preflight.training_plans import offering_calls, offerings_of
+
+    calls = offering_calls(plan)
+    found = offerings_of(calls, Responses(call_all(session, tuple(calls.values()), on_progress=_progress(plan))))
+    if form == "json":
+        return json_text({"stack": plan.stack, "offerings": [asdict(each) for each in found]})
+    if not found:
+        return f"{plan.stack} has no On-Demand group with accelerators, and training plans are for those"
+    head = ("group", "instances", "zone", "dates", "upfront", "offering")
+    table = grid(*head, names=head, title=plan.stack)
+    for each in found:
+        dates = each.dates if each.id else each.why
+        table.add_row(
+            each.group, f"{each.count} × {each.instance_type}", ", ".join(each.zones), dates, each.price, each.id
+        )
+    return "\n".join(lines_of(table))
 
 
 def _fetch(session: "Session", recording: "Recording") -> "Responses":

@@ -27,7 +27,7 @@ __all__ = [
     "eks_name", "existing_bucket", "first_calls", "further_calls", "is_reached", "made_buckets", "needed_addons",
     "offerings",
     "oidc_provider", "oidc_provider_arn", "principals", "role", "role_arns", "security_groups", "simulations",
-    "subnets", "tags", "topic",
+    "subnets", "tags", "topic", "training_plan",
 ]  # fmt: skip
 
 
@@ -157,6 +157,11 @@ def cluster(arn: str) -> ApiCall:
     return ApiCall("sagemaker", "DescribeCluster", {"ClusterName": arn})
 
 
+def training_plan(arn: str) -> ApiCall:
+    """Return the call for a training plan; the API takes the ARN as a name."""
+    return ApiCall("sagemaker", "DescribeTrainingPlan", {"TrainingPlanName": arn})
+
+
 def tags(arn: str) -> ApiCall:
     """Return the call for the tags of a HyperPod cluster."""
     return ApiCall("sagemaker", "ListTags", {"ResourceArn": arn})
@@ -262,6 +267,7 @@ def first_calls(recording: Recording) -> tuple[ApiCall, ...]:
     calls += [role(name) for name in made_role_names(recording)]
     if existing_bucket(plan) is not None:
         calls += [bucket_location(plan), bucket_encryption(plan)]
+    calls += [training_plan(arn) for group in plan.all_groups if (arn := group.spec.training_plan_arn)]
     return _unique(calls)
 
 

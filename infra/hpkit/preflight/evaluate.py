@@ -19,6 +19,7 @@ from hpkit.preflight.network import check_network, check_zones
 from hpkit.preflight.observability import check_observability
 from hpkit.preflight.quotas import check_quotas
 from hpkit.preflight.reach import check_reach
+from hpkit.preflight.training_plans import check_training_plans
 
 if TYPE_CHECKING:
     from hpkit.program.recording import Recording
@@ -43,6 +44,7 @@ def evaluate(
         *check_reach(plan, responses),
         *check_admission(recording, responses),
         *check_hyperpod(plan, responses),
+        *check_training_plans(plan, responses),
         *check_observability(plan, responses),
         *check_roles(plan, responses, on_local_cloud=on_local_cloud),
         *check_given(plan, responses),

@@ -32,6 +32,7 @@ from hpkit_provider.resources.cluster.live_cluster import (
     has_failed,
     status_line,
 )
+from hpkit_provider.resources.cluster.training_plans import require_training_plans
 from hpkit_provider.resources.cluster.update_request import (
     next_update,
     node_counts,
@@ -181,6 +182,7 @@ class ClusterHandler(Handler):
     def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
         """Send what differs from what is live, and see it through."""
         self._declare(resource_id, new)
+        require_training_plans(self.api, task, old, new)
         known = {*state.get("managedInstanceGroups", group_names(old)), *group_names(new)}
         managed = sorted(known.difference(removed_autoscaled_groups(old, new)))
 
@@ -222,6 +224,8 @@ class ClusterHandler(Handler):
                     # What is there at a later look is what this run sent, with an answer that was lost.
                     require_own(self.api, task, found, inputs, name=self.name)
                 return str(found["ClusterArn"])
+            if tries == 0:
+                require_training_plans(self.api, task, {}, inputs)
             created = live.send("create_cluster", to_api(self.spec, wanted), tries=tries)
             if created is not None:
                 return str(created["ClusterArn"])

@@ -6,7 +6,7 @@ declare(
     Service(
         "sagemaker",
         refuses_with="ValidationException",
-        scope=r"Cluster|ComputeQuota|^(Add|Delete|List)Tags$",
+        scope=r"Cluster|ComputeQuota|TrainingPlan|^(Add|Delete|List)Tags$",
         # "Creating a SageMaker HyperPod cluster with EKS": 10 to 25 minutes; "Continuous provisioning".
         machines=(
             Machine("cluster", "create", "Creating", "InService", "Failed", 1200),

@@ -24,6 +24,7 @@ from hpkit_local.aws.services.sagemaker.rules import (
     refuse,
 )
 from hpkit_local.aws.services.sagemaker.scaling import launch_all, new_group, scale
+from hpkit_local.aws.services.sagemaker.training_plans import check_training_plans
 
 __all__ = ["SETTINGS"]
 
@@ -55,6 +56,7 @@ def create_cluster(ctx: Context, params: Record) -> Record:
         raise refuse(f"Unable to assume the execution role {groups[0]['ExecutionRole']}: try again in a few seconds")
     check_vpc(ctx, params["VpcConfig"], eks["resourcesVpcConfig"]["vpcId"])
     check_references(ctx, groups, eks["resourcesVpcConfig"]["vpcId"])
+    check_training_plans(ctx, {}, groups)
     settings = {member: params[member] for member in SETTINGS if member in params}
     settings.setdefault("NodeRecovery", "Automatic")
     mode = params.get("AutoScaling", {}).get("Mode")

@@ -18,6 +18,7 @@ from hpkit_local.aws.services.sagemaker.rules import (
     refuse,
 )
 from hpkit_local.aws.services.sagemaker.scaling import is_continuous, new_group, remove_nodes, scale
+from hpkit_local.aws.services.sagemaker.training_plans import check_training_plans
 
 __all__: list[str] = []
 
@@ -42,6 +43,8 @@ def update_cluster(ctx: Context, params: Record) -> Record:
     check_groups(merged.values(), continuous=continuous)
     doomed = _doomed(cluster, merged, params.get("InstanceGroupsToDelete", []))
     check_references(ctx, merged.values(), _vpc_id(ctx, cluster))
+    existing = {name: group["spec"] for name, group in cluster["groups"].items()}
+    check_training_plans(ctx, existing, merged.values())
     settings = {member: params[member] for member in CHANGEABLE if member in params}
     mode = params.get("AutoScaling", {}).get("Mode") or (cluster["autoscaling"] or {}).get("Mode")
     # Nobody assumes the role of an autoscaler that is off; and a cluster cannot let go of it.

@@ -1,0 +1,65 @@
+"""Which training plans can supply an instance group.
+
+Sources:
+- SageMaker developer guide, "View training plan details": the statuses, and from which one on a plan can be used;
+  "Reserve training plans for your training jobs or HyperPod clusters": a plan is for one target resource.
+- SageMaker API reference, DescribeTrainingPlan and ReservedCapacitySummary.
+"""
+
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+__all__ = ["reserved_types", "training_plan_dates", "training_plan_problem"]
+
+_TARGET: Final = "hyperpod-cluster"
+_ENDED: Final = ("Expired", "Failed")
+
+
+def training_plan_problem(
+    document: Mapping[str, Any], *, instance_type: str, count: int, zones: Collection[str] = ()
+) -> str | None:
+    """Return why a plan can't supply a group, None if it can.
+
+    document: what DescribeTrainingPlan returned. count: instances that the group needs in addition to those that it
+    has. zones: availability zones of the group; empty if they are unknown.
+    """
+    status, dates = document["Status"], training_plan_dates(document)
+    if status == "Expired":
+        return f"expired ({dates})"
+    if status == "Failed":
+        return f"wasn't purchased: {document.get('StatusMessage') or 'AWS gives no reason'}"
+    if status == "Pending":
+        return "isn't paid yet: its status is Pending, and groups can use it from Scheduled on"
+    targets = document.get("TargetResources") or [_TARGET]
+    if _TARGET not in targets:
+        return f"is for {', '.join(targets)}, and a plan can't be used for another target resource"
+    reserved = [each for each in document.get("ReservedCapacitySummaries", ()) if each["Status"] not in _ENDED]
+    types = reserved_types(document)
+    if types and instance_type not in types:
+        return f"reserves {', '.join(sorted(types))}, not {instance_type}"
+    places = {each["AvailabilityZone"] for each in reserved if each.get("AvailabilityZone")}
+    if places and zones and not places.intersection(zones):
+        return f"reserves capacity in {', '.join(sorted(places))}, and the group is in {', '.join(sorted(zones))}"
+    free = document.get("AvailableInstanceCount")
+    if free is not None and status == "Active" and free < count:
+        return f"has {free} of {document.get('TotalInstanceCount', free)} instances available, and {count} are needed"
+    total = document.get("TotalInstanceCount")
+    if total is not None and total < count:
+        return f"reserves {total} instances, and {count} are needed"
+    return None
+
+
+def reserved_types(document: Mapping[str, Any]) -> frozenset[str]:
+    """Return the instance types of a plan's reserved capacity; empty if AWS doesn't list it."""
+    return frozenset(each["InstanceType"] for each in document.get("ReservedCapacitySummaries", ()))
+
+
+def training_plan_dates(document: Mapping[str, Any]) -> str:
+    """Return the start and end of a plan or of an offering in words, in UTC."""
+    start, end = (_moment(document.get(key)) for key in ("StartTime", "EndTime"))
+    return f"{start} to {end} UTC"
+
+
+def _moment(value: datetime | None) -> str:
+    return "an unknown time" if value is None else f"{value.astimezone(UTC):%Y-%m-%d %H:%M}"

@@ -1,0 +1,139 @@
+"""Training plans of instance groups: whether they can supply the groups, and which ones AWS offers."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hpkit.catalog import find_instance_type
+from hpkit.catalog.training_plans import reserved_types, training_plan_dates, training_plan_problem
+from hpkit.clients.calls import ApiCall, FailedCall, Responses
+from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
+from hpkit.preflight.calls import training_plan
+from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
+from hpkit.preflight.usage import count_instances, running_groups
+from hpkit.text.formatting import listing
+
+__all__ = ["Offering", "check_training_plans", "offering_calls", "offerings_of"]
+
+_AREA: Final = "capacity"
+
+
+@dataclass(frozen=True, slots=True)
+class Offering:
+    """A training plan that AWS sells, for one group; if AWS sells none, `why` is set instead of the id.
+
+    count: instances; dates: start and end in UTC; price: the upfront fee with its currency.
+    """
+
+    group: str
+    instance_type: str
+    count: int
+    id: str = ""
+    zones: tuple[str, ...] = ()
+    dates: str = ""
+    price: str = ""
+    why: str = ""
+
+
+def check_training_plans(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
+    """Check the training plan of each group that uses one; groups that share a plan share its instances."""
+    taken: Counter[str] = Counter()
+    for group in plan.all_groups:
+        arn = group.spec.training_plan_arn
+        if arn is not None:
+            count = _missing_instances(plan, responses, group)
+            yield _check(plan, responses, group, arn, count=count, taken=taken[arn])
+            taken[arn] += count
+
+
+def offering_calls(plan: Plan) -> dict[str, ApiCall]:
+    """Return the search for offerings of each instance group that has accelerators, by the group's name."""
+    return {
+        group.spec.name: ApiCall(
+            "sagemaker",
+            "SearchTrainingPlanOfferings",
+            {
+                "InstanceType": group.spec.types[0],
+                "InstanceCount": max(group.spec.instance_count, 1),
+                "TargetResources": ["hyperpod-cluster"],
+            },
+        )
+        for group in plan.all_groups
+        if not group.spec.is_spot and group.spec.types and _is_accelerated(group.spec.types[0])
+    }
+
+
+def offerings_of(calls: dict[str, ApiCall], responses: Responses) -> tuple[Offering, ...]:
+    """Return what AWS offers for each group, or why it offers nothing."""
+    return tuple(offering for name, call in calls.items() for offering in _offered(name, call, responses.of(call)))
+
+
+def _offered(name: str, call: ApiCall, response: Any) -> Iterator[Offering]:
+    instance_type, count = call.params["InstanceType"], call.params["InstanceCount"]
+    if isinstance(response, FailedCall):
+        yield Offering(name, instance_type, count, why=f"{response.code}: {response.message}")
+        return
+    if not response["TrainingPlanOfferings"]:
+        yield Offering(name, instance_type, count, why="AWS offers no plan of this size at present")
+    for found in response["TrainingPlanOfferings"]:
+        reserved = found.get("ReservedCapacityOfferings", [])
+        moments = {
+            "StartTime": min((each["StartTime"] for each in reserved if "StartTime" in each), default=None),
+            "EndTime": max((each["EndTime"] for each in reserved if "EndTime" in each), default=None),
+        }
+        yield Offering(
+            name,
+            instance_type,
+            sum(each["InstanceCount"] for each in reserved) if len(reserved) == 1 else count,
+            id=found["TrainingPlanOfferingId"],
+            zones=tuple(sorted({each["AvailabilityZone"] for each in reserved if "AvailabilityZone" in each})),
+            dates=training_plan_dates(moments),
+            price=f"{found.get('UpfrontFee', '?')} {found.get('CurrencyCode', '')}".strip(),
+        )
+
+
+def _is_accelerated(name: str) -> bool:
+    instance_type = find_instance_type(name)
+    return instance_type is not None and bool(instance_type.accelerators)
+
+
+def _missing_instances(plan: Plan, responses: Responses, group: GroupPlan | RestrictedGroupPlan) -> int:
+    """Return how many instances the group needs in addition to those that it has."""
+    running = running_groups(plan, responses)
+    own = [] if isinstance(running, FailedCall) else [each for each in running if each.own]
+    present = count_instances(each for each in own if each.name == group.spec.name)
+    return max(group.spec.instance_count - present.total(), 0)
+
+
+def _check(
+    plan: Plan,
+    responses: Responses,
+    group: GroupPlan | RestrictedGroupPlan,
+    arn: str,
+    *,
+    count: int,
+    taken: int,
+) -> CheckResult:
+    """Check that a training plan has the missing instances of a group, in addition to those that other groups take."""
+    name, types = arn.rpartition("/")[2], group.spec.types
+    what = f"training plan {name} of {group.spec.name}"
+    needed = f"{count} × {' or '.join(types)}" + (f" in {listing(list(group.zones))}" if group.zones else "")
+    document = responses.of(training_plan(arn))
+    if isinstance(document, FailedCall):
+        if document.is_absence:
+            fix = "Set trainingPlanArn to the ARN of a plan of this account and region, or remove it"
+            return missing(_AREA, what, found="missing", needed=needed, fix=fix)
+        return call_failed(_AREA, what, document, needed=needed)
+    found = f"{document['Status']}, {training_plan_dates(document)}"
+    instance_type = next((each for each in types if each in reserved_types(document)), types[0])
+    problem = training_plan_problem(document, instance_type=instance_type, count=count + taken, zones=group.zones)
+    if problem is not None:
+        fix = f"Plan {name} {problem}. Use another plan, or change the group"
+        command = f"hpkit aws preflight --stack {plan.stack} --offerings"
+        return missing(_AREA, what, found=found, needed=needed, fix=fix, command=command)
+    if document["Status"] == "Scheduled":
+        why = f"The plan starts at {training_plan_dates(document).partition(' to ')[0]} UTC, and no nodes come before"
+        fix = "Deploy then, or expect the group without nodes until then"
+        return unknown(_AREA, what, why=why, fix=fix, found=found, needed=needed)
+    return ok(_AREA, what, found=found, needed=needed)

@@ -1,0 +1,57 @@
+"""Training plans are checked before CreateCluster and UpdateCluster, which only say that capacity is missing."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from hpkit.catalog.training_plans import training_plan_problem
+from hpkit_provider.aws.client import SageMakerApi
+from hpkit_provider.engine.errors import PluginError, RefusedError
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.values import Props
+
+__all__ = ["require_training_plans"]
+
+
+def require_training_plans(api: SageMakerApi, task: Task, old: Props, new: Props) -> None:
+    """Refuse groups that need instances from a training plan that can't supply them.
+
+    Groups without new instances are left alone: the nodes of an expired plan are AWS's to remove. If the plan can't be
+    read, AWS decides.
+
+    Raises RefusedError with the group, the plan and its dates.
+    """
+    needed: Counter[str] = Counter()
+    for name, arn, instance_type, count in _growing(old, new):
+        try:
+            document = api.find(task, "describe_training_plan", TrainingPlanName=arn)
+        except PluginError as error:
+            task.warn(f"Training plan {arn} of instance group {name} isn't checked: {error}")
+            continue
+        if document is None:
+            raise RefusedError(
+                f"Instance group {name} uses training plan {arn}, which doesn't exist. What to do: use the ARN of a "
+                "plan of this account and region, or remove trainingPlanArn."
+            )
+        needed[arn] += count
+        problem = training_plan_problem(document, instance_type=instance_type, count=needed[arn])
+        if problem is not None:
+            raise RefusedError(
+                f"Instance group {name} needs {count} × {instance_type}, and training plan {arn} {problem}. What to "
+                "do: use another plan (`hpkit aws preflight --offerings` lists offers), or change the group."
+            )
+
+
+def _growing(old: Props, new: Props) -> Iterator[tuple[str, str, str, int]]:
+    """Yield the name, plan, instance type and number of new instances of each group that takes more from a plan."""
+    before = {group["instanceGroupName"]: group for group in _groups(old)}
+    for group in _groups(new):
+        arn, name = group.get("trainingPlanArn"), str(group["instanceGroupName"])
+        former = before.get(name, {})
+        same_plan = former.get("trainingPlanArn") == arn
+        count = int(group.get("instanceCount", 0)) - (int(former.get("instanceCount", 0)) if same_plan else 0)
+        if arn and count > 0 and group.get("instanceType"):
+            yield name, str(arn), str(group["instanceType"]), count
+
+
+def _groups(inputs: Props) -> list[Props]:
+    return [*inputs.get("instanceGroups", []), *inputs.get("restrictedInstanceGroups", [])]

@@ -1,0 +1,100 @@
+"""Training plans in preflight: plans that are bought on the local endpoint, and the groups that use them."""
+
+import pytest
+
+from hpkit.clients.calls import FailedCall, Responses
+from hpkit.plan.derive import derive
+from hpkit.preflight.calls import CLUSTERS, first_calls, training_plan
+from hpkit.preflight.training_plans import check_training_plans, offering_calls, offerings_of
+from hpkit.program.recording import record
+from hpkit_local.aws.clock import ManualClock
+from hpkit_local.aws.testing import running_endpoint
+from tests.builders import group, organization, typed
+
+TYPE = "ml.p5.48xlarge"
+ARN = "arn:aws:sagemaker:us-west-2:123456789012:training-plan/december"
+DAY = 86_400.0
+
+
+def plan_of(*groups):
+    return derive(typed(organization(groups=list(groups))), "dev")
+
+
+def gpu(name="gpu", count=4, **more):
+    return group(name, more.pop("instanceType", TYPE), count, trainingPlanArn=ARN, **more)
+
+
+@pytest.fixture
+def clock():
+    return ManualClock()
+
+
+@pytest.fixture
+def bought(clock):
+    """Eight instances for a week in us-west-2a; the client, and what it answers for the plan."""
+    with running_endpoint(clock=clock) as endpoint:
+        sagemaker = endpoint.client("sagemaker")
+        offers = sagemaker.search_training_plan_offerings(
+            InstanceType=TYPE, InstanceCount=8, DurationHours=168, TargetResources=["hyperpod-cluster"]
+        )["TrainingPlanOfferings"]
+        sagemaker.create_training_plan(
+            TrainingPlanName="december", TrainingPlanOfferingId=offers[0]["TrainingPlanOfferingId"]
+        )
+        yield lambda: sagemaker.describe_training_plan(TrainingPlanName=ARN)
+
+
+def rows(plan, answer):
+    responses = Responses({training_plan(ARN).key: answer, CLUSTERS.key: {"ClusterSummaries": []}})
+    return list(check_training_plans(plan, responses))
+
+
+def test_a_plan_follows_the_clock_from_scheduled_to_expired(bought, clock):
+    plan = plan_of(gpu())
+    assert training_plan(ARN).key in {call.key for call in first_calls(record(plan))}
+    statuses = []
+    for days in (0, 1, 8):
+        clock.advance(days * DAY)
+        (row,) = rows(plan, bought())
+        statuses.append((row.status, row.found.partition(",")[0]))
+    assert statuses == [("unknown", "Scheduled"), ("ok", "Active"), ("missing", "Expired")]
+    assert "expired (2027-01-15 11:30 to 2027-01-22 11:30 UTC)" in row.fix
+
+
+@pytest.mark.parametrize(
+    ("groups", "problem"),
+    [
+        ([gpu(instanceType="ml.p5en.48xlarge")], "reserves ml.p5.48xlarge, not ml.p5en.48xlarge"),
+        ([gpu(count=9)], "has 8 of 8 instances available, and 9 are needed"),
+        ([gpu(count=4), gpu("more", count=5)], "has 8 of 8 instances available, and 9 are needed"),
+        ([gpu(availabilityZone="us-west-2b")], "reserves capacity in us-west-2a, and the group is in us-west-2b"),
+    ],
+)
+def test_type_count_and_zone_of_a_plan_fit_the_groups_that_share_it(bought, clock, groups, problem):
+    clock.advance(DAY)
+    *_, row = rows(plan_of(*groups), bought())
+    assert row.status == "missing"
+    assert problem in row.fix
+    assert row.command == "hpkit aws preflight --stack acme-dev --offerings"
+
+
+def test_a_plan_that_does_not_exist_is_missing_and_one_that_may_not_be_read_is_unknown():
+    for code, status in (("ResourceNotFound", "missing"), ("AccessDeniedException", "unknown")):
+        (row,) = rows(plan_of(gpu()), FailedCall("sagemaker:DescribeTrainingPlan", code, "no"))
+        assert row.status == status
+
+
+def test_offerings_are_searched_for_groups_with_accelerators(clock):
+    plan = plan_of(gpu(), group("cpu", "ml.m5.xlarge", 2), group("spot", TYPE, 1, capacityType="Spot"))
+    calls = offering_calls(plan)
+    assert list(calls) == ["gpu"]
+    with running_endpoint(clock=clock) as endpoint:
+        answer = endpoint.client("sagemaker").search_training_plan_offerings(**calls["gpu"].params)
+    found = offerings_of(calls, Responses({calls["gpu"].key: answer}))
+    assert [(each.group, each.count, each.zones) for each in found] == [
+        ("gpu", 4, ("us-west-2a",)),
+        ("gpu", 4, ("us-west-2b",)),
+    ]
+    assert found[0].dates == "2027-01-15 11:30 to 2027-01-22 11:30 UTC"
+    refused = FailedCall("sagemaker:SearchTrainingPlanOfferings", "ValidationException", "not for this type")
+    (none,) = offerings_of(calls, Responses({calls["gpu"].key: refused}))
+    assert (none.id, none.why) == ("", "ValidationException: not for this type")

@@ -1,0 +1,34 @@
+"""A group takes instances of a training plan only if the plan has them; what lives stays as it is."""
+
+import pytest
+
+from tests.provider.harness import FailedError
+
+TYPE = "ml.p5.48xlarge"
+ARN = "arn:aws:sagemaker:us-west-2:123456789012:training-plan/december"
+
+
+@pytest.fixture
+def bought(world):
+    """A plan of two instances, which begins later."""
+    offers = world.sm.search_training_plan_offerings(InstanceType=TYPE, InstanceCount=2)["TrainingPlanOfferings"]
+    offer = offers[0]["TrainingPlanOfferingId"]
+    return world.sm.create_training_plan(TrainingPlanName="december", TrainingPlanOfferingId=offer)["TrainingPlanArn"]
+
+
+def test_a_group_that_needs_more_than_its_plan_reserves_is_refused_before_anything_is_created(world, engine, bought):
+    with pytest.raises(FailedError, match=r"needs 3 × ml\.p5\.48xlarge.*reserves 2 instances, and 3 are needed"):
+        engine.up("Cluster", "c", world.cluster(world.group("gpu", 3, instanceType=TYPE, trainingPlanArn=bought)))
+    assert world.sm.list_clusters()["ClusterSummaries"] == []
+
+
+def test_a_cluster_grows_within_its_plan_and_no_further(world, engine, bought):
+    assert bought == ARN
+    engine.up("Cluster", "c", world.cluster(world.group("gpu", 1, instanceType=TYPE, trainingPlanArn=bought)))
+    engine.up("Cluster", "c", world.cluster(world.group("gpu", 2, instanceType=TYPE, trainingPlanArn=bought)))
+    with pytest.raises(FailedError, match="training plan"):
+        engine.up("Cluster", "c", world.cluster(world.group("gpu", 5, instanceType=TYPE, trainingPlanArn=bought)))
+
+
+def test_a_plan_that_was_bought_elsewhere_is_left_to_aws(world, engine):
+    engine.up("Cluster", "c", world.cluster(world.group("gpu", 3, trainingPlanArn=ARN)))
