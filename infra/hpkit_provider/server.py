@@ -51,7 +51,6 @@ class HyperpodServicer(PluginServicer):
     def __init__(self, engine: str = "") -> None:
         super().__init__(engine)
         self.clients = _clients({})
-        self._warned: set[str] = set()
 
     def _handler(self, urn: str) -> Handler:
         token = token_of(urn)
@@ -83,21 +82,12 @@ class HyperpodServicer(PluginServicer):
 
     @readable
     def DiffConfig(self, request: Any, context: Any) -> Any:
-        """Compare settings: another region is other resources, all else is taken over."""
+        """Compare settings: another account or region is refused, all else is taken over."""
         changed = changed_settings(old_settings(request), from_struct(request.news))
-        for warning in changed.warnings:
-            self._warn_once(warning, request.urn)
         return provider_pb2.DiffResponse(
-            changes=provider_pb2.DiffResponse.DIFF_SOME if changed.names else provider_pb2.DiffResponse.DIFF_NONE,
-            replaces=changed.replaces,
-            diffs=changed.names,
+            changes=provider_pb2.DiffResponse.DIFF_SOME if changed else provider_pb2.DiffResponse.DIFF_NONE,
+            diffs=changed,
         )
-
-    def _warn_once(self, warning: str, urn: str) -> None:
-        """Warn once; the engine asks again for every resource of a provider that is replaced."""
-        if warning not in self._warned:
-            self._warned.add(warning)
-            self.log("warning", warning, False, urn)
 
     @readable
     def Configure(self, request: Any, context: Any) -> Any:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hpkit_local.supervisor import control
     from hpkit_local.supervisor.control import VARIABLES
     from hpkit_local.supervisor.engine_events import EngineEvents, ResourceChange, Work
-    from hpkit_local.supervisor.instance import DEFAULT_ACCOUNT, Instance
+    from hpkit_local.supervisor.instance import Instance
     from hpkit_local.supervisor.instances import Overview, instances, overviews, the_only
     from hpkit_local.supervisor.lock import exclusive
     from hpkit_local.supervisor.pulumi_stack import Stack
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from hpkit_local.toolchain import GO, TOOL_NAMES, TOOLS, get_all, locate
 
 __all__ = [
-    "DEFAULT_ACCOUNT",
     "GO",
     "TOOLS",
     "TOOL_NAMES",
@@ -49,7 +48,6 @@ __all__ = [
 ]
 
 _SOURCES = {
-    "DEFAULT_ACCOUNT": "hpkit_local.supervisor.instance:DEFAULT_ACCOUNT",
     "GO": "hpkit_local.toolchain:GO",
     "TOOLS": "hpkit_local.toolchain:TOOLS",
     "TOOL_NAMES": "hpkit_local.toolchain:TOOL_NAMES",

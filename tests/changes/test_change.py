@@ -98,22 +98,15 @@ def test_a_vpc_that_is_replaced_takes_its_clusters_along():
     assert [cause.path for cause in vpc.causes] == ["cidrBlock"]
 
 
-def test_another_region_replaces_all_of_it():
+def test_another_region_is_refused_whatever_is_allowed():
     def move(dev):
+        dev["allowReplace"] = ["bucket", "cluster", "eks", "key", "vpc"]
         dev["region"] = "us-east-1"
         for zone in (*dev["network"]["zones"], *dev["cluster"]["instanceGroups"]):
             zone["availabilityZone"] = zone["availabilityZone"].replace("us-west-2", "us-east-1")
 
     found = changed(move)
-    assert {key for (code, key), refused in codes(found).items() if refused} == {
-        "vpc",
-        "eks",
-        "cluster",
-        "bucket",
-        "key",
-    }
-    kept = {step.type for step in found.of("update")}
-    assert {kind for kind in kept if kind.startswith(("aws:", "hyperpod:"))} == set()
+    assert (codes(found), found.steps) == ({("another-region", "region"): True}, ())
 
 
 def test_a_group_under_another_name_is_a_new_group():

@@ -91,6 +91,21 @@ def test_an_organization_file_touches_its_stacks_and_no_others(repository):
     assert said["base"]["ref"] == "main"
 
 
+def test_a_stack_that_leaves_the_placeholder_account_is_new_and_one_of_a_real_account_moves(repository):
+    head = acme(environment={"account": "999999999999", "region": "us-west-2"})
+    repository.write("stacks/acme.yaml", head)
+    for quick in (True, False):
+        (stack,) = repository.review(quick=quick)["stacks"]
+        assert (stack["status"], stack["watch"], stack["losses"]) == ("added", [], [])
+        assert "not deployed yet" in stack["why"]
+        assert {each["action"] for each in stack["changes"]} <= {"create"}
+    repository.commit()
+    head["environments"]["dev"]["account"] = "210987654321"
+    repository.write("stacks/acme.yaml", head)
+    (stack,) = repository.review("--base", "HEAD", exits=1)["stacks"]
+    assert [each["code"] for each in stack["watch"]] == ["another-account"]
+
+
 def test_an_error_blocks_and_exits_1_with_the_place(repository):
     repository.write("stacks/acme.yaml", acme(9))
     said = repository.review(exits=1)
@@ -300,6 +315,22 @@ def test_a_policy_that_the_head_violates_blocks_it_at_its_line(repository, quick
     assert [each["rule"] for each in stack["findings"]["remaining"] if each["severity"] == "error"] == [
         "instance-types-allowed"
     ]
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_new_stack_has_the_findings_of_validate_with_policies(repository, quick):
+    data = acme()
+    data["environments"]["prod"] = data["environments"]["dev"] | {"account": "210987654321"}
+    repository.write("stacks/acme.yaml", data)
+    said = repository.review("--base", "HEAD", quick=quick)
+    (stack,) = [each for each in said["stacks"] if each["stack"] == "acme-prod"]
+    checked = hpkit("validate", "--policies", "--stack", "acme-prod", "--format", "json", cwd=repository.folder)
+    expected = {(each["rule"], each["message"]) for each in json.loads(checked.stdout)["findings"]}
+    found = [*stack["findings"]["new"], *(each for file in said["files"] for each in file["findings"]["remaining"])]
+    assert expected
+    assert {(each["rule"], each["message"]) for each in found} == expected
+    assert (stack["status"], stack["verdict"]) == ("added", "attention")
+    assert f"{len(stack['findings']['new'])} new warnings" in stack["reasons"]
 
 
 def test_the_quick_way_records_no_stack_whose_files_are_as_before(repository):

@@ -156,20 +156,6 @@ def test_what_is_allowed_by_name_is_previewed_with_a_warning(up, edit, change, a
 
 
 @pytest.mark.nightly
-def test_another_region_is_allowed_by_a_run_before(up, edit):
-    allowed = {"allowReplace": ["bucket", "cluster", "eks", "key", "vpc"]}
-    edit(lambda _, dev: another_region(dev) or dev.update(allowed))
-    refused = up.run("preview", check=False)
-    assert "is allowed, but was not in the run before" in refused.stdout + refused.stderr
-    edit(lambda _, dev: dev.update(allowed))
-    up.up()
-    edit(lambda _, dev: another_region(dev) or dev.update(allowed))
-    changes, said = up.preview_with_warnings()
-    assert "REPLACES everything in us-west-2" in said
-    assert changes["Cluster:cluster"] in ("replace", "create-replacement", "delete-replaced")
-
-
-@pytest.mark.nightly
 def test_an_allowance_that_nothing_needs_is_said_beside_one_that_is(up, edit):
     allowed = {"allowReplace": ["cluster", "vpc"], "allowDelete": {"instanceGroups": ["gpu", "system", "gone"]}}
     edit(lambda _, dev: renamed_group(dev) or dev.update(allowed))

@@ -151,49 +151,37 @@ def test_a_group_keeps_its_subnets_while_the_new_ones_are_not_known():
     ],
 )
 def test_other_settings_replace_nothing(old, new, names):
-    found = changed_settings(old, new)
-    assert (found.names, found.replaces) == (names, [])
+    assert changed_settings(old, new) == names
 
 
-def test_another_region_needs_an_allowance_that_a_run_before_had():
-    old, new = {"region": "us-west-2", "contents": "gpu 4"}, {"region": "eu-west-1"}
-    allowed = {"allowReplace": "true"}
-    with pytest.raises(RefusedError, match="us-west-2 → eu-west-1 would REPLACE everything in us-west-2: gpu 4"):
-        changed_settings(old, new)
-    with pytest.raises(RefusedError, match="wasn't in the previous"):
-        changed_settings(old, new | allowed)
-    found = changed_settings(old | allowed, new | allowed)
-    assert found.replaces == ["region"]
-    assert "REPLACES everything in us-west-2: gpu 4" in found.warnings[0]
-
-
-def test_the_engine_hears_of_another_region(engine):
-    request = provider_pb2.DiffRequest(
-        urn="urn:pulumi:dev::hpkit::pulumi:providers:hyperpod::hyperpod",
-        old_inputs=to_struct({"region": "us-west-2", "allowReplace": "true"}),
-        news=to_struct({"region": "eu-west-1", "allowReplace": "true"}),
-    )
-    with engine.warnings() as said:
-        assert list(engine.stub.DiffConfig(request).replaces) == ["region"]
-        engine.stub.DiffConfig(request)
-    assert len(said) == 1, "the engine asks once for every resource"
-
-
-def test_another_account_is_refused_before_anything_is_compared(engine):
-    old = {"region": "us-west-2", "accountId": "123456789012", "contents": "gpu 4"}
+@pytest.mark.parametrize(
+    ("setting", "before", "after", "says"),
+    [
+        (
+            "accountId",
+            "123456789012",
+            "210987654321",
+            "would leave everything in 123456789012 without a stack, while it keeps costing money: gpu 4",
+        ),
+        (
+            "region",
+            "us-west-2",
+            "eu-west-1",
+            "would REPLACE everything in us-west-2: gpu 4",
+        ),
+    ],
+)
+def test_another_account_or_region_is_refused_whatever_is_allowed(engine, setting, before, after, says):
+    old = {setting: before, "contents": "gpu 4", "allowReplace": "true"}
     request = provider_pb2.DiffRequest(
         urn="urn:pulumi:dev::hpkit::pulumi:providers:hyperpod::hyperpod",
         old_inputs=to_struct(old),
-        news=to_struct(old | {"accountId": "210987654321", "allowReplace": "true"}),
+        news=to_struct(old | {setting: after}),
     )
     with pytest.raises(grpc.RpcError) as refused:
         engine.stub.DiffConfig(request)
-    for text in (
-        "accountId: 123456789012 → 210987654321 would leave everything",
-        "in 123456789012: gpu 4",
-        "`account` of the environment",
-        "`pulumi destroy` with credentials of 123456789012",
-    ):
+    advice = (f"set {setting} to {before} again", "describe another environment", "`hpkit destroy`")
+    for text in (f"{setting}: {before} → {after} {says}", *advice):
         assert text in refused.value.details()
 
 
@@ -206,7 +194,7 @@ def test_another_account_is_refused_before_anything_is_compared(engine):
     ],
 )
 def test_an_account_that_is_named_or_no_longer_named_moves_nothing(old, new):
-    assert changed_settings(old, new).names == ["accountId"]
+    assert changed_settings(old, new) == ["accountId"]
 
 
 # -- guards

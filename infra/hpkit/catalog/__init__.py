@@ -42,6 +42,7 @@ from hpkit.catalog.replacing import (
 )
 from hpkit.catalog.services import (
     INFERENCE_OPERATOR,
+    PLACEHOLDER_ACCOUNT,
     TASK_GOVERNANCE,
     AddOn,
     AddOnVersion,
@@ -68,6 +69,7 @@ __all__ = [
     "DEVICE_RESOURCES",
     "INFERENCE_OPERATOR",
     "NETWORK_LAYERS",
+    "PLACEHOLDER_ACCOUNT",
     "TASK_GOVERNANCE",
     "AddOn",
     "AddOnVersion",

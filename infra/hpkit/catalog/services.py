@@ -9,6 +9,7 @@ from hpkit.catalog.instances import Source, read_data
 
 __all__ = [
     "INFERENCE_OPERATOR",
+    "PLACEHOLDER_ACCOUNT",
     "TASK_GOVERNANCE",
     "AddOn",
     "AddOnVersion",
@@ -30,6 +31,8 @@ __all__ = [
 ]
 
 
+# AWS's in its documentation, the examples' and the local cloud's. On AWS, nobody deploys to it.
+PLACEHOLDER_ACCOUNT: Final = "123456789012"
 INFERENCE_OPERATOR = "amazon-sagemaker-hyperpod-inference"
 TASK_GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 _NUMBERS: Final = re.compile(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})")

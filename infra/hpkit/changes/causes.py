@@ -30,9 +30,7 @@ def root_causes(step: Step, steps: Sequence[Step]) -> list[str]:
             if not cause.because and cause.replaces:
                 found[("" if here is step else f"{_name(here)}: ") + describe(cause)] = None
             todo += [by_urn[urn] for urn in cause.because if cause.replaces and urn in by_urn]
-    # Another region replaces everything, so its consequences aren't listed as causes.
-    provider = [each for each in found if each.startswith("provider ")]
-    return (provider or list(found))[:3]
+    return list(found)[:3]
 
 
 def describe(cause: Cause) -> str:

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from typing import Final
 
 __all__ = [
-    "ANOTHER_ACCOUNT",
     "CLUSTER",
     "EKS",
     "GUARDED_TYPES",
+    "RELOCATIONS",
     "VPC",
     "GuardDecision",
     "deletion_allowance",
     "deletion_fix",
 ]
 
-# The code of the decision about a stack that moves to another account.
-ANOTHER_ACCOUNT: Final = "another-account"
+# The codes of decisions about a stack that moves elsewhere. No allowance covers them.
+RELOCATIONS: Final = ("another-account", "another-region")
 CLUSTER: Final = "hyperpod:index:Cluster"
 EKS: Final = "aws:eks/cluster:Cluster"
 VPC: Final = "aws:ec2/vpc:Vpc"

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hpkit.changes.causes import root_causes
-from hpkit.changes.decision import ANOTHER_ACCOUNT, EKS, GUARDED_TYPES, VPC, GuardDecision
+from hpkit.changes.decision import EKS, GUARDED_TYPES, RELOCATIONS, VPC, GuardDecision
 from hpkit.changes.recorded import Recorded, RecordedResource
 from hpkit.changes.steps import Step
 from hpkit.plan.model import Plan
-from hpkit.plan.protected import contents_of
 from hpkit.text.formatting import listing
 
-__all__ = ["GUARDED_NAMES", "account_decision", "resource_decisions", "version_decisions"]
+__all__ = ["GUARDED_NAMES", "relocation_decision", "resource_decisions", "version_decisions"]
 
 GUARDED_NAMES: Final = {
     "vpc": "the VPC",
@@ -140,24 +139,23 @@ def _lost_with_it(key: str, before: Recorded) -> str:
     return f"its nodes ({listing(groups)}), the jobs on them{queues}"
 
 
-def account_decision(before: Plan, after: Plan) -> GuardDecision | None:
-    """Return the decision about a stack that moves to another account; None where it stays, or nobody says where it is.
+def relocation_decision(before: Plan, after: Plan) -> GuardDecision | None:
+    """Return the decision about a stack that moves to another account or region; None where it stays.
 
-    Nothing is moved between accounts: the state then names what the new credentials cannot find.
+    Where a side names no account, nobody knows that it is another one.
     """
-    old, new = before.spec.account, after.spec.account
-    if not old or not new or old == new:
-        return None
-    contents = "; ".join(contents_of(before).values())
-    reason = (
-        f"account {old} → {new}: the old resources stay in {old}, unmanaged, and keep costing money ({contents}); "
-        f"everything is recreated in {new}, empty"
-    )
-    fix = (
-        f"keep {old} here, and describe another environment for {new}; when it runs, run `hpkit destroy` for this "
-        f"one with credentials of {old}"
-    )
-    return GuardDecision(ANOTHER_ACCOUNT, "", "account", reason, fix, refused=True)
+    sides = ((before.spec.account, after.spec.account), (before.spec.region, after.spec.region))
+    for code, (old, new) in zip(RELOCATIONS, sides, strict=True):
+        if old and new and old != new:
+            what = code.removeprefix("another-")
+            reason = f"{what} {old} → {new}: a stack can't move to another {what}, so the preview fails"
+            fix = (
+                f"keep {old} in environments.{before.environment}, and describe another environment for {new}. When "
+                f"that one runs, run `hpkit destroy --stack {before.stack}`, and then remove "
+                f"environments.{before.environment}"
+            )
+            return GuardDecision(code, "", what, reason, fix, refused=True)
+    return None
 
 
 def version_decisions(before: Recorded, after: Recorded) -> Iterator[GuardDecision]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hpkit.changes.decision import ANOTHER_ACCOUNT, GUARDED_TYPES, GuardDecision
+from hpkit.changes.decision import GUARDED_TYPES, RELOCATIONS, GuardDecision
 from hpkit.changes.deletions import deletion_decisions
-from hpkit.changes.guarded_resources import account_decision, resource_decisions, version_decisions
+from hpkit.changes.guarded_resources import relocation_decision, resource_decisions, version_decisions
 from hpkit.changes.instance_groups import deleted_groups, group_decisions, group_deletions
 from hpkit.changes.recorded import Recorded, RecordedResource
 from hpkit.changes.reductions import Reduction, reductions_of, reductions_of_plan
@@ -53,9 +53,9 @@ class StackChange:
         return tuple(step for step in self.steps if step.action == action)
 
     @property
-    def leaves_account(self) -> bool:
-        """Return whether the stack moves to another account, which leaves the previous resources untouched."""
-        return any(each.code == ANOTHER_ACCOUNT for each in self.decisions)
+    def moves(self) -> bool:
+        """Return whether the stack is to move to another account or region, which is refused before all else."""
+        return any(each.code in RELOCATIONS for each in self.decisions)
 
     @property
     def lost(self) -> tuple[Step, ...]:
@@ -65,12 +65,12 @@ class StackChange:
 
 def change(before: Recorded | None, after: Recorded | None) -> StackChange:
     """Return what the engine's preview would do, and refuse; None is a stack that is not there."""
+    moved = relocation_decision(before.plan, after.plan) if before is not None and after is not None else None
+    if moved is not None:
+        return StackChange((), (moved,), ())
     steps = steps_of(before, after)
     if before is None or after is None:
         return StackChange(steps, (), tuple(_unused(before, after, steps)))
-    moved = account_decision(before.plan, after.plan)
-    if moved is not None:
-        return StackChange(steps_of(None, after), (moved,), ())
     resources, deletions = deletion_decisions(list(resource_decisions(before, after, steps)), before, after)
     found = [
         *resources,
@@ -98,7 +98,7 @@ def change_of_plans(before: Plan | None, after: Plan | None) -> StackChange:
     """
     if before is None or after is None:
         return StackChange((), (), ())
-    moved = account_decision(before, after)
+    moved = relocation_decision(before, after)
     if moved is not None:
         return StackChange((), (moved,), ())
     old, new = _Unrecorded(before), _Unrecorded(after)

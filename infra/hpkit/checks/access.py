@@ -4,10 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from hpkit.catalog import PLACEHOLDER_ACCOUNT
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.cluster import InstanceGroup
 from hpkit.plan.names import partition_of
-from hpkit.plan.principals import NOBODYS_ACCOUNT, principal_of
+from hpkit.plan.principals import principal_of
 from hpkit.text.formatting import listing
 
 __all__ = ["RULES"]
@@ -145,7 +146,7 @@ def _other_accounts(context: Context) -> Iterator[Issue]:
         if match is None or match["account"] in (None, account) or path[-1] in _HANDED_OVER or "members" in path:
             continue
         other, named = match["account"], path[-2] if isinstance(path[-1], int) else path[-1]
-        if other == NOBODYS_ACCOUNT:
+        if other == PLACEHOLDER_ACCOUNT:
             whose = f"account {other}, which the examples use and you don't own"
         elif named in _HAS_ACCESS:
             whose = f"account {other}, {_HAS_ACCESS[str(named)]}"
@@ -190,7 +191,7 @@ def _topics_of_others(context: Context) -> Iterator[Issue]:
     account, observability = context.spec.account, context.spec.observability
     alerts = observability.alerts if observability else None
     match = _ARN.match(alerts.sns_topic_arn) if alerts and alerts.sns_topic_arn else None
-    if account is None or match is None or match["account"] in (account, NOBODYS_ACCOUNT):
+    if account is None or match is None or match["account"] in (account, PLACEHOLDER_ACCOUNT):
         return
     yield Issue(
         (*context.path, "observability", "alerts", "snsTopicArn"),

@@ -4,11 +4,17 @@ import datetime
 from collections.abc import Iterator
 from typing import Final
 
-from hpkit.catalog import KubernetesVersion, cluster_hour, eks_versions, find_kubernetes_version, kubernetes_versions
+from hpkit.catalog import (
+    PLACEHOLDER_ACCOUNT,
+    KubernetesVersion,
+    cluster_hour,
+    eks_versions,
+    find_kubernetes_version,
+    kubernetes_versions,
+)
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
 from hpkit.plan.endpoint import documentation_ranges, private_ranges, reserved_ranges, world_ranges
-from hpkit.plan.principals import NOBODYS_ACCOUNT
 from hpkit.text.formatting import listing
 
 __all__ = ["RULES"]
@@ -95,7 +101,7 @@ def _of_the_internet(context: Context) -> Iterator[Issue]:
 
 
 def _of_somebody(context: Context) -> Iterator[Issue]:
-    if context.spec.account == NOBODYS_ACCOUNT:
+    if context.spec.account == PLACEHOLDER_ACCOUNT:
         return
     for index, cidr in enumerate(context.spec.eks.endpoint.public_cidrs):
         if documentation_ranges([cidr]):

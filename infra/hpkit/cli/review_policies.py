@@ -27,9 +27,9 @@ Record = Callable[[Plan, str, str], "Recording"]
 def violations_of(
     folder: Path, base: Base, scope: Scope, stack: StackInput, record: Record
 ) -> Change[Sequence[Finding]]:
-    """Return the mandatory policies that each side of a stack violates.
+    """Return what the policy pack reports of each side of a stack, advisory policies included.
 
-    The base is looked at only where the head violates one, to tell new violations from old ones: a recording takes
+    The base is looked at only where the head violates a policy, to tell new violations from old ones: a recording takes
     about half a second. Raises InputError for a policy file of the head that is wrong.
     """
     was, now = accounts_of(plan_of(stack.before), plan_of(stack.after))
@@ -61,5 +61,4 @@ def _violations(
     if any(finding.severity == "error" for finding in version.file.findings):
         return ()
     given = checked_settings(organization, settings)
-    found = stack_findings(loaded.file, loaded.document, record(plan), given)
-    return [finding for finding in found if finding.severity == "error"]
+    return stack_findings(loaded.file, loaded.document, record(plan), given)

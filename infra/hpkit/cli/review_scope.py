@@ -6,13 +6,16 @@ from pathlib import Path
 
 import click
 
+from hpkit.catalog import PLACEHOLDER_ACCOUNT
 from hpkit.changes.plan_diff import Change
 from hpkit.changes.review import FileInput, FileVersion, StackInput, StackVersion
+from hpkit.changes.review.build import plan_of
 from hpkit.changes.review.stack_file_risks import StackSettings
 from hpkit.checks import Finding
 from hpkit.cli.review_git import Base, changed_files, content_at, files_at
 from hpkit.config import Document, parse, read_text
 from hpkit.errors import InputError, SelectionError
+from hpkit.plan.model import Plan
 from hpkit.project import (
     Loaded,
     cluster_problems,
@@ -139,7 +142,16 @@ def scope_of(folder: Path, base: Base, wanted: tuple[str, ...]) -> Scope:
 def _stack(name: str, why: str, before: _Tree, after: _Tree) -> StackInput:
     place = after.stacks.get(name) or before.stacks[name]
     settings: Change[StackSettings] = Change(before.settings.get(name), after.settings.get(name))
-    return StackInput(name, place.file, why, before.version(name), after.version(name), settings)
+    was, now = before.version(name), after.version(name)
+    if _left_placeholder(plan_of(was), plan_of(now)):
+        was, why = None, f"{why}; not deployed yet, since its account was the placeholder {PLACEHOLDER_ACCOUNT}"
+    return StackInput(name, place.file, why, was, now, settings)
+
+
+def _left_placeholder(before: Plan | None, after: Plan | None) -> bool:
+    """Return whether a stack leaves the placeholder account, where nothing of it can be on AWS."""
+    accounts = [plan.spec.account if plan is not None else None for plan in (before, after)]
+    return accounts[0] == PLACEHOLDER_ACCOUNT and accounts[1] not in (None, PLACEHOLDER_ACCOUNT)
 
 
 def _touched(changed: list[str], before: _Tree, after: _Tree) -> dict[str, str]:

@@ -1,12 +1,9 @@
 """Who is who: IAM principals by what names them in every ARN, and what the file lets them do."""
 
-from typing import Final
-
 from hpkit.config.organization import Environment
 from hpkit.plan.model import Plan
 
 __all__ = [
-    "NOBODYS_ACCOUNT",
     "Principal",
     "admits",
     "is_administrator",
@@ -16,9 +13,6 @@ __all__ = [
     "teams_of",
     "writers_of",
 ]
-
-# AWS's in documents, the examples' and the local cloud's: on AWS an environment of it is refused before all else.
-NOBODYS_ACCOUNT: Final = "123456789012"
 
 Principal = tuple[str, str]
 

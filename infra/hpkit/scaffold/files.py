@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from hpkit.catalog import PLACEHOLDER_ACCOUNT
 from hpkit.config.reference import schema_text
 
 __all__ = ["EXAMPLES", "PIPELINES", "Choice", "project_files"]
@@ -29,7 +30,7 @@ _IN_WORKFLOWS: Final = (
     ),
 )
 # In an example: what stands for the organization's own.
-_ACCOUNT, _RANGE = "123456789012", "203.0.113.0/24"
+_RANGE: Final = "203.0.113.0/24"
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def _own(text: str, choice: Choice) -> str:
     text = re.sub(rf"\b{choice.example}\b", choice.name, text)
     for old, new in (
         (_region(choice.example), choice.region),
-        (_ACCOUNT, choice.account),
+        (PLACEHOLDER_ACCOUNT, choice.account),
         (_RANGE, choice.public_cidr),
     ):
         text = text.replace(old, new) if new else text

@@ -27,7 +27,7 @@ class Clients:
     api: SageMakerApi
     ledger: QuotaLedger
     node_wait: float = 1200.0
-    allow_replace: bool = False  # clusters may be replaced, and the region may change
+    allow_replace: bool = False  # clusters may be replaced
     declared_groups: DeclaredGroups = field(default_factory=DeclaredGroups)
 
 

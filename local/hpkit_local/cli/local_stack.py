@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpkit.catalog import PLACEHOLDER_ACCOUNT
 from hpkit.cli.completion import STACK_VARIABLE, stack_option
 from hpkit.cli.inputs import plans_of
 from hpkit.cli.shells import called, line_to_use
@@ -75,11 +76,9 @@ def _caller(stack: str, root: Path) -> tuple[str, str | None]:
 
     Raises SelectionError when no file describes the stack.
     """
-    from hpkit_local.cloud import DEFAULT_ACCOUNT
-
     loaded = load_stack(stack, root=root)
     (plan,) = loaded.plans.values() or plans_of([loaded])
-    account = plan.spec.account or DEFAULT_ACCOUNT
+    account = plan.spec.account or PLACEHOLDER_ACCOUNT
     return account, next((role for role in plan.spec.deployers if principal_of(role)[0] == account), None)
 
 

@@ -14,14 +14,12 @@ from hpkit_local.processes.files import write_private
 from hpkit_local.processes.ports import hold_ports
 from hpkit_local.processes.process import Identity
 
-__all__ = ["DEFAULT_ACCOUNT", "PORTS", "Instance", "ServiceState", "State"]
+__all__ = ["PORTS", "Instance", "ServiceState", "State"]
 
 PORTS = (
     *("aws", "eks", "etcd", "etcd-peer", "etcd-metrics", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
     *("egress", "kwok", "kueue-webhook", "kueue-health", "kueue-metrics"),
 )
-# Of stacks whose file names none: the account of AWS's documents, and moto's.
-DEFAULT_ACCOUNT = "123456789012"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 _LONGEST_NAME = 40
 
@@ -138,7 +136,9 @@ class Instance:
 
     def account(self) -> str:
         """Return the AWS account that the instance has for its stack."""
-        return str(self._settings().get("account", DEFAULT_ACCOUNT))
+        from hpkit.catalog import PLACEHOLDER_ACCOUNT
+
+        return str(self._settings().get("account", PLACEHOLDER_ACCOUNT))
 
     def role(self) -> str | None:
         """Return the ARN of the IAM role that the instance's clients have, if they have one."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from hpkit.changes import GUARDED_TYPES
 from hpkit.changes.plan_diff import PlanDiff
-from hpkit.changes.review.cost import group_cost, guaranteed_cost, pool_cost, total
+from hpkit.changes.review.cost import group_cost, pool_cost, total
 from hpkit.changes.review.model import MoneyChange, Risk
 from hpkit.plan.model import Plan
 
@@ -88,9 +88,6 @@ def _money(risk: Risk, diff: PlanDiff) -> MoneyChange | None:
     before, after = diff.before, diff.after
     if before is None or after is None:
         return None
-    if risk.code == "another-account":
-        cost = guaranteed_cost(before)
-        return MoneyChange(cost.known, "guaranteed", bool(cost.about)) if cost.complete and cost.known else None
     if risk.code in ("group-leaves", "fewer-nodes", "more-nodes"):
         return _of_group(risk.subject, before, after)
     if risk.code == "node-pool-leaves":

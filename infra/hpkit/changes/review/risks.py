@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from hpkit.catalog import TASK_GOVERNANCE, cluster_hour
 from hpkit.catalog.prices import HOURS_PER_MONTH
-from hpkit.changes import GUARDED_NAMES, GUARDED_TYPES, StackChange, Step
+from hpkit.changes import GUARDED_TYPES, StackChange, Step
 from hpkit.changes.plan_diff import Change, PlanDiff
 from hpkit.changes.review.access_risks import access_risks
 from hpkit.changes.review.budget_risks import budget_risks
@@ -45,7 +45,6 @@ _NAMED = {
 }
 
 _TEAM_LEAVES = ("team-leaves", "team-renamed")
-_GUARDED_KEYS = frozenset(GUARDED_TYPES.values())
 
 _NO_POLICIES: Change[PolicySettings] = Change(None, None)
 _NO_SETTINGS: Change[StackSettings] = Change(None, None)
@@ -72,8 +71,8 @@ def risks_of(
     """
     found = list(_stack(diff))
     found += _guards(change, diff) if change is not None else ()
-    # What is made anew in another account has no settings to compare, and what was there keeps its own.
-    moved = change is not None and change.leaves_account
+    # A move is refused before anything else is compared.
+    moved = change is not None and change.moves
     if diff.before is not None and diff.after is not None and not moved:
         before, after = diff.before, diff.after
         lost = {each.key for each in change.decisions} if change is not None else set()
@@ -97,8 +96,7 @@ def risks_of(
         )
         found += [*_capacity(diff), *sharing_risks(diff), *budget_risks(before, after, budgets)]
         found += stack_file_risks(diff.stack, stack_file)
-        if before.spec.region == after.spec.region:
-            found += setting_risks(change.reductions if change is not None else (), found, losses, diff)
+        found += setting_risks(change.reductions if change is not None else (), found, losses, diff)
     found += [*_waivers(diff.before, diff.after), *policy_risks(policies)] if diff.after is not None else ()
     return gravest_risks_first(with_effects(found, diff))
 
@@ -124,17 +122,12 @@ def _stack(diff: PlanDiff) -> Iterator[Risk]:
 
 def _guards(change: StackChange, diff: PlanDiff) -> Iterator[Risk]:
     """Yield what the guards say, what else is lost, and the allowances that nothing uses."""
-    moved = _moved_region(change, diff)
-    if moved is not None:
-        yield moved
     for decision in change.decisions:
-        if moved is not None and decision.key in _GUARDED_KEYS:
-            continue
         message = decision.message
         if decision.code in _TEAM_LEAVES:
             message = f"{decision.reason}; stop the jobs of {decision.subject} before you merge; {decision.fix}"
         yield Risk(decision.code, "blocked" if decision.refused else "attention", decision.subject, message)
-    further = [] if moved is not None else _unnamed_losses(change, diff)
+    further = _unnamed_losses(change, diff)
     if further:
         names = listing([f"{short_type(step.type)} {step.name} ({step.action})" for step in further])
         verb = "is" if len(further) == 1 else "are"
@@ -142,22 +135,6 @@ def _guards(change: StackChange, diff: PlanDiff) -> Iterator[Risk]:
         yield Risk("resources-go", "attention", "resources", f"{count} {verb} replaced or deleted: {names}")
     for unused in change.unused_allowances:
         yield Risk("allowance", "attention", unused.key, unused.message)
-
-
-def _moved_region(change: StackChange, diff: PlanDiff) -> Risk | None:
-    """Return one risk for a region that changes, which replaces everything; None where it stays."""
-    guarded = [decision for decision in change.decisions if decision.key in _GUARDED_KEYS]
-    if diff.before is None or diff.after is None or diff.before.spec.region == diff.after.spec.region or not guarded:
-        return None
-    old, new = diff.before.spec.region, diff.after.spec.region
-    refused = [decision.key for decision in guarded if decision.refused]
-    fix = f"the preview fails unless the environment has `allowReplace: [{', '.join(refused)}]`; " if refused else ""
-    message = (
-        f"region {old} → {new}: {listing([GUARDED_NAMES[decision.key] for decision in guarded])} and everything in "
-        f"them will be replaced; {fix}keep {old} here and describe another environment for {new} instead. When it "
-        f"runs, remove this one with `hpkit destroy --stack {diff.stack}`"
-    )
-    return Risk("another-region", "blocked" if refused else "attention", "region", message)
 
 
 def _unnamed_losses(change: StackChange, diff: PlanDiff) -> list[Step]:

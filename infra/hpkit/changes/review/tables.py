@@ -126,14 +126,17 @@ def summary_rows(review: Review) -> list[Row]:
 
 
 def _summary_row(stack: StackReview) -> Row:
-    counts = ((nodes_lost(stack), "node"), (len(stack.change.lost) if stack.change else 0, "resource"))
+    # A move is refused, so nothing of it happens.
+    moves = stack.change is not None and stack.change.moves
+    counts = (
+        (0 if moves else nodes_lost(stack), "node"),
+        (len(stack.change.lost) if stack.change else 0, "resource"),
+    )
     goes = ", ".join(plural(number, word) for number, word in counts if number) or "nothing"
     if stack.status == "unreadable":
         goes = "not known"
     elif stack.status == "removed":
         goes = "its description"
-    elif stack.change is not None and stack.change.leaves_account:
-        goes = "everything, to another account"
     money = [_cost_both(change) for change in (stack.guaranteed_cost, stack.maximum_cost)]
     return (stack.stack, f"{stack.verdict} ({stack.status})", goes, listing(concerned_teams(stack)) or "none", *money)
 
@@ -200,7 +203,7 @@ def changed_teams(stack: StackReview) -> list[TeamChange]:
 
 def _team_rows(diff: PlanDiff, team: TeamChange) -> Iterator[Row]:
     """Return one row per instance type; the team's settings stand in its first."""
-    name, settings = _team_name(diff, team), (_both(team.weight), _text(team.preempt))
+    name, settings = _marked(diff, team.name, team.present), (_both(team.weight), _text(team.preempt))
     for index, share in enumerate(team.shares):
         guarantee = _both(share.guarantee)
         if share.elastic.before or share.elastic.after:
@@ -214,11 +217,11 @@ def _team_rows(diff: PlanDiff, team: TeamChange) -> Iterator[Row]:
         yield (name, "–", "–", "–", "–", "–", *_only_side(team.present, settings))
 
 
-def _team_name(diff: PlanDiff, team: TeamChange) -> str:
-    """Return the team's name, marked as new or leaving where its stack is neither."""
-    if not team.present.before and diff.before is not None:
-        return f"{team.name} (new)"
-    return f"{team.name} (leaves)" if not team.present.after and diff.after is not None else team.name
+def _marked(diff: PlanDiff, name: str, present: Change[bool]) -> str:
+    """Return the name of a team or instance type, marked as new or leaving where its stack is neither."""
+    if not present.before and diff.before is not None:
+        return f"{name} (new)"
+    return f"{name} (leaves)" if not present.after and diff.after is not None else name
 
 
 def _only_side(present: Change[bool], cells: Row) -> Row:
@@ -264,10 +267,12 @@ def setting_list(teams: Iterable[TeamChange]) -> list[str]:
 
 def capacity_rows(stack: StackReview) -> Iterator[Row]:
     """Return one row per instance type: guaranteed, at most, reserved and elastic quota, unreserved."""
-    for change in stack.diff.capacity if stack.diff else ():
+    if stack.diff is None:
+        return
+    for change in stack.diff.capacity:
         most = arrow(maximum(change, after=False), maximum(change, after=True))
         cells = (_both(change.guaranteed), most, _both(change.quota), _both(change.unreserved))
-        yield (change.instance_type, *_only_side(change.present, cells))
+        yield (_marked(stack.diff, change.instance_type, change.present), *_only_side(change.present, cells))
 
 
 def cost_rows(stack: StackReview) -> Iterator[Row]:
@@ -392,7 +397,7 @@ def resource_rows(stack: StackReview) -> list[Row]:
     """Return action, type, names and why of the resources that don't stay as they are; losses come first.
 
     Resources of one type that change for the same reason share a row. So do those of a team that is added or removed;
-    the JSON lists each of them. A new stack is one row, and so is everything that another region replaces.
+    the JSON lists each of them. A new stack is one row.
     """
     if stack.change is None:
         return []
@@ -402,8 +407,6 @@ def resource_rows(stack: StackReview) -> list[Row]:
     # A guard holds nothing itself, and a provider's `contents` are what its guard prints.
     shown = [step for step in stack.change.steps if step.custom and not step.type.endswith(":ChangeGuard")]
     shown = [step for step in shown if (step.type, [cause.place for cause in step.causes]) != _GUARD_CONTENTS]
-    if moved := _moved_region(stack):
-        return [("replace", plural(len(stack.change.lost), "resource"), "", moved)]
     owners = _owners(stack)
     rows: dict[Row, list[str]] = {}
     for step in sorted(shown, key=lambda step: not (step.lost and step.type in GUARDED_TYPES)):
@@ -419,12 +422,6 @@ def resource_rows(stack: StackReview) -> list[Row]:
         (action, resource_type, listing(list(dict.fromkeys(names)), 10), why)
         for (action, resource_type, why), names in rows.items()
     ]
-
-
-def _moved_region(stack: StackReview) -> str:
-    """Return how the region of a stack changes; empty where it stays."""
-    regions = [side.spec.region for side in (stack.diff.before, stack.diff.after) if side] if stack.diff else []
-    return f"region {' → '.join(regions)}" if len(set(regions)) > 1 else ""
 
 
 def _owners(stack: StackReview) -> dict[tuple[str, str], str]:

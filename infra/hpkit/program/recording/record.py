@@ -17,6 +17,7 @@ import pulumi
 from pulumi.runtime import mocks, resource
 from pulumi.runtime.proto import source_pb2
 
+from hpkit.catalog import PLACEHOLDER_ACCOUNT
 from hpkit.plan.model import Plan
 from hpkit.program.components import build
 
@@ -38,7 +39,7 @@ class Answers:
     - log_groups: names of existing log groups.
     """
 
-    account: str = "123456789012"
+    account: str = PLACEHOLDER_ACCOUNT
     partition: str = "aws"
     zones: Sequence[str] = ()
     eks: Mapping[str, Any] = field(default_factory=dict)

@@ -38,8 +38,8 @@ class Provider(pulumi.ProviderResource):
             assume_role_arn: Role to assume for every call.
             node_wait_seconds: How long to wait for nodes once a cluster is InService (1200); then go on with a
                 warning.
-            allow_replace: `true` lets a change replace clusters, or all resources by another region.
-            contents: What another region would lose, as messages say it.
+            allow_replace: `true` lets a change replace clusters.
+            contents: What another account or region would lose, as messages say it.
             capacity_wait_seconds: How long a growing quota waits for capacity that no known change will free
                 (20).
             opts: Options of the engine.
