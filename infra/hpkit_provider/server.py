@@ -27,7 +27,7 @@ from hpkit_provider.resources.handler import Clients, Handler
 from hpkit_provider.schema.check import check
 from hpkit_provider.schema.field_table import RESOURCES
 from hpkit_provider.schema.package import schema_text
-from hpkit_provider.schema.provider_settings import SETTINGS, allows_replacement, changed_settings
+from hpkit_provider.schema.provider_settings import SETTINGS, allows_replacement, changed_settings, leaving_teams
 
 __all__ = ["HyperpodServicer"]
 
@@ -195,7 +195,9 @@ def _clients(settings: Props) -> Clients:
     api = SageMakerApi(settings_from(settings, os.environ))
     return Clients(
         api,
-        QuotaLedger(api, patience=float(settings.get("capacityWaitSeconds", 20))),
+        QuotaLedger(
+            api, patience=float(settings.get("capacityWaitSeconds", 20)), leaving_teams=leaving_teams(settings)
+        ),
         node_wait=float(settings.get("nodeWaitSeconds", 1200)),
         allow_replace=allows_replacement(settings),
     )

@@ -290,7 +290,7 @@ def smith_goes_and_john_has_it_all(data, dev):
 
 
 @pytest.mark.nightly
-def test_a_team_that_goes_leaves_its_quota_to_others_one_step_later_and_the_preview_says_so(up, edit, live):
+def test_a_team_that_goes_gives_its_quota_to_others_in_the_same_up(up, edit, live):
     edit(smith_goes_unasked)
     refused = up.run("preview", check=False)
     assert refused.returncode != 0
@@ -300,15 +300,12 @@ def test_a_team_that_goes_leaves_its_quota_to_others_one_step_later_and_the_prev
     )
     edit(smith_goes_and_john_has_it_all)
     said = up.run("preview")
-    assert "remove it in a `pulumi up` of its own first" in said.stdout + said.stderr
-    edit(smith_goes)
+    assert "doesn't fit" not in said.stdout + said.stderr
     up.up()
     seen = see_teams(live)
-    assert (seen["quotas"], list(seen["queues"]), list(seen["bound"])) == ({"john": 3}, *[["hyperpod-ns-john"]] * 2)
+    assert (seen["quotas"], list(seen["queues"]), list(seen["bound"])) == ({"john": 4}, *[["hyperpod-ns-john"]] * 2)
     assert "hyperpod-ns-smith" not in {each["metadata"]["name"] for each in live.api.items("/api/v1/namespaces")}
-    edit(smith_goes_and_john_has_it_all)
-    up.up()
-    assert counts(live) == {"john": 4}
+    assert up.preview() == {}
 
 
 @pytest.mark.nightly

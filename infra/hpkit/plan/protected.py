@@ -14,6 +14,7 @@ __all__ = [
     "allowed_in",
     "contents_of",
     "kept",
+    "leaving_teams",
     "nested_of",
     "parts_allowed",
     "parts_of",
@@ -116,6 +117,12 @@ def parts_allowed(plan: Plan) -> tuple[str, ...]:
     """Return the parts that `allowDelete` names; instance groups are the cluster's own matter."""
     named = plan.spec.allow_delete.model_dump(by_alias=True, exclude={"instance_groups"})
     return tuple(f"{kind}/{name}" for kind, names in named.items() for name in names)
+
+
+def leaving_teams(plan: Plan) -> tuple[str, ...]:
+    """Return the teams that `allowDelete` names and the file no longer has."""
+    staying = {team.name for team in plan.teams}
+    return tuple(sorted(set(plan.spec.allow_delete.teams) - staying))
 
 
 def _nat_gateways(plan: Plan) -> tuple[str, ...]:

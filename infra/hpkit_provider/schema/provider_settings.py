@@ -12,7 +12,7 @@ from typing import Final
 from hpkit_provider.engine.errors import RefusedError
 from hpkit_provider.engine.values import Props, is_unknown
 
-__all__ = ["SETTINGS", "allows_replacement", "changed_settings"]
+__all__ = ["SETTINGS", "allows_replacement", "changed_settings", "leaving_teams"]
 
 SETTINGS: Final = {
     "region": "AWS region; else aws:region, else the environment's.",
@@ -23,6 +23,7 @@ SETTINGS: Final = {
     "nodeWaitSeconds": "How long to wait for nodes once a cluster is InService (1200); then go on with a warning.",
     "allowReplace": "`true` lets a change replace clusters.",
     "contents": "What another account or region would lose, as messages say it.",
+    "leavingTeams": "Teams, separated by commas, whose quotas this run deletes: they give way to growing quotas first.",
     "capacityWaitSeconds": "How long a growing quota waits for capacity that no known change will free (20).",
 }
 # Never a difference by themselves: they only appear in messages.
@@ -37,6 +38,11 @@ _PLACES: Final = (
 def allows_replacement(settings: Props) -> bool:
     """Return whether settings let a change replace clusters."""
     return str(settings.get("allowReplace", "")).lower() == "true"
+
+
+def leaving_teams(settings: Props) -> frozenset[str]:
+    """Return the teams whose quotas this run deletes."""
+    return frozenset(str(settings.get("leavingTeams", "")).split(",")) - {""}
 
 
 def changed_settings(old: Props, new: Props) -> list[str]:

@@ -177,16 +177,17 @@ def test_support_beyond_the_standard_has_its_price():
     assert "$0.60 an hour instead of $0.10, $365 a month more" in message
 
 
-def test_a_shared_pool_under_another_name_goes_and_comes_back_in_two_steps():
-    def pooled(name):
-        data = platform()
+def test_a_shared_pool_under_another_name_is_deleted_with_its_allowance():
+    def pooled(name, **allowed):
+        data = platform(environment=allowed)
         data["environments"]["dev"]["governance"]["sharedPool"] = {"name": name}
         return data
 
-    _, stack = compared(pooled("shared"), pooled("pool"))
-    (message,) = [each.message for each in stack.risks if each.code == "no-room-yet"]
-    assert "Remove `sharedPool` and run `pulumi up`, then add it again" in message
-    assert "count: 0" not in message
+    review, stack = compared(pooled("shared"), pooled("pool"))
+    (message,) = [each.message for each in stack.risks if each.verdict == "blocked"]
+    assert "`allowDelete: {teams: [shared]}`" in message
+    review, _ = compared(pooled("shared"), pooled("pool", allowDelete={"teams": ["shared"]}))
+    assert review.verdict == "attention"
 
 
 def limited(seconds, **ada):

@@ -28,7 +28,7 @@ GRAVITY: Final = (
     "stack-leaves", "stack-renamed", "governance-leaves", "group-leaves", "group-renamed", "team-leaves",
     "team-renamed", "type-leaves", "node-pool-leaves", "node-pool-renamed", "fewer-nodes", "karpenter-off",
     "karpenter-lets-go", "karpenter-takes",
-    "addon-leaves", "dependency-leaves", "node-recovery", "nat-gateway-leaves", "repository-leaves", "no-room-yet",
+    "addon-leaves", "dependency-leaves", "node-recovery", "nat-gateway-leaves", "repository-leaves",
     "refused", "version", "addon-migration",
     "limit-raised", "limit-lowered", "limit-below-elastic", "unprotected", "stack-file",
     "boundary", "root-squash", "user-ids", "access-leaves", "fewer-images", "way-out",

@@ -31,7 +31,6 @@ def sharing_risks(diff: PlanDiff) -> Iterator[Risk]:
     """Return what to watch between teams of a stack that exists before and after."""
     yield from _borrowing(diff)
     yield from _settings(diff)
-    yield from _no_room_yet(diff)
     yield from _shared_pool(diff)
     yield from _weights(diff)
     yield from _ranks(diff)
@@ -76,31 +75,6 @@ def _settings(diff: PlanDiff) -> Iterator[Risk]:
                 yield _preemption(team)
             if team.strategy.changed:
                 yield _strategy(team)
-
-
-def _no_room_yet(diff: PlanDiff) -> Iterator[Risk]:
-    """Say which quota is to grow by what a leaving team has: Pulumi deletes only after it has updated."""
-    for change in diff.capacity:
-        own = [(team, *_sides(share)) for team, share in _shares(diff, change.instance_type)]
-        leaving = {team.name: before for team, before, _ in own if before and not team.present.after}
-        growing = [team.name for team, before, after in own if team.present.after and after > before]
-        held = sum(leaving.values())
-        if growing and leaving and held + sum(after for *_, after in own) > (change.guaranteed.after or 0):
-            names = listing([*leaving])
-            pool = next((team.name for team in diff.teams if team.is_shared_pool and team.name in leaving), None)
-            fix = (
-                "Remove `sharedPool` and run `pulumi up`, then add it again"
-                if pool is not None
-                else f"First deploy `count: 0` for {names}, then remove {'them' if len(leaving) > 1 else 'it'}"
-            )
-            yield Risk(
-                "no-room-yet",
-                "blocked",
-                names,
-                f"the quota of {names}, {quantity(held)} × {change.instance_type}, moves to {listing(growing)} in the "
-                f"same `pulumi up` that removes {names}: Pulumi deletes last, so the update finds no free capacity "
-                f"and fails. {fix}",
-            )
 
 
 def _shared_pool(diff: PlanDiff) -> Iterator[Risk]:
@@ -153,11 +127,6 @@ def _part(team: TeamChange, side: int, totals: Sequence[int]) -> Fraction:
 def _shares(diff: PlanDiff, instance_type: str) -> list[tuple[TeamChange, ShareChange]]:
     """Return what each team has of an instance type."""
     return [(team, share) for team in diff.teams for share in team.shares if share.instance_type == instance_type]
-
-
-def _sides(share: ShareChange) -> tuple[Fraction, Fraction]:
-    """Return what is guaranteed before and after; what is not there counts nothing."""
-    return as_fraction(share.guarantee.before), as_fraction(share.guarantee.after)
 
 
 def _strategy(team: TeamChange) -> Risk:

@@ -96,7 +96,8 @@ _KINDS: Mapping[str, str] = {
     "training": "training (Jobs, and jobs of Kubeflow, Ray, JobSet and HyperPod's operator)",
     "inference": "inference (Deployments, HorizontalPodAutoscalers, ScaledObjects)",
 }
-_GUARD_CONTENTS = ("pulumi:providers:hyperpod", ["contents"])
+# Neither holds anything: their inputs repeat what the file says.
+_NOT_SHOWN = ("hyperpod:index:ChangeGuard", "pulumi:providers:hyperpod")
 # What changes whenever a team comes or leaves, by the last part of its type and the place that changes.
 _LISTS_TEAMS = (
     ("ValidatingAdmissionPolicy", "spec.matchConstraints.namespaceSelector.matchExpressions"),
@@ -404,9 +405,7 @@ def resource_rows(stack: StackReview) -> list[Row]:
     if stack.status == "added":
         made = [step for step in stack.change.steps if counts_as_resource(step.type)]
         return [("create", plural(len(made), "resource"), "", "a new stack")] if made else []
-    # A guard holds nothing itself, and a provider's `contents` are what its guard prints.
-    shown = [step for step in stack.change.steps if step.custom and not step.type.endswith(":ChangeGuard")]
-    shown = [step for step in shown if (step.type, [cause.place for cause in step.causes]) != _GUARD_CONTENTS]
+    shown = [step for step in stack.change.steps if step.custom and step.type not in _NOT_SHOWN]
     owners = _owners(stack)
     rows: dict[Row, list[str]] = {}
     for step in sorted(shown, key=lambda step: not (step.lost and step.type in GUARDED_TYPES)):

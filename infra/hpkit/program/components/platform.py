@@ -14,7 +14,7 @@ import pulumi_kubernetes as k8s
 from hpkit.plan.model import Plan
 from hpkit.plan.names import log_group
 from hpkit.plan.principals import is_administrator, is_deployer, is_viewer, teams_of
-from hpkit.plan.protected import contents_of, kept
+from hpkit.plan.protected import contents_of, kept, leaving_teams
 from hpkit.plan.registry import repositories_of
 from hpkit.program.components.access import Access
 from hpkit.program.components.addons import Addons
@@ -215,6 +215,7 @@ def _start_providers(
         profile=credentials.profile,
         assume_role_arn=credentials.role_arn,
         allow_replace=None if kept(plan, "cluster") else "true",
+        leaving_teams=",".join(leaving_teams(plan)) or None,
         contents="; ".join(contents_of(plan).values()),
         opts=own,
     )

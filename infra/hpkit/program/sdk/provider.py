@@ -24,6 +24,7 @@ class Provider(pulumi.ProviderResource):
         node_wait_seconds: pulumi.Input[str] | None = None,
         allow_replace: pulumi.Input[str] | None = None,
         contents: pulumi.Input[str] | None = None,
+        leaving_teams: pulumi.Input[str] | None = None,
         capacity_wait_seconds: pulumi.Input[str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -40,6 +41,8 @@ class Provider(pulumi.ProviderResource):
                 warning.
             allow_replace: `true` lets a change replace clusters.
             contents: What another account or region would lose, as messages say it.
+            leaving_teams: Teams, separated by commas, whose quotas this run deletes: they give way to growing
+                quotas first.
             capacity_wait_seconds: How long a growing quota waits for capacity that no known change will free
                 (20).
             opts: Options of the engine.
@@ -56,6 +59,7 @@ class Provider(pulumi.ProviderResource):
                 "nodeWaitSeconds": node_wait_seconds,
                 "allowReplace": allow_replace,
                 "contents": contents,
+                "leavingTeams": leaving_teams,
                 "capacityWaitSeconds": capacity_wait_seconds,
             },
             opts,

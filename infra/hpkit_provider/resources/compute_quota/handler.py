@@ -97,7 +97,8 @@ class ComputeQuotaHandler(VersionedHandler):
         """Reserve capacity for the quota while it changes."""
         old: Amounts = {} if live is None else amounts_of(live.get("ComputeQuotaConfig", {}))
         new = self._amounts(inputs)
-        with self.clients.ledger.reserve(task, inputs["clusterArn"], inputs["name"], old=old, new=new):
+        ledger, arn = self.clients.ledger, inputs["clusterArn"]
+        with ledger.reserve(task, arn, inputs["name"], old=old, new=new, empty=self._empty):
             yield
 
     def next_step(self, inputs: Props, live: Document) -> Props:
@@ -113,6 +114,9 @@ class ComputeQuotaHandler(VersionedHandler):
         live = self.poll(task, arn, {})
         if live is not None:
             self._converge(task, arn, self._decreased(inputs, live), just_sent=False)
+
+    def _empty(self, task: Task, arn: str) -> None:
+        self._decrease(task, arn=arn, inputs={})
 
     def _decreased(self, inputs: Props, live: Document) -> Props:
         """Return what is live, with no larger amounts than `inputs` has."""

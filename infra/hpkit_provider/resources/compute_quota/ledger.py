@@ -10,6 +10,8 @@ quotas. What holds whenever a quota is declared:
   decrease of its type that is declared before it starts. It waits at most _DECLARING_SECONDS after the quota declared
   before it. A decrease declared later doesn't delay the increase: the sum is larger until that decrease is done, if the
   service allows it.
+- A quota of a team that leaves is never declared, and the engine deletes it last. An increase that needs its capacity
+  empties it first.
 - A preview only warns. A quota declared after the warning may make it wrong, and fails nothing.
 """
 
@@ -20,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from hpkit_provider.aws.client import SageMakerApi
@@ -67,6 +70,7 @@ class _ClusterQuotas:
     declared: dict[str, Amounts] = field(default_factory=dict)
     last_declared: float = field(default_factory=time.monotonic)
     resized: bool = False
+    leaving: set[str] = field(default_factory=set)
 
     def declare(self, name: str, amounts: Amounts) -> None:
         """Take note of what the program wants, and of when the engine last named a quota."""
@@ -93,9 +97,12 @@ class _Shortage:
 class QuotaLedger:
     """What this process is about to change of quotas, over what is live."""
 
-    def __init__(self, api: SageMakerApi, *, patience: float = 20.0) -> None:
+    def __init__(
+        self, api: SageMakerApi, *, patience: float = 20.0, leaving_teams: frozenset[str] = frozenset()
+    ) -> None:
         self._api = api
         self._patience = patience
+        self._leaving_teams = leaving_teams
         self._lock = threading.Lock()
         self._clusters: dict[str, _ClusterQuotas] = {}
 
@@ -128,7 +135,8 @@ class QuotaLedger:
         """Return, at preview, why an increase will find no capacity; None if it will, or if that isn't known.
 
         Waits a moment for the other quotas of the program, which the engine names in parallel. A live quota that isn't
-        named by then will be deleted by this run, or belongs to another program. Its capacity isn't free in time.
+        named by then will be deleted by this run, or belongs to another program. Its capacity isn't free in time,
+        unless its team is known to leave.
         """
         cluster = self._cluster(arn)
         cluster.declare(name, new)
@@ -137,7 +145,9 @@ class QuotaLedger:
         capacity = self._capacity(task, arn)
         until = time.monotonic() + _DECLARING_SECONDS
         while True:
-            live = _live_amounts(self.quotas(task, arn, age=_DECLARING_SECONDS))
+            quotas = self.quotas(task, arn, age=_DECLARING_SECONDS)
+            leaving = {entry["Name"] for entry in self._leaving(cluster, quotas)}
+            live = {key: amounts for key, amounts in _live_amounts(quotas).items() if key not in leaving}
             warning = preview_warning(QuotaSnapshot(live, dict(cluster.declared), capacity), name, old=old, new=new)
             if warning is None or cluster.resized:
                 return None
@@ -180,14 +190,20 @@ class QuotaLedger:
             cluster.pending.deleted(quota_arn)
 
     @contextmanager
-    def reserve(self, task: Task, arn: str, name: str, *, old: Amounts, new: Amounts) -> Iterator[None]:
-        """Hold capacity for a change from `old` to `new` while it runs; an increase waits until there is enough."""
+    def reserve(
+        self, task: Task, arn: str, name: str, *, old: Amounts, new: Amounts, empty: Callable[[Task, str], object]
+    ) -> Iterator[None]:
+        """Hold capacity for a change from `old` to `new` while it runs; an increase waits until there is enough.
+
+        `empty` empties the quota of an ARN: that of a team that leaves.
+        """
         cluster = self._cluster(arn)
         if name not in cluster.declared:
             cluster.declare(name, new)
         if increased(old, new):
             # Whatever it frees is free by now; two that wait must not wait for each other.
             cluster.pending.complete(name)
+            self._announce_leaving(task, arn, empty)
             reservation = self._await_capacity(task, arn, name, old=old, new=new)
         else:
             reservation = _Reservation(maximum(old, new))
@@ -199,6 +215,29 @@ class QuotaLedger:
             with cluster.lock:
                 reservation.finished = time.monotonic()
         cluster.pending.complete(name)
+
+    def _leaving(self, cluster: _ClusterQuotas, quotas: QuotaList) -> list[dict[str, Any]]:
+        """Return the live quotas of teams that leave."""
+        return [
+            entry
+            for entry in quotas.value
+            if entry["ComputeQuotaTarget"]["TeamName"] in self._leaving_teams and entry["Name"] not in cluster.declared
+        ]
+
+    def _announce_leaving(self, task: Task, arn: str, empty: Callable[[Task, str], object]) -> None:
+        """Announce once what the engine never does: that the quotas of teams that leave decrease to nothing."""
+        cluster = self._cluster(arn)
+        if not self._leaving_teams:
+            return
+        for entry in self._leaving(cluster, self.quotas(task, arn, age=_DECLARING_SECONDS)):
+            name, quota_arn = entry["Name"], entry["ComputeQuotaArn"]
+            with cluster.lock:
+                known = quota_arn in cluster.leaving
+                cluster.leaving.add(quota_arn)
+            if not known:
+                amounts = amounts_of(entry.get("ComputeQuotaConfig", {}))
+                apply = partial(_empty_quota, cluster, name, quota_arn, empty)
+                self.announce(arn, name, old=amounts, new={}, quota_arn=quota_arn, apply=apply)
 
     def _await_capacity(self, task: Task, arn: str, name: str, *, old: Amounts, new: Amounts) -> _Reservation:
         cluster = self._cluster(arn)
@@ -263,6 +302,17 @@ class QuotaLedger:
             if instance_type and instance_type not in flexible:
                 capacity[instance_type] = capacity.get(instance_type, 0) + group["TargetCount"]
         return capacity
+
+
+def _empty_quota(
+    cluster: _ClusterQuotas, name: str, quota_arn: str, empty: Callable[[Task, str], object], task: Task
+) -> None:
+    """Empty a quota; nobody else does, so a failure is final."""
+    try:
+        empty(task, quota_arn)
+    except PluginError as error:
+        cluster.pending.fail(name, str(error).partition("\n")[0])
+        raise
 
 
 def _try_reserve(

@@ -21,6 +21,10 @@ _SHOWN: Final = 8
 # The engine names a resource only when the one before it has a slot (`--parallel`, four times the processors). That
 # many increases in a row keep it from ever naming the decreases. A preview has the same order and slots.
 _OR_LATE: Final = " (or declares only after more growing quotas than Pulumi changes at once)"
+_LEAVING: Final = (
+    "if this run deletes it, name its team in `leavingTeams` of the provider (hpkit: `allowDelete: {teams: […]}` in "
+    "the environment)"
+)
 _PLACES: Final = "if it shrinks in this run, declare it before those that grow, or raise `--parallel`"
 
 
@@ -78,7 +82,7 @@ def preview_warning(snapshot: QuotaSnapshot, name: str, *, old: Amounts, new: Am
         f"The quota {name!r} grows ({', '.join(map(str, sorted(rising)))}), but {_some(holders)}, which this program "
         f"doesn't declare{_OR_LATE}, {'holds' if len(holders) == 1 else 'hold'} some of the capacity. If this run "
         "frees it, that happens after the growth, so the reserved quota can exceed the cluster's capacity. What to "
-        f"do: first remove what should be deleted, in a separate `pulumi up`; {_PLACES}."
+        f"do: {_LEAVING}; {_PLACES}."
     )
 
 
@@ -108,8 +112,7 @@ def _no_capacity(missing: Amounts, snapshot: QuotaSnapshot, name: str) -> str:
     return (
         f"The quota {name!r} doesn't fit ({few} too few): {_some(holders)}, which this program doesn't "
         f"declare{_OR_LATE}, {'holds' if len(holders) == 1 else 'hold'} the capacity, and Pulumi deletes after it "
-        f"updates. What to do: first remove {'it' if len(holders) == 1 else 'them'} in a separate `pulumi up`, then "
-        f"let this quota grow; {_PLACES}."
+        f"updates. What to do: {_LEAVING}; {_PLACES}."
     )
 
 
@@ -129,8 +132,8 @@ def capacity_timeout(missing: Amounts, used: Amounts, snapshot: QuotaSnapshot, n
         )
     return (
         f"The quota {name!r} doesn't fit, and no known change will free capacity. {'; '.join(parts)}. What to do: "
-        "shrink one of these quotas first, or add instances. Pulumi deletes after it updates: delete a quota in a "
-        f"separate `pulumi up` before the others grow; {_PLACES}."
+        "shrink one of these quotas first, or add instances. Pulumi deletes a quota after it updates others: "
+        f"{_LEAVING}; {_PLACES}."
     )
 
 

@@ -172,6 +172,44 @@ def test_a_quota_that_is_replaced_frees_its_capacity_first(world, engine, karpen
     assert watch.most <= 5
 
 
+@pytest.mark.parametrize("scaled", [False, True])
+def test_the_quota_of_a_team_that_leaves_gives_way_to_one_that_grows(world, engine, request, scaled):
+    arn = request.getfixturevalue("karpenter") if scaled else world.governed(engine)
+    for team, count in (("a", 1), ("b", 2), ("c", 1)):
+        engine.up("ComputeQuota", team, quota(arn, team, count))
+    with in_process(**world.settings, leavingTeams="b,gone") as run_, Watch(world.endpoint) as watch:
+        run_.state = engine.state
+        grow = quota(arn, "a", 3)
+        run_.diff("ComputeQuota", "c", quota(arn, "c", 1))
+        assert run_.preview_warnings("ComputeQuota", "a", grow) == ""
+        run_.diff("ComputeQuota", "a", grow)
+        run_.put("ComputeQuota", "a", grow)
+        assert world.live_quotas(arn) == {"q-a": 3, "q-b": 0, "q-c": 1}
+        run_.delete("ComputeQuota", "b")
+    assert watch.most <= 4
+    assert world.live_quotas(arn) == {"q-a": 3, "q-c": 1}
+
+
+def test_a_team_that_leaves_keeps_its_quota_until_it_is_deleted_when_nobody_needs_it(world, engine):
+    arn = world.governed(engine)
+    for team, count in (("a", 1), ("b", 2)):
+        engine.up("ComputeQuota", team, quota(arn, team, count))
+    with in_process(**world.settings, leavingTeams="b") as run_:
+        run_.state = engine.state
+        run_.up("ComputeQuota", "a", quota(arn, "a", 2))
+    assert world.live_quotas(arn) == {"q-a": 2, "q-b": 2}
+
+
+def test_a_quota_that_could_not_be_emptied_ends_the_wait_at_once(world, engine, karpenter):
+    for team, count in (("a", 1), ("b", 3)):
+        engine.up("ComputeQuota", team, quota(karpenter, team, count))
+    with in_process(**world.settings, leavingTeams="b") as run_:
+        run_.state = engine.state
+        world.endpoint.set_faults({"failed-update": "1@quota"})
+        with pytest.raises(FailedError, match=r"'q-a' doesn't grow(.|\n)*q-b \(ComputeQuota 'q-b' is UpdateFailed"):
+            run_.up("ComputeQuota", "a", quota(karpenter, "a", 3))
+
+
 def test_nobody_grows_over_a_decrease_that_failed(world, engine, karpenter):
     for team, count in (("a", 1), ("b", 9)):
         engine.up("ComputeQuota", team, quota(karpenter, team, count))
@@ -204,7 +242,7 @@ def test_a_preview_warns_of_capacity_that_may_come_only_after_the_growth(world, 
     with in_process(**world.settings) as preview:
         preview.state = engine.state
         grow = quota(karpenter, "a", 8)
-        assert "remove what should be deleted" in preview.preview_warnings("ComputeQuota", "a", grow)
+        assert "name its team in `leavingTeams`" in preview.preview_warnings("ComputeQuota", "a", grow)
     with in_process(**world.settings) as preview:
         preview.state = engine.state
         preview.diff("ComputeQuota", "b", quota(karpenter, "b", 2))
