@@ -191,9 +191,25 @@ def find_nearest(name: str) -> tuple[str, ...]:
     if 0 < len(of_family) <= _MOST_NEAR:
         return tuple(of_family)
     wanted = f"ml.{name.lower().removeprefix('ml.')}"
+    if of_same_family := _sizes_near(wanted):
+        return of_same_family[:_MOST_NEAR]
     # By its first letter a type has GPUs or none: ml.p3.16xlarge is spelt most like ml.m5.16xlarge.
     alike = [each for each in _catalog() if each[:4] == wanted[:4]] or list(_catalog())
     return tuple(difflib.get_close_matches(wanted, alike, n=_MOST_NEAR, cutoff=0.75))
+
+
+def _sizes_near(wanted: str) -> tuple[str, ...]:
+    """Return the types of a family by how near their size is; none if the family or the size isn't known."""
+    family, _, size = wanted.rpartition(".")
+    if (asked := _size(size)) is None:
+        return ()
+    sizes = {name: found for name in _catalog() if name.startswith(f"{family}.") and (found := _size(name))}
+    return tuple(sorted(sizes, key=lambda name: (abs(sizes[name] - asked), -sizes[name])))
+
+
+def _size(name: str) -> int | None:
+    found = re.fullmatch(r"(\d*)xlarge", name.rpartition(".")[2])
+    return int(found[1] or 1) if found else None
 
 
 def instance_type(name: str) -> InstanceType:

@@ -182,8 +182,8 @@ def _left_out(context: Context, account: str) -> Iterator[Issue]:
             (*context.path, "governance"),
             f"{context.environment} is in account {account}, and members in other accounts get no access: "
             f"{listing(teams, 4)}",
-            f'Name roles of {account} in `overrides`, such as `{team}: {{members: ["{meant}"]}}`; they replace '
-            "the team's members in this environment.",
+            f'Name roles of {account} in `governance.overrides`, such as `{team}: {{members: ["{meant}"]}}`; they '
+            "replace the team's members in this environment.",
         )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from hpkit.catalog import find_region, instance_types, kubernetes_versions, regions
+from hpkit.catalog import limit as limit_of
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
 from hpkit.config.governance import ClusterPolicy, ComputeQuotaResource, Sharing
@@ -23,6 +24,8 @@ _TOPOLOGY = "Amazon EC2 user guide, prerequisites for EC2 topology"
 _BEST_PRACTICES = "AWS Machine Learning Blog, best practices for SageMaker HyperPod task governance"
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _MOST_RESOURCES = 15
+# SageMaker API reference, ResourceSharingConfig: "The values can be 1 - 500 percent".
+_DOCUMENTED_BORROW_LIMIT = 500
 _MOST_CLASSES = 10
 _MOST_TEAM_NAME = 40
 
@@ -31,26 +34,39 @@ def _limits_need_borrowing(context: Context) -> Iterator[Issue]:
     for name, sharing, path in _sharings(context):
         if sharing.strategy == "LendAndBorrow":
             continue
-        for key, given in (
-            ("borrowLimit", sharing.borrow_limit is not None),
-            ("absoluteBorrowLimits", bool(sharing.absolute_borrow_limits)),
+        limit = sharing.borrow_limit
+        for key, given, usable in (
+            ("borrowLimit", limit is not None, 1 <= (limit or 0) <= _DOCUMENTED_BORROW_LIMIT),
+            ("absoluteBorrowLimits", bool(sharing.absolute_borrow_limits), True),
         ):
             if given:
                 yield Issue(
                     (*path, key),
                     f"{name} has {key}, but its strategy {sharing.strategy} doesn't borrow",
-                    f"Remove {key}, or set `strategy: LendAndBorrow`.",
+                    f"Remove {key}" + (", or set `strategy: LendAndBorrow`." if usable else "."),
                 )
 
 
 def _borrow_limit_range(context: Context) -> Iterator[Issue]:
     for name, sharing, path in _sharings(context):
-        limit = sharing.borrow_limit
-        if limit is not None and not 1 <= limit <= 500:
+        limit, most = sharing.borrow_limit, int(limit_of("BorrowLimit").max or 0)
+        # A limit without the strategy that uses it is GOV001's.
+        if limit is None or sharing.strategy != "LendAndBorrow" or 1 <= limit <= _DOCUMENTED_BORROW_LIMIT:
+            continue
+        if 1 <= limit <= most:
             yield Issue(
                 (*path, "borrowLimit"),
-                f"borrowLimit of {name} is {limit} %; the service accepts 1–500",
-                "Use a number from 1 to 500. To turn off borrowing, remove borrowLimit and set the strategy to Lend.",
+                f"borrowLimit of {name} is {limit} %; the API reference documents 1–{_DOCUMENTED_BORROW_LIMIT}, and "
+                f"the service model accepts up to {most}",
+                f"Use at most {_DOCUMENTED_BORROW_LIMIT}, or set absoluteBorrowLimits.",
+                severity="warning",
+            )
+        else:
+            yield Issue(
+                (*path, "borrowLimit"),
+                f"borrowLimit of {name} is {limit} %; the service accepts 1–{most}",
+                f"Use a number from 1 to {_DOCUMENTED_BORROW_LIMIT}. To turn off borrowing, remove borrowLimit and set "
+                "the strategy to Lend.",
             )
 
 
@@ -392,7 +408,7 @@ def _quota_names(context: Context) -> Iterator[Issue]:
 RULES = (
     Rule("GOV001", "error", "Borrow limits require the strategy LendAndBorrow.", _GUIDE,
          _limits_need_borrowing),
-    Rule("GOV002", "error", "borrowLimit is 1–500 percent.", _API, _borrow_limit_range),
+    Rule("GOV002", "error", "borrowLimit is 1–10,000 percent, and documented up to 500.", _API, _borrow_limit_range),
     Rule("GOV003", "error", "A quota has at most 15 resources, each with one kind of amount.", _API, _quota_resources),
     Rule("GOV004", "error", "Team names are DNS labels of at most 40 characters.", _API, _team_names),
     Rule("GOV005", "error", "A policy has at most 10 priority classes, with different weights.", _API,

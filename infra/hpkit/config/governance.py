@@ -88,8 +88,8 @@ class Sharing(Model):
     )
     borrow_limit: int | None = Field(
         default=None,
-        description="Percent of the team's quota that it may borrow in addition, 1–500. The service's default "
-        "is 50. For limits in instances, use absoluteBorrowLimits.",
+        description="Percent of the team's quota that it may borrow in addition, 1–500 (at most 10,000). The "
+        "service's default is 50. For limits in instances, use absoluteBorrowLimits.",
     )
     absolute_borrow_limits: tuple[AbsoluteBorrowLimit, ...] = Field(
         default=(),

@@ -20,6 +20,7 @@ __all__ = ["AllowDelete", "Environment", "Organization", "Waiver"]
 
 
 ENVIRONMENT_PATTERN = r"^[a-z0-9]+$"
+REGION_PATTERN = r"^[a-z]{2}(?:-[a-z]+)+-[0-9]+$"
 
 
 class Waiver(Model):
@@ -62,7 +63,7 @@ class AllowDelete(Model):
 class Environment(Model):
     """One environment, which is one stack."""
 
-    region: str = Field(pattern=r"^[a-z]{2}(?:-[a-z]+)+-[0-9]+$", description="AWS region, such as `us-west-2`.")
+    region: str = Field(pattern=REGION_PATTERN, description="AWS region, such as `us-west-2`.")
     account: str | None = Field(
         default=None,
         pattern=r"^[0-9]{12}$",

@@ -1,5 +1,6 @@
 """What is wrong with a value of a file, and what belongs in its place, in words."""
 
+import json
 from typing import Any
 
 from pydantic import BaseModel
@@ -10,7 +11,7 @@ from hpkit.config.base import BUCKET_PATTERN, DNS_LABEL
 from hpkit.config.contract import description, field_description, fields_at, inner_types, required_at, step_into
 from hpkit.config.document import Document, Path
 from hpkit.config.load import resolve
-from hpkit.config.organization import ENVIRONMENT_PATTERN, Organization
+from hpkit.config.organization import ENVIRONMENT_PATTERN, REGION_PATTERN, Organization
 from hpkit.config.suggest import written
 from hpkit.text.printable import quoted
 
@@ -92,7 +93,7 @@ _LOWERCASE = "lowercase letters and digits, with hyphens between them, such as `
 _LETTERS = "letters and digits, with hyphens between them, such as `Team-a1`"
 _LABEL = "letters and digits, with `-`, `_` and `.` between them, such as `team_a.1`"
 _TAG = "letters, digits, spaces and `_ . : / = + - @`, such as `cost-center`"
-# The pattern of a name → what it may consist of.
+# The pattern of a name → what it can consist of.
 _NAMES = {
     DNS_LABEL: _LOWERCASE,
     _api("ClusterSchedulerPriorityClassName"): _LOWERCASE,
@@ -103,12 +104,16 @@ _NAMES = {
     **dict.fromkeys(map(_api, ("TagKey", "TagValue")), _TAG),
 }
 
+_FORMS = {pattern: f"; it must consist of {name}" for pattern, name in _NAMES.items()} | {
+    REGION_PATTERN: ", which isn't the name of an AWS region"
+}
+
 
 def expected(detail: ErrorDetails) -> str:
     """Say what is wrong with a value, as the rest of a sentence that has named it."""
     kind, context = detail["type"], detail.get("ctx", {})
-    if (name := _NAMES.get(context.get("pattern", ""))) is not None:
-        return f"; it must consist of {name}"
+    if (form := _FORMS.get(context.get("pattern", ""))) is not None:
+        return form
     if kind in _EXPECTED:
         return f"; it must be {_EXPECTED[kind]}"
     if kind == "literal_error":
@@ -159,7 +164,7 @@ def example(path: Path) -> str:
     hint = HINTS.get(model, {}).get(key)
     if hint is None or not isinstance(hint.example, str) or "such as" in description(path):
         return ""
-    return f" Such as `{hint.example}`."
+    return f" Such as `{json.dumps(hint.example) if hint.example.isdigit() else hint.example}`."
 
 
 def is_number(value: Any) -> bool:
