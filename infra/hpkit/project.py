@@ -4,6 +4,7 @@ import datetime
 import ipaddress
 import json
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from hpkit.config import Document, Organization, Parsed, parse, read_file, read_
 from hpkit.config.base import is_name
 from hpkit.config.chart import chart_problems
 from hpkit.config.document import Mark, Problem
-from hpkit.errors import InputError, SelectionError
+from hpkit.errors import InputError, SelectionError, ToolError
 from hpkit.plan.derive import derive, derive_all
 from hpkit.plan.model import Plan
 from hpkit.text.spelling import near
@@ -36,6 +37,7 @@ __all__ = [
     "project_root",
     "pulumi_project",
     "read_settings",
+    "require_environment",
     "require_names",
     "select",
     "split_stack",
@@ -46,6 +48,7 @@ __all__ = [
 
 # What the program reads of a stack's own file.
 _KEYS: Final = ("hpkit:organization", "hpkit:environment")
+_PLUGIN: Final = "hyperpod"
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,37 @@ def pulumi_project(root: Path) -> tuple[str, str]:
     if not isinstance(name, str):
         raise InputError(f"{os.path.relpath(root / 'Pulumi.yaml')}: `name` is missing; write the project's name")
     return name, main if isinstance(main, str) else "."
+
+
+def require_environment(root: Path) -> None:
+    """Raise ToolError if Pulumi.yaml names a virtual environment, or a folder of the plugin, that lacks what it needs.
+
+    Pulumi reports a missing one without the file that names it.
+    """
+    data = read_text(read_file(root / "Pulumi.yaml")).data
+    environment = _at(data, "runtime", "options", "virtualenv")
+    providers = _at(data, "plugins", "providers")
+    needed = [("runtime.options.virtualenv", environment, "bin/python")]
+    needed += [
+        ("plugins.providers.path", _at(provider, "path"), f"pulumi-resource-{_PLUGIN}")
+        for provider in (providers if isinstance(providers, list | tuple) else ())
+        if _at(provider, "name") == _PLUGIN
+    ]
+    own = Path(sys.prefix)
+    for key, folder, file in needed:
+        if isinstance(folder, str) and not (root / folder / file).exists():
+            raise ToolError(
+                f"{os.path.relpath(root / 'Pulumi.yaml')}: {key} is {folder}, and {folder}/{file} doesn't exist. "
+                f"Install hpkit into {environment}, or use the environment of this hpkit: set "
+                f"runtime.options.virtualenv to {own}, and plugins.providers.path to {own / 'bin'}"
+            )
+
+
+def _at(data: Any, *keys: str) -> Any:
+    """Return what is at a path of nested mappings, None if there is nothing."""
+    for key in keys:
+        data = data.get(key) if isinstance(data, Mapping) else None
+    return data
 
 
 def is_local(environment: Mapping[str, str]) -> bool:

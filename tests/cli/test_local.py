@@ -398,6 +398,20 @@ def test_a_stack_that_the_repository_does_not_have_starts_nothing(project, verb)
     assert not (project / ".local").exists()
 
 
+def test_an_environment_that_pulumi_would_not_find_is_named_before_anything_starts(project):
+    (project / "stacks" / "acme.yaml").write_bytes(text_of(organization()))
+    runtime = "runtime: {name: python, options: {virtualenv: .venv}}\n"
+    (project / "Pulumi.yaml").write_text(
+        f"name: acme\n{runtime}plugins: {{providers: [{{name: hyperpod, path: .venv/bin}}]}}\n"
+    )
+    answer = hpkit("local", "up", cwd=project)
+    assert answer.returncode == 1
+    error = answer.stderr.splitlines()[-1]
+    assert "runtime.options.virtualenv is .venv, and .venv/bin/python doesn't exist" in error
+    assert f"set runtime.options.virtualenv to {sys.prefix}, and plugins.providers.path to {sys.prefix}/bin" in error
+    assert not (project / ".local").exists()
+
+
 @pytest.mark.parametrize("verb", ["destroy", "down"])
 def test_what_is_not_up_needs_no_end_and_what_is_elsewhere_is_said(project, verb):
     stack_in(project, "shared", VPC, stack="one-dev")

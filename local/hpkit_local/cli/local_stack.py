@@ -17,7 +17,7 @@ from hpkit.cli.inputs import plans_of
 from hpkit.cli.shells import called, line_to_use
 from hpkit.errors import SelectionError, ToolError
 from hpkit.plan.principals import principal_of
-from hpkit.project import load_stack, stack_names
+from hpkit.project import load_stack, require_environment, stack_names
 from hpkit_local.cli.local_common import root_of, to_stderr, wait_option, where
 from hpkit_local.cli.local_progress import Progress
 
@@ -92,6 +92,7 @@ def _ready(
     """
     from hpkit_local.cloud import TOOLS, Stack, control, exclusive, get_all
 
+    require_environment(root)
     get_all([tool for tool in TOOLS if not tool.on_demand], say=to_stderr)
     with exclusive(instance, _command(verb, stack, instance), wait=wait, say=to_stderr):
         if verb == "up":
