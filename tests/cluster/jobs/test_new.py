@@ -115,7 +115,7 @@ def test_a_pod_fits_beside_the_kubelet_and_daemon_sets_on_every_type_whose_size_
     ("team", "count", "kind", "words"),
     [
         ("john", 3, "quota", "it fits john's own quota: 12 of 12 nvidia.com/gpu of ml.g5.12xlarge"),
-        ("smith", 2, "borrowing", "4 nvidia.com/gpu of ml.g5.12xlarge"),
+        ("smith", 2, "borrowing", "1 instance of ml.g5.12xlarge"),
         ("smith", 6, "never", "it can never run: at most 2 of its 6 pods fit the quota and borrow limit of smith"),
     ],
 )

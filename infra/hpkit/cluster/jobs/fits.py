@@ -14,6 +14,7 @@ from hpkit.kueue.organization import EFA, model_of
 from hpkit.kueue.simulator import simulator
 from hpkit.plan.derive import instances_of
 from hpkit.plan.model import Plan, TeamPlan
+from hpkit.text.formatting import figure
 
 __all__ = ["Fit", "fit"]
 
@@ -61,9 +62,9 @@ def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
     if not over:
         shown = ", ".join(f"{_amount(key, usage[key])} of {_amount(key, nominal[key])} {_name(key)}" for key in scarce)
         return Fit("quota", f"it fits {team.name}'s own quota: {shown}")
-    shown = ", ".join(f"{_amount(key, amount)} {_name(key)}" for key, amount in over.items())
     return Fit(
-        "borrowing", f"{shown} of it must be borrowed: it waits until other teams lend that much, and can be preempted"
+        "borrowing",
+        f"it must borrow {_borrowed(over, known)}: it waits until other teams lend that much, and can be preempted",
     )
 
 
@@ -156,6 +157,20 @@ def _scarce(usage: Mapping[Key, int]) -> list[Key]:
     """Return what people count: accelerators where there are any, else CPUs."""
     first = [key for key in usage if key[1] not in ("cpu", "memory", "vpc.amazonaws.com/efa")]
     return first or [key for key in usage if key[1] == "cpu"]
+
+
+def _borrowed(over: Mapping[Key, int], instances: Mapping[str, Mapping[str, int]]) -> str:
+    """Return what is beyond a quota in instances of each type, or in amounts where the catalog doesn't know a type."""
+    parts = []
+    for flavor in dict.fromkeys(flavor for flavor, _ in over):
+        amounts = {name: amount for (other, name), amount in over.items() if other == flavor}
+        has = instances.get(flavor, {})
+        if all(has.get(name) for name in amounts):
+            count = max(amount / has[name] for name, amount in amounts.items())
+            parts.append(f"{figure(count)} {'instance' if count == 1 else 'instances'} of {flavor}")
+        else:
+            parts += [f"{_amount((flavor, name), amount)} {_name((flavor, name))}" for name, amount in amounts.items()]
+    return ", ".join(parts)
 
 
 def _name(key: Key) -> str:

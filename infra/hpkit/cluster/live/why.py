@@ -65,12 +65,15 @@ def find_task(observed: Observed, name: str, team: str | None) -> Task:
             if observed.namespaces is None
             else f" in {', '.join(observed.namespaces)}; no other namespace could be read"
         )
+        classes = ", ".join(sorted(observed.priority_classes))
         raise SelectionError(
             f"Kueue has no task {name}"
             + (f" of team {team}" if team else "")
             + (f"; its tasks: {shown}" if near else "; it has no tasks")
             + where
-            + ". It queues only jobs with the label kueue.x-k8s.io/queue-name; `hpkit job lint` checks a manifest"
+            + ". It queues only jobs with the label kueue.x-k8s.io/queue-name"
+            + (f", and a kueue.x-k8s.io/priority-class must be one of {classes}" if classes else "")
+            + "; `hpkit job lint` checks a manifest"
         )
     teams = sorted({task.team for task in found})
     if len(teams) > 1:
