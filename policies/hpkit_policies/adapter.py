@@ -164,5 +164,5 @@ def _report(policy: Policy, found: Iterable[Violation | Undecided], report: sdk.
     if undecided:
         # The SDK's own way to say so: it becomes an advice, whatever the policy's level is.
         unknown = UnknownValueError(UNKNOWN_OBJECT_VALUE, [])
-        unknown.message = "; ".join(undecided)
+        unknown.message = f"{'; '.join(undecided)}. The policy is checked when `pulumi up` knows it"
         raise unknown

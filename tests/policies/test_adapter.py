@@ -79,7 +79,7 @@ def test_a_violation_ends_with_how_to_fix_it():
 def test_what_is_undecided_becomes_the_advice_of_the_sdk():
     with pytest.raises(UnknownValueError) as raised:
         Run().resource("mandatory-tags", {"tags": UNKNOWN_STRING_VALUE})
-    assert raised.value.message == "tags isn't known before the update"
+    assert raised.value.message == "tags isn't known before the update. The policy is checked when `pulumi up` knows it"
 
 
 def test_names_and_properties_of_others_reach_no_terminal_as_commands():
