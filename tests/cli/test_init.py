@@ -81,6 +81,17 @@ def test_differences_are_those_of_the_kits_files_alone(tmp_path):
     assert re.search(r"^\+hpkit\[local\]==\d", shown, re.MULTILINE)
 
 
+def test_the_lock_of_a_project_is_the_part_of_the_kits_own_that_the_local_extra_needs():
+    own = (ROOT / "requirements.lock").read_text()
+    lock = project_files(Choice("acme", "startup", "none", "0.1.0"))["requirements.lock"]
+    names = set(re.findall(r"^([\w.-]+)==", lock, re.MULTILINE))
+    assert {"pulumi", "boto3", "moto", "psutil", "grpcio"} <= names
+    assert names.isdisjoint({"pytest", "mypy", "joblib", "mkdocs-material"})
+    for entry in re.split(r"\n(?=\w)", lock)[1:]:
+        assert entry in own
+        assert "--hash=sha256:" in entry
+
+
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_a_pipeline_needs_nothing_of_the_kits_own_repository(pipeline):
     files = project_files(Choice("acme", "startup", pipeline, "0.1.0"))
@@ -88,7 +99,7 @@ def test_a_pipeline_needs_nothing_of_the_kits_own_repository(pipeline):
     assert bool(pipelines) == (pipeline != "none")
     for path, text in pipelines.items():
         assert yaml.safe_load(text), path
-        assert not re.search(r"make install|infra/|requirements\.lock|local/hpkit_local/|\.ci/", text), path
+        assert not re.search(r"make install|infra/|local/hpkit_local/|\.ci/", text), path
 
 
 def test_the_repository_uses_the_same_program_and_policy_pack():

@@ -18,8 +18,10 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from hpkit.cli import command_lines
+from hpkit.scaffold.lock import locked_requirements
 from tests.test_readme import PROJECT
 
 ROOT = Path(__file__).parent.parent.parent
@@ -172,7 +174,11 @@ def test_the_wheel_holds_every_file_of_its_packages(wheel):
         for file in listed.stdout.splitlines()
         if file.startswith(f"{folder}/") and (ROOT / file).is_file()
     }
-    wanted |= {"hpkit/scaffold/examples/startup.yaml", "hpkit/scaffold/workflows/deploy.yml"}
+    wanted |= {
+        "hpkit/scaffold/examples/startup.yaml",
+        "hpkit/scaffold/workflows/deploy.yml",
+        "hpkit/scaffold/requirements.lock",
+    }
     with zipfile.ZipFile(wheel) as archive:
         assert wanted <= set(archive.namelist())
 
@@ -196,6 +202,14 @@ def test_what_needs_no_extra_can_be_imported_without_it(alone):
     packages = ("hpkit", "hpkit_provider", "hpkit_policies", "hpkit_whatif", "hpkit_local.toolchain")
     answer = subprocess.run([alone / "python", "-P", "-c", IMPORT_ALL, *packages], capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
+
+
+def test_a_projects_lock_has_every_package_that_the_wheel_asks_for(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
+        requires = message_from_bytes(archive.read(name)).get_all("Requires-Dist") or []
+    locked = re.findall(r"^([\w.-]+)==", locked_requirements("local"), re.MULTILINE)
+    assert {canonicalize_name(each) for each in closure(requires, "local")} <= set(locked)
 
 
 @pytest.mark.nightly

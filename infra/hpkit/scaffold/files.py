@@ -10,6 +10,7 @@ from typing import Final
 
 from hpkit.catalog import PLACEHOLDER_ACCOUNT
 from hpkit.config.reference import schema_text
+from hpkit.scaffold.lock import locked_requirements
 
 __all__ = ["EXAMPLES", "PIPELINES", "Choice", "project_files"]
 
@@ -19,14 +20,17 @@ _POLICIES: Final = "stacks/{}.policy.json"
 EXAMPLES: Final = ("autoscale", "bestpractice", "enterprise", "handson", "startup", "topology")
 PIPELINES: Final = ("github", "gitlab", "none")
 _GITHUB: Final = ("pull-request.yml", "review-comment.yml", "deploy.yml", "drift.yml")
-_INSTALL: Final = "python -m venv .venv && .venv/bin/pip install --quiet -r requirements.txt"
+_INSTALL: Final = (
+    "python -m venv .venv && .venv/bin/pip install --quiet --require-hashes -r requirements.lock && "
+    ".venv/bin/pip install --quiet --no-deps -r requirements.txt"
+)
 # What differs between the kit's repository and a project that installs the package.
 _IN_WORKFLOWS: Final = (
     ("make install", _INSTALL),
-    ("hashFiles('local/hpkit_local/toolchain/**')", "hashFiles('requirements.txt')"),
+    ("hashFiles('local/hpkit_local/toolchain/**')", "hashFiles('requirements.*')"),
     (
         '"infra/**", "policies/**", "requirements.lock", "Pulumi.yaml"',
-        '"policies/**", "requirements.txt", "*.py", "Pulumi.yaml"',
+        '"policies/**", "requirements.*", "*.py", "Pulumi.yaml"',
     ),
 )
 # In an example: what stands for the organization's own.
@@ -78,6 +82,8 @@ def _files(choice: Choice) -> Iterator[tuple[str, str]]:
         ("pack.txt", "policies/__main__.py"),
     ):
         yield path, _filled(template, words)
+    note = f"# Written by hpkit init {choice.version}.\n"
+    yield "requirements.lock", note + locked_requirements("local")
     yield f"stacks/{choice.name}.yaml", _organization(choice)
     yield "stacks/schema.json", schema_text()
     if (_FOLDER / "examples" / f"{choice.example}.policy.json").is_file():
