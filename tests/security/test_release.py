@@ -90,7 +90,7 @@ def test_a_wheel_that_holds_something_else_passes_for_one_of_its_commit(tmp_path
 
 
 def test_whoever_gets_code_into_a_build_signs_in_the_name_of_the_project():
-    assert set(JOBS) == {"build", "attest", "publish", "site"}
+    assert set(JOBS) == {"build", "attest", "publish", "index", "site"}
     assert JOBS["build"]["permissions"] == {"contents": "read"}
     assert JOBS["attest"]["permissions"] == {"id-token": "write", "attestations": "write"}
     assert JOBS["attest"]["environment"] == "release"
@@ -105,6 +105,11 @@ def test_whoever_gets_code_into_a_build_signs_in_the_name_of_the_project():
         offered["run"]
         == 'gh release create "$GITHUB_REF_NAME" dist/* --verify-tag --title "$GITHUB_REF_NAME" --notes-from-tag'
     )
+    index = JOBS["index"]
+    assert index["permissions"] == {"id-token": "write"}
+    assert (index["environment"], index["needs"]) == ("index", "publish")
+    assert [step for step in index["steps"] if "run" in step] == [], "nor does the one that the index trusts"
+    assert index["steps"][-1]["with"] == {"packages-dir": "wheels", "attestations": True}
     (site,) = JOBS["site"]["steps"]
     assert site["uses"].startswith("actions/deploy-pages@"), "the job that publishes pages runs no script"
     assert not any("cache" in step.get("uses", "") for step in JOBS["build"]["steps"])
