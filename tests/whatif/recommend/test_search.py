@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hpkit_whatif.recommend.capacity import cheapest
 from hpkit_whatif.recommend.goals import Goal
 from hpkit_whatif.recommend.levers import Lever, moves
-from hpkit_whatif.recommend.search import Outcome, outcome_of, search
+from hpkit_whatif.recommend.search import Outcome, evaluate_goals, search
 from hpkit_whatif.simulate.report import ClusterReport, Report
 
 KIND = "ml.g5.12xlarge"
@@ -38,7 +38,7 @@ def evaluator(fairness, *, capacity=8):
     def evaluate(states):
         asked.extend(states)
         return [
-            None if state[0] + state[1] > capacity else outcome_of([GOAL], (report(fairness(state)),))
+            None if state[0] + state[1] > capacity else evaluate_goals([GOAL], (report(fairness(state)),))
             for state in states
         ]
 
@@ -63,7 +63,7 @@ def test_it_simulates_no_more_than_it_may_and_never_answers_worse_than_the_file(
     evaluate, _ = evaluator(lambda state: 0.5 + state[2] / 1000)
     found = search(LEVERS, evaluate, trials=trials, seed=seed)
     assert found.tried <= trials
-    assert found.outcome.miss <= outcome_of([GOAL], (report(0.5),)).miss
+    assert found.outcome.miss <= evaluate_goals([GOAL], (report(0.5),)).miss
     again = search(LEVERS, evaluate, trials=trials, seed=seed)
     assert (again.state, again.tried) == (found.state, found.tried)
 
@@ -89,7 +89,7 @@ def test_instances_go_as_long_as_the_goal_is_met_and_come_until_it_is():
 
     def evaluate(states):
         return [
-            None if state[0] + state[1] > state[4] else outcome_of([GOAL], (report(0.5 + state[1] / 10 - 0.001),))
+            None if state[0] + state[1] > state[4] else evaluate_goals([GOAL], (report(0.5 + state[1] / 10 - 0.001),))
             for state in states
         ]
 
@@ -112,18 +112,18 @@ GROUPS = (
 
 def test_instances_that_do_not_help_do_not_come():
     def evaluate(states):
-        return [outcome_of([GOAL], (report(0.8 - abs(sum(state) - 7) / 10),)) for state in states]
+        return [evaluate_goals([GOAL], (report(0.8 - abs(sum(state) - 7) / 10),)) for state in states]
 
     (outcome,) = evaluate([(3, 3)])
     state, found = cheapest(GROUPS, (3, 3), outcome, evaluate, lambda _: Decimal(1))
-    assert (sum(state), found.good, found.miss) == (7, False, outcome_of([GOAL], (report(0.8),)).miss)
+    assert (sum(state), found.good, found.miss) == (7, False, evaluate_goals([GOAL], (report(0.8),)).miss)
     state, _ = cheapest(GROUPS, (4, 3), evaluate([(4, 3)])[0], evaluate, lambda _: Decimal(1))
     assert state == (4, 3), "more of them is farther away"
 
 
 def test_what_has_no_price_is_not_taken_for_free():
     def evaluate(states):
-        return [outcome_of([GOAL], (report(1.0 if sum(state) > 6 else 0.5),)) for state in states]
+        return [evaluate_goals([GOAL], (report(1.0 if sum(state) > 6 else 0.5),)) for state in states]
 
     (outcome,) = evaluate([(3, 3)])
     prices = {"ml.a": None, "ml.b": Decimal(1)}

@@ -82,7 +82,7 @@ def test_a_task_ran_from_its_last_admission_to_its_end():
         ("john/runs", 5, None),
         ("john/waits", 9, None),
     ]
-    said = "; ".join(found.said)
+    said = "; ".join(found.notes)
     for words in (
         "Workloads run at the end: how long they will is not known, so they have no `run` (1)",
         "Workloads wait at the end",
@@ -110,7 +110,7 @@ def test_a_launcher_beside_workers_keeps_what_is_asked_in_all():
     odd = workload("t", created=2, admitted=1, pods=3, requests={GPU: Decimal(8), "cpu": Decimal(6)})
     found = record(odd)
     assert [(task.pods, task.accelerators, task.v_cpu) for task in found.tasks] == [(2, 4, 3.0)]
-    assert "Workloads have pods of different sizes" in "; ".join(found.said)
+    assert "Workloads have pods of different sizes" in "; ".join(found.notes)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_launcher_beside_workers_keeps_what_is_asked_in_all():
 def test_what_is_no_task_is_left_out_and_said(more, said):
     found = record(workload("t", created=2, **more))
     assert found.tasks == ()
-    assert said in "; ".join(found.said)
+    assert said in "; ".join(found.notes)
 
 
 def test_priorities_are_classes_of_the_stack_or_weights():
@@ -162,7 +162,7 @@ def test_a_placement_is_read_and_what_of_it_is_not_is_said(requests, placement, 
     found = record(workload("t", created=2, pod_sets=placed(*requests)), plan=with_topology(), nodes=NODES)
     (task,) = found.tasks
     assert (task.placement and (task.placement.mode, task.placement.layer)) == placement
-    unread = [line for line in found.said if "that a scenario cannot say" in line]
+    unread = [line for line in found.notes if "that a scenario cannot say" in line]
     assert (unread == []) if said is None else (said in unread[0])
 
 
@@ -173,16 +173,16 @@ def test_nodes_are_recorded_where_a_task_asks_for_a_placement():
     found = record(near, far, plan=with_topology(), nodes=NODES)
     assert [(rack.nodes, rack.layers) for rack in found.topology] == [(2, ("a", "b", "c")), (1, ("a", "b", "d"))]
     assert [task.name for task in found.tasks] == ["john/near"]
-    said = "; ".join(found.said)
+    said = "; ".join(found.notes)
     for words in (
         "Workloads have no place on the nodes as they stand now: left out (1)",
         f"1 node of {KIND} without labels of all layers",
         "nodes as they stand now: where others stood before is not known",
     ):
         assert words in said
-    assert "no node says where it stands" in "; ".join(record(near, plan=with_topology()).said)
+    assert "no node says where it stands" in "; ".join(record(near, plan=with_topology()).notes)
     without = replace(plan_of_handson(), topology_aware_scheduling=False)
-    assert "the stack has no topology-aware scheduling" in "; ".join(record(near, plan=without, nodes=NODES).said)
+    assert "the stack has no topology-aware scheduling" in "; ".join(record(near, plan=without, nodes=NODES).notes)
 
 
 def test_a_placement_is_written_and_decides(tmp_path):
@@ -203,7 +203,7 @@ def test_a_placement_is_written_and_decides(tmp_path):
 
 def test_the_oldest_that_is_left_says_from_when_on_something_is_known():
     assert "the oldest Workload that is left is of 2026-11-22 10:00 UTC" in "; ".join(
-        record(workload("t", created=2)).said
+        record(workload("t", created=2)).notes
     )
 
 

@@ -22,7 +22,7 @@ def tell(report):
 
 
 def of(stem, stack, instance):
-    rehearsal = Rehearsal.of(plan_of(stack), open_scenario(str(FOLDER / f"{stem}.yaml")))
+    rehearsal = Rehearsal.from_source(plan_of(stack), open_scenario(str(FOLDER / f"{stem}.yaml")))
     report, differences = rehearsal.on(instance)
     assert differences == []
     return tell(report)

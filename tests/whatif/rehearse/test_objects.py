@@ -90,7 +90,7 @@ def test_tasks_that_can_never_run_may_be_left_out(tmp_path):
     file = tmp_path / "s.yaml"
     file.write_text("tasks:\n  - {name: big, team: smith, count: 3}\n  - {name: small, team: smith, count: 1}\n")
     plan = next(iter(load_stack("handson-dev").plans.values()))
-    rehearsal = Rehearsal.of(plan, open_scenario(file), skip_impossible=True)
+    rehearsal = Rehearsal.from_source(plan, open_scenario(file), skip_impossible=True)
     assert [each.name for each in rehearsal.workloads] == ["small"]
     (said,) = rehearsal.recorder.report("s.yaml", 0.0).warnings
     assert said.startswith("task big of smith is left out")

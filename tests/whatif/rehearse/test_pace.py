@@ -35,7 +35,7 @@ def scenario(tmp_path):
 def test_at_a_speed_nothing_comes_before_its_time(clouds, scenario):
     said = {}
     began = time.monotonic()
-    rehearsal = Rehearsal.of(plan_of(STACK), open_scenario(str(scenario)))
+    rehearsal = Rehearsal.from_source(plan_of(STACK), open_scenario(str(scenario)))
     _, differences = rehearsal.on(clouds.empty(), speed=20, say=lambda line: said.setdefault(line, time.monotonic()))
     assert differences == []
     (moment,) = (when for line, when in said.items() if "submitted second" in line)

@@ -16,7 +16,7 @@ from hpkit_whatif.scenario import Tasks, open_scenario
 from hpkit_whatif.scenario.model import duration
 from hpkit_whatif.scenario.read import write_csv
 from hpkit_whatif.scenario.schema import schema_text
-from hpkit_whatif.scenario.workloads import model_for
+from hpkit_whatif.scenario.workloads import scenario_model
 
 ROOT = Path(__file__).parents[3]
 HEADER = "name,team,priority,instanceType,count,submit,run"
@@ -30,7 +30,7 @@ def written(folder, text, name="s.yaml"):
 
 def tasks_of(file, stack="handson-dev"):
     plan = next(iter(load_stack(stack).plans.values()))
-    return list(Tasks(plan, model_for(plan)).workloads(open_scenario(file).tasks()))
+    return list(Tasks(plan, scenario_model(plan)).workloads(open_scenario(file).tasks()))
 
 
 @pytest.mark.parametrize(

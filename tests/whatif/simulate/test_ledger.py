@@ -10,7 +10,7 @@ from hpkit_whatif.recommend.recommend import recommend
 from hpkit_whatif.scenario import open_scenario
 from hpkit_whatif.simulate import simulate
 from hpkit_whatif.simulate.ledger import Ledger
-from hpkit_whatif.simulate.quotas import TypeQuota, quotas_of
+from hpkit_whatif.simulate.quotas import TypeQuota, type_quotas
 from tests.cli.invoke import hpkit
 from tests.whatif.simulate.test_run import ROOT, outcome, plan_of
 
@@ -135,7 +135,7 @@ def test_more_quota_than_there_is_makes_no_instances(tmp_path):
 def test_elastic_quota_counts_on_the_nodes_that_it_will_get():
     plan = plan_of("autoscale-dev")
     elastic = {each.instance_type for team in plan.teams for each in team.quota_resources if each.elastic}
-    found = quotas_of(plan, model_of(plan))
+    found = type_quotas(plan, model_of(plan))
     assert elastic
     assert all(found[kind].instances > plan.capacity[kind].guaranteed for kind in elastic)
     assert not simulate(plan, open_scenario(ROOT / "stacks" / "scenarios" / "autoscale.yaml")).warnings

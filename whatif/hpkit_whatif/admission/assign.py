@@ -78,7 +78,7 @@ class Asked:
     no_choice: bool
     partial: bool
     amounts: Usage | None
-    known: dict[tuple[int, ...], Assignment] = field(default_factory=dict)
+    assignments: dict[tuple[int, ...], Assignment] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -255,12 +255,12 @@ def _key(spec: Any) -> object:
 
 def scaled_counts(request: Request, step: int, steps: int) -> list[int]:
     """Return how many pods are left of each pod set, that many of the steps down to the fewest that are enough."""
-    found = []
-    for each in request:
-        spec = each.spec
+    counts = []
+    for pod_set in request:
+        spec = pod_set.spec
         least = spec.count if spec.min_count is None else spec.min_count
-        found.append(spec.count - (spec.count - least) * step // steps)
-    return found
+        counts.append(spec.count - (spec.count - least) * step // steps)
+    return counts
 
 
 def assign(task: Task, request: Request, counts: Sequence[int] | None, *, fair: bool, simulate: Simulate) -> Assignment:
@@ -305,7 +305,7 @@ class _Walk:
         if wanted.uncovered is not None:
             self.assignment.reason = "NoMatchingFlavor"
             return self._failed(chosen)
-        found: list[tuple[GroupRequest, int, list[tuple[Mode, int]]]] = []
+        chosen_flavors: list[tuple[GroupRequest, int, list[tuple[Mode, int]]]] = []
         for group in wanted.groups:
             best = self._group(group, count)
             if isinstance(best, str):
@@ -314,8 +314,8 @@ class _Walk:
             flavor, mode, modes, last = best
             chosen.fits = chosen.fits and mode == Mode.FIT
             tried[group.group] = last
-            found.append((group, flavor, modes))
-        for group, flavor, modes in found:
+            chosen_flavors.append((group, flavor, modes))
+        for group, flavor, modes in chosen_flavors:
             self._take(chosen, group, flavor, modes, count)
         self.assignment.tried.append(tried)
         return chosen

@@ -71,14 +71,14 @@ def _model(model: Model) -> Iterator[str]:
     for queue in model.queues:
         yield from _queue(queue)
     for strategy in model.fair_sharing or ():
-        yield from _one_of("the model", "fair_sharing", strategy, _STRATEGIES)
+        yield from _disallowed("the model", "fair_sharing", strategy, _STRATEGIES)
     yield from _topologies(model.topologies)
 
 
 def _queue(queue: ClusterQueue) -> Iterator[str]:
     where = f"queue {queue.name}"
     yield from _weight(where, queue.fair_weight)
-    yield from _one_of(where, "queueing_strategy", queue.queueing_strategy, _QUEUEING)
+    yield from _disallowed(where, "queueing_strategy", queue.queueing_strategy, _QUEUEING)
     yield from _preemption(where, queue.preemption)
     yield from _fungibility(where, queue.fungibility)
     yield from _twice(f"{where}: flavors", (each.name for group in queue.resource_groups for each in group.flavors))
@@ -96,17 +96,17 @@ def _queue(queue: ClusterQueue) -> Iterator[str]:
 
 
 def _preemption(where: str, preemption: Preemption) -> Iterator[str]:
-    yield from _one_of(where, "within_cluster_queue", preemption.within_cluster_queue, _POLICIES)
-    yield from _one_of(where, "reclaim_within_cohort", preemption.reclaim_within_cohort, _POLICIES)
+    yield from _disallowed(where, "within_cluster_queue", preemption.within_cluster_queue, _POLICIES)
+    yield from _disallowed(where, "reclaim_within_cohort", preemption.reclaim_within_cohort, _POLICIES)
     borrow: BorrowWithinCohort | None = preemption.borrow_within_cohort
     if borrow is not None:
-        yield from _one_of(where, "borrow_within_cohort", borrow.policy, _LOWER)
+        yield from _disallowed(where, "borrow_within_cohort", borrow.policy, _LOWER)
 
 
 def _fungibility(where: str, rules: FlavorFungibility) -> Iterator[str]:
-    yield from _one_of(where, "when_can_borrow", rules.when_can_borrow, _FUNGIBILITY)
-    yield from _one_of(where, "when_can_preempt", rules.when_can_preempt, _FUNGIBILITY)
-    yield from _one_of(where, "preference", rules.preference, _PREFERENCES)
+    yield from _disallowed(where, "when_can_borrow", rules.when_can_borrow, _FUNGIBILITY)
+    yield from _disallowed(where, "when_can_preempt", rules.when_can_preempt, _FUNGIBILITY)
+    yield from _disallowed(where, "preference", rules.preference, _PREFERENCES)
 
 
 def _quotas(where: str, flavors: Iterable[FlavorQuotas]) -> Iterator[str]:
@@ -137,20 +137,20 @@ def _topologies(topologies: Iterable[Topology]) -> Iterator[str]:
 def _pod_sets(workload: Workload, levels: Collection[str]) -> Iterator[str]:
     if not workload.pod_sets:
         yield "it has no pod sets"
-    yield from _twice("pod sets", (each.name for each in workload.pod_sets))
-    for each in workload.pod_sets:
-        where = f"pod set {each.name}"
-        for what, amount in (("count", each.count), ("min_count", each.min_count), *each.per_pod.items()):
+    yield from _twice("pod sets", (pod_set.name for pod_set in workload.pod_sets))
+    for pod_set in workload.pod_sets:
+        where = f"pod set {pod_set.name}"
+        for what, amount in (("count", pod_set.count), ("min_count", pod_set.min_count), *pod_set.per_pod.items()):
             if amount is not None and not _is_amount(amount):
                 yield f"{where}: {what} is {amount}; {_WANTED}"
-        if each.min_count is not None and each.min_count > each.count:
-            yield f"{where}: min_count is {each.min_count}, more than its count of {each.count}"
-        if _is_text(each.flavors):
-            yield f"{where}: flavors is the text {each.flavors}, and must be a set"
-        asked = each.topology
+        if pod_set.min_count is not None and pod_set.min_count > pod_set.count:
+            yield f"{where}: min_count is {pod_set.min_count}, more than its count of {pod_set.count}"
+        if _is_text(pod_set.flavors):
+            yield f"{where}: flavors is the text {pod_set.flavors}, and must be a set"
+        asked = pod_set.topology
         if asked is None:
             continue
-        yield from _one_of(where, "topology", asked.mode, _MODES)
+        yield from _disallowed(where, "topology", asked.mode, _MODES)
         # Without topologies nothing is placed anywhere, and no level means anything.
         if levels and asked.mode != "unconstrained" and asked.level not in levels:
             yield f"{where}: no topology has a level {asked.level}; there are {', '.join(levels)}"
@@ -192,9 +192,9 @@ def _weight(where: str, weight: float) -> Iterator[str]:
         yield f"{where}: fair_weight is {weight}; it must be a number, 0 or more"
 
 
-def _one_of(where: str, what: str, value: str, known: tuple[str, ...]) -> Iterator[str]:
-    if value not in known:
-        yield f'{where}: {what} is "{value}"; it is one of {", ".join(known)}'
+def _disallowed(where: str, what: str, value: str, allowed: tuple[str, ...]) -> Iterator[str]:
+    if value not in allowed:
+        yield f'{where}: {what} is "{value}"; it is one of {", ".join(allowed)}'
 
 
 def _twice(what: str, names: Iterable[str]) -> Iterator[str]:
@@ -207,11 +207,11 @@ def _twice(what: str, names: Iterable[str]) -> Iterator[str]:
 
 def _below_itself(cohorts: Iterable[Cohort]) -> Iterator[str]:
     parents = {cohort.name: cohort.parent for cohort in cohorts}
-    said: set[str] = set()
+    reported: set[str] = set()
     for name in parents:
         way = [name]
         while (above := parents.get(way[-1])) is not None and above not in way:
             way.append(above)
-        if above == name and name not in said:
-            said.update(way)
+        if above == name and name not in reported:
+            reported.update(way)
             yield f"cohort {name} is below itself: {' → '.join([*way, name])}"

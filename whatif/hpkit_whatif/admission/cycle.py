@@ -93,7 +93,7 @@ class Cycle:
         self._places.reserve(full, request)
         return full, []
 
-    def _known(self, task: Task, *, supposed: bool) -> Assignment | None:
+    def _cached_assignment(self, task: Task, *, supposed: bool) -> Assignment | None:
         """Return what is chosen for a workload without choice, None where it hangs on more than its queue's outlook."""
         asked = _asked(task)
         if asked.amounts is None or task.pending_flavors():
@@ -102,17 +102,17 @@ class Cycle:
         fits, outlook = task.queue.node.outlook(asked.amounts, fair=fair)
         if not fits and not supposed:
             return None
-        known = asked.known.get(outlook)
-        if known is None:
-            known = asked.known[outlook] = assign(task, asked.request, None, fair=fair, simulate=_suppose)
-        return known
+        assignment = asked.assignments.get(outlook)
+        if assignment is None:
+            assignment = asked.assignments[outlook] = assign(task, asked.request, None, fair=fair, simulate=_suppose)
+        return assignment
 
     def _attempt(
         self, task: Task, request: Request, counts: Sequence[int] | None, *, exact: bool = False
     ) -> tuple[Assignment, list[Target]]:
         # With no other flavor to choose it does not matter who could be evicted for one pair alone.
         supposed = not exact and _asked(task).no_choice
-        assignment = self._known(task, supposed=supposed) if counts is None else None
+        assignment = self._cached_assignment(task, supposed=supposed) if counts is None else None
         if assignment is None:
             simulate = _suppose if supposed else self._simulate
             assignment = assign(task, request, counts, fair=self._fair is not None, simulate=simulate)
@@ -151,16 +151,16 @@ class Cycle:
         steps = sum(each.spec.count - _least(each.spec) for each in request)
         if not steps:
             return None
-        found: tuple[int, tuple[Assignment, list[Target]]] | None = None
+        smallest_step: tuple[int, tuple[Assignment, list[Target]]] | None = None
         low, high = 0, steps + 1
         while low < high:
             middle = (low + high) // 2
             assignment, targets = self._attempt(task, request, scaled_counts(request, middle, steps))
             if assignment.mode == Mode.FIT or targets:
-                found, high = (middle, (assignment, targets)), middle
+                smallest_step, high = (middle, (assignment, targets)), middle
             else:
                 low = middle + 1
-        return found[1] if found is not None and found[0] == low else None
+        return smallest_step[1] if smallest_step is not None and smallest_step[0] == low else None
 
     def _targets(self, search: Search) -> list[Target]:
         return classic(search) if self._fair is None else fair(search, self._fair)
@@ -236,7 +236,7 @@ class Cycle:
     def _reserved(self, entry: Entry) -> list[tuple[int, int]]:
         """Return what is held back in this cycle for a workload that found nobody to evict."""
         node = entry.task.queue.node
-        found = []
+        reserved = []
         for pair, amount in entry.usage:
             left = node.nominal[pair] - node.usage[pair]
             limit = node.borrowing[pair]
@@ -245,8 +245,8 @@ class Cycle:
             else:
                 held = amount if limit is None else min(amount, left + limit)
             # Where more is used than the limit allows, Kueue takes the rest off the queue alone, which nobody sees.
-            found.append((pair, max(0, held)))
-        return found
+            reserved.append((pair, max(0, held)))
+        return reserved
 
 
 def _least(spec: PodSet) -> int:

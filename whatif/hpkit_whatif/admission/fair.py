@@ -80,13 +80,13 @@ def _may_give_way(search: Search, others: Sequence[QueueNode]) -> bool:
 def _candidates(search: Search, others: Sequence[QueueNode]) -> dict[TreeNode, deque[Task]]:
     """Return, of each other queue that has any, those who may be evicted, in order."""
     policy = search.node.spec.preemption.reclaim_within_cohort
-    found: dict[TreeNode, deque[Task]] = {}
+    candidates: dict[TreeNode, deque[Task]] = {}
     for other in others:
-        there = search.queues[other].evictable(search.contested)
-        theirs = deque(there if policy == "Any" else (e for e in there if permits(policy, search.task, e)))
+        evictable = search.queues[other].evictable(search.contested)
+        theirs = deque(evictable if policy == "Any" else (e for e in evictable if permits(policy, search.task, e)))
         if theirs:
-            found[other] = theirs
-    return found
+            candidates[other] = theirs
+    return candidates
 
 
 class _Round:
@@ -254,7 +254,7 @@ class _Order:
         return queue
 
     def _highest_queue(self, cohort: TreeNode) -> tuple[TreeNode | None, Share]:
-        found: TreeNode | None = None
+        highest_queue: TreeNode | None = None
         highest = _BELOW_ALL
         for queue in cohort.queues:
             if queue in self.dropped:
@@ -263,9 +263,11 @@ class _Order:
                 self.dropped.add(queue)
                 continue
             share = queue.share()
-            if share > highest or (found is not None and share == highest and self._before(queue, found)):
-                found, highest = queue, share
-        return found, highest
+            if share > highest or (
+                highest_queue is not None and share == highest and self._before(queue, highest_queue)
+            ):
+                highest_queue, highest = queue, share
+        return highest_queue, highest
 
     def _before(self, one: TreeNode, other: TreeNode) -> bool:
         """Return whether the first candidate of one queue comes before that of another."""

@@ -93,10 +93,10 @@ class Places:
         placed: list[tuple[Grid, Mapping[str, int], tuple[tuple[str, int], ...]]] = []
         for chosen, wanted, grid in self._placed_by(assignment, request):
             per_pod = wanted.spec.per_pod
-            there = assumed.setdefault(grid, {})
-            chosen.domains = grid.find(wanted.spec.topology, chosen.count, per_pod, assumed=there, empty=empty)
+            assumed_usage = assumed.setdefault(grid, {})
+            chosen.domains = grid.find(wanted.spec.topology, chosen.count, per_pod, assumed=assumed_usage, empty=empty)
             for leaf, pods in chosen.domains:
-                used = there.setdefault(leaf, {})
+                used = assumed_usage.setdefault(leaf, {})
                 for resource, amount in (*per_pod.items(), ("pods", 1)):
                     used[resource] = used.get(resource, 0) + amount * pods
             placed.append((grid, per_pod, chosen.domains))

@@ -218,15 +218,15 @@ def _fits_quota(node: TreeNode, remaining: dict[int, int]) -> bool:
 
 
 def _collect(
-    search: Search, cohort: TreeNode, common: TreeNode, skip: TreeNode, found: list[_Candidate], *, advantage: bool
+    search: Search, cohort: TreeNode, common: TreeNode, skip: TreeNode, candidates: list[_Candidate], *, advantage: bool
 ) -> None:
     for child in cohort.children:
         if child is skip or child is search.node or child.is_within_nominal(search.contested):
             continue
         if isinstance(child, QueueNode):
-            found.extend(_of_queue(search, search.queues[child], common, advantage=advantage))
+            candidates.extend(_of_queue(search, search.queues[child], common, advantage=advantage))
         else:
-            _collect(search, child, common, skip, found, advantage=advantage)
+            _collect(search, child, common, skip, candidates, advantage=advantage)
 
 
 def _may_borrow_from(borrow: BorrowWithinCohort, task: Task, victim: Task) -> bool:

@@ -65,11 +65,11 @@ class Shape:
         blocked = self.blocked
         if blocked is None:
             return None
-        changes, then, found = blocked
+        changes, then, targets = blocked
         now = 0
         for flavor in self.flavors:
             now += changes[flavor]
-        return found if now == then else None
+        return targets if now == then else None
 
 
 class Task:
@@ -256,10 +256,10 @@ class Queue:
         self.running[task.name] = task
         self.node.add(task.usage)
         self._changed(task)
-        there = self.running_on.get(task.pairs)
-        if there is None:
-            there = self.running_on[task.pairs] = []
-        bisect.insort(there, (*task.eviction_key, task))
+        running = self.running_on.get(task.pairs)
+        if running is None:
+            running = self.running_on[task.pairs] = []
+        bisect.insort(running, (*task.eviction_key, task))
 
     def stop(self, task: Task) -> None:
         """Take what a workload holds."""
@@ -290,11 +290,11 @@ class Queue:
 
     def evictable(self, pairs: Iterable[int]) -> Iterable[Task]:
         """Return who uses any of the pairs, in the order of eviction: those that are on their way out first."""
-        lists = [there for used, there in self.running_on.items() if there and not used.isdisjoint(pairs)]
+        lists = [entries for used, entries in self.running_on.items() if entries and not used.isdisjoint(pairs)]
         if not lists:
             return ()
         entries = lists[0] if len(lists) == 1 else sorted(itertools.chain(*lists))
-        found = [entry[4] for entry in entries]
+        tasks = [entry[4] for entry in entries]
         if self.evicting:
-            found.sort(key=lambda task: not task.evicted)
-        return found
+            tasks.sort(key=lambda task: not task.evicted)
+        return tasks

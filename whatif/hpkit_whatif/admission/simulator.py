@@ -67,12 +67,12 @@ class Simulator:
 
     def pending(self) -> list[Pending]:
         """Return what waits, by name."""
-        found = [
+        workloads = [
             Pending(task.name, task.reason, task.shape.parked)
             for queue in self._queues.values()
             for task in queue.waiting_tasks()
         ]
-        return sorted(found, key=lambda each: each.name)
+        return sorted(workloads, key=lambda workload: workload.name)
 
     def count_pending(self) -> int:
         """Return how many workloads wait."""

@@ -43,21 +43,21 @@ class Grid:
         self._domains: list[dict[tuple[str, ...], Domain]] = [{} for _ in self.levels]
         self._leaves: dict[str, Domain] = {}
         for node in nodes:
-            found = {HOSTNAME: node.name, **node.labels}
-            matches = all(found.get(key) == value for key, value in labels.items())
-            if node.ready and matches and all(level in found for level in self.levels):
-                self._add(tuple(found[level] for level in self.levels), node)
+            node_labels = {HOSTNAME: node.name, **node.labels}
+            matches = all(node_labels.get(key) == value for key, value in labels.items())
+            if node.ready and matches and all(level in node_labels for level in self.levels):
+                self._add(tuple(node_labels[level] for level in self.levels), node)
 
     def _add(self, values: tuple[str, ...], node: Node) -> None:
         parent: Domain | None = None
         for level in range(len(self.levels)):
             path = values[: level + 1]
-            there = self._domains[level].get(path)
-            if there is None:
-                there = self._domains[level][path] = Domain(path)
+            domain = self._domains[level].get(path)
+            if domain is None:
+                domain = self._domains[level][path] = Domain(path)
                 if parent is not None:
-                    parent.children.append(there)
-            parent = there
+                    parent.children.append(domain)
+            parent = domain
         if parent is not None:
             for resource, amount in node.allocatable.items():
                 parent.capacity[resource] = parent.capacity.get(resource, 0) + amount
@@ -169,30 +169,30 @@ class _Search:
         return level, self._several(domains)
 
     def _several(self, domains: list[Domain]) -> list[Domain]:
-        found = []
+        chosen = []
         remaining = self._count
         for index in range(len(domains)):
             if remaining <= 0:
                 break
             domain = domains[index] if self._unconstrained else self._best(domains[index:], remaining)
-            found.append(domain)
+            chosen.append(domain)
             remaining -= domain.fits
         if remaining > 0:
             raise NoPlaceError(self._count - remaining, self._count)
-        return found
+        return chosen
 
     def spread(self, domains: list[Domain]) -> list[Domain]:
         """Return the fewest of the domains that hold the pods, each with how many it takes."""
-        found = []
+        chosen = []
         remaining = self._count
         for index in range(len(domains)):
             domain = domains[index] if self._unconstrained else self._best(domains[index:], remaining)
             domain.fits = min(domain.fits, remaining)
-            found.append(domain)
+            chosen.append(domain)
             remaining -= domain.fits
             if remaining <= 0:
                 break
-        return found
+        return chosen
 
     def _best(self, domains: list[Domain], count: int) -> Domain:
         """Return the first, or if that holds all the smallest that does."""

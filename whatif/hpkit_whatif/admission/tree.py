@@ -312,14 +312,14 @@ def build(model: Model, pairs: Pairs) -> tuple[dict[str, QueueNode], dict[str, T
             _attach(cohorts[cohort.name], _cohort(cohorts, cohort.parent, pairs))
     queues: dict[str, QueueNode] = {}
     for order, queue in enumerate(model.queues):
-        queues[queue.name] = found = QueueNode(queue, pairs)
-        found.order = order
+        queues[queue.name] = queue_node = QueueNode(queue, pairs)
+        queue_node.order = order
         flavors = [flavor for group in queue.resource_groups for flavor in group.flavors]
-        lending[found] = _set_quotas(found, flavors, pairs)
+        lending[queue_node] = _set_quotas(queue_node, flavors, pairs)
         if queue.cohort is not None:
             parent = _cohort(cohorts, queue.cohort, pairs)
-            _attach(found, parent)
-            parent.queues.append(found)
+            _attach(queue_node, parent)
+            parent.queues.append(queue_node)
     for node in (*cohorts.values(), *queues.values()):
         if node.parent is None:
             node.borrowers = [{} for _ in range(len(pairs))]

@@ -83,22 +83,22 @@ def _shares(entry: Entry) -> list[tuple[bool, tuple[int, float]]]:
         return [(borrows, queue.share_with(entry.usage))]
     node: TreeNode | None = queue
     entry.task.queue.node.add(entry.usage)
-    found = []
+    shares = []
     while node is not None and node.parent is not None:
         borrows = any(amount > 0 and node.usage[pair] > node.subtree[pair] for pair, amount in entry.usage)
-        found.append((borrows, node.share()))
+        shares.append((borrows, node.share()))
         node = node.parent
     entry.task.queue.node.remove(entry.usage)
-    return found
+    return shares
 
 
 def _tournament(root: TreeNode, waiting: dict[TreeNode, Entry], version: Callable[[], int]) -> Iterator[Entry]:
     keys: dict[TreeNode, list[_Key]] = {}
-    known = -1
+    keys_version = -1
     while waiting:
-        if known != version():
+        if keys_version != version():
             keys = {node: [_key(entry, each) for each in _shares(entry)] for node, entry in waiting.items()}
-            known = version()
+            keys_version = version()
         winner = _winner(root, waiting, keys)
         if winner is None:
             return
@@ -108,11 +108,13 @@ def _tournament(root: TreeNode, waiting: dict[TreeNode, Entry], version: Callabl
 def _winner(cohort: TreeNode, waiting: dict[TreeNode, Entry], keys: dict[TreeNode, list[_Key]]) -> QueueNode | None:
     best: QueueNode | None = None
     for child in cohort.children:
-        found = (child if child in waiting else None) if isinstance(child, QueueNode) else _winner(child, waiting, keys)
-        if found is None:
+        child_winner = (
+            (child if child in waiting else None) if isinstance(child, QueueNode) else _winner(child, waiting, keys)
+        )
+        if child_winner is None:
             continue
         # The share that counts here is that of this cohort's own child.
-        level = found.depth - cohort.depth - 1
-        if best is None or keys[found][level] < keys[best][best.depth - cohort.depth - 1]:
-            best = found
+        level = child_winner.depth - cohort.depth - 1
+        if best is None or keys[child_winner][level] < keys[best][best.depth - cohort.depth - 1]:
+            best = child_winner
     return best

@@ -88,73 +88,75 @@ def command(
     wanted = [parse_goal(goal, teams) for goal in goals]
     where = cluster(on) if on else None
     loaded = load_stack(stack)
-    found = recommend(
+    recommendation = recommend(
         loaded, open_scenario(scenario), wanted, trials=trials, seeds=seeds, seed=seed, workers=workers, on=where
     )
-    patch, met = _chosen(found, capacity=capacity)
+    patch, met = _chosen(recommendation, capacity=capacity)
     if form == "json":
-        click.echo(json_text(found.as_dict()))
+        click.echo(json_text(recommendation.as_dict()))
     elif form == "patch":
         click.echo(patch, nl=False)
         if not met:
-            click.echo(f"no simulated policy meets the goals; this is the nearest of {found.tried}", err=True)
+            click.echo(f"no simulated policy meets the goals; this is the nearest of {recommendation.tried}", err=True)
     else:
-        click.echo(_table(found, capacity=capacity), nl=False)
+        click.echo(_table(recommendation, capacity=capacity), nl=False)
     if write:
-        _write(found, met=met, capacity=capacity)
+        _write(recommendation, met=met, capacity=capacity)
     sys.exit(0 if met else 1)
 
 
-def _chosen(found: Recommendation, *, capacity: bool) -> tuple[str, bool]:
+def _chosen(recommendation: Recommendation, *, capacity: bool) -> tuple[str, bool]:
     """Return the patch that was asked for, and whether it meets the goals."""
     if not capacity:
-        return found.patch, found.met
-    if found.capacity is None:
-        raise InputError(f"{found.file} has no instance group that teams share, so --capacity can't change anything")
-    return found.capacity.patch, found.capacity.met
+        return recommendation.patch, recommendation.met
+    if recommendation.capacity is None:
+        raise InputError(
+            f"{recommendation.file} has no instance group that teams share, so --capacity can't change anything"
+        )
+    return recommendation.capacity.patch, recommendation.capacity.met
 
 
-def _write(found: Recommendation, *, met: bool, capacity: bool) -> None:
+def _write(recommendation: Recommendation, *, met: bool, capacity: bool) -> None:
     if not met:
-        click.echo(f"{found.file} wasn't changed: the goals aren't met", err=True)
+        click.echo(f"{recommendation.file} wasn't changed: the goals aren't met", err=True)
         return
-    text = found.capacity.text if capacity and found.capacity is not None else found.text
-    file = Path(found.file)
+    text = recommendation.capacity.text if capacity and recommendation.capacity is not None else recommendation.text
+    file = Path(recommendation.file)
     try:
         bom = file.read_bytes().startswith(b"\xef\xbb\xbf")
         file.write_bytes((b"\xef\xbb\xbf" if bom else b"") + text.encode())
     except OSError as error:
         raise InputError(f"{os.fspath(file)} can't be written: {error.strerror}") from None
-    click.echo(f"wrote {found.file}", err=True)
+    click.echo(f"wrote {recommendation.file}", err=True)
 
 
-def _table(found: Recommendation, *, capacity: bool) -> str:
+def _table(recommendation: Recommendation, *, capacity: bool) -> str:
     console = paper()
     console.print(
-        f"{found.stack}, {found.scenario}: {plural(found.tried, 'policy')} simulated, {found.refused} rejected by "
-        "the validator"
+        f"{recommendation.stack}, {recommendation.scenario}: {plural(recommendation.tried, 'policy')} simulated, "
+        f"{recommendation.refused} rejected by the validator"
     )
-    console.print(_verdict(found) + "\n")
+    console.print(_verdict(recommendation) + "\n")
     table = grid("goal", "now", "then", "met in", title="Goals")
-    for each in found.goals:
-        before, after = (sum(side) / len(side) for side in (each.before, each.after))
+    for result in recommendation.goals:
+        before, after = (sum(side) / len(side) for side in (result.before, result.after))
         table.add_row(
-            each.goal.text, each.goal.shown(before), each.goal.shown(after), f"{each.met} of {len(each.after)}"
+            result.goal.text, result.goal.shown(before), result.goal.shown(after), f"{result.met} of {len(result.after)}"
         )
     console.print(table)
-    if found.changes:
+    if recommendation.changes:
         table = grid("value", "now", "then", title="Changes")
-        for change in found.changes:
+        for change in recommendation.changes:
             table.add_row(change.path, str(change.before), str(change.after))
         console.print(table)
-        console.print(_teams("Teams: what each gains and gives up", found.teams))
-    for line in found.fixed:
+        console.print(_teams("Teams: what each gains and gives up", recommendation.teams))
+    for line in recommendation.fixed:
         console.print(f"not varied: {line}")
-    for line in found.warnings:
+    for line in recommendation.warnings:
         console.print(f"warning: {line}")
-    if found.capacity is not None:
-        _print_capacity(console, found.capacity)
-    patch, _ = _chosen(found, capacity=capacity)
+    if recommendation.capacity is not None:
+        _print_capacity(console, recommendation.capacity)
+    patch, _ = _chosen(recommendation, capacity=capacity)
     return text_of(console) + (f"\n{patch}" if patch else "")
 
 
@@ -171,18 +173,21 @@ def _teams(title: str, teams: Iterable[TeamResult]) -> Table:
     return table
 
 
-def _verdict(found: Recommendation) -> str:
-    sure = found.confidence
+def _verdict(recommendation: Recommendation) -> str:
+    sure = recommendation.confidence
     if not sure.drawn:
-        said = "the scenario has no random draws, so one run is enough"
+        confidence_text = "the scenario has no random draws, so one run is enough"
     else:
-        said = f"in {sure.met} of {sure.draws} draws of the search, and {sure.other_met} of {sure.other_draws} others"
-    if not found.met:
-        nearest = f"All are met {said}." if sure.drawn else f"T{said[1:]}."
+        confidence_text = (
+            f"in {sure.met} of {sure.draws} draws of the search, and {sure.other_met} of {sure.other_draws} others"
+        )
+    if not recommendation.met:
+        nearest = f"All are met {confidence_text}." if sure.drawn else f"T{confidence_text[1:]}."
         return f"No simulated policy meets the goals; this is the nearest. {nearest}"
-    if not found.changes:
-        return f"The file already meets the goals; {said}."
-    return f"Changing {len(found.changes)} value{'s' * (len(found.changes) > 1)} meets the goals; {said}."
+    if not recommendation.changes:
+        return f"The file already meets the goals; {confidence_text}."
+    count = len(recommendation.changes)
+    return f"Changing {count} value{'s' * (count > 1)} meets the goals; {confidence_text}."
 
 
 def _print_capacity(console: Console, capacity: CapacityChange) -> None:

@@ -31,7 +31,7 @@ _TRACES = ("alibaba-2023",)
 @click.option("--trace", type=click.Choice(_TRACES), help="Name of the public trace that FILEs belong to.")
 @click.option(
     "--team",
-    "given",
+    "assignments",
     multiple=True,
     metavar="GROUP=TEAM",
     help="Map a trace group to a team. Other groups are assigned to teams in turn.",
@@ -48,7 +48,7 @@ def command(
     profile: str | None,
     since: str,
     trace: str | None,
-    given: tuple[str, ...],
+    assignments: tuple[str, ...],
     instance_type: str | None,
     seed: int | None,
     output: Path,
@@ -67,7 +67,7 @@ def command(
         raise click.UsageError(f"{to} already exists; name another file, or add --force")
     if trace and not files:
         raise click.UsageError("--trace requires the trace's FILE")
-    if not trace and (given or instance_type):
+    if not trace and (assignments or instance_type):
         raise click.UsageError("--team and --instance-type require --trace")
     if not files:
         _from_cluster(choose_stack(stack), profile, since, to)
@@ -77,7 +77,7 @@ def command(
             f"--output {to}: a drawn scenario can be long and is written as CSV; name a file that ends in .csv"
         )
     if trace:
-        _from_trace(trace, files, choose_stack(stack), given, instance_type, to)
+        _from_trace(trace, files, choose_stack(stack), assignments, instance_type, to)
     else:
         _from_scenario(files, seed, to)
 
@@ -94,49 +94,50 @@ def _from_cluster(plan: Plan, profile: str | None, since: str, to: Path) -> None
     if not seconds:
         raise click.UsageError("--since 0: use a duration above zero")
     observed = observe(plan, profile, aws=())
-    found = recorded(observed, plan, since=seconds)
-    said = [*found.said]
-    if not found.tasks:
-        _say(said)
+    recording = recorded(observed, plan, since=seconds)
+    notes = [*recording.notes]
+    if not recording.tasks:
+        _say(notes)
         raise SelectionError(
             f"teams of {plan.stack} have no Workloads in the last {since}, so there is nothing to record"
         )
     with writing(to) as file:
         if to.suffix == ".csv":
-            count = write_csv(found.tasks, file)
-            if any(task.placement for task in found.tasks):
-                said.append(_NO_PLACES)
-            said.append(
+            count = write_csv(recording.tasks, file)
+            if any(task.placement for task in recording.tasks):
+                notes.append(_NO_PLACES)
+            notes.append(
                 f"a CSV has no `until`; set it when you simulate ({seconds:g}s), because tasks without an end never "
                 "finish"
             )
         else:
             description = f"Tasks of {plan.stack} in the {since} before {observed.time:%Y-%m-%d %H:%M} UTC."
-            count = Yaml(description, found.until, found.tasks, found.topology).write(file)
-    _done(count, to, said)
+            count = Yaml(description, recording.until, recording.tasks, recording.topology).write(file)
+    _done(count, to, notes)
 
 
 def _from_trace(
-    trace: str, files: tuple[Path, ...], plan: Plan, given: tuple[str, ...], instance_type: str | None, to: Path
+    trace: str, files: tuple[Path, ...], plan: Plan, assignments: tuple[str, ...], instance_type: str | None, to: Path
 ) -> None:
     from hpkit_whatif.record import writing
-    from hpkit_whatif.scenario import Tasks, model_for
+    from hpkit_whatif.scenario import Tasks, scenario_model
     from hpkit_whatif.scenario.read import write_csv
-    from hpkit_whatif.scenario.traces import TRACES, Tally, Teams, tasks_of
+    from hpkit_whatif.scenario.traces import TRACES, Tally, Teams, convert_tasks
 
-    names = [team.name for team in plan.teams if not team.is_shared_pool]
-    teams, tally = Teams(names, _groups(given, names, plan.stack)), Tally()
+    team_names = [team.name for team in plan.teams if not team.is_shared_pool]
+    teams, tally = Teams(team_names, _groups(assignments, team_names, plan.stack)), Tally()
     shape = _shape(plan, instance_type)
     tasks = chain.from_iterable(TRACES[trace](file, tally) for file in files)
     with writing(to) as file:
-        count = write_csv(tasks_of(tasks, shape, teams, tally, of=Tasks(plan, model_for(plan))), file)
+        count = write_csv(convert_tasks(tasks, shape, teams, tally, plan_tasks=Tasks(plan, scenario_model(plan))), file)
         if not count:
             _say(tally.lines())
             raise SelectionError(f"no tasks remain of {', '.join(map(str, files))}, so there is nothing to record")
     unmet = [
-        f"--team {group}=…: no remaining task is in group {group}; {hint(group, teams.of)}" for group in teams.unmet()
+        f"--team {group}=…: no remaining task is in group {group}; {hint(group, teams.team_by_group)}"
+        for group in teams.unmet()
     ]
-    _done(count, to, [*tally.lines(), *_dealt(teams.of), *unmet])
+    _done(count, to, [*tally.lines(), *_dealt(teams.team_by_group), *unmet])
 
 
 def _dealt(teams: dict[str, str]) -> list[str]:
@@ -150,18 +151,18 @@ def _dealt(teams: dict[str, str]) -> list[str]:
     ]
 
 
-def _groups(given: tuple[str, ...], teams: list[str], stack: str) -> dict[str, str]:
-    found = {}
-    for text in given:
+def _groups(assignments: tuple[str, ...], teams: list[str], stack: str) -> dict[str, str]:
+    teams_by_group = {}
+    for text in assignments:
         group, equals, team = text.rpartition("=")
         if not equals or not group:
             raise click.UsageError(f"--team {text}: use GROUP=TEAM")
         if team not in teams:
             raise click.UsageError(f"--team {text}: {stack} has no team {team}; {hint(team, teams)}")
-        found[group] = team
+        teams_by_group[group] = team
     if not teams:
         raise click.UsageError(f"{stack} has no team that can request capacity")
-    return found
+    return teams_by_group
 
 
 def _shape(plan: Plan, wanted: str | None) -> Shape:

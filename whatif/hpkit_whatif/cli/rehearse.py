@@ -65,7 +65,9 @@ def command(
     """
     from hpkit_whatif.scenario import open_scenario
 
-    rehearsal = Rehearsal.of(plan_of(stack), open_scenario(scenario), seed=seed, skip_impossible=skip_impossible)
+    rehearsal = Rehearsal.from_source(
+        plan_of(stack), open_scenario(scenario), seed=seed, skip_impossible=skip_impossible
+    )
     with _instance(name, root) as instance:
         report, differences = rehearsal.on(instance, speed=speed)
     click.echo(rendered(report, form), nl=False)
@@ -118,15 +120,17 @@ class Rehearsal:
     classes: dict[int, str]
 
     @classmethod
-    def of(cls, plan: Plan, source: Source, *, seed: int | None = None, skip_impossible: bool = False) -> Rehearsal:
+    def from_source(
+        cls, plan: Plan, source: Source, *, seed: int | None = None, skip_impossible: bool = False
+    ) -> Rehearsal:
         """Return it; InputError for what is wrong with a task, or for more tasks than can be rehearsed."""
         from itertools import islice
 
         from hpkit_whatif.rehearse import apart
-        from hpkit_whatif.scenario import Tasks, model_for
+        from hpkit_whatif.scenario import Tasks, scenario_model
         from hpkit_whatif.simulate import Recorder
 
-        model = model_for(plan, source.scenario.topology)
+        model = scenario_model(plan, source.scenario.topology)
         recorder = Recorder(plan, model)
         tasks = Tasks(plan, model).workloads(source.tasks(seed=seed))
         coming = recorder.taken(tasks, lenient=False, until=source.scenario.until, skip_impossible=skip_impossible)
@@ -155,7 +159,7 @@ class Rehearsal:
         nodes = _nodes(self.model, objects, guaranteed)
         notes = _Notes(self, _Pace(speed, len(self.workloads), say))
         with rehearsal(instance, objects, nodes, classes=self.classes) as session:
-            found = object_differences(
+            differences = object_differences(
                 self.plan,
                 self.model,
                 session.objects,
@@ -167,7 +171,7 @@ class Rehearsal:
         report = self.recorder.report(self.source.file, stopped, waiting=reasons, is_over=until is None)
         happened = event_differences(notes.events, _simulated(self.model, self.workloads, until))
         said = [f"{name} is waiting; Kueue reports: {why}" for name, why in reasons.items()] if happened else []
-        return report, [*found, *happened, *said]
+        return report, [*differences, *happened, *said]
 
 
 class _Notes:
@@ -201,10 +205,12 @@ def _simulated(model: Model, workloads: list[Workload], until: float | None) -> 
 def _refuse_other_weights(workloads: list[Workload], classes: dict[int, str]) -> None:
     for workload in workloads:
         if workload.priority and workload.priority not in classes:
-            known = ", ".join(f"{name.removesuffix('-priority')} {weight}" for weight, name in sorted(classes.items()))
+            priority_classes = ", ".join(
+                f"{name.removesuffix('-priority')} {weight}" for weight, name in sorted(classes.items())
+            )
             raise InputError(
                 f"task {workload.name} has priority {workload.priority}, but the stack has no such class. Use one of "
-                f"{known or 'none'}"
+                f"{priority_classes or 'none'}"
             )
 
 

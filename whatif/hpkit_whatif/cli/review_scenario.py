@@ -29,12 +29,12 @@ def scenario_changes(stacks: Iterable[StackInput], file: str) -> dict[str, Scena
     from hpkit_whatif.scenario import open_scenario
 
     source = open_scenario(file)
-    found = {}
+    changes = {}
     for stack in stacks:
         before, after = _plan(stack.before), _plan(stack.after)
         if before != after:
-            found[stack.stack] = _change(source, before, after)
-    return found
+            changes[stack.stack] = _change(source, before, after)
+    return changes
 
 
 def _plan(version: StackVersion | None) -> Plan | None:
@@ -49,14 +49,14 @@ def _change(source: Source, before: Plan | None, after: Plan | None) -> Scenario
         return ScenarioChange(source.file, note=str(error))
     if not any(team.submitted for side in sides if side is not None for team in side.teams):
         return ScenarioChange(source.file, note="none of its tasks belongs to a team of this stack")
-    names = dict.fromkeys(team.name for side in sides if side is not None for team in side.teams)
+    team_names = dict.fromkeys(team.name for side in sides if side is not None for team in side.teams)
     return ScenarioChange(
         source.file,
         note=_left_out(others),
         utilization=_both(sides, lambda report: report.cluster.utilization),
         waited=_both(sides, lambda report: report.cluster.waited),
         preemptions=_both(sides, lambda report: report.cluster.preemptions),
-        teams=tuple(_team(name, sides) for name in names),
+        teams=tuple(_team(name, sides) for name in team_names),
     )
 
 

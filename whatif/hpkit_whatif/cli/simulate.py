@@ -189,11 +189,11 @@ def _table(report: "Report") -> str:
         console.print(line)
     if len(held) > _MOST_REASONS:
         console.print(f"{len(held) - _MOST_REASONS:,} more are waiting or never run; for the reasons, use --format csv")
-    rest = len(report.tasks) - _MOST_ROWS
-    if rest > 0:
+    unlisted = len(report.tasks) - _MOST_ROWS
+    if unlisted > 0:
         console.print(
-            f"only unfinished, most preempted, and longest waiting tasks are listed; --format json has {rest:,} more"
-            + (f", and {report.omitted:,} are only included in totals" if report.omitted else "")
+            f"only unfinished, most preempted, and longest waiting tasks are listed; --format json has {unlisted:,} "
+            "more" + (f", and {report.omitted:,} are only included in totals" if report.omitted else "")
         )
     return text_of(console)
 

@@ -27,13 +27,13 @@ _SECONDS = 60
 def compared(source: Source, sides: tuple[str, str], stack: str | None, form: str, *, seed: int | None) -> str:
     """Return both reports side by side, as a table or JSON."""
     plans = [_plan(side, stack) for side in sides]
-    names = [{team.name for team in plan.teams} for plan in plans]
+    team_names = [{team.name for team in plan.teams} for plan in plans]
     others: list[Counter[str]] = [Counter(), Counter()]
     before, after = (
         simulate_tasks(plan, source, of_teams(source.tasks(seed=seed), teams, left), lenient=True)
-        for plan, teams, left in zip(plans, names, others, strict=True)
+        for plan, teams, left in zip(plans, team_names, others, strict=True)
     )
-    _refuse_teams_of_nobody(source, others, names[0] | names[1])
+    _refuse_teams_of_nobody(source, others, team_names[0] | team_names[1])
     if form == "json":
         both = {
             key: {"is": side, "tasksOfOtherTeams": dict(left), **report.as_dict()}
@@ -63,7 +63,7 @@ def _plan(side: str, stack: str | None) -> Plan:
         if stack is None:
             raise click.UsageError(f"{side}: {error}; for a git reference, add --stack") from None
     loaded = load_stack(stack)
-    return _only(_at(side, loaded), f"{side}:{loaded.file}")
+    return _only(_load_revision(side, loaded), f"{side}:{loaded.file}")
 
 
 def _only(loaded: Loaded, name: str) -> Plan:
@@ -76,7 +76,7 @@ def _only(loaded: Loaded, name: str) -> Plan:
     raise InputError(f"{name} can't be simulated: {said[0] if said else 'it lacks that environment'}")
 
 
-def _at(reference: str, loaded: Loaded) -> Loaded:
+def _load_revision(reference: str, loaded: Loaded) -> Loaded:
     root = project_root()
     name = Path(loaded.file).resolve().relative_to(root.resolve()).as_posix()
     command = ("git", "-C", str(root), "show", "--end-of-options", f"{reference}:./{name}")
@@ -112,18 +112,18 @@ def _table(sides: tuple[str, str], before: Report, after: Report, others: Sequen
     for row in rows:
         table.add_row(*row)
     console.print(table)
-    names = list(dict.fromkeys(team.name for report in (before, after) for team in report.teams))
+    team_names = list(dict.fromkeys(team.name for report in (before, after) for team in report.teams))
     heads = [f"{head} {side}" for head in ("served", "p50", "p95", "evicted", "never") for side in "AB"]
     table = grid("team", *heads, title="")
-    for name in names:
+    for name in team_names:
         cells: list[tuple[str, str, str, str, str]] = []
         for report in (before, after):
-            found = {team.name: team for team in report.teams}.get(name)
-            if found is None:
+            team_report = {team.name: team for team in report.teams}.get(name)
+            if team_report is None:
                 cells.append(("–",) * 5)
                 continue
-            got, waits = percent(found.service), (span(found.wait_median), span(found.wait_p95))
-            cells.append((got, *waits, str(found.evicted), str(found.never)))
+            got, waits = percent(team_report.service), (span(team_report.wait_median), span(team_report.wait_p95))
+            cells.append((got, *waits, str(team_report.evicted), str(team_report.never)))
         table.add_row(name, *(cell for pair in zip(*cells, strict=True) for cell in pair))
     console.print(table)
     return text_of(console)

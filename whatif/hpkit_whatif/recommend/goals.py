@@ -116,29 +116,29 @@ def _of_team(measure: Measure, team: TeamReport) -> float:
 
 def parse_goal(text: str, teams: Iterable[str]) -> Goal:
     """Return what a goal says; SelectionError for what is none, what no run can meet, or a team that is not there."""
-    found = _GOAL.match(" ".join(text.split()))
-    if found is None:
+    match = _GOAL.match(" ".join(text.split()))
+    if match is None:
         raise SelectionError(f"`{text}` is no goal. What to do: write one of: {'; '.join(GRAMMAR)}")
-    measure = _measure(found)
-    team = _team(text, found["waiting"] or found["whose"], list(teams))
-    upper = found["sign"].startswith("<")
+    measure = _measure(match)
+    team = _team(text, match["waiting"] or match["whose"], list(teams))
+    upper = match["sign"].startswith("<")
     if upper == (measure in ("utilization", "fairness")):
         right = ">" if upper else "<"
         raise SelectionError(f"`{text}`: nobody wants it that way round. What to do: write `{right}`")
     goal = Goal(
-        " ".join(text.split()), measure, team, _limit(text, measure, found["limit"]), upper, "=" not in found["sign"]
+        " ".join(text.split()), measure, team, _limit(text, measure, match["limit"]), upper, "=" not in match["sign"]
     )
     _refuse_unreachable(goal)
     return goal
 
 
-def _measure(found: re.Match[str]) -> Measure:
-    if found["quantile"]:
-        names: dict[str, Measure] = {"p50": "p50", "p95": "p95", "max": "max"}
-        return names[found["quantile"]]
-    if found["what"]:
-        return "preemptions" if found["what"] == "preemptions" else "lost"
-    return "fairness" if found["cluster"] == "fairness" else "utilization"
+def _measure(match: re.Match[str]) -> Measure:
+    if match["quantile"]:
+        quantiles: dict[str, Measure] = {"p50": "p50", "p95": "p95", "max": "max"}
+        return quantiles[match["quantile"]]
+    if match["what"]:
+        return "preemptions" if match["what"] == "preemptions" else "lost"
+    return "fairness" if match["cluster"] == "fairness" else "utilization"
 
 
 def _team(text: str, name: str | None, teams: list[str]) -> str | None:

@@ -10,7 +10,7 @@ from hpkit.catalog import find_instance_type
 from hpkit.config.document import Document, Path
 from hpkit.plan.model import Plan, QuotaResource, TeamPlan
 
-__all__ = ["Lever", "State", "instance_levers", "levers_of", "moves", "per_instance"]
+__all__ = ["Lever", "State", "find_levers", "instance_levers", "moves", "per_instance"]
 
 Value = int | str
 State = tuple[Value, ...]
@@ -40,21 +40,21 @@ class Lever:
     most: int
 
 
-def levers_of(plan: Plan, document: Document) -> tuple[Lever, ...]:
+def find_levers(plan: Plan, document: Document) -> tuple[Lever, ...]:
     """Return what a search may change of a stack's sharing: each place of the file once."""
-    found: dict[object, Lever] = {}
+    levers: dict[object, Lever] = {}
     for lever in _candidates(plan, document.data):
         mark = document.locate(lever.paths[0])
         # A value that the file omits has no place yet; its path identifies it.
         key = (mark, lever.kind) if document.raw(lever.paths[0]) is not None else lever.paths
-        known = found.get(key)
-        if known is None:
-            found[key] = lever
+        existing = levers.get(key)
+        if existing is None:
+            levers[key] = lever
         else:
-            teams = (*known.teams, *lever.teams)
+            teams = (*existing.teams, *lever.teams)
             label = f"{lever.kind} of {', '.join(teams)}"
-            found[key] = replace(known, label=label, teams=teams, paths=(*known.paths, *lever.paths))
-    return tuple(found.values())
+            levers[key] = replace(existing, label=label, teams=teams, paths=(*existing.paths, *lever.paths))
+    return tuple(levers.values())
 
 
 def _candidates(plan: Plan, data: Any) -> Iterator[Lever]:
@@ -92,11 +92,11 @@ def _of_team(team: TeamPlan, homes: dict[str, Path], *, fair: bool) -> Iterator[
 
 def _quotas(plan: Plan, team: TeamPlan) -> Iterator[Lever]:
     for resource in team.quota_resources:
-        found = _unit(resource)
+        unit_and_value = _unit(resource)
         capacity = plan.capacity.get(resource.instance_type)
-        if found is None or capacity is None or not resource.path:
+        if unit_and_value is None or capacity is None or not resource.path:
             continue
-        unit, value = found
+        unit, value = unit_and_value
         most = _MOST_PERCENT if unit == "share" else capacity.guaranteed * per_instance(resource.instance_type, unit)
         if resource.elastic and isinstance(value, int):
             most = max(most, value)
@@ -124,35 +124,35 @@ def per_instance(instance_type: str, unit: str) -> int:
 
 def instance_levers(plan: Plan, data: Any) -> tuple[Lever, ...]:
     """Return the instance groups whose size may be changed: those of instance types of which teams have quota."""
-    kinds = {resource.instance_type for team in plan.teams for resource in team.quota_resources}
+    quota_types = {resource.instance_type for team in plan.teams for resource in team.quota_resources}
     place = ("environments", plan.environment, "cluster", "instanceGroups")
     groups = data["environments"][plan.environment]["cluster"].get("instanceGroups") or ()
-    found = []
+    levers = []
     for index, group in enumerate(groups):
-        kind, count = group.get("instanceType"), group.get("instanceCount")
-        if kind in kinds and isinstance(count, int):
+        instance_type, count = group.get("instanceType"), group.get("instanceCount")
+        if instance_type in quota_types and isinstance(count, int):
             path: Path = (*place, index, "instanceCount")
             label = f"instanceCount of {group['name']}"
-            found.append(Lever(label, "instances", (), kind, (path,), "", count, 100_000))
-    return tuple(found)
+            levers.append(Lever(label, "instances", (), instance_type, (path,), "", count, 100_000))
+    return tuple(levers)
 
 
 def moves(levers: Sequence[Lever], state: State) -> list[State]:
     """Return the states one step away: a value changed, or changed back, or quota handed from one team to another."""
-    found: dict[State, None] = {}
+    states: dict[State, None] = {}
     for index, lever in enumerate(levers):
         for value in _steps(lever, state[index]):
-            found.setdefault(_with(state, index, value))
-        found.setdefault(_with(state, index, lever.base))
+            states.setdefault(_replace_value(state, index, value))
+        states.setdefault(_replace_value(state, index, lever.base))
         if lever.kind == "quota":
             for other, giver in enumerate(levers):
                 if other != index and giver.kind == "quota" and giver.instance_type == lever.instance_type:
-                    found.update(dict.fromkeys(_handed(levers, state, giver=other, taker=index)))
-    found.pop(state, None)
-    return list(found)
+                    states.update(dict.fromkeys(_handed(levers, state, giver=other, taker=index)))
+    states.pop(state, None)
+    return list(states)
 
 
-def _with(state: State, index: int, value: Value) -> State:
+def _replace_value(state: State, index: int, value: Value) -> State:
     return (*state[:index], value, *state[index + 1 :])
 
 
@@ -179,8 +179,8 @@ def _handed(levers: Sequence[Lever], state: State, *, giver: int, taker: int) ->
     for by in dict.fromkeys((step, has // 2 // step * step)):
         got = _number(state[taker]) + by
         if by > 0 and has - by > 0 and got <= levers[taker].most:
-            given = _with(state, giver, _written(levers[giver], has - by))
-            yield _with(given, taker, _written(levers[taker], got))
+            given = _replace_value(state, giver, _written(levers[giver], has - by))
+            yield _replace_value(given, taker, _written(levers[taker], got))
 
 
 def _number(value: Value) -> int:

@@ -127,15 +127,15 @@ class Recommendation:
             "met": self.met,
             "goals": [
                 {
-                    "goal": each.goal.text,
-                    "before": _figures(each.before),
-                    "after": _figures(each.after),
-                    "metIn": each.met,
+                    "goal": result.goal.text,
+                    "before": _figures(result.before),
+                    "after": _figures(result.after),
+                    "metIn": result.met,
                 }
-                for each in self.goals
+                for result in self.goals
             ],
-            "changes": [_change(each) for each in self.changes],
-            "teams": [_team(each) for each in self.teams],
+            "changes": [_change(result) for result in self.changes],
+            "teams": [_team(result) for result in self.teams],
             "cluster": {"before": self.cluster[0], "after": self.cluster[1]},
             "confidence": {
                 "drawn": self.confidence.drawn,
@@ -200,20 +200,20 @@ def _team_result(name: str, before: tuple[Report, ...], after: tuple[Report, ...
     waits = [mean_wait(side, name) for side in sides]
     services = [_mean([report.team(name).service for report in side]) for side in sides]
 
-    def of(figure: str) -> tuple[float, float]:
+    def mean_figure(figure: str) -> tuple[float, float]:
         first, second = (_mean([getattr(report.team(name), figure) for report in side]) or 0.0 for side in sides)
         return first, second
 
     return TeamResult(
         name=name,
-        guarantee=of("guarantee"),
+        guarantee=mean_figure("guarantee"),
         service=(services[0], services[1]),
         wait_median=(waits[0][0], waits[1][0]),
         wait_p95=(waits[0][1], waits[1][1]),
-        used=of("used"),
-        lost=of("lost"),
-        preempted=of("evicted"),
-        never=of("never"),
+        used=mean_figure("used"),
+        lost=mean_figure("lost"),
+        preempted=mean_figure("evicted"),
+        never=mean_figure("never"),
     )
 
 

@@ -17,7 +17,7 @@ from hpkit.plan.model import Plan
 from hpkit.project import Loaded
 from hpkit_whatif.recommend.capacity import cheapest
 from hpkit_whatif.recommend.goals import Goal
-from hpkit_whatif.recommend.levers import Lever, State, Value, instance_levers, levers_of
+from hpkit_whatif.recommend.levers import Lever, State, Value, find_levers, instance_levers
 from hpkit_whatif.recommend.model import (
     CapacityChange,
     Confidence,
@@ -27,7 +27,7 @@ from hpkit_whatif.recommend.model import (
     cluster_results,
     team_results,
 )
-from hpkit_whatif.recommend.search import Outcome, outcome_of, search
+from hpkit_whatif.recommend.search import Outcome, evaluate_goals, search
 from hpkit_whatif.scenario.read import Source
 from hpkit_whatif.simulate.quotas import over_reserved
 from hpkit_whatif.simulate.report import Report
@@ -58,10 +58,10 @@ def recommend(
     draws: list[int | None] = list(range(seed, seed + seeds)) if drawn else [None]
     others: list[int | None] = list(range(seed + seeds, seed + 2 * seeds)) if drawn else []
     before = policies.as_is(draws)
-    levers, fixed = policies.editable(levers_of(policies.plan, loaded.document))
-    found = search(levers, lambda states: policies.of(levers, states, draws), trials=trials, seed=seed)
-    values = _values(levers, found.state)
-    after = found.outcome
+    levers, fixed = policies.editable(find_levers(policies.plan, loaded.document))
+    result = search(levers, lambda states: policies.outcomes_for(levers, states, draws), trials=trials, seed=seed)
+    values = _values(levers, result.state)
+    after = result.outcome
     other_met = 0
     if others:
         (other,) = policies.outcomes([values], others)
@@ -73,13 +73,13 @@ def recommend(
         file=loaded.file,
         met=after.good,
         goals=tuple(GoalResult(goal, _figures(goal, before), _figures(goal, after.reports)) for goal in goals),
-        changes=policies.changes(levers, found.state),
+        changes=policies.changes(levers, result.state),
         teams=team_results(before, after.reports),
         cluster=cluster_results(before, after.reports),
         confidence=Confidence(drawn, after.met, len(draws), other_met, len(others)),
-        capacity=policies.capacity(levers, found.state, after, draws),
-        tried=found.tried,
-        refused=found.refused,
+        capacity=policies.capacity(levers, result.state, after, draws),
+        tried=result.tried,
+        refused=result.refused,
         fixed=tuple(fixed),
         warnings=policies.warnings(values),
         text=text,
@@ -122,13 +122,13 @@ class _Policies:
         self._held = _held(plan)
 
     def _plan(self, values: Mapping[Path, Value]) -> Plan | None:
-        after = self._with(values)
+        after = self._edited_stack(values)
         if any(each.severity == "error" for each in self._new(after)):
             return None
         plan = after.plans.get(self._environment)
         return None if plan is None or self._lost(plan) else plan
 
-    def _with(self, values: Mapping[Path, Value]) -> Loaded:
+    def _edited_stack(self, values: Mapping[Path, Value]) -> Loaded:
         document = replace(self._whole.document, data=with_values(self._whole.document.data, values))
         return replace(self._whole, document=document, parsed=parse(document))
 
@@ -141,12 +141,14 @@ class _Policies:
 
     def warnings(self, values: Mapping[Path, Value]) -> tuple[str, ...]:
         """Return what the validator warns of in other values, and not in the file as it is; and too much quota."""
-        after = self._with(values)
+        after = self._edited_stack(values)
         new = [f"{each.rule} {each.path}: {each.message}" for each in self._new(after)]
         plan = after.plans.get(self._environment)
         return (*new, *(() if plan is None else over_reserved(plan)))
 
-    def of(self, levers: Sequence[Lever], states: Sequence[State], seeds: Sequence[int | None]) -> list[Outcome | None]:
+    def outcomes_for(
+        self, levers: Sequence[Lever], states: Sequence[State], seeds: Sequence[int | None]
+    ) -> list[Outcome | None]:
         """Return what comes of each state; None for what the validator refuses."""
         return self.outcomes([_values(levers, state) for state in states], seeds)
 
@@ -157,7 +159,7 @@ class _Policies:
         good = [plan for plan in plans if plan is not None]
         reports = simulate_plans(good, self._source, seeds=seeds, workers=self._workers, on=self._on)
         # In the order of the plans: a refused one takes no reports.
-        return [None if plan is None else outcome_of(self._goals, next(reports), before) for plan in plans]
+        return [None if plan is None else evaluate_goals(self._goals, next(reports), before) for plan in plans]
 
     def as_is(self, seeds: Sequence[int | None]) -> tuple[Report, ...]:
         """Return what comes of the file as it is, simulated once for the same draws."""
@@ -204,11 +206,11 @@ class _Policies:
         monthly = {kind: None if price is None else price.monthly for kind, price in prices.items()}
         every = (*levers, *groups)
         start: State = (*state, *(group.base for group in groups))
-        best, found = cheapest(
+        best, best_outcome = cheapest(
             every,
             start,
             outcome,
-            lambda states: self.of(every, states, seeds),
+            lambda states: self.outcomes_for(every, states, seeds),
             monthly.__getitem__,
         )
         kinds = [(lever, int(value)) for lever, value in zip(every, best, strict=True) if lever.kind == "instances"]
@@ -219,14 +221,14 @@ class _Policies:
             if more:
                 costs.append(None if price is None else more * price.monthly)
                 regions.add(self.plan.spec.region if price is None else price.region)
-        known = [cost for cost in costs if cost is not None]
+        known_costs = [cost for cost in costs if cost is not None]
         text = self.edited(_values(every, best))
         return CapacityChange(
-            met=found.good,
+            met=best_outcome.good,
             changes=self.changes(every, best),
-            teams=team_results(self.as_is(seeds), found.reports),
+            teams=team_results(self.as_is(seeds), best_outcome.reports),
             instances=tuple((lever.instance_type, int(lever.base), value) for lever, value in kinds),
-            monthly=None if len(known) < len(costs) else sum(known, Decimal(0)),
+            monthly=None if len(known_costs) < len(costs) else sum(known_costs, Decimal(0)),
             priced_in=tuple(sorted(regions - {self.plan.spec.region})),
             compared=None not in monthly.values(),
             warnings=self.warnings(_values(every, best)),
@@ -238,10 +240,10 @@ class _Policies:
 def _held(plan: Plan) -> frozenset[tuple[str, str]]:
     """Return which team has something of which instance type."""
     return frozenset(
-        (team.name, each.instance_type)
+        (team.name, resource.instance_type)
         for team in plan.teams
-        for each in team.quota_resources
-        if each.count or each.accelerators or each.v_cpu or each.memory_in_gib or each.partition
+        for resource in team.quota_resources
+        if resource.count or resource.accelerators or resource.v_cpu or resource.memory_in_gib or resource.partition
     )
 
 

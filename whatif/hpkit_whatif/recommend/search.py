@@ -11,7 +11,7 @@ from hpkit_whatif.recommend.goals import Goal
 from hpkit_whatif.recommend.levers import Lever, State, moves
 from hpkit_whatif.simulate.report import Report
 
-__all__ = ["Outcome", "Search", "outcome_of", "search"]
+__all__ = ["Outcome", "Search", "evaluate_goals", "search"]
 
 # So many are simulated before the next are chosen; it does not follow the workers, so that the result does not either.
 _BATCH: Final = 8
@@ -54,10 +54,10 @@ class Search:
     refused: int
 
 
-def outcome_of(goals: Sequence[Goal], reports: tuple[Report, ...], before: Sequence[Report] = ()) -> Outcome:
+def evaluate_goals(goals: Sequence[Goal], reports: tuple[Report, ...], before: Sequence[Report] = ()) -> Outcome:
     """Return how the runs of a state stand to the goals; before: what the file as it is makes of the same draws."""
     misses = [sum(goal.missed_by(report) for goal in goals) for report in reports]
-    strands = any(_never(after) - _never(there) for after, there in zip(reports, before, strict=False))
+    strands = any(_never(after) - _never(before_report) for after, before_report in zip(reports, before, strict=False))
     return Outcome(reports, sum(misses) / len(misses), sum(not miss for miss in misses), strands)
 
 
@@ -111,11 +111,11 @@ class _Walk:
         good = [state for state in states if self._may_be(state)]
         if not good:
             return
-        found = min(good, key=self._score)
-        if self._score(found) < self._score(self._here):
-            self._here = found
-        if self._score(found) < self._score(self._best):
-            self._best = found
+        nearest = min(good, key=self._score)
+        if self._score(nearest) < self._score(self._here):
+            self._here = nearest
+        if self._score(nearest) < self._score(self._best):
+            self._best = nearest
 
     def _is_done(self) -> bool:
         """Return whether the search is over: the goals are met, and no neighbor changes less."""

@@ -18,9 +18,9 @@ from hpkit.cluster.live.model import Observed
 from hpkit.cluster.live.model import Task as Workload
 from hpkit.plan.model import Plan
 from hpkit.text.plural import plural
-from hpkit_whatif.record.places import NOT_READ, placement_of, racks_of
+from hpkit_whatif.record.places import NOT_READ, group_racks, parse_placement
 from hpkit_whatif.scenario.model import MOST_NAME, Placement, Rack, TaskSpec
-from hpkit_whatif.scenario.workloads import Tasks, model_for
+from hpkit_whatif.scenario.workloads import Tasks, scenario_model
 
 __all__ = ["Recorded", "recorded"]
 
@@ -38,7 +38,7 @@ class Recorded:
 
     until: float
     tasks: tuple[TaskSpec, ...]
-    said: tuple[str, ...]
+    notes: tuple[str, ...]
     topology: tuple[Rack, ...] = ()
 
 
@@ -50,7 +50,7 @@ def recorded(observed: Observed, plan: Plan, *, since: float) -> Recorded:
     """
     window = _Window(observed, plan, since)
     tasks = sorted(window.tasks(), key=lambda task: (task.submit, task.name))
-    return Recorded(since, tuple(tasks), tuple(window.said()), window.racks)
+    return Recorded(since, tuple(tasks), tuple(window.notes()), window.racks)
 
 
 class _Window:
@@ -65,8 +65,8 @@ class _Window:
         }
         self._classes = {each.name for each in plan.policy.priority_classes} if plan.policy else set()
         self.racks, self._unplaced = self._topology(plan)
-        self._of = Tasks(plan, model_for(plan))
-        self._of_places = Tasks(plan, model_for(plan, self.racks)) if self.racks else self._of
+        self._of = Tasks(plan, scenario_model(plan))
+        self._of_places = Tasks(plan, scenario_model(plan, self.racks)) if self.racks else self._of
         self._names: Counter[str] = Counter()
         self._counts: Counter[str] = Counter()
 
@@ -76,7 +76,7 @@ class _Window:
             if found is not None:
                 yield found
 
-    def said(self) -> Iterator[str]:
+    def notes(self) -> Iterator[str]:
         """Return what a reader must know: what was left out or changed, and what cannot be known."""
         for reason, count in self._counts.most_common():
             yield f"{reason} ({count:,})"
@@ -95,16 +95,16 @@ class _Window:
             return (), ()
         if not plan.topology_aware_scheduling:
             return (), ("the stack has no topology-aware scheduling: a simulation on it looks at no placement",)
-        racks, without = racks_of(self._observed.nodes, {kind for kinds in self._quota.values() for kind in kinds})
-        said = [
+        racks, without = group_racks(self._observed.nodes, {kind for kinds in self._quota.values() for kind in kinds})
+        notes = [
             f"{plural(count, 'node')} of {kind} without labels of all layers of the network: not in `topology`"
             for kind, count in sorted(without.items())
         ]
         if racks:
-            said.append("`topology` has the nodes as they stand now: where others stood before is not known")
+            notes.append("`topology` has the nodes as they stand now: where others stood before is not known")
         else:
-            said.append("no node says where it stands: without `topology` a simulation looks at no placement")
-        return racks, tuple(said)
+            notes.append("no node says where it stands: without `topology` a simulation looks at no placement")
+        return racks, tuple(notes)
 
     def _task(self, workload: Workload) -> TaskSpec | None:
         times = self._times(workload)
@@ -113,10 +113,10 @@ class _Window:
         if workload.team not in self._quota:
             self._left_out("are of namespaces that are no team's of this stack: left out")
             return None
-        kind = self._instance_type(workload)
-        if kind is None:
+        instance_type = self._instance_type(workload)
+        if instance_type is None:
             return None
-        size = self._size(workload, kind)
+        size = self._size(workload, instance_type)
         if size is None:
             return None
         pods, accelerators, cpus, memory = size
@@ -125,7 +125,7 @@ class _Window:
             name=self._name(workload),
             team=workload.team,
             priority=self._priority(workload),
-            instance_type=kind,
+            instance_type=instance_type,
             count=None,
             accelerators=accelerators,
             v_cpu=cpus,
@@ -175,25 +175,25 @@ class _Window:
         return submit, run
 
     def _instance_type(self, workload: Workload) -> str | None:
-        kinds = {flavor for flavor, _ in workload.usage} or set(self._quota[workload.team])
-        if len(kinds) != 1:
+        instance_types = {flavor for flavor, _ in workload.usage} or set(self._quota[workload.team])
+        if len(instance_types) != 1:
             reason = "run" if workload.usage else "wait, and may run"
             self._left_out(f"{reason} on several instance types, of which a task has one: left out")
             return None
-        (kind,) = kinds
-        if find_instance_type(kind) is None or kind not in self._quota[workload.team]:
-            self._left_out(f"run on {kind}, of which their team has no quota in this stack: left out")
+        (instance_type,) = instance_types
+        if find_instance_type(instance_type) is None or instance_type not in self._quota[workload.team]:
+            self._left_out(f"run on {instance_type}, of which their team has no quota in this stack: left out")
             return None
-        return kind
+        return instance_type
 
-    def _size(self, workload: Workload, kind: str) -> tuple[int, int | None, float, float] | None:
+    def _size(self, workload: Workload, instance_type: str) -> tuple[int, int | None, float, float] | None:
         """Return pods, and what each asks for: accelerators, vCPUs, memory in GiB.
 
         Nothing is left out: what a task does not say would follow pro rata, and Kueue counts what is requested alone.
         """
         asked = dict(workload.requests)
-        known = find_instance_type(kind)
-        resource = known.accelerator_resource if known is not None else None
+        instance = find_instance_type(instance_type)
+        resource = instance.accelerator_resource if instance is not None else None
         accelerators = int(asked.get(resource, Decimal(0))) if resource else 0
         if any(name.startswith("nvidia.com/mig-") and amount for name, amount in asked.items()):
             self._left_out("ask for MIG partitions, which a task cannot: left out")
@@ -202,7 +202,7 @@ class _Window:
         if accelerators % pods:
             # Launchers and workers: the sum of their requests is kept, in pods of the same size.
             self._counts["Workloads have pods of different sizes: they become pods of the same size"] += 1
-            most = (known.accelerators if known is not None else None) or 1
+            most = (instance.accelerators if instance is not None else None) or 1
             each = next(size for size in range(most, 0, -1) if accelerators % size == 0)
             pods = accelerators // each
         cpus, memory = asked.get("cpu", Decimal(0)) / pods, asked.get("memory", Decimal(0)) / pods / _GIB
@@ -212,7 +212,7 @@ class _Window:
         return pods, accelerators // pods or None, _amount(cpus), _amount(memory)
 
     def _placement(self, workload: Workload) -> Placement | None:
-        placement, left = placement_of(workload)
+        placement, left = parse_placement(workload)
         if left is not None:
             self._counts[f"{NOT_READ}, {left}"] += 1
         return placement

@@ -12,24 +12,24 @@ from hpkit.catalog import NETWORK_LAYERS, find_instance_type
 from hpkit.cluster.live.model import KubernetesNode, Task
 from hpkit_whatif.scenario.model import MOST_PODS, Placement, Rack
 
-__all__ = ["NOT_READ", "placement_of", "racks_of"]
+__all__ = ["NOT_READ", "group_racks", "parse_placement"]
 
 NOT_READ = "Workloads ask for a place that a scenario cannot say"
 
 
-def placement_of(workload: Task) -> tuple[Placement | None, str | None]:
+def parse_placement(workload: Task) -> tuple[Placement | None, str | None]:
     """Return how close a Workload's pods must be, and what of that is not read; None for nothing of both.
 
     Source: Kueue 0.19 API, PodSetTopologyRequest: required and preferred name the node label of a level. A scenario has
     HyperPod's network layers, for all pods of a task.
     """
-    asked = [pods.topology for pods in workload.pod_sets]
-    wishes = {each and (each.mode, each.level) for each in asked}
+    requests = [pods.topology for pods in workload.pod_sets]
+    wishes = {request and (request.mode, request.level) for request in requests}
     if wishes <= {None}:
         return None, None
     if len(wishes) > 1:
         return None, "not the same for all of their pods: they have no placement"
-    (first, *others) = [each for each in asked if each is not None]
+    (first, *others) = [request for request in requests if request is not None]
     layer = None
     if first.level is not None:
         if first.level not in NETWORK_LAYERS:
@@ -38,27 +38,29 @@ def placement_of(workload: Task) -> tuple[Placement | None, str | None]:
     elif first.mode is None:
         return None, f"by {', '.join(first.more)}: they have no placement"
     left = None
-    if more := sorted({key for each in (first, *others) for key in each.more}):
+    if more := sorted({key for request in (first, *others) for key in request.more}):
         left = f"by {', '.join(more)}: they keep the placement around it"
     elif others:
         left = "for each kind of their pods: here all of a task stand together"
     return Placement(mode=first.mode or "unconstrained", layer=layer), left
 
 
-def racks_of(nodes: Iterable[KubernetesNode], kinds: Iterable[str]) -> tuple[tuple[Rack, ...], Mapping[str, int]]:
+def group_racks(
+    nodes: Iterable[KubernetesNode], instance_types: Iterable[str]
+) -> tuple[tuple[Rack, ...], Mapping[str, int]]:
     """Return where the nodes of these instance types stand, and of which type how many have no place in the network."""
-    wanted = frozenset(kinds)
-    found: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    wanted = frozenset(instance_types)
+    node_counts: Counter[tuple[str, tuple[str, ...]]] = Counter()
     without: Counter[str] = Counter()
     for node in nodes:
         if node.instance_type not in wanted or find_instance_type(node.instance_type) is None:
             continue
         if len(node.layers) == len(NETWORK_LAYERS):
-            found[node.instance_type, node.layers] += 1
+            node_counts[node.instance_type, node.layers] += 1
         else:
             without[node.instance_type] += 1
     racks = [
-        Rack(instance_type=kind, nodes=min(count, MOST_PODS), layers=layers)
-        for (kind, layers), count in sorted(found.items())
+        Rack(instance_type=instance_type, nodes=min(count, MOST_PODS), layers=layers)
+        for (instance_type, layers), count in sorted(node_counts.items())
     ]
     return tuple(racks), without

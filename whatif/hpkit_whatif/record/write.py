@@ -42,7 +42,7 @@ class Yaml:
 
 
 def _as_dict(task: TaskSpec) -> dict[str, object]:
-    found = {
+    fields = {
         "name": task.name,
         "team": task.team,
         "priority": task.priority,
@@ -56,7 +56,7 @@ def _as_dict(task: TaskSpec) -> dict[str, object]:
         "submit": written_duration(task.submit),
         "run": None if task.run is None else written_duration(task.run),
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 @contextmanager

@@ -67,7 +67,7 @@ class _Clock:
     on_event: Tell
     wait_for: Callable[[float], None]
     now: float = 0.0
-    known: dict[str, Workload] = field(default_factory=dict)
+    workloads: dict[str, Workload] = field(default_factory=dict)
     running: dict[str, int] = field(default_factory=dict)
     ends: list[tuple[float, int, str]] = field(default_factory=list)
     numbers: itertools.count[int] = field(default_factory=itertools.count)
@@ -96,12 +96,12 @@ class _Clock:
         return self.ends[0][0] if self.ends else None
 
     def _submit(self, workload: Workload) -> None:
-        self.known[workload.name] = workload
+        self.workloads[workload.name] = workload
         self.scheduler.submit(workload)
         self.on_event(Event(self.now, "Submitted", workload.name))
 
     def _finish(self, name: str) -> None:
-        del self.running[name], self.known[name]
+        del self.running[name], self.workloads[name]
         self.scheduler.finish(name)
         self.on_event(Event(self.now, "Finished", name))
 
@@ -111,7 +111,7 @@ class _Clock:
             self.on_event(Event(self.now, "Preempted", change.name, change.reason, change.by))
             return
         number = self.running[change.name] = next(self.numbers)
-        lasts = self.known[change.name].run
+        lasts = self.workloads[change.name].run
         if lasts is not None:
             heapq.heappush(self.ends, (self.now + lasts, number, change.name))
         self.on_event(Event(self.now, "Admitted", change.name, pod_sets=change.pod_sets))

@@ -17,18 +17,19 @@ def event_differences(real: Iterable[Event], simulated: Iterable[Event]) -> list
     """
     ours, theirs = _by_moment(simulated), _by_moment(real)
     return [
-        f"{moment[1]} at {_clock(moment[0])}: Kueue {_said(theirs.get(moment))}, simulated: {_said(ours.get(moment))}"
+        f"{moment[1]} at {_clock(moment[0])}: Kueue {_describe(theirs.get(moment))}, simulated: "
+        f"{_describe(ours.get(moment))}"
         for moment in sorted(ours.keys() | theirs.keys())
         if ours.get(moment) != theirs.get(moment)
     ]
 
 
 def _by_moment(events: Iterable[Event]) -> dict[tuple[int, str], list[str]]:
-    found: dict[tuple[int, str], list[str]] = {}
+    events_by_moment: dict[tuple[int, str], list[str]] = {}
     for event in events:
         if event.kind != "Submitted":
-            found.setdefault((round(event.time), event.workload), []).append(_words(event))
-    return found
+            events_by_moment.setdefault((round(event.time), event.workload), []).append(_words(event))
+    return events_by_moment
 
 
 def _words(event: Event) -> str:
@@ -45,7 +46,7 @@ def _place(got: PodSetAssignment) -> str:
     return f"{got.count} × {flavors}" + (f" ({nodes})" if nodes else "")
 
 
-def _said(words: Sequence[str] | None) -> str:
+def _describe(words: Sequence[str] | None) -> str:
     return " and ".join(words) if words else "does nothing with it"
 
 

@@ -20,41 +20,50 @@ def object_differences(plan: Plan, model: Model, objects: Iterable[Document], *,
 
     objects: as the API server has them. quantity: reads an amount such as `192Gi`.
     """
-    there: dict[str, dict[str, Document]] = {}
-    for each in objects:
-        there.setdefault(each["kind"], {})[each["metadata"]["name"]] = each
+    objects_by_kind: dict[str, dict[str, Document]] = {}
+    for document in objects:
+        objects_by_kind.setdefault(document["kind"], {})[document["metadata"]["name"]] = document
     queues = {queue.name: _of_model(queue) for queue in model.queues}
-    found = {name: _of_object(each["spec"], quantity) for name, each in there.get("ClusterQueue", {}).items()}
-    kinds = sorted(
+    cluster_queues = {
+        name: _of_object(document["spec"], quantity)
+        for name, document in objects_by_kind.get("ClusterQueue", {}).items()
+    }
+    flavor_names = sorted(
         {flavor.name for queue in model.queues for group in queue.resource_groups for flavor in group.flavors}
     )
-    classes = {each.name: each.weight for each in plan.policy.priority_classes} if plan.policy else {}
+    classes = {document.name: document.weight for document in plan.policy.priority_classes} if plan.policy else {}
     return [
-        *_differences("ClusterQueue", found, queues),
+        *_differences("ClusterQueue", cluster_queues, queues),
         *_differences(
             "ResourceFlavor",
-            {name: each["spec"].get("nodeLabels", {}) for name, each in there.get("ResourceFlavor", {}).items()},
-            {kind: {_TYPE: kind} for kind in kinds},
+            {
+                name: document["spec"].get("nodeLabels", {})
+                for name, document in objects_by_kind.get("ResourceFlavor", {}).items()
+            },
+            {kind: {_TYPE: kind} for kind in flavor_names},
         ),
         *_differences(
             "WorkloadPriorityClass",
-            {name: {"value": each["value"]} for name, each in there.get("WorkloadPriorityClass", {}).items()},
+            {
+                name: {"value": document["value"]}
+                for name, document in objects_by_kind.get("WorkloadPriorityClass", {}).items()
+            },
             {f"{name}-priority": {"value": weight} for name, weight in classes.items()},
         ),
     ]
 
 
-def _differences(kind: str, found: Mapping[str, Document], expected: Mapping[str, Document]) -> list[str]:
+def _differences(kind: str, actual: Mapping[str, Document], expected: Mapping[str, Document]) -> list[str]:
     lines = []
-    for name in sorted(found.keys() | expected.keys()):
-        if name not in found or name not in expected:
+    for name in sorted(actual.keys() | expected.keys()):
+        if name not in actual or name not in expected:
             lines.append(f"{kind} {name}: {'not in the cluster' if name in expected else 'not in the plan'}")
             continue
-        there, wanted = found[name], expected[name]
+        existing, wanted = actual[name], expected[name]
         lines += [
-            f"{kind} {name}: {field} is {there.get(field)}, and {wanted.get(field)} in the simulator"
-            for field in sorted(there.keys() | wanted.keys())
-            if there.get(field) != wanted.get(field)
+            f"{kind} {name}: {field} is {existing.get(field)}, and {wanted.get(field)} in the simulator"
+            for field in sorted(existing.keys() | wanted.keys())
+            if existing.get(field) != wanted.get(field)
         ]
     return lines
 
@@ -108,10 +117,11 @@ def _of_object(spec: Document, quantity: Quantity) -> dict[str, Any]:
         fields[f"resourceGroups[{number}].coveredResources"] = list(group["coveredResources"])
         fields[f"resourceGroups[{number}].flavors"] = [flavor["name"] for flavor in group["flavors"]]
         for flavor in group["flavors"]:
-            for each in flavor["resources"]:
-                amounts = (each.get(name) for name in ("nominalQuota", "borrowingLimit", "lendingLimit"))
-                fields[f"{flavor['name']} {each['name']}"] = tuple(
-                    None if text is None else round(quantity(str(text)) * per_unit(each["name"])) for text in amounts
+            for resource in flavor["resources"]:
+                amounts = (resource.get(name) for name in ("nominalQuota", "borrowingLimit", "lendingLimit"))
+                fields[f"{flavor['name']} {resource['name']}"] = tuple(
+                    None if text is None else round(quantity(str(text)) * per_unit(resource["name"]))
+                    for text in amounts
                 )
     return fields
 

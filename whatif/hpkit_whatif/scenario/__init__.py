@@ -2,7 +2,7 @@
 
 from hpkit_whatif.scenario.model import Rack, Scenario, TaskSpec
 from hpkit_whatif.scenario.read import Source, open_scenario
-from hpkit_whatif.scenario.workloads import Task, Tasks, model_for, of_teams, rack_nodes
+from hpkit_whatif.scenario.workloads import Task, Tasks, of_teams, rack_nodes, scenario_model
 
 __all__ = [
     "Rack",
@@ -11,8 +11,8 @@ __all__ = [
     "Task",
     "TaskSpec",
     "Tasks",
-    "model_for",
     "of_teams",
     "open_scenario",
     "rack_nodes",
+    "scenario_model",
 ]

@@ -45,7 +45,7 @@ def lines(path: Path, file: TextIO) -> Iterator[str]:
 
 def _refuse_no_utf8(path: Path, line: int, text: str) -> None:
     """Raise InputError if a byte of a text, which begins in that line of the file, was not UTF-8."""
-    found = _NO_UTF8.search(text)
-    if found is not None:
-        line += text.count("\n", 0, found.start())
-        raise InputError(f"{path}:{line}: byte 0x{ord(found[0]) - 0xDC00:02x} is not UTF-8; save the file as UTF-8")
+    match = _NO_UTF8.search(text)
+    if match is not None:
+        line += text.count("\n", 0, match.start())
+        raise InputError(f"{path}:{line}: byte 0x{ord(match[0]) - 0xDC00:02x} is not UTF-8; save the file as UTF-8")

@@ -74,10 +74,10 @@ class Source:
             parts.append(Located(spec, place) for spec in drawn)
         folder = Path(self.file).parent
         parts += [read_csv(folder / name) for name in self.scenario.files]
-        names = Names()
+        task_names = Names()
         for located in heapq.merge(*parts, key=_when):
             name = located.spec.name
-            if not names.add(name):
+            if not task_names.add(name):
                 raise InputError(f"{located.place}: task {quoted(name)} is there before; names must differ")
             yield located
 
@@ -154,21 +154,21 @@ def _problems(file: str, document: Document, error: ValidationError) -> Iterator
     for detail in root_errors(error.errors(include_url=False, include_context=True)):
         details.setdefault(tuple(step for step in detail["loc"] if not _is_branch(step)), []).append(detail)
     for path, found in details.items():
-        yield _said(file, document, path, found)
+        yield _message(file, document, path, found)
 
 
-def _said(file: str, document: Document, path: ValuePath, details: list[ErrorDetails]) -> str:
+def _message(file: str, document: Document, path: ValuePath, details: list[ErrorDetails]) -> str:
     """Say what is wrong with a value; details: one, or of a value that may be this or that one for each."""
-    here = format_path(path[:-1], document.data) or "the file"
-    kind = details[0]["type"]
-    if kind == "extra_forbidden":
-        known = _fields_at(path[:-1])
-        near = nearest(str(path[-1]), known)
-        fix = f"Did you mean `{near}`?" if near else f"Known keys: {', '.join(known)}."
-        return _line(file, document.locate(path, key=True), f"unknown key `{path[-1]}` in {here}", fix)
-    if kind == "missing":
-        return _line(file, document.locate(path[:-1]), f"`{path[-1]}` is missing in {here}", f"Add `{path[-1]}: …`.")
-    if kind == "duration":
+    parent = format_path(path[:-1], document.data) or "the file"
+    error_type = details[0]["type"]
+    if error_type == "extra_forbidden":
+        known_keys = _field_names(path[:-1])
+        near = nearest(str(path[-1]), known_keys)
+        fix = f"Did you mean `{near}`?" if near else f"Known keys: {', '.join(known_keys)}."
+        return _line(file, document.locate(path, key=True), f"unknown key `{path[-1]}` in {parent}", fix)
+    if error_type == "missing":
+        return _line(file, document.locate(path[:-1]), f"`{path[-1]}` is missing in {parent}", f"Add `{path[-1]}: …`.")
+    if error_type == "duration":
         return _line(file, document.locate(path), f"{path[-1]}: {details[0]['msg']}", "")
     value = shown(document, path, details[0]["input"])
     return _line(file, document.locate(path), f"{format_path(path, document.data)} is {value}{_wants(details)}", "")
@@ -185,7 +185,7 @@ def _is_branch(step: str | int) -> bool:
     return step in ("str", "int")
 
 
-def _fields_at(path: ValuePath) -> tuple[str, ...]:
+def _field_names(path: ValuePath) -> tuple[str, ...]:
     current: Any = Scenario
     for step in path:
         parts = inner_types(current)
@@ -195,8 +195,8 @@ def _fields_at(path: ValuePath) -> tuple[str, ...]:
             current = next((field.annotation for name, field in fields if step in (field.alias, name)), None)
         else:
             current = next((part.__args__[0] for part in parts if getattr(part, "__args__", None)), None)
-    found = [part for part in inner_types(current) if isinstance(part, type) and issubclass(part, BaseModel)]
-    return tuple(field.alias or name for model in found for name, field in model.model_fields.items())
+    models_there = [part for part in inner_types(current) if isinstance(part, type) and issubclass(part, BaseModel)]
+    return tuple(field.alias or name for model in models_there for name, field in model.model_fields.items())
 
 
 # CSV
@@ -268,20 +268,20 @@ def _row(place: str, columns: list[str], row: list[str]) -> TaskSpec:
     except ValidationError as error:
         detail = error.errors(include_url=False, include_context=True)[0]
         column = str(detail["loc"][0])
-        said = (
+        problem = (
             f": {detail['msg']}"
             if detail["type"] == "duration"
             else f" is {quoted(str(data[column]))}{expected(detail)}"
         )
-        raise InputError(f"{place}: {column}{said}") from None
+        raise InputError(f"{place}: {column}{problem}") from None
 
 
 def _to_numbers(place: str, data: dict[str, Any]) -> None:
-    for columns, kind, what in ((_WHOLE, int, "a whole number"), (_FRACTIONS, float, "a number")):
+    for columns, number_type, what in ((_WHOLE, int, "a whole number"), (_FRACTIONS, float, "a number")):
         for column in columns:
             if column in data:
                 try:
-                    data[column] = kind(data[column])
+                    data[column] = number_type(data[column])
                 except ValueError:
                     raise InputError(f"{place}: {column} is {quoted(data[column])} and must be {what}") from None
 
@@ -290,12 +290,12 @@ def write_csv(tasks: Iterable[TaskSpec], file: TextIO) -> int:
     """Write tasks as CSV, row by row, so that `open_scenario` reads the same; return how many."""
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(COLUMNS)
-    names = [name for name in TaskSpec.model_fields if name != "placement"]
+    columns = [name for name in TaskSpec.model_fields if name != "placement"]
     count = 0
     for task in tasks:
-        row = [getattr(task, name) for name in names]
-        row[names.index("submit")] = written_duration(task.submit)
-        row[names.index("run")] = "forever" if task.run is None else written_duration(task.run)
+        row = [getattr(task, name) for name in columns]
+        row[columns.index("submit")] = written_duration(task.submit)
+        row[columns.index("run")] = "forever" if task.run is None else written_duration(task.run)
         writer.writerow("" if value is None else value for value in row)
         count += 1
     return count

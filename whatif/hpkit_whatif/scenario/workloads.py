@@ -27,7 +27,7 @@ from hpkit_whatif.admission import (
 from hpkit_whatif.scenario.model import Rack, TaskSpec
 from hpkit_whatif.scenario.read import Located
 
-__all__ = ["Task", "Tasks", "model_for", "of_teams", "rack_nodes"]
+__all__ = ["Task", "Tasks", "of_teams", "rack_nodes", "scenario_model"]
 
 _HOST = "kubernetes.io/hostname"
 _GIB = 1024**3
@@ -51,7 +51,7 @@ class Task:
     never: str | None = None
 
 
-def model_for(plan: Plan, racks: Iterable[Rack] = ()) -> Model:
+def scenario_model(plan: Plan, racks: Iterable[Rack] = ()) -> Model:
     """Return the queues of a plan, with the topology of the nodes where a scenario says how they stand.
 
     CatalogError for an instance type whose figures are not known.
@@ -133,10 +133,10 @@ class Tasks:
             spec.pods,
             placement,
         )
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._resolve(spec, located.place)
-        pod_sets, priority, kind, instances, never = known
+        resolved = self._known.get(key)
+        if resolved is None:
+            resolved = self._known[key] = self._resolve(spec, located.place)
+        pod_sets, priority, instance_type, instances, never = resolved
         workload = Workload(
             spec.name,
             self._teams[spec.team].cluster_queue,
@@ -145,7 +145,7 @@ class Tasks:
             created=spec.submit,
             run=spec.run,
         )
-        return Task(located.place, spec, workload, spec.team, kind, instances, never)
+        return Task(located.place, spec, workload, spec.team, instance_type, instances, never)
 
     def refusal(self, spec: TaskSpec) -> str | None:
         """Return why a simulation would not go on with a task, as the rest of a sentence; None if it does."""
@@ -157,7 +157,7 @@ class Tasks:
     def _resolve(self, spec: TaskSpec, place: str) -> tuple[tuple[PodSet, ...], int, str, float, str | None]:
         team = self._team(spec, place)
         priority = self._priority(spec, place)
-        kind = self._instance_type(spec, team, place)
+        instance_type = self._instance_type(spec, team, place)
         parts = (spec.accelerators, spec.v_cpu, spec.memory_in_gib)
         if spec.count is not None and any(part is not None for part in parts):
             raise InputError(f"{place}: task {spec.name} has count and parts of an instance; write one of the two")
@@ -165,12 +165,14 @@ class Tasks:
             raise InputError(
                 f"{place}: task {spec.name} has count and pods; with count there is a pod for each instance"
             )
-        per_pod = self._per_pod(spec, kind, place)
+        per_pod = self._per_pod(spec, instance_type, place)
         pods = spec.count or spec.pods
-        pod_set = PodSet("main", pods, per_pod, flavors=frozenset((kind,)), topology=self._placement(spec, place))
-        whole = amounts_of(QuotaResource(kind, count=1))
+        pod_set = PodSet(
+            "main", pods, per_pod, flavors=frozenset((instance_type,)), topology=self._placement(spec, place)
+        )
+        whole = amounts_of(QuotaResource(instance_type, count=1))
         instances = pods * max(amount / whole[name] for name, amount in per_pod.items() if whole.get(name))
-        return (pod_set,), priority, kind, instances, self._never(team, kind, pod_set)
+        return (pod_set,), priority, instance_type, instances, self._never(team, instance_type, pod_set)
 
     def _team(self, spec: TaskSpec, place: str) -> TeamPlan:
         found = self._teams.get(spec.team)
@@ -208,25 +210,29 @@ class Tasks:
             )
         return spec.instance_type
 
-    def _per_pod(self, spec: TaskSpec, kind: str, place: str) -> dict[str, int]:
+    def _per_pod(self, spec: TaskSpec, instance_type: str, place: str) -> dict[str, int]:
         if not (spec.count or spec.accelerators or spec.v_cpu or spec.memory_in_gib):
             raise InputError(
                 f"{place}: task {spec.name} asks for nothing; write count, accelerators, vCpu or memoryInGiB"
             )
-        whole = amounts_of(QuotaResource(kind, count=1))
+        whole = amounts_of(QuotaResource(instance_type, count=1))
         if spec.count:
             return _accelerators_first(whole)
-        found = find_instance_type(kind)
-        if spec.accelerators and found is not None and not found.accelerators:
-            raise InputError(f"{place}: task {spec.name} asks for accelerators of {kind}, which has none")
+        instance = find_instance_type(instance_type)
+        if spec.accelerators and instance is not None and not instance.accelerators:
+            raise InputError(f"{place}: task {spec.name} asks for accelerators of {instance_type}, which has none")
         asked = QuotaResource(
-            kind, accelerators=spec.accelerators, v_cpu=_exact(spec.v_cpu), memory_in_gib=_exact(spec.memory_in_gib)
+            instance_type,
+            accelerators=spec.accelerators,
+            v_cpu=_exact(spec.v_cpu),
+            memory_in_gib=_exact(spec.memory_in_gib),
         )
         amounts = _accelerators_first({**amounts_of(asked), **_requests(spec)})
         for name, amount in amounts.items():
             if amount > whole.get(name, 0):
                 raise InputError(
-                    f"{place}: a pod of task {spec.name} asks for {_shown(name, amount)} of {name}, and {kind} has "
+                    f"{place}: a pod of task {spec.name} asks for {_shown(name, amount)} of {name}, and "
+                    f"{instance_type} has "
                     f"{_shown(name, whole.get(name, 0))}; make smaller pods (`pods: 2`), or take whole ones (`count`)"
                 )
         return amounts
@@ -239,23 +245,24 @@ class Tasks:
             raise InputError(f"{place}: placement of task {spec.name}: a layer belongs to required and preferred alone")
         return TopologyRequest(mode, None if layer is None else NETWORK_LAYERS[layer - 1])
 
-    def _never(self, team: TeamPlan, kind: str, pod_set: PodSet) -> str | None:
+    def _never(self, team: TeamPlan, instance_type: str, pod_set: PodSet) -> str | None:
         pods = pod_set.count
         for name, amount in pod_set.per_pod.items():
-            most = self._most[team.name].get((kind, name), 0)
+            most = self._most[team.name].get((instance_type, name), 0)
             if amount * pods > most:
-                own = self._nominal[team.cluster_queue].get((kind, name), 0)
+                own = self._nominal[team.cluster_queue].get((instance_type, name), 0)
                 return (
-                    f"asks for {_shown(name, amount * pods)} {name} of {kind}, and {team.name} can never have more "
+                    f"asks for {_shown(name, amount * pods)} {name} of {instance_type}, and {team.name} can never "
+                    "have more "
                     f"than {_shown(name, most)}: {_shown(name, own)} of its own and {_shown(name, most - own)} borrowed"
                 )
-        return self._without_place(kind, pod_set) if self._topology else None
+        return self._without_place(instance_type, pod_set) if self._topology else None
 
-    def _without_place(self, kind: str, pod_set: PodSet) -> str | None:
+    def _without_place(self, instance_type: str, pod_set: PodSet) -> str | None:
         """Return why its pods have no place on the scenario's nodes, were they all empty."""
-        asked, grid = pod_set.topology, self._grids.get(kind)
+        asked, grid = pod_set.topology, self._grids.get(instance_type)
         if grid is None:
-            return None if asked is None else f"has a placement, and the scenario's `topology` has no {kind}"
+            return None if asked is None else f"has a placement, and the scenario's `topology` has no {instance_type}"
         try:
             grid.find(asked, pod_set.count, pod_set.per_pod, empty=True)
         except NoPlaceError as error:
@@ -263,8 +270,8 @@ class Tasks:
             if asked is not None and asked.mode == "required" and asked.level is not None:
                 under = f" under one network node of layer {NETWORK_LAYERS.index(asked.level) + 1}"
             return (
-                f"asks for {pod_set.count} pods on {kind}{under}, and the nodes of the scenario's `topology` have room "
-                f"for {error.fits_only}"
+                f"asks for {pod_set.count} pods on {instance_type}{under}, and the nodes of the scenario's `topology` "
+                f"have room for {error.fits_only}"
             )
         return None
 

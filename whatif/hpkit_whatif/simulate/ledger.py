@@ -124,14 +124,14 @@ class Ledger:
             left = max(0, account.nominal[index] - account.used[index])
             more[index] = max(0, amount - left)
             account.used[index] += amount
-        found: dict[str, float] = {}
+        borrowed: dict[str, float] = {}
         self._call_back(now, account)
         if any(more):
             loan = self._loans[task] = account.loans[task] = Loan()
-            found = self._borrow(now, loan, more)
+            borrowed = self._borrow(now, loan, more)
         account.measure()
         self._count(now, amounts, 1)
-        return found
+        return borrowed
 
     def end(self, now: float, task: str, team: str, amounts: Sequence[int]) -> None:
         """Let a task run no longer: what its team then borrows too much goes back, its own loan first."""
@@ -178,7 +178,7 @@ class Ledger:
         parts = [amount / one for amount, one in zip(amounts, self.whole, strict=True)]
         most = parts.index(max(parts))
         left = list(amounts)
-        found: dict[str, float] = {}
+        borrowed: dict[str, float] = {}
         by_free = sorted([(-account.free(most), account.name) for account in self._lenders])
         for account in [*[self._accounts[name] for _, name in by_free], self._nobody]:
             took = [min(amount, account.free(index)) for index, amount in enumerate(left)]
@@ -189,18 +189,18 @@ class Ledger:
                 self._change(now, loan, account, took, 1)
                 left = [amount - part for amount, part in zip(left, took, strict=True)]
                 if took[most]:
-                    found[account.name] = took[most] / self.whole[most]
+                    borrowed[account.name] = took[most] / self.whole[most]
                 if not any(left):
                     break
-        return found
+        return borrowed
 
     def _return(self, now: float, loan: Loan, back: list[int]) -> None:
         """Give back to a loan's lenders; what was given back is taken off `back`."""
         for name, held in loan.by.items():
-            given = [min(there, wanted) for there, wanted in zip(held, back, strict=True)]
-            if any(given):
-                self._change(now, loan, self._nobody if name == NOBODY else self._accounts[name], given, -1)
-                for index, amount in enumerate(given):
+            returned = [min(there, wanted) for there, wanted in zip(held, back, strict=True)]
+            if any(returned):
+                self._change(now, loan, self._nobody if name == NOBODY else self._accounts[name], returned, -1)
+                for index, amount in enumerate(returned):
                     back[index] -= amount
 
     @staticmethod

@@ -77,14 +77,14 @@ class Timeline:
             (team, kind): [0.0] * _STEPS for team in teams for kind in ("used", "waiting")
         }
 
-    def add(self, team: str, kind: str, since: float, now: float, value: float) -> None:
+    def add(self, team: str, state: str, since: float, now: float, value: float) -> None:
         """Count an amount for a while."""
         while now > self.step * _STEPS:
             for key, sums in self._sums.items():
                 halves = [sums[i] + sums[i + 1] for i in range(0, _STEPS, 2)]
                 self._sums[key] = halves + [0.0] * (_STEPS - len(halves))
             self.step *= 2
-        sums, step = self._sums[team, kind], self.step
+        sums, step = self._sums[team, state], self.step
         first, last = int(since / step), min(int(now / step), _STEPS - 1)
         for index in range(first, last + 1):
             sums[index] += value * (min(now, (index + 1) * step) - max(since, index * step))
@@ -93,11 +93,11 @@ class Timeline:
         """Return the averages of each step up to the end."""
         count = min(_STEPS, max(1, -int(-end // self.step)))
         lengths = [min(self.step, max(1e-9, end - index * self.step)) for index in range(count)]
-        found = {}
+        averages = {}
         for team in dict.fromkeys(team for team, _ in self._sums):
             used, waiting = (
-                tuple(total / length for total, length in zip(self._sums[team, kind], lengths, strict=False))
-                for kind in ("used", "waiting")
+                tuple(total / length for total, length in zip(self._sums[team, state], lengths, strict=False))
+                for state in ("used", "waiting")
             )
-            found[team] = Series(used, waiting)
-        return found
+            averages[team] = Series(used, waiting)
+        return averages

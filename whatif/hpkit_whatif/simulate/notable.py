@@ -29,12 +29,12 @@ def _chosen(tasks: Sequence[TaskReport], most: int) -> dict[str, TaskReport]:
         [task for task in tasks if task.evictions],
         key=lambda task: (-len(task.evictions), -task.lost, task.submit, task.name),
     )
-    found = {task.name: task for task in [*open_ones[:third], *preempted[:third]]}
+    chosen = {task.name: task for task in [*open_ones[:third], *preempted[:third]]}
     for task in sorted(tasks, key=lambda task: (-task.wait, task.submit, task.name)):
-        if len(found) >= most:
+        if len(chosen) >= most:
             break
-        found[task.name] = task
-    return found
+        chosen[task.name] = task
+    return chosen
 
 
 class Kept:

@@ -9,7 +9,7 @@ from hpkit.plan.capacity import overruns, reserve
 from hpkit.plan.model import Plan, QuotaResource
 from hpkit_whatif.admission import EFA, IDLE_QUEUE, Model, amounts_of
 
-__all__ = ["NOBODY", "TypeQuota", "over_reserved", "quotas_of"]
+__all__ = ["NOBODY", "TypeQuota", "over_reserved", "type_quotas"]
 
 NOBODY = ""
 """Whose is what no team reserved."""
@@ -33,33 +33,43 @@ class TypeQuota:
         return max((amount / one for amount, one in zip(amounts, self.whole, strict=False)), default=0.0)
 
 
-def quotas_of(plan: Plan, model: Model) -> dict[str, TypeQuota]:
+def type_quotas(plan: Plan, model: Model) -> dict[str, TypeQuota]:
     """Return the quotas of each instance type of which there are any."""
     teams = {team.cluster_queue: team.name for team in plan.teams} | {IDLE_QUEUE: NOBODY}
     nominal: dict[str, dict[str, dict[str, int]]] = {}
     for queue in model.queues:
-        for flavor in (each for group in queue.resource_groups for each in group.flavors):
+        for flavor in (resource for group in queue.resource_groups for resource in group.flavors):
             amounts = {resource: quota.nominal for resource, quota in flavor.resources.items()}
             nominal.setdefault(flavor.name, {})[teams[queue.name]] = amounts
     growing = {
-        each.instance_type for team in plan.teams for each in team.quota_resources if each.elastic or each.future
+        resource.instance_type
+        for team in plan.teams
+        for resource in team.quota_resources
+        if resource.elastic or resource.future
     }
-    return {kind: _type_quota(plan, kind, mine, grows=kind in growing) for kind, mine in nominal.items()}
+    return {
+        instance_type: _type_quota(plan, instance_type, amounts_by_team, grows=instance_type in growing)
+        for instance_type, amounts_by_team in nominal.items()
+    }
 
 
-def _type_quota(plan: Plan, kind: str, nominal: dict[str, dict[str, int]], *, grows: bool) -> TypeQuota:
-    one = {name: amount for name, amount in amounts_of(QuotaResource(kind, count=1)).items() if amount and name != EFA}
-    capacity = plan.capacity.get(kind)
-    there = float(capacity.guaranteed) if capacity is not None else 0.0
+def _type_quota(plan: Plan, instance_type: str, nominal: dict[str, dict[str, int]], *, grows: bool) -> TypeQuota:
+    one = {
+        name: amount
+        for name, amount in amounts_of(QuotaResource(instance_type, count=1)).items()
+        if amount and name != EFA
+    }
+    capacity = plan.capacity.get(instance_type)
+    instances = float(capacity.guaranteed) if capacity is not None else 0.0
     if grows:
         # Elastic quota counts on nodes beyond those that always stand.
         sums = {name: sum(mine.get(name, 0) for mine in nominal.values()) for name in one}
-        there = max(there, *(sums[name] / amount for name, amount in one.items()))
+        instances = max(instances, *(sums[name] / amount for name, amount in one.items()))
     return TypeQuota(
         tuple(one),
         tuple(one.values()),
         {team: tuple(mine.get(name, 0) for name in one) for team, mine in nominal.items()},
-        there,
+        instances,
     )
 
 
@@ -67,17 +77,21 @@ def over_reserved(plan: Plan) -> tuple[str, ...]:
     """Return a sentence for each instance type of which teams reserve more than always stands."""
     reserved: dict[str, list[QuotaResource]] = {}
     for team in plan.teams:
-        for each in team.quota_resources:
-            if not each.elastic and not each.future:
-                reserved.setdefault(each.instance_type, []).append(each)
-    found = []
-    for kind, mine in sorted(reserved.items()):
-        instance, capacity = find_instance_type(kind), plan.capacity.get(kind)
-        there = capacity.guaranteed if capacity is not None else 0
-        over = overruns(reserve((each, instance) for each in mine), there, instance) if instance is not None else ()
+        for resource in team.quota_resources:
+            if not resource.elastic and not resource.future:
+                reserved.setdefault(resource.instance_type, []).append(resource)
+    sentences = []
+    for instance_type, resources in sorted(reserved.items()):
+        instance, capacity = find_instance_type(instance_type), plan.capacity.get(instance_type)
+        guaranteed = capacity.guaranteed if capacity is not None else 0
+        over = (
+            overruns(reserve((resource, instance) for resource in resources), guaranteed, instance)
+            if instance is not None
+            else ()
+        )
         if over:
-            found.append(
-                f"teams reserve {float(over[0].reserved):g} {over[0].dimension} of {kind}, of which "
+            sentences.append(
+                f"teams reserve {float(over[0].reserved):g} {over[0].dimension} of {instance_type}, of which "
                 f"{float(over[0].limit):g} stand: Kueue admits by quota, and what then has no node does not run"
             )
-    return tuple(found)
+    return tuple(sentences)

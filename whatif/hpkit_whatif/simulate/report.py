@@ -110,11 +110,11 @@ class TaskReport:
             "wait": self.wait,
             "admissions": [
                 {
-                    "time": each.time,
-                    "borrowed": {team: _round(amount) for team, amount in each.borrowed.items()},
-                    "nodes": dict(each.nodes),
+                    "time": admission.time,
+                    "borrowed": {team: _round(amount) for team, amount in admission.borrowed.items()},
+                    "nodes": dict(admission.nodes),
                 }
-                for each in self.admissions
+                for admission in self.admissions
             ],
             "preempted": [
                 {"time": e.time, "by": e.by, "byTeam": e.by_team, "reason": e.reason, "lost": e.lost}

@@ -10,11 +10,11 @@ from hpkit.errors import InputError
 from hpkit.plan.model import Plan
 from hpkit_whatif.admission import Event, Model, Simulator, Workload
 from hpkit_whatif.scenario.read import Located, Source
-from hpkit_whatif.scenario.workloads import Task, Tasks, model_for
+from hpkit_whatif.scenario.workloads import Task, Tasks, scenario_model
 from hpkit_whatif.simulate.ledger import Ledger
 from hpkit_whatif.simulate.meters import Gauge, Timeline, Waits
 from hpkit_whatif.simulate.notable import Kept
-from hpkit_whatif.simulate.quotas import over_reserved, quotas_of
+from hpkit_whatif.simulate.quotas import over_reserved, type_quotas
 from hpkit_whatif.simulate.report import (
     QUEUED,
     Admission,
@@ -83,7 +83,7 @@ def simulate_tasks(
 ) -> Report:
     """Return the same of tasks of the scenario that were read or drawn before, in the order of their time."""
     scenario = source.scenario
-    model = model_for(plan, scenario.topology)
+    model = scenario_model(plan, scenario.topology)
     recorder = Recorder(plan, model, keep=keep)
     simulator = Simulator(model)
     tasks = Tasks(plan, model).workloads(located)
@@ -131,7 +131,7 @@ class Recorder:
         self._names = tuple(team.name for team in plan.teams)
         self._teams = {name: _Team() for name in self._names}
         self._timeline = Timeline(self._names)
-        self._quotas = quotas_of(plan, model)
+        self._quotas = type_quotas(plan, model)
         lenders = [team.name for team in plan.teams if team.lends]
         self._ledgers = {kind: Ledger(quota, self._names, lenders) for kind, quota in self._quotas.items()}
         self._open: dict[str, _State] = {}
@@ -299,10 +299,10 @@ class Recorder:
             self._timeline.add(team, kind, amount.since, now, amount.value)
         amount.change(now, by)
 
-    def _price(self, kind: str) -> Price | None:
-        if kind not in self._prices:
-            self._prices[kind] = near_price(kind, self._plan.spec.region)
-        return self._prices[kind]
+    def _price(self, instance_type: str) -> Price | None:
+        if instance_type not in self._prices:
+            self._prices[instance_type] = near_price(instance_type, self._plan.spec.region)
+        return self._prices[instance_type]
 
     def report(
         self,
@@ -397,7 +397,7 @@ class Recorder:
             idle_guarantee=sum(team.idle for team in teams) / (guaranteed * hours) if guaranteed and hours else 0.0,
             waited=waited,
             wait_cost=self._wait_cost(),
-            priced_in=self._priced_in(),
+            priced_in=self._price_regions(),
             fairness=sum(services) ** 2 / (len(services) * squares) if squares else 1.0,
             preemptions=self._preemptions,
             flapping=flapping,
@@ -413,9 +413,11 @@ class Recorder:
             cost += hours * float(price.hourly)
         return cost
 
-    def _priced_in(self) -> tuple[str, ...]:
-        found = {price.region for kind in self._waited_hours if (price := self._price(kind)) is not None}
-        return tuple(sorted(found - {self._plan.spec.region}))
+    def _price_regions(self) -> tuple[str, ...]:
+        regions = {
+            price.region for instance_type in self._waited_hours if (price := self._price(instance_type)) is not None
+        }
+        return tuple(sorted(regions - {self._plan.spec.region}))
 
 
 def _report(task: Task) -> TaskReport:

@@ -96,7 +96,7 @@ def changed(loaded: Loaded, changes: Iterable[Change]) -> tuple[Loaded, Plan | s
     for change in changes:
         path = _locate(data, change.text, loaded.environment or "")
         meant = meant or _meant(data, path)
-        data = _with(data, path, change.value)
+        data = _copy_with_value(data, path, change.value)
     document = replace(loaded.document, data=data)
     after = replace(loaded, document=document, parsed=parse(document))
     known = {(each.rule, each.path) for each in loaded.findings if each.severity == "error"}
@@ -175,14 +175,14 @@ def _steps(text: str) -> list[str]:
     return steps
 
 
-def _with(data: Any, path: Path, value: Any) -> Any:
+def _copy_with_value(data: Any, path: Path, value: Any) -> Any:
     """Copy data with another value at path; only the way to it is copied."""
     if not path:
         return value
-    step, rest = path[0], path[1:]
+    step, remaining = path[0], path[1:]
     if isinstance(data, (tuple, list)) and isinstance(step, int):
-        return (*data[:step], _with(data[step], rest, value), *data[step + 1 :])
-    return {**data, step: _with(data.get(step, {}), rest, value)}
+        return (*data[:step], _copy_with_value(data[step], remaining, value), *data[step + 1 :])
+    return {**data, step: _copy_with_value(data.get(step, {}), remaining, value)}
 
 
 def sweep(

@@ -39,13 +39,13 @@ class Cluster:
 
 def cluster(text: str) -> Cluster:
     """Return what `dask://HOST:PORT` says; SelectionError for anything else."""
-    found = _ADDRESS.match(text)
-    if found is None or not 0 < int(found["port"]) <= 65535:
+    match = _ADDRESS.match(text)
+    if match is None or not 0 < int(match["port"]) <= 65535:
         raise SelectionError(
             f"`{text}` is no cluster: write dask://HOST:PORT, with the address of Dask's scheduler, "
             "such as dask://10.0.0.5:8786"
         )
-    return Cluster(found["host"], int(found["port"]))
+    return Cluster(match["host"], int(match["port"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def simulate_plans(
             _drawn.clear()
         return
     try:
-        yield from _here(bench, plans, count) if on is None else _there(bench, plans, on)
+        yield from _run_local(bench, plans, count) if on is None else _run_on_cluster(bench, plans, on)
     except HpkitError:
         raise
     except Exception as error:
@@ -103,7 +103,7 @@ def simulate_plans(
         raise
 
 
-def _here(bench: _Bench, plans: Sequence[Plan], count: int) -> Iterator[tuple[Report, ...]]:
+def _run_local(bench: _Bench, plans: Sequence[Plan], count: int) -> Iterator[tuple[Report, ...]]:
     try:
         from joblib import Parallel, delayed
     except ImportError:
@@ -118,7 +118,7 @@ def _here(bench: _Bench, plans: Sequence[Plan], count: int) -> Iterator[tuple[Re
         yield from part
 
 
-def _there(bench: _Bench, plans: Sequence[Plan], on: Cluster) -> Iterator[tuple[Report, ...]]:
+def _run_on_cluster(bench: _Bench, plans: Sequence[Plan], on: Cluster) -> Iterator[tuple[Report, ...]]:
     # Not by joblib: it would let a cluster of one core stand idle, and simulate here.
     with _remote(on) as client:
         known = client.scatter(bench, broadcast=True, hash=False)

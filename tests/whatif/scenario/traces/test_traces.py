@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hpkit.errors import InputError
 from hpkit_whatif.scenario.read import write_csv
-from hpkit_whatif.scenario.traces import TRACES, Shape, Tally, Teams, TraceTask, tasks_of
+from hpkit_whatif.scenario.traces import TRACES, Shape, Tally, Teams, TraceTask, convert_tasks
 from tests.cli.invoke import hpkit
 from tests.whatif.recommend.builders import ROOT
 
@@ -31,7 +31,7 @@ def read(trace, folder, text, teams=("a", "b")):
     file = folder / "trace"
     file.write_text(text)
     tally, dealt = Tally(), Teams(teams, {})
-    tasks = list(tasks_of(TRACES[trace](file, tally), SHAPE, dealt, tally))
+    tasks = list(convert_tasks(TRACES[trace](file, tally), SHAPE, dealt, tally))
     return [(each.name, each.team, each.pods, each.accelerators, each.submit, each.run) for each in tasks], tally
 
 
@@ -124,7 +124,7 @@ def test_a_trace_of_which_nothing_is_left_leaves_no_file(tmp_path):
 )
 def test_sorted_in_files_is_sorted_in_memory(submits, at_once):
     tasks = [TraceTask(f":{n}", f"t{n:03}", "g", float(s), 5.0, 1, 1.0) for n, s in enumerate(submits)]
-    ways = [list(tasks_of(tasks, SHAPE, Teams(("a",), {}), Tally(), at_once=count)) for count in (at_once, 1000)]
+    ways = [list(convert_tasks(tasks, SHAPE, Teams(("a",), {}), Tally(), at_once=count)) for count in (at_once, 1000)]
     assert [(t.name, t.submit) for t in ways[0]] == [(t.name, t.submit) for t in ways[1]]
     assert [t.submit for t in ways[0]] == sorted(s - min(submits) for s in submits)
 
@@ -143,7 +143,7 @@ def test_a_long_trace_is_not_held_in_memory(tmp_path):
     tally = Tally()
     tracemalloc.start()
     tasks = TRACES["alibaba-2023"](file, tally)
-    count = write_csv(tasks_of(tasks, SHAPE, Teams(("a",), {}), tally, at_once=1000), Sink())
+    count = write_csv(convert_tasks(tasks, SHAPE, Teams(("a",), {}), tally, at_once=1000), Sink())
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert count == 30_000

@@ -2,10 +2,10 @@
 
 from hpkit_whatif.scenario.traces.alibaba import alibaba_2023
 from hpkit_whatif.scenario.traces.model import Shape, Tally, TraceTask
-from hpkit_whatif.scenario.traces.tasks import tasks_of
+from hpkit_whatif.scenario.traces.tasks import convert_tasks
 from hpkit_whatif.scenario.traces.teams import Teams
 
-__all__ = ["TRACES", "Shape", "Tally", "Teams", "TraceTask", "tasks_of"]
+__all__ = ["TRACES", "Shape", "Tally", "Teams", "TraceTask", "convert_tasks"]
 
 TRACES = {"alibaba-2023": alibaba_2023}
 """The traces by name, each with what reads its file."""

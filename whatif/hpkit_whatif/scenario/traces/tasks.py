@@ -17,7 +17,7 @@ from hpkit_whatif.scenario.traces.model import Shape, Tally, TraceTask
 from hpkit_whatif.scenario.traces.teams import Teams
 from hpkit_whatif.scenario.workloads import Tasks
 
-__all__ = ["tasks_of"]
+__all__ = ["convert_tasks"]
 
 _SORTED_AT_ONCE: Final = 100_000
 _MOST_OPEN: Final = 200
@@ -27,13 +27,13 @@ _ROOM: Final = 10
 _Key = tuple[float, str, str, float, int, int]
 
 
-def tasks_of(
+def convert_tasks(
     tasks: Iterable[TraceTask],
     shape: Shape,
     teams: Teams,
     tally: Tally,
     *,
-    of: Tasks | None = None,
+    plan_tasks: Tasks | None = None,
     at_once: int = _SORTED_AT_ONCE,
 ) -> Iterator[TaskSpec]:
     """Return a trace's tasks as those of a scenario, from the first one's submission on: what a simulation reads.
@@ -43,14 +43,14 @@ def tasks_of(
     at_once: how many are held in memory; the rest waits in files.
     """
     begin: float | None = None
-    names = Names()
-    for key in _sorted(_keys(tasks, shape, teams, tally, of), at_once):
+    task_names = Names()
+    for key in _sorted(_keys(tasks, shape, teams, tally, plan_tasks), at_once):
         submit, name, team, run, pods, accelerators = key
         begin = submit if begin is None else begin
         if submit - begin > MOST_SECONDS:
             tally.add("tasks come more than 100 years after the first: left out", f"task {name}")
             continue
-        spec = _spec(_once(name, names, tally), shape, team, pods, accelerators)
+        spec = _spec(_once(name, task_names, tally), shape, team, pods, accelerators)
         yield spec.model_copy(update={"submit": submit - begin, "run": run})
 
 
@@ -71,7 +71,7 @@ def _spec(name: str, shape: Shape, team: str, pods: int, accelerators: int) -> T
     )
 
 
-def _once(name: str, names: Names, tally: Tally) -> str:
+def _once(name: str, taken_names: Names, tally: Tally) -> str:
     """Return a name that was not there before: what was made anew under its name is another task."""
     # What a CSV keeps of it, with room for a number.
     name = " ".join(name.encode("utf-8", "replace").decode().split())
@@ -81,14 +81,16 @@ def _once(name: str, names: Names, tally: Tally) -> str:
     if not name:
         tally.add("tasks have no name: they are called `task`, with a number", "no name")
         name = "task"
-    if names.add(name):
+    if taken_names.add(name):
         return name
     tally.add("tasks have the name of one before them, and get a number", f"task {name}")
     short = name[: MOST_NAME - _ROOM].rstrip()
-    return next(other for number in count(2) if names.add(other := f"{short}#{number}"))
+    return next(other for number in count(2) if taken_names.add(other := f"{short}#{number}"))
 
 
-def _keys(tasks: Iterable[TraceTask], shape: Shape, teams: Teams, tally: Tally, of: Tasks | None) -> Iterator[_Key]:
+def _keys(
+    tasks: Iterable[TraceTask], shape: Shape, teams: Teams, tally: Tally, plan_tasks: Tasks | None
+) -> Iterator[_Key]:
     for task in tasks:
         if not task.gpus:
             tally.add("tasks ask for no GPU: left out", task.place)
@@ -102,20 +104,20 @@ def _keys(tasks: Iterable[TraceTask], shape: Shape, teams: Teams, tally: Tally, 
         gpus = math.ceil(task.gpus)
         if gpus != task.gpus:
             tally.add("tasks share a GPU, which quota cannot: they take a whole one", task.place)
-        pods, each = task.pods, gpus
+        pods, gpus_per_pod = task.pods, gpus
         if gpus > shape.accelerators:
             tally.add(f"tasks have more GPUs in a pod than {shape.instance_type}: they become more pods", task.place)
-            each = next(size for size in range(shape.accelerators, 0, -1) if gpus % size == 0)
-            pods *= gpus // each
+            gpus_per_pod = next(size for size in range(shape.accelerators, 0, -1) if gpus % size == 0)
+            pods *= gpus // gpus_per_pod
         if pods > MOST_PODS:
             tally.add(f"tasks have more than {MOST_PODS:,} pods: left out", task.place)
             continue
         team = teams.team(task.group)
-        refusal = None if of is None else of.refusal(_spec(task.name, shape, team, pods, each))
+        refusal = None if plan_tasks is None else plan_tasks.refusal(_spec(task.name, shape, team, pods, gpus_per_pod))
         if refusal is not None:
             tally.add(f"tasks can never run for {team}: left out", f"{task.place}; it {refusal}")
             continue
-        yield task.submit, task.name, team, task.run, pods, each
+        yield task.submit, task.name, team, task.run, pods, gpus_per_pod
 
 
 def _sorted(keys: Iterator[_Key], at_once: int) -> Iterator[_Key]:

@@ -13,20 +13,20 @@ class Teams:
     def __init__(self, teams: Sequence[str], given: Mapping[str, str]) -> None:
         self._teams = teams
         self._given = given
-        self.of: dict[str, str] = {}
+        self.team_by_group: dict[str, str] = {}
         """Group → team, of the groups that came so far."""
         self._dealt = 0
 
     def team(self, group: str) -> str:
         """Return the team of a group; the next one in turn for a group that is new."""
-        if group not in self.of:
+        if group not in self.team_by_group:
             if group in self._given:
-                self.of[group] = self._given[group]
+                self.team_by_group[group] = self._given[group]
             else:
-                self.of[group] = self._teams[self._dealt % len(self._teams)]
+                self.team_by_group[group] = self._teams[self._dealt % len(self._teams)]
                 self._dealt += 1
-        return self.of[group]
+        return self.team_by_group[group]
 
     def unmet(self) -> list[str]:
         """Return the groups that somebody said whose they are, and that did not come."""
-        return [group for group in self._given if group not in self.of]
+        return [group for group in self._given if group not in self.team_by_group]
