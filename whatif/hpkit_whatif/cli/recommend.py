@@ -141,7 +141,10 @@ def _table(recommendation: Recommendation, *, capacity: bool) -> str:
     for result in recommendation.goals:
         before, after = (sum(side) / len(side) for side in (result.before, result.after))
         table.add_row(
-            result.goal.text, result.goal.shown(before), result.goal.shown(after), f"{result.met} of {len(result.after)}"
+            result.goal.text,
+            result.goal.shown(before),
+            result.goal.shown(after),
+            f"{result.met} of {len(result.after)}",
         )
     console.print(table)
     if recommendation.changes:
