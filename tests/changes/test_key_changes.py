@@ -27,7 +27,7 @@ EXPLAINED = set(
         r"^\| `(.+?)` \|",
         (project_root() / "docs" / "guides" / "review.md")
         .read_text(encoding="utf-8")
-        .partition("is replaced without a refusal")[2],
+        .partition("## Resources without a guard")[2],
         flags=re.MULTILINE,
     )
 )

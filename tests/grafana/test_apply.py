@@ -355,7 +355,9 @@ def test_a_folder_that_cannot_be_written_is_said(project):
 
 def test_the_page_lists_the_rights():
     page = (
-        (project_root() / "docs" / "guides" / "observability.md").read_text(encoding="utf-8").partition("## Rights")[2]
+        (project_root() / "docs" / "guides" / "observability.md")
+        .read_text(encoding="utf-8")
+        .partition("## Permissions")[2]
     )
     lacking = [each for each in RIGHTS if each.partition(":")[2] not in page]
     assert lacking == []

@@ -163,7 +163,7 @@ def test_the_role_that_previews_changes_something(viewer):
 def test_no_page_gives_a_pipeline_read_only_access():
     for page in ROOT.glob("docs/**/*.md"):
         given = [line for line in page.read_text(encoding="utf-8").splitlines() if "`ReadOnlyAccess`" in line]
-        assert all("is not needed" in line for line in given), page
+        assert all("Don't use" in line for line in given), page
 
 
 def script_of(workflow, job, name):

@@ -81,4 +81,4 @@ def near_monthly_cost(instance_type: str, region: str, instances: Fraction) -> t
 
 def near_note(regions: Iterable[str]) -> str:
     """Return the line that says whose prices are shown as "about"."""
-    return f"about: by the prices of {', '.join(sorted(regions))}; the catalog has none of the stack's region"
+    return f"about: at prices of {', '.join(sorted(regions))}; the catalog has none for the stack's region"

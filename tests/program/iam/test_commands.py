@@ -10,7 +10,7 @@ from tests.cli.invoke import hpkit
 from tests.program.iam.authorization import is_action
 
 PROJECT = Path(__file__).parents[3]
-PAGE = (PROJECT / "docs" / "guides" / "live.md").read_text(encoding="utf-8").partition("## Rights")[2]
+PAGE = (PROJECT / "docs" / "guides" / "live.md").read_text(encoding="utf-8").partition("## Permissions")[2]
 
 
 def row(name):
