@@ -44,14 +44,14 @@ def reasons(stack: str) -> dict[str, str]:
     changes that the recorded deployment didn't make.
     """
     _, types = _plan_and_types(stack)
-    found: dict[str, str] = {}
+    reasons_by_action: dict[str, str] = {}
     for token in sorted(types):
         for action in calls()[token].service:
-            found.setdefault(action, f"AWS asks for it in the caller's name: `{token}`")
+            reasons_by_action.setdefault(action, f"AWS asks for it in the caller's name: `{token}`")
     for words, member in (("the released plugin asks for it", "more"), ("another change asks for it", "calls")):
         for token in sorted(types):
-            known = calls()[token]
-            for operation in getattr(known, member):
-                for action in actions_of_call(f"{known.api}:{operation}"):
-                    found.setdefault(action, f"{words}: `{token}` ({known.source})")
-    return found
+            resource_calls = calls()[token]
+            for operation in getattr(resource_calls, member):
+                for action in actions_of_call(f"{resource_calls.api}:{operation}"):
+                    reasons_by_action.setdefault(action, f"{words}: `{token}` ({resource_calls.source})")
+    return reasons_by_action

@@ -26,7 +26,7 @@ from hpkit.config.edit import Layout, patched
 from hpkit.errors import InputError
 from hpkit.project import Loaded, cluster_problems, environments_in, project_root, stack_file_problems
 
-__all__ = ["Case", "Expected", "cases", "file_of", "unchanged"]
+__all__ = ["Case", "Expected", "case_file", "cases", "unchanged"]
 
 # What the base names is supported on that day, so that no case changes as time goes by.
 _TODAY = datetime.date(2026, 11, 22)
@@ -82,15 +82,19 @@ class Case(_Strict):
     def findings(self) -> list[Finding]:
         """Return what `hpkit validate` finds."""
         document = read_text(self.text.encode())
-        found = list(Loaded(self.file, document, parse(document)).findings_on(self.today))
-        known = {"acme": environments_in(document)}
-        found += stack_file_problems({file: read_text(text.encode()) for file, text in self.stack_files.items()}, known)
+        reported = list(Loaded(self.file, document, parse(document)).findings_on(self.today))
+        environments = {"acme": environments_in(document)}
+        reported += stack_file_problems(
+            {file: read_text(text.encode()) for file, text in self.stack_files.items()}, environments
+        )
         files = {**self.beside, self.file: self.text}
         documents = {file: read_text(text.encode()) for file, text in files.items()}
-        return found + cluster_problems([Loaded(file, each, parse(each)) for file, each in documents.items()])
+        return reported + cluster_problems(
+            [Loaded(file, stack_document, parse(stack_document)) for file, stack_document in documents.items()]
+        )
 
 
-def file_of(rule: str) -> str:
+def case_file(rule: str) -> str:
     """Return the file that holds a rule's cases, as people of this repository name it."""
     return f"tests/stacks/rules/{rule}.yaml"
 
@@ -105,11 +109,11 @@ def cases(rule: str) -> list[Case]:
 
     Raises InputError for a file that is missing, or in which something cannot be understood.
     """
-    content = read_file(project_root() / file_of(rule))
+    content = read_file(project_root() / case_file(rule))
     try:
         return _read(rule, content)
     except (InputError, ValidationError) as error:
-        raise InputError(f"{file_of(rule)}: {error}") from None
+        raise InputError(f"{case_file(rule)}: {error}") from None
 
 
 def unchanged(rule: str) -> Case:
@@ -121,18 +125,18 @@ def _read(rule: str, content: bytes) -> list[Case]:
     document = read_text(content)
     if document.problems:
         raise InputError(document.problems[0].message)
-    said = _File.model_validate(document.data)
+    declared = _File.model_validate(document.data)
     layout = Layout(content.decode())
-    failing = [_case(rule, name, case, layout, case.finds) for name, case in said.fails.items()]
-    return failing + [_case(rule, name, case, layout) for name, case in said.passes.items()]
+    failing = [_case(rule, name, case, layout, case.finds) for name, case in declared.fails.items()]
+    return failing + [_case(rule, name, case, layout) for name, case in declared.passes.items()]
 
 
-def _case(rule: str, name: str, said: _Passing, layout: Layout, finds: tuple[Expected, ...] = ()) -> Case:
+def _case(rule: str, name: str, fragment: _Passing, layout: Layout, finds: tuple[Expected, ...] = ()) -> Case:
     section, base = "fails" if finds else "passes", _base(project_root())
     try:
-        edits = [base.remove(path) for path in said.remove]
-        edits += [base.replace(old, new) for old, new in said.replace.items()]
-        for path in said.change:
+        edits = [base.remove(path) for path in fragment.remove]
+        edits += [base.replace(old, new) for old, new in fragment.replace.items()]
+        for path in fragment.change:
             edits += base.set(path, layout.value(section, name, "change", path))
         text = patched(base.text, edits)
     except InputError as error:
@@ -144,10 +148,10 @@ def _case(rule: str, name: str, said: _Passing, layout: Layout, finds: tuple[Exp
         passes=not finds,
         text=text,
         expected=expected,
-        today=said.today,
-        file=said.file or f"{rule}.{name}.yaml",
-        stack_files=said.stack_files,
-        beside={name: _replaced(base.text, texts) for name, texts in said.beside.items()},
+        today=fragment.today,
+        file=fragment.file or f"{rule}.{name}.yaml",
+        stack_files=fragment.stack_files,
+        beside={name: _replaced(base.text, texts) for name, texts in fragment.beside.items()},
     )
 
 

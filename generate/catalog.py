@@ -17,10 +17,10 @@ def service_model_text() -> str:
 
     model = Loader().load_service_model("sagemaker", "service-2")
     shapes: dict[str, Any] = model["shapes"]
-    names = _reachable(shapes, [model["operations"][name]["input"]["shape"] for name in _OPERATIONS])
+    shape_names = _reachable(shapes, [model["operations"][name]["input"]["shape"] for name in _OPERATIONS])
     lines = [
         f"    {json.dumps(name)}: {json.dumps(_limits(shapes[name]), ensure_ascii=False)}"
-        for name in sorted(names)
+        for name in sorted(shape_names)
         if _limits(shapes[name]).keys() - {"type"}
     ]
     return (

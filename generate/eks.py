@@ -58,13 +58,13 @@ def refreshed(
     doesn't list any more keep their dates, and lose their add-ons.
     """
     data = json.loads(text)
-    known = data["kubernetesVersions"]
-    for each in versions:
-        days = {name: _day(each[member]) for name, member in _DAYS.items() if each.get(member) is not None}
-        row = known.get(each["clusterVersion"], {})
+    calendar = data["kubernetesVersions"]
+    for version in versions:
+        days = {name: _day(version[member]) for name, member in _DAYS.items() if version.get(member) is not None}
+        row = calendar.get(version["clusterVersion"], {})
         if days.keys() == _DAYS.keys() and days != {name: row.get(name) for name in _DAYS}:
-            known[each["clusterVersion"]] = {**days, "source": _SOURCE}
-    data["kubernetesVersions"] = {name: known[name] for name in sorted(known, key=_order)}
+            calendar[version["clusterVersion"]] = {**days, "source": _SOURCE}
+    data["kubernetesVersions"] = {name: calendar[name] for name in sorted(calendar, key=_order)}
     data["addonVersions"] = _addons(offered)
     if not differences(text, _text(data)):
         return text
@@ -73,7 +73,7 @@ def refreshed(
         "url": "https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeClusterVersions.html",
         "date": today.isoformat(),
     }
-    used = {_SOURCE, data["clusterHour"]["source"], *(row["source"] for row in known.values())}
+    used = {_SOURCE, data["clusterHour"]["source"], *(row["source"] for row in calendar.values())}
     data["sources"] = {name: source for name, source in data["sources"].items() if name in used}
     return _text(data)
 
@@ -81,12 +81,14 @@ def refreshed(
 def _addons(offered: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
     """Return add-on → Kubernetes version → versions, newest first, and the default, of add-ons that the kit knows."""
     wanted = {addon.name for addon in addons()}
-    found: dict[str, dict[str, Any]] = {}
+    versions_by_addon: dict[str, dict[str, Any]] = {}
     for kubernetes in sorted(offered, key=_order):
-        for each in offered[kubernetes]:
-            if each["addonName"] in wanted and each.get("addonVersions"):
-                found.setdefault(each["addonName"], {})[kubernetes] = _row(each["addonVersions"], kubernetes)
-    return {name: found[name] for name in sorted(found)}
+        for addon in offered[kubernetes]:
+            if addon["addonName"] in wanted and addon.get("addonVersions"):
+                versions_by_addon.setdefault(addon["addonName"], {})[kubernetes] = _row(
+                    addon["addonVersions"], kubernetes
+                )
+    return {name: versions_by_addon[name] for name in sorted(versions_by_addon)}
 
 
 def _row(listed: Sequence[Mapping[str, Any]], kubernetes: str) -> dict[str, Any]:
@@ -204,11 +206,11 @@ def _ask(region: str, profile: str | None) -> tuple[Sequence[dict[str, Any]], di
     session = aws_session(profile, region)
 
     def answers(calls: Sequence[ApiCall]) -> list[dict[str, Any]]:
-        found = call_all(session, calls, on_progress=lambda _done, _total: None)
-        for each in found.values():
-            if isinstance(each, FailedCall):
-                raise ToolError(f"{each.action}: {each.code}: {each.message}. {each.fix}")
-        return [found[call.key] for call in calls]
+        responses = call_all(session, calls, on_progress=lambda _done, _total: None)
+        for response in responses.values():
+            if isinstance(response, FailedCall):
+                raise ToolError(f"{response.action}: {response.code}: {response.message}. {response.fix}")
+        return [responses[call.key] for call in calls]
 
     (answer,) = answers([KUBERNETES_VERSIONS])
     names = supported(answer["clusterVersions"])

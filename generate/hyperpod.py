@@ -32,14 +32,14 @@ def _lines(data: dict[str, Any]) -> str:
 
 def _resource(spec: "Field") -> dict[str, Any]:
     fields = list(_fields(spec, ""))
-    found = {
-        "immutable": [path for path, each in fields if each.immutable],
-        "sets": [path for path, each in fields if each.identity == "*"],
-        "present": [path for path, each in fields if each.kind == "object" and not each.members],
-        "entries": {path: each.identity for path, each in fields if each.identity not in ("", "*")},
-        "defaults": {path: each.default for path, each in fields if each.default is not None},
+    behavior = {
+        "immutable": [path for path, member in fields if member.immutable],
+        "sets": [path for path, member in fields if member.identity == "*"],
+        "present": [path for path, member in fields if member.kind == "object" and not member.members],
+        "entries": {path: member.identity for path, member in fields if member.identity not in ("", "*")},
+        "defaults": {path: member.default for path, member in fields if member.default is not None},
     }
-    return {key: value for key, value in found.items() if value} | {"deletesFirst": True}
+    return {key: value for key, value in behavior.items() if value} | {"deletesFirst": True}
 
 
 def _groups(spec: "Field") -> dict[str, list[str]]:
@@ -51,7 +51,7 @@ def _groups(spec: "Field") -> dict[str, list[str]]:
 
 
 def _fields(spec: "Field", above: str) -> "Iterator[tuple[str, Field]]":
-    for each in (spec.item or spec).members if spec.kind == "list" else spec.members:
-        path = f"{above}.{each.name}" if above else each.name
-        yield path, each
-        yield from _fields(each, path)
+    for member in (spec.item or spec).members if spec.kind == "list" else spec.members:
+        path = f"{above}.{member.name}" if above else member.name
+        yield path, member
+        yield from _fields(member, path)

@@ -41,10 +41,10 @@ def render() -> str:
 
 def _own(service: Service) -> str:
     model = service_model(service.name)
-    names = [name for name in model.operation_names if re.search(service.scope, name)]
-    missing = [name for name in names if (service.name, name) not in api.OPERATIONS]
-    answered, title = len(names) - len(missing), model.metadata["serviceId"]
-    return f"| {title} | {answered} of {len(names)} | {', '.join(f'`{each}`' for each in missing)} |"
+    operation_names = [name for name in model.operation_names if re.search(service.scope, name)]
+    missing = [name for name in operation_names if (service.name, name) not in api.OPERATIONS]
+    answered, title = len(operation_names) - len(missing), model.metadata["serviceId"]
+    return f"| {title} | {answered} of {len(operation_names)} | {', '.join(f'`{name}`' for name in missing)} |"
 
 
 def _base_services() -> list[str]:

@@ -45,12 +45,12 @@ def kueue_metrics_text() -> str:
 def kueue_metrics(source: str) -> dict[str, dict[str, Any]]:
     """Return name → type and labels of the metrics that Go source declares; InputError for one without its labels."""
     labels = {
-        each["variable"]: sorted(_LABEL.findall(re.sub(r'"[^"]*"', '"', each["labels"])))
-        for each in _DECLARED.finditer(source)
+        declaration["variable"]: sorted(_LABEL.findall(re.sub(r'"[^"]*"', '"', declaration["labels"])))
+        for declaration in _DECLARED.finditer(source)
     }
-    found = {}
+    metrics = {}
     for made in _MADE.finditer(source):
         if made["variable"] not in labels:
             raise InputError(f"{_SOURCE}: {made['variable']} has no line that says its labels")
-        found[f"kueue_{made['name']}"] = {"type": made["type"].lower(), "labels": labels[made["variable"]]}
-    return found
+        metrics[f"kueue_{made['name']}"] = {"type": made["type"].lower(), "labels": labels[made["variable"]]}
+    return metrics

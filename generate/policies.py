@@ -22,12 +22,15 @@ parameters and waivers, is on the page [Policies](../guides/policies.md).
 def page() -> str:
     """Return the page."""
     policies = (*POLICIES, configuration_policy(RunState()))
-    rows = [f"| [{each.name}](#{each.name}) | {each.level} | {_kind(each)} | {each.description} |" for each in policies]
-    sections = [line for each in policies for line in _section(each)]
+    rows = [
+        f"| [{policy.name}](#{policy.name}) | {policy.level} | {_scope(policy)} | {policy.description} |"
+        for policy in policies
+    ]
+    sections = [line for policy in policies for line in _section(policy)]
     return _HEAD + "\n".join([*rows, *sections]).replace("<", "&lt;") + "\n"
 
 
-def _kind(policy: Policy) -> str:
+def _scope(policy: Policy) -> str:
     return ("the stack" if policy.validate_stack else "each resource") + (", can remediate" if policy.remediate else "")
 
 

@@ -13,9 +13,9 @@ from hpkit.errors import ToolError
 from hpkit.project import project_root
 
 __all__ = [
+    "CERTAINTIES",
     "DATA",
     "FOLDER",
-    "KNOWN",
     "PAGE",
     "Proof",
     "Refusal",
@@ -30,7 +30,7 @@ DATA: Final = "tests/local/aws/refusals.yaml"
 RULES_DATA: Final = "tests/aws_rules.yaml"
 PAGE: Final = "docs/reference/aws-refusals.md"
 # How well a refusal is known; nothing here was tried on AWS.
-KNOWN: Final = ("documented", "inferred")
+CERTAINTIES: Final = ("documented", "inferred")
 # What is raised there and isn't an answer of AWS: mistakes in starting the endpoint, errors of its controllers and its
 # own checks, and operations that it doesn't implement.
 _NOT_OF_AWS: Final = frozenset({"EndpointError", "RequeueAfter", "WrongTypeError", "ControllerError", "unsupported"})
@@ -67,7 +67,7 @@ class Proof:
     """The source of a refusal, how certain it is, and the test that fails without it (or why no test exists)."""
 
     source: str
-    known: str
+    certainty: str
     test: str
     untested: str
 
@@ -76,7 +76,7 @@ def refusals() -> list[Refusal]:
     """Return every refusal of the local AWS endpoint, in the order of its code."""
     root = project_root() / FOLDER
     files = [file for file in sorted(root.rglob("*.py")) if "resources" not in str(file.relative_to(root))]
-    return [each for file in files for each in _of_file(file, str(file.relative_to(root)))]
+    return [refusal for file in files for refusal in _of_file(file, str(file.relative_to(root)))]
 
 
 def proofs() -> dict[str, Proof]:
@@ -85,20 +85,20 @@ def proofs() -> dict[str, Proof]:
     Raises ToolError for duplicates.
     """
     entries: list[dict[str, Any]] = yaml.safe_load((project_root() / DATA).read_text(encoding="utf-8"))
-    found: dict[str, Proof] = {}
+    proofs_by_key: dict[str, Proof] = {}
     for group in entries:
         for message, entry in group["refusals"].items():
             key = f"{group['at']}: {message}"
-            if key in found:
+            if key in proofs_by_key:
                 raise ToolError(f"{DATA} has {key!r} twice: take one out")
-            said = {"test": entry} if isinstance(entry, str) else entry
-            found[key] = Proof(
-                said.get("source", group["source"]),
-                said.get("known", group["known"]),
-                said.get("test", ""),
-                said.get("untested", ""),
+            fields = {"test": entry} if isinstance(entry, str) else entry
+            proofs_by_key[key] = Proof(
+                fields.get("source", group["source"]),
+                fields.get("known", group["known"]),
+                fields.get("test", ""),
+                fields.get("untested", ""),
             )
-    return found
+    return proofs_by_key
 
 
 def _of_file(path: Path, name: str) -> Iterator[Refusal]:
@@ -122,13 +122,13 @@ def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
             waiting = [*ast.iter_child_nodes(node), *waiting]
 
 
-def _of_call(node: ast.Raise, call: ast.Call, known: dict[str, str], at: tuple[str, str]) -> Iterator[Refusal]:
+def _of_call(node: ast.Raise, call: ast.Call, constants: dict[str, str], at: tuple[str, str]) -> Iterator[Refusal]:
     name = ast.unparse(call.func)
     if name in _NOT_OF_AWS:
         return
-    said = [text for text in (_text(each, known) for each in call.args) if text]
-    codes = [each for each in said if _CODE.fullmatch(each)]
-    messages = [each for each in said if not _CODE.fullmatch(each)]
+    texts = [text for argument in call.args if (text := _text(argument, constants))]
+    codes = [text for text in texts if _CODE.fullmatch(text)]
+    messages = [text for text in texts if not _CODE.fullmatch(text)]
     made = _BY_CALLER if name == "ServiceError" else name.removesuffix("Error")
     code = codes[0] if codes else _HELPERS.get(name, made)
     yield Refusal(*at, code, messages[0] if messages else name, node.lineno, node.end_lineno or node.lineno)
@@ -136,24 +136,24 @@ def _of_call(node: ast.Raise, call: ast.Call, known: dict[str, str], at: tuple[s
 
 def _strings(body: list[ast.stmt], before: int | None = None) -> dict[str, str]:
     """Return names that statements assign a text to; before a given line, the last one counts."""
-    found: dict[int, tuple[str, str]] = {}
+    assigned: dict[int, tuple[str, str]] = {}
     for node in (each for statement in body for each in ast.walk(statement)):
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
             text = _text(node.value, {})
             if isinstance(target, ast.Name) and text and (before is None or node.lineno < before):
-                found[node.lineno] = (target.id, text)
-    return {name: text for _, (name, text) in sorted(found.items())}
+                assigned[node.lineno] = (target.id, text)
+    return {name: text for _, (name, text) in sorted(assigned.items())}
 
 
-def _text(node: ast.expr, known: dict[str, str]) -> str:
+def _text(node: ast.expr, constants: dict[str, str]) -> str:
     """Return a text with `…` for what is filled in, empty for what is none."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
     if isinstance(node, ast.Name):
-        return known.get(node.id, "")
+        return constants.get(node.id, "")
     if isinstance(node, ast.JoinedStr):
-        parts = (_text(each, known) if isinstance(each, ast.Constant) else "…" for each in node.values)
+        parts = (_text(each, constants) if isinstance(each, ast.Constant) else "…" for each in node.values)
         return re.sub("…+", "…", "".join(parts))
     return ""
 
@@ -169,8 +169,8 @@ def refusals_page() -> str:
 
     Raises ToolError for a refusal of which nothing is written down.
     """
-    known = proofs()
-    missing = [each.key for each in refusals() if each.key not in known]
+    proof_by_key = proofs()
+    missing = [refusal.key for refusal in refusals() if refusal.key not in proof_by_key]
     if missing:
         raise ToolError(f"{DATA} says nothing of {missing[0]!r}: add its source and its test")
     lines = [
@@ -188,7 +188,7 @@ def refusals_page() -> str:
         "",
         "| service | errors | documented | inferred |",
         "|---|---|---|---|",
-        *_service_rows(known),
+        *_service_rows(proof_by_key),
         "",
         "## Plan, program, preflight",
         "",
@@ -197,19 +197,19 @@ def refusals_page() -> str:
         "",
         "| AWS requires | source |",
         "|---|---|",
-        *(f"| {each['rule']} | {_link(each['source'])} |" for each in depended_rules()),
+        *(f"| {rule['rule']} | {_link(rule['source'])} |" for rule in depended_rules()),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _service_rows(known: dict[str, Proof]) -> Iterator[str]:
+def _service_rows(proof_by_key: dict[str, Proof]) -> Iterator[str]:
     services: dict[str, list[Refusal]] = {}
-    for each in refusals():
-        folder, _, rest = each.file.partition("/")
-        services.setdefault(rest.partition("/")[0] if folder == "services" else "all services", []).append(each)
-    for name, found in sorted(services.items()):
-        codes = sorted({each.code for each in found if each.code != _BY_CALLER})
-        counts = [sum(known[each.key].known == level for each in found) for level in KNOWN]
+    for refusal in refusals():
+        folder, _, rest = refusal.file.partition("/")
+        services.setdefault(rest.partition("/")[0] if folder == "services" else "all services", []).append(refusal)
+    for name, refused in sorted(services.items()):
+        codes = sorted({refusal.code for refusal in refused if refusal.code != _BY_CALLER})
+        counts = [sum(proof_by_key[refusal.key].certainty == level for refusal in refused) for level in CERTAINTIES]
         yield f"| `{name}` | {', '.join(codes)} | {counts[0]} | {counts[1]} |"
 
 

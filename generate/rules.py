@@ -23,12 +23,15 @@ def _example(rule: str) -> dict[str, Any]:
     Of all pairs, the one with the plainest difference is taken. The organization that all cases change passes most
     rules, so it is a candidate too.
     """
-    given, base = cases(rule), unchanged(rule)
-    passing = [case for case in given if case.passes]
+    rule_cases, base = cases(rule), unchanged(rule)
+    passing = [case for case in rule_cases if case.passes]
     if all(finding.rule != rule for finding in base.findings()):
         passing.append(base)
     pairs = [
-        (_difference(_whole(fails), _whole(passes)), fails) for fails in given if not fails.passes for passes in passing
+        (_difference(_whole(fails), _whole(passes)), fails)
+        for fails in rule_cases
+        if not fails.passes
+        for passes in passing
     ]
     lines, failing = min(pairs, key=lambda pair: _plainness(pair[0]))
     finding = next(finding for finding in failing.findings() if finding.rule == rule)

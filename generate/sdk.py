@@ -21,12 +21,12 @@ def resource_files() -> dict[str, str]:
     from hpkit_provider.schema.package import package_schema
 
     schema = package_schema()
-    names = {token.rpartition(":")[2]: body for token, body in schema["resources"].items()}
+    bodies = {token.rpartition(":")[2]: body for token, body in schema["resources"].items()}
     files = {f"{_FOLDER}/types.py": _types(schema["types"])}
-    for name, body in names.items():
+    for name, body in bodies.items():
         files[f"{_FOLDER}/{_snake(name)}.py"] = _resource(name, body, schema["types"])
     files[f"{_FOLDER}/provider.py"] = _provider(schema["provider"]["inputProperties"])
-    files[f"{_FOLDER}/__init__.py"] = _package(sorted(names))
+    files[f"{_FOLDER}/__init__.py"] = _package(sorted(bodies))
     return {path: _formatted(text) for path, text in files.items()}
 
 

@@ -11,7 +11,7 @@ from generate.examples import example_stacks
 from hpkit.program.recording import RecordedResource, record
 from hpkit.project import load_stack, project_root
 
-__all__ = ["FOLDER", "registered", "urn_files", "urns_in"]
+__all__ = ["FOLDER", "parse_urns", "registered", "urn_files"]
 
 FOLDER = "tests/program/urns"
 # Fields that the engine doesn't compare: made-up ids and the plugin's version, or that the URN already has.
@@ -24,7 +24,7 @@ def registered(stack: str) -> dict[str, str]:
     return {urn: _digest(each) for urn, each in record(plan).resources.items()}
 
 
-def urns_in(text: str) -> set[str]:
+def parse_urns(text: str) -> set[str]:
     """Return the URNs that a file of this folder names."""
     return {line.partition(" ")[0] for line in text.splitlines()}
 
@@ -40,7 +40,7 @@ def _text(stack: str) -> str:
     Lines are removed only by hand: live stacks may have such a resource in their state, and it would be deleted there.
     """
     file = project_root() / FOLDER / f"{stack}.txt"
-    before = urns_in(file.read_text(encoding="utf-8")) if file.is_file() else set()
+    before = parse_urns(file.read_text(encoding="utf-8")) if file.is_file() else set()
     lines = {**dict.fromkeys(before, ""), **registered(stack)}
     return "".join(f"{urn} {digest}".rstrip() + "\n" for urn, digest in sorted(lines.items()))
 

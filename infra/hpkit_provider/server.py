@@ -13,7 +13,7 @@ from hpkit.text.printable import printable, printable_lines
 from hpkit_provider import VERSION
 from hpkit_provider.aws.client import SageMakerApi, settings_from
 from hpkit_provider.engine.errors import PluginError
-from hpkit_provider.engine.plugin_server import PluginServicer, old_settings, readable, token_of
+from hpkit_provider.engine.plugin_server import PluginServicer, old_settings, readable, urn_type
 from hpkit_provider.engine.results import PropertyChange
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import UNKNOWN, Props, from_struct, is_unknown, to_struct
@@ -53,7 +53,7 @@ class HyperpodServicer(PluginServicer):
         self.clients = _clients({})
 
     def _handler(self, urn: str) -> Handler:
-        token = token_of(urn)
+        token = urn_type(urn)
         for kind in _HANDLERS:
             if RESOURCES[kind.name].token == token:
                 return kind(self.clients)
@@ -116,17 +116,17 @@ class HyperpodServicer(PluginServicer):
         handler = self._handler(request.urn)
         state = from_struct(request.olds)
         old, new = _old_inputs(handler, request, state), from_struct(request.news)
-        found = handler.diff(old, new, state)
+        difference = handler.diff(old, new, state)
         for warning in handler.diff_warnings(old, new, state):
             self.log("warning", warning, False, request.urn)
-        some = provider_pb2.DiffResponse.DIFF_SOME if found.changes else provider_pb2.DiffResponse.DIFF_NONE
+        some = provider_pb2.DiffResponse.DIFF_SOME if difference.changes else provider_pb2.DiffResponse.DIFF_NONE
         return provider_pb2.DiffResponse(
             changes=some,
-            replaces=found.replaces,
+            replaces=difference.replaces,
             # Names are the program's own and unique: the old one must be gone before the new one can be.
-            deleteBeforeReplace=bool(found.replaces),
-            diffs=sorted({change.path.partition(".")[0].partition("[")[0] for change in found.changes}),
-            detailedDiff={change.path: _property_diff(change) for change in found.changes},
+            deleteBeforeReplace=bool(difference.replaces),
+            diffs=sorted({change.path.partition(".")[0].partition("[")[0] for change in difference.changes}),
+            detailedDiff={change.path: _property_diff(change) for change in difference.changes},
             hasDetailedDiff=True,
         )
 

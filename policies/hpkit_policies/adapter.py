@@ -115,11 +115,12 @@ def _remediation(policy: Policy) -> Callable[[sdk.ResourceValidationArgs], Any]:
 
 
 def _resource(args: sdk.ResourceValidationArgs | sdk.PolicyResource) -> Resource:
-    known: dict[str, Any] = {}
+    dependency_args: dict[str, Any] = {}
     if isinstance(args, sdk.PolicyResource):
-        known["dependencies"] = tuple(each.urn for each in args.dependencies)
-        known["property_dependencies"] = {
-            name: tuple(each.urn for each in sources) for name, sources in args.property_dependencies.items()
+        dependency_args["dependencies"] = tuple(dependency.urn for dependency in args.dependencies)
+        dependency_args["property_dependencies"] = {
+            name: tuple(dependency.urn for dependency in sources)
+            for name, sources in args.property_dependencies.items()
         }
     return Resource(
         type=args.resource_type,
@@ -128,7 +129,7 @@ def _resource(args: sdk.ResourceValidationArgs | sdk.PolicyResource) -> Resource
         props=plain(args.props),
         protect=args.opts.protect,
         provider=plain(args.provider.props) if args.provider else {},
-        **known,
+        **dependency_args,
     )
 
 
@@ -139,11 +140,11 @@ def _with_inputs(resource: Resource, inputs: Mapping[str, Any]) -> Resource:
     Kubernetes provider is one: its configuration comes from the EKS cluster. Inputs of the `hyperpod` package take
     precedence over its outputs: a property that is never compared, such as elasticInstanceTypes, keeps its old output.
     """
-    known = {name: value for name, value in resource.props.items() if value is not UNKNOWN}
+    known_outputs = {name: value for name, value in resource.props.items() if value is not UNKNOWN}
     stated = (
         {name: value for name, value in inputs.items() if is_known(value)} if resource.type.startswith(_OWN) else {}
     )
-    return replace(resource, props={**resource.props, **inputs, **known, **stated})
+    return replace(resource, props={**resource.props, **inputs, **known_outputs, **stated})
 
 
 def _inert(text: str) -> str:

@@ -53,18 +53,18 @@ def _entry(name: str, given: Any) -> list[str]:
 
 
 def _parameters(policy: Policy, settings: Mapping[str, Any]) -> list[str]:
-    known = [parameter.name for parameter in policy.parameters] + ([WAIVERS.name] if policy.waivable else [])
-    found = [
-        f"{policy.name}: unknown parameter {name} (parameters: {', '.join(known) or 'none'})"
+    known_names = [parameter.name for parameter in policy.parameters] + ([WAIVERS.name] if policy.waivable else [])
+    problems = [
+        f"{policy.name}: unknown parameter {name} (parameters: {', '.join(known_names) or 'none'})"
         for name in settings
-        if name not in (*known, _LEVEL)
+        if name not in (*known_names, _LEVEL)
     ]
     for parameter in (*policy.parameters, *((WAIVERS,) if policy.waivable else ())):
         if parameter.name in settings:
-            found += _values(policy, parameter, settings[parameter.name])
+            problems += _values(policy, parameter, settings[parameter.name])
     if not policy.waivable and settings.get(_LEVEL, "mandatory") not in _STOPPING:
-        found.append(f"{policy.name}: can't be lowered to {settings[_LEVEL]}, because it can't be waived")
-    return found
+        problems.append(f"{policy.name}: can't be lowered to {settings[_LEVEL]}, because it can't be waived")
+    return problems
 
 
 def _values(policy: Policy, parameter: Parameter, value: Any) -> list[str]:
@@ -75,13 +75,13 @@ def _values(policy: Policy, parameter: Parameter, value: Any) -> list[str]:
 
 def unknown_teams(text: str, teams: Collection[str]) -> list[str]:
     """Return the teams that a policy file without problems gives a budget, and the organization doesn't have."""
-    given = json.loads(text).get(_BUDGET)
-    budget: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+    budget_settings = json.loads(text).get(_BUDGET)
+    budget: Mapping[str, Any] = budget_settings if isinstance(budget_settings, Mapping) else {}
     projects = budget.get("projects", {}).values()
-    found = []
+    problems = []
     for team in (*budget.get("teams", {}), *(team for project in projects for team in project["teams"])):
         if team not in teams:
             near = get_close_matches(team, teams, n=1)
             meant = f", did you mean {near[0]}?" if near else ""
-            found.append(f"{_BUDGET}: the organization has no team {team}{meant}")
-    return found
+            problems.append(f"{_BUDGET}: the organization has no team {team}{meant}")
+    return problems

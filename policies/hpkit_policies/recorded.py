@@ -16,7 +16,7 @@ from hpkit_policies.waivers import RunState, configuration_policy
 if TYPE_CHECKING:
     from hpkit.program.recording import RecordedResource
 
-__all__ = ["PolicyFinding", "findings_of", "resources_of"]
+__all__ = ["PolicyFinding", "parse_recording", "run_policies"]
 
 _PROVIDER = "pulumi:providers:"
 _LEVEL = "enforcementLevel"
@@ -39,26 +39,26 @@ class PolicyFinding:
     property_path: str = ""
 
 
-def resources_of(recording: "Iterable[RecordedResource]") -> list[Resource]:
+def parse_recording(recording: "Iterable[RecordedResource]") -> list[Resource]:
     """Return what is registered as policies see it; providers are what makes others, and no policy checks them."""
     registered = list(recording)
-    providers = {each.urn: plain(each.inputs) for each in registered if each.type.startswith(_PROVIDER)}
+    providers = {resource.urn: plain(resource.inputs) for resource in registered if resource.type.startswith(_PROVIDER)}
     return [
         Resource(
-            each.type,
-            each.name,
-            each.urn,
-            plain(each.inputs),
-            protect=each.protect,
-            provider=providers.get(each.provider, {}),
-            dependencies=tuple(sorted(each.after)),
-            property_dependencies={name: tuple(sorted(urns)) for name, urns in each.uses.items()},
+            resource.type,
+            resource.name,
+            resource.urn,
+            plain(resource.inputs),
+            protect=resource.protect,
+            provider=providers.get(resource.provider, {}),
+            dependencies=tuple(sorted(resource.after)),
+            property_dependencies={name: tuple(sorted(urns)) for name, urns in resource.uses.items()},
         )
-        for each in registered
+        for resource in registered
     ]
 
 
-def findings_of(
+def run_policies(
     resources: Sequence[Resource], settings: Mapping[str, Any], today: datetime.date | None = None
 ) -> list[PolicyFinding]:
     """Return what the pack reports, mandatory violations first.
@@ -66,38 +66,41 @@ def findings_of(
     settings: what stands in `stacks/<organization>.policy.json`; today decides which waivers have ended.
     """
     run_state = RunState(today)
-    found: list[PolicyFinding] = []
+    findings: list[PolicyFinding] = []
     for policy in (*POLICIES, configuration_policy(run_state)):
-        level, given = _settings_of(policy, settings)
+        level, parameters = _merge_settings(policy, settings)
         if level != "disabled":
-            run_state.observe(policy, given)
-            found += _findings(policy, level, _results(policy, resources, given, run_state))
-    return sorted(found, key=lambda each: (each.level == "advisory", each.policy, each.type, each.name, each.message))
+            run_state.observe(policy, parameters)
+            findings += _findings(policy, level, _results(policy, resources, parameters, run_state))
+    return sorted(
+        findings,
+        key=lambda finding: (finding.level == "advisory", finding.policy, finding.type, finding.name, finding.message),
+    )
 
 
-def _settings_of(policy: Policy, settings: Mapping[str, Any]) -> tuple[Level, Settings]:
+def _merge_settings(policy: Policy, settings: Mapping[str, Any]) -> tuple[Level, Settings]:
     """Return level and parameters as the engine merges them: the pack's own, those of `all`, those of the policy."""
     level: Level = policy.level
     parameters: dict[str, Any] = dict(policy.defaults)
     for name in ("all", policy.name):
-        given: Any = settings.get(name, {})
-        entry: dict[str, Any] = {_LEVEL: given} if isinstance(given, str) else given
+        setting: Any = settings.get(name, {})
+        entry: dict[str, Any] = {_LEVEL: setting} if isinstance(setting, str) else setting
         level = entry.get(_LEVEL, level)
         parameters |= {key: value for key, value in entry.items() if key != _LEVEL}
     return level, parameters
 
 
 def _results(
-    policy: Policy, resources: Sequence[Resource], given: Settings, run_state: RunState
+    policy: Policy, resources: Sequence[Resource], parameters: Settings, run_state: RunState
 ) -> Iterator[tuple[Violation | Undecided, Resource | None]]:
     if policy.validate_stack is not None:
-        results = unknown_as_undecided(policy.validate_stack(resources, given))
+        results = unknown_as_undecided(policy.validate_stack(resources, parameters))
         yield from ((item, item.resource) for item in run_state.not_waived(policy, results, None))
         return
     for resource in resources:
         if policy.validate is None or not policy.applies_to(resource.type):
             continue
-        results = unknown_as_undecided(policy.validate(resource, given))
+        results = unknown_as_undecided(policy.validate(resource, parameters))
         for item in run_state.not_waived(policy, results, resource):
             yield item, item.resource or resource
 
@@ -106,11 +109,11 @@ def _findings(
     policy: Policy, level: Level, results: Iterable[tuple[Violation | Undecided, Resource | None]]
 ) -> Iterator[PolicyFinding]:
     for item, resource in results:
-        kind, name = (resource.type, resource.name) if resource else ("", "")
+        resource_type, name = (resource.type, resource.name) if resource else ("", "")
         if isinstance(item, Violation):
             cause = item.cause or resource
             fix = policy.advice(item.fix)
-            yield PolicyFinding(policy.name, level, kind, name, item.message, fix, cause, item.property_path)
+            yield PolicyFinding(policy.name, level, resource_type, name, item.message, fix, cause, item.property_path)
         else:
             message = f"not checked: {item.message}"
-            yield PolicyFinding(policy.name, "advisory", kind, name, message, item.fix, resource)
+            yield PolicyFinding(policy.name, "advisory", resource_type, name, message, item.fix, resource)

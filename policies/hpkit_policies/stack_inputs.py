@@ -27,14 +27,14 @@ __all__ = [
     "QUOTA",
     "Capacity",
     "Quota",
-    "capacity_of",
-    "groups_of",
+    "cluster_capacity",
+    "instance_groups",
+    "instance_types",
     "known_types",
+    "node_class_owners",
     "owned_groups",
-    "owners_of",
-    "quota_of",
+    "parse_quota",
     "quotas_by_cluster",
-    "types_of",
 ]
 
 CLUSTER: Final = "hyperpod:index:Cluster"
@@ -70,23 +70,23 @@ class Capacity:
         return not self.unknown_types & {name, None}
 
 
-def groups_of(cluster: Resource) -> list[Mapping[str, Any]] | None:
+def instance_groups(cluster: Resource) -> list[Mapping[str, Any]] | None:
     """Return the instance groups of a cluster, those not known left out; None where the list itself is not known."""
     groups = cluster.get_or_unknown("instanceGroups", [])
     return None if groups is UNKNOWN else [group for group in groups if isinstance(group, Mapping)]
 
 
-def types_of(group: Mapping[str, Any]) -> tuple[str, ...] | None:
+def instance_types(group: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Return the instance types that a group can hold, None where they are not known."""
     requirements = group.get("instanceRequirements") or {}
-    names = [group.get("instanceType")]
-    if names == [None] and requirements is not UNKNOWN:
+    type_names = [group.get("instanceType")]
+    if type_names == [None] and requirements is not UNKNOWN:
         types = requirements.get("instanceTypes") or []
-        names = [types] if types is UNKNOWN else list(types)
-    return None if UNKNOWN in (*names, requirements) else tuple(name for name in names if name)
+        type_names = [types] if types is UNKNOWN else list(types)
+    return None if UNKNOWN in (*type_names, requirements) else tuple(name for name in type_names if name)
 
 
-def owners_of(resources: Sequence[Resource]) -> dict[str, Resource]:
+def node_class_owners(resources: Sequence[Resource]) -> dict[str, Resource]:
     """Return group → the HyperpodNodeClass that names it, the first of several."""
     owners: dict[str, Resource] = {}
     for node_class in of_type(resources, NODE_CLASS):
@@ -100,38 +100,38 @@ def owners_of(resources: Sequence[Resource]) -> dict[str, Resource]:
 def owned_groups(cluster: Resource, resources: Sequence[Resource]) -> set[str]:
     """Return the groups whose counts belong to Karpenter: a NodeClass names them, or the cluster says so."""
     stated = cluster.get_or_unknown("autoscaledInstanceGroups", [])
-    return {*owners_of(resources), *(() if stated is UNKNOWN else stated)}
+    return {*node_class_owners(resources), *(() if stated is UNKNOWN else stated)}
 
 
-def known_types(cluster: Resource, names: Sequence[str]) -> dict[str, InstanceType]:
+def known_types(cluster: Resource, type_names: Sequence[str]) -> dict[str, InstanceType]:
     """Return the types that the catalog knows, with the vCPUs that the cluster's groups leave them.
 
     Two groups of a type that differ in threads per core count as the smaller.
     """
     threads: dict[str, list[int]] = {}
-    for group in groups_of(cluster) or []:
+    for group in instance_groups(cluster) or []:
         stated = group.get("threadsPerCore")
         if stated is None or stated is UNKNOWN:
             continue
-        for name in types_of(group) or ():
+        for name in instance_types(group) or ():
             threads.setdefault(name, []).append(int(stated))
-    found = {name: find_instance_type(name) for name in names}
+    instances = {name: find_instance_type(name) for name in type_names}
     return {
         name: instance.with_threads(min(threads[name]) if name in threads else None)
-        for name, instance in found.items()
+        for name, instance in instances.items()
         if instance is not None
     }
 
 
-def capacity_of(cluster: Resource, resources: Sequence[Resource]) -> Capacity:
+def cluster_capacity(cluster: Resource, resources: Sequence[Resource]) -> Capacity:
     """Return what a cluster has of each type, with what the stack's NodePools let Karpenter add."""
     owned, unknown = owned_groups(cluster, resources), set[str | None]()
     groups: list[GroupCapacity] = []
-    listed = groups_of(cluster)
+    listed = instance_groups(cluster)
     if listed is None:
         return Capacity({}, frozenset({None}))
     for group in listed:
-        types, count = types_of(group), group.get("instanceCount") or 0
+        types, count = instance_types(group), group.get("instanceCount") or 0
         name = str(group.get("instanceGroupName"))
         if types is None:
             unknown.add(None)
@@ -145,7 +145,7 @@ def capacity_of(cluster: Resource, resources: Sequence[Resource]) -> Capacity:
 
 
 def _pools(groups: Sequence[GroupCapacity], resources: Sequence[Resource]) -> list[PoolCapacity]:
-    owners = owners_of(resources)
+    owners = node_class_owners(resources)
     autoscaled = [group for group in groups if group.autoscaled]
     pools = []
     for pool in of_type(resources, NODE_POOL):
@@ -179,15 +179,15 @@ def quotas_by_cluster(resources: Sequence[Resource]) -> tuple[dict[str, list[Quo
     matched: dict[str, list[Quota]] = {cluster.urn: [] for cluster in clusters}
     elsewhere = []
     for resource in of_type(resources, QUOTA):
-        cluster = _cluster_of(resource, clusters)
+        cluster = _find_cluster(resource, clusters)
         if cluster is None:
             elsewhere.append(resource)
         else:
-            matched[cluster.urn].append(quota_of(resource))
+            matched[cluster.urn].append(parse_quota(resource))
     return matched, elsewhere
 
 
-def _cluster_of(quota: Resource, clusters: Sequence[Resource]) -> Resource | None:
+def _find_cluster(quota: Resource, clusters: Sequence[Resource]) -> Resource | None:
     """Match by ARN; where one is not known yet by what the ARN comes from, else the only cluster there is."""
     arn = quota.get_or_unknown("clusterArn")
     by_arn = [cluster for cluster in clusters if arn is not UNKNOWN and cluster.get_or_unknown("clusterArn") == arn]
@@ -199,11 +199,11 @@ def _cluster_of(quota: Resource, clusters: Sequence[Resource]) -> Resource | Non
     return clusters[0] if len(clusters) == 1 and (arn is UNKNOWN or unmade) else None
 
 
-def quota_of(resource: Resource) -> Quota:
+def parse_quota(resource: Resource) -> Quota:
     """Return one quota in the terms of the arithmetic."""
     team = resource.get_or_unknown("computeQuotaTarget.teamName", resource.name)
     quota_resources = resource.get_or_unknown("computeQuotaConfig.computeQuotaResources", [])
-    known: list[QuotaResource] = []
+    known_resources: list[QuotaResource] = []
     unknown: list[str | None] = []
     for quota_resource in [UNKNOWN] if quota_resources is UNKNOWN else quota_resources:
         parsed = None if quota_resource is UNKNOWN else _quota_resource(quota_resource)
@@ -211,10 +211,10 @@ def quota_of(resource: Resource) -> Quota:
             name = None if quota_resource is UNKNOWN else quota_resource.get("instanceType")
             unknown.append(None if name is UNKNOWN else name)
         else:
-            known.append(parsed)
+            known_resources.append(parsed)
     elastic, future = (_stated_types(resource, name) for name in ("elasticInstanceTypes", "futureInstanceTypes"))
     team_name = resource.name if team is UNKNOWN else team
-    return Quota(resource, team_name, tuple(known), tuple(unknown), elastic, future)
+    return Quota(resource, team_name, tuple(known_resources), tuple(unknown), elastic, future)
 
 
 def _stated_types(resource: Resource, name: str) -> frozenset[str]:

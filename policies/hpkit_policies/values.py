@@ -45,12 +45,12 @@ def wrong(schema: Mapping[str, Any], value: Any, where: str) -> Iterator[str]:
 def _of_map(schema: Mapping[str, Any], value: Mapping[str, Any], where: str) -> Iterator[str]:
     properties, others = schema.get("properties", {}), schema.get("additionalProperties", {})
     yield from (f"{where} has no {name}" for name in schema.get("required", ()) if name not in value)
-    for name, each in value.items():
+    for name, item in value.items():
         if name not in properties and others is False:
             near = get_close_matches(name, properties, n=1)
             yield f"{where} has an unknown {name}{f', did you mean {near[0]}?' if near else ''}"
         else:
-            yield from wrong(properties.get(name, others), each, f"{where}.{name}")
+            yield from wrong(properties.get(name, others), item, f"{where}.{name}")
 
 
 def _of_one(schema: Mapping[str, Any], value: Any, where: str) -> Iterator[str]:

@@ -62,11 +62,13 @@ class RunState:
         """Take note that a policy runs, and of its configuration."""
         self._runs.setdefault(policy.name, _PolicyRun(policy, settings))
 
-    def not_waived(self, policy: Policy, found: Iterable[Violation | Undecided], resource: Resource | None) -> Results:
+    def not_waived(
+        self, policy: Policy, results: Iterable[Violation | Undecided], resource: Resource | None
+    ) -> Results:
         """Pass on what no valid waiver covers; resource is the one checked, in a resource policy."""
         run = self._runs[policy.name]
         waived = {waiver["resource"] for waiver in self._waivers(run) if not self._void(waiver)}
-        for item in found:
+        for item in results:
             subject = item.resource or resource
             name = subject.name if subject else ""
             if isinstance(item, Undecided):
@@ -80,21 +82,22 @@ class RunState:
     def validate_configuration(self, _resources: Sequence[Resource], _settings: Settings) -> Results:
         """Say which parameters no policy has, and which waivers have ended, waive nothing, or may not be."""
         for run in self._runs.values():
-            known = {parameter.name for parameter in run.policy.parameters}
-            for name in sorted(set(run.settings) - known - {WAIVERS.name}):
+            parameter_names = {parameter.name for parameter in run.policy.parameters}
+            for name in sorted(set(run.settings) - parameter_names - {WAIVERS.name}):
                 yield Violation(
-                    f"{run.policy.name} has no parameter {name} (parameters: {', '.join(sorted(known)) or 'none'})",
+                    f"{run.policy.name} has no parameter {name} (parameters: "
+                    f"{', '.join(sorted(parameter_names)) or 'none'})",
                     f"Remove it from {POLICY_FILE}, or correct its name.",
                 )
             yield from self._validate_waivers(run)
 
     def _validate_waivers(self, run: _PolicyRun) -> Results:
         name = run.policy.name
-        given = run.settings.get(WAIVERS.name) or []
-        if given and not run.policy.waivable:
+        waivers = run.settings.get(WAIVERS.name) or []
+        if waivers and not run.policy.waivable:
             yield Violation(f"{name} can't be waived", f"Remove its waivers from {POLICY_FILE}, and fix the cause.")
             return
-        for waiver in given:
+        for waiver in waivers:
             resource = waiver["resource"]
             void = self._void(waiver)
             if void:

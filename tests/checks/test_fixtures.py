@@ -2,7 +2,7 @@
 
 import pytest
 
-from generate.cases import cases, file_of
+from generate.cases import case_file, cases
 from hpkit.checks import RULES
 from tests.cli.test_validate import ROOT
 
@@ -25,7 +25,7 @@ def test_a_case_has_the_findings_that_it_lists_and_no_other(case):
 
 @pytest.mark.parametrize("rule", [rule.id for rule in RULES])
 def test_every_rule_has_a_case_that_fails_for_it_and_one_that_passes(rule):
-    assert (ROOT / file_of(rule)).is_file()
+    assert (ROOT / case_file(rule)).is_file()
     own = [case for case in CASES if case.rule == rule]
     assert any(case.passes for case in own)
     for case in own:

@@ -9,7 +9,7 @@ from hpkit.checks import check
 from hpkit.config import parse, read_text
 from hpkit.plan.derive import derive
 from hpkit.program.recording import record
-from hpkit_policies.recorded import findings_of, resources_of
+from hpkit_policies.recorded import parse_recording, run_policies
 from tests.builders import TODAY
 from tests.organizations.companies import companies
 
@@ -39,9 +39,9 @@ def test_the_validator_reports_what_the_company_expects(name):
 def test_what_an_environment_registers_passes_the_pack(name, environment):
     company = COMPANIES[name]
     plan = derive(company.organization, environment)
-    resources = resources_of(record(plan).resources.values())
+    resources = parse_recording(record(plan).resources.values())
     assert "hyperpod:index:Cluster" in {each.type for each in resources}
     for settings, violated in (({}, company.violations), (company.policy, ())):
-        reported = findings_of(resources, settings, TODAY)
+        reported = run_policies(resources, settings, TODAY)
         assert {each.policy for each in reported if each.level != "advisory"} == set(violated), reported
         assert [each for each in reported if each.message.startswith("not checked")] == []

@@ -15,7 +15,7 @@ from hpkit.config import parse, read_text
 from hpkit.plan.derive import derive, derive_all
 from hpkit.program.recording import record
 from hpkit.project import Loaded
-from hpkit_policies.recorded import findings_of, resources_of
+from hpkit_policies.recorded import parse_recording, run_policies
 from tests.builders import TODAY, findings, findings_in, group, organization, plain, text_of, typed
 from tests.changes.review.test_properties import organizations
 
@@ -74,8 +74,8 @@ def platforms(draw):
 @given(platforms())
 def test_what_the_validator_accepts_without_a_warning_passes_the_pack(data):
     assume(findings(data) == [])
-    resources = resources_of(record(derive(typed(data), "dev")).resources.values())
-    violations = [each for each in findings_of(resources, {}, TODAY) if each.level != "advisory"]
+    resources = parse_recording(record(derive(typed(data), "dev")).resources.values())
+    violations = [each for each in run_policies(resources, {}, TODAY) if each.level != "advisory"]
     assert violations == []
 
 
@@ -99,8 +99,10 @@ def waived(case):
 
 def judged(data, today, settings=None):
     plans = derive_all(typed(data)).values()
-    resources = [resources_of(record(plan).resources.values()) for plan in plans]
-    return [each for some in resources for each in findings_of(some, settings or {}, today) if each.level != "advisory"]
+    resources = [parse_recording(record(plan).resources.values()) for plan in plans]
+    return [
+        each for some in resources for each in run_policies(some, settings or {}, today) if each.level != "advisory"
+    ]
 
 
 @pytest.mark.parametrize("rule", WAIVABLE, ids=lambda rule: rule.id)
@@ -144,5 +146,5 @@ def test_the_smallest_new_organization_passes_though_it_states_nothing_of_protec
     assert findings(data) == []
     recording = record(derive(typed(data), "dev"))
     assert not recording.one("hyperpod:index:Cluster").protect
-    resources = resources_of(recording.resources.values())
-    assert [each for each in findings_of(resources, {}, TODAY) if each.level != "advisory"] == []
+    resources = parse_recording(recording.resources.values())
+    assert [each for each in run_policies(resources, {}, TODAY) if each.level != "advisory"] == []

@@ -6,7 +6,7 @@ import pytest
 
 from generate.examples import EXAMPLES, example_stacks
 from hpkit_policies.configuration import problems
-from hpkit_policies.recorded import findings_of, resources_of
+from hpkit_policies.recorded import parse_recording, run_policies
 from tests.policies.builders import TODAY
 from tests.program.recorder import STACKS, recorded
 
@@ -20,8 +20,8 @@ def settings_of(stack):
 
 
 def pack_findings(stack, settings=None):
-    resources = resources_of(recorded(stack).resources.values())
-    return findings_of(resources, settings_of(stack) | (settings or {}), TODAY)
+    resources = parse_recording(recorded(stack).resources.values())
+    return run_policies(resources, settings_of(stack) | (settings or {}), TODAY)
 
 
 @pytest.mark.parametrize("stack", NAMES)
@@ -59,5 +59,5 @@ def test_an_organizations_file_stands_beside_it_and_is_right(file):
 
 @pytest.mark.parametrize("stack", ["autoscale-dev", "enterprise-prod"])
 def test_what_an_organizations_file_says_is_said_once(stack):
-    found = findings_of(resources_of(recorded(stack).resources.values()), {}, TODAY)
+    found = run_policies(parse_recording(recorded(stack).resources.values()), {}, TODAY)
     assert {each.policy for each in found if each.level != "advisory"} == set()

@@ -10,7 +10,7 @@ import pytest
 from hpkit.catalog.prices import find_price
 from hpkit_policies.model import Undecided, Violation
 from hpkit_policies.pack import POLICIES
-from hpkit_policies.recorded import findings_of
+from hpkit_policies.recorded import run_policies
 from tests.policies.builders import (
     ABSENT,
     LISTED_TAGS,
@@ -198,7 +198,7 @@ def test_a_violation_says_where_exceptions_to_its_policy_are_written():
         else:
             del stack[part]
         given = {name: settings or BY_NAME[name].level}
-        fixes = [each.fix for each in findings_of(list(stack.values()), given) if each.policy == name]
+        fixes = [each.fix for each in run_policies(list(stack.values()), given) if each.policy == name]
         names = [*(each.name for each in BY_NAME[name].parameters), *(["waivers"] if BY_NAME[name].waivable else [])]
         for fix in fixes:
             assert all(f"`{each}`" in fix for each in names), fix

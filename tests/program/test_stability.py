@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from generate.urns import FOLDER, registered, urns_in
+from generate.urns import FOLDER, parse_urns, registered
 from hpkit.program.components.admission import policies_of
 from hpkit.project import project_root
 from tests.builders import group, organization, team
@@ -113,6 +113,6 @@ def test_removing_governance_removes_addon_policy_quotas_and_rights():
 
 @pytest.mark.parametrize("stack", sorted(file.stem for file in (project_root() / FOLDER).glob("*.txt")))
 def test_what_an_example_ever_registered_it_registers_still_under_the_same_name(stack):
-    before = urns_in((project_root() / FOLDER / f"{stack}.txt").read_text(encoding="utf-8"))
+    before = parse_urns((project_root() / FOLDER / f"{stack}.txt").read_text(encoding="utf-8"))
     gone = sorted(before - registered(stack).keys())
     assert gone == [], "these are in people's state, and the next `up` would delete them: give them back their names"

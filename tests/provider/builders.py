@@ -12,7 +12,7 @@ import pytest
 from hpkit.errors import ToolError
 from hpkit_local.aws.controllers import Controllers
 from hpkit_local.toolchain import tool_path
-from hpkit_provider.resources.compute_quota.amounts import amounts_of, total
+from hpkit_provider.resources.compute_quota.amounts import reserved_amounts, total
 
 ROOT = Path(__file__).parents[2]
 TYPE = "ml.g5.12xlarge"
@@ -131,7 +131,7 @@ class ReservationLog(Controllers):
 
     def quota_changed(self, quota, cluster):
         del cluster
-        self.live[quota["Name"]] = amounts_of(quota["ComputeQuotaConfig"])
+        self.live[quota["Name"]] = reserved_amounts(quota["ComputeQuotaConfig"])
         self.moments.append(total(self.live.values()))
 
     def quota_deleted(self, quota, cluster):

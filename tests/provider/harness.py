@@ -15,7 +15,7 @@ from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
 
 from hpkit_provider.engine.plugin_server import OPTIONS, serve
 from hpkit_provider.engine.values import from_struct, to_struct
-from hpkit_provider.resources.compute_quota.amounts import amounts_of
+from hpkit_provider.resources.compute_quota.amounts import reserved_amounts
 from hpkit_provider.server import HyperpodServicer
 
 PLUGIN = Path(sys.prefix) / "bin" / "pulumi-resource-hyperpod"
@@ -334,7 +334,7 @@ class World:
         """What each quota reserves, by measure."""
         pages = self.sm.get_paginator("list_compute_quotas").paginate(ClusterArn=arn)
         entries = [entry for page in pages for entry in page["ComputeQuotaSummaries"]]
-        return {entry["Name"]: amounts_of(entry["ComputeQuotaConfig"]) for entry in entries}
+        return {entry["Name"]: reserved_amounts(entry["ComputeQuotaConfig"]) for entry in entries}
 
 
 class Watch:
@@ -352,7 +352,9 @@ class Watch:
 
     def _sum(self):
         pages = self._client.get_paginator("list_compute_quotas").paginate(PaginationConfig={"PageSize": 100})
-        found = [amounts_of(entry["ComputeQuotaConfig"]) for page in pages for entry in page["ComputeQuotaSummaries"]]
+        found = [
+            reserved_amounts(entry["ComputeQuotaConfig"]) for page in pages for entry in page["ComputeQuotaSummaries"]
+        ]
         return sum(value for amounts in found for (_, name), value in amounts.items() if name == self._measure)
 
     def __enter__(self):

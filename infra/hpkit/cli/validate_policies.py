@@ -67,10 +67,10 @@ def stack_findings(file: str, document: Document, recording: "Recording", settin
 
     What one policy reports several times of one setting, such as a region that isn't allowed, is one finding.
     """
-    from hpkit_policies.recorded import findings_of, resources_of
+    from hpkit_policies.recorded import parse_recording, run_policies
 
     groups: dict[tuple[str, str, str], list[Finding]] = defaultdict(list)
-    for violation in findings_of(resources_of(recording.resources.values()), settings):
+    for violation in run_policies(parse_recording(recording.resources.values()), settings):
         finding = _finding(violation, recording.plan, file, document)
         groups[finding.rule, finding.severity, finding.path].append(finding)
     return [_joined(group) for group in groups.values()]

@@ -138,10 +138,10 @@ class SageMakerApi:
             asked = session.client("sts", endpoint_url=self.settings.sts_endpoint).get_caller_identity()
         except (ClientError, BotoCoreError) as error:
             raise refused("GetCallerIdentity", error) from None
-        found, expected = asked["Account"], self.settings.account_id
-        if found != expected:
+        account, expected = asked["Account"], self.settings.account_id
+        if account != expected:
             raise RefusedError(
-                f"these credentials ({asked['Arn']}) belong to account {found}, but this stack belongs to account "
+                f"these credentials ({asked['Arn']}) belong to account {account}, but this stack belongs to account "
                 f"{expected}. Nothing was read or changed. What to do: use credentials of {expected} (AWS_PROFILE, "
                 "aws:profile of the stack), or correct hyperpod:accountId (hpkit: `account` of the environment)"
             )
@@ -161,11 +161,11 @@ class SageMakerApi:
             try:
                 return self._send(operation, params)
             except (ClientError, BotoCoreError) as error:
-                kind = classify(error)
-                if kind == "transient" and operation.startswith(_REPEATABLE):
+                error_class = classify(error)
+                if error_class == "transient" and operation.startswith(_REPEATABLE):
                     transient_failures += 1
-                    kind = "throttled" if transient_failures < most else kind
-                if kind != "throttled":
+                    error_class = "throttled" if transient_failures < most else error_class
+                if error_class != "throttled":
                     raise
             task.pause(next(delays))
 

@@ -32,7 +32,7 @@ from hpkit.text.printable import printable_lines
 from hpkit_provider.engine.errors import InitFailedError, PluginError
 from hpkit_provider.engine.values import Props, from_struct, is_unknown, to_struct
 
-__all__ = ["OPTIONS", "PluginServicer", "announce", "old_settings", "readable", "run", "serve", "token_of"]
+__all__ = ["OPTIONS", "PluginServicer", "announce", "old_settings", "readable", "run", "serve", "urn_type"]
 
 _THREADS = 256
 _GRACE_SECONDS = 4  # for answers under way
@@ -89,7 +89,7 @@ def old_settings(request: Any) -> Props:
     return from_struct(request.old_inputs if request.HasField("old_inputs") else request.olds)
 
 
-def token_of(urn: str) -> str:
+def urn_type(urn: str) -> str:
     """Return the type of the resource that a URN names, without its parents' types."""
     return urn.split("::")[2].rpartition("$")[2]
 
@@ -136,11 +136,11 @@ class PluginServicer(provider_pb2_grpc.ResourceProviderServicer):
     def DiffConfig(self, request: Any, context: Any) -> Any:
         """Say which settings differ: the engine goes on with the old ones of a provider without a difference."""
         old, new = old_settings(request), from_struct(request.news)
-        names = sorted(
+        changed = sorted(
             name for name in old.keys() | new.keys() if not is_unknown(new.get(name)) and old.get(name) != new.get(name)
         )
-        some = provider_pb2.DiffResponse.DIFF_SOME if names else provider_pb2.DiffResponse.DIFF_NONE
-        return provider_pb2.DiffResponse(changes=some, diffs=names)
+        some = provider_pb2.DiffResponse.DIFF_SOME if changed else provider_pb2.DiffResponse.DIFF_NONE
+        return provider_pb2.DiffResponse(changes=some, diffs=changed)
 
     def Cancel(self, request: Any, context: Any) -> Any:
         """End every wait; what runs elsewhere goes on there and stays in state."""

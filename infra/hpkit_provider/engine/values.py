@@ -57,17 +57,17 @@ def from_struct(struct: struct_pb2.Struct) -> Props:
 
 
 def _from_value(value: struct_pb2.Value) -> Any:
-    kind = value.WhichOneof("kind")
-    if kind == "string_value":
+    field = value.WhichOneof("kind")
+    if field == "string_value":
         return UNKNOWN if value.string_value == _UNKNOWN_TEXT else value.string_value
-    if kind == "number_value":
+    if field == "number_value":
         number = value.number_value
         return int(number) if number.is_integer() else number
-    if kind == "bool_value":
+    if field == "bool_value":
         return value.bool_value
-    if kind == "list_value":
+    if field == "list_value":
         return [_from_value(item) for item in value.list_value.values]
-    if kind == "struct_value":
+    if field == "struct_value":
         signature = value.struct_value.fields.get(_SIGNATURE)
         if signature is not None and signature.string_value in (_SECRET, _OUTPUT):
             inner = value.struct_value.fields.get("value")

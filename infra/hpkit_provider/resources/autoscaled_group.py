@@ -32,13 +32,13 @@ class AutoscaledGroupHandler(Handler):
         arn, group = inputs["clusterArn"], inputs["instanceGroupName"]
         document = LiveCluster(self.api, task, arn).describe()
         if document is None or group not in _groups(document):
-            there = (
+            reason = (
                 "that cluster doesn't exist"
                 if document is None
                 else f"its groups are {', '.join(_groups(document)) or 'none'}"
             )
             raise RefusedError(
-                f"No instance group {group!r} exists in {arn}: {there}. What to do: add it to instanceGroups of the "
+                f"No instance group {group!r} exists in {arn}: {reason}. What to do: add it to instanceGroups of the "
                 "Cluster, or run `pulumi refresh` if it was deleted."
             )
         return ResourceState(f"{arn}/{group}", inputs, inputs)

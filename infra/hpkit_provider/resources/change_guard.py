@@ -39,7 +39,7 @@ class ChangeGuardHandler(Handler):
                 + f"\nWhat to do: revert the change{remedy}."
             )
         lost = _lost(old, new)
-        if lost.keys() - _names(new.get("allowReplace")):
+        if lost.keys() - _allowed_names(new.get("allowReplace")):
             raise RefusedError(_refusal(lost, old, new))
         # What leaves the program is still protected in the state, until a run before has lifted that.
         unseen = sorted(
@@ -47,7 +47,7 @@ class ChangeGuardHandler(Handler):
             for name in lost
             if not _is_part(name)
             and name not in new.get("identity", {})
-            and name not in _names(old.get("allowReplace"))
+            and name not in _allowed_names(old.get("allowReplace"))
         )
         if unseen:
             raise RefusedError(
@@ -61,19 +61,19 @@ class ChangeGuardHandler(Handler):
         """Say loudly what an allowed change costs, and which allowance nothing needs."""
         del state
         lost = _lost(old, new)
-        found = []
+        warnings = []
         if lost:
             causes = "; ".join(f"{name}: {cause}" for name, cause in lost.items())
-            found.append(f"This change REPLACES or DELETES {_listed(lost, old)}, as allowed ({causes}).")
+            warnings.append(f"This change REPLACES or DELETES {_listed(lost, old)}, as allowed ({causes}).")
         if ("identity" in new and not is_unknown(new["identity"])) or "parts" in new:
-            found += [
+            warnings += [
                 (
                     f"{_key(name)} lists {name.rpartition('/')[2]}, but nothing "
                     f"{'deletes' if _is_part(name) else 'replaces'} it (any more): remove it{_where(new, 'from')}."
                 )
-                for name in sorted(_names(new.get("allowReplace")) - lost.keys())
+                for name in sorted(_allowed_names(new.get("allowReplace")) - lost.keys())
             ]
-        return found
+        return warnings
 
     def create(self, task: Task, inputs: Props) -> ResourceState:
         """Take note of the subject as it is."""
@@ -106,15 +106,15 @@ def _imported(text: str) -> Props:
         '{"vpc": "vpc-0123456789abcdef0"}}\'.'
     )
     try:
-        given = json.loads(text)
+        inputs = json.loads(text)
     except ValueError as error:
         raise RefusedError(f"The ID {text!r} of a ChangeGuard isn't valid JSON ({error}). {what_to_do}") from None
-    if not isinstance(given, dict):
+    if not isinstance(inputs, dict):
         raise RefusedError(f"The ID {text!r} of a ChangeGuard isn't a JSON object. {what_to_do}")
-    failures = [f"{failure.path} {failure.reason}" for failure in check("ChangeGuard", given)]
+    failures = [f"{failure.path} {failure.reason}" for failure in check("ChangeGuard", inputs)]
     if failures:
         raise RefusedError(f"The ID of a ChangeGuard has invalid inputs: {'; '.join(failures)}. {what_to_do}")
-    return given
+    return inputs
 
 
 def _lost(old: Props, new: Props) -> dict[str, str]:
@@ -144,7 +144,7 @@ def _fate(after: dict[str, Any], name: str) -> str:
 
 
 def _refusal(lost: dict[str, str], old: Props, new: Props) -> str:
-    nested, allowed = list(old.get("nested", [])), _names(new.get("allowReplace"))
+    nested, allowed = list(old.get("nested", [])), _allowed_names(new.get("allowReplace"))
     first = min((nested.index(name) for name in lost if name in nested), default=len(nested))
     # Resources nested in a lost one are lost with it, though they may come later in the program.
     going = [*nested[first:], *sorted(set(lost) - set(nested))]
@@ -172,17 +172,17 @@ def _key(name: str) -> str:
     return f"allowDelete.{kind}" if part else "allowReplace"
 
 
-def _allowance(names: list[str]) -> str:
+def _allowance(allowed: list[str]) -> str:
     """Return the lines of the file that allow all of this."""
-    whole = [name for name in names if not _is_part(name)]
+    whole = [name for name in allowed if not _is_part(name)]
     parts: dict[str, list[str]] = {}
-    for kind, _, name in (name.partition("/") for name in names if _is_part(name)):
-        parts.setdefault(kind, []).append(name)
-    said = [f"`allowReplace: [{', '.join(whole)}]`"] if whole else []
+    for part_type, _, name in (name.partition("/") for name in allowed if _is_part(name)):
+        parts.setdefault(part_type, []).append(name)
+    lines = [f"`allowReplace: [{', '.join(whole)}]`"] if whole else []
     if parts:
-        listed = ", ".join(f"{kind}: [{', '.join(found)}]" for kind, found in parts.items())
-        said.append(f"`allowDelete: {{{listed}}}`")
-    return " and ".join(said)
+        listed = ", ".join(f"{part_type}: [{', '.join(part_names)}]" for part_type, part_names in parts.items())
+        lines.append(f"`allowDelete: {{{listed}}}`")
+    return " and ".join(lines)
 
 
 def _listed(names: Any, old: Props) -> str:
@@ -194,7 +194,7 @@ def _where(new: Props, word: str = "in") -> str:
     return f" {word} {new['where']}" if new.get("where") else ""
 
 
-def _names(value: Any) -> set[str]:
+def _allowed_names(value: Any) -> set[str]:
     """Return the names in a list; versions before this one wrote a boolean."""
     return set(value) if isinstance(value, list) else set()
 

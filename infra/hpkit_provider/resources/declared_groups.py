@@ -29,10 +29,10 @@ class DeclaredGroups:
         self._deleting: dict[str, set[str]] = defaultdict(set)
         self._cluster_locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
 
-    def declare(self, arn: str, names: Iterable[str]) -> None:
+    def declare(self, arn: str, group_names: Iterable[str]) -> None:
         """Take note of all groups that the program has in a cluster."""
         with self._lock:
-            self._declared[arn] = frozenset(names)
+            self._declared[arn] = frozenset(group_names)
 
     def declared(self, arn: str) -> frozenset[str] | None:
         """Return the groups that the program has in a cluster; None when this run did not look at the cluster."""

@@ -15,17 +15,17 @@ from hpkit_provider.engine.values import Props
 __all__ = ["require_own"]
 
 
-def require_own(api: SageMakerApi, task: Task, found: Document, inputs: Props, *, name: str) -> None:
+def require_own(api: SageMakerApi, task: Task, document: Document, inputs: Props, *, name: str) -> None:
     """Refuse what somebody else made; name: of the resource, as in `ComputeQuota`.
 
     Raises RefusedError with the command that imports it.
     """
-    arn = str(found[f"{name}Arn"])
+    arn = str(document[f"{name}Arn"])
     wanted = {tag["key"]: tag["value"] for tag in inputs.get("tags", [])}
     live = {tag["key"]: tag["value"] for tag in live_tags(api, task, arn)}
     if wanted and wanted.items() <= live.items():
         return
-    called = found.get("Name") or found.get("ClusterName")
+    called = document.get("Name") or document.get("ClusterName")
     differing = [
         f"{key}={value} (there: {live.get(key, 'none')})"
         for key, value in sorted(wanted.items())

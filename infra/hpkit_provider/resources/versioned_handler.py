@@ -75,10 +75,10 @@ class VersionedHandler(Handler):
 
     def diff(self, old: Props, new: Props, state: Props) -> ResourceDiff:
         """Compare; an object in a status that only deletion ends is replaced."""
-        found = super().diff(old, new, state)
+        difference = super().diff(old, new, state)
         if state.get("status") in _UNRECOVERABLE:
-            return ResourceDiff([*found.changes, forced_replacement("status")])
-        return found
+            return ResourceDiff([*difference.changes, forced_replacement("status")])
+        return difference
 
     def create(self, task: Task, inputs: Props) -> ResourceState:
         """Create, or take over what a killed run of this stack created."""
@@ -249,13 +249,13 @@ class VersionedHandler(Handler):
         return same(self.spec, wanted, project(self.spec, wanted, from_api(self.spec, live)))
 
     def _resource_state(self, live: Document, inputs: Props, *, tags: list[Any] | None) -> ResourceState:
-        found = from_api(self.spec, live)
+        properties = from_api(self.spec, live)
         stated = inputs or None
         if tags is None and "tags" in inputs:
-            found["tags"] = inputs["tags"]
+            properties["tags"] = inputs["tags"]
         elif tags:
-            found["tags"] = tags
-        projected = project(self.spec, stated, found)
+            properties["tags"] = tags
+        projected = project(self.spec, stated, properties)
         return ResourceState(str(live[f"{self.name}Arn"]), self._state(live, projected), projected)
 
     def _state(self, live: Document, inputs: Props) -> Props:

@@ -128,11 +128,11 @@ def value_to_api(spec: Field, value: Any) -> Any:
 
 def from_api(spec: Field, document: Mapping[str, Any]) -> Props:
     """Turn an object that the API answers into properties; members that are no inputs are dropped."""
-    known = spec.by_api
+    fields = spec.by_api
     return {
-        known[api].name: _value_from_api(known[api], item)
+        fields[api].name: _value_from_api(fields[api], item)
         for api, item in document.items()
-        if api and api in known and item is not None
+        if api and api in fields and item is not None
     }
 
 

@@ -52,14 +52,14 @@ def _resource(resource: ResourceTable, types: dict[str, Any]) -> dict[str, Any]:
 
 
 def _property(member: Field, types: dict[str, Any]) -> dict[str, Any]:
-    found = _type(member, types)
+    definition = _type(member, types)
     if member.text:
-        found["description"] = member.text
+        definition["description"] = member.text
     if member.immutable:
-        found["willReplaceOnChanges"] = True
+        definition["willReplaceOnChanges"] = True
     if member.secret:
-        found["secret"] = True
-    return found
+        definition["secret"] = True
+    return definition
 
 
 def _type(member: Field, types: dict[str, Any]) -> dict[str, Any]:

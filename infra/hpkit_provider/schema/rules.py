@@ -20,10 +20,10 @@ _MEASURES: Final = ("accelerators", "vCpu", "memoryInGiB", "acceleratorPartition
 
 def _both(*lists: object) -> list[Any]:
     """Return the known entries of lists whose names are of one cluster."""
-    return [item for each in lists for item in _known(each)]
+    return [item for entries in lists for item in _known_entries(entries)]
 
 
-def _known(value: object) -> list[Any]:
+def _known_entries(value: object) -> list[Any]:
     """Return the known entries of a list that may not be known itself."""
     return [item for item in value if not is_unknown(item)] if isinstance(value, list) else []
 
@@ -37,8 +37,8 @@ def _cluster(inputs: Props) -> Rule:
     for index, group in enumerate(groups if isinstance(groups, list) else []):
         if not is_unknown(group):
             yield from _group(group, f"instanceGroups[{index}]", continuous=continuous)
-    names = [group.get("instanceGroupName") for group in _known(groups)]
-    for index, name in enumerate(_known(inputs.get("autoscaledInstanceGroups", []))):
+    names = [group.get("instanceGroupName") for group in _known_entries(groups)]
+    for index, name in enumerate(_known_entries(inputs.get("autoscaledInstanceGroups", []))):
         if name not in names and not any(is_unknown(known) for known in names):
             yield f"autoscaledInstanceGroups[{index}]", f"no instance group {name!r} exists"
     yield from _autoscaling(inputs, continuous=continuous)
@@ -85,7 +85,7 @@ def _object(group: Props, name: str) -> Props:
 
 
 def _storage(group: Props, path: str) -> Rule:
-    for index, entry in enumerate(_known(group.get("instanceStorageConfigs", []))):
+    for index, entry in enumerate(_known_entries(group.get("instanceStorageConfigs", []))):
         volume = _object(entry, "ebsVolumeConfig")
         where = f"{path}.instanceStorageConfigs[{index}].ebsVolumeConfig"
         if volume.get("rootVolume") is True:
@@ -107,7 +107,7 @@ def _patching(config: Props, path: str) -> Rule:
 
 
 def _unique(path: str, entries: object, key: str) -> Rule:
-    names = [entry.get(key) for entry in _known(entries) if isinstance(entry, dict)]
+    names = [entry.get(key) for entry in _known_entries(entries) if isinstance(entry, dict)]
     for name, times in Counter(name for name in names if isinstance(name, str)).items():
         if times > 1:
             yield path, f"{key} {name!r} is given {times} times; it must be unique"
@@ -129,11 +129,11 @@ def _quota_resources(resources: object, path: str) -> Rule:
     for index, resource in enumerate(resources if isinstance(resources, list) else []):
         if is_unknown(resource):
             continue
-        given = [name for name in _MEASURES if name in resource]
+        measures = [name for name in _MEASURES if name in resource]
         where = f"{path}[{index}]"
-        if "count" in resource and given:
-            yield where, f"count (whole instances) can't be combined with {', '.join(given)}"
-        if "count" not in resource and not given:
+        if "count" in resource and measures:
+            yield where, f"count (whole instances) can't be combined with {', '.join(measures)}"
+        if "count" not in resource and not measures:
             yield where, f"requires count, or one of {', '.join(_MEASURES)}"
         if "accelerators" in resource and "acceleratorPartition" in resource:
             yield where, "accelerators and acceleratorPartition can't be combined"
@@ -142,7 +142,7 @@ def _quota_resources(resources: object, path: str) -> Rule:
 def _policy(inputs: Props) -> Rule:
     classes = _object(inputs, "schedulerConfig").get("priorityClasses", [])
     yield from _unique("schedulerConfig.priorityClasses", classes, "name")
-    weights = [entry.get("weight") for entry in _known(classes)]
+    weights = [entry.get("weight") for entry in _known_entries(classes)]
     for weight, times in Counter(weight for weight in weights if isinstance(weight, int)).items():
         if times > 1:
             yield "schedulerConfig.priorityClasses", f"weight {weight} is given {times} times; it must be unique"

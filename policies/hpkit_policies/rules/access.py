@@ -80,7 +80,7 @@ def _bindings(resources: Sequence[Resource], types: re.Pattern[str]) -> list[Res
 
 def _in_namespace(binding: Resource, teams: "_TeamNames") -> Results:
     role, namespace = binding.get("roleRef.name"), binding.get("metadata.namespace", "default")
-    for team in teams.of(binding.get("subjects", [])):
+    for team in teams.teams_among(binding.get("subjects", [])):
         if namespace != f"{_NAMESPACE}{team}":
             yield Violation(
                 f"{binding.name} grants the team {team} the role {role} in {namespace}",
@@ -91,7 +91,7 @@ def _in_namespace(binding: Resource, teams: "_TeamNames") -> Results:
 
 def _in_cluster(binding: Resource, teams: "_TeamNames", roles: Mapping[Any, Resource], settings: Settings) -> Results:
     name = binding.get("roleRef.name")
-    for team in teams.of(binding.get("subjects", [])):
+    for team in teams.teams_among(binding.get("subjects", [])):
         more = (
             _more_than_reads(roles[name], settings) if name in roles else "permissions that this stack doesn't define"
         )
@@ -129,7 +129,7 @@ class _TeamNames:
             names = (*groups, entry.get_or_unknown("userName"), entry.get_or_unknown("principalArn"))
             self._teams |= {name: team for name in names if team is not None and isinstance(name, str)}
 
-    def of(self, subjects: Sequence[Any]) -> Iterator[str]:
+    def teams_among(self, subjects: Sequence[Any]) -> Iterator[str]:
         """Yield the teams among the subjects of a binding."""
         for subject in subjects:
             name = subject.get("name") if isinstance(subject, Mapping) else None

@@ -15,7 +15,14 @@ from hpkit.plan.budgets import BUDGET_POLICY, budgets_of, reserved_cost
 from hpkit.plan.capacity import Amount, as_instances
 from hpkit.text.formatting import listing
 from hpkit_policies.model import Parameter, Policy, Resource, Results, Settings, Undecided, Violation, of_type
-from hpkit_policies.stack_inputs import CLUSTER, groups_of, known_types, owned_groups, quotas_by_cluster, types_of
+from hpkit_policies.stack_inputs import (
+    CLUSTER,
+    instance_groups,
+    instance_types,
+    known_types,
+    owned_groups,
+    quotas_by_cluster,
+)
 
 __all__ = ["POLICIES"]
 
@@ -72,19 +79,20 @@ def _teams_below_ceiling(resources: Sequence[Resource], settings: Settings) -> R
         for budget in budgets:
             for team in sorted(budget.teams & unknown.keys()):
                 if unknown[team]:
-                    of = listing(sorted(unknown[team]))
+                    unknown_types = listing(sorted(unknown[team]))
                     yield Undecided(
-                        f"{budget.label}: the quota of {team} for {of} isn't known before the update", cluster
+                        f"{budget.label}: the quota of {team} for {unknown_types} isn't known before the update",
+                        cluster,
                     )
                 if team in costs and costs[team].unknown:
-                    of = listing(list(costs[team].unknown))
-                    message = f"{budget.label}: the cost of {of} for {team} is unknown"
+                    unknown_types = listing(list(costs[team].unknown))
+                    message = f"{budget.label}: the cost of {unknown_types} for {team} is unknown"
                     yield Undecided(message, cluster, _BY_HAND)
             own = sorted(budget.teams & costs.keys(), key=lambda team: -costs[team].dollars)
             total = reserved_cost([part for team in own for part in reserved[team]], region)
             if total.exceeds(budget):
                 who = listing([f"{team}: {float(costs[team].dollars):,.0f}" for team in own])
-                near, prices = ("about ", _prices_of(total.about)) if total.about else ("", "")
+                near, prices = ("about ", _price_note(total.about)) if total.about else ("", "")
                 yield Violation(
                     f"the quota of {budget.label} costs {near}{float(total.dollars):,.0f} US dollars per month on "
                     f"demand; the budget is {float(budget.monthly):,.0f} ({who}{prices})",
@@ -102,7 +110,7 @@ def _below_ceiling(resources: Sequence[Resource], settings: Settings) -> Results
     clusters = of_type(resources, CLUSTER)
     for cluster in clusters:
         region = _region(cluster)
-        if groups_of(cluster) is None:
+        if instance_groups(cluster) is None:
             yield Undecided(f"{cluster.name}: its instance groups aren't known before the update", cluster)
         for group in _standing(cluster, resources):
             cost = _cost(group, region)
@@ -115,7 +123,7 @@ def _below_ceiling(resources: Sequence[Resource], settings: Settings) -> Results
                 about |= cost.about
     if total > ceiling:
         ranked = sorted(costly.items(), key=lambda item: -item[1])
-        near, prices = ("about ", _prices_of(about)) if about else ("", "")
+        near, prices = ("about ", _price_note(about)) if about else ("", "")
         yield Violation(
             f"the guaranteed capacity costs {near}{total:,.0f} US dollars per month on demand; the budget is "
             f"{ceiling:,.0f} ({listing([f'{label}: {cost:,.0f}' for label, cost in ranked])}{prices})",
@@ -143,7 +151,7 @@ def _prices_known(resources: Sequence[Resource], _settings: Settings) -> Results
                 )
 
 
-def _prices_of(regions: Iterable[str]) -> str:
+def _price_note(regions: Iterable[str]) -> str:
     return f", at the prices of {listing(sorted(regions))}"
 
 
@@ -152,7 +160,7 @@ def _standing(cluster: Resource, resources: Sequence[Resource]) -> list[Mapping[
     owned = owned_groups(cluster, resources)
     return [
         group
-        for group in groups_of(cluster) or ()
+        for group in instance_groups(cluster) or ()
         if group.get("instanceCount") and group.get("instanceGroupName") not in owned
     ]
 
@@ -167,19 +175,22 @@ class _Cost:
 
 def _cost(group: Mapping[str, Any], region: str | None) -> _Cost | None:
     """Return what a group costs; a flexible group costs what its dearest type does. None where a price is unknown."""
-    count, types = group.get("instanceCount"), types_of(group)
+    count, types = group.get("instanceCount"), instance_types(group)
     if not isinstance(count, int) or not types or region is None:
         return None
     prices = [near_price(name, region) for name in types]
-    known = [price for price in prices if price is not None]
-    if len(known) < len(prices):
+    known_prices = [price for price in prices if price is not None]
+    if len(known_prices) < len(prices):
         return None
-    return _Cost(max(price.monthly for price in known) * count, frozenset({price.region for price in known} - {region}))
+    return _Cost(
+        max(price.monthly for price in known_prices) * count,
+        frozenset({price.region for price in known_prices} - {region}),
+    )
 
 
 def _label(group: Mapping[str, Any]) -> str:
     count = group.get("instanceCount")
-    types = types_of(group) or ("an unknown type",)
+    types = instance_types(group) or ("an unknown type",)
     return f"{group.get('instanceGroupName')} ({count if isinstance(count, int) else '?'} × {' or '.join(types)})"
 
 

@@ -10,7 +10,15 @@ from hpkit.checks.capacity import excess
 from hpkit.plan.capacity import QuotaResource, TypeCapacity, usage
 from hpkit.text.formatting import listing
 from hpkit_policies.model import Policy, Resource, Results, Settings, Undecided, Violation, of_type
-from hpkit_policies.stack_inputs import CLUSTER, QUOTA, Quota, capacity_of, known_types, quota_of, quotas_by_cluster
+from hpkit_policies.stack_inputs import (
+    CLUSTER,
+    QUOTA,
+    Quota,
+    cluster_capacity,
+    known_types,
+    parse_quota,
+    quotas_by_cluster,
+)
 
 __all__ = ["POLICIES"]
 
@@ -20,7 +28,7 @@ def _fits_capacity(resources: Sequence[Resource], _settings: Settings) -> Result
     for lost in elsewhere:
         yield Undecided(f"{lost.name} is for a cluster outside this stack, so its capacity is unknown", lost)
     for cluster in of_type(resources, CLUSTER):
-        capacity, quotas = capacity_of(cluster, resources), matched[cluster.urn]
+        capacity, quotas = cluster_capacity(cluster, resources), matched[cluster.urn]
         by_type: dict[str, list[Quota]] = {}
         for quota in quotas:
             for name in {quota_resource.instance_type for quota_resource in quota.quota_resources}:
@@ -31,21 +39,21 @@ def _fits_capacity(resources: Sequence[Resource], _settings: Settings) -> Result
             if not capacity.is_known(name):
                 yield Undecided(f"{cluster.name}: its number of {name} isn't known before the update", cluster)
             elif name in capacity.by_type:
-                yield from _compare(cluster, name, own, known=capacity.by_type[name])
+                yield from _compare(cluster, name, own, capacity=capacity.by_type[name])
 
 
-def _compare(cluster: Resource, name: str, quotas: Sequence[Quota], *, known: TypeCapacity) -> Results:
+def _compare(cluster: Resource, name: str, quotas: Sequence[Quota], *, capacity: TypeCapacity) -> Results:
     instance = known_types(cluster, [name]).get(name)
     guaranteed = _of_type(name, [quota for quota in quotas if name not in quota.elastic])
     all_quota = _of_type(name, quotas)
-    message = excess(name, guaranteed, known.guaranteed, instance=instance, what="guaranteed")
-    fix = f"Lower a quota, or raise instanceCount of {listing(list(known.groups))}"
+    message = excess(name, guaranteed, capacity.guaranteed, instance=instance, what="guaranteed")
+    fix = f"Lower a quota, or raise instanceCount of {listing(list(capacity.groups))}"
     if message is None and len(guaranteed) < len(all_quota):
-        limit = known.guaranteed if known.maximum is None else known.maximum
+        limit = capacity.guaranteed if capacity.maximum is None else capacity.maximum
         message = excess(name, all_quota, limit, instance=instance, what="maximum with Karpenter")
         fix += " or the limits of its NodePools"
-        if message is not None and known.maximum is None:
-            yield Undecided(f"{cluster.name}: no limit of {listing(list(known.pools))} bounds {name}", cluster)
+        if message is not None and capacity.maximum is None:
+            yield Undecided(f"{cluster.name}: no limit of {listing(list(capacity.pools))} bounds {name}", cluster)
             return
     if message is not None:
         place, cause = f"computeQuotaConfig.computeQuotaResources[{name}]", quotas[-1].resource
@@ -60,7 +68,7 @@ def _of_type(name: str, quotas: Sequence[Quota]) -> list[tuple[str, QuotaResourc
 def _type_is_provided(resources: Sequence[Resource], _settings: Settings) -> Results:
     matched, _ = quotas_by_cluster(resources)
     for cluster in of_type(resources, CLUSTER):
-        capacity = capacity_of(cluster, resources)
+        capacity = cluster_capacity(cluster, resources)
         for quota in matched[cluster.urn]:
             for name in dict.fromkeys(quota_resource.instance_type for quota_resource in quota.quota_resources):
                 if name in capacity.by_type or name in quota.future:
@@ -79,7 +87,7 @@ def _type_is_provided(resources: Sequence[Resource], _settings: Settings) -> Res
 
 
 def _fraction_exists(quota: Resource, _settings: Settings) -> Results:
-    for quota_resource in quota_of(quota).quota_resources:
+    for quota_resource in parse_quota(quota).quota_resources:
         instance = find_instance_type(quota_resource.instance_type)
         problem = (
             usage(quota_resource, instance).problem if instance is not None and quota_resource.count is None else None

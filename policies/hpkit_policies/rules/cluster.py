@@ -5,7 +5,7 @@ from typing import Any
 
 from hpkit.text.formatting import listing
 from hpkit_policies.model import UNKNOWN, Parameter, Policy, Resource, Results, Settings, Undecided, Violation
-from hpkit_policies.stack_inputs import CLUSTER, QUOTA, quota_of, types_of
+from hpkit_policies.stack_inputs import CLUSTER, QUOTA, instance_types, parse_quota
 
 __all__ = ["POLICIES"]
 
@@ -50,7 +50,7 @@ def _types_allowed(resource: Resource, settings: Settings) -> Results:
     # Input → the instance types that it names.
     used: dict[str, tuple[str, ...]] = {}
     if resource.type == QUOTA:
-        quota = quota_of(resource)
+        quota = parse_quota(resource)
         for quota_resource in quota.quota_resources:
             name = quota_resource.instance_type
             used[f"computeQuotaConfig.computeQuotaResources[{name}]"] = (name,)
@@ -60,8 +60,8 @@ def _types_allowed(resource: Resource, settings: Settings) -> Results:
             (key, group) for key in ("instanceGroups", "restrictedInstanceGroups") for group in _groups(resource, key)
         ]
         known = [(key, group) for key, group in groups if isinstance(group, Mapping)]
-        used = {f"{key}[{group.get('instanceGroupName')}]": types_of(group) or () for key, group in known}
-        unknown = len(known) < len(groups) or None in [types_of(group) for _, group in known]
+        used = {f"{key}[{group.get('instanceGroupName')}]": instance_types(group) or () for key, group in known}
+        unknown = len(known) < len(groups) or None in [instance_types(group) for _, group in known]
     if unknown:
         yield Undecided(f"{resource.name}: its instance types aren't fully known before the update")
     for place, names in used.items():

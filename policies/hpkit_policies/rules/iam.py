@@ -197,12 +197,12 @@ def _trust_is_limited(role: Resource, settings: Settings) -> Results:
                     yield Violation(f"{_where(role, statement)} {problem}", fix)
 
 
-def _problems(kind: str, name: str, statement: Statement, settings: Settings) -> Iterator[tuple[str, str]]:
+def _problems(principal_type: str, name: str, statement: Statement, settings: Settings) -> Iterator[tuple[str, str]]:
     conditions = statement.binding_conditions()
     limited = any(_names_source(key, values) for key, values in conditions.items())
     if name == "*":
         yield "trusts everyone", "Set the principal to the service that assumes the role."
-    elif kind == "Service":
+    elif principal_type == "Service":
         named = _SERVICES.get(name)
         if named is None and name not in settings[_TRUSTED.name]:
             yield f"trusts {name}", f"Trust one of {listing(list(_SERVICES))}, or list it in {_TRUSTED.name}."
@@ -211,7 +211,7 @@ def _problems(kind: str, name: str, statement: Statement, settings: Settings) ->
                 f"trusts {name} on behalf of any account",
                 "Add a condition on aws:SourceAccount or aws:SourceArn.",
             )
-    elif kind == "Federated":
+    elif principal_type == "Federated":
         subjects = [(key, values) for key, values in conditions.items() if key.endswith(":sub")]
         if not any(all(map(_names_subject, values)) for _, values in subjects):
             yield f"trusts every identity of {name}", "Add a condition on the token's :sub."

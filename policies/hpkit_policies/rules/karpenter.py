@@ -6,34 +6,41 @@ from typing import Any
 from hpkit.catalog import find_instance_type
 from hpkit.text.formatting import listing
 from hpkit_policies.model import UNKNOWN, Policy, Resource, Results, Settings, Undecided, Violation, of_type
-from hpkit_policies.stack_inputs import CLUSTER, NODE_CLASS, NODE_POOL, groups_of, owners_of, types_of
+from hpkit_policies.stack_inputs import (
+    CLUSTER,
+    NODE_CLASS,
+    NODE_POOL,
+    instance_groups,
+    instance_types,
+    node_class_owners,
+)
 
 __all__ = ["POLICIES"]
 
 
 def _groups_exist(resources: Sequence[Resource], _settings: Settings) -> Results:
     clusters = of_type(resources, CLUSTER)
-    listed = [groups_of(cluster) for cluster in clusters]
-    known = {str(group.get("instanceGroupName")) for groups in listed for group in groups or ()}
+    listed = [instance_groups(cluster) for cluster in clusters]
+    group_names = {str(group.get("instanceGroupName")) for groups in listed for group in groups or ()}
     for node_class in of_type(resources, NODE_CLASS):
         if not clusters or None in listed:
             yield Undecided(f"{node_class.name}: the groups of its cluster aren't known", node_class)
             continue
         names = node_class.get_or_unknown("spec.instanceGroups", [])
         for name in [] if names is UNKNOWN else names:
-            if name is not UNKNOWN and name not in known:
+            if name is not UNKNOWN and name not in group_names:
                 yield Violation(
                     f"{node_class.name} uses the group {name}, which doesn't exist in any cluster (groups: "
-                    f"{listing(sorted(known))})",
+                    f"{listing(sorted(group_names))})",
                     "Use an instance group of the cluster.",
                     node_class,
                 )
 
 
 def _groups_fit(resources: Sequence[Resource], _settings: Settings) -> Results:
-    owners = owners_of(resources)
+    owners = node_class_owners(resources)
     for cluster in of_type(resources, CLUSTER):
-        groups = groups_of(cluster)
+        groups = instance_groups(cluster)
         if groups is None and owners:
             yield Undecided(f"{cluster.name}: its instance groups aren't known before the update", cluster)
         for group in groups or ():
@@ -58,7 +65,7 @@ def _problems(group: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"has deep health checks ({listing([str(check) for check in checks])})", "Remove onStartDeepHealthChecks."
     if group.get("trainingPlanArn"):
         yield "has a training plan", "Remove the group from the HyperpodNodeClass, or remove trainingPlanArn."
-    for name in types_of(group) or ():
+    for name in instance_types(group) or ():
         known = find_instance_type(name)
         if known is not None and known.architecture == "arm64":
             yield f"uses {name}, an Arm type", "Use an x86 type: managed Karpenter supports only amd64."

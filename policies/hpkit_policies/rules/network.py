@@ -66,11 +66,11 @@ def _ingress(resource: Resource) -> Iterable[Any]:
 
 def _flat(rule: Mapping[str, Any], keys: Sequence[str] = _RANGES) -> list[Any]:
     """Return what a rule names as sources, in whichever of the three resources it stands: ranges, if nothing else."""
-    found: list[Any] = []
+    sources: list[Any] = []
     for key in keys:
         value = rule.get(key)
-        found += value if isinstance(value, list) else [value]
-    return found
+        sources += value if isinstance(value, list) else [value]
+    return sources
 
 
 def _not_open_in_parts(resources: Sequence[Resource], settings: Settings) -> Results:
@@ -93,7 +93,7 @@ def _not_open_in_parts(resources: Sequence[Resource], settings: Settings) -> Res
             own = [each for each in _flat(rule) if isinstance(each, str)]
             # security-group-not-open judges a rule that is open by itself, and knows which ports may be.
             if not world_ranges(own):
-                group = _group_of(resource)
+                group = _group_id(resource)
                 ranges.setdefault(group, []).extend([*own, *(each for each in entries if isinstance(each, str))])
                 last[group] = resource
     for group, cidrs in ranges.items():
@@ -115,7 +115,7 @@ def _known_ingress(resource: Resource) -> list[Mapping[str, Any]]:
     return [rule for rule in rules if isinstance(rule, Mapping)] if isinstance(rules, list) else []
 
 
-def _group_of(resource: Resource) -> str:
+def _group_id(resource: Resource) -> str:
     """Return what a rule's group is known by: where its id comes from, else the id."""
     if resource.type in _GROUPS:
         return resource.urn
@@ -129,9 +129,10 @@ def _entries(
     """Yield the ranges of the prefix lists that a rule names; one that the stack doesn't have may hold any."""
     sources = {urn for key in (*_PREFIX_LISTS, "ingress") for urn in resource.property_dependencies.get(key, ())}
     lists = [
-        each
-        for each in of_type(resources, _PREFIX_LIST)
-        if each.urn in sources or each.get_or_unknown("id") in {name for name in listed if isinstance(name, str)}
+        prefix_list
+        for prefix_list in of_type(resources, _PREFIX_LIST)
+        if prefix_list.urn in sources
+        or prefix_list.get_or_unknown("id") in {name for name in listed if isinstance(name, str)}
     ]
     if not lists:
         yield Violation(
@@ -140,19 +141,19 @@ def _entries(
             f"Use its ranges, create the list in this stack, or list its ID in {_SOURCES.name}.",
             resource,
         )
-    for each in lists:
-        held = each.get_or_unknown("entries", [])
+    for prefix_list in lists:
+        held = prefix_list.get_or_unknown("entries", [])
         single = [
             entry
             for entry in of_type(resources, _PREFIX_LIST_ENTRY)
-            if each.urn in entry.property_dependencies.get("prefixListId", ())
-            or entry.get_or_unknown("prefixListId") == each.get_or_unknown("id", "")
+            if prefix_list.urn in entry.property_dependencies.get("prefixListId", ())
+            or entry.get_or_unknown("prefixListId") == prefix_list.get_or_unknown("id", "")
         ]
         cidrs = [UNKNOWN] if held is UNKNOWN else [entry.get("cidr") for entry in held if isinstance(entry, Mapping)]
         cidrs += [entry.get_or_unknown("cidr") for entry in single]
         yield from (cidr for cidr in cidrs if isinstance(cidr, str))
         if UNKNOWN in cidrs:
-            yield Undecided(f"{each.name}: its ranges aren't fully known before the update", resource)
+            yield Undecided(f"{prefix_list.name}: its ranges aren't fully known before the update", resource)
 
 
 POLICIES = (

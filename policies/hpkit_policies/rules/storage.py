@@ -49,11 +49,11 @@ _PRINCIPALS: Final = Parameter(
 
 def _companions(bucket: Resource, resources: Sequence[Resource], types: Sequence[str]) -> list[Resource]:
     """Return the companions of a bucket: by where their bucket comes from, else by the name they give."""
-    names = {name for key in ("id", "bucket") if isinstance(name := bucket.get_or_unknown(key), str)}
+    bucket_names = {name for key in ("id", "bucket") if isinstance(name := bucket.get_or_unknown(key), str)}
     return [
         other
         for other in of_type(resources, *types)
-        if bucket.urn in other.property_dependencies.get("bucket", ()) or other.get_or_unknown("bucket") in names
+        if bucket.urn in other.property_dependencies.get("bucket", ()) or other.get_or_unknown("bucket") in bucket_names
     ]
 
 
@@ -107,11 +107,13 @@ def _tls_only(bucket: Resource, resources: Sequence[Resource]) -> Results:
         companion.get_or_unknown("policy") for companion in _companions(bucket, resources, _POLICIES)
     ]
     try:
-        known = [each for document in documents if document is not UNKNOWN for each in statements(document)]
+        known_statements = [
+            statement for document in documents if document is not UNKNOWN for statement in statements(document)
+        ]
     except DocumentError as error:
         yield Violation(f"the policy of {bucket.name} can't be read: {error}", "Use a JSON policy document.", bucket)
         return
-    if any(_refuses_plain_http(statement) for statement in known):
+    if any(_refuses_plain_http(statement) for statement in known_statements):
         return
     if UNKNOWN in documents:
         yield Undecided(f"{bucket.name}: its bucket policy isn't known before the update", bucket)

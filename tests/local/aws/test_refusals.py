@@ -6,7 +6,7 @@ from functools import cache
 
 import yaml
 
-from generate.refusals import DATA, KNOWN, depended_rules, proofs, refusals
+from generate.refusals import CERTAINTIES, DATA, depended_rules, proofs, refusals
 from hpkit.project import project_root
 from hpkit_local.aws.protocol import service_model
 
@@ -52,7 +52,7 @@ def test_every_refusal_has_a_source_and_a_test_or_says_why_not():
         key
         for key, proof in proofs().items()
         if not proof.source.startswith("https://")
-        or proof.known not in KNOWN
+        or proof.certainty not in CERTAINTIES
         or bool(proof.test) == bool(proof.untested)
     ]
     assert lacking == []

@@ -26,19 +26,19 @@ GROUPS: Final = ("instanceGroups", "restrictedInstanceGroups")
 
 def live_inputs(spec: Field, document: Document) -> Props:
     """Return what DescribeCluster says, as inputs: what is desired counts, not what is there already."""
-    found = dict(document)
+    desired = dict(document)
     for member in GROUPS:
         api = member[:1].upper() + member[1:]
         groups = [group for group in document.get(api, []) if group.get("Status") != "Deleting"]
         if api in document:
-            found[api] = [_desired_group(group) for group in groups]
+            desired[api] = [_desired_group(group) for group in groups]
     shared = document.get("RestrictedInstanceGroupsConfig", {}).get("SharedEnvironmentConfig")
     if shared:
-        found["RestrictedInstanceGroupsConfig"] = {"SharedEnvironmentConfig": _desired_environment(shared)}
+        desired["RestrictedInstanceGroupsConfig"] = {"SharedEnvironmentConfig": _desired_environment(shared)}
     if document.get("AutoScaling", {}).get("Status") == "Failed":
         # Asked for and not there: to the program that is a difference, which the next run fixes.
-        found["AutoScaling"] = {**document["AutoScaling"], "Mode": "Disable"}
-    return {name: value for name, value in from_api(spec, found).items() if value != []}
+        desired["AutoScaling"] = {**document["AutoScaling"], "Mode": "Disable"}
+    return {name: value for name, value in from_api(spec, desired).items() if value != []}
 
 
 def _desired_group(details: Document) -> Document:
@@ -92,7 +92,7 @@ def to_state(
     return ResourceState(
         str(document["ClusterArn"]),
         state,
-        _with_subnets_of(projected, _overrides(inputs), _groups_with_added(inputs, projected)),
+        _replace_subnets(projected, _overrides(inputs), _groups_with_added(inputs, projected)),
     )
 
 
@@ -118,7 +118,7 @@ def without_autoscaled_counts(inputs: Props, new: Props) -> Props:
 
 def without_added_subnets(inputs: Props, live: Props) -> Props:
     """Leave out the subnets that were only added to live groups: the API takes them on new groups alone."""
-    return _with_subnets_of(inputs, _overrides(live), _groups_with_added(inputs, live))
+    return _replace_subnets(inputs, _overrides(live), _groups_with_added(inputs, live))
 
 
 def without_inherited_network(inputs: Props, live: Props | None = None) -> Props:
@@ -127,15 +127,17 @@ def without_inherited_network(inputs: Props, live: Props | None = None) -> Props
     With live, groups that exist keep what they have there, and new ones what they state: the API takes no change of it.
     """
     own = _network(inputs.get("vpcConfig"))
-    there, exist = _overrides(live or {}), group_names(live or {})
+    live_overrides, exist = _overrides(live or {}), group_names(live or {})
 
     def own_network_left_out(group: Any) -> Any:
         override = group.get("overrideVpcConfig") if isinstance(group, dict) else {}
         if own is None or (override is not None and _network(override) != own):
             return group
         name = group.get("instanceGroupName")
-        if name in there:
-            return {**group, "overrideVpcConfig": there[name]} if _network(there[name]) == own else group
+        if name in live_overrides:
+            return (
+                {**group, "overrideVpcConfig": live_overrides[name]} if _network(live_overrides[name]) == own else group
+            )
         if live is not None and name not in exist:
             return group
         return {key: value for key, value in group.items() if key != "overrideVpcConfig"}
@@ -166,13 +168,13 @@ def groups_with_added_subnets(old: Props, new: Props, live: Props) -> list[str]:
 
 def _groups_with_added(inputs: Props, live: Props) -> set[str]:
     """Return the groups that have all their live subnets and more; some of the more may not be known yet."""
-    there = _overrides(live)
+    live_overrides = _overrides(live)
     return {
         name
         for name, override in _overrides(inputs).items()
-        if name in there
-        and len(override["subnets"]) > len(there[name]["subnets"])
-        and all(subnet in override["subnets"] for subnet in there[name]["subnets"])
+        if name in live_overrides
+        and len(override["subnets"]) > len(live_overrides[name]["subnets"])
+        and all(subnet in override["subnets"] for subnet in live_overrides[name]["subnets"])
     }
 
 
@@ -187,12 +189,12 @@ def _overrides(inputs: Props) -> dict[str, Props]:
     }
 
 
-def _with_subnets_of(inputs: Props, overrides: dict[str, Props], names: set[str]) -> Props:
+def _replace_subnets(inputs: Props, overrides: dict[str, Props], group_names: set[str]) -> Props:
     """Return the inputs, in which the named groups take their subnets from elsewhere."""
 
     def with_subnets(group: Any) -> Any:
         name = group.get("instanceGroupName") if isinstance(group, dict) else None
-        if name not in names:
+        if name not in group_names:
             return group
         return {**group, "overrideVpcConfig": {**group["overrideVpcConfig"], "subnets": overrides[name]["subnets"]}}
 
@@ -210,12 +212,12 @@ def _declared_parts(spec: Field, live: Props, inputs: Props) -> Props:
     """Return the live groups of the program, with the declared count where Karpenter counts, and own members."""
     declared = {group["instanceGroupName"]: group for group in inputs.get("instanceGroups", [])}
     autoscaled = inputs.get("autoscaledInstanceGroups", [])
-    found = []
+    groups = []
     for group in live.get("instanceGroups", []):
         name = group["instanceGroupName"]
         if name in declared:
             count = declared[name]["instanceCount"] if name in autoscaled else group["instanceCount"]
-            found.append({**group, "instanceCount": count})
+            groups.append({**group, "instanceCount": count})
     # What the API does not have is live as it was declared.
     own = {member.name: inputs[member.name] for member in spec.members if not member.api and member.name in inputs}
-    return {"instanceGroups": found, **own}
+    return {"instanceGroups": groups, **own}

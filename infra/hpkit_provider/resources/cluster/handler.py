@@ -68,25 +68,25 @@ class ClusterHandler(Handler):
         new_inputs = without_inherited_network(without_added_subnets(new, state))
         before = without_autoscaled_counts(old_inputs, new_inputs)
         after = without_autoscaled_counts(new_inputs, new_inputs)
-        found = super().diff(before, after, state)
-        if found.changes and self._is_live(found, new, state):
+        difference = super().diff(before, after, state)
+        if difference.changes and self._is_live(difference, new, state):
             return ResourceDiff([])
-        if found.changes and state.get("clusterArn"):
+        if difference.changes and state.get("clusterArn"):
             self.clients.ledger.mark_resized(state["clusterArn"])
         if state.get("creationFailed"):
             # Nothing ever ran on it: there is nothing to lose.
-            return ResourceDiff([*found.changes, forced_replacement("clusterStatus")])
-        if found.replaces:
+            return ResourceDiff([*difference.changes, forced_replacement("clusterStatus")])
+        if difference.replaces:
             if not self._may_replace(new):
-                raise RefusedError(self._replacement(found, old_inputs, new_inputs, state))
-            return found
+                raise RefusedError(self._replacement(difference, old_inputs, new_inputs, state))
+            return difference
         refused = [*refused_changes(self.spec, old_inputs, new_inputs), *protection.lost_subnets(new_inputs, state)]
         if refused:
             raise RefusedError("HyperPod can't make these changes in place:\n  " + "\n  ".join(refused))
         lost = [group for group in self._removed_with_instances(old, new, state) if not _may_delete(new, group.name)]
         if lost:
             raise RefusedError(protection.deletion_refused(lost))
-        return found
+        return difference
 
     def _is_live(self, found: ResourceDiff, new: Props, state: Props) -> bool:
         """Return whether nothing but counts differs, and the cluster has them: nodes were deleted, and written so."""
@@ -101,18 +101,18 @@ class ClusterHandler(Handler):
 
     def diff_warnings(self, old: Props, new: Props, state: Props) -> list[str]:
         """Say which groups stay out of added subnets, what goes as allowed, and what is allowed in vain."""
-        found = [
+        warnings = [
             f"Instance group {name} keeps its subnets: the API can't add subnets. Only new groups use new zones."
             for name in groups_with_added_subnets(old, new, state)
         ]
         if state.get("creationFailed"):
-            return found
+            return warnings
         before, after = without_added_subnets(old, state), without_added_subnets(new, state)
         replaced = bool(super().diff(before, after, state).replaces)
         removed = protection.removed_groups(old, new, state)
-        if removed and not replaced and (there := self._removed_with_instances(old, new, state)):
-            found.append(protection.deletion_warning(there))
-        return [*found, *protection.unused_allowances(new, removed, replaced=replaced)]
+        if removed and not replaced and (removed_with_instances := self._removed_with_instances(old, new, state)):
+            warnings.append(protection.deletion_warning(removed_with_instances))
+        return [*warnings, *protection.unused_allowances(new, removed, replaced=replaced)]
 
     def _may_replace(self, new: Props) -> bool:
         """Return whether it may be replaced; the provider's setting holds too where the engine asks with old inputs."""
@@ -218,12 +218,12 @@ class ClusterHandler(Handler):
         wanted = {name: value for name, value in inputs.items() if name != "autoScaling"}
         live = LiveCluster(self.api, task, inputs["clusterName"])
         for tries, delay in enumerate(task.delays(0.3, MAX_POLL_SECONDS)):
-            found = self._existing(task, inputs)
-            if found is not None:
+            existing = self._existing(task, inputs)
+            if existing is not None:
                 if tries == 0:
                     # What is there at a later look is what this run sent, with an answer that was lost.
-                    require_own(self.api, task, found, inputs, name=self.name)
-                return str(found["ClusterArn"])
+                    require_own(self.api, task, existing, inputs, name=self.name)
+                return str(existing["ClusterArn"])
             if tries == 0:
                 require_training_plans(self.api, task, {}, inputs)
             created = live.send("create_cluster", to_api(self.spec, wanted), tries=tries)

@@ -50,16 +50,16 @@ def removed_groups(old: Props, new: Props, state: Props) -> list[RemovedGroup]:
     """
     if any(is_unknown(new.get(member)) for member in GROUPS) or any(walk_unknown(list(_named(new)))):
         return []
-    there = {**_groups(old), **_groups(state)}
+    groups_before = {**_groups(old), **_groups(state)}
     managed = state.get("managedInstanceGroups", [])
     autoscaled = old.get("autoscaledInstanceGroups", [])
     return [
         RemovedGroup(
             name,
-            there[name].get("instanceCount", 0) if name in there and name not in autoscaled else None,
-            _types(there.get(name, {})),
+            groups_before[name].get("instanceCount", 0) if name in groups_before and name not in autoscaled else None,
+            _types(groups_before.get(name, {})),
         )
-        for name in sorted({*there, *managed} - set(_named(new)))
+        for name in sorted({*groups_before, *managed} - set(_named(new)))
     ]
 
 
@@ -73,14 +73,14 @@ def with_instances(removed: Iterable[RemovedGroup], document: Mapping[str, Any] 
         for group in document.get(member, [])
         if group.get("Status") != "Deleting"
     }
-    found = []
+    removed_with_instances = []
     for group in removed:
         seen = live.get(group.name, {})
         count = max(group.count or 0, seen.get("CurrentCount", 0), seen.get("TargetCount", 0)) if seen else 0
         if count:
             types = group.types or seen.get("InstanceType", "")
-            found.append(RemovedGroup(group.name, count, types))
-    return found
+            removed_with_instances.append(RemovedGroup(group.name, count, types))
+    return removed_with_instances
 
 
 def lost_subnets(new: Props, state: Props) -> list[str]:
@@ -89,16 +89,16 @@ def lost_subnets(new: Props, state: Props) -> list[str]:
     The API takes other subnets on new groups alone; it would refuse this in the middle of the run.
     """
     before = {name: _subnets(group) for name, group in _groups(state).items()}
-    found = []
+    problems = []
     for name, group in _groups(new).items():
         subnets = _subnets(group)
         lost = [subnet for subnet in before.get(name, []) if subnet not in subnets]
         if lost and any(walk_unknown(subnets)):
-            found.append(
+            problems.append(
                 f"instanceGroups[{name}].overrideVpcConfig.subnets: {', '.join(lost)} is replaced, and an existing "
                 "group can't change its subnets: give the group a new name"
             )
-    return found
+    return problems
 
 
 def replacement_refused(name: str, why: Iterable[str], *, nodes: Iterable[str], teams: Iterable[str]) -> str:
@@ -121,7 +121,7 @@ def replacement_refused(name: str, why: Iterable[str], *, nodes: Iterable[str], 
 def replacement_reasons(changes: Iterable[PropertyChange], old: Props, new: Props) -> list[str]:
     """Say of each property that replaces what it was and what it becomes."""
     return [
-        f"{change.path}: {_shown(_at(old, change.path))} → {_shown(_at(new, change.path))}"
+        f"{change.path}: {_shown(_get_path(old, change.path))} → {_shown(_get_path(new, change.path))}"
         for change in changes
         if change.replaces
     ]
@@ -139,13 +139,13 @@ def nodes_by_group(state: Props) -> list[str]:
 def deletion_refused(groups: Iterable[RemovedGroup]) -> str:
     """Say which groups would go with their instances, and how that is allowed."""
     groups = list(groups)
-    names = ", ".join(group.name for group in groups)
+    group_names = ", ".join(group.name for group in groups)
     return (
-        f"This change would DELETE {_plural(groups)} with all instances: {', '.join(each.text for each in groups)}. "
+        f"This change would DELETE {_plural(groups)} with all instances: {', '.join(group.text for group in groups)}. "
         "HyperPod can't rename an existing group: a new name deletes the group and creates an empty one.\n"
         "What to do: revert the change, or create the new group first, and delete this one when nothing runs on it. "
-        f"To allow the deletion once, set `allowDeleteInstanceGroups` of the Cluster to [{names}] (hpkit: "
-        f"`allowDelete: {{instanceGroups: [{names}]}}` in the environment). Remove it afterward."
+        f"To allow the deletion once, set `allowDeleteInstanceGroups` of the Cluster to [{group_names}] (hpkit: "
+        f"`allowDelete: {{instanceGroups: [{group_names}]}}` in the environment). Remove it afterward."
     )
 
 
@@ -157,17 +157,17 @@ def deletion_warning(groups: Iterable[RemovedGroup]) -> str:
 
 def unused_allowances(new: Props, removed: Iterable[RemovedGroup], *, replaced: bool) -> list[str]:
     """Return a warning for each allowance that nothing needs; none while names are not known."""
-    allowed, names = new.get("allowDeleteInstanceGroups", []), list(_named(new))
-    found = []
+    allowed, group_names = new.get("allowDeleteInstanceGroups", []), list(_named(new))
+    warnings = []
     if new.get("allowReplace") is True and not replaced:
-        found.append("allowReplace is set, but nothing replaces the cluster (any more): remove it.")
-    if any(walk_unknown([allowed, names])) or replaced:
-        return found
+        warnings.append("allowReplace is set, but nothing replaces the cluster (any more): remove it.")
+    if any(walk_unknown([allowed, group_names])) or replaced:
+        return warnings
     gone = {group.name for group in removed}
     for name in sorted(set(allowed) - gone):
-        why = "stays" if name in names else "doesn't exist (any more)"
-        found.append(f"The deletion of instance group {name} is allowed, but it {why}: remove the allowance.")
-    return found
+        why = "stays" if name in group_names else "doesn't exist (any more)"
+        warnings.append(f"The deletion of instance group {name} is allowed, but it {why}: remove the allowance.")
+    return warnings
 
 
 def _plural(groups: list[RemovedGroup]) -> str:
@@ -206,7 +206,7 @@ def _subnets(group: Props) -> list[Any]:
     return subnets if isinstance(subnets, list) else []
 
 
-def _at(inputs: Any, path: str) -> Any:
+def _get_path(inputs: Any, path: str) -> Any:
     for step in path.split("."):
         if not isinstance(inputs, dict):
             return inputs  # all of it is not known

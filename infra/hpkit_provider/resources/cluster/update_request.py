@@ -194,13 +194,15 @@ def _groups(member: Field, *, old: Props, new: Props, live: Props) -> list[Docum
         if moved or restated or _group_differs(item, full, existing[name]):
             kept = {key: value for key, value in full.items() if key not in owned or key in moved}
             kept = {
-                key: value for key, value in kept.items() if not _first_said(item.by_name[key], value, existing[name])
+                key: value
+                for key, value in kept.items()
+                if not _is_first_stated(item.by_name[key], value, existing[name])
             }
             sent.append(to_api(item, kept))
     return sent
 
 
-def _first_said(member: Field, value: Any, live: Props) -> bool:
+def _is_first_stated(member: Field, value: Any, live: Props) -> bool:
     """Return whether a frozen property's default is stated for the first time: the service may refuse even that."""
     return member.frozen and member.name not in live and member.default is not None and value == member.default
 

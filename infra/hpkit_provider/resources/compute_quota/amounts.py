@@ -14,11 +14,11 @@ __all__ = [
     "Amounts",
     "ComputeQuotaResource",
     "Measure",
-    "amounts_of",
     "decreased",
     "increased",
     "maximum",
     "minimum",
+    "reserved_amounts",
     "total",
     "with_pro_rata",
 ]
@@ -44,7 +44,7 @@ Amounts = dict[Measure, float]
 ComputeQuotaResource = Mapping[str, Any]  # an entry of ComputeQuotaResources, as the API has it
 
 
-def amounts_of(config: Mapping[str, Any]) -> Amounts:
+def reserved_amounts(config: Mapping[str, Any]) -> Amounts:
     """Return what a quota reserves by measure (configuration in API form)."""
     amounts: Amounts = {}
     for resource in config.get("ComputeQuotaResources", []):

@@ -11,7 +11,7 @@ from hpkit_provider.aws.client import Document
 from hpkit_provider.engine.errors import PluginError, RefusedError
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props, walk_unknown
-from hpkit_provider.resources.compute_quota.amounts import Amounts, amounts_of, decreased, increased, minimum
+from hpkit_provider.resources.compute_quota.amounts import Amounts, decreased, increased, minimum, reserved_amounts
 from hpkit_provider.resources.handler import ResourceDiff, ResourceState
 from hpkit_provider.resources.versioned_handler import VersionedHandler
 from hpkit_provider.schema.field_table import from_api, to_api
@@ -29,13 +29,13 @@ class ComputeQuotaHandler(VersionedHandler):
 
     def diff(self, old: Props, new: Props, state: Props) -> ResourceDiff:
         """Compare, and announce a quota that is going to decrease; one that is replaced frees all it has."""
-        found = super().diff(old, new, state)
-        known = not any(walk_unknown(new)) and bool(new.get("clusterArn"))
-        if known:
+        difference = super().diff(old, new, state)
+        is_known = not any(walk_unknown(new)) and bool(new.get("clusterArn"))
+        if is_known:
             self.clients.ledger.declare(new["clusterArn"], new["name"], new=self._amounts(new))
         arn = state.get("computeQuotaArn")
-        if arn and (known or found.replaces) and old.get("clusterArn"):
-            left = {**old, "computeQuotaConfig": {}} if found.replaces else new
+        if arn and (is_known or difference.replaces) and old.get("clusterArn"):
+            left = {**old, "computeQuotaConfig": {}} if difference.replaces else new
             self.clients.ledger.announce(
                 old["clusterArn"],
                 old["name"],
@@ -44,7 +44,7 @@ class ComputeQuotaHandler(VersionedHandler):
                 quota_arn=arn,
                 apply=partial(self._decrease, arn=arn, inputs=left),
             )
-        return found
+        return difference
 
     def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
         """Converge; quotas that wait for its decrease learn how it ends."""
@@ -95,7 +95,7 @@ class ComputeQuotaHandler(VersionedHandler):
     @contextmanager
     def changing(self, task: Task, inputs: Props, live: Document | None) -> Iterator[None]:
         """Reserve capacity for the quota while it changes."""
-        old: Amounts = {} if live is None else amounts_of(live.get("ComputeQuotaConfig", {}))
+        old: Amounts = {} if live is None else reserved_amounts(live.get("ComputeQuotaConfig", {}))
         new = self._amounts(inputs)
         ledger, arn = self.clients.ledger, inputs["clusterArn"]
         with ledger.reserve(task, arn, inputs["name"], old=old, new=new, empty=self._empty):
@@ -103,7 +103,7 @@ class ComputeQuotaHandler(VersionedHandler):
 
     def next_step(self, inputs: Props, live: Document) -> Props:
         """Decrease first, increase next: two quotas that swap would else wait for each other."""
-        new, old = self._amounts(inputs), amounts_of(live["ComputeQuotaConfig"])
+        new, old = self._amounts(inputs), reserved_amounts(live["ComputeQuotaConfig"])
         smaller = self._decreased(inputs, live)
         if increased(old, new) and decreased(old, self._amounts(smaller)):
             return smaller
@@ -129,4 +129,4 @@ class ComputeQuotaHandler(VersionedHandler):
         return to_api(self.spec.by_name["computeQuotaConfig"], inputs.get("computeQuotaConfig", {}))
 
     def _amounts(self, inputs: Props) -> Amounts:
-        return amounts_of(self._config(inputs))
+        return reserved_amounts(self._config(inputs))

@@ -30,7 +30,14 @@ from hpkit_provider.aws.statuses import classify_status
 from hpkit_provider.engine.errors import CancelledError, PluginError, TimedOutError
 from hpkit_provider.engine.single_flight import Answer, SingleFlight
 from hpkit_provider.engine.task import Task
-from hpkit_provider.resources.compute_quota.amounts import Amounts, amounts_of, decreased, increased, maximum, total
+from hpkit_provider.resources.compute_quota.amounts import (
+    Amounts,
+    decreased,
+    increased,
+    maximum,
+    reserved_amounts,
+    total,
+)
 from hpkit_provider.resources.compute_quota.pending_decreases import PendingDecrease, PendingDecreases
 from hpkit_provider.resources.compute_quota.snapshot import (
     QuotaSnapshot,
@@ -235,7 +242,7 @@ class QuotaLedger:
                 known = quota_arn in cluster.leaving
                 cluster.leaving.add(quota_arn)
             if not known:
-                amounts = amounts_of(entry.get("ComputeQuotaConfig", {}))
+                amounts = reserved_amounts(entry.get("ComputeQuotaConfig", {}))
                 apply = partial(_empty_quota, cluster, name, quota_arn, empty)
                 self.announce(arn, name, old=amounts, new={}, quota_arn=quota_arn, apply=apply)
 
@@ -245,17 +252,17 @@ class QuotaLedger:
         for delay in task.delays(0.1, _MAX_POLL_SECONDS):
             capacity = self._capacity(task, arn)
             quotas = self.quotas(task, arn, age=max(0.0, time.monotonic() - started) if last is None else 0.0)
-            found = _try_reserve(cluster, quotas, name, old=old, new=new, capacity=capacity)
-            if isinstance(found, _Reservation):
-                return found
-            decrease = None if cluster.declaring else cluster.pending.claim(found.instance_types)
+            attempt = _try_reserve(cluster, quotas, name, old=old, new=new, capacity=capacity)
+            if isinstance(attempt, _Reservation):
+                return attempt
+            decrease = None if cluster.declaring else cluster.pending.claim(attempt.instance_types)
             if decrease is not None:
                 self._apply(task, cluster, decrease)
                 continue
-            if found.changing or found.used != last:
-                waited, last = 0.0, found.used
-            self._check_patience(cluster, found, name, waited=waited)
-            task.progress(_progress(cluster, found))
+            if attempt.changing or attempt.used != last:
+                waited, last = 0.0, attempt.used
+            self._check_patience(cluster, attempt, name, waited=waited)
+            task.progress(_progress(cluster, attempt))
             task.pause(delay)
             waited += delay
         raise AssertionError  # pragma: no cover - delays never end
@@ -343,7 +350,7 @@ def _may_be_announced(cluster: _ClusterQuotas, quotas: QuotaList) -> bool:
 
 
 def _live_amounts(quotas: QuotaList) -> dict[str, Amounts]:
-    return {entry["Name"]: amounts_of(entry.get("ComputeQuotaConfig", {})) for entry in quotas.value}
+    return {entry["Name"]: reserved_amounts(entry.get("ComputeQuotaConfig", {})) for entry in quotas.value}
 
 
 def _used_by_others(cluster: _ClusterQuotas, quotas: QuotaList, name: str) -> Amounts:

@@ -21,7 +21,7 @@ from hpkit_local.plugins.aws.lifecycle import create, delete, differences, previ
 from hpkit_local.plugins.aws.resource_type import ResourceType
 from hpkit_local.plugins.aws.table import FUNCTIONS, RESOURCE_TYPES
 from hpkit_provider.engine.errors import PluginError
-from hpkit_provider.engine.plugin_server import PluginServicer, readable, token_of
+from hpkit_provider.engine.plugin_server import PluginServicer, readable, urn_type
 from hpkit_provider.engine.task import Task, silent
 from hpkit_provider.engine.values import Props, from_struct, is_unknown, to_struct
 
@@ -209,7 +209,7 @@ class AwsServicer(PluginServicer):
 
 
 def _resource_type(urn: str) -> ResourceType:
-    token = token_of(urn)
+    token = urn_type(urn)
     if token not in RESOURCE_TYPES:
         raise PluginError(
             f"The local cloud has no fake of {token}; docs/reference/fake-plugins.md lists those it has. "

@@ -32,7 +32,7 @@ from hpkit_local.plugins.kubernetes.preview import preview_outputs
 from hpkit_local.plugins.kubernetes.release import SECONDS, TOKEN, Release, checked
 from hpkit_local.plugins.kubernetes.release_inputs import failures
 from hpkit_provider.engine.errors import InitFailedError, PluginError
-from hpkit_provider.engine.plugin_server import PluginServicer, readable, token_of
+from hpkit_provider.engine.plugin_server import PluginServicer, readable, urn_type
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props, from_struct, is_unknown, to_struct
 
@@ -65,7 +65,7 @@ class KubernetesServicer(PluginServicer):
     def _task(self, request: Any, inputs: Props | None = None) -> Task:
         """Return the operation; its time is that of customTimeouts, else of `pulumi.com/timeoutSeconds`."""
         stated = annotation(inputs or {}, "timeoutSeconds")
-        usual = SECONDS if token_of(request.urn) == TOKEN else _SECONDS
+        usual = SECONDS if urn_type(request.urn) == TOKEN else _SECONDS
         seconds = float(stated) if stated.isdecimal() else usual
         return Task(request.urn, getattr(request, "timeout", 0.0) or seconds, self.cancelled, self.log)
 
@@ -115,7 +115,7 @@ class KubernetesServicer(PluginServicer):
     @readable
     def Check(self, request: Any, context: Any) -> Any:
         """Fill in type, name and namespace."""
-        token, inputs, old = token_of(request.urn), from_struct(request.news), from_struct(request.olds)
+        token, inputs, old = urn_type(request.urn), from_struct(request.news), from_struct(request.olds)
         name, seed = request.urn.rpartition("::")[2], request.randomSeed
         if token == TOKEN:
             namespace = self._cluster.api.namespace
@@ -145,7 +145,7 @@ class KubernetesServicer(PluginServicer):
         """Compare inputs of then and now."""
         old, new = _old_inputs(request), from_struct(request.news)
         found = list(changes(old, new))
-        token = token_of(request.urn)
+        token = urn_type(request.urn)
         release = token == TOKEN
         anew = [change for change in found if self._replaces(change, token, old, new)]
         if release and not found:
@@ -170,7 +170,7 @@ class KubernetesServicer(PluginServicer):
     @readable
     def Create(self, request: Any, context: Any) -> Any:
         """Create, or say what would be."""
-        token, inputs = token_of(request.urn), from_struct(request.properties)
+        token, inputs = urn_type(request.urn), from_struct(request.properties)
         task = self._task(request, inputs)
         if token == TOKEN:
             if request.preview:
@@ -187,7 +187,7 @@ class KubernetesServicer(PluginServicer):
     @readable
     def Read(self, request: Any, context: Any) -> Any:
         """Refresh or import."""
-        task, token = self._task(request), token_of(request.urn)
+        task, token = self._task(request), urn_type(request.urn)
         inputs, state = from_struct(request.inputs), from_struct(request.properties)
         if token == TOKEN:
             found = self._release.read(task, request.id, inputs, state)
@@ -212,7 +212,7 @@ class KubernetesServicer(PluginServicer):
     @readable
     def Update(self, request: Any, context: Any) -> Any:
         """Update, or say what would be."""
-        token, state, inputs = token_of(request.urn), from_struct(request.olds), from_struct(request.news)
+        token, state, inputs = urn_type(request.urn), from_struct(request.olds), from_struct(request.news)
         task = self._task(request, inputs)
         if token == TOKEN:
             if request.preview:
@@ -230,7 +230,7 @@ class KubernetesServicer(PluginServicer):
     @readable
     def Delete(self, request: Any, context: Any) -> Any:
         """Delete, and wait until it is gone."""
-        token, state = token_of(request.urn), from_struct(request.properties)
+        token, state = urn_type(request.urn), from_struct(request.properties)
         task = self._task(request, state)
         if token == TOKEN:
             self._release.delete(task, request.id, state)

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from hpkit_local.aws.testing import running_endpoint
-from hpkit_provider.resources.compute_quota.amounts import Measure, amounts_of, decreased, increased, minimum
+from hpkit_provider.resources.compute_quota.amounts import Measure, decreased, increased, minimum, reserved_amounts
 from hpkit_provider.resources.compute_quota.pending_decreases import PendingDecrease, PendingDecreases
 from hpkit_provider.resources.compute_quota.snapshot import QuotaSnapshot, preview_warning
 from tests.provider.harness import TYPE, FailedError, PartlyFailedError, Watch, World, in_process, quota
@@ -15,7 +15,7 @@ KARPENTER = {"autoScaling": {"mode": "Enable", "autoScalerType": "Karpenter"}}
 
 
 def amounts(*resources):
-    return amounts_of({"ComputeQuotaResources": list(resources)})
+    return reserved_amounts({"ComputeQuotaResources": list(resources)})
 
 
 def resource(instance_type=TYPE, **measures):
