@@ -2,6 +2,7 @@
 
 HpkitError
 ├── InputError         a file cannot be read at all (missing, a directory, not allowed, not UTF-8)
+│   └── FindingsError  an organization file has errors of form; the text lists all findings
 ├── SelectionError     the requested stack or file does not exist, or is named in two ways at once
 ├── CatalogError       a name that the catalog does not hold
 └── ToolError          an outside tool or service is missing or failed
@@ -10,7 +11,17 @@ HpkitError
 The command line prints the message and exits 1; a traceback is always a bug.
 """
 
-__all__ = ["CatalogError", "HpkitError", "InputError", "MissingClusterError", "SelectionError", "ToolError"]
+from collections.abc import Iterable
+
+__all__ = [
+    "CatalogError",
+    "FindingsError",
+    "HpkitError",
+    "InputError",
+    "MissingClusterError",
+    "SelectionError",
+    "ToolError",
+]
 
 
 class HpkitError(Exception):
@@ -19,6 +30,14 @@ class HpkitError(Exception):
 
 class InputError(HpkitError):
     """A file that was named cannot be read."""
+
+
+class FindingsError(InputError):
+    """An organization file has errors of form; the text lists all findings, and is printed as it is."""
+
+    def __init__(self, text: str, findings: Iterable[object]) -> None:
+        super().__init__(text)
+        self.findings = tuple(findings)
 
 
 class SelectionError(HpkitError):

@@ -145,7 +145,7 @@ def test_there_are_at_most_fourteen_names_to_begin_with():
 
 
 def test_quota_shows_capacity_and_every_teams_part():
-    (stack,) = json.loads(hpkit("quota", "--stack", "handson-dev", "--format", "json", cwd=ROOT).stdout)
+    (stack,) = json.loads(hpkit("quota", "--stack", "handson-dev", "--format", "json", cwd=ROOT).stdout)["items"]
     gpu = next(row for row in stack["types"] if row["instanceType"] == "ml.g5.12xlarge")
     assert (gpu["guaranteed"], gpu["maximum"], gpu["unreserved"]) == (4, 4, 0)
     costs = [(share.pop("monthlyUsd"), share.pop("pricesOf")) for share in gpu["teams"]]
@@ -157,7 +157,7 @@ def test_quota_shows_capacity_and_every_teams_part():
 
 
 def test_quota_says_what_a_teams_part_costs_where_the_price_is_known():
-    (stack,) = json.loads(hpkit("quota", "--stack", "enterprise-prod", "--format", "json", cwd=ROOT).stdout)
+    (stack,) = json.loads(hpkit("quota", "--stack", "enterprise-prod", "--format", "json", cwd=ROOT).stdout)["items"]
     shares = next(row for row in stack["types"] if row["instanceType"] == "ml.p4d.24xlarge")["teams"]
     prices = {round(share["monthlyUsd"] / share["reserved"], -1) for share in shares}
     assert len(prices) == 1
@@ -165,7 +165,7 @@ def test_quota_says_what_a_teams_part_costs_where_the_price_is_known():
 
 
 def test_quota_shows_what_teams_and_projects_are_given_beside_what_theirs_comes_to():
-    (stack,) = json.loads(hpkit("quota", "--stack", "enterprise-prod", "--format", "json", cwd=ROOT).stdout)
+    (stack,) = json.loads(hpkit("quota", "--stack", "enterprise-prod", "--format", "json", cwd=ROOT).stdout)["items"]
     assert [(each["kind"], each["name"], each["givenUsd"], each["quotaUsd"]) for each in stack["budgets"]] == [
         ("team", "serving", 20_000, 18_914),
         ("team", "vision", 40_000, 37_829),
@@ -196,7 +196,7 @@ def test_budgets_that_are_none_are_said_with_their_file(tmp_path):
 
 
 def test_quota_counts_what_karpenter_may_add_as_maximum():
-    (stack,) = json.loads(hpkit("quota", "--stack", "autoscale-dev", "--format", "json", cwd=ROOT).stdout)
+    (stack,) = json.loads(hpkit("quota", "--stack", "autoscale-dev", "--format", "json", cwd=ROOT).stdout)["items"]
     gpu = next(row for row in stack["types"] if row["instanceType"] == "ml.g5.8xlarge")
     assert (gpu["guaranteed"], gpu["maximum"]) == (2, 18)
     assert [share["elastic"] for share in gpu["teams"]] == [0, 8]
@@ -209,7 +209,7 @@ def test_quota_names_restricted_groups_apart(tmp_path):
     data["environments"]["dev"]["cluster"]["restrictedInstanceGroups"] = [nova]
     file = tmp_path / "acme.yaml"
     file.write_text(json.dumps(data))
-    (stack,) = json.loads(hpkit("quota", str(file), "--format", "json", cwd=ROOT).stdout)
+    (stack,) = json.loads(hpkit("quota", str(file), "--format", "json", cwd=ROOT).stdout)["items"]
     assert stack["restrictedInstanceGroups"] == [{"name": "nova", "instanceType": "ml.p5.48xlarge", "instanceCount": 2}]
     assert [each["instanceType"] for each in stack["types"]] == ["ml.g5.12xlarge"]
     shown = hpkit("quota", str(file), cwd=ROOT).stdout
@@ -269,7 +269,7 @@ def test_a_failure_of_the_program_without_an_error_of_the_file_is_a_defect(proje
 
 
 def test_rules_lists_all_and_explains_one_with_an_example():
-    listed = json.loads(hpkit("catalog", "rules", "--format", "json", cwd=ROOT).stdout)
+    listed = json.loads(hpkit("catalog", "rules", "--format", "json", cwd=ROOT).stdout)["items"]
     fixed = {"CAP001", "CAP002", "CAP003", "CAP004"}
     assert {rule["id"] for rule in listed if not rule["waivable"] and rule["id"].startswith("CAP")} == fixed
     text = hpkit("catalog", "rules", "cap001", cwd=ROOT).stdout
@@ -281,7 +281,7 @@ def test_rules_lists_all_and_explains_one_with_an_example():
 
 
 def test_rules_of_a_prefix_are_listed():
-    listed = json.loads(hpkit("catalog", "rules", "cap", "--format", "json", cwd=ROOT).stdout)
+    listed = json.loads(hpkit("catalog", "rules", "cap", "--format", "json", cwd=ROOT).stdout)["items"]
     assert {rule["id"][:3] for rule in listed} == {"CAP"}
     assert len(listed) > 5
 

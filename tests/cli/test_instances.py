@@ -17,14 +17,14 @@ def test_without_pattern_every_type_is_listed_in_80_columns():
 
 @pytest.mark.parametrize(("pattern", "count"), [("p5en", 1), ("ml.g5.*", 8), ("ml.p5.48xlarge", 1)])
 def test_a_pattern_is_a_part_of_the_name_or_a_glob(pattern, count):
-    found = json.loads(hpkit("catalog", "instances", pattern, "--format", "json", cwd=ROOT).stdout)
+    found = json.loads(hpkit("catalog", "instances", pattern, "--format", "json", cwd=ROOT).stdout)["items"]
     assert len(found) == count
 
 
 def test_unknown_is_null_in_json_and_sources_name_page_and_day():
     (found,) = json.loads(
         hpkit("catalog", "instances", "ml.g7.2xlarge", "--format", "json", "--sources", cwd=ROOT).stdout
-    )
+    )["items"]
     assert found["vcpu"] is None
     assert found["sources"]["architecture"]["url"].startswith("https://")
     text = hpkit("catalog", "instances", "ml.p5.48xlarge", "--sources", cwd=ROOT).stdout

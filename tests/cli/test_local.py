@@ -102,7 +102,7 @@ def test_list_shows_every_instance_with_what_it_is_at(up, repository):
         (repository / ".local" / name).mkdir()
     (repository / ".local" / "unreadable" / "run.json").write_text("{")
     try:
-        rows = json.loads(hpkit("local", "list", "--format", "json", cwd=repository).stdout)
+        rows = json.loads(hpkit("local", "list", "--format", "json", cwd=repository).stdout)["items"]
         states = {row["name"]: row["state"] for row in rows}
         assert states.items() >= {"cli": "healthy", "listed": "stopped", "unreadable": "damaged"}.items()
         assert {row["name"]: row["memoryBytes"] > 0 for row in rows}["cli"]
@@ -212,11 +212,11 @@ def test_the_shell_is_that_of_the_user(monkeypatch, shell, known, use):
 
 @marked
 def test_env_as_json_is_what_a_program_would_set(up, repository):
-    told = json.loads(hpkit("local", "env", "--name", "cli", "--format", "json", cwd=repository).stdout)
+    told = json.loads(hpkit("local", "env", "--name", "cli", "--format", "json", cwd=repository).stdout)["variables"]
     ports = Instance.named("cli", root=repository).ports()
     assert told["AWS_ENDPOINT_URL"] == f"http://127.0.0.1:{ports['aws']}"
     assert told["PATH"].split(os.pathsep)[0] == str(HPKIT.parent)
-    unset = json.loads(hpkit("local", "env", "--unset", "--format", "json", cwd=repository).stdout)
+    unset = json.loads(hpkit("local", "env", "--unset", "--format", "json", cwd=repository).stdout)["variables"]
     assert unset == dict.fromkeys(told)
 
 
@@ -559,7 +559,7 @@ def test_doctor_says_what_is_missing_and_how_to_get_it(tmp_path):
     empty = {"HPKIT_CACHE": str(tmp_path), "PATH": str(tmp_path)}
     answer = hpkit("local", "doctor", "--format", "json", cwd=ROOT, **empty)
     assert answer.returncode == 1
-    rows = {row["tool"]: row for row in json.loads(answer.stdout)}
+    rows = {row["tool"]: row for row in json.loads(answer.stdout)["items"]}
     assert list(rows) == ["python", "go", *(tool.name for tool in TOOLS)]
     named = {tool.name: f" {tool.name}" for tool in TOOLS if tool.by_name}
     for tool in ("go", *(tool.name for tool in TOOLS)):
@@ -587,7 +587,9 @@ def test_doctor_calls_what_nothing_needs_optional_and_never_missing(tmp_path, mo
 
 def test_doctor_with_everything_there_says_so_and_from_where(tools):
     cached = {tool.name for tool in TOOLS if (cache_root() / "tools" / tool.name / tool.version).is_dir()}
-    rows = {row["tool"]: row for row in json.loads(hpkit("local", "doctor", "--format", "json", cwd=ROOT).stdout)}
+    rows = {
+        row["tool"]: row for row in json.loads(hpkit("local", "doctor", "--format", "json", cwd=ROOT).stdout)["items"]
+    }
     for name in TOOL_NAMES:
         assert rows[name]["from"] in {"PATH", "cache"}
         assert (rows[name]["from"] == "PATH") or (name in cached)
@@ -627,7 +629,8 @@ def test_doctor_says_which_tool_on_path_is_taken_and_which_is_passed_over(tmp_pa
         script.chmod(0o755)
     found = {"HPKIT_CACHE": str(tmp_path / "cache"), "PATH": str(tmp_path)}
     rows = {
-        row["tool"]: row for row in json.loads(hpkit("local", "doctor", "--format", "json", cwd=ROOT, **found).stdout)
+        row["tool"]: row
+        for row in json.loads(hpkit("local", "doctor", "--format", "json", cwd=ROOT, **found).stdout)["items"]
     }
     etcd = rows["etcd"]
     assert (etcd["from"], etcd["version"], etcd["path"]) == ("PATH", "3.5.21", str(tmp_path / "etcd"))

@@ -9,6 +9,7 @@ from hpkit.cli.preflight import command
 from hpkit_local.aws.testing import running_endpoint
 from tests.builders import group, organization, team, text_of, without_account
 from tests.cli.test_validate import ROOT
+from tests.documents import document
 from tests.local.aws.conftest import GOVERNANCE, Cloud
 
 ADMIN = "arn:aws:iam::123456789012:role/Admin"
@@ -60,7 +61,7 @@ def checked(project, *, is_reached=True, **changes):
     top = changes.pop("top", None)
     (project / "stacks" / "acme.yaml").write_bytes(text_of(organization(environment=changes, top=top)))
     result = run("--stack", "acme-dev", "--format", "json")
-    report = json.loads(result.stdout)
+    report = document(result.stdout)
     rows = {row["what"]: row for row in report["checks"]}
     assert len(rows) == len(report["checks"]), "a name that stands twice names nothing"
     counted = [row["status"] for row in report["checks"]]
@@ -175,7 +176,7 @@ def test_roles_of_another_account_cannot_be_looked_up(account, project):
             ).decode()
         ).encode()
     )
-    report = json.loads(run("--stack", "acme-dev", "--format", "json").stdout)
+    report = document(run("--stack", "acme-dev", "--format", "json").stdout)
     row = next(row for row in report["checks"] if row["what"] == f"role {stranger}")
     assert row["status"] == "unknown"
     assert "account 999999999999, and this is 123456789012" in row["why"]

@@ -2,6 +2,8 @@
 
 import pytest
 
+from hpkit.cli.documents import json_document
+from hpkit.cli.preflight import OfferingList
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.derive import derive
 from hpkit.preflight.calls import CLUSTERS, first_calls, training_plan
@@ -10,6 +12,7 @@ from hpkit.program.recording import record
 from hpkit_local.aws.clock import ManualClock
 from hpkit_local.aws.testing import running_endpoint
 from tests.builders import group, organization, typed
+from tests.documents import document
 
 TYPE = "ml.p5.48xlarge"
 ARN = "arn:aws:sagemaker:us-west-2:123456789012:training-plan/december"
@@ -94,6 +97,8 @@ def test_offerings_are_searched_for_groups_with_accelerators(clock):
         ("gpu", 4, ("us-west-2a",)),
         ("gpu", 4, ("us-west-2b",)),
     ]
+    printed = document(json_document(OfferingList, stack=plan.stack, offerings=list(found)))
+    assert [each["instanceType"] for each in printed["offerings"]] == [TYPE, TYPE]
     assert found[0].dates == "2027-01-15 11:30 to 2027-01-22 11:30 UTC"
     refused = FailedCall("sagemaker:SearchTrainingPlanOfferings", "ValidationException", "not for this type")
     (none,) = offerings_of(calls, Responses({calls["gpu"].key: refused}))

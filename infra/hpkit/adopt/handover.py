@@ -6,16 +6,64 @@ Does not: run anything, nor decide what is imported.
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, NotRequired, TypedDict
 
 from hpkit.adopt.cloudformation import STACK, cloudformation_steps, is_handler, nested
 from hpkit.adopt.handover_model import AdoptedResource, ManagedResource, Step
 from hpkit.adopt.resource_types import RESOURCE_TYPES, parent_id
 from hpkit.adopt.terraform import terraform_steps
 
-__all__ = ["Handover", "Match", "as_data", "handover", "lines", "steps"]
+__all__ = ["Handover", "HandoverPlan", "Match", "as_data", "handover", "lines", "steps"]
 
 _WIDTH = 100
+
+
+class _Managed(TypedDict):
+    """A resource of another tool."""
+
+    tool: str
+    address: str
+    type: str
+    ids: list[str]
+
+
+class _Adopted(TypedDict):
+    """A resource of the stack."""
+
+    type: str
+    name: str
+    ids: list[str]
+    owner: str
+    mayBe: NotRequired[Annotated[list[str], "Addresses in the other tool, if several match."]]
+
+
+class _Match(TypedDict):
+    """A resource of another tool, and what it is in the stack."""
+
+    tool: str
+    address: str
+    type: str
+    ids: list[str]
+    taken: list[_Adopted]
+
+
+class _Step(TypedDict):
+    when: str
+    say: str
+    run: list[str]
+
+
+class HandoverPlan(TypedDict):
+    """What Terraform or CloudFormation must release, and the steps."""
+
+    letGo: Annotated[list[_Match], "Resources that the other tool must release."]
+    stays: Annotated[list[_Match], "Resources that stay with the other tool."]
+    parts: Annotated[list[_Match], "Imported parts of resources that stay."]
+    unknown: Annotated[list[_Managed], "Resources that aren't in the stack."]
+    handlers: Annotated[list[_Managed], "Custom resources of CloudFormation."]
+    free: Annotated[list[_Adopted], "Imported resources that no other tool has."]
+    unclear: Annotated[list[_Adopted], "Imported resources that several resources match."]
+    steps: list[_Step]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +238,7 @@ def _names(adopted: Sequence[AdoptedResource]) -> str:
     return ", ".join(f"{each.type_token} {each.name}" for each in adopted)
 
 
-def as_data(found: Handover) -> dict[str, Any]:
+def as_data(found: Handover) -> HandoverPlan:
     """Return the handover as JSON's types, for other programs."""
     return {
         "letGo": [_match_data(each) for each in found.released],
@@ -200,19 +248,19 @@ def as_data(found: Handover) -> dict[str, Any]:
         "handlers": [_managed_data(each) for each in found.handlers],
         "free": [_adopted_data(each) for each in found.free],
         "unclear": [
-            _adopted_data(each) | {"mayBe": [one.address for one in several]} for each, several in found.unclear
+            {**_adopted_data(each), "mayBe": [one.address for one in several]} for each, several in found.unclear
         ],
         "steps": [{"when": each.when, "say": each.description, "run": list(each.commands)} for each in steps(found)],
     }
 
 
-def _managed_data(managed: ManagedResource) -> dict[str, Any]:
+def _managed_data(managed: ManagedResource) -> _Managed:
     return {"tool": managed.tool, "address": managed.address, "type": managed.type, "ids": sorted(managed.ids)}
 
 
-def _adopted_data(adopted: AdoptedResource) -> dict[str, Any]:
+def _adopted_data(adopted: AdoptedResource) -> _Adopted:
     return {"type": adopted.type_token, "name": adopted.name, "ids": sorted(adopted.ids), "owner": adopted.owner}
 
 
-def _match_data(match: Match) -> dict[str, Any]:
-    return _managed_data(match.managed) | {"taken": [_adopted_data(each) for each in match.adopted]}
+def _match_data(match: Match) -> _Match:
+    return {**_managed_data(match.managed), "taken": [_adopted_data(each) for each in match.adopted]}

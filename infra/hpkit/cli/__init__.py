@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
+import itertools
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from hpkit.cli.output import printable_output
-from hpkit.errors import HpkitError, MissingClusterError, SelectionError, ToolError
+from hpkit.errors import FindingsError, HpkitError, MissingClusterError, SelectionError, ToolError
 from hpkit.extensions import optional_command
 from hpkit.text.spelling import near
 
@@ -206,13 +207,25 @@ class _Sections(_LazyGroup):
         super().__init__(lazy=commands, **given)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an error about a missing cluster also says where the local cloud has the stack."""
-        try:
-            return super().invoke(ctx)
-        except MissingClusterError as error:
-            from hpkit.cli.aws_session import STACK, hint_of_local_cloud
+        """Run the command, and report an error: as JSON if the command prints JSON.
 
-            raise ToolError(f"{error}{hint_of_local_cloud(ctx.meta.get(STACK))}") from None
+        An error about a missing cluster also says where the local cloud has the stack.
+        """
+        try:
+            try:
+                return super().invoke(ctx)
+            except MissingClusterError as error:
+                from hpkit.cli.aws_session import STACK, hint_of_local_cloud
+
+                raise ToolError(f"{error}{hint_of_local_cloud(ctx.meta.get(STACK))}") from None
+        except (HpkitError, click.ClickException) as error:
+            if not _asks_for_json():
+                raise
+            from hpkit.cli.documents import error_document
+
+            code = _exit_code(error)
+            click.echo(error_document(error, code), err=True)
+            ctx.exit(code)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, commands in SECTIONS.items():
@@ -242,5 +255,15 @@ def main() -> None:
         try:
             _hpkit(prog_name="hpkit")
         except HpkitError as error:
-            click.echo(f"error: {error}", err=True)
-            sys.exit(2 if isinstance(error, SelectionError) else 1)
+            click.echo(str(error) if isinstance(error, FindingsError) else f"error: {error}", err=True)
+            sys.exit(_exit_code(error))
+
+
+def _exit_code(error: HpkitError | click.ClickException) -> int:
+    """Return 1 for a failure that the user can fix, 2 for misuse."""
+    return 2 if isinstance(error, SelectionError | click.UsageError) else 1
+
+
+def _asks_for_json() -> bool:
+    words = sys.argv[1:]
+    return "--format=json" in words or ("--format", "json") in itertools.pairwise(words)

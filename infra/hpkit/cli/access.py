@@ -6,22 +6,56 @@ import csv
 import io
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import click
 
 from hpkit.cli.aws_session import aws_session
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import folded, output_options
 from hpkit.cli.live_common import choose_stack, kubernetes_api, platform_options, rights
 from hpkit.cli.tables import columns
-from hpkit.text.formatting import json_text
+from hpkit.errors import InputError
 from hpkit.text.printable import csv_cell
 
 if TYPE_CHECKING:
     from hpkit.cluster.access.model import Row
     from hpkit.plan.model import Plan
 
-__all__ = ["command"]
+__all__ = ["AccessCheck", "PrincipalList", "command"]
+
+
+class _Grant(TypedDict):
+    place: Annotated[str, "A namespace, or `cluster`."]
+    role: str
+    through: str
+
+
+class _Principal(TypedDict):
+    principal: str
+    inFile: Annotated[list[str], "Where the stack file names it."]
+    madeTheCluster: bool
+    grants: list[_Grant]
+
+
+class PrincipalList(TypedDict):
+    """Roles of each principal."""
+
+    stack: str
+    principals: list[_Principal]
+    differences: Annotated[list[str], "What differs from the stack file."]
+
+
+class AccessCheck(TypedDict):
+    """Whether a principal may do something."""
+
+    principal: str
+    verb: str
+    resource: str
+    namespace: str | None
+    allowed: bool
+    reasons: list[str]
+    unknownPolicies: Annotated[list[str], "Its access policies whose permissions hpkit doesn't know."]
 
 
 @click.group("access", invoke_without_command=True, epilog=rights("cluster access"))
@@ -49,7 +83,7 @@ def _show(stack: str | None, profile: str | None, form: str) -> None:
     rows, differs = matrix(access, plan), () if access.unknown else differences(access, plan)
     places = _places(plan, rows)
     if form == "json":
-        click.echo(json_text(_as_dict(plan, rows, differs)))
+        click.echo(json_document(PrincipalList, **_as_dict(plan, rows, differs)))
     elif form == "csv":
         click.echo(_as_csv(places, rows), nl=False)
     elif form == "html":
@@ -73,7 +107,7 @@ def _cell(row: Row, place: str) -> str:
     return ", ".join(dict.fromkeys(grant.role for grant in row.grants.get(place, ())))
 
 
-def _as_dict(plan: Plan, rows: Sequence[Row], differs: Sequence[str]) -> dict[str, Any]:
+def _as_dict(plan: Plan, rows: Sequence[Row], differs: Sequence[str]) -> PrincipalList:
     return {
         "stack": plan.stack,
         "principals": [
@@ -130,6 +164,7 @@ def _print(places: Sequence[str], rows: Sequence[Row], differs: Sequence[str]) -
 @click.argument("resource")
 @platform_options
 @click.option("-n", "--namespace", metavar="NAMESPACE", help="Namespace or team. Default: all namespaces.")
+@output_options("text", "json")
 @click.pass_context
 def check(
     context: click.Context,
@@ -139,6 +174,7 @@ def check(
     stack: str | None,
     profile: str | None,
     namespace: str | None,
+    form: str,
 ) -> None:
     """Check whether a principal may do one thing, and which binding allows it.
 
@@ -159,12 +195,24 @@ def check(
     access = Access(read_entries(session, eks["name"]), ())
     entry = find_entry(access, principal)
     if entry is None:
-        click.echo(folded(without_entry(access, principal), "", ""))
-        sys.exit(1)
+        raise InputError(without_entry(access, principal))
     with kubernetes_api(session, eks, needs="create subjectaccessreviews") as api:
         found = find_resource(resources_of(api), resource)
         place = _namespace(plan, namespace) if found.namespaced else None
         answer = check_access(api, entry, verb, found, place)
+    if form == "json":
+        document = json_document(
+            AccessCheck,
+            principal=entry.principal,
+            verb=verb,
+            resource=found.full_name,
+            namespace=place,
+            allowed=answer.allowed,
+            reasons=list(answer.reasons),
+            unknownPolicies=list(answer.unknown),
+        )
+        click.echo(document)
+        sys.exit(0 if answer.allowed else 1)
     where = f" in {place}" if place else (" in all namespaces" if found.namespaced else "")
     may = "may" if answer.allowed else "may not"
     click.echo(folded(f"{entry.principal} {may} {verb} {found.full_name}{where}.", "", ""))

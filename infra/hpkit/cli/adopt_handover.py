@@ -8,10 +8,10 @@ import click
 
 from hpkit.cli.adopt_common import plan_of, registered
 from hpkit.cli.completion import stack_option
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import output_options
 from hpkit.config import read_file
 from hpkit.errors import ToolError
-from hpkit.text.formatting import json_text
 
 if TYPE_CHECKING:
     from hpkit.adopt import ManagedResource
@@ -41,7 +41,7 @@ def handover(stack: str, states: tuple[Path, ...], stacks: tuple[str, ...], form
 
     Nothing is changed. Run the printed commands in order; some come before `hpkit aws adopt run`.
     """
-    from hpkit.adopt import as_data, lines
+    from hpkit.adopt import HandoverPlan, as_data, lines
     from hpkit.adopt import handover as handed_over
     from hpkit.adopt.adopted_resources import adopted_resources
 
@@ -50,7 +50,7 @@ def handover(stack: str, states: tuple[Path, ...], stacks: tuple[str, ...], form
     plan = plan_of(stack)
     live, _, imports = registered(plan)
     found = handed_over(_managed(states, stacks, plan.spec.region), adopted_resources(plan, live, imports))
-    click.echo(json_text(as_data(found)) if form == "json" else "\n".join(lines(found)))
+    click.echo(json_document(HandoverPlan, **as_data(found)) if form == "json" else "\n".join(lines(found)))
 
 
 def _managed(states: Sequence[Path], stacks: Sequence[str], region: str) -> "list[ManagedResource]":

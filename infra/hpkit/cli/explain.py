@@ -1,12 +1,13 @@
 """`hpkit describe`: in words, what a team or an instance group of a stack has, and why."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Annotated, NotRequired, TypedDict
 
 import click
 
 from hpkit.catalog.prices import near_price
 from hpkit.cli.completion import complete_groups, complete_teams, stack_option
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import colored, folded, output_options
 from hpkit.cli.inputs import plans_of
 from hpkit.errors import SelectionError
@@ -23,10 +24,96 @@ from hpkit.explain.team import Peer
 from hpkit.explain.words import Section
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, select
-from hpkit.text.formatting import json_number, json_text
+from hpkit.text.formatting import json_number
 from hpkit.text.spelling import near
 
-__all__ = ["command"]
+__all__ = ["InstanceGroup", "Team", "command"]
+
+
+class _Rival(TypedDict):
+    team: str
+    fairShareWeight: int
+
+
+class _PriorityClass(TypedDict):
+    name: str
+    weight: int
+
+
+class _Peer(TypedDict):
+    team: str
+    instances: int | float
+
+
+class _TeamType(TypedDict):
+    instanceType: str
+    groups: list[str]
+    nodePools: list[str]
+    reserved: int | float
+    elastic: int | float
+    accelerators: Annotated[int | float | None, "null: unknown for this type."]
+    lendable: int | float
+    borrowers: list[_Peer]
+    borrowLimitPercent: Annotated[int | None, "null: the limit is a number of instances."]
+    borrowLimit: int | float
+    borrowable: int | float
+    boundBy: Annotated[str, "What limits borrowing."]
+    lenders: list[_Peer]
+    idle: Annotated[int | float, "Instances that no team reserved."]
+
+
+class Team(TypedDict):
+    """What a team has, what it can borrow from which teams, and how its jobs are ranked."""
+
+    stack: str
+    team: str
+    namespace: str
+    queue: str
+    sharedPool: bool
+    members: list[str]
+    strategy: str
+    preemptTeamTasks: str
+    fairShare: str
+    fairShareWeight: int
+    rivals: list[_Rival]
+    priorityClasses: list[_PriorityClass]
+    types: list[_TeamType]
+
+
+class _Price(TypedDict):
+    instanceType: str
+    hourly: Annotated[str | None, "US dollars; null: the catalog has no price."]
+    region: NotRequired[Annotated[str, "In another region than the stack's, the price is about right."]]
+    source: NotRequired[str]
+    date: NotRequired[str]
+
+
+class _GroupShare(TypedDict):
+    team: str
+    reserved: int | float
+    elastic: int | float
+
+
+class _GroupQuota(TypedDict):
+    instanceType: str
+    guaranteed: int
+    maximum: Annotated[int | None, "null: no NodePool limit bounds it."]
+    unreserved: int | float
+    teams: list[_GroupShare]
+
+
+class InstanceGroup(TypedDict):
+    """What an instance group is, and which teams' quota uses it."""
+
+    stack: str
+    group: str
+    instanceTypes: list[str]
+    instanceCount: int
+    availabilityZones: list[str]
+    nodeClass: str | None
+    nodePools: list[str]
+    prices: list[_Price]
+    quotas: list[_GroupQuota]
 
 
 class _Kinds(click.Group):
@@ -65,7 +152,10 @@ def _team(team: str, stack: str | None, form: str) -> None:
     organization = loaded.parsed.organization
     known = () if organization is None else tuple(each.name for each in organization.teams)
     explained = explain_team(plan, team, known)
-    _show(form, _team_as_dict(explained), team_text(explained))
+    if form == "json":
+        click.echo(json_document(Team, **_team_as_dict(explained)))
+    else:
+        _show(team_text(explained))
 
 
 @command.command("group")
@@ -76,7 +166,10 @@ def _group(group: str, stack: str | None, form: str) -> None:
     """Describe what an instance GROUP is, what manages its count, and which teams' quota uses it."""
     plan, _ = _plan_of(stack, lambda plan: group in {each.spec.name for each in plan.all_groups})
     explained = explain_group(plan, group)
-    _show(form, _group_as_dict(explained), group_text(explained))
+    if form == "json":
+        click.echo(json_document(InstanceGroup, **_group_as_dict(explained)))
+    else:
+        _show(group_text(explained))
 
 
 def _plan_of(stack: str | None, has: Callable[[Plan], bool]) -> tuple[Plan, Loaded]:
@@ -92,17 +185,14 @@ def _plan_of(stack: str | None, has: Callable[[Plan], bool]) -> tuple[Plan, Load
     return found[0]
 
 
-def _show(form: str, data: dict[str, Any], sections: Iterable[Section]) -> None:
-    if form == "json":
-        click.echo(json_text(data))
-        return
+def _show(sections: Iterable[Section]) -> None:
     for number, (title, paragraphs) in enumerate(sections):
         click.echo(("\n" if number else "") + colored(title, bold=True))
         for paragraph in paragraphs:
             click.echo(folded(paragraph, "    ", "  - "))
 
 
-def _team_as_dict(explained: TeamExplanation) -> dict[str, Any]:
+def _team_as_dict(explained: TeamExplanation) -> Team:
     team = explained.team
     return {
         "stack": explained.plan.stack,
@@ -121,18 +211,16 @@ def _team_as_dict(explained: TeamExplanation) -> dict[str, Any]:
     }
 
 
-def _type_as_dict(part: TypeExplanation) -> dict[str, Any]:
+def _type_as_dict(part: TypeExplanation) -> _TeamType:
     return {
         "instanceType": part.quota.instance_type,
         "groups": list(part.quota.capacity.groups),
         "nodePools": list(part.quota.capacity.pools),
         "reserved": json_number(part.reserved),
         "elastic": json_number(part.elastic),
-        # null: not known of the type.
         "accelerators": None if part.accelerators is None else json_number(part.accelerators),
         "lendable": json_number(part.lendable),
         "borrowers": [_peer(each) for each in part.borrowers],
-        # null: a limit in instances stands in its place.
         "borrowLimitPercent": part.percent,
         "borrowLimit": json_number(part.borrow_limit),
         "borrowable": json_number(part.borrowable),
@@ -142,11 +230,11 @@ def _type_as_dict(part: TypeExplanation) -> dict[str, Any]:
     }
 
 
-def _peer(peer: Peer) -> dict[str, Any]:
+def _peer(peer: Peer) -> _Peer:
     return {"team": peer.team, "instances": json_number(peer.instances)}
 
 
-def _group_as_dict(explained: GroupExplanation) -> dict[str, Any]:
+def _group_as_dict(explained: GroupExplanation) -> InstanceGroup:
     spec = explained.group.spec
     return {
         "stack": explained.plan.stack,
@@ -161,7 +249,6 @@ def _group_as_dict(explained: GroupExplanation) -> dict[str, Any]:
             {
                 "instanceType": quota.instance_type,
                 "guaranteed": quota.capacity.guaranteed,
-                # null: no NodePool limit bounds it.
                 "maximum": quota.capacity.maximum,
                 "unreserved": json_number(quota.unreserved),
                 "teams": [
@@ -174,10 +261,15 @@ def _group_as_dict(explained: GroupExplanation) -> dict[str, Any]:
     }
 
 
-def _price(name: str, region: str) -> dict[str, Any]:
+def _price(name: str, region: str) -> _Price:
     found = near_price(name, region)
     if found is None:
         return {"instanceType": name, "hourly": None}
-    # For a region other than the stack's, it is about prices.
-    of = {"region": found.region, "source": found.source.url, "date": found.source.date}
-    return {"instanceType": name, "hourly": str(found.hourly), **of}
+    source = found.source
+    return {
+        "instanceType": name,
+        "hourly": str(found.hourly),
+        "region": found.region,
+        "source": source.url,
+        "date": source.date,
+    }

@@ -7,11 +7,12 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import click
 
-from hpkit.checks import RULES, Finding, summarize
+from hpkit.checks import RULES, Finding, Summary, summarize
+from hpkit.cli.documents import json_document
 from hpkit.cli.output import output_to
 from hpkit.config import format_path
 from hpkit.project import Loaded
@@ -19,11 +20,18 @@ from hpkit.text.formatting import json_text
 from hpkit.text.plural import plural
 from hpkit.text.printable import printable, printable_lines
 
-__all__ = ["WRITERS", "colored", "folded", "output_option", "output_options", "width"]
+__all__ = ["WRITERS", "Validation", "colored", "folded", "output_option", "output_options", "width"]
 
 Writer = Callable[[list[Finding], list[Loaded]], str]
 Command = TypeVar("Command", bound=Callable[..., None])
 _COLORS = {"error": "red", "warning": "yellow"}
+
+
+class Validation(TypedDict):
+    """All findings of the files, errors first."""
+
+    findings: list[Finding]
+    summary: Summary
 
 
 def output_option(what: str = "Write it to this file", *, required: bool = False) -> Callable[[Command], Command]:
@@ -100,9 +108,7 @@ def _text(findings: list[Finding], loaded: list[Loaded]) -> str:
 
 
 def _json(findings: list[Finding], _loaded: list[Loaded]) -> str:
-    summary = summarize(findings)
-    counts = {"errors": summary.errors, "warnings": summary.warnings}
-    return json_text({"findings": [finding.as_dict() for finding in findings], "summary": counts})
+    return json_document(Validation, findings=findings, summary=summarize(findings))
 
 
 def _github(findings: list[Finding], _loaded: list[Loaded]) -> str:

@@ -3,24 +3,30 @@
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypedDict
 
 import click
 
 from hpkit.cli.completion import stack_option
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import output_options
 from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.errors import ToolError
 from hpkit.extensions import extension
 from hpkit.plan.model import Plan
+from hpkit.program.charts import MirroredImage
 from hpkit.project import Loaded, project_root
-from hpkit.text.formatting import json_text
 
-if TYPE_CHECKING:
-    from hpkit.program.charts import MirroredImage
+__all__ = ["ImageList", "command"]
 
-__all__ = ["command"]
+
+class ImageList(TypedDict):
+    """Images that the nodes of a stack pull."""
+
+    stack: str
+    readFrom: str
+    images: list[MirroredImage]
+
 
 _ACCOUNT = "ACCOUNT"
 
@@ -57,8 +63,7 @@ def command(stack: str, registry: str | None, account: str | None, form: str, *,
         _copy(rows)
         return
     if form == "json":
-        images = [asdict(row) for row in rows]
-        click.echo(json_text({"stack": plan.stack, "readFrom": read_from, "images": images}))
+        click.echo(json_document(ImageList, stack=plan.stack, readFrom=read_from, images=list(rows)))
         return
     for row in rows:
         where = "regional AWS registry, reachable through endpoints" if row.regional else row.target

@@ -1,6 +1,5 @@
 """Which files a command means, and the plans of them, in the words of the command line."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -9,7 +8,7 @@ import click
 
 from hpkit.checks import summarize
 from hpkit.cli.formats import WRITERS
-from hpkit.errors import InputError, SelectionError
+from hpkit.errors import FindingsError, InputError, SelectionError
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, select
 from hpkit.text.plural import plural
@@ -34,14 +33,13 @@ def resolve(files: tuple[str, ...], stacks: tuple[str, ...]) -> list[Loaded]:
 
 
 def plans_of(loaded: Sequence[Loaded]) -> list[Plan]:
-    """Return the plans of what was loaded; on a form error, print every finding and exit 1.
+    """Return the plans of what was loaded; raises FindingsError on a form error.
 
     Other errors are printed on standard error, so that the arithmetic is available while they are being fixed.
     """
     findings = [finding for each in loaded for finding in each.findings]
     if any(each.parsed.organization is None for each in loaded):
-        click.echo(WRITERS["text"](findings, list(loaded)), err=True)
-        sys.exit(1)
+        raise FindingsError(WRITERS["text"](findings, list(loaded)), findings)
     errors = summarize(findings).errors
     if errors:
         click.echo(f"shown although the file has {plural(errors, 'error')}; run `hpkit validate`", err=True)

@@ -1,17 +1,55 @@
 """`hpkit catalog instances`: what the catalog knows of each instance type, and from where."""
 
 import fnmatch
-import sys
-from typing import Any
+from typing import Annotated, NotRequired, TypedDict
 
 import click
 
 from hpkit.catalog import InstanceType, find_nearest, instance_types
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import folded, output_options
 from hpkit.cli.tables import console, grid
-from hpkit.text.formatting import json_text
+from hpkit.errors import InputError
 
-__all__ = ["command"]
+__all__ = ["InstanceTypeList", "command"]
+
+
+class _MigProfile(TypedDict):
+    name: str
+    slices: int
+    maxPerAccelerator: int
+
+
+class _Source(TypedDict):
+    title: str
+    url: str
+    date: str
+
+
+class _InstanceType(TypedDict):
+    """An instance type; null: unknown."""
+
+    name: str
+    vcpu: int | None
+    threadsPerCore: int | None
+    memoryGiB: int | None
+    accelerators: int | None
+    acceleratorKind: str | None
+    acceleratorResource: str | None
+    neuronCores: int | None
+    efaInterfaces: int | None
+    maxPods: int | None
+    addresses: Annotated[int | None, "IPv4 addresses that a node can use."]
+    architecture: str | None
+    networkLayers: int
+    migProfiles: list[_MigProfile] | None
+    sources: NotRequired[Annotated[dict[str, _Source], "Source of each figure, with --sources."]]
+
+
+class InstanceTypeList(TypedDict):
+    """Instance types and their specifications."""
+
+    items: list[_InstanceType]
 
 
 @click.command("instances")
@@ -28,10 +66,9 @@ def command(pattern: str | None, form: str, sources: bool) -> None:
     if not found:
         near = ", ".join(find_nearest(pattern or ""))
         hint = f"did you mean {near}?" if near else "run `hpkit catalog instances` for a list"
-        click.echo(f"error: no instance type matches `{pattern}`; {hint}", err=True)
-        sys.exit(1)
+        raise InputError(f"no instance type matches `{pattern}`; {hint}")
     if form == "json":
-        click.echo(json_text([_as_dict(each, sources) for each in found]))
+        click.echo(json_document(InstanceTypeList, items=[_as_dict(each, sources) for each in found]))
         return
     _print(found)
     if sources:
@@ -44,9 +81,9 @@ def _matches(name: str, pattern: str | None) -> bool:
     return fnmatch.fnmatchcase(name, pattern) if any(mark in pattern for mark in "*?[") else pattern in name
 
 
-def _as_dict(each: InstanceType, with_sources: bool) -> dict[str, Any]:
+def _as_dict(each: InstanceType, with_sources: bool) -> _InstanceType:
     profiles = each.mig_profiles
-    data: dict[str, Any] = {
+    data: _InstanceType = {
         "name": each.name,
         "vcpu": each.vcpu,
         "threadsPerCore": each.threads_per_core,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 import click
 
 from hpkit.cli.completion import complete_teams, stack_option
-from hpkit.cli.formats import colored, folded, output_option
+from hpkit.cli.documents import json_document
+from hpkit.cli.formats import colored, folded, output_option, output_options
 from hpkit.cli.live_common import choose_stack
 from hpkit.cluster.jobs.kinds import KINDS
 from hpkit.text.plural import plural
@@ -18,9 +20,26 @@ from hpkit.text.plural import plural
 if TYPE_CHECKING:
     from hpkit.cluster.jobs.lint import JobFinding
 
-__all__ = ["lint", "new"]
+__all__ = ["JobLint", "lint", "new"]
 
 _COLORS = {"error": "red", "warning": "yellow"}
+
+
+class _Finding(TypedDict):
+    file: str
+    line: int
+    column: int
+    severity: Literal["error", "warning"]
+    check: str
+    message: str
+    fix: str
+
+
+class JobLint(TypedDict):
+    """What is wrong with job manifests."""
+
+    findings: list[_Finding]
+    fixed: Annotated[list[_Finding], "What --write fixed in the files."]
 
 
 @click.command("new")
@@ -119,7 +138,8 @@ def _topology(text: str | None) -> tuple[str, str] | None:
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @stack_option("Stack to check against; required if the project has several")
 @click.option("--write", is_flag=True, help="Fix errors in the files where possible.")
-def lint(files: tuple[Path, ...], stack: str | None, write: bool) -> None:
+@output_options("text", "json")
+def lint(files: tuple[Path, ...], stack: str | None, write: bool, form: str) -> None:
     """Check job manifests: queue, priority, topology, requests that can never be admitted, and rejected pods.
 
     Exits 1 if an error remains. Documents that Kueue doesn't queue are skipped.
@@ -138,28 +158,46 @@ def lint(files: tuple[Path, ...], stack: str | None, write: bool) -> None:
             raise InputError(f"{file}: {error.strerror}") from None
         except UnicodeDecodeError:
             raise InputError(f"{file}: isn't valid UTF-8") from None
-    errors = 0
+    findings: list[JobFinding] = []
+    fixed: list[JobFinding] = []
     for file, given in manifests:
         found, done = repaired(given, plan) if write else (given, [])
-        for finding in done:
-            click.echo(f"{_where(finding)}: fixed: {finding.fix}")
-        for finding in findings_of(found, plan):
-            errors += finding.severity == "error"
-            _print(finding)
+        fixed += done
+        findings += findings_of(found, plan)
         if done:
             file.write_bytes(found.text.encode("utf-8"))
-    if not errors:
-        click.echo(f"{plural(len(files), 'file')}: no errors")
-        return
-    sys.exit(1)
+    errors = any(finding.severity == "error" for finding in findings)
+    if form == "json":
+        click.echo(json_document(JobLint, findings=[*map(_as_dict, findings)], fixed=[*map(_as_dict, fixed)]))
+    else:
+        _report(findings, fixed)
+        if not errors:
+            click.echo(f"{plural(len(files), 'file')}: no errors")
+    if errors:
+        sys.exit(1)
+
+
+def _as_dict(finding: JobFinding) -> _Finding:
+    return {
+        "file": finding.file,
+        "line": finding.line,
+        "column": finding.column,
+        "severity": finding.severity,
+        "check": finding.check,
+        "message": finding.message,
+        "fix": finding.fix,
+    }
 
 
 def _where(finding: JobFinding) -> str:
     return f"{finding.file}:{finding.line}:{finding.column}"
 
 
-def _print(finding: JobFinding) -> None:
-    label = colored(finding.severity, fg=_COLORS[finding.severity], bold=True)
-    click.echo(f"{_where(finding)}: {label} {finding.check}")
-    click.echo(folded(f"{finding.message}.", "    "))
-    click.echo(folded(f"{finding.fix}.", "    "))
+def _report(findings: Sequence[JobFinding], fixed: Sequence[JobFinding]) -> None:
+    for finding in fixed:
+        click.echo(f"{_where(finding)}: fixed: {finding.fix}")
+    for finding in findings:
+        label = colored(finding.severity, fg=_COLORS[finding.severity], bold=True)
+        click.echo(f"{_where(finding)}: {label} {finding.check}")
+        click.echo(folded(f"{finding.message}.", "    "))
+        click.echo(folded(f"{finding.fix}.", "    "))

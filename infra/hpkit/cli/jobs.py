@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import click
 
 from hpkit.cli.completion import complete_teams
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import output_options
 from hpkit.cli.live_common import age, choose_stack, observe, platform_options, rights
 from hpkit.cli.tables import columns
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
-from hpkit.text.formatting import amount, json_text
+from hpkit.text.formatting import amount
 
 if TYPE_CHECKING:
     from hpkit.cluster.live.model import Observed, Task
 
-__all__ = ["command"]
+__all__ = ["JobList", "command"]
+
+
+class _Job(TypedDict):
+    team: str
+    kind: str
+    name: str
+    workload: str
+    state: str
+    priority: int
+    priorityClass: str | None
+    pods: int
+    requests: Annotated[dict[str, str], "Total of each resource."]
+    ageSeconds: int
+
+
+class JobList(TypedDict):
+    """Tasks in Kueue."""
+
+    items: list[_Job]
+
 
 _ENDED = ("succeeded", "failed")
 
@@ -45,7 +66,7 @@ def command(stack: str | None, profile: str | None, team: str | None, everything
     ]
     tasks.sort(key=lambda task: (task.namespace, task.state != "running", -task.priority, task.created))
     if form == "json":
-        click.echo(json_text([_as_dict(observed, task) for task in tasks]))
+        click.echo(json_document(JobList, items=[_as_dict(observed, task) for task in tasks]))
     elif tasks:
         _print(observed, tasks)
     else:
@@ -64,7 +85,7 @@ def _require_read(plan: Plan, observed: Observed, team: str | None) -> None:
         )
 
 
-def _as_dict(observed: Observed, task: Task) -> dict[str, Any]:
+def _as_dict(observed: Observed, task: Task) -> _Job:
     return {
         "team": task.team,
         "kind": task.owner_kind,

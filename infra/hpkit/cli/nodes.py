@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as replace_fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
 
 import click
 
 from hpkit.cli.completion import complete_groups
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import folded, output_options
 from hpkit.cli.live_common import choose_file, choose_stack, kubernetes_api, observe, platform_options, rights
 from hpkit.cli.tables import columns
 from hpkit.errors import InputError, ToolError
-from hpkit.text.formatting import json_text
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
@@ -31,7 +31,30 @@ if TYPE_CHECKING:
     from hpkit.plan.model import Plan
     from hpkit.project import Loaded
 
-__all__ = ["command"]
+__all__ = ["NodeList", "command"]
+
+
+class _Node(TypedDict):
+    id: str
+    name: str
+    group: str
+    instanceType: str
+    status: Annotated[str, "Status in SageMaker."]
+    message: str | None
+    registered: Annotated[bool, "Whether Kubernetes has the node."]
+    ready: bool
+    cordoned: bool
+    release: str | None
+    releaseStatus: str | None
+    pods: int
+    tasks: Annotated[dict[str, int], "Pods of each task."]
+
+
+class NodeList(TypedDict):
+    """Nodes of a cluster."""
+
+    items: list[_Node]
+
 
 Command = TypeVar("Command", bound=Callable[..., None])
 _NAMED = 5
@@ -70,7 +93,7 @@ def list_nodes(stack: str | None, profile: str | None, group: str | None, form: 
     wanted = _groups(observed, () if group is None else (group,))
     nodes = [each for each in nodes_of(observed) if each.instance.group in wanted]
     if form == "json":
-        click.echo(json_text([_as_dict(each) for each in nodes]))
+        click.echo(json_document(NodeList, items=[_as_dict(each) for each in nodes]))
         return
     head = ("node", "group", "type", "status", "release", "runs")
     click.echo(columns([head, *(_row(each) for each in nodes)]))
@@ -82,7 +105,7 @@ def _observe(plan: Plan, profile: str | None) -> Observed:
     return observe(plan, profile, aws=instances, quotas=False)
 
 
-def _as_dict(node: Node) -> dict[str, Any]:
+def _as_dict(node: Node) -> _Node:
     return {
         "id": node.id,
         "name": node.name,

@@ -1,22 +1,44 @@
 """`hpkit plan`: what will be created."""
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import click
 
 from hpkit.cli.completion import stacks_option
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import output_options
 from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.cli.tables import console
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded
-from hpkit.text.formatting import json_text
 
 if TYPE_CHECKING:
     from hpkit.program.recording import Node, Recording
 
-__all__ = ["command"]
+__all__ = ["PlanList", "command"]
+
+
+class _Node(TypedDict):
+    """A resource, a component, or a part of a resource."""
+
+    kind: Annotated[str, "Type of the resource; empty for components and parts."]
+    name: str
+    detail: str
+    children: "list[_Node]"
+
+
+class _Plan(TypedDict):
+    stack: str
+    region: str
+    resources: Annotated[int, "Without the stack, components and providers, which Pulumi also counts."]
+    children: list[_Node]
+
+
+class PlanList(TypedDict):
+    """The resources of each stack, as a tree."""
+
+    items: list[_Plan]
 
 
 @click.command("plan")
@@ -36,7 +58,7 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, every
     from hpkit.program.recording import tree_of
 
     if form == "json":
-        click.echo(json_text([_with_count(tree_of(each)) for each in recordings]))
+        click.echo(json_document(PlanList, items=[_as_dict(tree_of(each)) for each in recordings]))
         return
     for each in recordings:
         _print(tree_of(each), _assumed(each), everything=everything)
@@ -61,8 +83,18 @@ def _assumed(recording: "Recording") -> list[str]:
     ]
 
 
-def _with_count(tree: "Node") -> dict[str, Any]:
-    return {**tree.as_dict(), "resources": tree.count()}
+def _as_dict(tree: "Node") -> _Plan:
+    return {
+        "stack": tree.name,
+        "region": tree.detail,
+        "resources": tree.count(),
+        "children": [_node(child) for child in tree.children],
+    }
+
+
+def _node(node: "Node") -> _Node:
+    children = [_node(child) for child in node.children]
+    return {"kind": node.kind, "name": node.name, "detail": node.detail, "children": children}
 
 
 def _print(tree: "Node", assumed: list[str], *, everything: bool) -> None:

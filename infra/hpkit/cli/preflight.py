@@ -3,30 +3,46 @@
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import click
 
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.completion import stack_option
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import colored, folded, output_options
 from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.cli.output import own
 from hpkit.cli.tables import grid, lines_of
 from hpkit.plan.model import Plan
+from hpkit.preflight.model import CheckResult
+from hpkit.preflight.training_plans import Offering
 from hpkit.project import is_local
-from hpkit.text.formatting import json_text
 
 if TYPE_CHECKING:
     from boto3 import Session
 
     from hpkit.clients.calls import Responses
     from hpkit.config import Organization
-    from hpkit.preflight.model import CheckResult
     from hpkit.program.recording import Recording
 
-__all__ = ["command"]
+__all__ = ["OfferingList", "Preflight", "command"]
+
+
+class Preflight(TypedDict):
+    """Whether an account has what a stack needs."""
+
+    stack: str
+    checks: list[CheckResult]
+    summary: dict[str, int]
+
+
+class OfferingList(TypedDict):
+    """Training plans that AWS sells for the groups of a stack."""
+
+    stack: str
+    offerings: list[Offering]
+
 
 # Neither success nor something missing (1) nor misuse (2).
 _NOT_REACHED = 3
@@ -64,8 +80,7 @@ def command(stack: str, form: str, profile: str | None, offerings: bool) -> None
     results = evaluate(organization, recording, responses, on_local_cloud=is_local(os.environ))
     counts = count_by_status(results)
     if form == "json":
-        checks = [each.as_dict() for each in results]
-        click.echo(json_text({"stack": plan.stack, "checks": checks, "summary": counts}))
+        click.echo(json_document(Preflight, stack=plan.stack, checks=list(results), summary=counts))
     else:
         click.echo(_table(plan, results, counts))
     if counts["unknown"]:
@@ -88,7 +103,7 @@ def _list_offerings(plan: Plan, session: "Session", form: str) -> str:
     calls = offering_calls(plan)
     found = offerings_of(calls, Responses(call_all(session, tuple(calls.values()), on_progress=_progress(plan))))
     if form == "json":
-        return json_text({"stack": plan.stack, "offerings": [asdict(each) for each in found]})
+        return json_document(OfferingList, stack=plan.stack, offerings=list(found))
     if not found:
         return f"{plan.stack} has no On-Demand group with accelerators, and training plans are for those"
     head = ("group", "instances", "zone", "dates", "upfront", "offering")
@@ -159,7 +174,7 @@ def _progress(plan: Plan) -> Callable[[int, int], None]:
     return show
 
 
-def _table(plan: Plan, results: "tuple[CheckResult, ...]", counts: dict[str, int]) -> str:
+def _table(plan: Plan, results: tuple[CheckResult, ...], counts: dict[str, int]) -> str:
     from rich.text import Text
 
     head = ("", "what", "found", "needed")
@@ -174,7 +189,7 @@ def _table(plan: Plan, results: "tuple[CheckResult, ...]", counts: dict[str, int
     return "\n".join(lines)
 
 
-def _remedies(results: "tuple[CheckResult, ...]") -> list[str]:
+def _remedies(results: tuple[CheckResult, ...]) -> list[str]:
     """Return reasons and remedies, once for all results that share them: a refused call may leave many unknown."""
     alike: dict[tuple[str, str, str], list[CheckResult]] = {}
     for each in results:

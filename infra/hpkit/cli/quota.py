@@ -1,12 +1,13 @@
 """`hpkit quota`: capacity, and every team's part of it."""
 
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, TypedDict
 
 import click
 
 from hpkit.catalog.prices import near_monthly_cost, near_note
 from hpkit.cli.completion import stacks_option
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import output_options
 from hpkit.cli.inputs import plans_of, resolve
 from hpkit.cli.policy_settings import budgets
@@ -15,9 +16,59 @@ from hpkit.plan.budgets import Budget, Spent, budget_cells, spent
 from hpkit.plan.capacity import TeamShare, TypeQuota
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import Plan, RestrictedGroupPlan
-from hpkit.text.formatting import amount, json_number, json_text
+from hpkit.text.formatting import amount, json_number
 
-__all__ = ["command"]
+__all__ = ["QuotaList", "command"]
+
+
+class _Share(TypedDict):
+    """A team's part of an instance type, in instances."""
+
+    team: str
+    reserved: int | float
+    elastic: int | float
+    borrowLimit: int | float
+    borrowable: Annotated[int | float, "The limit, or what other teams can lend if that is less."]
+    lendable: int | float
+    monthlyUsd: Annotated[int | None, "On-demand price of the quota; null: the catalog has no price."]
+    pricesOf: Annotated[str | None, "Region of the price. In another region, it's about right."]
+
+
+class _TypeQuota(TypedDict):
+    instanceType: str
+    guaranteed: int
+    maximum: Annotated[int | None, "null: no NodePool limit bounds it."]
+    unreserved: int | float
+    teams: list[_Share]
+
+
+class _Budget(TypedDict):
+    kind: str
+    name: str
+    teams: list[str]
+    givenUsd: int
+    quotaUsd: Annotated[int, "Without the types in `unknown`."]
+    unknown: list[str]
+    pricesOf: Annotated[list[str], "Other regions whose prices are used."]
+
+
+class _RestrictedGroup(TypedDict):
+    name: str
+    instanceType: str
+    instanceCount: int
+
+
+class _Quota(TypedDict):
+    stack: str
+    types: list[_TypeQuota]
+    budgets: list[_Budget]
+    restrictedInstanceGroups: list[_RestrictedGroup]
+
+
+class QuotaList(TypedDict):
+    """Capacity of each stack, and each team's share of it."""
+
+    items: list[_Quota]
 
 
 @click.command("quota")
@@ -34,26 +85,25 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str) -> None:
     """
     tables = [(plan, quotas_of(plan)) for plan in plans_of(resolve(files, stacks))]
     if form == "json":
-        data = [
+        items: list[_Quota] = [
             {
                 "stack": plan.stack,
                 "types": [_as_dict(plan, quota) for quota in table],
-                "budgets": [_budget(budget, cost) for budget, cost in _budgets(plan, table)],
+                "budgets": [_budget_as_dict(budget, cost) for budget, cost in _budgets(plan, table)],
                 "restrictedInstanceGroups": [_restricted(group) for group in plan.restricted_groups],
             }
             for plan, table in tables
         ]
-        click.echo(json_text(data))
+        click.echo(json_document(QuotaList, items=items))
         return
     for plan, table in tables:
         _print(plan, table)
 
 
-def _as_dict(plan: Plan, quota: TypeQuota) -> dict[str, Any]:
+def _as_dict(plan: Plan, quota: TypeQuota) -> _TypeQuota:
     return {
         "instanceType": quota.instance_type,
         "guaranteed": quota.capacity.guaranteed,
-        # null: no NodePool limit bounds it.
         "maximum": quota.capacity.maximum,
         "unreserved": json_number(quota.unreserved),
         "teams": [
@@ -64,9 +114,7 @@ def _as_dict(plan: Plan, quota: TypeQuota) -> dict[str, Any]:
                 "borrowLimit": json_number(share.borrow_limit),
                 "borrowable": json_number(share.borrowable),
                 "lendable": json_number(share.lendable),
-                # null: the catalog has no price of the type, in the region or near it.
                 "monthlyUsd": None if (cost := _cost(plan, quota, share)) is None else cost[0],
-                # Another region than the stack's: what a month costs is about that.
                 "pricesOf": None if cost is None else cost[1],
             }
             for share in quota.teams
@@ -81,21 +129,19 @@ def _budgets(plan: Plan, table: tuple[TypeQuota, ...]) -> list[tuple[Budget, Spe
     return [(budget, spent(table, budget.teams, plan.spec.region)) for budget in given]
 
 
-def _budget(budget: Budget, cost: Spent) -> dict[str, Any]:
+def _budget_as_dict(budget: Budget, cost: Spent) -> _Budget:
     return {
         "kind": budget.kind,
         "name": budget.name,
         "teams": sorted(budget.teams),
         "givenUsd": round(budget.monthly),
-        # Without what the types of `unknown` cost.
         "quotaUsd": round(cost.dollars),
         "unknown": list(cost.unknown),
-        # Other regions than the stack's: what a month costs is about that.
         "pricesOf": list(cost.about),
     }
 
 
-def _restricted(group: RestrictedGroupPlan) -> dict[str, Any]:
+def _restricted(group: RestrictedGroupPlan) -> _RestrictedGroup:
     spec = group.spec
     return {"name": spec.name, "instanceType": spec.instance_type, "instanceCount": spec.instance_count}
 

@@ -14,6 +14,7 @@ from hpkit.changes.review.build import plan_of
 from hpkit.changes.review.model import Preview, ScenarioChange
 from hpkit.changes.review.policy_risks import PolicySettings
 from hpkit.cli.completion import stacks_option
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import output_options, width
 from hpkit.cli.policy_settings import budgets_in
 from hpkit.cli.review_git import Base, content_at, find_base
@@ -109,9 +110,9 @@ class _Recordings:
 def _writer(form: str) -> Callable[[Review], str]:
     """Return what writes a format; only the one asked for is imported."""
     if form == "json":
-        from hpkit.changes.review.as_json import as_json
+        from hpkit.changes.review.as_json import ChangeReview, as_dict
 
-        return as_json
+        return lambda found: json_document(ChangeReview, **as_dict(found))
     if form == "markdown":
         from hpkit.changes.review.as_markdown import as_markdown
 

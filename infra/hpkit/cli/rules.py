@@ -1,29 +1,55 @@
 """`hpkit catalog rules`: what the validator demands, and why."""
 
 import json
-import sys
 from collections.abc import Sequence
 from importlib import resources
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import click
 
 from hpkit.checks import RULES, rule_by_id
 from hpkit.checks.rule import Rule
 from hpkit.cli.completion import complete_rules
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import folded, output_options
 from hpkit.cli.tables import console, grid
 from hpkit.config.suggest import rule_id as written
-from hpkit.text.formatting import json_text
+from hpkit.errors import InputError
 from hpkit.text.spelling import near
 
-__all__ = ["command", "examples"]
+__all__ = ["RuleList", "command", "examples"]
 
 
-def examples() -> dict[str, dict[str, Any]]:
+class _ExampleFinding(TypedDict):
+    path: str
+    message: str
+    fix: str
+
+
+class _Example(TypedDict):
+    diff: Annotated[list[str], "From lines that break the rule to lines that pass."]
+    finding: _ExampleFinding
+
+
+class _Rule(TypedDict):
+    id: str
+    severity: str
+    title: str
+    source: str
+    waivable: bool
+    example: NotRequired[Annotated[_Example, "Only if you ask for one rule."]]
+
+
+class RuleList(TypedDict):
+    """Rules of the validator."""
+
+    items: list[_Rule]
+
+
+def examples() -> dict[str, Any]:
     """Return rule id → its example: the lines that fail and those that pass as a diff, and what the rule finds."""
     text = resources.files("hpkit.checks").joinpath("examples.json").read_text(encoding="utf-8")
-    loaded: dict[str, dict[str, Any]] = json.loads(text)
+    loaded: dict[str, Any] = json.loads(text)
     return loaded
 
 
@@ -48,15 +74,14 @@ def command(rule_id: str | None, form: str) -> None:
         meant = written(rule_id)
         likely = meant if meant in known else near(rule_id.upper(), known)
         hint = f"did you mean {likely}?" if likely else "run `hpkit catalog rules` for a list"
-        click.echo(f"error: no rule {rule_id}; {hint}", err=True)
-        sys.exit(1)
+        raise InputError(f"no rule {rule_id}; {hint}")
     if form == "json":
-        click.echo(json_text({**_as_dict(rule), "example": examples()[rule.id]}))
+        click.echo(json_document(RuleList, items=[{**_as_dict(rule), "example": examples()[rule.id]}]))
         return
     click.echo(_explained(rule))
 
 
-def _as_dict(rule: Rule) -> dict[str, Any]:
+def _as_dict(rule: Rule) -> _Rule:
     return {
         "id": rule.id,
         "severity": rule.severity,
@@ -68,7 +93,7 @@ def _as_dict(rule: Rule) -> dict[str, Any]:
 
 def _print_list(form: str, rules: Sequence[Rule]) -> None:
     if form == "json":
-        click.echo(json_text([_as_dict(rule) for rule in rules]))
+        click.echo(json_document(RuleList, items=[_as_dict(rule) for rule in rules]))
         return
     head = ("rule", "severity", "demands")
     table = grid(*head, names=head)

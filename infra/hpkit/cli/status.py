@@ -9,16 +9,17 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout, suppress
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import click
 
 from hpkit.cli.aws_session import aws_session
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import folded, output_options, width
 from hpkit.cli.live_common import age, choose_stack, observe, platform_options, rights
 from hpkit.cli.tables import columns, console, grid
 from hpkit.plan.model import Plan
-from hpkit.text.formatting import amount, json_number, json_text
+from hpkit.text.formatting import amount, json_number
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +27,101 @@ if TYPE_CHECKING:
     from hpkit.cluster.live.model import SchedulerPolicy
     from hpkit.cluster.live.status import Status, TeamStatus, WaitingTask
 
-__all__ = ["command"]
+__all__ = ["ClusterStatus", "command"]
+
+
+class _Cluster(TypedDict):
+    name: str
+    status: str
+
+
+class _Policy(TypedDict):
+    name: str
+    status: str
+    message: str | None
+    fairShare: str | None
+    idleResourceSharing: str | None
+    priorityClasses: dict[str, int]
+
+
+class _Group(TypedDict):
+    name: str
+    instanceTypes: list[str]
+    target: int
+    current: int
+    running: int
+    others: Annotated[dict[str, int], "Instances in other states."]
+    reasons: Annotated[list[str], "Why instances are missing."]
+
+
+class _NodePool(TypedDict):
+    name: str
+    ready: bool
+    limits: dict[str, int | float]
+    used: dict[str, int | float]
+
+
+class _Share(TypedDict):
+    instanceType: str
+    resource: str
+    quota: int | float
+    used: int | float
+    borrowed: int | float
+    borrowLimit: Annotated[int | float | None, "null: no limit."]
+    lenders: list[str]
+    moreLenders: int
+    lentAtLeast: int | float
+    lentAtMost: int | float
+
+
+class _Task(TypedDict):
+    kind: str
+    name: str
+    team: str
+    priority: int
+    seconds: int
+    reason: str
+
+
+class _Team(TypedDict):
+    team: str
+    shares: list[_Share]
+    running: Annotated[int | None, "null: you may not read its tasks."]
+    waiting: Annotated[list[_Task] | None, "null: you may not read its tasks."]
+    problem: str | None
+
+
+class _Addon(TypedDict):
+    name: str
+    version: str
+    status: str
+    issues: list[str]
+
+
+class _Event(TypedDict):
+    time: str
+    level: str
+    about: str
+    description: str
+
+
+class ClusterStatus(TypedDict):
+    """State of a running platform."""
+
+    stack: str
+    time: str
+    cluster: _Cluster | None
+    policy: _Policy | None
+    instanceGroups: list[_Group]
+    nodePools: list[_NodePool]
+    teams: list[_Team]
+    waitingInNoQueue: list[_Task]
+    addons: list[_Addon]
+    events: list[_Event]
+    problems: list[str]
+    differences: Annotated[list[str], "What differs from the stack file."]
+    unknown: Annotated[list[str], "What couldn't be read."]
+
 
 _WAITING = 5
 # Below it a table of eight columns would break its words.
@@ -62,7 +157,7 @@ def command(stack: str | None, profile: str | None, form: str, watch: bool, ever
     observed = observe(plan, profile)
     status, differs = status_of(observed), differences(observed, plan)
     if form == "json":
-        click.echo(json_text(_as_dict(plan, status, differs)))
+        click.echo(json_document(ClusterStatus, **_as_dict(plan, status, differs)))
     elif form == "html":
         from hpkit.cluster.live.as_html import status_html
 
@@ -111,7 +206,7 @@ def _captured(plan: Plan, status: Status, differs: Iterable[str]) -> str:
     return text.getvalue()
 
 
-def _as_dict(plan: Plan, status: Status, differs: Iterable[str]) -> dict[str, Any]:
+def _as_dict(plan: Plan, status: Status, differs: Iterable[str]) -> ClusterStatus:
     observed = status.observed
     platform = observed.platform
     return {
@@ -160,7 +255,7 @@ def _as_dict(plan: Plan, status: Status, differs: Iterable[str]) -> dict[str, An
     }
 
 
-def _policy(policy: SchedulerPolicy) -> dict[str, Any]:
+def _policy(policy: SchedulerPolicy) -> _Policy:
     return {
         "name": policy.name,
         "status": policy.status,
@@ -175,7 +270,7 @@ def _numbers(amounts: Iterable[tuple[str, Decimal]]) -> dict[str, int | float]:
     return {name: json_number(each) for name, each in amounts}
 
 
-def _team(team: TeamStatus) -> dict[str, Any]:
+def _team(team: TeamStatus) -> _Team:
     return {
         "team": team.team,
         "shares": [
@@ -199,7 +294,7 @@ def _team(team: TeamStatus) -> dict[str, Any]:
     }
 
 
-def _task(task: WaitingTask) -> dict[str, Any]:
+def _task(task: WaitingTask) -> _Task:
     return {
         "kind": task.kind,
         "name": task.name,

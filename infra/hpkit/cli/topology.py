@@ -4,20 +4,57 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import click
 
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import folded, output_options, width
 from hpkit.cli.live_common import choose_stack, observe, platform_options, rights
 from hpkit.cli.tables import columns
-from hpkit.text.formatting import json_text
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
     from hpkit.cluster.live.topology import Branch, Leaf, Placement
 
-__all__ = ["command"]
+__all__ = ["Topology", "command"]
+
+
+class _Node(TypedDict):
+    name: str
+    instanceType: str
+    instanceGroup: str
+    zone: str
+    ready: bool
+    resource: Annotated[str, "Resource that `allocatable` and `used` count."]
+    allocatable: float
+    used: float | None
+    tasks: Annotated[dict[str, int], "Pods of each task."]
+
+
+class _Branch(TypedDict):
+    """A network node, with what is below it."""
+
+    name: str
+    level: int
+    branches: list[_Branch]
+    nodes: list[_Node]
+
+
+class _Placement(TypedDict):
+    task: str
+    team: str
+    pods: int
+    nodes: int
+    sharedLevel: Annotated[int, "Layer of the nearest network node that all pods share; 0: none, 4: one node."]
+    shared: str | None
+
+
+class Topology(TypedDict):
+    """Nodes by network layer, and how close the pods of each task are."""
+
+    tree: list[_Branch]
+    tasks: list[_Placement]
 
 
 @click.command("topology", epilog=rights("cluster topology"))
@@ -35,8 +72,8 @@ def command(stack: str | None, profile: str | None, form: str) -> None:
     observed = observe(plan, profile, aws=(), quotas=False)
     tree, places = tree_of(observed), placements(observed)
     if form == "json":
-        data = {"tree": [_branch(each) for each in tree], "tasks": [_placement(each) for each in places]}
-        click.echo(json_text(data))
+        tasks = [_placement(each) for each in places]
+        click.echo(json_document(Topology, tree=[_branch(each) for each in tree], tasks=tasks))
     elif form == "mermaid":
         click.echo("\n".join(_mermaid(tree, places)))
     elif form == "svg":
@@ -56,7 +93,7 @@ def command(stack: str | None, profile: str | None, form: str) -> None:
             click.echo(folded(_sentence(place), "    ", "") if sys.stdout.isatty() else _sentence(place))
 
 
-def _branch(branch: Branch) -> dict[str, Any]:
+def _branch(branch: Branch) -> _Branch:
     return {
         "name": branch.name,
         "level": branch.level,
@@ -78,7 +115,7 @@ def _branch(branch: Branch) -> dict[str, Any]:
     }
 
 
-def _placement(place: Placement) -> dict[str, Any]:
+def _placement(place: Placement) -> _Placement:
     return {
         "task": place.task,
         "team": place.team,

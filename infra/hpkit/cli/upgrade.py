@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import click
 
 from hpkit.cli.aws_session import aws_session
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import folded, output_options
 from hpkit.cli.live_common import choose_file, observe, platform_options, rights
 from hpkit.errors import InputError, ToolError
-from hpkit.text.formatting import json_text
 
 if TYPE_CHECKING:
     from hpkit.changes import Recorded
@@ -20,7 +20,29 @@ if TYPE_CHECKING:
     from hpkit.cluster.upgrade.patches import PatchedStep
     from hpkit.plan.model import Plan
 
-__all__ = ["command"]
+__all__ = ["Upgrade", "command"]
+
+
+class _Step(TypedDict):
+    title: str
+    why: str
+    read: Annotated[list[str], "Links."]
+    run: Annotated[list[str], "Commands."]
+    patch: Annotated[str, "Change of the stack file."]
+    effects: list[str]
+    problem: str | None
+
+
+class Upgrade(TypedDict):
+    """What is out of date, and the steps of an upgrade."""
+
+    stack: str
+    kubernetes: str
+    asked: Annotated[bool, "Whether the versions come from AWS; otherwise, from the stack file."]
+    behind: list[str]
+    blocked: list[str]
+    notes: list[str]
+    steps: list[_Step]
 
 
 @click.command("upgrade", epilog=rights("cluster upgrade"))
@@ -60,7 +82,7 @@ def command(
     steps = list(patched(text, plan, found.steps, file=loaded.file, record=None if quick else _record))
     written = _write(patches, steps) if patches is not None else []
     if form == "json":
-        click.echo(json_text(_as_dict(plan, running, found, steps)))
+        click.echo(json_document(Upgrade, **_as_dict(plan, running, found, steps)))
         return
     _print(plan, running, found, steps)
     for file in written:
@@ -122,7 +144,7 @@ def _effects(each: PatchedStep) -> Iterator[str]:
         yield "no resource is replaced or deleted"
 
 
-def _as_dict(plan: Plan, running: Running, found: UpgradePlan, steps: Sequence[PatchedStep]) -> dict[str, Any]:
+def _as_dict(plan: Plan, running: Running, found: UpgradePlan, steps: Sequence[PatchedStep]) -> Upgrade:
     return {
         "stack": plan.stack,
         "kubernetes": running.kubernetes,

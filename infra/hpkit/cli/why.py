@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Annotated, TypedDict
+
 import click
 
 from hpkit.cli.completion import complete_teams
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import folded, output_options
 from hpkit.cli.live_common import age, choose_stack, observe, platform_options, rights
-from hpkit.text.formatting import json_text
 
-__all__ = ["command"]
+__all__ = ["WaitingJob", "command"]
+
+
+class WaitingJob(TypedDict):
+    """Why a job is waiting, and what would let it run."""
+
+    name: str
+    team: str
+    state: str
+    reason: str
+    preemptedBy: str | None
+    holders: Annotated[list[str], "Tasks that hold its capacity."]
+    wouldRunIf: list[str]
+    outlook: str | None
+    couldRunAt: str | None
+    when: str | None
 
 
 @click.command("why", epilog=rights("job why"))
@@ -37,19 +54,20 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None,
     found = explain(observed, find_task(observed, task, team), fair_sharing=fair_sharing_of(plan))
     asked = found.task
     if form == "json":
-        data = {
-            "name": asked.owner_name,
-            "team": asked.team,
-            "state": asked.state,
-            "reason": found.reason,
-            "preemptedBy": found.preempted_by,
-            "holders": found.holders,
-            "wouldRunIf": found.remedies,
-            "outlook": found.outlook or None,
-            "couldRunAt": None if found.runs_at is None else found.runs_at.isoformat(),
-            "when": found.when or None,
-        }
-        click.echo(json_text(data))
+        document = json_document(
+            WaitingJob,
+            name=asked.owner_name,
+            team=asked.team,
+            state=asked.state,
+            reason=found.reason,
+            preemptedBy=found.preempted_by or None,
+            holders=list(found.holders),
+            wouldRunIf=list(found.remedies),
+            outlook=found.outlook or None,
+            couldRunAt=None if found.runs_at is None else found.runs_at.isoformat(),
+            when=found.when or None,
+        )
+        click.echo(document)
         return
     since = age(int((observed.time - asked.created).total_seconds()))
     click.echo(

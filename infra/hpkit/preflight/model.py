@@ -34,10 +34,6 @@ class CheckResult:
     fix: str = ""
     command: str = ""
 
-    def as_dict(self) -> dict[str, str]:
-        """Return the result as plain values."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 def ok(area: str, what: str, *, found: str = "", needed: str = "") -> CheckResult:
     """Return the result for something that is as it must be."""

@@ -2,11 +2,23 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["aligned", "amount", "borrowed", "figure", "json_number", "json_text", "listing", "percent", "span"]
+__all__ = [
+    "aligned",
+    "amount",
+    "borrowed",
+    "camel_case",
+    "figure",
+    "json_number",
+    "json_text",
+    "listing",
+    "percent",
+    "span",
+]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
@@ -58,9 +70,22 @@ def percent(part: float | None) -> str:
     return "–" if part is None else f"{100 * part:.0f} %"
 
 
-def json_text(data: Any) -> str:
-    """Write data as JSON for programs that people read too: indented, and each letter as itself."""
-    return json.dumps(data, indent=2, ensure_ascii=False)
+def json_text(data: Any, *, indent: int | None = 2) -> str:
+    """Write data as JSON for programs that people read too: indented, and each letter as itself.
+
+    A dataclass becomes an object of its fields, in camel case.
+    """
+    return json.dumps(data, indent=indent, ensure_ascii=False, default=_object)
+
+
+def _object(data: Any) -> dict[str, Any]:
+    return {camel_case(each.name): getattr(data, each.name) for each in fields(data)}
+
+
+def camel_case(name: str) -> str:
+    """Write the name of a field as JSON has it: `instance_type` as `instanceType`."""
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
 
 
 def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int] = ()) -> list[str]:

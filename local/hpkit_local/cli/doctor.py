@@ -3,15 +3,27 @@
 import platform
 import sys
 import threading
-from typing import Any
+from typing import Any, TypedDict
 
 import click
 
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import folded, output_options
 from hpkit.cli.tables import grid, lines_of
-from hpkit.text.formatting import json_text
 
-__all__ = ["command"]
+__all__ = ["ToolList", "command"]
+
+_Tool = TypedDict(
+    "_Tool",
+    {"tool": str, "version": str, "from": str, "path": str, "purpose": str, "get": str, "note": str},
+)
+
+
+class ToolList(TypedDict):
+    """Tools that the local cloud and `pulumi up` need."""
+
+    items: list[_Tool]
+
 
 _LEAST_PYTHON = (3, 11)
 _REMEDY = "hpkit local doctor --fix"
@@ -47,7 +59,7 @@ def command(names: tuple[str, ...], fix: bool, form: str) -> None:
     # While something has to be built, Go is not optional.
     needed |= {"go"} if missing else set()
     optional = [row["tool"] for row in rows if row["from"] == "missing" and row["tool"] not in needed]
-    click.echo(json_text(rows) if form == "json" else _table(rows, missing, optional))
+    click.echo(json_document(ToolList, items=rows) if form == "json" else _table(rows, missing, optional))
     if missing or not _python_fits():
         sys.exit(1)
 
@@ -63,7 +75,7 @@ def _said() -> Any:
     return say
 
 
-def _row(found: Any) -> dict[str, str]:
+def _row(found: Any) -> _Tool:
     return {
         "tool": found.tool.name,
         "version": found.version or found.tool.version,
@@ -83,7 +95,7 @@ def _python_fits() -> bool:
     return sys.version_info[:2] >= _LEAST_PYTHON
 
 
-def _python() -> dict[str, str]:
+def _python() -> _Tool:
     least = ".".join(str(number) for number in _LEAST_PYTHON)
     return {
         "tool": "python",
@@ -96,7 +108,7 @@ def _python() -> dict[str, str]:
     }
 
 
-def _table(rows: list[dict[str, str]], missing: list[str], optional: list[str]) -> str:
+def _table(rows: list[_Tool], missing: list[str], optional: list[str]) -> str:
     head = ("tool", "version", "from", "purpose")
     table = grid(*head, names=head)
     for row in rows:
@@ -109,13 +121,13 @@ def _table(rows: list[dict[str, str]], missing: list[str], optional: list[str]) 
     return "\n".join(lines)
 
 
-def _where_kept(rows: list[dict[str, str]]) -> list[str]:
+def _where_kept(rows: list[_Tool]) -> list[str]:
     from hpkit.cache import cache_root
 
     return [f"cache: {cache_root()}"] if any(row["from"] == "cache" for row in rows) else []
 
 
-def _summary(rows: list[dict[str, str]], missing: list[str], optional: list[str]) -> str:
+def _summary(rows: list[_Tool], missing: list[str], optional: list[str]) -> str:
     old = next((row["get"] for row in rows if row["tool"] == "python" and row["get"]), "")
     if missing:
         what = f"{len(missing)} of {len(rows)} missing: {', '.join(missing)}. To install them: {_REMEDY}"

@@ -3,16 +3,23 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated, TypedDict
 
 import click
 
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import output_options
 from hpkit.cli.shells import SHELLS, called, exports, own_shell, undone
 from hpkit.errors import ToolError
-from hpkit.text.formatting import json_text
 from hpkit_local.cli.local_common import instance_of, to_stderr, where
 
-__all__ = ["env", "stack_environment"]
+__all__ = ["Environment", "env", "stack_environment"]
+
+
+class Environment(TypedDict):
+    """Variables that point AWS, Kubernetes and Pulumi at an instance."""
+
+    variables: Annotated[dict[str, str | None], "null: unset the variable."]
 
 
 @click.command("env")
@@ -31,13 +38,15 @@ def env(name: str | None, root: Path | None, shell: str | None, form: str, unset
     shell = shell or own_shell()
     if unset:
         names = [*VARIABLES, *control.service_endpoints(os.environ)]
-        click.echo(json_text(dict.fromkeys(names)) if form == "json" else undone(shell, names))
+        click.echo(
+            json_document(Environment, variables=dict.fromkeys(names)) if form == "json" else undone(shell, names)
+        )
         return
     instance = instance_of(name, root, command="env")
     variables = control.shell_environment(instance)
     if control.running(instance) is None:
         to_stderr(f"{instance.name} isn't running. To start it: {called()} local start --name {instance.name}")
-    click.echo(json_text(variables) if form == "json" else exports(shell, variables))
+    click.echo(json_document(Environment, variables={**variables}) if form == "json" else exports(shell, variables))
 
 
 def stack_environment(root: Path, stack: str, environment: Mapping[str, str]) -> dict[str, str]:

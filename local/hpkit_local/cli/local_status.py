@@ -3,19 +3,68 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import click
 
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import output_options
 from hpkit.cli.shells import called
-from hpkit.text.formatting import aligned, json_text
+from hpkit.text.formatting import aligned
 from hpkit_local.cli.local_common import in_repository, instance_of, root_of, where
 
 if TYPE_CHECKING:
     from hpkit_local.cloud import Overview, Usage
 
-__all__ = ["list_all", "status"]
+__all__ = ["InstanceList", "InstanceStatus", "list_all", "status"]
+
+
+class _Usage(TypedDict):
+    memoryBytes: int
+    cpuSeconds: float
+
+
+class _Part(_Usage):
+    part: str
+    state: str
+    pid: int
+    port: int
+    restarts: int
+    problem: str
+
+
+class _Supervisor(_Usage):
+    pid: int
+
+
+class _Stack(TypedDict):
+    name: str
+    resources: int
+    region: str
+
+
+class InstanceStatus(TypedDict):
+    """An instance of the local cloud, with its parts."""
+
+    name: str
+    running: bool
+    stacks: list[_Stack]
+    parts: list[_Part]
+    supervisor: Annotated[_Supervisor | None, "null: the instance isn't running."]
+    total: _Usage
+
+
+class _Instance(_Usage):
+    name: str
+    state: str
+    stacks: list[str]
+
+
+class InstanceList(TypedDict):
+    """Instances of the repository."""
+
+    items: list[_Instance]
+
 
 _MEBIBYTE = 1 << 20
 _FORMAT = output_options("text", "json")
@@ -34,19 +83,37 @@ def status(name: str | None, root: Path | None, form: str) -> None:
     instance = instance_of(name, root, command="status")
     state = control.running(instance)
     ports = instance.ports()
-    rows = []
+    rows: list[_Part] = []
     # All parts are its children.
     total = usage_of(state.supervisor, family=False) if state else Usage()
-    supervisor = {"pid": state.supervisor.pid, **_taken(total)} if state else None
+    supervisor: _Supervisor | None = {"pid": state.supervisor.pid, **_taken(total)} if state else None
     for part, record in (state.parts if state else {}).items():
         usage = usage_of(record.identity)
         total += usage
-        row = {"part": part, "state": record.state, "pid": record.pid, "port": ports.get(_port_of(part), 0)}
-        rows.append({**row, "restarts": record.restarts, "problem": record.problem, **_taken(usage)})
-    stacks = [{"name": each.name, "resources": each.resources, "region": each.region} for each in stacks_up(instance)]
+        row: _Part = {
+            "part": part,
+            "state": record.state,
+            "pid": record.pid,
+            "port": ports.get(_port_of(part), 0),
+            "restarts": record.restarts,
+            "problem": record.problem,
+            **_taken(usage),
+        }
+        rows.append(row)
+    stacks: list[_Stack] = [
+        {"name": each.name, "resources": each.resources, "region": each.region} for each in stacks_up(instance)
+    ]
     if form == "json":
-        told = {"name": instance.name, "running": state is not None, "stacks": stacks, "parts": rows}
-        click.echo(json_text({**told, "supervisor": supervisor, "total": _taken(total)}))
+        document = json_document(
+            InstanceStatus,
+            name=instance.name,
+            running=state is not None,
+            stacks=stacks,
+            parts=rows,
+            supervisor=supervisor,
+            total=_taken(total),
+        )
+        click.echo(document)
     else:
         click.echo("\n".join(_page(instance.name, stacks, rows, supervisor, total)))
     if state is None or not state.ready:
@@ -55,9 +122,9 @@ def status(name: str | None, root: Path | None, form: str) -> None:
 
 def _page(
     name: str,
-    stacks: list[dict[str, Any]],
-    rows: list[dict[str, Any]],
-    supervisor: dict[str, Any] | None,
+    stacks: list[_Stack],
+    rows: list[_Part],
+    supervisor: _Supervisor | None,
     total: Usage,
 ) -> list[str]:
     on_it = ", ".join(f"{each['name']} ({each['resources']} resources, {each['region']})" for each in stacks)
@@ -67,18 +134,18 @@ def _page(
     head = ("part", "state", "pid", "port", "restarts", "memory", "cpu", "")
     table = [head]
     for row in rows:
-        own = (row["part"], row["state"], *(str(row[key]) for key in ("pid", "port", "restarts")))
-        table.append((*own, *_numbers(row), row["problem"]))
+        numbers = str(row["pid"]), str(row["port"]), str(row["restarts"])
+        table.append((row["part"], row["state"], *numbers, *_numbers(row), row["problem"]))
     table.append(("supervisor", "", str(supervisor["pid"]), "", "", *_numbers(supervisor), ""))
     table.append(("total", "", "", "", "", *_numbers(_taken(total)), ""))
     return [f"{name}: {on_it or 'no stack'}", *aligned(table, numbers=range(2, 7))]
 
 
-def _taken(usage: Usage) -> dict[str, Any]:
+def _taken(usage: Usage) -> _Usage:
     return {"memoryBytes": usage.memory, "cpuSeconds": round(usage.cpu_seconds, 2)}
 
 
-def _numbers(row: dict[str, Any]) -> tuple[str, str]:
+def _numbers(row: _Usage) -> tuple[str, str]:
     return f"{row['memoryBytes'] / _MEBIBYTE:.0f} MiB", f"{row['cpuSeconds']:.1f} s"
 
 
@@ -93,13 +160,13 @@ def list_all(root: Path | None, form: str) -> None:
     """List all instances of the repository, with their stacks."""
     from hpkit_local.cloud import Usage, overviews, usage_of
 
-    rows = []
+    rows: list[_Instance] = []
     for each in overviews(root_of(root)):
         total = usage_of(each.state.supervisor) if each.state else Usage()
         stacks = [stack.name for stack in each.stacks]
         rows.append({"name": each.instance.name, "state": _state(each), "stacks": stacks, **_taken(total)})
     if form == "json":
-        click.echo(json_text(rows))
+        click.echo(json_document(InstanceList, items=rows))
         return
     if not rows:
         click.echo(f"no instances. To start one: {called()} local start")

@@ -4,7 +4,6 @@ expect.yaml: `stacks` and `status` by stack, `rules` (ids of new, fixed, remaini
 be there), `says` and `silent` (what the text, its columns joined by one space, and the reasons must and must not say).
 """
 
-import json
 import re
 from functools import cache
 from pathlib import Path
@@ -13,10 +12,11 @@ import pytest
 import yaml
 
 from hpkit.changes.review.as_html import as_html
-from hpkit.changes.review.as_json import as_json
+from hpkit.changes.review.as_json import as_dict
 from hpkit.changes.review.as_markdown import as_markdown
 from hpkit.changes.review.as_text import as_text
 from tests.changes.review.builders import file_version, review_of
+from tests.documents import plain
 
 CHANGES = Path(__file__).parent / "changes"
 NAMES = sorted(folder.name for folder in CHANGES.iterdir())
@@ -58,7 +58,7 @@ def test_findings_and_what_to_watch_are_as_expected(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_format_has_the_same_verdict_and_the_reasons(name):
     review, _ = change(name)
-    data = json.loads(as_json(review))
+    data = plain(as_dict(review))
     assert data["verdict"] == review.verdict
     assert data["reasons"] == list(review.reasons)
     assert f"<title>hpkit review: {review.verdict}</title>" in as_html(review)

@@ -14,6 +14,7 @@ from hpkit.changes.review.tables import summary_rows
 from hpkit.plan.derive import derive
 from tests.builders import group, organization, text_of, typed
 from tests.changes.review.builders import review_of
+from tests.documents import plain
 
 PRICES = {"ml.g5.8xlarge": Decimal(10), "ml.g5.12xlarge": Decimal(30)}
 
@@ -117,12 +118,12 @@ def test_what_is_no_longer_described_costs_on_until_it_is_destroyed():
     review = review_of(text_of(base), text_of(head))
     row = next(row for row in summary_rows(review) if row[0] == "acme-dev")
     assert row[-2:] == ("about $5,176 until it is destroyed",) * 2
-    told = next(each for each in as_dict(review)["stacks"] if each["stack"] == "acme-dev")["cost"]["guaranteed"]
+    told = next(each for each in plain(as_dict(review))["stacks"] if each["stack"] == "acme-dev")["cost"]["guaranteed"]
     assert (told["before"]["known"], told["after"]) == ("5175.70", None)
     assert told["change"] == "about −$5,176 once it is destroyed"
 
 
 def test_what_a_side_costs_that_cannot_be_read_is_unknown():
     review = review_of(text_of(organization(groups=[group("gpu", "ml.g5.12xlarge", 1)])), b"environments: [")
-    for told in as_dict(review)["stacks"]:
+    for told in plain(as_dict(review))["stacks"]:
         assert told["cost"]["guaranteed"] == {"before": None, "after": None, "change": "unknown"}

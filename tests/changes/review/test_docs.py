@@ -6,12 +6,10 @@ from pathlib import Path
 from hpkit.changes import GUARDED_TYPES
 from hpkit.changes.decision import RELOCATIONS
 from hpkit.changes.deletions import CODES, RENAMED
-from hpkit.changes.review.as_json import as_dict
 from hpkit.changes.review.as_markdown import LIMIT
 from hpkit.changes.review.as_text import as_text
 from hpkit.changes.review.effects import GRAVITY
 from hpkit.cli.review import command
-from tests.builders import organization, team, text_of
 from tests.changes.review.builders import review_of
 
 ROOT = Path(__file__).parents[3]
@@ -42,25 +40,6 @@ def test_every_code_to_watch_is_described_and_no_other():
     section = PAGE.split("## Risks")[1].split("## Cost")[0]
     rows = re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE)
     assert made == {code for row in rows for code in re.findall(r"`([a-zA-Z-]+)`", row)}
-
-
-def test_every_key_of_the_json_is_described():
-    rows = [{"instanceType": "ml.g5.12xlarge", "count": 4}]
-    head = text_of(organization(teams=[team("ada")], allocations={"ada": rows}))
-
-    def keys(value):
-        if isinstance(value, dict):
-            return set(value) | {key for each in value.values() for key in keys(each)}
-        return {key for each in value for key in keys(each)} if isinstance(value, list) else set()
-
-    own = keys(as_dict(review_of(text_of(organization(groups=[])), head)))
-    section = PAGE.split("## JSON")[1].split("## On GitHub")[0]
-    unsaid = {key for key in own if not re.search(rf"\b{key}\b", section)}
-    # Keys of findings are those of hpkit validate; names of policy settings are the API's own.
-    assert unsaid <= {
-        "rule", "severity", "path", "line", "column", "fix", "taskPrioritization", "fairShare",
-        "idleResourceSharing",
-    }  # fmt: skip
 
 
 def test_the_limit_of_a_comment_is_the_one_in_the_code():

@@ -1,12 +1,11 @@
 """Who the review says loses what, where the files alone say it: a sentence, a row, and no OK."""
 
-import json
-
-from hpkit.changes.review.as_json import as_json
+from hpkit.changes.review.as_json import as_dict
 from hpkit.changes.review.as_text import as_text
 from hpkit.changes.review.tables import loss_lines
 from tests.builders import group, organization, team, text_of
 from tests.changes.review.builders import review_of
+from tests.documents import plain
 
 ROW = {"instanceType": "ml.g5.12xlarge", "count": 2}
 LUSTRE = {"availabilityZone": "us-west-2a", "storageCapacityGiB": 2400}
@@ -95,7 +94,7 @@ def test_scheduling_that_no_longer_looks_at_the_network_is_a_loss():
 
 def test_a_loss_in_json_has_the_names_of_what_is_lost():
     review, _ = compared(platform(serviceAccounts=["runner", "saver"]), platform(serviceAccounts=["saver"]))
-    (loss,) = json.loads(as_json(review))["stacks"][0]["losses"]
+    (loss,) = plain(as_dict(review))["stacks"][0]["losses"]
     assert (loss["what"], loss["before"], loss["after"], loss["names"]) == ("service accounts", 2, 1, ["runner"])
 
 
@@ -165,7 +164,7 @@ def test_a_node_pool_under_another_name_costs_no_more():
 def test_nodes_of_another_type_are_counted_as_going():
     other = [group("gpu", "ml.g5.24xlarge", 4), group("system", "ml.m5.4xlarge", 1)]
     review, _ = compared(platform(), platform(groups=other))
-    assert json.loads(as_json(review))["summary"][0]["nodesLost"] == 4
+    assert plain(as_dict(review))["summary"][0]["nodesLost"] == 4
 
 
 def test_support_beyond_the_standard_has_its_price():

@@ -9,6 +9,7 @@ from hpkit.catalog import NETWORK_LAYERS
 from hpkit.program.iam.commands import COMMANDS
 from hpkit_whatif.scenario import open_scenario
 from tests.cli.invoke import hpkit
+from tests.documents import document
 from tests.examples import copy_project
 from tests.program.cloud import ROOT, Live
 from tests.running import eventually
@@ -48,7 +49,7 @@ def ask(live):
 
 def data(answer):
     assert answer.returncode == 0, answer.stderr
-    return json.loads(answer.stdout)
+    return document(answer.stdout)
 
 
 def job(team, name, pods, priority="training"):
@@ -69,7 +70,7 @@ def tasks(live, ask):
     """Smith borrows until john, who is owed it, takes it back; and asks for more than there can ever be."""
 
     def state(name):
-        found = {each["name"]: each["state"] for each in data(ask("job", "list", "--all", "--format", "json"))}
+        found = {each["name"]: each["state"] for each in data(ask("job", "list", "--all", "--format", "json"))["items"]}
         return found.get(name)
 
     live.api.create(SMITHS, job("smith", "first", 1))
@@ -85,7 +86,7 @@ def tasks(live, ask):
     for folder, names in ((SMITHS, ("first", "borrowed", "huge")), (JOHNS, ("own",))):
         for name in names:
             live.api.delete(f"{folder}/{name}")
-    eventually(lambda: data(ask("job", "list", "--format", "json")) == [], "the jobs go")
+    eventually(lambda: data(ask("job", "list", "--format", "json"))["items"] == [], "the jobs go")
 
 
 def test_status_says_who_borrows_from_whom(tasks):
@@ -331,7 +332,7 @@ def test_a_node_is_drained_as_budgets_allow_and_replaced_with_just_the_listed_ri
 def test_nodes_are_rebooted_and_updated_with_just_the_listed_rights(live, ask, limited, monkeypatch):
     # Here a reboot is over before anybody looks, and would be waited for as long as one could take.
     monkeypatch.setattr("hpkit.cluster.nodes.operate._SETTLED_SECONDS", 1.0)
-    node = data(ask("node", "list", "--group", "gpu", "--format", "json"))[0]
+    node = data(ask("node", "list", "--group", "gpu", "--format", "json"))["items"][0]
     for verb, words in (("reboot", (node["name"],)), ("update", ("--group", "gpu"))):
         with limited(COMMANDS[f"node {verb}"]) as variables:
             eventually(lambda variables=variables: ask("node", "list", **variables).stderr == "", "the role holds")
@@ -347,7 +348,7 @@ def test_a_deleted_node_is_one_less_in_the_file_and_quotas_that_no_longer_fit_re
     copy_project(tmp_path)
     file = tmp_path / "stacks" / "handson.yaml"
     before = file.read_text(encoding="utf-8")
-    node = data(ask("node", "list", "--group", "gpu", "--format", "json"))[0]["id"]
+    node = data(ask("node", "list", "--group", "gpu", "--format", "json"))["items"][0]["id"]
     words = ("node", "delete", node, "--yes", "--write", "--no-wait")
     refused = ask(*words, cwd=tmp_path)
     assert (refused.returncode, "CAP001" in refused.stderr, file.read_text(encoding="utf-8")) == (1, True, before)

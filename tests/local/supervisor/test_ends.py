@@ -67,7 +67,7 @@ def test_two_examples_go_up_beside_each_other_and_down_protected_or_not(local, r
         assert up.returncode == 0, up.stdout + up.stderr
         assert up.stderr.splitlines()[0] == f"stack {stack} on instance {stack} of the local cloud"
         assert up.stdout.splitlines()[-1] == f"Delete it: {HPKIT} local down --stack {stack} --yes"
-    rows = json.loads(local("list", "--format", "json").stdout)
+    rows = json.loads(local("list", "--format", "json").stdout)["items"]
     assert [(row["name"], row["state"], row["stacks"]) for row in rows] == [
         (stack, "healthy", [stack]) for stack in (PLAIN, PROTECTED)
     ]
@@ -92,4 +92,4 @@ def test_two_examples_go_up_beside_each_other_and_down_protected_or_not(local, r
     assert gone.stdout.endswith(f"{PROTECTED} and its instance are deleted\n")
     gone = local("down", "--stack", PLAIN)
     assert gone.returncode == 0, gone.stdout + gone.stderr
-    assert json.loads(local("list", "--format", "json").stdout) == []
+    assert json.loads(local("list", "--format", "json").stdout)["items"] == []

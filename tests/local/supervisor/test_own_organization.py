@@ -101,7 +101,7 @@ def test_each_is_its_own_account_and_region(up, folder, name):
 
 
 def test_the_environment_names_the_stack_of_commands_without_an_option(up, folder):
-    variables = json.loads(end(begin(folder, "env", "--name", "acme-prod", "--format", "json")).stdout)
+    variables = json.loads(end(begin(folder, "env", "--name", "acme-prod", "--format", "json")).stdout)["variables"]
     assert (variables["HPKIT_STACK"], variables["AWS_REGION"]) == ("acme-prod", "us-east-1")
     environment = {**os.environ, **variables}
     for words in (("cluster", "status"), ("job", "list"), ("quota",)):

@@ -117,7 +117,7 @@ def test_variations_are_said_as_json():
         "whatif", "simulate", HANDSON, "--stack", "handson-dev", "--vary", "teams[smith].sharing.borrowLimit=100,600",
         "--workers", 1, "--format", "json", cwd=ROOT,
     )  # fmt: skip
-    found = json.loads(result.stdout)
+    found = json.loads(result.stdout)["items"]
     assert [each["policy"] for each in found] == [{"teams[smith].sharing.borrowLimit": value} for value in (100, 600)]
     assert found[0]["runs"][0]["cluster"]["preemptions"] == 1
     assert found[1]["refused"].startswith("GOV")
@@ -161,7 +161,7 @@ def test_two_files_are_compared(tmp_path):
         "whatif", "simulate", HANDSON, "--compare", "handson-dev", tmp_path / "b.yaml", "--format", "json", cwd=ROOT
     )
     found = json.loads(result.stdout)
-    never = [[team["tasks"]["never"] for team in found[side]["teams"]] for side in "ab"]
+    never = [[team["tasks"]["never"] for team in found[side]["simulation"]["teams"]] for side in "ab"]
     assert never == [[0, 0], [0, 1]]
 
 

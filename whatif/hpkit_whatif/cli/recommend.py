@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from hpkit.cli.completion import stack_option
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import output_options
 from hpkit.cli.tables import grid, paper, text_of
 from hpkit.errors import InputError
-from hpkit.text.formatting import json_text
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
@@ -93,7 +93,9 @@ def command(
     )
     patch, met = _chosen(recommendation, capacity=capacity)
     if form == "json":
-        click.echo(json_text(recommendation.as_dict()))
+        from hpkit_whatif.recommend.model import RecommendedPolicy
+
+        click.echo(json_document(RecommendedPolicy, **recommendation.as_dict()))
     elif form == "patch":
         click.echo(patch, nl=False)
         if not met:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import click
 
 from hpkit.cli.completion import stack_option
+from hpkit.cli.documents import json_document
 from hpkit.cli.formats import output_options
 from hpkit.cli.tables import grid, paper, plan_of, text_of
 from hpkit.errors import InputError
-from hpkit.text.formatting import json_text
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
@@ -111,7 +111,9 @@ def _refuse_without_vary(given: dict[str, object], *, vary: bool) -> None:
 def rendered(report: "Report", form: str) -> str:
     """Return a report in a format; only what writes it is imported."""
     if form == "json":
-        return json_text(report.as_dict()) + "\n"
+        from hpkit_whatif.simulate.report import Simulation
+
+        return json_document(Simulation, **report.as_dict()) + "\n"
     if form == "csv":
         from hpkit_whatif.simulate.as_csv import as_csv
 

@@ -5,21 +5,38 @@ import subprocess
 from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Annotated, TypedDict
 
 import click
 
+from hpkit.cli.documents import json_document
 from hpkit.cli.tables import grid, paper, plan_of, text_of
 from hpkit.config import parse, read_text
 from hpkit.errors import InputError, SelectionError, ToolError
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, load, load_stack, project_root
-from hpkit.text.formatting import figure, json_text, percent, span
+from hpkit.text.formatting import figure, percent, span
 from hpkit.text.spelling import hint
 from hpkit_whatif.scenario import Source, of_teams
 from hpkit_whatif.simulate import Report
+from hpkit_whatif.simulate.report import Simulation
 from hpkit_whatif.simulate.run import simulate_tasks
 
-__all__ = ["compared"]
+__all__ = ["SimulationComparison", "compared"]
+
+
+class _Side(TypedDict):
+    source: Annotated[str, "The file, stack or git reference."]
+    tasksOfOtherTeams: Annotated[dict[str, int], "Tasks of teams that this side doesn't have."]
+    simulation: Simulation
+
+
+class SimulationComparison(TypedDict):
+    """One scenario on two files, stacks or git references."""
+
+    a: _Side
+    b: _Side
+
 
 _SECONDS = 60
 
@@ -35,11 +52,11 @@ def compared(source: Source, sides: tuple[str, str], stack: str | None, form: st
     )
     _refuse_teams_of_nobody(source, others, team_names[0] | team_names[1])
     if form == "json":
-        both = {
-            key: {"is": side, "tasksOfOtherTeams": dict(left), **report.as_dict()}
-            for key, side, left, report in zip("ab", sides, others, (before, after), strict=True)
-        }
-        return json_text(both) + "\n"
+        a, b = (
+            _Side(source=side, tasksOfOtherTeams=dict(left), simulation=report.as_dict())
+            for side, left, report in zip(sides, others, (before, after), strict=True)
+        )
+        return json_document(SimulationComparison, a=a, b=b) + "\n"
     return _table(sides, before, after, others)
 
 

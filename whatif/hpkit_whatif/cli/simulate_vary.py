@@ -1,13 +1,15 @@
 """`hpkit whatif simulate --vary`: one scenario under many policies, a line for each."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
+from hpkit.cli.documents import json_document
 from hpkit.cli.tables import grid, paper, text_of
 from hpkit.project import load_stack
-from hpkit.text.formatting import figure, json_text, percent, span
+from hpkit.text.formatting import figure, percent, span
 from hpkit.text.plural import plural
 from hpkit_whatif.scenario import Source
+from hpkit_whatif.simulate.report import ClusterData, TeamData
 from hpkit_whatif.simulate.vary import Result, mean_wait, means, sweep, variation
 from hpkit_whatif.simulate.vary import grid as combinations
 from hpkit_whatif.simulate.workers import Cluster
@@ -16,7 +18,26 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["varied"]
+__all__ = ["SimulationList", "varied"]
+
+
+class _Run(TypedDict):
+    warnings: list[str]
+    cluster: ClusterData
+    teams: list[TeamData]
+
+
+class _Variation(TypedDict):
+    policy: Annotated[dict[str, int | str], "Values by path."]
+    refused: Annotated[str | None, "Why the validator rejects it."]
+    runs: Annotated[list[_Run], "One for each seed."]
+
+
+class SimulationList(TypedDict):
+    """One scenario under many policies."""
+
+    items: list[_Variation]
+
 
 _CLUSTER = ("in use", "fairness", "preempted", "never", "waited")
 _Row = tuple[list[str], dict[str, str]]
@@ -38,12 +59,12 @@ def varied(
     results = list(sweep(loaded, source, policies, seeds=seeds, workers=workers, on=on))
     any_ran = any(result.refused is None for result in results)
     if form == "json":
-        return json_text([_as_dict(result) for result in results]) + "\n", any_ran
+        return json_document(SimulationList, items=[_as_dict(result) for result in results]) + "\n", any_ran
     names = [team.name for result in results for team in (result.reports[0].teams if result.reports else ())]
     return _table(f"{stack}, {source.file}", results, list(dict.fromkeys(names))), any_ran
 
 
-def _as_dict(result: Result) -> dict[str, object]:
+def _as_dict(result: Result) -> _Variation:
     return {
         "policy": {change.text: change.value for change in result.changes},
         "refused": result.refused,

@@ -5,13 +5,104 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Generic, TypedDict, TypeVar
 
 from hpkit_whatif.recommend.goals import Goal
 from hpkit_whatif.simulate.report import Report
 from hpkit_whatif.simulate.vary import mean_wait, means
 
-__all__ = ["CapacityChange", "Confidence", "GoalResult", "Recommendation", "TeamResult", "ValueChange"]
+__all__ = [
+    "CapacityChange",
+    "Confidence",
+    "GoalResult",
+    "Recommendation",
+    "RecommendedPolicy",
+    "TeamResult",
+    "ValueChange",
+]
+
+T = TypeVar("T")
+
+
+class _Pair(TypedDict, Generic[T]):
+    """Now, and as recommended."""
+
+    before: T
+    after: T
+
+
+class _Goal(TypedDict):
+    goal: str
+    before: Annotated[list[float | None], "One figure for each draw; null: it never ends."]
+    after: list[float | None]
+    metIn: Annotated[int, "Draws that meet the goal as recommended."]
+
+
+class _Change(TypedDict):
+    path: str
+    before: int | str
+    after: int | str
+
+
+class _Team(TypedDict):
+    team: str
+    guarantee: _Pair[float]
+    service: _Pair[float | None]
+    waitMedian: _Pair[float]
+    waitP95: _Pair[float]
+    usedInstanceHours: _Pair[float]
+    lostInstanceHours: _Pair[float]
+    preempted: _Pair[float]
+    never: _Pair[float]
+
+
+class _Draws(TypedDict):
+    draws: int
+    met: int
+
+
+class _Confidence(TypedDict):
+    drawn: Annotated[bool, "Whether the scenario has random draws."]
+    searched: _Draws
+    others: _Draws
+
+
+class _Instances(TypedDict):
+    instanceType: str
+    before: int
+    after: int
+
+
+class _Capacity(TypedDict):
+    met: bool
+    changes: list[_Change]
+    teams: list[_Team]
+    instances: list[_Instances]
+    monthlyUsd: Annotated[str | None, "Additional cost; null: a price is unknown."]
+    pricedIn: list[str]
+    pricesKnown: bool
+    warnings: list[str]
+    patch: str
+
+
+class RecommendedPolicy(TypedDict):
+    """Values that meet the goals, or the nearest."""
+
+    stack: str
+    scenario: str
+    file: str
+    met: bool
+    goals: list[_Goal]
+    changes: list[_Change]
+    teams: list[_Team]
+    cluster: _Pair[dict[str, float]]
+    confidence: _Confidence
+    capacity: _Capacity | None
+    tried: int
+    refused: int
+    fixed: list[str]
+    warnings: list[str]
+    patch: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +209,7 @@ class Recommendation:
     text: str
     patch: str
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> RecommendedPolicy:
         """Return it as JSON has it."""
         return {
             "stack": self.stack,
@@ -136,7 +227,7 @@ class Recommendation:
             ],
             "changes": [_change(result) for result in self.changes],
             "teams": [_team(result) for result in self.teams],
-            "cluster": {"before": self.cluster[0], "after": self.cluster[1]},
+            "cluster": _pair(self.cluster),
             "confidence": {
                 "drawn": self.confidence.drawn,
                 "searched": {"draws": self.confidence.draws, "met": self.confidence.met},
@@ -156,25 +247,29 @@ def _figures(values: tuple[float, ...]) -> list[float | None]:
     return [None if value == math.inf else value for value in values]
 
 
-def _change(change: ValueChange) -> dict[str, Any]:
+def _change(change: ValueChange) -> _Change:
     return {"path": change.path, "before": change.before, "after": change.after}
 
 
-def _team(team: TeamResult) -> dict[str, Any]:
-    pairs = {
-        "guarantee": team.guarantee,
-        "service": team.service,
-        "waitMedian": team.wait_median,
-        "waitP95": team.wait_p95,
-        "usedInstanceHours": team.used,
-        "lostInstanceHours": team.lost,
-        "preempted": team.preempted,
-        "never": team.never,
+def _pair(values: tuple[T, T]) -> _Pair[T]:
+    return {"before": values[0], "after": values[1]}
+
+
+def _team(team: TeamResult) -> _Team:
+    return {
+        "team": team.name,
+        "guarantee": _pair(team.guarantee),
+        "service": _pair(team.service),
+        "waitMedian": _pair(team.wait_median),
+        "waitP95": _pair(team.wait_p95),
+        "usedInstanceHours": _pair(team.used),
+        "lostInstanceHours": _pair(team.lost),
+        "preempted": _pair(team.preempted),
+        "never": _pair(team.never),
     }
-    return {"team": team.name, **{name: {"before": a, "after": b} for name, (a, b) in pairs.items()}}
 
 
-def _capacity(capacity: CapacityChange) -> dict[str, Any]:
+def _capacity(capacity: CapacityChange) -> _Capacity:
     return {
         "met": capacity.met,
         "changes": [_change(each) for each in capacity.changes],

@@ -7,7 +7,7 @@ that is most. Times are seconds from the scenario's beginning.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Final, TypedDict
 
 __all__ = [
     "QUEUED",
@@ -16,6 +16,7 @@ __all__ = [
     "Eviction",
     "Report",
     "Series",
+    "Simulation",
     "Skipped",
     "TaskReport",
     "TeamReport",
@@ -31,6 +32,147 @@ _WORDS: Final = {
     "ExceedsMaxQuota": "it asks for more than its team can ever have",
     "NoMatchingFlavor": "its team has no quota of what it asks for",
 }
+
+
+class AdmissionData(TypedDict):
+    """When a task was admitted; nodes: pods by node."""
+
+    time: float
+    borrowed: Annotated[dict[str, float], "Instances borrowed from each team; the empty name: that no team reserved."]
+    nodes: dict[str, int]
+
+
+class EvictionData(TypedDict):
+    """A preemption."""
+
+    time: float
+    by: str
+    byTeam: str
+    reason: str
+    lost: Annotated[float, "Seconds of work."]
+
+
+class TaskData(TypedDict):
+    """A task; times are seconds from the start of the scenario."""
+
+    name: str
+    team: str
+    instanceType: str
+    instances: float
+    priority: int
+    submit: float
+    admitted: float | None
+    finished: float | None
+    wait: float
+    admissions: list[AdmissionData]
+    preempted: list[EvictionData]
+    lost: float
+    never: Annotated[str | None, "Why it can never run."]
+    waitsFor: Annotated[str | None, "Kueue's reason, if it waits at the end."]
+
+
+class TaskCounts(TypedDict):
+    """Tasks of a team by what became of them."""
+
+    submitted: int
+    admitted: int
+    finished: int
+    waiting: int
+    never: int
+
+
+class InstanceHours(TypedDict):
+    """Instance-hours of a team."""
+
+    used: float
+    borrowed: float
+    lent: float
+    lost: float
+    idleGuarantee: float
+
+
+class Waits(TypedDict):
+    """Waits in seconds."""
+
+    median: float
+    p95: float
+    max: float
+
+
+class MostInstances(TypedDict):
+    """The most instances at any time."""
+
+    used: float
+    waitedFor: float
+
+
+class TeamData(TypedDict):
+    """A team's tasks together."""
+
+    name: str
+    guarantee: float
+    fairShareWeight: int
+    tasks: TaskCounts
+    instanceHours: InstanceHours
+    service: Annotated[float | None, "Part of the requested instance-hours that ran and wasn't lost; null: no tasks."]
+    wait: Waits
+    mostInstances: MostInstances
+    preempted: int
+    preempts: int
+
+
+class ClusterData(TypedDict):
+    """The cluster as a whole."""
+
+    capacity: float
+    utilization: float
+    idleGuarantee: float
+    waitedInstanceHours: float
+    waitCostUsd: Annotated[float | None, "null: a price is unknown."]
+    waitCostPricedIn: list[str]
+    fairness: float
+    preemptions: int
+    flapping: Annotated[list[str], "Tasks that are preempted repeatedly."]
+
+
+class SkippedData(TypedDict):
+    """A task that was left out."""
+
+    place: str
+    name: str
+    team: str
+    why: str
+
+
+class TeamSeries(TypedDict):
+    """Average instances in each step."""
+
+    used: list[float]
+    waiting: list[float]
+
+
+class Timeline(TypedDict):
+    """Instances over time; step: seconds."""
+
+    step: float
+    teams: dict[str, TeamSeries]
+
+
+class Simulation(TypedDict):
+    """What becomes of a scenario's tasks on a stack."""
+
+    stack: str
+    scenario: str
+    end: float
+    warnings: list[str]
+    cluster: ClusterData
+    teams: list[TeamData]
+    tasks: list[TaskData]
+    omittedTasks: int
+    lateTasks: int
+    skippedTasks: int
+    skipped: list[SkippedData]
+    timeline: Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +238,7 @@ class TaskReport:
         """Return the seconds of work that preemptions cost it."""
         return sum(each.lost for each in self.evictions)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> TaskData:
         """Return it as JSON has it."""
         return {
             "name": self.name,
@@ -163,7 +305,7 @@ class TeamReport:
         """Return how many of its tasks can never run."""
         return len(self.never_tasks)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> TeamData:
         """Return it as JSON has it."""
         return {
             "name": self.name,
@@ -212,7 +354,7 @@ class ClusterReport:
     preemptions: int
     flapping: tuple[str, ...]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> ClusterData:
         """Return it as JSON has it."""
         return {
             "capacity": _round(self.capacity),
@@ -244,7 +386,7 @@ class Skipped:
     team: str
     why: str
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> SkippedData:
         """Return it as JSON has it."""
         return {"place": self.place, "name": self.name, "team": self.team, "why": f"It {self.why}."}
 
@@ -280,7 +422,7 @@ class Report:
                 return team
         raise KeyError(name)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Simulation:
         """Return it as JSON has it."""
         return {
             "stack": self.stack,

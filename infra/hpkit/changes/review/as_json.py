@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Annotated, Literal, TypedDict, TypeVar
 
 from hpkit.changes import Step
 from hpkit.changes.plan_diff import CapacityChange, Change, PlanDiff, ShareChange, TeamChange
@@ -18,25 +18,220 @@ from hpkit.changes.review.model import (
     Review,
     ScenarioChange,
     StackReview,
+    Status,
+    Verdict,
 )
 from hpkit.changes.review.tables import concerned_teams, nodes_lost
-from hpkit.text.formatting import json_number, json_text
+from hpkit.checks import Finding
+from hpkit.text.formatting import json_number
 
-__all__ = ["VERSION", "as_dict", "as_json"]
+__all__ = ["ChangeReview", "as_dict"]
 
-VERSION = 1
 T = TypeVar("T")
+Written = TypeVar("Written")
+Number = int | float
 
 
-def as_json(review: Review) -> str:
-    """Return the review as JSON text."""
-    return json_text(as_dict(review))
+class _Base(TypedDict):
+    ref: str
+    commit: str
 
 
-def as_dict(review: Review) -> dict[str, Any]:
+class _Summary(TypedDict):
+    stack: str
+    verdict: Verdict
+    nodesLost: int
+    resourcesLost: int
+    teamsConcerned: list[str]
+    guaranteedCost: str
+    maximumCost: str
+
+
+class _Findings(TypedDict):
+    new: list[Finding]
+    fixed: list[Finding]
+    remaining: list[Finding]
+    waived: list[Finding]
+
+
+class _File(TypedDict):
+    file: str
+    findings: _Findings
+
+
+class _Money(TypedDict):
+    of: Literal["guaranteed", "maximum"]
+    change: str
+    about: Annotated[bool, "Whether the prices are those of another region."]
+
+
+class _Risk(TypedDict):
+    code: str
+    verdict: Verdict
+    subject: str
+    message: str
+    teams: list[str]
+    monthlyCost: _Money | None
+
+
+class _Loss(TypedDict):
+    team: str
+    what: str
+    instanceType: str | None
+    before: Annotated[Number | None, "null: nothing limited it."]
+    after: Number
+    names: list[str]
+
+
+class _Cost(TypedDict):
+    known: Annotated[str, "US dollars per month."]
+    complete: bool
+    unknown: Annotated[list[str], "Instance types without a price."]
+    unbounded: list[str]
+    pricesOf: Annotated[list[str], "Other regions whose prices are used."]
+
+
+class _CostChange(TypedDict):
+    before: _Cost | None
+    after: _Cost | None
+    change: str
+
+
+class _Costs(TypedDict):
+    currency: Literal["USD"]
+    per: Literal["month"]
+    guaranteed: _CostChange
+    maximum: _CostChange
+
+
+class _Budget(TypedDict):
+    kind: str
+    name: str
+    teams: list[str]
+    givenUsd: Change[int]
+    quotaUsd: Change[int]
+    unknown: Change[list[str]]
+    pricesOf: Change[list[str]]
+
+
+class _Capacity(TypedDict):
+    instanceType: str
+    present: Change[bool]
+    guaranteed: Change[int]
+    maximum: Annotated[Change[int], "null on a side that has the type: no NodePool limit bounds it."]
+    unreserved: Change[Number]
+    quota: Change[Number]
+
+
+class _Share(TypedDict):
+    instanceType: str
+    guarantee: Change[Number]
+    elastic: Change[Number]
+    borrowable: Change[Number]
+    lendable: Change[Number]
+    monthlyUsd: Annotated[Change[int], "null: nothing is reserved on that side, or the catalog has no price."]
+    monthlyUsdIsAbout: bool
+
+
+class _Team(TypedDict):
+    team: str
+    present: Change[bool]
+    edited: bool
+    fairShareWeight: Change[int]
+    strategy: Change[str]
+    borrowLimitPercent: Change[int]
+    preemptTeamTasks: Change[str]
+    membersAdded: list[str]
+    membersRemoved: list[str]
+    shares: list[_Share]
+
+
+class _Cause(TypedDict):
+    path: str
+    place: str
+    replaces: bool
+    because: list[str]
+
+
+class _Step(TypedDict):
+    action: str
+    type: str
+    name: str
+    urn: str
+    retained: Annotated[bool, "Whether the resource remains when Pulumi forgets it."]
+    causes: list[_Cause]
+
+
+class _PreviewStep(TypedDict):
+    action: str
+    type: str
+    name: str
+    urn: str
+    properties: list[str]
+
+
+class _Preview(TypedDict):
+    problems: list[str]
+    unchanged: int
+    steps: list[_PreviewStep]
+
+
+class _ScenarioTeam(TypedDict):
+    team: str
+    service: Change[float]
+    waitMedian: Change[float]
+    waitP95: Change[float]
+    preempted: Change[int]
+    never: Change[int]
+
+
+class _Scenario(TypedDict):
+    file: str
+    note: str
+    utilization: Change[float]
+    waitedInstanceHours: Change[float]
+    preemptions: Change[int]
+    teams: list[_ScenarioTeam]
+
+
+class _Stack(TypedDict):
+    stack: str
+    file: str
+    why: str
+    status: Status
+    verdict: Verdict
+    reasons: list[str]
+    note: str
+    findings: _Findings
+    watch: list[_Risk]
+    losses: list[_Loss]
+    cost: _Costs
+    budgets: list[_Budget]
+    capacity: list[_Capacity]
+    teams: Annotated[list[_Team], "Teams with a difference."]
+    unchangedTeams: int
+    policy: dict[str, Change[str]]
+    priorityClasses: dict[str, Change[int]]
+    changes: Annotated[list[_Step], "Resources that change."]
+    preview: Annotated[_Preview | None, "What `pulumi preview` reports, with --preview."]
+    scenario: Annotated[_Scenario | None, "The simulation, with --scenario."]
+
+
+class ChangeReview(TypedDict):
+    """What a change does to the stacks that it affects."""
+
+    base: _Base
+    verdict: Verdict
+    reasons: list[str]
+    notes: list[str]
+    summary: list[_Summary]
+    files: list[_File]
+    stacks: list[_Stack]
+
+
+def as_dict(review: Review) -> ChangeReview:
     """Return the review as plain values."""
     return {
-        "version": VERSION,
         "base": {"ref": review.base, "commit": review.commit},
         "verdict": review.verdict,
         "reasons": list(review.reasons),
@@ -47,7 +242,7 @@ def as_dict(review: Review) -> dict[str, Any]:
     }
 
 
-def _summary(stack: StackReview) -> dict[str, Any]:
+def _summary(stack: StackReview) -> _Summary:
     return {
         "stack": stack.stack,
         "verdict": stack.verdict,
@@ -59,7 +254,7 @@ def _summary(stack: StackReview) -> dict[str, Any]:
     }
 
 
-def _stack(stack: StackReview) -> dict[str, Any]:
+def _stack(stack: StackReview) -> _Stack:
     diff = stack.diff
     return {
         "stack": stack.stack,
@@ -92,15 +287,15 @@ def _stack(stack: StackReview) -> dict[str, Any]:
         "capacity": [_capacity(each) for each in diff.capacity] if diff else [],
         "teams": [_team(diff, each) for each in diff.teams if each.changed] if diff else [],
         "unchangedTeams": sum(not each.changed for each in diff.teams) if diff else 0,
-        "policy": {key: _change(each) for key, each in diff.policy.items()} if diff else {},
-        "priorityClasses": {key: _change(each) for key, each in diff.priority_classes.items()} if diff else {},
+        "policy": dict(diff.policy) if diff else {},
+        "priorityClasses": dict(diff.priority_classes) if diff else {},
         "changes": [_step(each) for each in stack.change.steps if each.custom] if stack.change else [],
         "preview": _preview(stack.preview),
         "scenario": _scenario(stack.scenario),
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: Step) -> _Step:
     return {
         "action": step.action,
         "type": step.type,
@@ -114,23 +309,21 @@ def _step(step: Step) -> dict[str, Any]:
     }
 
 
-def _findings(changes: FindingChanges) -> dict[str, Any]:
+def _findings(changes: FindingChanges) -> _Findings:
     return {
-        "new": [each.as_dict() for each in changes.new],
-        "fixed": [each.as_dict() for each in changes.fixed],
-        "remaining": [each.as_dict() for each in changes.remaining],
-        "waived": [each.as_dict() for each in changes.waived],
+        "new": list(changes.new),
+        "fixed": list(changes.fixed),
+        "remaining": list(changes.remaining),
+        "waived": list(changes.waived),
     }
 
 
-def _change(change: Change[T], write: Callable[[T], Any] = lambda value: value) -> dict[str, Any]:
-    return {
-        "before": None if change.before is None else write(change.before),
-        "after": None if change.after is None else write(change.after),
-    }
+def _written(change: Change[T], write: Callable[[T], Written]) -> Change[Written]:
+    before = None if change.before is None else write(change.before)
+    return Change(before, None if change.after is None else write(change.after))
 
 
-def _loss(loss: Loss) -> dict[str, Any]:
+def _loss(loss: Loss) -> _Loss:
     return {
         "team": loss.team,
         "what": loss.what,
@@ -141,15 +334,16 @@ def _loss(loss: Loss) -> dict[str, Any]:
     }
 
 
-def _money(money: MoneyChange) -> dict[str, Any]:
+def _money(money: MoneyChange) -> _Money:
     return {"of": money.of, "change": str(money.change), "about": money.about}
 
 
-def _costs(change: Change[Cost]) -> dict[str, Any]:
-    return {**_change(change, _cost), "change": cost_change(change)}
+def _costs(change: Change[Cost]) -> _CostChange:
+    written = _written(change, _cost)
+    return {"before": written.before, "after": written.after, "change": cost_change(change)}
 
 
-def _cost(cost: Cost) -> dict[str, Any]:
+def _cost(cost: Cost) -> _Cost:
     """Write money as text, since a JSON number would round it."""
     return {
         "known": str(cost.known.quantize(Decimal("0.01"))),
@@ -160,84 +354,82 @@ def _cost(cost: Cost) -> dict[str, Any]:
     }
 
 
-def _budget(change: BudgetChange) -> dict[str, Any]:
+def _budget(change: BudgetChange) -> _Budget:
     budget = change.budget
     return {
         "kind": budget.kind,
         "name": budget.name,
         "teams": sorted(budget.teams),
-        "givenUsd": _change(change.given, lambda given: round(given.monthly)),
-        "quotaUsd": _change(change.cost, lambda spent: round(spent.dollars)),
-        "unknown": _change(change.cost, lambda spent: list(spent.unknown)),
-        "pricesOf": _change(change.cost, lambda spent: list(spent.about)),
+        "givenUsd": _written(change.given, lambda given: round(given.monthly)),
+        "quotaUsd": _written(change.cost, lambda spent: round(spent.dollars)),
+        "unknown": _written(change.cost, lambda spent: list(spent.unknown)),
+        "pricesOf": _written(change.cost, lambda spent: list(spent.about)),
     }
 
 
-def _capacity(change: CapacityChange) -> dict[str, Any]:
+def _capacity(change: CapacityChange) -> _Capacity:
     return {
         "instanceType": change.instance_type,
-        "present": _change(change.present),
-        "guaranteed": _change(change.guaranteed),
-        # null on a side where the type is present: no NodePool limit bounds it.
-        "maximum": _change(change.maximum),
-        "unreserved": _change(change.unreserved, json_number),
-        "quota": _change(change.quota, json_number),
+        "present": change.present,
+        "guaranteed": change.guaranteed,
+        "maximum": change.maximum,
+        "unreserved": _written(change.unreserved, json_number),
+        "quota": _written(change.quota, json_number),
     }
 
 
-def _team(diff: PlanDiff, team: TeamChange) -> dict[str, Any]:
+def _team(diff: PlanDiff, team: TeamChange) -> _Team:
     return {
         "team": team.name,
-        "present": _change(team.present),
+        "present": team.present,
         "edited": team.edited,
-        "fairShareWeight": _change(team.weight),
-        "strategy": _change(team.strategy),
-        "borrowLimitPercent": _change(team.borrow_limit),
-        "preemptTeamTasks": _change(team.preempt),
+        "fairShareWeight": team.weight,
+        "strategy": team.strategy,
+        "borrowLimitPercent": team.borrow_limit,
+        "preemptTeamTasks": team.preempt,
         "membersAdded": list(team.members_added),
         "membersRemoved": list(team.members_removed),
         "shares": [_share(diff, each) for each in team.shares],
     }
 
 
-def _share(diff: PlanDiff, share: ShareChange) -> dict[str, Any]:
+def _share(diff: PlanDiff, share: ShareChange) -> _Share:
     money, is_about = quota_cost(diff, share)
     return {
         "instanceType": share.instance_type,
-        "guarantee": _change(share.guarantee, json_number),
-        "elastic": _change(share.elastic, json_number),
-        "borrowable": _change(share.borrowable, json_number),
-        "lendable": _change(share.lendable, json_number),
-        # null: nothing is reserved on that side, or the catalog has no price of the type near it.
-        "monthlyUsd": _change(money),
+        "guarantee": _written(share.guarantee, json_number),
+        "elastic": _written(share.elastic, json_number),
+        "borrowable": _written(share.borrowable, json_number),
+        "lendable": _written(share.lendable, json_number),
+        "monthlyUsd": money,
         "monthlyUsdIsAbout": is_about,
     }
 
 
-def _scenario(scenario: ScenarioChange | None) -> dict[str, Any] | None:
+def _scenario(scenario: ScenarioChange | None) -> _Scenario | None:
     if scenario is None:
         return None
     return {
         "file": scenario.scenario,
         "note": scenario.note,
-        "utilization": _change(scenario.utilization),
-        "waitedInstanceHours": _change(scenario.waited),
-        "preemptions": _change(scenario.preemptions),
+        "utilization": scenario.utilization,
+        "waitedInstanceHours": scenario.waited,
+        "preemptions": scenario.preemptions,
         "teams": [
             {
                 "team": each.name,
-                "service": _change(each.service),
-                "waitMedian": _change(each.wait_median),
-                "waitP95": _change(each.wait_p95),
-                "preempted": _change(each.preempted),
-                "never": _change(each.never),
+                "service": each.service,
+                "waitMedian": each.wait_median,
+                "waitP95": each.wait_p95,
+                "preempted": each.preempted,
+                "never": each.never,
             }
             for each in scenario.teams
         ],
     }
 
 
-def _preview(preview: Preview | None) -> dict[str, Any] | None:
+def _preview(preview: Preview | None) -> _Preview | None:
     if preview is None:
         return None
     return {

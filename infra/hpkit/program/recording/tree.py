@@ -54,15 +54,6 @@ class Node:
     children: tuple["Node", ...] = field(default=())
     wiring: bool = False
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the tree as plain values."""
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "detail": self.detail,
-            "children": [child.as_dict() for child in self.children],
-        }
-
     def count(self) -> int:
         """Return the number of resources in the tree; components and parts are none."""
         return (1 if self.kind else 0) + sum(child.count() for child in self.children)

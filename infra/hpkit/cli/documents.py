@@ -1,0 +1,181 @@
+"""The JSON documents that commands print: their envelope, the table of their kinds, and a schema of each.
+
+A kind is a TypedDict of the module that fills it, so that the type checker compares the two; its schema is derived.
+"""
+
+import dataclasses
+import importlib
+import types
+from collections.abc import Callable, Mapping
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NotRequired,
+    ParamSpec,
+    TypedDict,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+import click
+
+from hpkit.checks import Finding
+from hpkit.errors import HpkitError, SelectionError, ToolError
+from hpkit.text.formatting import camel_case, json_text
+from hpkit.text.spelling import hint
+
+__all__ = ["API_VERSION", "KINDS", "Error", "Kind", "error_document", "json_document", "schema_of"]
+
+API_VERSION: Final = "hpkit/v1"
+Fields = ParamSpec("Fields")
+_MISUSE: Final = 2
+_PLAIN: Final = {str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null"}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of document: the commands that print it, and the module that has it as a TypedDict of its name."""
+
+    commands: tuple[str, ...]
+    module: str
+
+
+class Error(TypedDict):
+    """Why a command failed."""
+
+    reason: Annotated[
+        Literal["Usage", "Input", "Tool"],
+        "Usage: wrong arguments, or a stack or file that doesn't exist. Input: a file or value that is invalid. "
+        "Tool: a tool or service is missing or failed.",
+    ]
+    exitCode: int
+    message: str
+    findings: Annotated[list[Finding], "What is wrong with organization files."]
+
+
+def _kinds(module: str, **commands: str) -> dict[str, Kind]:
+    return {name: Kind(tuple(printed.split(", ")), module) for name, printed in commands.items()}
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    **_kinds("hpkit.cli.formats", Validation="validate"),
+    **_kinds("hpkit.cli.plan", PlanList="plan"),
+    **_kinds("hpkit.cli.quota", QuotaList="quota"),
+    **_kinds("hpkit.cli.explain", Team="describe team", InstanceGroup="describe group"),
+    **_kinds("hpkit.changes.review.as_json", ChangeReview="review"),
+    **_kinds("hpkit.cli.rules", RuleList="catalog rules"),
+    **_kinds("hpkit.cli.instances", InstanceTypeList="catalog instances"),
+    **_kinds("hpkit.cli.preflight", Preflight="aws preflight", OfferingList="aws preflight"),
+    **_kinds("hpkit.cli.images", ImageList="aws images"),
+    **_kinds("hpkit.adopt.handover", HandoverPlan="aws adopt handover"),
+    **_kinds("hpkit.cli.status", ClusterStatus="cluster status"),
+    **_kinds("hpkit.cli.topology", Topology="cluster topology"),
+    **_kinds("hpkit.cli.access", PrincipalList="cluster access", AccessCheck="cluster access check"),
+    **_kinds("hpkit.cli.upgrade", Upgrade="cluster upgrade"),
+    **_kinds("hpkit.cli.nodes", NodeList="node list"),
+    **_kinds("hpkit.cli.job", JobLint="job lint"),
+    **_kinds("hpkit.cli.jobs", JobList="job list"),
+    **_kinds("hpkit.cli.why", WaitingJob="job why"),
+    **_kinds("hpkit_whatif.simulate.report", Simulation="whatif simulate, whatif rehearse"),
+    **_kinds("hpkit_whatif.cli.simulate_compare", SimulationComparison="whatif simulate"),
+    **_kinds("hpkit_whatif.cli.simulate_vary", SimulationList="whatif simulate"),
+    **_kinds("hpkit_whatif.recommend.model", RecommendedPolicy="whatif recommend"),
+    **_kinds("hpkit_local.cli.local_status", InstanceStatus="local status", InstanceList="local list"),
+    **_kinds("hpkit_local.cli.local_env", Environment="local env"),
+    **_kinds("hpkit_local.cli.doctor", ToolList="local doctor"),
+    **_kinds(__name__, Error=""),
+}
+
+
+def json_document(
+    kind: Callable[Fields, Mapping[str, object]], *arguments: Fields.args, **fields: Fields.kwargs
+) -> str:
+    """Return a document as text: its kind, a TypedDict, and the fields of it."""
+    return json_text({"apiVersion": API_VERSION, "kind": kind.__name__, **kind(*arguments, **fields)})
+
+
+def error_document(error: HpkitError | click.ClickException, exit_code: int) -> str:
+    """Return an error as a document, in one line: other lines may come before it."""
+    body = Error(
+        reason="Usage" if exit_code == _MISUSE else "Tool" if isinstance(error, ToolError) else "Input",
+        exitCode=exit_code,
+        message=error.format_message() if isinstance(error, click.ClickException) else str(error),
+        findings=[each for each in getattr(error, "findings", ()) if isinstance(each, Finding)],
+    )
+    return json_text({"apiVersion": API_VERSION, "kind": Error.__name__, **body}, indent=None)
+
+
+def schema_of(kind: str) -> dict[str, Any]:
+    """Return the JSON Schema of a kind; later versions of hpkit/v1 may add fields.
+
+    Raises SelectionError for an unknown kind.
+    """
+    if kind not in KINDS:
+        raise SelectionError(f"no kind {kind}; {hint(kind, KINDS)}")
+    definitions: dict[str, Any] = {}
+    _schema(getattr(importlib.import_module(KINDS[kind].module), kind), definitions)
+    body = definitions.pop(kind)
+    envelope = {"apiVersion": {"const": API_VERSION}, "kind": {"const": kind}}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": kind,
+        **body,
+        "properties": envelope | body["properties"],
+        "required": [*envelope, *body["required"]],
+        **({"$defs": definitions} if definitions else {}),
+    }
+
+
+def _schema(type_: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a type; objects are added to the definitions, so that they may hold themselves."""
+    origin, arguments = get_origin(type_), get_args(type_)
+    if origin is Annotated:
+        return {**_schema(arguments[0], definitions), "description": arguments[1]}
+    if origin is NotRequired:
+        return _schema(arguments[0], definitions)
+    if origin in (Union, types.UnionType):
+        return _union([_schema(each, definitions) for each in arguments])
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin in (list, tuple):
+        return {"type": "array", "items": _schema(arguments[0], definitions)}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": _schema(arguments[1], definitions)}
+    if origin is not None:
+        return _object(origin, definitions, dict(zip(origin.__parameters__, arguments, strict=True)))
+    if not is_typeddict(type_) and not dataclasses.is_dataclass(type_):
+        return {"type": _PLAIN[type_]}
+    name = type_.__name__.lstrip("_")
+    if name not in definitions:
+        definitions[name] = {}  # an object may hold others of its type
+        definitions[name] |= _object(type_, definitions, {})
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _union(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    names = [part["type"] for part in parts if part.keys() == {"type"}]
+    if len(names) < len(parts):
+        return {"anyOf": parts}
+    names = names if "number" not in names else [name for name in names if name != "integer"]
+    return {"type": names if len(names) > 1 else names[0]}
+
+
+def _object(class_: Any, definitions: dict[str, Any], bound: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the schema of a TypedDict or a dataclass; bound: the types that a generic one is given."""
+    fields = get_type_hints(class_, include_extras=True)
+    if dataclasses.is_dataclass(class_):
+        fields = {camel_case(name): type_ for name, type_ in fields.items()}
+    for name, type_ in fields.items():
+        parameters = getattr(type_, "__parameters__", ())
+        fields[name] = type_[tuple(bound[each] for each in parameters)] if parameters else bound.get(type_, type_)
+    return {
+        "type": "object",
+        **({"description": class_.__doc__.partition("\n")[0]} if class_.__doc__ else {}),
+        "properties": {name: _schema(type_, definitions) for name, type_ in fields.items()},
+        "required": [name for name, type_ in fields.items() if get_origin(type_) is not NotRequired],
+    }

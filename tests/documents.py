@@ -1,0 +1,35 @@
+"""JSON documents of commands, validated as strictly as they are written: no field that the schema doesn't name."""
+
+import json
+
+import jsonschema
+
+from hpkit.cli.documents import schema_of
+from hpkit.text.formatting import json_text
+
+__all__ = ["closed", "document", "plain"]
+
+
+def document(text):
+    """Return a document; AssertionError where it isn't one."""
+    data = json.loads(text)
+    assert set(data) >= {"apiVersion", "kind"}, sorted(data)
+    jsonschema.Draft202012Validator(closed(schema_of(data["kind"]))).validate(data)
+    return data
+
+
+def closed(schema):
+    """Return a schema in which no object may have a field that isn't named."""
+    if isinstance(schema, list):
+        return [closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    parts = {key: closed(part) for key, part in schema.items()}
+    if isinstance(parts.get("properties"), dict) and parts.get("type") == "object":
+        parts.setdefault("additionalProperties", False)
+    return parts
+
+
+def plain(data):
+    """Return data as its JSON has it."""
+    return json.loads(json_text(data))
