@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping
 
-from generate import deployer_policy, fake_plugins, karpenter, local_aws, metrics, policies, team_rights
+from generate import commands, deployer_policy, fake_plugins, karpenter, local_aws, metrics, policies, team_rights
 from generate.catalog import service_model_text
 from generate.hyperpod import hyperpod_text
 from generate.refusals import PAGE, refusals_page
@@ -20,6 +20,7 @@ FILES: dict[str, Callable[[], str]] = {
     "infra/hpkit/catalog/data/hyperpod.json": hyperpod_text,
     karpenter.FILE: karpenter.karpenter_text,
     metrics.FILE: metrics.kueue_metrics_text,
+    commands.FILE: commands.commands_page,
     "docs/reference/config.md": reference,
     "infra/hpkit/checks/examples.json": examples_text,
     "docs/reference/rules.md": rules_page,

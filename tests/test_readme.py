@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from hpkit.cli import command_lines
 from tests.examples import copy_project
 
 ROOT = Path(__file__).parent.parent
@@ -78,9 +77,3 @@ def test_every_make_target_that_the_readme_names_exists():
         & {"install", "test", "check", "lint", "types", "unit", "generate", "bench", "lock", "up", "down", "pages"}
         <= targets
     )
-
-
-def test_every_command_is_on_the_page_of_commands():
-    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
-    rows = "\n".join(line for line in page.splitlines() if line.startswith("| `hpkit "))
-    assert {name for name in command_lines() if f"hpkit {name}" not in rows} == set()

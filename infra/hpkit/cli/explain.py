@@ -145,8 +145,8 @@ _FORMAT = output_options("text", "json")
 def _team(team: str, stack: str | None, form: str) -> None:
     """Describe what a TEAM has, what it can borrow from which teams, and why.
 
-    For each instance type: what is guaranteed and on which groups, which teams borrow it while it's idle, what the team
-    can borrow, and what limits it. Also shows its weight next to the others', and how its jobs are ranked.
+    For each instance type, shows the guaranteed instances and their groups, and which teams can borrow them while
+    idle. Also shows what the team can borrow, its weight compared with other teams, and how its jobs are ranked.
     """
     plan, loaded = _plan_of(stack, lambda plan: team in {each.name for each in plan.teams})
     organization = loaded.parsed.organization

@@ -31,10 +31,12 @@ _DEFAULT_EXAMPLE = "startup"
 @click.option("--from", "example", type=click.Choice(EXAMPLES), help="Begin with this example.  [default: startup]")
 @click.option("--region", metavar="REGION", help="AWS region.  [default: the example's]")
 @click.option("--account", metavar="ID", help="AWS account, 12 digits.  [default: a placeholder]")
-@click.option("--public-cidr", metavar="CIDR", help="Addresses from which you reach the Kubernetes API.")
+@click.option("--public-cidr", metavar="CIDR", help="IP address range from which you connect to the Kubernetes API.")
 @click.option("--ci", "pipeline", type=click.Choice(PIPELINES), help="Write this pipeline.  [default: github]")
-@click.option("--owner", metavar="TEAM", help="Who reviews changes, for CODEOWNERS, such as @acme/platform.")
-@click.option("--directory", type=click.Path(file_okay=False, path_type=Path), default=".", help="Write here.")
+@click.option("--owner", metavar="TEAM", help="Team that reviews changes, for CODEOWNERS, such as @acme/platform.")
+@click.option(
+    "--directory", type=click.Path(file_okay=False, path_type=Path), default=".", help="Write to this folder."
+)
 @click.option("--dry-run", is_flag=True, help="List the files, and write nothing.")
 @click.option("--diff", "differences", is_flag=True, help="Show what this version would write to an existing project.")
 def command(
@@ -49,11 +51,11 @@ def command(
     dry_run: bool,
     differences: bool,
 ) -> None:
-    """Write a project that deploys an organization of yours: nothing has to be copied from hpkit itself.
+    """Write a new project: organization file, program, policies, workflows.
 
-    NAME is the organization's: small letters, digits and hyphens, such as acme. The project passes `hpkit validate`
-    and goes up on the local cloud as it is. Existing files are kept, never overwritten. On a terminal, the command
-    asks for what no option says.
+    NAME is the name of the organization: lowercase letters, digits and hyphens, such as acme. The project passes
+    `hpkit validate` and runs on the local cloud without changes. Existing files are never overwritten. On a terminal,
+    the command asks for values that no option sets.
     """
     if differences:
         name = name or pulumi_project(directory)[0]

@@ -78,10 +78,10 @@ class QuotaList(TypedDict):
 def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str) -> None:
     """Show capacity and each team's share of it, in instances.
 
-    For each instance type: guaranteed, maximum and unreserved capacity. For each team: reserved and elastic quota, how
-    much it can borrow (its limit, or what others can lend) and lend, and the on-demand price of its quota per month. If
-    the policy budget-of-teams sets a budget, it's shown next to the cost. Restricted instance groups are listed
-    separately, because no quota counts them.
+    For each instance type: guaranteed, maximum and unreserved capacity. For each team: reserved and elastic quota, and
+    the on-demand price of its quota per month. Also shows how much each team can borrow (its limit, or what others can
+    lend) and lend. If the policy budget-of-teams sets a budget, it's shown next to the cost. Restricted instance groups
+    are listed separately, because no quota counts them.
     """
     tables = [(plan, quotas_of(plan)) for plan in plans_of(resolve(files, stacks))]
     if form == "json":
