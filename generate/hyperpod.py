@@ -1,7 +1,6 @@
 """Facts of the `hyperpod` plugin's own types, from its declarations: the data that hpkit.changes reads."""
 
 import json
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,14 +30,9 @@ def _lines(data: dict[str, Any]) -> str:
 
 
 def _resource(spec: "Field") -> dict[str, Any]:
-    fields = list(_fields(spec, ""))
-    behavior = {
-        "immutable": [path for path, member in fields if member.immutable],
-        "sets": [path for path, member in fields if member.identity == "*"],
-        "present": [path for path, member in fields if member.kind == "object" and not member.members],
-        "entries": {path: member.identity for path, member in fields if member.identity not in ("", "*")},
-        "defaults": {path: member.default for path, member in fields if member.default is not None},
-    }
+    facts = spec.facts
+    behavior: dict[str, Any] = {name: sorted(getattr(facts, name)) for name in ("immutable", "sets", "present")}
+    behavior |= {"entries": facts.entries, "defaults": facts.defaults}
     return {key: value for key, value in behavior.items() if value} | {"deletesFirst": True}
 
 
@@ -48,10 +42,3 @@ def _groups(spec: "Field") -> dict[str, list[str]]:
         "frozen": [each.name for each in members if each.frozen],
         "sticky": [each.name for each in members if each.sticky],
     }
-
-
-def _fields(spec: "Field", above: str) -> "Iterator[tuple[str, Field]]":
-    for member in (spec.item or spec).members if spec.kind == "list" else spec.members:
-        path = f"{above}.{member.name}" if above else member.name
-        yield path, member
-        yield from _fields(member, path)

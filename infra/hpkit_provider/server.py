@@ -14,7 +14,7 @@ from hpkit_provider import VERSION
 from hpkit_provider.aws.client import SageMakerApi, settings_from
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.plugin_server import PluginServicer, old_settings, readable, urn_type
-from hpkit_provider.engine.results import PropertyChange
+from hpkit_provider.engine.results import diff_response
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import UNKNOWN, Props, from_struct, is_unknown, to_struct
 from hpkit_provider.resources.autoscaled_group import AutoscaledGroupHandler
@@ -39,7 +39,6 @@ _HANDLERS: tuple[type[Handler], ...] = (
     ChangeGuardHandler,
 )
 _ENGINE_SETTINGS = ("version", "pluginDownloadURL", "__internal")  # set by the engine itself
-_KINDS = {"add": "ADD", "delete": "DELETE", "update": "UPDATE"}
 
 
 class HyperpodServicer(PluginServicer):
@@ -119,16 +118,8 @@ class HyperpodServicer(PluginServicer):
         difference = handler.diff(old, new, state)
         for warning in handler.diff_warnings(old, new, state):
             self.log("warning", warning, False, request.urn)
-        some = provider_pb2.DiffResponse.DIFF_SOME if difference.changes else provider_pb2.DiffResponse.DIFF_NONE
-        return provider_pb2.DiffResponse(
-            changes=some,
-            replaces=difference.replaces,
-            # Names are the program's own and unique: the old one must be gone before the new one can be.
-            deleteBeforeReplace=bool(difference.replaces),
-            diffs=sorted({change.path.partition(".")[0].partition("[")[0] for change in difference.changes}),
-            detailedDiff={change.path: _property_diff(change) for change in difference.changes},
-            hasDetailedDiff=True,
-        )
+        # Names are the program's own and unique.
+        return diff_response(difference.changes, deletes_first=True)
 
     @readable
     def Create(self, request: Any, context: Any) -> Any:
@@ -184,11 +175,6 @@ def _old_inputs(handler: Handler, request: Any, state: Props) -> Props:
         return from_struct(request.old_inputs)
     names = {member.name for member in handler.spec.members}
     return {name: value for name, value in state.items() if name in names}
-
-
-def _property_diff(change: PropertyChange) -> Any:
-    kind = _KINDS[change.kind] + ("_REPLACE" if change.replaces else "")
-    return provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.Kind.Value(kind), inputDiff=True)
 
 
 def _clients(settings: Props) -> Clients:

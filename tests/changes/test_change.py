@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from generate.examples import example_stacks
-from hpkit.catalog import TypeFacts, type_facts
+from hpkit.catalog import UNKNOWN, TypeFacts, differences, type_facts
 from hpkit.changes import change
-from hpkit.changes.compare import UNKNOWN, differences, facts_of
+from hpkit.changes.compare import facts_of
 from tests.builders import group, organization, team
 from tests.program.recorder import recorded, recorded_from
 
@@ -315,3 +315,6 @@ def test_what_is_false_in_a_chart_is_something_else_than_what_is_left_out():
     (found,) = differences(release, {"values": {}}, {"values": {"part": {"enabled": False}}})
     assert (found.place, found.before, found.after) == ("values.part.enabled", None, False)
     assert list(differences(TypeFacts(), {}, {"enabled": False})) == []
+    volume = {"emptyDir": {}}
+    assert [each.kind for each in differences(TypeFacts(literal=True), volume, {})] == ["delete"]
+    assert list(differences(TypeFacts(), volume, {})) == []

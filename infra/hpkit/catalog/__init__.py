@@ -9,6 +9,7 @@ from hpkit.catalog.dependencies import (
     dependencies_chart,
     keda_chart,
 )
+from hpkit.catalog.differences import UNKNOWN, Difference, differences, has_unknown
 from hpkit.catalog.eks import (
     ClusterHour,
     KubernetesVersion,
@@ -36,7 +37,7 @@ from hpkit.catalog.nodes import NETWORK_LAYERS, kubelet_reserved
 from hpkit.catalog.replacing import (
     TypeFacts,
     frozen_of_groups,
-    immutable_of_objects,
+    object_facts,
     sticky_of_groups,
     type_facts,
 )
@@ -71,11 +72,13 @@ __all__ = [
     "NETWORK_LAYERS",
     "PLACEHOLDER_ACCOUNT",
     "TASK_GOVERNANCE",
+    "UNKNOWN",
     "AddOn",
     "AddOnVersion",
     "Alternative",
     "ChartImage",
     "ClusterHour",
+    "Difference",
     "InstanceType",
     "KubernetesVersion",
     "Metric",
@@ -92,6 +95,7 @@ __all__ = [
     "aws_regions",
     "cluster_hour",
     "dependencies_chart",
+    "differences",
     "eks_versions",
     "find_instance_type",
     "find_kubernetes_version",
@@ -99,7 +103,7 @@ __all__ = [
     "find_region",
     "frozen_of_groups",
     "grafana_regions",
-    "immutable_of_objects",
+    "has_unknown",
     "instance_type",
     "instance_types",
     "is_offered",
@@ -112,6 +116,7 @@ __all__ = [
     "limit",
     "metrics",
     "node_pool_schema",
+    "object_facts",
     "offered_addon",
     "region_in_words",
     "regions",

@@ -7,7 +7,7 @@ from typing import Any
 
 from hpkit.catalog.instances import read_data
 
-__all__ = ["TypeFacts", "frozen_of_groups", "immutable_of_objects", "sticky_of_groups", "type_facts"]
+__all__ = ["TypeFacts", "frozen_of_groups", "object_facts", "sticky_of_groups", "type_facts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class TypeFacts:
     - identity: no two resources can share all of these, so the old one is deleted first, unless the engine generated
       the name (autoname).
     - deletes_first: the old one is always deleted first.
-    - literal: properties where false differs from leaving them out.
+    - literal: false, and an empty map, list or text, differ from leaving the property out.
     """
 
     immutable: frozenset[str] = frozenset()
@@ -73,10 +73,14 @@ def type_facts(token: str) -> TypeFacts:
     )
 
 
-def immutable_of_objects(group: str, kind: str) -> tuple[str, ...]:
-    """Return the fields of a Kubernetes object whose change replaces it; for kind "*", those of every object."""
+@cache
+def object_facts(api_version: str, kind: str, *, patch: bool) -> TypeFacts:
+    """Return what is known of a kind of Kubernetes object; a patch changes any field of an object that others own."""
+    group = api_version.partition("/")[0] if "/" in api_version else ""
     fields = _data()["kubernetes"]
-    return tuple(fields["*"] if kind == "*" else (*fields["*"], *fields.get(f"{group}/{kind}" if group else kind, ())))
+    own = () if patch else fields.get(f"{group}/{kind}" if group else kind, ())
+    # The API server's own default may be true, such as that of automountServiceAccountToken.
+    return TypeFacts(immutable=frozenset({*fields["*"], *own}), literal=True)
 
 
 def frozen_of_groups() -> tuple[str, ...]:

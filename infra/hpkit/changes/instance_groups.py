@@ -6,9 +6,9 @@ Sources: UpdateCluster of the SageMaker API; BatchDeleteClusterNodes and Instanc
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hpkit.catalog import frozen_of_groups, sticky_of_groups
+from hpkit.catalog import frozen_of_groups, has_unknown, sticky_of_groups
 from hpkit.changes.causes import root_causes
-from hpkit.changes.compare import has_unknown, with_unknown
+from hpkit.changes.compare import with_unknown
 from hpkit.changes.decision import CLUSTER, GuardDecision, deletion_fix
 from hpkit.changes.recorded import Recorded, RecordedResource
 from hpkit.changes.steps import Step

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hpkit.catalog import TypeFacts
-from hpkit.changes.compare import UNKNOWN, differences, facts_of
+from hpkit.catalog import UNKNOWN, TypeFacts, differences
+from hpkit.changes.compare import facts_of
 from hpkit.changes.recorded import Recorded
 from hpkit.changes.steps import Step, texts_in
 from hpkit.plan.capacity import quantity

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hpkit.changes.compare import UNKNOWN, deletes_first, differences, facts_of, has_unknown, with_unknown
+from hpkit.catalog import UNKNOWN, differences, has_unknown
+from hpkit.changes.compare import deletes_first, facts_of, with_unknown
 from hpkit.changes.recorded import Recorded, RecordedResource
 
 __all__ = ["Action", "Cause", "Step", "steps_of", "texts_in"]

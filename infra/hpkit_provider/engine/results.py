@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["CheckFailure", "PropertyChange"]
+from pulumi.runtime.proto import provider_pb2
+
+from hpkit.catalog import Difference
+
+__all__ = ["CheckFailure", "PropertyChange", "diff_response", "property_changes"]
 
 
 @dataclass(frozen=True)
@@ -17,8 +23,49 @@ class CheckFailure:
 
 @dataclass(frozen=True)
 class PropertyChange:
-    """One property that differs."""
+    """One property that differs; input: it is one of the program's inputs."""
 
     path: str
     kind: str  # add, delete or update
     replaces: bool = False
+    input: bool = True
+
+
+def property_changes(found: Iterable[Difference]) -> list[PropertyChange]:
+    """Return differences as the engine shows them: an object that one side lacks is one change."""
+    changes: dict[tuple[str, str], bool] = {}
+    for each in found:
+        key = (_path(each.keys), each.kind)
+        changes[key] = changes.get(key, False) or each.replaces
+    return [PropertyChange(path, kind, replaces) for (path, kind), replaces in changes.items()]
+
+
+def diff_response(changes: Collection[PropertyChange], *, deletes_first: bool) -> Any:
+    """Return the answer to Diff; deletes_first: the old one must be gone before the new one can be."""
+    replaces = sorted({change.path for change in changes if change.replaces})
+    return provider_pb2.DiffResponse(
+        changes=provider_pb2.DiffResponse.DIFF_SOME if changes else provider_pb2.DiffResponse.DIFF_NONE,
+        replaces=replaces,
+        deleteBeforeReplace=bool(replaces) and deletes_first,
+        diffs=sorted({change.path.partition(".")[0].partition("[")[0] for change in changes}),
+        detailedDiff={change.path: _property_diff(change) for change in changes},
+        hasDetailedDiff=True,
+    )
+
+
+def _property_diff(change: PropertyChange) -> Any:
+    kind = change.kind.upper() + ("_REPLACE" if change.replaces else "")
+    return provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.Kind.Value(kind), inputDiff=change.input)
+
+
+def _path(keys: Iterable[str | int]) -> str:
+    """Return a path as Pulumi writes it."""
+    text = ""
+    for key in keys:
+        if isinstance(key, int):
+            text += f"[{key}]"
+        elif key.isidentifier():
+            text += f".{key}" if text else key
+        else:
+            text += f'["{key}"]'
+    return text

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from google.protobuf import struct_pb2
 
-__all__ = ["UNKNOWN", "Props", "from_struct", "is_unknown", "to_struct", "walk_unknown"]
+from hpkit.catalog import UNKNOWN, has_unknown
+
+__all__ = ["UNKNOWN", "Props", "from_struct", "has_unknown", "is_unknown", "to_struct"]
 
 Props = dict[str, Any]
 
@@ -17,37 +19,9 @@ _OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
 _UNKNOWN_TEXT: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
 
-class _Unknown:
-    """A value that only exists after other resources are made."""
-
-    def __repr__(self) -> str:
-        return "<unknown>"
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Unknown:
-        return self
-
-    def __copy__(self) -> _Unknown:
-        return self
-
-
-UNKNOWN: Final = _Unknown()
-
-
 def is_unknown(value: object) -> bool:
     """Whether a value is not known yet (preview)."""
     return value is UNKNOWN
-
-
-def walk_unknown(value: object) -> Iterator[object]:
-    """Yield every unknown inside a value."""
-    if is_unknown(value):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from walk_unknown(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from walk_unknown(item)
 
 
 def from_struct(struct: struct_pb2.Struct) -> Props:

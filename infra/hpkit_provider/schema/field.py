@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+
+from hpkit.catalog import TypeFacts
 
 __all__ = ["Behavior", "Field", "ResourceTable"]
 
@@ -46,9 +48,17 @@ class Field(Behavior):
     text: str = ""
 
     @cached_property
-    def compared(self) -> tuple[Field, ...]:
-        """Members whose difference is a change."""
-        return tuple(member for member in self.members if not member.silent)
+    def facts(self) -> TypeFacts:
+        """What decides whether two values of it differ, and whether that takes a new resource."""
+        fields = list(_fields(self, ""))
+        return TypeFacts(
+            immutable=frozenset(path for path, each in fields if each.immutable),
+            sets=frozenset(path for path, each in fields if each.identity == "*"),
+            present=frozenset(path for path, each in fields if each.kind == "object" and not each.members),
+            entries={path: each.identity for path, each in fields if each.identity not in ("", "*")},
+            defaults={path: each.default for path, each in fields if each.default is not None},
+            deletes_first=True,
+        )
 
     @cached_property
     def by_name(self) -> dict[str, Field]:
@@ -80,3 +90,9 @@ class ResourceTable:
     def token(self) -> str:
         """The Pulumi type token."""
         return f"hyperpod:index:{self.name}"
+
+
+def _fields(spec: Field, path: str) -> Iterator[tuple[str, Field]]:
+    yield path, spec
+    for member in spec.item.members if spec.item else spec.members:
+        yield from _fields(member, f"{path}.{member.name}" if path else member.name)

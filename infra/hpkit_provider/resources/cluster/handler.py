@@ -12,7 +12,7 @@ from hpkit_provider.aws.statuses import classify_status
 from hpkit_provider.aws.tags import live_tags, set_tags
 from hpkit_provider.engine.errors import ChangeFailedError, InitFailedError, PluginError, RefusedError
 from hpkit_provider.engine.task import Task
-from hpkit_provider.engine.values import Props, walk_unknown
+from hpkit_provider.engine.values import Props, has_unknown
 from hpkit_provider.engine.waiter import wait
 from hpkit_provider.resources.cluster import protection
 from hpkit_provider.resources.cluster.cluster_state import (
@@ -210,7 +210,7 @@ class ClusterHandler(Handler):
 
     def _declare(self, arn: str, new: Props) -> None:
         """Tell those who delete groups which ones the program has; a preview may not know, and deletes none."""
-        if arn and not any(walk_unknown([new.get(member) for member in GROUPS])):
+        if arn and not has_unknown([new.get(member) for member in GROUPS]):
             self.clients.declared_groups.declare(arn, group_names(new))
 
     def _create_or_find(self, task: Task, inputs: Props) -> str:

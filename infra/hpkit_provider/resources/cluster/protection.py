@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpkit_provider.engine.results import PropertyChange
-from hpkit_provider.engine.values import Props, is_unknown, walk_unknown
+from hpkit_provider.engine.values import Props, has_unknown, is_unknown
 from hpkit_provider.resources.cluster.cluster_state import GROUPS
 
 __all__ = [
@@ -48,7 +48,7 @@ def removed_groups(old: Props, new: Props, state: Props) -> list[RemovedGroup]:
 
     Groups of Karpenter's have no count there; those that an earlier run began to delete have no entry at all.
     """
-    if any(is_unknown(new.get(member)) for member in GROUPS) or any(walk_unknown(list(_named(new)))):
+    if any(is_unknown(new.get(member)) for member in GROUPS) or has_unknown(list(_named(new))):
         return []
     groups_before = {**_groups(old), **_groups(state)}
     managed = state.get("managedInstanceGroups", [])
@@ -93,7 +93,7 @@ def lost_subnets(new: Props, state: Props) -> list[str]:
     for name, group in _groups(new).items():
         subnets = _subnets(group)
         lost = [subnet for subnet in before.get(name, []) if subnet not in subnets]
-        if lost and any(walk_unknown(subnets)):
+        if lost and has_unknown(subnets):
             problems.append(
                 f"instanceGroups[{name}].overrideVpcConfig.subnets: {', '.join(lost)} is replaced, and an existing "
                 "group can't change its subnets: give the group a new name"
@@ -161,7 +161,7 @@ def unused_allowances(new: Props, removed: Iterable[RemovedGroup], *, replaced: 
     warnings = []
     if new.get("allowReplace") is True and not replaced:
         warnings.append("allowReplace is set, but nothing replaces the cluster (any more): remove it.")
-    if any(walk_unknown([allowed, group_names])) or replaced:
+    if has_unknown([allowed, group_names]) or replaced:
         return warnings
     gone = {group.name for group in removed}
     for name in sorted(set(allowed) - gone):
@@ -215,6 +215,6 @@ def _get_path(inputs: Any, path: str) -> Any:
 
 
 def _shown(value: Any) -> str:
-    if any(walk_unknown(value)):
+    if has_unknown(value):
         return _NOT_KNOWN
     return "nothing" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else str(value)

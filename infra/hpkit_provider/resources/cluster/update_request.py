@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hpkit_provider.aws.client import Document
 from hpkit_provider.aws.statuses import classify_status
-from hpkit_provider.engine.values import Props, walk_unknown
+from hpkit_provider.engine.values import Props, has_unknown
 from hpkit_provider.resources.cluster.cluster_state import (
     GROUPS,
     group_names,
@@ -50,7 +50,7 @@ def _by_name(inputs: Props, member: str = "instanceGroups") -> dict[str, Props]:
 
 def refused_changes(spec: Field, old: Props, new: Props) -> list[str]:
     """List changes that the API refuses on a group or cluster that exists; each says what to do instead."""
-    if any(walk_unknown([group.get("instanceGroupName") for member in GROUPS for group in new.get(member, [])])):
+    if has_unknown([group.get("instanceGroupName") for member in GROUPS for group in new.get(member, [])]):
         return []
     refused = [refusal for member in GROUPS for refusal in _refused_of_groups(spec, old, new, member)]
     enabled = all(side.get("autoScaling", {}).get("mode") == "Enable" for side in (old, new))
@@ -101,7 +101,7 @@ def _taken(member: Field, group: Props) -> Any:
 
 def _differs(old: Any, new: Any) -> bool:
     """Whether two values surely differ; sets of ids have no order."""
-    if any(walk_unknown([old, new])):
+    if has_unknown([old, new]):
         return False
     return bool(_sorted(old) != _sorted(new))
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 from hpkit_provider.aws.client import Document
 from hpkit_provider.engine.errors import PluginError, RefusedError
 from hpkit_provider.engine.task import Task
-from hpkit_provider.engine.values import Props, walk_unknown
+from hpkit_provider.engine.values import Props, has_unknown
 from hpkit_provider.resources.compute_quota.amounts import Amounts, decreased, increased, minimum, reserved_amounts
 from hpkit_provider.resources.handler import ResourceDiff, ResourceState
 from hpkit_provider.resources.versioned_handler import VersionedHandler
@@ -30,7 +30,7 @@ class ComputeQuotaHandler(VersionedHandler):
     def diff(self, old: Props, new: Props, state: Props) -> ResourceDiff:
         """Compare, and announce a quota that is going to decrease; one that is replaced frees all it has."""
         difference = super().diff(old, new, state)
-        is_known = not any(walk_unknown(new)) and bool(new.get("clusterArn"))
+        is_known = not has_unknown(new) and bool(new.get("clusterArn"))
         if is_known:
             self.clients.ledger.declare(new["clusterArn"], new["name"], new=self._amounts(new))
         arn = state.get("computeQuotaArn")
@@ -58,7 +58,7 @@ class ComputeQuotaHandler(VersionedHandler):
 
     def preview_warnings(self, task: Task, old: Props, new: Props) -> list[str]:
         """Warn of a quota that will find no capacity for its increase."""
-        if any(walk_unknown(new)) or not new.get("clusterArn"):
+        if has_unknown(new) or not new.get("clusterArn"):
             return []
         before, after = self._amounts(old), self._amounts(new)
         try:

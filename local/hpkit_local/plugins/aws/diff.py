@@ -6,20 +6,22 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from hpkit.catalog import Difference, differences
 from hpkit_local.plugins.aws.check import DEFAULTS
 from hpkit_local.plugins.aws.resource_type import Prop, ResourceType
 from hpkit_provider.engine.results import PropertyChange
-from hpkit_provider.engine.values import Props, walk_unknown
+from hpkit_provider.engine.values import Props
 
-__all__ = ["changes", "clashes", "inputs_of", "overlaid", "same"]
+__all__ = ["changes", "clashes", "inputs_of", "overlaid"]
 
 
 def changes(resource_type: ResourceType, old: Props, new: Props) -> Iterator[PropertyChange]:
     """Yield the properties that differ, tags left out."""
     for prop in resource_type.spec.members:
-        if prop.name != "tags" and not _equal(prop, old.get(prop.name), new.get(prop.name)):
+        found = [] if prop.name == "tags" else list(_differences(prop, old.get(prop.name), new.get(prop.name)))
+        if found:
             how = "add" if prop.name not in old else "delete" if prop.name not in new else "update"
-            yield PropertyChange(prop.name, how, _replaces(prop, old.get(prop.name), new.get(prop.name)))
+            yield PropertyChange(prop.name, how, any(each.replaces for each in found))
 
 
 def clashes(resource_type: ResourceType, old: Props, new: Props) -> bool:
@@ -28,11 +30,6 @@ def clashes(resource_type: ResourceType, old: Props, new: Props) -> bool:
     if not identity or resource_type.autoname in old.get(DEFAULTS, []):
         return False
     return all(old.get(name) == new.get(name) for name in identity)
-
-
-def same(prop: Prop, one: Any, other: Any) -> bool:
-    """Whether two values mean the same: JSON without its layout, sets without order, IAM's lists of one."""
-    return bool(_plain(prop, one) == _plain(prop, other))
 
 
 def inputs_of(resource_type: ResourceType, stated: Props, live: Props) -> Props:
@@ -46,38 +43,13 @@ def inputs_of(resource_type: ResourceType, stated: Props, live: Props) -> Props:
         elif name in stated:
             if name in live:
                 found[name] = _projected(prop, stated[name], live[name])
-        elif name in live and not prop.computed and not _equal(prop, None, live[name]):
+        elif name in live and not prop.computed and any(_differences(prop, None, live[name])):
             found[name] = live[name]
     return found
 
 
-def _equal(prop: Prop, old: Any, new: Any) -> bool:
-    if any(walk_unknown(new)) or any(walk_unknown(old)):
-        return False
-    if new is None and prop.computed:
-        return True
-    empty = prop.default if prop.default is not None else {"boolean": False}.get(prop.kind)
-    old, new = (empty if value is None or value in ("", [], {}) else value for value in (old, new))
-    if old is None or new is None:
-        return old is None and new is None
-    if prop.members and isinstance(old, dict) and isinstance(new, dict):
-        return all(_equal(member, old.get(member.name), new.get(member.name)) for member in prop.members)
-    if prop.members and isinstance(old, list) and isinstance(new, list) and not prop.unordered:
-        inner = Prop("", "object", members=prop.members)
-        return len(old) == len(new) and all(_equal(inner, *pair) for pair in zip(old, new, strict=True))
-    return same(prop, old, new)
-
-
-def _replaces(prop: Prop, old: Any, new: Any) -> bool:
-    """Whether a difference concerns something that cannot change: the property itself, or a part of it."""
-    if prop.replaces(old, new):
-        return True
-    before, after = (value if isinstance(value, dict) else {} for value in (old, new))
-    return any(
-        _replaces(member, before.get(member.name), after.get(member.name))
-        for member in prop.members
-        if not _equal(member, before.get(member.name), after.get(member.name))
-    )
+def _differences(prop: Prop, old: Any, new: Any) -> Iterator[Difference]:
+    return differences(prop.facts, _meaning(prop, old), _meaning(prop, new), prop.path)
 
 
 def overlaid(live: Any, stated: Any) -> Any:
@@ -100,20 +72,23 @@ def _projected(prop: Prop, stated: Any, live: Any) -> Any:
     if prop.members and isinstance(stated, list) and isinstance(live, list) and len(stated) == len(live):
         inner = Prop("", "object", members=prop.members)
         return [_projected(inner, *pair) for pair in zip(stated, live, strict=True)]
-    return stated if same(prop, stated, live) else live
+    return live if any(_differences(prop, stated, live)) else stated
 
 
-def _plain(prop: Prop, value: Any) -> Any:
+def _meaning(prop: Prop, value: Any) -> Any:
+    """Return a value without what means nothing: the layout of JSON, IAM's lists of one, a scheme."""
+    if isinstance(value, list) and prop.members:
+        return [_meaning(prop, entry) for entry in value]
+    if isinstance(value, dict) and prop.members:
+        return {
+            name: _meaning(prop.by_name[name], item) if name in prop.by_name else item for name, item in value.items()
+        }
     if prop.kind == "policy" and isinstance(value, str):
         try:
             return _unlisted(json.loads(value))
         except ValueError:
             return value
-    if prop.kind == "url" and isinstance(value, str):
-        return value.removeprefix("https://")
-    if prop.unordered and isinstance(value, list):
-        return sorted(json.dumps(item, sort_keys=True) for item in value)
-    return value
+    return value.removeprefix("https://") if prop.kind == "url" and isinstance(value, str) else value
 
 
 def _unlisted(value: Any) -> Any:

@@ -35,7 +35,8 @@ def differences(
     if resource_type.tagging:
         wanted = _all_tags(new, common)
         if is_unknown(wanted) or wanted != state.get("tagsAll", {}):
-            found.append(PropertyChange("tags" if old.get("tags") != new.get("tags") else "tagsAll", "update"))
+            stated = old.get("tags") != new.get("tags")
+            found.append(PropertyChange("tags" if stated else "tagsAll", "update", input=stated))
     return found
 
 

@@ -22,12 +22,12 @@ from hpkit_local.plugins.aws.resource_type import ResourceType
 from hpkit_local.plugins.aws.table import FUNCTIONS, RESOURCE_TYPES
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.plugin_server import PluginServicer, readable, urn_type
+from hpkit_provider.engine.results import diff_response
 from hpkit_provider.engine.task import Task, silent
 from hpkit_provider.engine.values import Props, from_struct, is_unknown, to_struct
 
 __all__ = ["AwsServicer"]
 
-_CHANGES = {"add": "ADD", "delete": "DELETE", "update": "UPDATE"}
 _OWN = ("version", "pluginDownloadURL", "__internal")
 _INVOKE_SECONDS = 120.0
 
@@ -120,23 +120,7 @@ class AwsServicer(PluginServicer):
         resource_type = _resource_type(request.urn)
         old, new, state = from_struct(request.old_inputs), from_struct(request.news), from_struct(request.olds)
         found = differences(resource_type, old=old, new=new, state=state, common=self._common)
-        replaces = sorted({change.path for change in found if change.replaces})
-        return provider_pb2.DiffResponse(
-            changes=provider_pb2.DiffResponse.DIFF_SOME if found else provider_pb2.DiffResponse.DIFF_NONE,
-            replaces=replaces,
-            deleteBeforeReplace=bool(replaces) and clashes(resource_type, old, new),
-            diffs=sorted({change.path for change in found}),
-            detailedDiff={
-                change.path: provider_pb2.PropertyDiff(
-                    kind=provider_pb2.PropertyDiff.Kind.Value(
-                        _CHANGES[change.kind] + ("_REPLACE" if change.replaces else "")
-                    ),
-                    inputDiff=change.path != "tagsAll",
-                )
-                for change in found
-            },
-            hasDetailedDiff=True,
-        )
+        return diff_response(found, deletes_first=clashes(resource_type, old, new))
 
     @readable
     def Create(self, request: Any, context: Any) -> Any:

@@ -6,7 +6,7 @@ from hpkit_local.plugins.kubernetes.cluster import Cluster
 from hpkit_local.plugins.kubernetes.objects import metadata_of
 from hpkit_local.plugins.kubernetes.ready import tests_of
 from hpkit_provider.engine.task import Task
-from hpkit_provider.engine.values import UNKNOWN, Props, is_unknown, walk_unknown
+from hpkit_provider.engine.values import UNKNOWN, Props, has_unknown, is_unknown
 
 __all__ = ["preview_outputs"]
 
@@ -19,7 +19,7 @@ _ALLOCATED = ("clusterIP", "clusterIPs")
 def preview_outputs(cluster: Cluster, task: Task, inputs: Props, state: Props, *, manager: str, patch: bool) -> Props:
     """Return the outputs of a preview; PluginError for what the API server would refuse."""
     told = None
-    if not any(walk_unknown(inputs)):
+    if not has_unknown(inputs):
         tests_of(inputs)  # a malformed annotation shows here, not after the object is made
         if patch:
             told = cluster.preview_patch(task, inputs, manager)

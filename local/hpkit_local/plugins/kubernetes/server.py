@@ -9,12 +9,11 @@ from typing import Any
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2
 
-from hpkit.catalog import type_facts
 from hpkit_local.plugins.kubernetes import VERSION
 from hpkit_local.plugins.kubernetes.access import KNOWN, connect
 from hpkit_local.plugins.kubernetes.api import RetryingApi
 from hpkit_local.plugins.kubernetes.cluster import Cluster
-from hpkit_local.plugins.kubernetes.diff import Change, changes, deletes_first, replaces
+from hpkit_local.plugins.kubernetes.diff import changes, deletes_first
 from hpkit_local.plugins.kubernetes.helm import Helm
 from hpkit_local.plugins.kubernetes.objects import (
     Ref,
@@ -33,6 +32,7 @@ from hpkit_local.plugins.kubernetes.release import SECONDS, TOKEN, Release, chec
 from hpkit_local.plugins.kubernetes.release_inputs import failures
 from hpkit_provider.engine.errors import InitFailedError, PluginError
 from hpkit_provider.engine.plugin_server import PluginServicer, readable, urn_type
+from hpkit_provider.engine.results import PropertyChange, diff_response
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props, from_struct, is_unknown, to_struct
 
@@ -144,28 +144,14 @@ class KubernetesServicer(PluginServicer):
     def Diff(self, request: Any, context: Any) -> Any:
         """Compare inputs of then and now."""
         old, new = _old_inputs(request), from_struct(request.news)
-        found = list(changes(old, new))
         token = urn_type(request.urn)
         release = token == TOKEN
-        anew = [change for change in found if self._replaces(change, token, old, new)]
+        found = changes(token, old, new, release=release)
         if release and not found:
             task = Task(request.urn, _LOOKING_SECONDS, self.cancelled, self.log)
             if self._release.may_come(task, new, from_struct(request.olds)):
-                return _update_of("chart")
-        some = provider_pb2.DiffResponse.DIFF_SOME if found else provider_pb2.DiffResponse.DIFF_NONE
-        return provider_pb2.DiffResponse(
-            changes=some,
-            replaces=[change.path for change in anew],
-            deleteBeforeReplace=bool(anew) and not release and deletes_first(old, new),
-            diffs=sorted({str(change.keys[0]) for change in found if change.keys}),
-            detailedDiff={change.path: _property_diff(change, change in anew) for change in found},
-            hasDetailedDiff=True,
-        )
-
-    def _replaces(self, change: Change, token: str, old: Props, new: Props) -> bool:
-        if token == TOKEN:
-            return change.plain in type_facts(token).immutable
-        return replaces(change, old, new, patch=is_patch(token, new))
+                found = [PropertyChange("chart", "update", input=False)]
+        return diff_response(found, deletes_first=not release and deletes_first(old, new))
 
     @readable
     def Create(self, request: Any, context: Any) -> Any:
@@ -264,14 +250,3 @@ def _check_response(inputs: Props, failures: list[tuple[str, str]]) -> Any:
 
 def _read_response(resource_id: str, inputs: Props, outputs: Props) -> Any:
     return provider_pb2.ReadResponse(id=resource_id, inputs=to_struct(inputs), properties=to_struct(outputs))
-
-
-def _update_of(key: str) -> Any:
-    diff = provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.Kind.UPDATE, inputDiff=False)
-    some = provider_pb2.DiffResponse.DIFF_SOME
-    return provider_pb2.DiffResponse(changes=some, diffs=[key], detailedDiff={key: diff}, hasDetailedDiff=True)
-
-
-def _property_diff(change: Change, replace: bool) -> Any:
-    kind = change.kind + ("_REPLACE" if replace else "")
-    return provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.Kind.Value(kind), inputDiff=True)

@@ -1,0 +1,123 @@
+"""What differs between two sets of inputs of a resource, by the facts of its type, for reviews and plugins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from hpkit.catalog.replacing import TypeFacts
+
+__all__ = ["UNKNOWN", "Difference", "differences", "has_unknown"]
+
+
+class _Unknown:
+    """A value that is known only after other resources are created."""
+
+    def __repr__(self) -> str:
+        return "known after it is made"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Unknown:
+        return self
+
+    def __copy__(self) -> _Unknown:
+        return self
+
+
+UNKNOWN: Final = _Unknown()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A property that differs, and whether that takes a new resource.
+
+    - path: without indexes, as the facts name it.
+    - place: with the names of entries, such as `instanceGroups[gpu].imageId`, for people and for telling apart.
+    - keys: where it is, with indexes; if one side lacks a whole object, the place of that object.
+    - kind: add, delete or update of what `keys` names.
+    """
+
+    path: str = ""
+    place: str = ""
+    keys: tuple[str | int, ...] = ()
+    kind: str = "update"
+    before: Any = None
+    after: Any = None
+    replaces: bool = False
+
+
+def differences(facts: TypeFacts, old: Any, new: Any, path: str = "") -> Iterator[Difference]:
+    """Yield each property that differs, as deep as the facts go; nothing for values that mean the same."""
+    yield from _within(facts, old, new, Difference(path, path))
+
+
+def has_unknown(value: Any) -> bool:
+    """Return whether a value or any part of it is unknown."""
+    if isinstance(value, Mapping):
+        return any(has_unknown(item) for item in value.values())
+    return any(has_unknown(item) for item in value) if isinstance(value, list | tuple) else value is UNKNOWN
+
+
+def _within(facts: TypeFacts, old: Any, new: Any, at: Difference) -> Iterator[Difference]:
+    path, lacking = at.path, (old is None) != (new is None)
+    if at.kind == "update" and lacking:
+        at = replace(at, kind="add" if old is None else "delete")
+    at = replace(at, before=old, after=new, replaces=at.replaces or facts.replaces(path, old, new))
+    if new is UNKNOWN or old is UNKNOWN or (path in facts.present and lacking):
+        yield at
+        return
+    if new is None and path in facts.optional:
+        return
+    before, after = (side if isinstance(side, Mapping) else {} for side in (old, new))
+    if keys := sorted(before.keys() | after.keys()):
+        for key in keys:
+            inner, place = (f"{above}.{key}" if above else key for above in (path, at.place))
+            yield from _within(facts, before.get(key), after.get(key), _inside(at, inner, place, key))
+    elif path in facts.entries and _named(facts.entries[path], old or (), new or ()):
+        yield from _entries(facts, old or (), new or (), at)
+    elif _same_length_maps(facts, path, old, new):
+        for index, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from _within(facts, one, other, _inside(at, path, f"{at.place}[{index}]", index))
+    elif _comparable(facts, path, old) != _comparable(facts, path, new):
+        yield at
+
+
+def _inside(at: Difference, path: str, place: str, key: str | int) -> Difference:
+    keys = (*at.keys, key) if at.kind == "update" else at.keys
+    return replace(at, path=path, place=place, keys=keys)
+
+
+def _named(member: str, *lists: Any) -> bool:
+    return all(isinstance(entry, Mapping) and isinstance(entry.get(member), str) for each in lists for entry in each)
+
+
+def _entries(facts: TypeFacts, old: Any, new: Any, at: Difference) -> Iterator[Difference]:
+    member = facts.entries[at.path]
+    before, after = ({entry[member]: (index, entry) for index, entry in enumerate(side)} for side in (old, new))
+    for key in sorted(before.keys() | after.keys()):
+        index, _ = after[key] if key in after else before[key]
+        entry = _inside(at, at.path, f"{at.place}[{key}]", index)
+        one, other = (side[key][1] if key in side else None for side in (before, after))
+        if one is not None and other is not None:
+            yield from _within(facts, one, other, entry)
+        else:
+            kind = at.kind if at.kind != "update" else "add" if one is None else "delete"
+            yield replace(entry, path=f"{at.path}[{key}]", kind=kind, before=one, after=other)
+
+
+def _same_length_maps(facts: TypeFacts, path: str, old: Any, new: Any) -> bool:
+    lists = isinstance(old, list) and isinstance(new, list) and path not in facts.sets
+    return lists and len(old) == len(new) and all(isinstance(each, Mapping) for each in (*old, *new))
+
+
+def _comparable(facts: TypeFacts, path: str, value: Any) -> Any:
+    if value is None or (value in ("", [], {}) and not facts.literal):
+        value = facts.defaults.get(path)
+    if value is False and not facts.literal:
+        return None
+    if has_unknown(value):
+        return object()
+    if path in facts.sets and isinstance(value, list):
+        return sorted(json.dumps(item, sort_keys=True) for item in value)
+    return value
