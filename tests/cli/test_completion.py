@@ -23,7 +23,8 @@ def test_commands_are_completed_without_importing_them(examples):
 
 
 @pytest.mark.parametrize(
-    "command", ["aws deployer-policy", "destroy", "aws images", "plan", "aws preflight", "quota", "review", "validate"]
+    "command",
+    ["aws deployer-policy", "aws destroy", "aws images", "plan", "aws preflight", "quota", "review", "validate"],
 )
 def test_stacks_are_completed(command, examples):
     assert completed([*command.split(), "--stack", "h"], examples) == ["handson-dev"]

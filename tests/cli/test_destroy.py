@@ -175,17 +175,17 @@ def test_destroy_names_at_once_what_to_delete_while_pods_use_a_claim(tmp_path, m
     holder = Holder("/path", "Job", "ada", "train", ("fsx-claim",))
     monkeypatch.setattr(destroy, "holders", lambda *_: [holder])
     pulumi(exports(tmp_path, [ORCHESTRATED, claim("fsx-claim")]))
-    result = hpkit("destroy", "--stack", "acme-dev", "--yes", cwd=ROOT)
+    result = hpkit("aws", "destroy", "--stack", "acme-dev", "--yes", cwd=ROOT)
     assert (result.returncode, result.stdout, asked) == (1, "", ["eu-west-1", "train"]), result.stderr
     assert result.stderr.splitlines()[-1] == "  kubectl delete job train -n ada    # it uses fsx-claim"
 
 
 def test_destroy_removes_what_a_failed_up_left_and_names_the_command_for_an_empty_stack(tmp_path, pulumi):
     pulumi(exports(tmp_path, [STATE[0]]))
-    result = hpkit("destroy", "--stack", "acme-dev", "--yes", cwd=ROOT)
+    result = hpkit("aws", "destroy", "--stack", "acme-dev", "--yes", cwd=ROOT)
     assert (result.returncode, result.stdout) == (0, "This deletes the entire stack acme-dev, 0 resources\n")
     exports(tmp_path, [])
-    result = hpkit("destroy", "--stack", "acme-dev", "--yes", cwd=ROOT)
+    result = hpkit("aws", "destroy", "--stack", "acme-dev", "--yes", cwd=ROOT)
     assert result.returncode == 1
     assert result.stderr == "error: the stack acme-dev is already empty; remove it with `pulumi stack rm acme-dev`\n"
 
@@ -196,20 +196,20 @@ def test_destroy_goes_on_where_nobody_can_tell_who_uses_a_claim(tmp_path, monkey
 
     monkeypatch.setattr(aws_session, "aws_session", fail)
     pulumi(exports(tmp_path, [ORCHESTRATED, claim("fsx-claim")]))
-    result = hpkit("destroy", "--stack", "acme-dev", "--yes", cwd=ROOT)
+    result = hpkit("aws", "destroy", "--stack", "acme-dev", "--yes", cwd=ROOT)
     assert result.returncode == 0
     said = "warning: can't check whether pods use the stack's claims: the Kubernetes API of train does not answer\n"
     assert result.stderr == said
 
 
 def test_without_pulumi_it_says_how_to_get_it(tmp_path):
-    result = hpkit("destroy", "--stack", "acme-dev", cwd=ROOT, PATH=str(tmp_path), HPKIT_CACHE=str(tmp_path))
+    result = hpkit("aws", "destroy", "--stack", "acme-dev", cwd=ROOT, PATH=str(tmp_path), HPKIT_CACHE=str(tmp_path))
     assert result.returncode == 1
     assert re.fullmatch(r"error: pulumi [\d.]+ is not here\. Get it with: hpkit local doctor --fix\n", result.stderr)
 
 
 def test_a_pulumi_that_only_the_cache_has_is_found(pulumi):
     pulumi("echo $* >&2; exit 1")
-    result = hpkit("destroy", "-s", "acme-dev", cwd=ROOT)
+    result = hpkit("aws", "destroy", "-s", "acme-dev", cwd=ROOT)
     said = "stack export --stack acme-dev --non-interactive"
     assert (result.returncode, result.stderr) == (1, f"error: pulumi stack export: {said}\n")

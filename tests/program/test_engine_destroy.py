@@ -1,4 +1,4 @@
-"""`hpkit destroy` deletes a whole stack: after asking for its name, and nothing where there is none."""
+"""`hpkit aws destroy` deletes a whole stack: after asking for its name, and nothing where there is none."""
 
 import subprocess
 import sys
@@ -15,8 +15,8 @@ pytestmark = [
 
 
 def destroy(up, repository, *arguments, answer=""):
-    """Run `hpkit destroy` as a person does, with the settings of the instance."""
-    command = [Path(sys.executable).parent / "hpkit", "destroy", *arguments]
+    """Run `hpkit aws destroy` as a person does, with the settings of the instance."""
+    command = [Path(sys.executable).parent / "hpkit", "aws", "destroy", *arguments]
     return subprocess.run(
         command, cwd=repository.folder, env=up.environment, input=answer, capture_output=True, text=True, timeout=300
     )

@@ -180,7 +180,7 @@ def test_another_account_or_region_is_refused_whatever_is_allowed(engine, settin
     )
     with pytest.raises(grpc.RpcError) as refused:
         engine.stub.DiffConfig(request)
-    advice = (f"set {setting} to {before} again", "describe another environment", "`hpkit destroy`")
+    advice = (f"set {setting} to {before} again", "describe another environment", "`hpkit aws destroy`")
     for text in (f"{setting}: {before} → {after} {says}", *advice):
         assert text in refused.value.details()
 

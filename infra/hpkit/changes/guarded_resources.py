@@ -151,7 +151,7 @@ def relocation_decision(before: Plan, after: Plan) -> GuardDecision | None:
             reason = f"{what} {old} → {new}: a stack can't move to another {what}, so the preview fails"
             fix = (
                 f"keep {old} in environments.{before.environment}, and describe another environment for {new}. When "
-                f"that one runs, run `hpkit destroy --stack {before.stack}`, and then remove "
+                f"that one runs, run `hpkit aws destroy --stack {before.stack}`, and then remove "
                 f"environments.{before.environment}"
             )
             return GuardDecision(code, "", what, reason, fix, refused=True)

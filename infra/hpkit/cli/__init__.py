@@ -70,16 +70,16 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
     },
     "AWS account": {
         "aws": Command(
-            "Check an account, write IAM policies, mirror images, adopt a platform.",
+            "Check an account, write IAM policies, mirror images, adopt or delete a platform.",
             children={
                 "preflight": Command("Check whether an account has what a stack needs.", "preflight"),
                 "deployer-policy": Command("Print the IAM policies for deploying a stack.", "deployer_policy"),
                 "team-policy": Command("Print the IAM policy for a team's data scientists.", "team_policy"),
                 "images": Command("List or mirror the images that a stack's nodes pull.", "images"),
                 "adopt": Command("Adopt a running platform without changing it.", "adopt"),
+                "destroy": Command("Delete an entire stack, including its nodes.", "destroy"),
             },
         ),
-        "destroy": Command("Delete an entire stack, including its nodes.", "destroy"),
     },
     "Running cluster": {
         "cluster": Command(
@@ -114,6 +114,9 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
             },
         ),
     },
+    "Agents": {
+        "mcp": Command("Serve commands that only read to agents (Model Context Protocol).", "mcp"),
+    },
     "Local cloud": {
         "local": Command("Run a stack on this machine without an AWS account.", extra="local"),
     },
@@ -124,7 +127,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("explain", "show", "team", "teams", "group", "groups"), "describe"),
     **dict.fromkeys(("capacity", "cost", "costs", "quotas"), "quota"),
     "diff": "review",
-    **dict.fromkeys(("delete", "rm"), "destroy"),
+    **dict.fromkeys(("delete", "rm", "destroy"), "aws destroy"),
     **dict.fromkeys(("get", "ps", "top", "workloads"), "cluster status"),
     "jobs": "job list",
     **dict.fromkeys(("create", "run", "submit"), "job new"),

@@ -1,4 +1,4 @@
-"""`hpkit destroy` deletes a whole stack: it lists what is deleted, asks, removes the protection, and deletes it all."""
+"""`hpkit aws destroy` deletes a whole stack: it lists what is deleted, asks, removes the protection, and deletes it."""
 
 import json
 import subprocess

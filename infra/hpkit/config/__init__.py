@@ -1,11 +1,12 @@
 """What a person wrote: the typed organization file, and where each of its values stands."""
 
 from hpkit.config.document import Document, Mark, Path, Problem, format_path
-from hpkit.config.load import read_file, read_text
+from hpkit.config.load import MAX_BYTES, read_file, read_text
 from hpkit.config.organization import Environment, Organization
 from hpkit.config.parse import Parsed, parse
 
 __all__ = [
+    "MAX_BYTES",
     "Document",
     "Environment",
     "Mark",

@@ -55,7 +55,7 @@ def changed_settings(old: Props, new: Props) -> list[str]:
             raise RefusedError(
                 f"{name}: {before} → {after} would {effect.format(before)}{lost}.\nWhat to do: set {name} to {before} "
                 f"again (hpkit: `{word}` of the environment). For another {word}, create another stack (hpkit: "
-                "describe another environment). When it runs, delete this one (hpkit: `hpkit destroy`)."
+                "describe another environment). When it runs, delete this one (hpkit: `hpkit aws destroy`)."
             )
     return sorted(name for name in SETTINGS.keys() - _MESSAGE_TEXTS if old.get(name) != new.get(name))
 

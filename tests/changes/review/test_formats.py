@@ -369,4 +369,4 @@ def test_what_is_no_longer_described_is_lost_once_somebody_destroys_it():
     assert "\n  what teams lose once it is destroyed:\n    ada: its queue; " in as_text(gone)
     assert "what teams lose once it is destroyed (" in as_markdown(gone)
     assert "<h3>What teams lose once it is destroyed</h3>" in as_html(gone)
-    assert "run `hpkit destroy --stack acme-dev` from the old commit" in " ".join(as_text(gone).split())
+    assert "run `hpkit aws destroy --stack acme-dev` from the old commit" in " ".join(as_text(gone).split())

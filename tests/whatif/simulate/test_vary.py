@@ -114,11 +114,11 @@ def test_a_task_that_can_never_run_counts_as_waiting(loaded):
 
 def test_variations_are_said_as_json():
     result = hpkit(
-        "whatif", "simulate", HANDSON, "--stack", "handson-dev", "--vary", "teams[smith].sharing.borrowLimit=100,600",
+        "whatif", "simulate", HANDSON, "--stack", "handson-dev", "--vary", "teams[smith].sharing.borrowLimit=100,20000",
         "--workers", 1, "--format", "json", cwd=ROOT,
     )  # fmt: skip
     found = json.loads(result.stdout)["items"]
-    assert [each["policy"] for each in found] == [{"teams[smith].sharing.borrowLimit": value} for value in (100, 600)]
+    assert [each["policy"] for each in found] == [{"teams[smith].sharing.borrowLimit": value} for value in (100, 20000)]
     assert found[0]["runs"][0]["cluster"]["preemptions"] == 1
     assert found[1]["refused"].startswith("GOV")
 

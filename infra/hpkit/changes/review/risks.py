@@ -116,7 +116,7 @@ def _stack(diff: PlanDiff) -> Iterator[Risk]:
             diff.stack,
             f"{diff.stack} is no longer described, and nothing deletes what it created. If it is deployed, "
             f"{nodes or 'its resources'} keep costing {cost(guaranteed_cost(diff.before))} a month: first run "
-            f"`hpkit destroy --stack {diff.stack}` from the old commit",
+            f"`hpkit aws destroy --stack {diff.stack}` from the old commit",
         )
 
 

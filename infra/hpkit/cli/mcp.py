@@ -1,0 +1,270 @@
+"""`hpkit mcp`: commands that only read, for agents, over the Model Context Protocol.
+
+Each tool runs its command in a process of its own: a file that changes is read anew, and no output of the command can
+reach the protocol. Does not: write, run Pulumi, or return anything but the command's JSON document and its notes.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from hpkit.cli.documents import KINDS, Error, schema_of
+from hpkit.config import MAX_BYTES, read_file, read_text
+from hpkit.errors import InputError, ToolError
+from hpkit.extensions import is_installed
+from hpkit.project import project_root
+from hpkit.text.formatting import camel_case
+
+if TYPE_CHECKING:
+    from mcp import types
+
+__all__ = ["command"]
+
+_SECONDS: Final = 300
+_AT_ONCE: Final = 2
+_MOST_BYTES: Final = 8 << 20
+_MOST_CHARACTERS: Final = 1_000
+_INSTRUCTIONS: Final = (
+    "Tools for an hpkit project: organization files in stacks/ describe Amazon SageMaker HyperPod clusters and the "
+    "quota of each team. All tools only read. A stack is <organization>-<environment>, such as acme-dev. After you "
+    "edit an organization file, call validate, then review."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tool:
+    """A command as a tool. inputs: the command's parameters that it takes, and what to say of those without help."""
+
+    words: str
+    kind: str
+    inputs: Mapping[str, str]
+    network: bool = False
+
+
+_FILES: Final = "Organization files inside the project, such as stacks/acme.yaml. Default: all."
+_SCENARIO: Final = "Scenario file inside the project, such as stacks/scenarios/acme.yaml."
+_TOOLS: Final[Mapping[str, _Tool]] = {
+    "validate": _Tool("validate", "Validation", {"files": _FILES, "stacks": "", "policies": ""}),
+    "quota": _Tool("quota", "QuotaList", {"files": _FILES, "stacks": ""}),
+    "describe_team": _Tool("describe team", "Team", {"team": "Name of the team.", "stack": ""}),
+    "describe_group": _Tool("describe group", "InstanceGroup", {"group": "Name of the instance group.", "stack": ""}),
+    "job_why": _Tool("job why", "WaitingJob", {"task": "Name of the job.", "stack": "", "team": ""}, network=True),
+    "simulate": _Tool(
+        "whatif simulate", "Simulation", {"scenario": _SCENARIO, "stack": "", "seed": "", "skip_impossible": ""}
+    ),
+    "review": _Tool("review", "ChangeReview", {"ref": "", "stacks": "", "quick": "", "scenario": _SCENARIO}),
+}
+# Parameters that name files.
+_PATHS: Final = ("files", "scenario")
+
+
+@click.command("mcp")
+@click.option(
+    "--project",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Folder of the project. Default: the current folder's project.",
+)
+def command(project: Path | None) -> None:
+    """Serve commands that only read to agents, over standard input and output (Model Context Protocol).
+
+    Tools: validate, quota, describe_team, describe_group, job_why, simulate, and review. They read files of the project
+    only, and write nothing. Only job_why uses the network: it reads the cluster, as `hpkit job why` does.
+    """
+    root = (project or project_root()).resolve()
+    if not (root / "Pulumi.yaml").is_file():
+        raise InputError(f"{root} has no Pulumi.yaml, so it isn't a project; name one with --project")
+    try:
+        import anyio
+        import mcp  # noqa: F401 - whether it is there
+    except ModuleNotFoundError as error:
+        raise ToolError(f"{error.name} isn't installed; run `pip install 'hpkit[mcp]'`") from None
+    anyio.run(_serve, root)
+
+
+async def _serve(root: Path) -> None:
+    import anyio
+    from mcp import types
+    from mcp.server.lowlevel import Server
+    from mcp.server.stdio import stdio_server
+
+    tools = {name: _definition(name, tool) for name, tool in _TOOLS.items() if _is_available(tool)}
+    at_once = anyio.Semaphore(_AT_ONCE)
+
+    async def list_tools(_context: object, _request: object) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=list(tools.values()))
+
+    async def call_tool(_context: object, request: types.CallToolRequestParams) -> types.CallToolResult:
+        if request.name not in tools:
+            return _failed(f"no tool {request.name}; tools: {', '.join(tools)}")
+        try:
+            words = _words(root, request.name, request.arguments or {}, tools[request.name].input_schema)
+            async with at_once:
+                return await _run(root, words)
+        except InputError as error:
+            return _failed(str(error))
+
+    server = Server(
+        "hpkit",
+        version=importlib.metadata.version("hpkit"),
+        instructions=_INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+    async with stdio_server() as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())
+
+
+def _is_available(tool: _Tool) -> bool:
+    return not KINDS[tool.kind].module.startswith("hpkit_whatif") or is_installed("simulator")
+
+
+def _command_of(tool: _Tool) -> click.Command:
+    from hpkit.cli import SECTIONS
+
+    first, *others = tool.words.split()
+    found = next(section[first] for section in SECTIONS.values() if first in section).load(first)
+    for word in others:
+        assert isinstance(found, click.Group)  # noqa: S101 - the table above names a command in a group
+        inner = found.get_command(click.Context(found), word)
+        assert inner is not None  # noqa: S101
+        found = inner
+    return found
+
+
+def _parameters(tool: _Tool) -> Iterator[tuple[str, click.Parameter]]:
+    """Yield the parameters of the command that the tool takes, with their names in its input."""
+    for parameter in _command_of(tool).params:
+        if parameter.name in tool.inputs:
+            is_ref = parameter.name == "ref"
+            yield ("base" if is_ref else camel_case(parameter.name)), parameter
+
+
+def _definition(name: str, tool: _Tool) -> types.Tool:
+    """Return a tool as clients see it: the command's help, its parameters, and the schema of its document."""
+    from mcp import types
+
+    parameters = list(_parameters(tool))
+    help_text = _command_of(tool).help or ""
+    return types.Tool(
+        name=name,
+        title=f"hpkit {tool.words}",
+        description=" ".join(help_text.split()),
+        input_schema={
+            "type": "object",
+            "properties": {key: _property(each, tool) for key, each in parameters},
+            "required": [key for key, each in parameters if each.required],
+            "additionalProperties": False,
+        },
+        output_schema=schema_of(tool.kind),
+        annotations=types.ToolAnnotations(
+            read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=tool.network
+        ),
+    )
+
+
+def _property(parameter: click.Parameter, tool: _Tool) -> dict[str, Any]:
+    text = tool.inputs[str(parameter.name)] or getattr(parameter, "help", None) or ""
+    described = {"description": text}
+    if getattr(parameter, "is_flag", False):
+        return {"type": "boolean", **described}
+    if isinstance(parameter.type, click.types.IntParamType):
+        return {"type": "integer", **described}
+    text_schema = {"type": "string", "minLength": 1, "maxLength": _MOST_CHARACTERS}
+    if parameter.multiple or parameter.nargs == -1:
+        return {"type": "array", "items": text_schema, "maxItems": 100, **described}
+    return {**text_schema, **described}
+
+
+def _words(root: Path, name: str, given: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
+    """Return the command line of a call; raises InputError for input that the schema or the project doesn't allow."""
+    import jsonschema
+
+    for error in jsonschema.Draft202012Validator(schema).iter_errors(dict(given)):
+        raise InputError(f"{error.json_path}: {error.message}")
+    tool = _TOOLS[name]
+    options, arguments = [], []
+    _require_inside(root, *sorted((root / "stacks").rglob("*")))
+    for key, parameter in _parameters(tool):
+        value = given.get(key)
+        values = value if isinstance(value, list) else [] if value is None or value is False else [value]
+        if parameter.name in _PATHS:
+            _require_files(root, values)
+        if isinstance(parameter, click.Argument):
+            arguments += values
+        else:
+            options += [parameter.opts[-1] if value is True else f"{parameter.opts[-1]}={each}" for each in values]
+    return [*tool.words.split(), "--format=json", *options, "--", *arguments]
+
+
+def _require_files(root: Path, names: list[str]) -> None:
+    """Raise InputError for a file outside the project, or one that names others outside, as a scenario can."""
+    for name in names:
+        _require_inside(root, root / name)
+        if (root / name).is_file() and (root / name).stat().st_size > MAX_BYTES:
+            raise InputError(f"{name} is larger than {MAX_BYTES >> 20} MiB")
+        if name.endswith((".yaml", ".yml")) and (root / name).is_file():
+            data = read_text(read_file(root / name)).data
+            others = data.get("files") if isinstance(data, dict) else None
+            if isinstance(others, (list, tuple)):
+                _require_inside(root, *((root / name).parent / str(other) for other in others))
+
+
+def _require_inside(root: Path, *files: Path) -> None:
+    for file in files:
+        resolved = file.resolve()
+        if not resolved.is_relative_to(root):
+            raise InputError(f"{file} is outside the project {root}")
+        if resolved.exists() and not (resolved.is_file() or resolved.is_dir()):
+            raise InputError(f"{file} isn't a regular file")
+
+
+async def _run(root: Path, words: list[str]) -> types.CallToolResult:
+    """Return the document that a command prints, as text and as data; its notes are a second text."""
+    import subprocess
+
+    import anyio
+    from mcp import types
+
+    # -P: no module of the project's folder is imported. -B: no compiled module is written.
+    process = [sys.executable, "-P", "-B", "-c", "from hpkit.cli import main; main()", *words]
+    try:
+        with anyio.fail_after(_SECONDS):
+            done = await anyio.run_process(process, cwd=root, stdin=subprocess.DEVNULL, check=False)
+    except TimeoutError:
+        return _failed(f"it took longer than {_SECONDS} seconds")
+    if len(done.stdout) > _MOST_BYTES:
+        return _failed(f"the document is larger than {_MOST_BYTES >> 20} MiB; ask for one stack")
+    notes = done.stderr.decode(errors="replace").splitlines()
+    if not done.stdout:
+        return _failed(_message(notes, done.returncode))
+    text = done.stdout.decode()
+    content: list[types.ContentBlock] = [types.TextContent(text=text)]
+    if notes:
+        content.append(types.TextContent(text="\n".join(notes)))
+    return types.CallToolResult(content=content, structured_content=json.loads(text))
+
+
+def _message(notes: list[str], code: int) -> str:
+    """Return the message of the error document; a traceback stays on this side."""
+    try:
+        error = json.loads(notes[-1])
+        if error["kind"] == Error.__name__:
+            return str(error["message"])
+    except (IndexError, ValueError, TypeError, KeyError):
+        sys.stderr.write("\n".join([*notes, ""]))
+    return f"hpkit failed with exit code {code}; its output is on the server's standard error"
+
+
+def _failed(message: str) -> types.CallToolResult:
+    from mcp import types
+
+    return types.CallToolResult(content=[types.TextContent(text=message)], is_error=True)
