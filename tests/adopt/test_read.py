@@ -33,7 +33,7 @@ def test_karpenters_objects_that_nobody_can_see_are_unknown(cloud, session):
     cloud.advance(60)
     found = read(session, "train", on_progress=lambda _: None)
     assert found.autoscales
-    assert ["the Kubernetes API of kube does not answer" in line for line in found.unknown] == [True]
+    assert ["the Kubernetes API of kube doesn't accept" in line for line in found.unknown] == [True]
 
 
 def test_without_karpenter_and_teams_nobody_needs_a_way_to_the_kubernetes_api(cloud, session):

@@ -205,7 +205,9 @@ def test_destroy_goes_on_where_nobody_can_tell_who_uses_a_claim(tmp_path, monkey
 def test_without_pulumi_it_says_how_to_get_it(tmp_path):
     result = hpkit("aws", "destroy", "--stack", "acme-dev", cwd=ROOT, PATH=str(tmp_path), HPKIT_CACHE=str(tmp_path))
     assert result.returncode == 1
-    assert re.fullmatch(r"error: pulumi [\d.]+ is not here\. Get it with: hpkit local doctor --fix\n", result.stderr)
+    assert re.fullmatch(
+        r"error: pulumi [\d.]+ isn't installed\. To install it: hpkit local doctor --fix\n", result.stderr
+    )
 
 
 def test_a_pulumi_that_only_the_cache_has_is_found(pulumi):

@@ -317,7 +317,7 @@ def test_without_a_name_several_are_listed_with_the_command_for_each(project, co
     answer = hpkit("local", command, cwd=project)
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr.splitlines() == [
-        "error: 2 instances are here, and none runs; say which:",
+        "error: 2 instances exist, but none is running; say which:",
         f"  {HPKIT} local {command} --name one    # no stack",
         f"  {HPKIT} local {command} --name two    # no stack",
     ]
@@ -345,8 +345,8 @@ def test_an_instance_keeps_the_account_of_the_stack_that_is_up_on_it(project):
     instance = Instance.named("acme-dev", root=project)
     instance.write_caller("123456789012")
     said = (
-        "acme-dev is up on instance acme-dev in account 123456789012, and its file now has account 210987654321. "
-        "Take it down first: hpkit local down --stack acme-dev --name acme-dev"
+        "acme-dev is up on instance acme-dev in account 123456789012, but its file now has account 210987654321. "
+        "Delete it first: hpkit local down --stack acme-dev --name acme-dev"
     )
     with pytest.raises(ToolError, match=re.escape(said)):
         control.take_caller(instance, "acme-dev", "210987654321", say=print)
@@ -523,7 +523,7 @@ def test_a_damaged_record_is_said_with_the_way_out_which_works(repository):
     (instance.folder / "run.json").write_text('{"supervisor": ')
     answer = hpkit("local", "status", "--name", "damaged", cwd=repository)
     assert answer.returncode == 1
-    assert answer.stderr.endswith("Begin anew: hpkit local reset --name damaged\n")
+    assert answer.stderr.endswith("Delete it: hpkit local reset --name damaged\n")
     assert hpkit("local", "reset", "--yes", "--name", "damaged", cwd=repository).returncode == 0
     assert not instance.folder.exists()
 
@@ -609,7 +609,7 @@ def test_doctor_that_can_get_nothing_names_every_tool_with_its_reason_and_log(tm
     wanted = sum(not tool.by_name for tool in TOOLS)
     assert f"{wanted} of {wanted} tools" in answer.stderr
     assert f"Whole log: {tmp_path}/cache/logs/etcd.log" in answer.stderr
-    assert "The registry does not hold that package for this platform" in answer.stderr
+    assert "The registry has no such package for this platform" in answer.stderr
 
 
 def test_doctor_gets_what_is_named_and_nothing_else(tmp_path):
@@ -635,6 +635,6 @@ def test_doctor_says_which_tool_on_path_is_taken_and_which_is_passed_over(tmp_pa
     etcd = rows["etcd"]
     assert (etcd["from"], etcd["version"], etcd["path"]) == ("PATH", "3.5.21", str(tmp_path / "etcd"))
     passed_over = f"{tmp_path}/kube-apiserver is 1.20.0, wanted 1.35 or newer, below 1.37"
-    assert "as Kubernetes 1.35 whatever version a stack names" in rows["kube-apiserver"]["purpose"]
+    assert "as Kubernetes 1.35 for any version in the stack's file" in rows["kube-apiserver"]["purpose"]
     assert (rows["kube-apiserver"]["from"], rows["kube-apiserver"]["note"]) == ("missing", passed_over)
     assert "skipped" in hpkit("local", "doctor", cwd=ROOT, **found).stdout

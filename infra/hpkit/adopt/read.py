@@ -186,7 +186,7 @@ class _KubernetesReader:
         except KUBERNETES_ERRORS as error:
             said = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
             self.unknown.append(
-                f"the Kubernetes API of {eks['name']} does not answer this identity ({said}). "
+                f"the Kubernetes API of {eks['name']} doesn't accept this identity ({said}). "
                 "Run it from where the API is reachable, as a role that has an access entry with a view policy"
             )
 

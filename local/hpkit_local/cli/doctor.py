@@ -54,7 +54,7 @@ def command(names: tuple[str, ...], fix: bool, form: str) -> None:
     missing = [row["tool"] for row in rows if row["from"] == "missing" and row["tool"] in needed]
     go = _row(locate(GO))
     if go["from"] == "missing" and not missing:
-        go["get"] = "not needed: nothing has to be built"
+        go["get"] = "not needed, because nothing must be built"
     rows = [_python(), go, *rows]
     # While something has to be built, Go is not optional.
     needed |= {"go"} if missing else set()

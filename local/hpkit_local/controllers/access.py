@@ -64,7 +64,7 @@ def group_of(principal: str) -> str:
 
 
 def access(snapshot: Snapshot, namespaces: Collection[str]) -> Manifests:
-    """Return roles and bindings; where a namespace is not there yet, its binding follows when it is."""
+    """Return roles and bindings; where a namespace doesn't exist yet, its binding follows when it is."""
     items: list[Manifest] = []
     for entry in snapshot.entries:
         for association in entry["policies"]:

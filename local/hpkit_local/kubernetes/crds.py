@@ -58,4 +58,4 @@ def _await_established(api: Api, names: list[str]) -> None:
     for name in names:
         conditions = api.read(f"{_PATH}/{name}").get("status", {}).get("conditions") or []
         if not any(each["type"] == "Established" and each["status"] == "True" for each in conditions):
-            raise ConnectionError(f"{name} is not established yet")
+            raise ConnectionError(f"{name} isn't established yet")

@@ -230,7 +230,7 @@ class _Runner:
     def _stand_still(self) -> None:
         """End Kueue until a node that it is on can be reached: its finalizers stay, and its webhooks do not answer."""
         if self._child is not None:
-            print("kueue_run: no node of Kueue's pods can be reached, so nothing of it works", file=sys.stderr)
+            print("kueue_run: no node of Kueue's pods can be reached, so Kueue doesn't work", file=sys.stderr)
             self._note("")
             self.end()
             self._config = {}

@@ -69,7 +69,7 @@ class Operators:
             named = metadata["name"] == name and f"{namespace}.".startswith(f"{metadata['namespace']}.svc.")
             if spec.get("clusterIP") == host or named:
                 return self._port_behind(f"{metadata['namespace']}/{metadata['name']}", spec, port)
-        raise LookupError(f"there is no Service {host}")
+        raise LookupError(f"Service {host} doesn't exist")
 
     def _port_behind(self, service: str, spec: Mapping[str, Any], port: int) -> int:
         target = next((each.get("targetPort", port) for each in spec.get("ports", ()) if each["port"] == port), None)
@@ -81,7 +81,9 @@ class Operators:
             found = self._ports.get(f"{running.operator.name}/{_number(target, running.pod)}")
             if selector and selector.items() <= labels.items() and found is not None:
                 return found
-        raise LookupError(f"no process on this machine serves port {port} of Service {service}: its pods are kwok's")
+        raise LookupError(
+            f"no process on this machine serves port {port} of Service {service}: kwok simulates its pods"
+        )
 
     def poll(self) -> bool:
         """Start and end processes as there are pods, and say whether all run that should.
@@ -125,7 +127,7 @@ class Operators:
             return
         if not os.access(executable, os.X_OK):
             get = f"`hpkit local doctor --fix {operator.name}` builds it"
-            self._tell(uid, pod, f"{operator.name} is not on this machine, so nothing acts: {get}")
+            self._tell(uid, pod, f"{operator.name} isn't installed on this machine, so nothing happens: {get}")
             return
         namespace, kubeconfig = pod["metadata"]["namespace"], self._write_kubeconfig(uid, pod)
         given = [*(container.get("command") or [""])[1:], *(container.get("args") or [])]

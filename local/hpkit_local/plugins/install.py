@@ -30,7 +30,7 @@ def _sdk_version(package: str) -> str:
     try:
         return version(f"pulumi_{package}")
     except PackageNotFoundError:
-        raise ToolError(f"the Python package pulumi-{package} is not installed. Install it: make install") from None
+        raise ToolError(f"the Python package pulumi-{package} isn't installed. Install it: make install") from None
 
 
 def _launcher(package: str) -> str:

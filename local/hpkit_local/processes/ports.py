@@ -46,7 +46,7 @@ def _held(before: int | None) -> socket.socket:
         if held is None and _is_untouched(port):
             held = _bound(port)
     if held is None:
-        raise OSError("no port of loopback is free")
+        raise OSError("no loopback port is free")
     return held
 
 

@@ -108,7 +108,7 @@ class KueueScheduler:
                 return changes
             if since > _HANGS_SECONDS:
                 raise ToolError(
-                    f"Kueue did not come to rest within {_HANGS_SECONDS:.0f} s; {seen.problem or 'waiting'}: "
+                    f"Kueue didn't settle within {_HANGS_SECONDS:.0f} s; {seen.problem or 'waiting'}: "
                     f"{', '.join(self._waiting()) or 'nothing'}. What to do: look at `hpkit local logs kueue`"
                 )
             self._sleep(_POLL_SECONDS)
@@ -147,8 +147,9 @@ class KueueScheduler:
         if len(changes) > _MOST_CHANGES + 4 * len(self._tasks):
             again = sorted({each.name for each in changes if isinstance(each, Preempted)})
             raise ToolError(
-                f"Kueue does not come to rest: {', '.join(again)} are preempted again and again. What to do: "
-                f"`hpkit whatif simulate` says so too, as `flapping`; change priorities, weights or limits of the teams"
+                f"Kueue doesn't settle: {', '.join(again)} are preempted repeatedly. What to do: "
+                f"`hpkit whatif simulate` also reports this as `flapping`. Change priorities, weights or "
+                "limits of the teams"
             )
 
     def _look(self) -> _Seen:

@@ -86,8 +86,8 @@ def refuse_remote(host: str) -> None:
     name = urlsplit(host).hostname
     if name not in ("127.0.0.1", "::1", "localhost"):
         raise ToolError(
-            f"{host} is not on this machine: a rehearsal creates and ends Jobs, so it runs only on a local cloud. "
-            "What to do: leave --name out, and it starts a new one"
+            f"{host} isn't on this machine: a rehearsal creates and ends Jobs, so it runs only on a local cloud. "
+            "What to do: omit --name to start a new one"
         )
 
 
@@ -99,8 +99,8 @@ def _refuse_work(api: Api, name: str) -> None:
     ]
     if found:
         raise ToolError(
-            f"{name} has other pending or running work: {', '.join(sorted(found)[:5])}. What to do: end it, or leave "
-            "--name out, and the rehearsal starts a new instance"
+            f"{name} has other pending or running work: {', '.join(sorted(found)[:5])}. What to do: end it, or omit "
+            "--name to start a new instance"
         )
 
 
@@ -110,9 +110,8 @@ def refuse_other_queues(queues: Container[str], objects: Iterable[Mapping[str, A
     missing = [queue for queue in wanted if queue not in queues]
     if missing:
         raise ToolError(
-            f"{name} has queues, but not {', '.join(missing[:5])}: its queues belong to another stack, or to another "
-            "state of this one. What to do: name the instance on which the stack is up, or leave --name out, and the "
-            "rehearsal starts a new instance"
+            f"{name} has queues, but not {', '.join(missing[:5])}: its queues belong to another stack, or to an older "
+            "version of this one. What to do: use the instance that runs the stack, or omit --name to start a new one"
         )
 
 

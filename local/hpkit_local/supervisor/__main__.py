@@ -27,7 +27,7 @@ def main(folder: str) -> int:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print("another supervisor has this instance", file=sys.stderr)
+            print("another supervisor already runs this instance", file=sys.stderr)
             return 1
         try:
             # Who starts this waits for the ports alone.

@@ -80,7 +80,9 @@ def find_root(start: Path) -> Path:
     for folder in (start.absolute(), *start.absolute().parents):
         if (folder / "Pulumi.yaml").is_file():
             return folder
-    raise ToolError(f"no Pulumi.yaml in {start.absolute()} or above: go into the repository, or name it with --dir")
+    raise ToolError(
+        f"no Pulumi.yaml in {start.absolute()} or above: change to the project's folder, or pass it with --dir"
+    )
 
 
 def running(instance: Instance) -> State | None:
@@ -175,11 +177,11 @@ def take_caller(
         return
     if account != before and stacks_up(instance):
         raise ToolError(
-            f"{stack} is up on instance {instance.name} in account {before}, and its file now has account {account}. "
-            f"Take it down first: hpkit local down --stack {stack} --name {instance.name}"
+            f"{stack} is up on instance {instance.name} in account {before}, but its file now has account {account}. "
+            f"Delete it first: hpkit local down --stack {stack} --name {instance.name}"
         )
     if running(instance) is not None:
-        say(f"{instance.name} starts again, as {role or f'account {account}'}")
+        say(f"{instance.name} restarts as {role or f'account {account}'}")
         stop(instance, say=say)
     instance.write_caller(account, role)
 
@@ -326,7 +328,7 @@ def _await_ready(instance: Instance, say: Callable[[str], None], goes_on: Callab
             say(f"{late}: still starting, {said - since:.0f} s after the last one")
         time.sleep(_POLL_SECONDS)
     logs = "; ".join(f"{name}: {_tail(instance.log(name))}" for name in _late(instance.state()))
-    raise ToolError(f"nothing became healthy for {_PART_SECONDS:.0f} s. {logs}")
+    raise ToolError(f"no part became healthy within {_PART_SECONDS:.0f} s. {logs}")
 
 
 def _late(state: State | None) -> list[str]:

@@ -177,7 +177,7 @@ class Instance:
         except FileNotFoundError:
             return None
         except ValueError as error:
-            raise ToolError(f"{path} is damaged ({error}). Begin anew: hpkit local reset --name {self.name}") from None
+            raise ToolError(f"{path} is damaged ({error}). Delete it: hpkit local reset --name {self.name}") from None
         return dict(found)
 
     def _write(self, name: str, content: dict[str, Any]) -> None:

@@ -103,12 +103,12 @@ def _locked(
             holder = holder_of(instance)
             if not wait and (holder or polls > _NAME_POLLS):
                 raise ToolError(
-                    f"{holder or 'another command'} works on the local cloud {instance.name}. Wait until it has "
-                    "ended, or leave out --no-wait"
+                    f"{holder or 'another command'} is using the local cloud {instance.name}. Wait until it is "
+                    "done, or omit --no-wait"
                 ) from None
             if holder not in (None, told):
                 told = holder
-                say(f"waiting for {holder}, which works on the local cloud {instance.name}")
+                say(f"waiting for {holder}, which is using the local cloud {instance.name}")
             meanwhile()
             time.sleep(_POLL_SECONDS)
             continue

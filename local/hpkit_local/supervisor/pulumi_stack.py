@@ -32,10 +32,10 @@ __all__ = ["VERBS", "Stack"]
 VERBS = ("up", "preview", "refresh", "destroy")
 _WITHOUT_QUESTIONS = dict.fromkeys(("up", "refresh", "destroy"), ("--yes", "--skip-preview"))
 _AFTER_INTERRUPTION = {
-    "up": "What it made is kept: run it again, it goes on from there",
-    "preview": "It changes nothing: run it again",
-    "refresh": "What it read is kept: run it again",
-    "destroy": "What it hasn't deleted is kept: run it again, it goes on from there",
+    "up": "Created resources are kept. Run the command again to continue",
+    "preview": "Nothing was changed. Run the command again",
+    "refresh": "The state read so far is kept. Run the command again",
+    "destroy": "The remaining resources are kept. Run the command again to continue",
 }
 _BUCKET, _EKS = "aws:s3/bucket:Bucket", "aws:eks/cluster:Cluster"
 # At most what EKS itself takes, where the local cloud takes as long.
@@ -59,7 +59,7 @@ class Stack:
         wait: bool = True,
         starting: Starting | None = None,
     ) -> None:
-        """Wait where Pulumi is at work on the stack, or with wait=False give up.
+        """Wait where Pulumi is running on the stack, or with wait=False give up.
 
         starting: the services of the instance, where they are still starting: a run ends when one of them never will.
         """
@@ -164,7 +164,7 @@ class Stack:
                 api.delete(holder.path)
         except OSError as error:
             raise ToolError(
-                f"the Kubernetes API of {self._instance.name} didn't list what uses claims: {error}"
+                f"the Kubernetes API of {self._instance.name} didn't list the users of claims: {error}"
             ) from None
         finally:
             api.close()
@@ -190,7 +190,7 @@ class Stack:
         except eks.exceptions.ResourceNotFoundException:
             return
         except (BotoCoreError, ClientError) as error:
-            raise ToolError(f"the deletion protection of EKS cluster {name} stays: {error}") from None
+            raise ToolError(f"the deletion protection of EKS cluster {name} can't be removed: {error}") from None
 
     def _unprotect(self) -> None:
         command = ["pulumi", "state", "unprotect", "--all", "--yes", "--stack", self._name, "--non-interactive"]
@@ -199,15 +199,19 @@ class Stack:
     def _watch(self, verb: str) -> Callable[[], str]:
         """Return what says why the instance is not what it is now: killed, or stopped by another command."""
         name, state = self._instance.name, self._instance.running()
-        again = f"What exists is kept, unless it was reset. Go on: hpkit local {verb} --stack {self._name}"
+        again = (
+            "Existing resources are kept, unless the instance was reset. To continue: "
+            f"hpkit local {verb} --stack {self._name}"
+        )
 
         def gone() -> str:
             if state is not None and state.supervisor.alive():
                 problem = self._starting.problem() if self._starting else ""
                 return f"{verb} ended: {problem}. Start it again: hpkit local stop --name {name}" if problem else ""
             if state is not None and self._instance.has_record():
-                return f"{verb} ended: the supervisor of the local cloud {name} was killed. {again} --name {name}"
-            return f"{verb} ended: the local cloud {name} was stopped meanwhile. {again} --name {name}"
+                why = f"the supervisor of the local cloud {name} was killed"
+                return f"{verb} stopped, because {why}. {again} --name {name}"
+            return f"{verb} stopped, because the local cloud {name} was stopped. {again} --name {name}"
 
         return gone
 
@@ -284,9 +288,9 @@ class Stack:
                 continue
             if not self._wait:
                 raise ToolError(
-                    f"Pulumi is at work on {self._name} (process {pid}). Wait until it ended, or leave out --no-wait"
+                    f"Pulumi is running on {self._name} (process {pid}). Wait until it is done, or omit --no-wait"
                 )
-            self._say(f"waiting for Pulumi, which is at work on {self._name} (process {pid})")
+            self._say(f"waiting for Pulumi, which is running on {self._name} (process {pid})")
             while other.alive():
                 time.sleep(_POLL_SECONDS)
 

@@ -29,12 +29,12 @@ def get_all(tools: Sequence[Tool], *, say: Say) -> list[Found]:
     except KeyboardInterrupt:
         stop()
         raise ToolError(
-            "interrupted. What was downloaded and compiled so far stays: the same command goes on from there"
+            "interrupted. Finished downloads and builds are kept. Run the same command again to continue"
         ) from None
     finally:
         workers.shutdown(cancel_futures=True)
     if failures:
-        raise ToolError("\n".join([f"{len(failures)} of {len(tools)} tools could not be had:", *failures]))
+        raise ToolError("\n".join([f"{len(failures)} of {len(tools)} tools couldn't be installed:", *failures]))
     return [locate(tool) for tool in tools]
 
 
@@ -94,10 +94,10 @@ def _from_first_source(tool: Tool, say: Say) -> Path:
         steps.finish()
         path = installed(tool)
         if path is None:
-            raise ToolError(f"{tool.name}: its source did not hold {', '.join(tool.executables)}")
+            raise ToolError(f"{tool.name}: its source doesn't contain {', '.join(tool.executables)}")
         say(f"{tool.name}: {tool.version} is in the cache")
         return path
-    raise ToolError(f"{tool.name} {tool.version} cannot be had: {'; '.join(refusals)}")
+    raise ToolError(f"{tool.name} {tool.version} can't be installed: {'; '.join(refusals)}")
 
 
 def _fetch(tool: Tool, source: Source, *, into: Path, steps: Steps) -> None:

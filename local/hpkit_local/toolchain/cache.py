@@ -64,8 +64,8 @@ def locked(name: str, say: Say) -> Iterator[None]:
         file = path.open("a+", encoding="utf-8")
     except OSError as error:
         raise ToolError(
-            f"the tool cache cannot be written: {error.filename or path}: {error.strerror}. "
-            "Set HPKIT_CACHE to a folder that can"
+            f"the tool cache can't be written: {error.filename or path}: {error.strerror}. "
+            "Set HPKIT_CACHE to a writable folder"
         ) from None
     with file:
         said = False
@@ -75,7 +75,7 @@ def locked(name: str, say: Say) -> Iterator[None]:
             if not said and (holder := file.read().strip()):
                 said = True
                 who = "this bootstrap" if holder == str(os.getpid()) else f"another bootstrap (process {holder})"
-                say(f"{name}: {who} is at it already; waiting for it")
+                say(f"{name}: {who} is installing it; waiting for it")
             time.sleep(_LOCK_POLL_SECONDS)
         file.truncate(0)
         file.write(str(os.getpid()))

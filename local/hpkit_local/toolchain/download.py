@@ -52,7 +52,7 @@ def opened(request: str | urllib.request.Request) -> http.client.HTTPResponse:
             challenge = error.headers.get("WWW-Authenticate", "")
         raise NotToBeHad(f"{address} answers {error.code}", challenge=challenge) from None
     except (OSError, http.client.HTTPException) as error:
-        raise NotToBeHad(f"{address} is out of reach: {getattr(error, 'reason', error)}") from None
+        raise NotToBeHad(f"{address} can't be reached: {getattr(error, 'reason', error)}") from None
     return answer
 
 
@@ -65,7 +65,7 @@ def download(address: str, wanted: str, file: Path, *, say: Callable[[str], None
             _copy(answer, output, say=say)
         got = checksum(part)
         if got != wanted:
-            raise NotToBeHad(f"{address} has SHA-256 {got}, its publisher says {wanted}; thrown away")
+            raise NotToBeHad(f"{address} has SHA-256 {got}, its publisher lists {wanted}; the file was deleted")
         part.replace(file)
     except (OSError, http.client.HTTPException) as error:
         raise NotToBeHad(f"{address} broke off: {error}") from None

@@ -62,7 +62,7 @@ def _build_standard_library(packages: Iterable[str], *, go: Path, work: Path, st
     with _standard_library:
         steps.run(
             [str(go), "build", "-trimpath", *public],
-            doing="building what it needs of Go's standard library",
+            doing="building the required parts of Go's standard library",
             cwd=work,
             env=_environment(),
             usual_seconds=20,
@@ -79,7 +79,7 @@ def take(source: GoFiles, *, go: Path, into: Path, steps: Steps) -> None:
         for pattern in source.patterns:
             names = [name for name in archive.namelist() if PurePosixPath(name).match(root + pattern)]
             if not names:
-                raise ToolError(f"{steps.tool}: {root}{pattern} is not in the module")
+                raise ToolError(f"{steps.tool}: {root}{pattern} isn't in the module")
             for name in names:
                 (into / PurePosixPath(name).name).write_bytes(archive.read(name))
 

@@ -131,13 +131,13 @@ def _json_of(answer: http.client.HTTPResponse, address: str, digest: str = "") -
             raise NotToBeHad(f"{address} broke off: {error}") from None
     got = hashlib.sha256(content).hexdigest()
     if digest and got != digest:
-        raise NotToBeHad(f"{address} has SHA-256 {got}; thrown away")
+        raise NotToBeHad(f"{address} has SHA-256 {got} instead of the expected one; the file was deleted")
     try:
         found = json.loads(content)
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise NotToBeHad(f"{address} is no JSON object")
+        raise NotToBeHad(f"{address} isn't a JSON object")
     return found
 
 
@@ -145,7 +145,7 @@ def _digest_of(descriptor: Any) -> str:
     """Return the SHA-256 by which a manifest names something; NotToBeHad if it names none."""
     found = _DIGEST.fullmatch(str(descriptor.get("digest"))) if isinstance(descriptor, dict) else None
     if found is None:
-        raise NotToBeHad("the image's manifest names something without its SHA-256")
+        raise NotToBeHad("the image's manifest refers to content without a SHA-256")
     return found[1]
 
 
@@ -154,7 +154,7 @@ def _entrypoint(config: dict[str, Any], name: str) -> str:
     words = config.get("config", {}).get("Entrypoint") or [""]
     path = str(words[0]).lstrip("/")
     if not path:
-        raise NotToBeHad(f"{name} does not say what it runs")
+        raise NotToBeHad(f"{name} doesn't contain an entrypoint")
     return path
 
 
@@ -171,5 +171,5 @@ def _unpacked(layer: Path, path: str, to: Path) -> bool:
                     to.chmod(0o755)
                     return True
     except (tarfile.TarError, OSError, EOFError) as error:
-        raise NotToBeHad(f"a layer cannot be read: {error}") from None
+        raise NotToBeHad(f"a layer can't be read: {error}") from None
     return False

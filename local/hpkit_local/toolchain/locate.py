@@ -38,7 +38,7 @@ def locate(tool: Tool) -> Found:
         version = ask_version(folder / (tool.ask_of or tool.executables[0]), tool.ask)
         lacking = [name for name in tool.executables if not os.access(folder / name, os.X_OK)]
         if version is None:
-            passed_over = f"{on_path} does not say its version"
+            passed_over = f"{on_path} doesn't print its version"
         elif version not in tool.fits:
             passed_over = f"{on_path} is {version}, wanted {tool.fits}"
         elif lacking:
@@ -56,7 +56,9 @@ def tool_path(name: str) -> Path:
     found = locate(tool_named(name))
     if found.path is None:
         because = f" ({found.passed_over})" if found.passed_over else ""
-        raise ToolError(f"{name} {found.tool.version} is not here{because}. Get it with: hpkit local doctor --fix")
+        raise ToolError(
+            f"{name} {found.tool.version} isn't installed{because}. To install it: hpkit local doctor --fix"
+        )
     return found.path
 
 

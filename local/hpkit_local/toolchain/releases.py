@@ -48,7 +48,7 @@ def _published_checksum(address: str, file: str) -> str:
             found = words[0].lower()
             if len(found) == hashlib.sha256().digest_size * 2:
                 return found
-    raise NotToBeHad(f"{address} holds no SHA-256 of {file}")
+    raise NotToBeHad(f"{address} contains no SHA-256 for {file}")
 
 
 def _unpack(archive: Path, members: tuple[str, ...], into: Path) -> None:
@@ -58,7 +58,7 @@ def _unpack(archive: Path, members: tuple[str, ...], into: Path) -> None:
             for member in members:
                 content = tar.extractfile(member)
                 if content is None:
-                    raise NotToBeHad(f"{archive.name}: {member} is no file")
+                    raise NotToBeHad(f"{archive.name}: {member} isn't a file")
                 with content, (into / Path(member).name).open("wb") as output:
                     shutil.copyfileobj(content, output, BLOCK)
     except (KeyError, tarfile.TarError) as error:

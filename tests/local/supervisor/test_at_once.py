@@ -105,7 +105,7 @@ def test_beside_an_up_others_are_refused_and_looking_is_not_and_the_death_of_the
         os.kill(instance.running().supervisor.pid, signal.SIGKILL)
         said, _ = first.communicate(timeout=SECONDS)
     assert first.returncode == 1
-    assert "error: up ended: the supervisor of the local cloud handson-dev was killed. " in said
+    assert "error: up stopped, because the supervisor of the local cloud handson-dev was killed. " in said
     assert engines(mark) == []
     assert instance.running() is None, "it starts nothing anew"
 
@@ -118,7 +118,7 @@ def test_a_reset_by_force_ends_an_up_and_deletes_everything(instance, repository
         assert (forced.returncode, forced.stdout) == (0, "handson-dev is deleted\n"), forced.stderr
         said, _ = first.communicate(timeout=SECONDS)
     assert first.returncode == 1
-    assert "error: up ended: the local cloud handson-dev was stopped meanwhile. " in said
+    assert "error: up stopped, because the local cloud handson-dev was stopped. " in said
     assert engines(mark) == []
     assert not instance.folder.exists()
     assert not instance.folder.with_name("handson-dev.lock").exists()

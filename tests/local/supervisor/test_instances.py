@@ -118,7 +118,7 @@ def test_ports_stay_and_are_held_until_they_are_let_go(tmp_path, monkeypatch):
     with instance.claim_ports():
         assert instance.ports() == before
         monkeypatch.setattr(ports, "_below_those_of_the_kernel", lambda: range(before["aws"], before["aws"] + 1))
-        with pytest.raises(OSError, match="no port of loopback is free"):
+        with pytest.raises(OSError, match="no loopback port is free"):
             free_ports(("another",))
         # A service listens where its supervisor holds the port.
         with socket.create_server(("127.0.0.1", before["aws"])):

@@ -89,7 +89,7 @@ def test_a_killed_holder_has_the_lock_no_more(instance, tmp_path):
 def test_what_a_command_does_by_another_does_not_wait_for_itself(instance):
     with exclusive(instance, "hpkit local up"), exclusive(instance, "hpkit local start", wait=False):
         assert holder_of(instance).command == "hpkit local up", "others wait for what the user called"
-    assert list(instance.folder.parent.iterdir()) == [], "a lock that nobody has is no file"
+    assert list(instance.folder.parent.iterdir()) == [], "a lock that nobody has isn't a file"
 
 
 def test_however_many_wait_only_one_is_in_it(tmp_path):

@@ -48,9 +48,9 @@ def test_a_run_that_nothing_happens_to_ends_with_its_own_code(tmp_path):
 @pytest.mark.parametrize(
     ("verb", "said"),
     [
-        ("up", "What it made is kept: run it again, it goes on from there"),
-        ("preview", "It changes nothing: run it again"),
-        ("destroy", "What it hasn't deleted is kept: run it again, it goes on from there"),
+        ("up", "Created resources are kept. Run the command again to continue"),
+        ("preview", "Nothing was changed. Run the command again"),
+        ("destroy", "The remaining resources are kept. Run the command again to continue"),
     ],
 )
 def test_an_interruption_says_what_is_left_of_it(monkeypatch, verb, said):

@@ -46,7 +46,7 @@ def test_a_start_goes_on_while_parts_become_healthy_however_long_all_take(monkey
 
 
 def test_a_part_that_never_becomes_healthy_ends_it_with_its_log(monkeypatch, tmp_path, clock):
-    with pytest.raises(ToolError, match=r"nothing became healthy for 300 s\. etcd: .*whole log"):
+    with pytest.raises(ToolError, match=r"no part became healthy within 300 s\. etcd: .*whole log"):
         awaited(monkeypatch, tmp_path, clock, every=100_000)
 
 

@@ -123,7 +123,7 @@ def test_of_two_bootstraps_at_once_one_builds_and_the_other_waits_and_says_so(go
     with go.bootstrap() as first:
         eventually(go.builder.exists, "the first is building")
         with go.bootstrap() as second:
-            waiting = f"tiny: another bootstrap (process {first.pid}) is at it already; waiting for it\n"
+            waiting = f"tiny: another bootstrap (process {first.pid}) is installing it; waiting for it\n"
             assert second.stdout.readline() == waiting
             go.open_gate()
             assert second.wait(30) == first.wait(30) == 0
@@ -163,7 +163,7 @@ def test_an_interrupted_command_ends_its_builds_and_says_how_to_go_on(go):
         interrupted.send_signal(signal.SIGINT)
         interrupted.wait(10)
         said = interrupted.stdout.read()
-    assert said.splitlines()[-1].startswith("interrupted. What was downloaded and compiled so far stays")
+    assert said.splitlines()[-1].startswith("interrupted. Finished downloads and builds are kept")
     assert "Traceback" not in said
     assert staged() == []
     eventually(lambda: not runs(int(go.builder.read_text())), "the build has ended")
@@ -217,7 +217,7 @@ def test_one_tool_that_cannot_be_had_does_not_keep_the_others_from_coming(go, sa
     with pytest.raises(ToolError) as raised:
         get_all([bad, go.tool, worse], say=said.append)
     first, *rest = str(raised.value).splitlines()
-    assert first == "2 of 3 tools could not be had:"
+    assert first == "2 of 3 tools couldn't be installed:"
     assert [line.split()[0] for line in rest] == ["bad:", "worse"]
     assert locate(go.tool).source == "cache"
 
@@ -283,5 +283,5 @@ def test_an_install_that_lost_a_file_is_replaced_whole(go, said):
 def test_a_cache_below_a_file_names_the_variable_that_moves_it(go, tmp_path, monkeypatch, said):
     (tmp_path / "file").touch()
     monkeypatch.setenv("HPKIT_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.raises(ToolError, match="Set HPKIT_CACHE to a folder that can"):
+    with pytest.raises(ToolError, match="Set HPKIT_CACHE to a writable folder"):
         get(go.tool, say=said.append)

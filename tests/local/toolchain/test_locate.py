@@ -25,8 +25,8 @@ def test_a_fitting_version_on_path_wins_over_the_cache(path_folder):
     [
         ("echo v0.9.1", "is 0.9.1, wanted 1.0 or newer, below 2.0"),
         ("echo v2.0.0", "is 2.0.0, wanted 1.0 or newer, below 2.0"),
-        ("echo no idea", "does not say its version"),
-        ("echo v1.4.2; exit 3", "does not say its version"),
+        ("echo no idea", "doesn't print its version"),
+        ("echo v1.4.2; exit 3", "doesn't print its version"),
     ],
 )
 def test_one_on_path_that_does_not_fit_is_passed_over_with_a_reason(path_folder, body, reason):
@@ -74,7 +74,7 @@ def test_a_cached_tool_that_lost_an_executable_is_missing():
 
 def test_a_missing_tool_names_the_command_that_gets_it(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ToolError, match=r"^kueue 0\.19\.2 is not here\. Get it with: hpkit local doctor --fix$"):
+    with pytest.raises(ToolError, match=r"^kueue 0\.19\.2 isn't installed\. To install it: hpkit local doctor --fix$"):
         tool_path("kueue")
 
 

@@ -63,8 +63,8 @@ def test_a_failed_step_keeps_its_log_and_says_where(tmp_path, said):
     ("printed", "remedy"),
     [
         ("write /x: no space left on device", "Free some space"),
-        ("verifying module: checksum mismatch", "not what is pinned"),
-        ("dial tcp: lookup registry: no such host", "set GOPROXY or PIP_INDEX_URL"),
+        ("verifying module: checksum mismatch", "doesn't match its pinned hash"),
+        ("dial tcp: lookup registry: no such host", "Set GOPROXY or PIP_INDEX_URL"),
         ("No module named pip", "python -m ensurepip"),
     ],
 )

@@ -153,7 +153,7 @@ def _get(pin: Pin, url: str) -> bytes:
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
-        raise ToolError(f"the chart {pin.name} cannot be had: {url}: {error}. {_what_to_do(pin)}") from None
+        raise ToolError(f"the chart {pin.name} can't be downloaded: {url}: {error}. {_what_to_do(pin)}") from None
     if len(content) > _MOST_BYTES:
         raise ToolError(f"{url}: more than {_MOST_BYTES // 1024 // 1024} MiB. {_what_to_do(pin)}")
     return content

@@ -169,7 +169,7 @@ class Calls:
 
     def _client(self, operation: str) -> Any:
         if operation not in self._allowed:
-            raise PluginError(f"{self._owner} calls {operation}, which its entry in the table does not name.")
+            raise PluginError(f"{self._owner} calls {operation}, which its entry in the table doesn't list.")
         return self.clients.get(self.service, self.region)
 
     def _patiently(self, operation: str, params: dict[str, Any]) -> Any:
@@ -182,7 +182,7 @@ class Calls:
             except ClientError as error:
                 if waited > _PATIENCE_SECONDS or not _passing(operation, error):
                     raise
-            self.task.progress(f"{operation} has to wait for another change")
+            self.task.progress(f"{operation} must wait for another change")
             self.task.pause(delay)
             waited += delay
         raise AssertionError  # pragma: no cover - delays never end
@@ -192,8 +192,9 @@ def _failed(operation: str, error: ClientError | BotoCoreError) -> PluginError:
     """Turn what botocore raised into one readable sentence."""
     if isinstance(error, _AWAY):
         return PluginError(
-            f"{operation}: the endpoint of the local cloud does not answer ({error}). "
-            "What to do: `hpkit local list` shows the instances; `hpkit local start --name INSTANCE`, then run again."
+            f"{operation}: the local cloud's AWS endpoint doesn't respond ({error}). "
+            "What to do: `hpkit local list` shows the instances. Run `hpkit local start --name INSTANCE`, then run the "
+            "command again."
         )
     return refused(operation, error)
 

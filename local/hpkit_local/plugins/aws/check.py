@@ -72,7 +72,7 @@ def _value(token: str, spec: Prop, value: Any, path: str) -> Iterator[CheckFailu
         return
     wanted = _TYPES[spec.kind]
     if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
-        yield CheckFailure(path, f"{value!r} is not of type {spec.kind}")
+        yield CheckFailure(path, f"{value!r} isn't of type {spec.kind}")
     elif spec.kind == "policy":
         yield from _document(str(value), path)
     elif spec.members and isinstance(value, list):
@@ -87,4 +87,4 @@ def _document(value: str, path: str) -> Iterator[CheckFailure]:
     try:
         json.loads(value)
     except ValueError as error:
-        yield CheckFailure(path, f"is not a JSON document: {error}")
+        yield CheckFailure(path, f"isn't a JSON document: {error}")

@@ -15,11 +15,11 @@ from hpkit_provider.engine.values import Props, is_unknown
 __all__ = ["CONFIG", "Settings", "loopback", "settings_from"]
 
 CONFIG: Final = {
-    "region": "the region of resources that name none",
+    "region": "the default region of resources",
     "defaultTags": "tags of every resource",
-    "allowedAccountIds": "refuse to work in another account",
-    "forbiddenAccountIds": "refuse to work in these accounts",
-    "assumeRoles": "roles to work as, one after the other",
+    "allowedAccountIds": "the only accounts to work in",
+    "forbiddenAccountIds": "accounts not to work in",
+    "assumeRoles": "roles to assume, in order",
     "endpoints": "a separate endpoint for a service; loopback only",
     "profile": "not used: the local endpoint asks for no credentials",
     "accessKey": "not used",

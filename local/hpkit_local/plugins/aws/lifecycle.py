@@ -134,7 +134,7 @@ def _seen(
 ) -> ResourceState:
     live = resource_type.read(call, resource_id, known)
     if live is None:
-        raise PluginError(f"{resource_id} was made, and is not there any more.")
+        raise PluginError(f"{resource_id} was created, but no longer exists.")
     return _live(resource_type, call, resource_id, live, inputs, common)
 
 

@@ -177,7 +177,9 @@ class AwsServicer(PluginServicer):
         unknown = sorted(args.keys() - {*function.takes, "region"})
         if unknown:
             takes = ", ".join(function.takes) or "nothing"
-            raise PluginError(f"The local cloud's {request.tok} does not take {', '.join(unknown)}; it takes {takes}.")
+            raise PluginError(
+                f"The local cloud's {request.tok} doesn't accept {', '.join(unknown)}; it accepts {takes}."
+            )
         region = args.get("region") or self.clients.settings.region
         task = Task(request.tok, _INVOKE_SECONDS, self.cancelled, silent)
         call = Calls(
@@ -196,7 +198,7 @@ def _resource_type(urn: str) -> ResourceType:
     token = urn_type(urn)
     if token not in RESOURCE_TYPES:
         raise PluginError(
-            f"The local cloud has no fake of {token}; docs/reference/fake-plugins.md lists those it has. "
+            f"The local cloud has no fake of {token}; docs/reference/fake-plugins.md lists the existing ones. "
             "One entry in local/hpkit_local/plugins/aws/services adds it."
         )
     return RESOURCE_TYPES[token]

@@ -36,7 +36,7 @@ def until(
     if seen is not None and told(seen) in failed:
         raise ChangeFailedError(f"ended in status {told(seen)}: {_reason(seen)}")
     if seen is None and not gone:
-        raise ChangeFailedError("was deleted while it was waited for; run `pulumi refresh`")
+        raise ChangeFailedError("was deleted while Pulumi waited for it; run `pulumi refresh`")
 
 
 def _reason(seen: Any) -> str:

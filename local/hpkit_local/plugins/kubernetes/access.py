@@ -38,7 +38,7 @@ def connect(kubeconfig: str) -> Access:
         context = _named(document, "contexts", document.get("current-context"))["context"]
         server = str(_named(document, "clusters", context["cluster"])["cluster"].get("server", ""))
     except (KeyError, TypeError, AttributeError) as error:
-        raise PluginError(f"kubeconfig: there is no {error}. What to do: check kubernetes:kubeconfig.") from None
+        raise PluginError(f"kubeconfig: no {error} exists. What to do: check kubernetes:kubeconfig.") from None
     _require_loopback(server)
     token = _taken_over(document, context.get("user"))
     configuration = _configuration(document, folder)
@@ -63,8 +63,8 @@ def _kubeconfig(given: str) -> tuple[dict[str, Any], Path]:
         document = yaml.safe_load(text)
     except (OSError, yaml.YAMLError) as error:
         raise PluginError(
-            f"kubeconfig {path if one_line else '(given as text)'} is not readable: {error}. What to do: set "
-            "kubernetes:kubeconfig or KUBECONFIG; `hpkit local env` prints that of the local cloud."
+            f"kubeconfig {path if one_line else '(given as text)'} isn't readable: {error}. What to do: set "
+            "kubernetes:kubeconfig or KUBECONFIG; `hpkit local env` prints the local cloud's."
         ) from None
     if not isinstance(document, dict):
         raise PluginError("kubeconfig: this is not a kubeconfig document (a mapping with clusters and contexts).")
@@ -87,7 +87,7 @@ def _require_loopback(server: str) -> None:
         loopback = False
     if not loopback:
         raise PluginError(
-            f"the API server {server or '(none)'} is not on a loopback address. This is the local cloud's fake of "
+            f"the API server {server or '(none)'} isn't on a loopback address. This is the local cloud's fake of "
             "the Kubernetes plugin, and it never acts on any other cluster. What to do: for a real cluster, run "
             "Pulumi without the variables of `hpkit local env`; it then uses the official plugin."
         )

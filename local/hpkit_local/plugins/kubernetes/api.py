@@ -31,7 +31,7 @@ class ApiError(PluginError):
         self.reason = str(status.get("reason", ""))
         self.message = str(status.get("message", "no message"))
         self.causes: list[dict[str, str]] = (status.get("details") or {}).get("causes") or []
-        super().__init__(f"{what} was refused ({self.code} {self.reason}): {self.message}" + _advice(self.code))
+        super().__init__(f"{what} was rejected ({self.code} {self.reason}): {self.message}" + _advice(self.code))
 
 
 class RetryingApi:
@@ -118,11 +118,11 @@ class RetryingApi:
                 self.require_way()
                 if started - task.left > _PATIENCE_SECONDS:
                     raise PluginError(
-                        f"{method} {path}: the API server {self.configuration.host} does not answer "
+                        f"{method} {path}: the API server {self.configuration.host} doesn't respond "
                         f"({error}). What to do: `hpkit local list` shows the instances; `hpkit local start --name "
                         "INSTANCE`."
                     ) from None
-                task.progress("the API server does not answer yet")
+                task.progress("the API server doesn't respond yet")
             except ApiException as error:  # what the client makes of a certificate that does not fit
                 self.require_way()
                 reason = " ".join(str(error.reason).split())
@@ -137,9 +137,9 @@ class RetryingApi:
         why = self._access.token.why_unreachable() if self._access.token is not None else ""
         if why:
             raise PluginError(
-                f"configured Kubernetes cluster is unreachable: {why}. On AWS a connection would end in a timeout. "
-                "What to do: eks.endpoint of the organization says who may reach it; `hpkit local start --from "
-                "ADDRESS` says where you are."
+                f"configured Kubernetes cluster is unreachable: {why}. On AWS, the connection would time out. "
+                "What to do: eks.endpoint of the organization sets who can connect; `hpkit local start --from "
+                "ADDRESS` sets your address."
             )
 
     def _is_meant(self, denial: int) -> bool:

@@ -49,7 +49,7 @@ def _kept(chart: str, version: str) -> Path | None:
     if not folder:
         return None
     if not Path(folder).is_dir():
-        raise PluginError(f"{MIRROR}: there is no folder {folder}. What to do: create it, or unset the variable.")
+        raise PluginError(f"{MIRROR}: folder {folder} doesn't exist. What to do: create it, or unset the variable.")
     name = chart.rstrip("/").rpartition("/")[2]
     if version:
         file = Path(folder) / f"{name}-{version}.tgz"
@@ -73,6 +73,6 @@ def _pulled(task: Task, helm: HelmRun, inputs: Props) -> Chart:
     task.progress(f"getting chart {inputs['chart']}")
     answer = helm.call(task, "pull", str(inputs["chart"]), "--destination", str(target), *version)
     if answer.code:
-        return Chart(None, f"helm cannot get the chart: {answer.error}")
+        return Chart(None, f"helm can't get the chart: {answer.error}")
     (package,) = target.glob("*.tgz")
     return Chart(package)

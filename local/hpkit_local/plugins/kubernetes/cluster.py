@@ -36,8 +36,8 @@ class Cluster:
         kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
         if kind is None:
             raise PluginError(
-                f"the API server serves no {inputs['kind']} of {inputs['apiVersion']}. What to do: check apiVersion "
-                "and kind; for a custom resource let it depend on its CustomResourceDefinition (depends_on)."
+                f"the API server doesn't serve {inputs['kind']} of {inputs['apiVersion']}. What to do: check "
+                "apiVersion and kind; for a custom resource let it depend on its CustomResourceDefinition (depends_on)."
             )
         return kind, ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
 
@@ -138,7 +138,7 @@ class Cluster:
                 if ref.kind == "PersistentVolumeClaim" and (pods := Related(self.api).pods_with_claim(task, live)):
                     holding, todo = (
                         f"{holding}; pods use it: {', '.join(pods)}",
-                        "delete these pods, or the job that made them",
+                        "delete these pods, or the job that created them",
                     )
                 task.progress(f"deleting; held by {holding}")
                 task.pause(delay)
@@ -146,7 +146,7 @@ class Cluster:
             if isinstance(error, ApiError):
                 raise
             raise type(error)(
-                f"{ref} is being deleted and not gone yet, held by {holding}: {why(task, error)}. What to do: "
+                f"{ref} is still being deleted, blocked by {holding}: {why(task, error)}. What to do: "
                 f"{todo}, and run Pulumi again."
             ) from None
 
@@ -187,7 +187,7 @@ class Cluster:
 
 
 def _nothing_to_patch(ref: Ref) -> PluginError:
-    return PluginError(f"{ref} is not there, so there is nothing to patch. What to do: create it first.")
+    return PluginError(f"{ref} doesn't exist, so it can't be patched. What to do: create it first.")
 
 
 def _document(inputs: Props, ref: Ref) -> Props:
@@ -224,4 +224,4 @@ def _readable(error: ApiError, inputs: Props) -> PluginError:
             f"{what}: {error.message} What to do: let Pulumi make a new one (`pulumi up --replace URN`, or the "
             "resource option replace_on_changes)."
         )
-    return PluginError(f"{what} was refused ({error.code} {error.reason}): {error.message}")
+    return PluginError(f"{what} was rejected ({error.code} {error.reason}): {error.message}")

@@ -58,7 +58,7 @@ def live_release(task: Task, helm: HelmRun, namespace: str, name: str) -> LiveRe
         if _NOT_FOUND in answer.error:
             return None
         if answer.code:
-            raise PluginError(f"helm cannot read release {namespace}/{name}: {answer.error}")
+            raise PluginError(f"helm can't read release {namespace}/{name}: {answer.error}")
         answers.append(json.loads(answer.output))
     release, metadata = answers
     info = release.get("info") or {}

@@ -33,7 +33,7 @@ class Condition:
         """Say what is missing, in a few words; empty if nothing."""
         found = _condition(live, self.type)
         if found is None:
-            return f"condition {self.type} is not there yet"
+            return f"condition {self.type} doesn't exist yet"
         if str(found.get("status", "")).lower() == self.status.lower():
             return ""
         says = _says(found)
@@ -47,7 +47,7 @@ class Observed:
     def lacks(self, live: Props) -> str:
         """Say that the controller has not."""
         seen = _status(live).get("observedGeneration", 0)
-        return "" if seen >= live["metadata"].get("generation", 0) else "its controller has not taken it up yet"
+        return "" if seen >= live["metadata"].get("generation", 0) else "its controller hasn't processed it yet"
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def _condition_of(text: str) -> Condition:
     name, _, status = rest.partition("=")
     if word != "condition" or not name:
         raise PluginError(
-            f"annotation pulumi.com/waitFor: {text!r} is not condition=TYPE[=STATUS], the only form that the local "
+            f"annotation pulumi.com/waitFor: {text!r} isn't condition=TYPE[=STATUS], the only form that the local "
             "cloud's fake Kubernetes plugin supports"
         )
     return Condition(name, status or "True")

@@ -32,7 +32,7 @@ class Related:
     def pods_lack(self, task: Task, live: Props) -> list[str]:
         """Say of the first few pods of a Deployment that are not ready what keeps them."""
         told = [f"pod {name}: {lack}" for name, lack in self._unready(task, live)]
-        return [*told[:_MOST], *([f"and {len(told) - _MOST} pods more"] if len(told) > _MOST else [])]
+        return [*told[:_MOST], *([f"and {len(told) - _MOST} more pods"] if len(told) > _MOST else [])]
 
     def warnings(self, task: Task, live: Props) -> list[tuple[str, str]]:
         """Return reason and text of the last few warnings that were reported of an object, and of what it made."""

@@ -27,7 +27,7 @@ TOKEN: Final = "kubernetes:helm.sh/v3:Release"  # noqa: S105 - a type's token
 SECONDS: Final = 24 * 3600.0  # `timeout` bounds each of helm's waits; the official plugin bounds the whole in no way
 _ASKING_SECONDS: Final = 30.0
 _MOST: Final = 3
-_ADVICE: Final = f"`hpkit local doctor`; or put the chart's package into a folder that {MIRROR} names"
+_ADVICE: Final = f"`hpkit local doctor`; or put the chart's package into the folder in {MIRROR}"
 _OUTPUTS: Final = ("status", "resourceNames")
 
 
@@ -56,7 +56,7 @@ class Release:
     def create(self, task: Task, inputs: Props) -> tuple[str, Props]:
         """Install, or write down only; return id and outputs."""
         if any(is_unknown(inputs.get(key)) for key in ("name", "namespace", "chart")):
-            raise PluginError("name, namespace and chart of a release must be known to make it")
+            raise PluginError("name, namespace and chart of a release must be known to create it")
         return _id(inputs), self._write(task, inputs, revision=1, upgrade=False)
 
     def may_come(self, task: Task, inputs: Props, state: Props) -> bool:
@@ -68,7 +68,7 @@ class Release:
         try:
             with self.helm.run(task, str(inputs["namespace"])) as helm:
                 return chart_of(task, helm, inputs).path is not None
-        except PluginError:  # a preview does not fail for what is not there yet, nor wait long for it
+        except PluginError:  # a preview does not fail for what doesn't exist yet, nor wait long for it
             return False
 
     def update(self, task: Task, inputs: Props, state: Props) -> Props:
@@ -120,7 +120,7 @@ class Release:
                     return outputs
                 missing = chart.missing
         if upgrade:
-            raise PluginError(f"release {_id(inputs)} cannot be upgraded: {missing}. What to do: {_ADVICE}.")
+            raise PluginError(f"release {_id(inputs)} can't be upgraded: {missing}. What to do: {_ADVICE}.")
         version = f" {inputs['version']}" if inputs.get("version") else ""
         task.warn(f"{inputs['chart']}{version}: recorded, not installed: {missing}. {instead}What to do: {_ADVICE}.")
         return self._recorded.write(task, inputs, revision=revision)
@@ -143,7 +143,7 @@ class Release:
         if answer.code == 0 and live is not None:
             task.progress("")
             return {**inputs, **live.outputs}
-        text = f"helm could not {verb} release {namespace}/{name}: {answer.error}"
+        text = f"helm couldn't {verb} release {namespace}/{name}: {answer.error}"
         if live is None:
             raise PluginError(text)
         reasons = [text, *([answer.waited_for] if answer.waited_for else []), *self._unready(asking, live, namespace)]
@@ -155,22 +155,23 @@ class Release:
         name, namespace = str(inputs["name"]), str(inputs["namespace"])
         live = live_release(task, helm, namespace, name)
         if live is not None and (live.cut_off or live.status == "uninstalling"):
-            task.warn(f"release {_id(inputs)} is {live.status}, left by a run that was cut off: it is installed anew")
+            task.warn(f"release {_id(inputs)} is {live.status}, because a run was interrupted; it is installed again")
             self._uninstall(task, helm, inputs)
             return "install"
         if live is not None and live.pending and upgrade:
-            task.warn(f"release {_id(inputs)} is {live.status}, left by a run that was cut off: rolled back first")
+            task.warn(f"release {_id(inputs)} is {live.status}, because a run was interrupted; it is rolled back first")
             answer = helm.call(task, "rollback", name, "--namespace", namespace, "--no-hooks")
             if answer.code:
-                raise PluginError(f"helm could not roll back release {_id(inputs)}: {answer.error}")
+                raise PluginError(f"helm couldn't roll back release {_id(inputs)}: {answer.error}")
         elif live is None and upgrade:
             raise PluginError(
-                f"release {_id(inputs)} is gone. What to do: `pulumi refresh`; then `pulumi up` installs it."
+                f"release {_id(inputs)} no longer exists. What to do: run `pulumi refresh`, then `pulumi up`, "
+                "which installs it."
             )
         elif live is not None and not upgrade:
             raise PluginError(
-                f"release {_id(inputs)} is there already ({live.status}, revision {live.chart['revision']}). What to "
-                f"do: `pulumi import {TOKEN} NAME {_id(inputs)}`, take another name, or `helm uninstall` it."
+                f"release {_id(inputs)} already exists ({live.status}, revision {live.chart['revision']}). What to "
+                f"do: `pulumi import {TOKEN} NAME {_id(inputs)}`, choose another name, or `helm uninstall` it."
             )
         return "upgrade" if upgrade else "install"
 
@@ -178,7 +179,7 @@ class Release:
         name, namespace = str(inputs["name"]), str(inputs["namespace"])
         answer = helm.call(task, "uninstall", name, "--namespace", namespace, "--ignore-not-found", *waits(inputs))
         if answer.code:
-            raise PluginError(f"helm could not uninstall release {namespace}/{name}: {answer.error}")
+            raise PluginError(f"helm couldn't uninstall release {namespace}/{name}: {answer.error}")
 
     def _unready(self, task: Task, live: LiveRelease, namespace: str) -> list[str]:
         """Say of the first few objects of a release that are not ready what they lack."""

@@ -30,7 +30,7 @@ def failures(inputs: Props) -> list[tuple[str, str]]:
     found += [(key, "the local cloud's fake Kubernetes plugin has no such input of a Release") for key in unknown]
     seconds = inputs.get("timeout")
     if seconds is not None and not is_unknown(seconds) and (not isinstance(seconds, int) or seconds < 0):
-        found.append(("timeout", f"is a whole number from 0 on, not {seconds!r}"))
+        found.append(("timeout", f"must be a whole number, 0 or more, not {seconds!r}"))
     return found
 
 

@@ -50,7 +50,7 @@ class KubernetesServicer(PluginServicer):
 
     def __init__(self, engine: str = "") -> None:
         super().__init__(engine)
-        self._connected: Cluster | PluginError = PluginError("the provider is not configured yet")
+        self._connected: Cluster | PluginError = PluginError("the provider isn't configured yet")
 
     @property
     def _cluster(self) -> Cluster:
@@ -81,7 +81,7 @@ class KubernetesServicer(PluginServicer):
         for name in from_struct(request.news):
             if name not in KNOWN:
                 near = difflib.get_close_matches(name, KNOWN, n=1)
-                reason = f"there is no setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+                reason = f"setting {name!r} doesn't exist" + (f"; did you mean {near[0]!r}?" if near else "")
                 failures.append(provider_pb2.CheckFailure(property=name, reason=reason))
         return provider_pb2.CheckResponse(inputs=request.news, failures=failures)
 
@@ -91,7 +91,7 @@ class KubernetesServicer(PluginServicer):
         config: Props = {key.rpartition(":")[2]: value for key, value in request.variables.items()}
         config.update(from_struct(request.args))
         if is_unknown(config.get("kubeconfig")):
-            self._connected = PluginError("the kubeconfig is not known yet")
+            self._connected = PluginError("the kubeconfig isn't known yet")
             return provider_pb2.ConfigureResponse(supportsPreview=True)
         self._connected = _connected(str(config.get("kubeconfig") or ""))
         return provider_pb2.ConfigureResponse(supportsPreview=True)
@@ -100,7 +100,7 @@ class KubernetesServicer(PluginServicer):
     def Invoke(self, request: Any, context: Any) -> Any:
         """Refuse the functions, none of which the program calls."""
         raise PluginError(
-            f"there is no function {request.tok!r} in the local cloud's fake Kubernetes plugin. What to do: leave it "
+            f"function {request.tok!r} doesn't exist in the local cloud's fake Kubernetes plugin. What to do: leave it "
             "out locally."
         )
 
@@ -125,7 +125,9 @@ class KubernetesServicer(PluginServicer):
         inputs = {"apiVersion": api_version, "kind": kind, **inputs}
         if is_patch(token, inputs):
             if not is_unknown(inputs.get("metadata")) and not metadata_of(inputs).get("name"):
-                return _check_response(inputs, [("metadata.name", "is required: it says which object to patch")])
+                return _check_response(
+                    inputs, [("metadata.name", "is required, because it identifies the object to patch")]
+                )
         else:
             inputs = named(inputs, old, name=name, seed=seed)
         return _check_response(self._placed(request, inputs), [])

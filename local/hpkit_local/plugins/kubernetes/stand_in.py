@@ -64,7 +64,7 @@ def _bring(task: Task, helm: HelmRun, namespace: str) -> str:
     try:
         manifests = tool_path(_MANIFESTS)
     except ToolError:
-        return f"Nothing stands in for its training operator, which has {_SAID}, before {_GET}"
+        return f"Its training operator, which has {_SAID}, has no substitute until you run {_GET}"
     folder = helm.folder / _NAME
     (folder / "templates").mkdir(parents=True)
     version = tool_named(_MANIFESTS).version
@@ -73,10 +73,10 @@ def _bring(task: Task, helm: HelmRun, namespace: str) -> str:
         helm.write(f"{_NAME}/templates/{number}.yaml", json.dumps(document))
     answer = helm.call(task, "upgrade", _NAME, str(folder), "--install", "--namespace", namespace)
     if answer.code:
-        return f"Nothing stands in for its training operator: {answer.error}"
+        return f"No substitute for its training operator could be installed: {answer.error}"
     if not os.access(expected_path(_NAME), os.X_OK):
-        return f"In its place are the kinds {_SAID}, which nothing runs before {_GET}"
-    return f"In its place Kubeflow's training operator {version} runs {_SAID}"
+        return f"A substitute installs the kinds {_SAID}, which nothing runs before {_GET}"
+    return f"Instead, Kubeflow's training operator {version} runs {_SAID}"
 
 
 def _take(task: Task, helm: HelmRun, namespace: str) -> None:
@@ -84,7 +84,7 @@ def _take(task: Task, helm: HelmRun, namespace: str) -> None:
     waiting = ("--wait", "--timeout", f"{_SECONDS}s")
     answer = helm.call(task, "uninstall", _NAME, "--namespace", namespace, "--ignore-not-found", *waiting)
     if answer.code:
-        raise PluginError(f"helm could not uninstall release {namespace}/{_NAME}: {answer.error}")
+        raise PluginError(f"helm couldn't uninstall release {namespace}/{_NAME}: {answer.error}")
 
 
 def chart_documents(manifests: Path) -> Iterator[Mapping[str, Any]]:

@@ -83,7 +83,7 @@ class EksToken:
         except (BotoCoreError, ClientError) as error:
             raise PluginError(
                 f"no token for EKS cluster {self.cluster}: {error}. What to do: check the AWS credentials and "
-                "AWS_ENDPOINT_URL; `hpkit local env` prints those of the local cloud."
+                "AWS_ENDPOINT_URL; `hpkit local env` prints the local cloud's."
             ) from None
         return "k8s-aws-v1." + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
 
@@ -117,5 +117,5 @@ def eks_token(execution: Mapping[str, Any]) -> EksToken | None:
     try:
         found, _ = parser.parse_known_args(arguments)
     except (argparse.ArgumentError, SystemExit):
-        raise PluginError(f"kubeconfig: `aws {' '.join(arguments)}` does not say --cluster-name NAME") from None
+        raise PluginError(f"kubeconfig: `aws {' '.join(arguments)}` lacks --cluster-name NAME") from None
     return EksToken(found.cluster, found.region, found.profile, found.role_arn)

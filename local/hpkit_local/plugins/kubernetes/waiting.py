@@ -51,7 +51,7 @@ class Readiness:
                 task.pause(delay)
                 found = self.api.find(task, kind.path(live.ref.namespace, live.ref.name))
                 if found is None:
-                    raise PluginError(f"{live.ref} was deleted while it was waited for")  # noqa: TRY301
+                    raise PluginError(f"{live.ref} was deleted while Pulumi waited for it")  # noqa: TRY301
                 seen = found
         except PluginError as error:
             state = LiveObject(live.ref, seen, live.manager).state

@@ -65,7 +65,8 @@ def test_a_run_that_is_cancelled_waits_no_longer_and_says_what_is_wrong(call, ca
     stop = threading.Timer(1.0, cancel)
     stop.start()
     with pytest.raises(
-        PluginError, match=r"DescribeVpcs: the endpoint .* does not answer .* `hpkit local start --name INSTANCE`"
+        PluginError,
+        match=r"DescribeVpcs: the local cloud's AWS endpoint doesn't respond .* `hpkit local start --name INSTANCE`",
     ):
         call("DescribeVpcs")
     ended.set()

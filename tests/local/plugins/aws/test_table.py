@@ -86,9 +86,9 @@ def test_a_part_of_a_property_is_checked_too():
 
 def test_a_missing_property_a_wrong_type_and_a_policy_that_is_none_are_said():
     failures = {failure.path: failure.reason for failure in check(ROLE, {"maxSessionDuration": "long"})}
-    assert failures == {"maxSessionDuration": "'long' is not of type integer", "assumeRolePolicy": "is required"}
+    assert failures == {"maxSessionDuration": "'long' isn't of type integer", "assumeRolePolicy": "is required"}
     (failure,) = check(ROLE, {"assumeRolePolicy": "{"})
-    assert failure.reason.startswith("is not a JSON document")
+    assert failure.reason.startswith("isn't a JSON document")
 
 
 def test_a_made_up_name_is_kept_and_a_stated_one_is_taken():

@@ -49,7 +49,7 @@ def kubeconfig(server="https://127.0.0.1:6443", **user):
 )
 def test_an_api_server_elsewhere_is_refused(server):
     with (
-        pytest.raises(FailedError, match=r"not on a loopback address.*never acts on any other cluster"),
+        pytest.raises(FailedError, match=r"n't on a loopback address.*never acts on any other cluster"),
         in_process(kubeconfig=kubeconfig(server)),
     ):
         pass
@@ -74,8 +74,8 @@ def test_the_kubeconfig_may_be_a_path_and_names_the_default_namespace(tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("/no/such/file", "not readable"),
-        ("{a", "not readable"),
+        ("/no/such/file", "n't readable"),
+        ("{a", "n't readable"),
         ("\n- a\n", "not a kubeconfig"),
         ("{}", "no .* in context"),
     ],
@@ -130,14 +130,14 @@ def test_a_setting_that_does_not_exist_is_named():
     with in_process() as plugin:
         request = provider_pb2.CheckRequest(news=to_struct({"kubeconfig": "a", "kubeconfg": "b"}))
         (failure,) = plugin.call("CheckConfig", request).failures
-        assert failure.reason == "there is no setting 'kubeconfg'; did you mean 'kubeconfig'?"
+        assert failure.reason == "setting 'kubeconfg' doesn't exist; did you mean 'kubeconfig'?"
 
 
 def test_without_a_kubeconfig_the_plugin_says_what_it_lacks_when_it_is_needed(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     with (
         in_process() as plugin,
-        pytest.raises(FailedError, match=r"\.kube/config is not readable.*hpkit local env"),
+        pytest.raises(FailedError, match=r"\.kube/config isn't readable.*hpkit local env"),
     ):
         plugin.check("core/v1:ConfigMap", "a", {"kind": "ConfigMap"})
 
@@ -148,5 +148,5 @@ def test_a_component_of_the_official_plugin_is_refused():
 
 
 def test_a_function_is_refused():
-    with in_process() as plugin, pytest.raises(FailedError, match="no function 'kubernetes:helm:template'"):
+    with in_process() as plugin, pytest.raises(FailedError, match="function 'kubernetes:helm:template' doesn't exist"):
         plugin.call("Invoke", provider_pb2.InvokeRequest(tok="kubernetes:helm:template"))

@@ -198,7 +198,7 @@ def test_what_does_not_become_ready_fails_up_stays_in_state_and_goes_on(project)
     project.spec |= {"replicas": 1, "patience": 5}
     output = project.up("--continue-on-error", check=False)
     assert "Deployment engine/web is not ready: 0 of 1 pods are available" in output
-    assert "helm could not upgrade release engine/sample" in output
+    assert "helm couldn't upgrade release engine/sample" in output
     assert "Deployment engine/sample: 0 of 1 pods are available" in output
     told = project.unready()
     assert set(told) == {"web", "sample"}

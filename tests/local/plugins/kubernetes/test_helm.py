@@ -211,7 +211,7 @@ def test_what_is_not_ready_in_time_fails_stays_in_state_and_goes_on(plugin, api,
     with pytest.raises(FailedError) as failure:
         plugin.create(RELEASE, "sample", stuck(release))
     text, kept = str(failure.value), failure.value.kept
-    assert text.startswith("helm could not install release charts/sample: ")
+    assert text.startswith("helm couldn't install release charts/sample: ")
     assert "Deployment charts/stuck: 0 of 1 pods are available" in text
     assert "Unschedulable" in text
     assert kept.id == "charts/sample"
@@ -235,7 +235,7 @@ def test_a_release_that_is_not_to_be_waited_for_is_deployed_at_once(plugin, rele
 
 def test_a_chart_that_the_api_server_refuses_leaves_nothing_in_state(plugin, chart, release):
     (chart / "templates" / "made.yaml").write_text(CONFIG_MAP.replace("kind: ConfigMap", "kind: Nothing"))
-    with pytest.raises(FailedError, match=r"helm could not install release charts/sample: .*Nothing") as failure:
+    with pytest.raises(FailedError, match=r"helm couldn't install release charts/sample: .*Nothing") as failure:
         plugin.create(RELEASE, "sample", release)
     assert failure.value.kept is None
 
@@ -254,14 +254,14 @@ def test_what_others_change_by_helm_is_found_and_put_right(plugin, api, release,
     assert plugin.diff(RELEASE, "sample", seen, inputs)[0] == {"version"}
     helm("uninstall", "sample")
     assert plugin.read(RELEASE, "sample", found, inputs=inputs, outputs=outputs)[0] == "", "it is gone"
-    with pytest.raises(FailedError, match=r"release charts/sample is gone.*pulumi refresh"):
+    with pytest.raises(FailedError, match=r"release charts/sample no longer exists.*pulumi refresh"):
         plugin.update(RELEASE, "sample", inputs, inputs, outputs=outputs)
     plugin.delete(RELEASE, "sample", found, outputs)  # being gone already is fine
 
 
 def test_a_release_is_imported_by_namespace_and_name_and_not_taken_over_otherwise(plugin, release, helm, chart):
     helm("install", "sample", str(chart), "--create-namespace", "--set", "colour=grey")
-    with pytest.raises(FailedError, match=r"charts/sample is there already \(deployed, revision 1\).*pulumi import"):
+    with pytest.raises(FailedError, match=r"charts/sample already exists \(deployed, revision 1\).*pulumi import"):
         plugin.create(RELEASE, "sample", release)
     found, inputs, outputs = plugin.read(RELEASE, "sample", "charts/sample")
     assert inputs == {
@@ -286,7 +286,7 @@ def test_a_cancelled_installation_ends_at_once_and_the_next_one_goes_on(plugin, 
     # The engine was killed as well, and kept nothing.
     found, _, outputs = plugin.create(RELEASE, "sample", release)
     (warning,) = warnings(plugin)
-    assert "release charts/sample is failed, left by a run that was cut off" in warning
+    assert "release charts/sample is failed, because a run was interrupted" in warning
     plugin.delete(RELEASE, "sample", found, outputs)
 
 
@@ -306,7 +306,7 @@ def test_what_a_killed_run_left_pending_is_taken_up_again(plugin, api, release, 
         plugin.read(RELEASE, "sample", found, inputs=inputs, outputs=outputs)
     outputs = plugin.update(RELEASE, "sample", inputs, {**inputs, "values": {"colour": "blue"}}, outputs=outputs)
     assert outputs["status"]["status"] == "deployed"
-    assert any(f"is {status}, left by a run that was cut off" in text for text in warnings(plugin))
+    assert any(f"is {status}, because a run was interrupted" in text for text in warnings(plugin))
     assert api.read(MADE)["data"] == {"colour": "blue", "size": "small"}
     plugin.delete(RELEASE, "sample", found, outputs)
 
@@ -397,7 +397,7 @@ def test_the_training_operator_stands_in_for_the_dependencies_chart_until_that_c
         pytest.skip(str(error))
     far = {**release, "name": "hyperpod-dependencies", "chart": "./none"}
     found, inputs, outputs = plugin.create(RELEASE, "sample", far)
-    assert "In its place Kubeflow's training operator" in warnings(plugin)[0]
+    assert "Instead, Kubeflow's training operator" in warnings(plugin)[0]
     # Helm doesn't wait for kinds that are templates.
     eventually(lambda: "PyTorchJob" in str(api.find("/apis/kubeflow.org/v1")), "served")
     assert api.read(OPERATOR)["spec"]["template"]["spec"]["serviceAccountName"] == "training-operator"

@@ -112,7 +112,7 @@ def test_preview_goes_on_where_kind_or_namespace_is_not_there_yet(plugin, api):
     gadget = {"apiVersion": "nobody.example/v1", "kind": "Gadget", "metadata": {"name": "g"}, "spec": {"a": 1}}
     _, _, outputs = plugin.create("nobody.example/v1:Gadget", "g", gadget, preview=True)
     assert outputs["spec"] == {"a": 1}
-    with pytest.raises(FailedError, match=r"serves no Gadget of nobody.example/v1.*depends_on"):
+    with pytest.raises(FailedError, match=r"doesn't serve Gadget of nobody.example/v1.*depends_on"):
         plugin.create("nobody.example/v1:Gadget", "g", gadget)
     plugin.create(CONFIG_MAP, "early", config_map("early", namespace="later"), preview=True)
     with pytest.raises(RefusedError, match="404"):
@@ -147,7 +147,7 @@ def test_what_does_not_become_ready_stays_in_state_and_says_why(plugin, widgets)
         plugin.create(WIDGET, "never", widget("never", waitFor="condition=Ready"), timeout=1.0)
     kept = failure.value.kept
     assert kept.id == "default/never"
-    with pytest.raises(FailedError, match=r"is not ready: condition Ready is not there yet") as failure:
+    with pytest.raises(FailedError, match=r"is not ready: condition Ready doesn't exist yet") as failure:
         plugin.read(WIDGET, "never", kept.id, inputs=widget("never", waitFor="condition=Ready"))
     assert failure.value.kept.id == kept.id, "a refresh keeps it, and that it is not ready"
     plugin.delete(WIDGET, "never", kept.id, widget("never"))
@@ -171,7 +171,7 @@ def test_a_cancelled_wait_ends_and_what_was_made_stays_in_state(plugin, api, wid
 
 
 def test_a_malformed_wait_is_named_at_preview(plugin, widgets):
-    with pytest.raises(FailedError, match=r"'ready' is not condition=TYPE"):
+    with pytest.raises(FailedError, match=r"'ready' isn't condition=TYPE"):
         plugin.create(WIDGET, "bad", widget("bad", waitFor="ready"), preview=True)
 
 
@@ -179,7 +179,9 @@ def test_a_deletion_names_the_finalizer_that_holds_it_and_goes_on(plugin, api):
     held = config_map("held")
     held["metadata"]["finalizers"] = ["acme.example/hold"]
     found, _, outputs = plugin.create(CONFIG_MAP, "held", held)
-    with pytest.raises(FailedError, match=r"default/held .*held by finalizers acme.example/hold: time-out after 1 s"):
+    with pytest.raises(
+        FailedError, match=r"default/held .*blocked by finalizers acme.example/hold: time-out after 1 s"
+    ):
         plugin.delete(CONFIG_MAP, "held", found, outputs, timeout=1.0)
 
     def let_go():
@@ -241,7 +243,7 @@ def test_a_patch_states_only_what_it_changes(plugin, api):
     outputs = plugin.update(RESTART, "theirs", inputs, wanted, outputs=outputs)
     assert outputs["spec"]["template"]["metadata"]["annotations"] == {"restart": "2"}
     api.delete(place)
-    with pytest.raises(FailedError, match="nothing to patch"):
+    with pytest.raises(FailedError, match="can't be patched"):
         plugin.update(RESTART, "theirs", wanted, inputs, outputs=outputs)
 
 

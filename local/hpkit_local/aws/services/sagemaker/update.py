@@ -69,7 +69,7 @@ def _vpc_id(ctx: Context, cluster: Record) -> str:
     arn = cluster["settings"]["Orchestrator"]["Eks"]["ClusterArn"]
     eks = ctx.table("eks").get(arn.rpartition("/")[2])
     if eks is None:
-        raise refuse(f"The EKS cluster {arn} of cluster '{cluster['name']}' does not exist any more")
+        raise refuse(f"The EKS cluster {arn} of cluster '{cluster['name']}' no longer exists")
     return str(eks["resourcesVpcConfig"]["vpcId"])
 
 
