@@ -1,0 +1,54 @@
+"""What the example stacks registered in a release: written once, compared with every later program."""
+
+import json
+import lzma
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from hpkit.changes.steps import steps_of
+from hpkit.plan.model import Plan
+from hpkit.program.recording import RecordedResource
+from tests.program.recorder import recorded
+
+FOLDER = Path(__file__).parent / "releases"
+EXAMPLES = ("autoscale-dev", "bestpractice-prod", "enterprise-prod", "handson-dev", "startup-dev", "topology-prod")
+
+
+@dataclass(frozen=True)
+class Released:
+    """What a release registered of a stack."""
+
+    plan: Plan
+    resources: dict[str, RecordedResource]
+
+
+def packed(recording) -> bytes:
+    """Return a recording as compressed JSON; sets are sorted, so that the same recording gives the same bytes."""
+    resources = {urn: asdict(resource) for urn, resource in recording.resources.items()}
+    return lzma.compress(json.dumps(resources, default=sorted).encode())
+
+
+def unpacked(data: bytes, plan: Plan) -> Released:
+    """Return what a file of a release says."""
+    resources = {}
+    for urn, kept in json.loads(lzma.decompress(data)).items():
+        sets = {
+            "uses": {key: frozenset(urns) for key, urns in kept["uses"].items()},
+            "after": frozenset(kept["after"]),
+            "ignore_changes": tuple(kept["ignore_changes"]),
+        }
+        resources[urn] = RecordedResource(**{**kept, **sets})
+    return Released(plan, resources)
+
+
+def losses(before, after) -> list[str]:
+    """Return what an upgrade would replace or delete, by action, type and name."""
+    return [f"{step.action} {step.type} {step.name}" for step in steps_of(before, after) if step.lost]
+
+
+if __name__ == "__main__":
+    folder = FOLDER / sys.argv[1]
+    folder.mkdir()
+    for stack in EXAMPLES:
+        (folder / f"{stack}.json.xz").write_bytes(packed(recorded(stack)))
