@@ -16,7 +16,7 @@ from hpkit.plan.model import Plan
 from hpkit.program.recording import Recording, record
 from tests.changes.key_values import Edit, edits
 
-__all__ = ["Outcome", "outcomes"]
+__all__ = ["Outcome", "outcomes", "refusals"]
 
 # Before any waiver of the examples could expire: what a page says must not depend on the day.
 _TODAY = datetime.date(2026, 1, 1)
@@ -26,14 +26,16 @@ _TODAY = datetime.date(2026, 1, 1)
 class Outcome:
     """One edit of one stack: rules that refuse it, else what it changes (None: nothing of the plan).
 
-    data: the organization as edited, to be tried elsewhere.
+    base, data: the organization as it was and as edited, to be tried elsewhere.
     """
 
     stack: str
+    environment: str
     edit: Edit
     value: Any
     rules: tuple[str, ...]
     change: StackChange | None
+    base: Any
     data: Any
 
     @property
@@ -70,10 +72,22 @@ def _outcome(data: Any, environment: str, before: Recording, edit: Edit, stack: 
         if not isinstance(found, tuple):
             same = found == before.plan
             changed = None if same else change(before, record(found, stack=stack))
-            return Outcome(stack, edit, value, (), changed, edited)
+            return Outcome(stack, environment, edit, value, (), changed, data, edited)
         first = first or (value, found)
     value, rules = first or (None, ("no other value",))
-    return Outcome(stack, edit, value, rules, None, data)
+    return Outcome(stack, environment, edit, value, rules, None, data, data)
+
+
+def refusals(base: Any, head: Any, environment: str, stack: str) -> list[str]:
+    """Return why a change of an organization can't be deployed: rules that its head breaks, or what the guards refuse.
+
+    Either side may lack the environment, which is then another stack.
+    """
+    sides = [_plan(side, environment) if environment in side["environments"] else None for side in (base, head)]
+    if isinstance(sides[1], tuple):
+        return list(sides[1])
+    before, after = (record(side, stack=stack) if isinstance(side, Plan) else None for side in sides)
+    return [each.message for each in change(before, after).decisions if each.refused]
 
 
 def _plan(data: Any, environment: str) -> Plan | tuple[str, ...]:

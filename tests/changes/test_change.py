@@ -73,21 +73,30 @@ def test_what_is_protected_is_refused_although_it_is_allowed():
         environment={"protect": True},
     )
     assert codes(found) == {("replace-cluster", "cluster"): True}
-    assert "write `protect: false`" in found.decisions[0].fix
+    assert "first run `pulumi up` with `protect: false` and without this change" in found.decisions[0].fix
 
 
 def test_what_the_allowance_alone_would_not_do_is_said_at_once():
-    found = changed(lambda dev: dev["cluster"].update(name="other"), environment={"protect": True})
-    assert "before that, set `protect: false` and run `pulumi up`" in found.decisions[0].fix
     found = changed(
         lambda dev: dev.pop("storage"),
         environment={"storage": {"lustre": {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200}}},
     )
     (files,) = [each for each in found.decisions if each.key == "fileSystem"]
     assert files.fix == (
-        "the preview fails unless the environment has `allowReplace: [fileSystem]` in a `pulumi up` before this "
-        "change, because it's protected in the state until then"
+        "to allow it, first run `pulumi up` with `allowReplace: [fileSystem]` and without this change, then make this "
+        "change with `allowReplace: [fileSystem]` and `allowDelete: {addons: [aws-fsx-csi-driver]}`"
     )
+
+
+def test_an_eks_cluster_that_the_service_protects_is_refused_until_an_up_ends_that():
+    def move(dev, **more):
+        dev["network"]["vpcCidr"] = "10.193.0.0/16"
+        dev.update(protect=False, allowReplace=["vpc", "eks", "cluster"], **more)
+
+    found = changed(move, environment={"protect": True})
+    assert codes(found)["replace-eks", "eks"] is True
+    found = changed(move, environment={"protect": False})
+    assert not found.refused
 
 
 def test_a_vpc_that_is_replaced_takes_its_clusters_along():

@@ -13,7 +13,8 @@ import pytest
 from generate.examples import example_files
 from hpkit.changes import GUARDED_TYPES
 from hpkit.project import project_root
-from tests.changes.key_changes import outcomes
+from tests.changes.advice import runs
+from tests.changes.key_changes import outcomes, refusals
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 # All are some hundred recordings: a minute and more.
@@ -66,6 +67,15 @@ def test_what_a_guard_protects_is_lost_by_no_edit_that_is_not_refused(found):
         if step.type in GUARDED_TYPES
     ]
     assert unguarded == []
+
+
+def test_the_advice_of_every_refusal_is_valid_and_sufficient(found):
+    refused = [each for each in found if each.kind == "refused"]
+    assert refused
+    for each in refused:
+        advice = [(decision.subject, decision.message) for decision in each.change.decisions if decision.refused]
+        for sides in runs(each.base, each.data, each.environment, advice):
+            assert refusals(*sides, each.environment, each.stack) == [], (each.stack, each.edit, each.value, advice)
 
 
 @pytest.mark.nightly

@@ -4,7 +4,6 @@ The engine's guards are ChangeGuard, the Cluster of the `hyperpod` plugin, and `
 package decide the same without an engine.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,10 +12,10 @@ __all__ = [
     "EKS",
     "GUARDED_TYPES",
     "RELOCATIONS",
+    "UNPROTECTED",
     "VPC",
+    "Allowance",
     "GuardDecision",
-    "deletion_allowance",
-    "deletion_fix",
 ]
 
 # The codes of decisions about a stack that moves elsewhere. No allowance covers them.
@@ -36,6 +35,11 @@ GUARDED_TYPES: Final = {
     "aws:grafana/workspace:Workspace": "grafana",
 }
 
+# Something that an environment says to allow a loss: `allowReplace` or a key of `allowDelete`, and a name there.
+Allowance = tuple[str, str]
+# That nothing is protected is a key of its own.
+UNPROTECTED: Final[Allowance] = ("protect", "false")
+
 
 @dataclass(frozen=True, slots=True)
 class GuardDecision:
@@ -45,8 +49,10 @@ class GuardDecision:
     - key: how an allowance names it; empty if no allowance applies.
     - subject: resource or group.
     - reason: what happens and why, one sentence.
-    - fix: what to do.
+    - fix: what to do; of what allowances lift, what to do before they are written.
     - refused: whether the run ends here.
+    - needs: the allowances that lift the refusal.
+    - first: what has to be deployed before the change, since the state protects what is lost.
     """
 
     code: str
@@ -55,20 +61,10 @@ class GuardDecision:
     reason: str
     fix: str
     refused: bool
+    needs: tuple[Allowance, ...] = ()
+    first: tuple[Allowance, ...] = ()
 
     @property
     def message(self) -> str:
         """Reason and fix as one text."""
         return f"{self.reason}; {self.fix}"
-
-
-def deletion_fix(kind: str, name: str, *, named: bool) -> str:
-    """Return how `allowDelete` allows a deletion, or that it does; kind is its key there."""
-    allowance = deletion_allowance({kind: [name]})
-    return f"allowed by {allowance}" if named else f"the preview fails unless the environment has {allowance}"
-
-
-def deletion_allowance(names: Mapping[str, Sequence[str]]) -> str:
-    """Return what an environment says to allow deletions: key of `allowDelete` → names."""
-    kinds = ", ".join(f"{kind}: [{', '.join(own)}]" for kind, own in names.items())
-    return f"`allowDelete: {{{kinds}}}`"

@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
-from hpkit.changes.decision import GuardDecision, deletion_allowance, deletion_fix
+from hpkit.changes.decision import Allowance, GuardDecision
 from hpkit.changes.recorded import Recorded
 from hpkit.plan.model import Plan
 from hpkit.plan.protected import parts_allowed, parts_of
@@ -24,6 +24,7 @@ CODES: Final = {
 RENAMED: Final = {"teams": "team-renamed", "nodePools": "node-pool-renamed"}
 _GOES_WITH: Final = {"teams": "cluster", "nodePools": "cluster", "addons": "eks", "natGateways": "vpc"}
 # Others, such as repositories, depend on nothing that is guarded.
+_ALLOWED: Final = "allowDelete allows it"
 
 
 def deletion_decisions(
@@ -31,25 +32,19 @@ def deletion_decisions(
 ) -> tuple[list[GuardDecision], list[GuardDecision]]:
     """Return the decisions about resources, and those about each deletion.
 
-    Each loss is reported once: if a team is deleted with a refused cluster, the cluster's decision names both
+    Each loss is reported once: if a team is deleted with a refused cluster, the cluster's decision needs both
     allowances.
     """
     refused = {each.key for each in resources if each.refused}
     deletions: list[GuardDecision] = []
-    included: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    included: dict[str, list[Allowance]] = defaultdict(list)
     for kind, decision in _deletions(before, after):
         larger = _GOES_WITH.get(kind)
         if larger is None or larger not in refused:
             deletions.append(decision)
         elif decision.refused:
-            included[larger][kind].append(decision.subject)
-    return [_with_allowance(each, included[each.key]) for each in resources], deletions
-
-
-def _with_allowance(decision: GuardDecision, included: dict[str, list[str]]) -> GuardDecision:
-    if not included:
-        return decision
-    return replace(decision, fix=f"{decision.fix}; it also needs {deletion_allowance(included)}")
+            included[larger] += decision.needs
+    return [replace(each, needs=(*each.needs, *included[each.key])) for each in resources], deletions
 
 
 def _deletions(before: Recorded, after: Recorded) -> Iterator[tuple[str, GuardDecision]]:
@@ -61,15 +56,16 @@ def _deletions(before: Recorded, after: Recorded) -> Iterator[tuple[str, GuardDe
             continue
         kind, _, name = part.partition("/")
         named = part in allowed
-        fix = deletion_fix(kind, name, named=named)
+        more: dict[str, Any] = {"refused": not named, "needs": ((kind, name),)}
+        fix = _ALLOWED if named else ""
         anew = f" and recreated as {staying[part]}" if part in staying else ""
         new_name = None if anew else _renamed_to(kind, name, before.plan, after.plan)
         if new_name is None:
-            yield kind, GuardDecision(CODES[kind], name, name, f"{words} is deleted{anew}", fix, refused=not named)
+            yield kind, GuardDecision(CODES[kind], name, name, f"{words} is deleted{anew}", fix, **more)
         else:
             what = "team" if kind == "teams" else "NodePool"
             reason = f"{words} is deleted, {new_name} starts empty; HyperPod can't rename an existing {what}"
-            yield kind, GuardDecision(RENAMED[kind], name, name, reason, fix, refused=not named)
+            yield kind, GuardDecision(RENAMED[kind], name, name, reason, fix, **more)
 
 
 def renamed_parts(kind: str, before: Plan, after: Plan) -> dict[str, str]:

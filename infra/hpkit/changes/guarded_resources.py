@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hpkit.changes.causes import root_causes
-from hpkit.changes.decision import EKS, GUARDED_TYPES, RELOCATIONS, VPC, GuardDecision
+from hpkit.changes.decision import EKS, GUARDED_TYPES, RELOCATIONS, UNPROTECTED, VPC, Allowance, GuardDecision
 from hpkit.changes.recorded import Recorded, RecordedResource
 from hpkit.changes.steps import Step
 from hpkit.plan.model import Plan
@@ -32,6 +32,9 @@ _BUCKETS: Final = {
 }
 # What a person cannot see from the two values.
 _WHY: Final = {"storageCapacity ": "; a file system can only grow"}
+_REPLACE: Final = "allowReplace"
+# What `protect: true` keeps from being deleted: by the service, or as long as it holds anything.
+_PROTECTED_BY_FILE: Final = ("eks", "cluster", "bucket")
 _LOST_WITH_IT: Final = {
     "vpc": "everything in it",
     "eks": "everything in it",
@@ -106,24 +109,21 @@ def _decide(
     more = "".join(text for place, text in _WHY.items() if any(cause.startswith(place) for cause in causes))
     why = f" ({'; '.join(causes)}{more})" if causes else ""
     reason = f"{name} will be {action}d, together with {_lost_with_it(key, before)}{why}"
-    lift = "`protect: false`" if protected else "the allowance alone"
-    if not named:
-        fix = f"the preview fails unless the environment has `allowReplace: [{key}]`"
-        fix += _before(key, after, protected=protected)
-    elif protected is not None:
-        fix = f"the preview fails because it's protected: write {lift}, run `pulumi up`, then make the change"
-    else:
-        fix = f"allowed because allowReplace contains {key}"
-    return GuardDecision(f"{action}-{key}", key, key, reason, fix, refused=not named or protected is not None)
+    first = _first(key, before.plan, protected=protected)
+    refused = not named or protected is not None or (key == "eks" and before.plan.spec.protect)
+    fix = "" if refused else "allowReplace allows it"
+    return GuardDecision(
+        f"{action}-{key}", key, key, reason, fix, refused=refused, needs=((_REPLACE, key),), first=first
+    )
 
 
-def _before(key: str, after: Recorded, *, protected: bool | None) -> str:
+def _first(key: str, before: Plan, *, protected: bool | None) -> tuple[Allowance, ...]:
     """Return what an `up` before this change has to do, so that the allowance does not lead to the next refusal."""
-    if protected is False:
-        return " in a `pulumi up` before this change, because it's protected in the state until then"
-    if protected and key == "cluster" and after.plan.spec.protect:
-        return "; before that, set `protect: false` and run `pulumi up`"
-    return ""
+    # The service or the engine refuses to delete the old one as it was deployed, whatever this change says.
+    found = [UNPROTECTED] if before.spec.protect and key in _PROTECTED_BY_FILE else []
+    # What leaves the program is protected in the state.
+    found += [(_REPLACE, key)] if protected is False else []
+    return tuple(found)
 
 
 def _lost_with_it(key: str, before: Recorded) -> str:
@@ -151,7 +151,7 @@ def relocation_decision(before: Plan, after: Plan) -> GuardDecision | None:
             reason = f"{what} {old} → {new}: a stack can't move to another {what}, so the preview fails"
             fix = (
                 f"keep {old} in environments.{before.environment}, and describe another environment for {new}. When "
-                f"that one runs, run `hpkit aws destroy --stack {before.stack}`, and then remove "
+                f"it's deployed, run `hpkit aws destroy --stack {before.stack}`, then remove "
                 f"environments.{before.environment}"
             )
             return GuardDecision(code, "", what, reason, fix, refused=True)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from hpkit.catalog import frozen_of_groups, has_unknown, sticky_of_groups
 from hpkit.changes.causes import root_causes
 from hpkit.changes.compare import with_unknown
-from hpkit.changes.decision import CLUSTER, GuardDecision, deletion_fix
+from hpkit.changes.decision import CLUSTER, GuardDecision
 from hpkit.changes.recorded import Recorded, RecordedResource
 from hpkit.changes.steps import Step
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
@@ -19,8 +19,9 @@ __all__ = ["deleted_groups", "group_decisions", "group_deletions", "renamed_grou
 _Group = GroupPlan | RestrictedGroupPlan
 _MEMBERS: Final = ("instanceGroups", "restrictedInstanceGroups")
 
-_NEW_NAME: Final = "give the group a new name and remove the old one"
-_REFUSES: Final = f"HyperPod can't change this in an existing group; {_NEW_NAME}"
+_DELETE: Final = "instanceGroups"
+# A group's name has at most 63 characters; a number is added to it.
+_LONGEST_STEM: Final = 59
 _KEYS: Final = {"capacityRequirements": "capacityType", "overrideVpcConfig": "the subnets"}
 
 
@@ -34,11 +35,22 @@ def group_decisions(before: Recorded, after: Recorded, steps: Sequence[Step]) ->
     replaced = _replaced_by_id(pair[1], after, steps)
     for (member, name), group in new.items():
         if (member, name) in old:
-            yield from _unchangeable(old[member, name], group, before, after, replaced)
+            for reason in _unchangeable(old[member, name], group, before, after, replaced):
+                yield _refused(name, reason, before, after)
         elif any(name == other for _, other in old):
-            reason = f"instance group {name} moves to {member}"
-            yield GuardDecision("refused", "", name, reason, _REFUSES, refused=True)
+            yield _refused(name, f"instance group {name} moves to {member}", before, after)
     yield from _karpenter_role(*pair, before, after)
+
+
+def _refused(name: str, reason: str, before: Recorded, after: Recorded) -> GuardDecision:
+    """Return the decision about what HyperPod can't change: a group with another name can have it."""
+    groups = {group.spec.name: group for side in (after, before) for group in side.plan.all_groups}
+    stem = name[:_LONGEST_STEM]
+    new = next(each for number in range(2, len(groups) + 3) if (each := f"{stem}-{number}") not in groups)
+    there = " there and in its NodeClass" if groups[name].autoscaled else ""
+    fix = f"HyperPod can't change this in an existing group; to replace the group, write `name: {new}`{there}"
+    needs = ((_DELETE, name),) if _has_nodes(groups[name]) else ()
+    return GuardDecision("refused", "", name, reason, fix, refused=True, needs=needs)
 
 
 def _by_member(cluster: RecordedResource) -> dict[tuple[str, str], Mapping[str, Any]]:
@@ -52,7 +64,12 @@ def deleted_groups(before: Recorded, after: Recorded) -> list[_Group]:
     """Return the groups that leave and have nodes, or may have them because Karpenter counts them."""
     staying = {group.spec.name for group in after.plan.all_groups}
     gone = [group for group in before.plan.all_groups if group.spec.name not in staying]
-    return [group for group in gone if group.spec.instance_count > 0 or group.autoscaled]
+    return [group for group in gone if _has_nodes(group)]
+
+
+def _has_nodes(group: _Group) -> bool:
+    """Return whether a group has nodes, or may have them because Karpenter counts them."""
+    return group.spec.instance_count > 0 or group.autoscaled
 
 
 def _cluster_that_stays(
@@ -78,9 +95,10 @@ def group_deletions(before: Recorded, after: Recorded) -> Iterator[GuardDecision
             if renamed_to is not None
             else ", together with the jobs on its nodes"
         )
-        fix = deletion_fix("instanceGroups", name, named=named)
+        fix = "allowDelete allows it" if named else ""
         code = "group-renamed" if renamed_to is not None else "group-leaves"
-        yield GuardDecision(code, name, name, f"{name} is deleted ({nodes} × {kind}){rename}", fix, refused=not named)
+        reason = f"{name} is deleted ({nodes} × {kind}){rename}"
+        yield GuardDecision(code, name, name, reason, fix, refused=not named, needs=((_DELETE, name),))
 
 
 def renamed_group(group: _Group, before: Plan, after: Plan) -> _Group | None:
@@ -103,19 +121,18 @@ def _replaced_by_id(cluster: RecordedResource, after: Recorded, steps: Sequence[
 
 def _unchangeable(
     old: Mapping[str, Any], new: Mapping[str, Any], before: Recorded, after: Recorded, replaced: Mapping[str, Step]
-) -> Iterator[GuardDecision]:
+) -> Iterator[str]:
+    """Yield what of a group would change that the service refuses to change."""
     name = new["instanceGroupName"]
     for member in frozen_of_groups():
         was, now = old.get(member), with_unknown(new.get(member), replaced)
         if member == "overrideVpcConfig":
             now = _without_added_subnets(was, now)
         if _in_any_order(was) != _in_any_order(now) or has_unknown(now):
-            reason = _reason(name, member, was, now, before, after, _steps_in(new.get(member), replaced))
-            yield GuardDecision("refused", "", name, reason, _REFUSES, refused=True)
+            yield _reason(name, member, was, now, before, after, _steps_in(new.get(member), replaced))
     for member in sticky_of_groups():
         if member in old and member not in new and member != "instanceRequirements":
-            reason = f"{member} of instance group {name} is removed"
-            yield GuardDecision("refused", "", name, reason, _REFUSES, refused=True)
+            yield f"{member} of instance group {name} is removed"
 
 
 def _reason(
@@ -183,5 +200,10 @@ def _karpenter_role(
     if enabled and then != now:
         change = f"{_known(then, before)} → {_known(now, after)}"
         reason = f"the role of managed Karpenter {change}: it can't change while autoscaling is on"
-        fix = "remove `autoscaling`, run `pulumi up`, then add it again with the new role"
+        pools = ", ".join(pool.spec.name for pool in before.plan.node_pools)
+        keda = ", addons: [keda]" if before.plan.spec.autoscaling and before.plan.spec.autoscaling.keda else ""
+        fix = (
+            f"first run `pulumi up` without `autoscaling` and elastic quota, with `allowDelete: {{nodePools: [{pools}]"
+            f"{keda}}}`; then add both again with the new role"
+        )
         yield GuardDecision("refused", "", "autoscaling", reason, fix, refused=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hpkit.changes.allowances import with_advice
 from hpkit.changes.decision import GUARDED_TYPES, RELOCATIONS, GuardDecision
 from hpkit.changes.deletions import deletion_decisions
 from hpkit.changes.guarded_resources import relocation_decision, resource_decisions, version_decisions
@@ -78,7 +79,7 @@ def change(before: Recorded | None, after: Recorded | None) -> StackChange:
         *deletions,
         *version_decisions(before, after),
     ]
-    decisions = tuple(sorted(found, key=lambda each: not each.refused))
+    decisions = _advised(found, before.plan, after.plan)
     reductions = tuple(reductions_of(before, after, steps))
     return StackChange(steps, decisions, tuple(_unused(before, after, steps)), reductions)
 
@@ -103,8 +104,13 @@ def change_of_plans(before: Plan | None, after: Plan | None) -> StackChange:
         return StackChange((), (moved,), ())
     old, new = _Unrecorded(before), _Unrecorded(after)
     _, deletions = deletion_decisions((), old, new)
-    found = sorted((*group_deletions(old, new), *deletions), key=lambda each: not each.refused)
-    return StackChange((), tuple(found), (), tuple(reductions_of_plan(before, after)))
+    decisions = _advised((*group_deletions(old, new), *deletions), before, after)
+    return StackChange((), decisions, (), tuple(reductions_of_plan(before, after)))
+
+
+def _advised(decisions: Sequence[GuardDecision], before: Plan, after: Plan) -> tuple[GuardDecision, ...]:
+    """Return the decisions with what to do, refusals first."""
+    return tuple(sorted(with_advice(decisions, before.spec, after.spec), key=lambda each: not each.refused))
 
 
 def _unused(before: Recorded | None, after: Recorded | None, steps: Sequence[Step]) -> Iterator[UnusedAllowance]:

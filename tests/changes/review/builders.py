@@ -1,12 +1,15 @@
 """Reviews of two texts, as the command builds them from files."""
 
+import yaml
+
 from hpkit.changes.review import FileInput, FileVersion, Review, StackInput, StackVersion, review
 from hpkit.checks import check
 from hpkit.config import parse, read_text
 from hpkit.plan.derive import derive_all
 from hpkit.plan.model import Plan
 from hpkit.program.recording import Answers, Recording, record
-from tests.builders import TODAY
+from tests.builders import TODAY, text_of
+from tests.changes.advice import runs
 
 FILE = "stacks/acme.yaml"
 _RECORDED: list[tuple[Plan, tuple[str, str], Recording]] = []
@@ -48,3 +51,23 @@ def review_of(base: bytes | None, head: bytes | None, **more) -> Review:
     files = [FileInput(FILE, before, after)]
     more.setdefault("record", recorded)
     return review(files, stacks, base="main", commit="0123456789abcdef", **more)
+
+
+def assert_sufficient(base: bytes, head: bytes, found: Review) -> None:
+    """Follow what a review advises of each refused stack: files as valid as the head, and nothing refused."""
+    for stack in found.stacks:
+        advice = [(risk.subject, risk.message) for risk in stack.risks if risk.verdict == "blocked"]
+        environment = stack.stack.partition("-")[2]
+        followed = runs(yaml.safe_load(base), yaml.safe_load(head), environment, advice) if advice else ()
+        for sides in followed:
+            texts = [text_of(side) for side in sides]
+            again = review_of(*texts)
+            (seen,) = [each for each in again.stacks if each.stack == stack.stack]
+            refused = [risk.message for risk in seen.risks if risk.verdict == "blocked"]
+            assert refused == [], yaml.safe_dump(sides[1])
+            assert errors(texts[1]) <= errors(head), yaml.safe_dump(sides[1])
+
+
+def errors(content: bytes) -> set[str]:
+    """Return the rules of which a file has errors."""
+    return {each.rule for each in file_version(content)[0].findings if each.severity == "error"}

@@ -12,7 +12,7 @@ import yaml
 
 from hpkit.changes.review.as_text import as_text
 from hpkit.config.edit import Layout, patched
-from tests.changes.review.builders import recorded, review_of
+from tests.changes.review.builders import assert_sufficient, recorded, review_of
 
 FOLDER = Path(__file__).parent
 BASE = (FOLDER / "edits.base.yaml").read_text()
@@ -55,6 +55,7 @@ def test_an_edit_is_judged_and_what_it_loses_is_said(name):
         assert line in said
     for line in expected.get("silent", ()):
         assert line not in said
+    assert_sufficient(BASE.encode(), edited(name), review)
 
 
 @pytest.mark.parametrize("name", [name for name, edit in EDITS.items() if edit["verdict"] != "ok"])

@@ -159,10 +159,10 @@ def _addons(before: Plan, after: Plan) -> Iterator[Risk]:
     if old and new and old.startswith(_STORES_OLD_COHORTS) and not new.startswith(_READS_OLD_COHORTS):
         yield Risk(
             "addon-migration",
-            "blocked",
+            "attention",
             TASK_GOVERNANCE,
-            f"task governance {old} → {new}: the update fails while cohorts are stored as v1alpha1. Migrate them first "
-            "(developer guide, upgrading task governance), then write the new version",
+            f"task governance {old} → {new}: the update fails while cohorts are stored as v1alpha1. Migrate them before "
+            "you deploy this (developer guide, upgrading task governance)",
         )
 
 

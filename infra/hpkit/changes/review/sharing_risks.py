@@ -42,7 +42,7 @@ def _borrowing(diff: PlanDiff) -> Iterator[Risk]:
         own = _shares(diff, change.instance_type)
         victims = [(team, share) for team, share in own if _held_back(share)]
         causes = [
-            f"{team.name} lends {arrow(quantity(share.lendable.before), quantity(share.lendable.after))}"
+            f"{team.name} lends {arrow(quantity(share.lendable.before), quantity(share.lendable.after or 0))}"
             for team, share in own
             if decreased(share.lendable)
         ]

@@ -1,0 +1,55 @@
+"""What to write so that what is refused can be done: the same words for all of a change, since one file allows it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from hpkit.changes.decision import GUARDED_TYPES, UNPROTECTED, Allowance, GuardDecision
+from hpkit.config.organization import Environment
+
+__all__ = ["with_advice"]
+
+_REPLACE: Final = "allowReplace"
+
+
+def with_advice(decisions: Sequence[GuardDecision], before: Environment, after: Environment) -> list[GuardDecision]:
+    """Return the decisions, those that an allowance lifts with all allowances that the change needs."""
+    refused = [each for each in decisions if each.refused]
+    needs = [allowance for each in refused for allowance in each.needs]
+    first = [allowance for each in refused for allowance in each.first]
+    if not needs and not first:
+        return list(decisions)
+    everything = _text([*needs, *first], after)
+    how = (
+        f"the preview fails unless the environment has {everything}"
+        if not first
+        else f"to allow it, first run `pulumi up` with {_text(first, before)} and without this change, then make this "
+        f"change with {everything}"
+    )
+    return [_advised(each, how, everything) if each.refused else each for each in decisions]
+
+
+def _advised(decision: GuardDecision, how: str, everything: str) -> GuardDecision:
+    if not decision.needs and not decision.first:
+        return decision
+    return replace(decision, fix=f"{decision.fix} and {everything}" if decision.fix else how)
+
+
+def _text(needed: Iterable[Allowance], environment: Environment) -> str:
+    """Return what the environment must say, with what it says already."""
+    wanted = dict.fromkeys(needed)
+    kinds = {kind for kind, _ in wanted}
+    said = ["`protect: false`"] if UNPROTECTED in wanted else []
+    if _REPLACE in kinds:
+        keys = {name for kind, name in wanted if kind == _REPLACE} | {*environment.allow_replace}
+        said.append(f"`{_REPLACE}: [{', '.join(key for key in GUARDED_TYPES.values() if key in keys)}]`")
+    deletions = kinds - {_REPLACE, UNPROTECTED[0]}
+    if deletions:
+        written = environment.allow_delete.model_dump(by_alias=True)
+        names = {
+            kind: [*dict.fromkeys([*existing, *(name for other, name in wanted if other == kind)])]
+            for kind, existing in written.items()
+        }
+        listed = ", ".join(f"{kind}: [{', '.join(own)}]" for kind, own in names.items() if own)
+        said.append(f"`allowDelete: {{{listed}}}`")
+    return " and ".join(said)
