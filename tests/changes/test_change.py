@@ -1,15 +1,19 @@
 """What a change does to what is deployed, told from two recordings: one change per test."""
 
 import copy
+import json
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
 from generate.examples import example_stacks
 from hpkit.catalog import UNKNOWN, TypeFacts, differences, type_facts
 from hpkit.changes import change
 from hpkit.changes.compare import facts_of
 from tests.builders import group, organization, team
+from tests.changes.advice import runs
+from tests.changes.key_changes import refusals
 from tests.program.recorder import recorded, recorded_from
 
 ROW = {"instanceType": "ml.g5.12xlarge", "count": 2}
@@ -185,6 +189,85 @@ def test_what_goes_with_a_refused_cluster_is_not_refused_again():
     # The guard of the parts knows nothing of the cluster: it refuses what only the cluster's allowance names.
     cluster_allowed = changed(lambda dev: edit(dev, allowReplace=["cluster"]))
     assert codes(cluster_allowed) == {("replace-cluster", "cluster"): False, ("team-leaves", "ada"): True}
+
+
+EXISTING_VPC = {
+    "vpcId": "vpc-0123456789abcdef0",
+    "subnets": {"us-west-2a": "subnet-0123456789abcdef0", "us-west-2b": "subnet-0123456789abcdef1"},
+    "securityGroupIds": ["sg-0123456789abcdef0"],
+}
+FULL = {
+    "protect": True,
+    "account": "210987654321",
+    "network": PARTS["network"],
+    "observability": {"cloudwatch": True, "prometheus": True},
+    "storage": {"lustre": {"availabilityZone": "us-west-2a", "storageCapacityGiB": 2400}},
+    "autoscaling": {
+        "clusterRole": "arn:aws:iam::210987654321:role/karpenter",
+        "nodeClasses": [{"name": "burst", "instanceGroups": ["burst"]}],
+        "nodePools": [{"name": "pool", "nodeClass": "burst", "limits": {"nodes": "4"}}],
+        "keda": {},
+    },
+}
+
+
+def moved_quota(organization_, dev):
+    organization_["teams"].pop()
+    dev["governance"]["allocations"] = {"ada": [{**ROW, "count": 4}]}
+
+
+def another_place(organization_, dev):
+    text = json.dumps(dev).replace("us-west-2", "us-east-1")
+    organization_["environments"]["dev"] = json.loads(text)
+
+
+def another_type_for_karpenter(_, dev):
+    dev["cluster"]["instanceGroups"][2]["instanceType"] = "ml.g5.4xlarge"
+
+
+def every_part(organization_, dev):
+    moved_quota(organization_, dev)
+    dev["cluster"]["instanceGroups"][0]["name"] = "gpu-a"
+    dev["cluster"]["instanceGroups"][1]["threadsPerCore"] = 1
+    del dev["storage"], dev["observability"]["prometheus"]
+
+
+# Refusals that no edit of a single key brings about.
+REFUSALS = {
+    "another account": lambda _, dev: dev.update(account="999999999999"),
+    "another region": another_place,
+    "an existing VPC": lambda _, dev: dev.update(network={"existing": EXISTING_VPC}),
+    "an existing VPC and EKS cluster": lambda _, dev: dev.update(
+        network={"existing": EXISTING_VPC}, eks={"version": "1.35", "existing": {"name": "shared"}}
+    ),
+    "a team whose quota another gets": moved_quota,
+    "a team with all of its rows, and its cluster": lambda organization_, dev: (
+        moved_quota(organization_, dev) or dev["cluster"].update(name="other")
+    ),
+    "another role of Karpenter": lambda _, dev: dev["autoscaling"].update(
+        clusterRole="arn:aws:iam::210987654321:role/other"
+    ),
+    "another type for Karpenter": another_type_for_karpenter,
+    "no autoscaling": lambda _, dev: dev.pop("autoscaling"),
+    "no repositories": lambda organization_, _: organization_["teams"][0].pop("registry"),
+    "many things at once": every_part,
+}
+
+
+@pytest.mark.parametrize("edit", REFUSALS.values(), ids=REFUSALS)
+def test_the_advice_of_a_refusal_is_valid_and_sufficient(edit):
+    base = organization(
+        teams=[team("ada", registry=["train"], members=[]), team("bob", members=[])],
+        groups=[*GROUPS, group("burst", "ml.g5.8xlarge", 0)],
+        allocations={"ada": [ROW], "bob": [ROW]},
+        environment=FULL,
+    )
+    head = copy.deepcopy(base)
+    edit(head, head["environments"]["dev"])
+    refused = [each for each in change(recorded_from(base), recorded_from(head)).decisions if each.refused]
+    assert refused
+    for sides in runs(base, head, "dev", [(each.subject, each.message) for each in refused]):
+        assert refusals(*sides, "dev", "acme-dev") == [], yaml.safe_dump(sides[1])
 
 
 def test_the_parts_are_those_that_the_program_makes():
