@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import Final
 
 from hpkit.changes.decision import GUARDED_TYPES, UNPROTECTED, Allowance, GuardDecision
-from hpkit.config.organization import Environment
+from hpkit.plan.model import Plan
 
 __all__ = ["with_advice"]
 
 _REPLACE: Final = "allowReplace"
 
 
-def with_advice(decisions: Sequence[GuardDecision], before: Environment, after: Environment) -> list[GuardDecision]:
+def with_advice(decisions: Sequence[GuardDecision], before: Plan, after: Plan) -> list[GuardDecision]:
     """Return the decisions, those that an allowance lifts with all allowances that the change needs."""
     refused = [each for each in decisions if each.refused]
     needs = [allowance for each in refused for allowance in each.needs]
@@ -35,17 +35,17 @@ def _advised(decision: GuardDecision, how: str, everything: str) -> GuardDecisio
     return replace(decision, fix=f"{decision.fix} and {everything}" if decision.fix else how)
 
 
-def _text(needed: Iterable[Allowance], environment: Environment) -> str:
+def _text(needed: Iterable[Allowance], plan: Plan) -> str:
     """Return what the environment must say, with what it says already."""
     wanted = dict.fromkeys(needed)
     kinds = {kind for kind, _ in wanted}
     said = ["`protect: false`"] if UNPROTECTED in wanted else []
     if _REPLACE in kinds:
-        keys = {name for kind, name in wanted if kind == _REPLACE} | {*environment.allow_replace}
+        keys = {name for kind, name in wanted if kind == _REPLACE} | {*plan.spec.allow_replace}
         said.append(f"`{_REPLACE}: [{', '.join(key for key in GUARDED_TYPES.values() if key in keys)}]`")
     deletions = kinds - {_REPLACE, UNPROTECTED[0]}
     if deletions:
-        written = environment.allow_delete.model_dump(by_alias=True)
+        written = plan.spec.allow_delete.model_dump(by_alias=True)
         names = {
             kind: [*dict.fromkeys([*existing, *(name for other, name in wanted if other == kind)])]
             for kind, existing in written.items()

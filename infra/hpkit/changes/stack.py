@@ -110,7 +110,7 @@ def change_of_plans(before: Plan | None, after: Plan | None) -> StackChange:
 
 def _advised(decisions: Sequence[GuardDecision], before: Plan, after: Plan) -> tuple[GuardDecision, ...]:
     """Return the decisions with what to do, refusals first."""
-    return tuple(sorted(with_advice(decisions, before.spec, after.spec), key=lambda each: not each.refused))
+    return tuple(sorted(with_advice(decisions, before, after), key=lambda each: not each.refused))
 
 
 def _unused(before: Recorded | None, after: Recorded | None, steps: Sequence[Step]) -> Iterator[UnusedAllowance]:

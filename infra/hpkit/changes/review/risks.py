@@ -161,8 +161,8 @@ def _addons(before: Plan, after: Plan) -> Iterator[Risk]:
             "addon-migration",
             "attention",
             TASK_GOVERNANCE,
-            f"task governance {old} → {new}: the update fails while cohorts are stored as v1alpha1. Migrate them before "
-            "you deploy this (developer guide, upgrading task governance)",
+            f"task governance {old} → {new}: the update fails while cohorts are stored as v1alpha1. Migrate them "
+            "before you deploy this (developer guide, upgrading task governance)",
         )
 
 
