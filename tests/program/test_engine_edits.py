@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 import pytest
 
+from hpkit.changes import change
 from hpkit.program.components.admission import policies_of
+from tests.changes.advice import runs
 from tests.cli.invoke import hpkit
 from tests.program.cloud import KUEUE, RBAC
+from tests.program.recorder import recorded_from
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
 
@@ -274,37 +277,57 @@ def test_an_edit_changes_what_it_is_about_and_taking_it_back_leaves_no_trace(up,
     edit.back(case.back)
 
 
-def smith_goes(data, dev):
-    del data["teams"][1], dev["governance"]["allocations"]["smith"]
-    dev["allowDelete"] = {"teams": ["smith"]}
-
-
-def smith_goes_unasked(data, dev):
-    smith_goes(data, dev)
-    del dev["allowDelete"]
-
-
 def smith_goes_and_john_has_it_all(data, dev):
-    smith_goes(data, dev)
+    del data["teams"][1], dev["governance"]["allocations"]["smith"]
     dev["governance"]["allocations"]["john"][0]["count"] = 4
 
 
+def see_john_alone(live):
+    seen = see_teams(live)
+    spaces = {each["metadata"]["name"] for each in live.api.items("/api/v1/namespaces")}
+    return seen["quotas"], list(seen["queues"]), list(seen["bound"]), "hyperpod-ns-smith" in spaces
+
+
+def system_goes(_, dev):
+    dev["cluster"]["instanceGroups"].pop()
+
+
 @pytest.mark.nightly
-def test_a_team_that_goes_gives_its_quota_to_others_in_the_same_up(up, edit, live):
-    edit(smith_goes_unasked)
+@pytest.mark.parametrize(
+    ("edited", "advised", "look", "seen"),
+    [
+        (
+            smith_goes_and_john_has_it_all,
+            "`allowDelete: {teams: [smith]}`",
+            see_john_alone,
+            ({"john": 4}, ["hyperpod-ns-john"], ["hyperpod-ns-john"], False),
+        ),
+        (
+            system_goes,
+            "`allowDelete: {instanceGroups: [system]}`",
+            lambda live: [each["InstanceGroupName"] for each in live.cluster()["InstanceGroups"]],
+            ["gpu"],
+        ),
+    ],
+    ids=["a team whose quota another gets", "a group"],
+)
+def test_what_a_review_advises_is_all_that_the_engine_asks_for(up, edit, live, repository, edited, advised, look, seen):
+    base = repository.read("handson")
+    head = repository.read("handson")
+    edited(head, head["environments"]["dev"])
+    found = change(recorded_from(base), recorded_from(head))
+    advice = [(decision.subject, decision.message) for decision in found.decisions if decision.refused]
+    edit(edited)
     refused = up.run("preview", check=False)
     assert refused.returncode != 0
-    assert "the quota of smith with its queue" in refused.stdout
-    assert (
-        "To allow it once: `allowDelete: {teams: [smith]}` in environments.dev of stacks/handson.yaml" in refused.stdout
-    )
-    edit(smith_goes_and_john_has_it_all)
-    said = up.run("preview")
-    assert "doesn't fit" not in said.stdout + said.stderr
-    up.up()
-    seen = see_teams(live)
-    assert (seen["quotas"], list(seen["queues"]), list(seen["bound"])) == ({"john": 4}, *[["hyperpod-ns-john"]] * 2)
-    assert "hyperpod-ns-smith" not in {each["metadata"]["name"] for each in live.api.items("/api/v1/namespaces")}
+    assert advised in refused.stdout + refused.stderr
+    assert [advised in message for _, message in advice] == [True]
+    for _, file in runs(base, head, "dev", advice):
+        edit(lambda data, _, file=file: data.update(file))
+        said = up.run("preview")
+        assert "doesn't fit" not in said.stdout + said.stderr
+        up.up()
+    assert look(live) == seen
     assert up.preview() == {}
 
 
