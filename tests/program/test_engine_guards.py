@@ -163,9 +163,12 @@ def test_an_allowance_that_nothing_needs_is_said_beside_one_that_is(up, edit):
     assert "This change DELETES the instance group, as allowed: gpu (4 × ml.g5.12xlarge)" in said
     assert changes["Cluster:cluster"] == "update"
     for name in ("cluster", "vpc"):
-        assert f"allowReplace lists {name}, but nothing replaces it (any more): remove it from environments.dev" in said
+        assert (
+            f"allowReplace lists {name}, but nothing replaces it in this change. Remove it from environments.dev"
+            in said
+        )
     assert "deletion of instance group system is allowed, but it stays" in said
-    assert "deletion of instance group gone is allowed, but it doesn't exist (any more)" in said
+    assert "deletion of instance group gone is allowed, but it doesn't exist" in said
     edit.undo()
 
 

@@ -86,8 +86,8 @@ def test_an_allowance_is_no_difference_and_is_said_when_nothing_needs_it(world, 
     with engine.warnings() as said:
         assert not engine.diff("Cluster", "c", allowed).detailedDiff
     assert [text.partition(":")[0] for text in said] == [
-        "allowReplace is set, but nothing replaces the cluster (any more)",
-        "The deletion of instance group gone is allowed, but it doesn't exist (any more)",
+        "allowReplace is set, but this change doesn't replace the cluster",
+        "The deletion of instance group gone is allowed, but it doesn't exist",
         "The deletion of instance group gpu is allowed, but it stays",
     ]
 
@@ -222,7 +222,7 @@ def test_what_is_allowed_is_a_warning_and_what_nothing_needs_as_well():
     assert guard().diff(GUARDED, new, {}).changes
     replaced, needless = guard().diff_warnings(GUARDED, new, {})
     assert "REPLACES or DELETES the VPC, as allowed (vpc: vpc-1 is replaced)" in replaced
-    assert needless.startswith("allowReplace lists key, but nothing replaces it (any more)")
+    assert needless.startswith("allowReplace lists key, but nothing replaces it in this change")
 
 
 def test_what_leaves_the_program_needs_a_run_that_lifts_its_protection():
@@ -262,7 +262,7 @@ def test_a_part_that_is_named_leaves_at_once_and_an_allowance_that_nothing_needs
     assert not guard().diff(PARTS, new, {}).changes
     deleted, needless = guard().diff_warnings(PARTS, new, {})
     assert "the quota of nlp, as allowed" in deleted
-    assert needless.startswith("allowDelete.nodePools lists gone, but nothing deletes it (any more)")
+    assert needless.startswith("allowDelete.nodePools lists gone, but nothing deletes it in this change")
 
 
 def test_nothing_is_refused_without_ids():

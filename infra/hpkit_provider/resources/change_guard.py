@@ -69,7 +69,7 @@ class ChangeGuardHandler(Handler):
             warnings += [
                 (
                     f"{_key(name)} lists {name.rpartition('/')[2]}, but nothing "
-                    f"{'deletes' if _is_part(name) else 'replaces'} it (any more): remove it{_where(new, 'from')}."
+                    f"{'deletes' if _is_part(name) else 'replaces'} it in this change. Remove it{_where(new, 'from')}."
                 )
                 for name in sorted(_allowed_names(new.get("allowReplace")) - lost.keys())
             ]

@@ -168,7 +168,7 @@ class VersionedHandler(Handler):
             live = self._settle(task, arn, inputs) if just_sent else self._describe_settled(task, arn)
             if live is None:
                 raise RefusedError(
-                    f"{self.name} {arn} doesn't exist any more. What to do: run `pulumi refresh`, then `pulumi up`."
+                    f"{self.name} {arn} no longer exists. What to do: run `pulumi refresh`, then `pulumi up`."
                 )
             if live["Status"] in _UNRECOVERABLE:
                 raise ChangeFailedError(

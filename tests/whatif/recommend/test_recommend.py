@@ -176,7 +176,7 @@ def test_random_scenarios_are_judged_by_draws_that_were_not_searched_on(project)
     ("arguments", "said"),
     [
         (("--goal", "p95 wait of smit < 1m"), "did you mean smith"),
-        (("--goal", SMITH, "--on", "ray://x:1"), "write dask://HOST:PORT"),
+        (("--goal", SMITH, "--on", "ray://x:1"), "use dask://HOST:PORT"),
         ((), "Missing option '--goal'"),
     ],
 )

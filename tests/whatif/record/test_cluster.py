@@ -84,10 +84,10 @@ def test_a_task_ran_from_its_last_admission_to_its_end():
     ]
     said = "; ".join(found.notes)
     for words in (
-        "Workloads run at the end: how long they will is not known, so they have no `run` (1)",
-        "Workloads wait at the end",
-        "Workloads ran already",
-        "were deleted",
+        "Workloads are running at the end; their run time is unknown, so they have no `run` (1)",
+        "Workloads are waiting at the end",
+        "Workloads were already running",
+        "of deleted jobs",
     ):
         assert words in said
 
@@ -116,12 +116,12 @@ def test_a_launcher_beside_workers_keeps_what_is_asked_in_all():
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"team": "others"}, "no team's of this stack"),
+        ({"team": "others"}, "don't belong to a team of this stack"),
         ({"active": False}, "are stopped"),
         ({"finished": 1.0}, "ended before they were admitted"),
-        ({"admitted": 1.0, "usage": {("ml.p5.48xlarge", GPU): Decimal(4)}}, "of which their team has no quota"),
+        ({"admitted": 1.0, "usage": {("ml.p5.48xlarge", GPU): Decimal(4)}}, "for which their team has no quota"),
         ({"admitted": 1.0, "usage": {(KIND, GPU): 1, ("ml.m5.4xlarge", "cpu"): 1}}, "on several instance types"),
-        ({"admitted": 1.0, "requests": {}}, "ask for nothing"),
+        ({"admitted": 1.0, "requests": {}}, "request nothing"),
         ({"admitted": 1.0, "requests": {"nvidia.com/mig-1g.5gb": Decimal(1)}}, "MIG partitions"),
     ],
 )
@@ -147,22 +147,22 @@ def test_priorities_are_classes_of_the_stack_or_weights():
         ([{"preferred": f"{LAYER}1", "podIndexLabel": "i"}], ("preferred", 1), None),
         ([{"unconstrained": True}], ("unconstrained", None), None),
         ([{"podIndexLabel": "i"}], None, None),
-        ([{"required": "kubernetes.io/hostname"}], None, "by kubernetes.io/hostname: they have no placement"),
+        ([{"required": "kubernetes.io/hostname"}], None, "by kubernetes.io/hostname: they get no placement"),
         (
             [{"required": f"{LAYER}2", "podSetSliceRequiredTopology": f"{LAYER}3", "podSetSliceSize": 2}],
             ("required", 2),
-            "by podSetSliceRequiredTopology, podSetSliceSize: they keep the placement around it",
+            "by podSetSliceRequiredTopology, podSetSliceSize: they keep only the outer placement",
         ),
-        ([{"podSetSliceSize": 2}], None, "by podSetSliceSize: they have no placement"),
-        ([{"required": f"{LAYER}2"}, {}], None, "not the same for all of their pods: they have no placement"),
-        ([{"required": f"{LAYER}2"}] * 2, ("required", 2), "here all of a task stand together"),
+        ([{"podSetSliceSize": 2}], None, "by podSetSliceSize: they get no placement"),
+        ([{"required": f"{LAYER}2"}, {}], None, "not the same for all of their pods: they get no placement"),
+        ([{"required": f"{LAYER}2"}] * 2, ("required", 2), "all pods of a task are placed together"),
     ],
 )
 def test_a_placement_is_read_and_what_of_it_is_not_is_said(requests, placement, said):
     found = record(workload("t", created=2, pod_sets=placed(*requests)), plan=with_topology(), nodes=NODES)
     (task,) = found.tasks
     assert (task.placement and (task.placement.mode, task.placement.layer)) == placement
-    unread = [line for line in found.notes if "that a scenario cannot say" in line]
+    unread = [line for line in found.notes if "that a scenario can't express" in line]
     assert (unread == []) if said is None else (said in unread[0])
 
 
@@ -175,12 +175,12 @@ def test_nodes_are_recorded_where_a_task_asks_for_a_placement():
     assert [task.name for task in found.tasks] == ["john/near"]
     said = "; ".join(found.notes)
     for words in (
-        "Workloads have no place on the nodes as they stand now: left out (1)",
-        f"1 node of {KIND} without labels of all layers",
-        "nodes as they stand now: where others stood before is not known",
+        "Workloads don't fit on the current nodes: left out (1)",
+        f"1 node of {KIND} without labels for all network layers",
+        "current nodes; the places of earlier nodes are unknown",
     ):
         assert words in said
-    assert "no node says where it stands" in "; ".join(record(near, plan=with_topology()).notes)
+    assert "no node has network layer labels" in "; ".join(record(near, plan=with_topology()).notes)
     without = replace(plan_of_handson(), topology_aware_scheduling=False)
     assert "the stack has no topology-aware scheduling" in "; ".join(record(near, plan=without, nodes=NODES).notes)
 
@@ -202,7 +202,7 @@ def test_a_placement_is_written_and_decides(tmp_path):
 
 
 def test_the_oldest_that_is_left_says_from_when_on_something_is_known():
-    assert "the oldest Workload that is left is of 2026-11-22 10:00 UTC" in "; ".join(
+    assert "the oldest remaining Workload is from 2026-11-22 10:00 UTC" in "; ".join(
         record(workload("t", created=2)).notes
     )
 

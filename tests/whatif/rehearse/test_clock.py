@@ -113,8 +113,8 @@ def test_a_difference_says_who_did_what_and_when():
     simulated = [admitted(60.0, "a", "node-1"), event("Finished", 90.0, "c")]
     assert event_differences(real, simulated) == [
         "a at 0:01:00: Kueue admits it on 1 × ml.x, simulated: admits it on 1 × ml.x (node-1×1)",
-        "b at 0:01:30: Kueue preempts it for a (InCohortReclamation), simulated: does nothing with it",
-        "c at 0:01:30: Kueue does nothing with it, simulated: lets it end",
+        "b at 0:01:30: Kueue preempts it for a (InCohortReclamation), simulated: ignores it",
+        "c at 0:01:30: Kueue ignores it, simulated: lets it end",
     ]
 
 

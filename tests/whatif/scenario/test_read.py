@@ -44,7 +44,7 @@ def test_a_duration_is_a_number_with_its_unit(text, seconds):
     ("text", "said"),
     [
         ("tasks: [{name: a, team: john, count: 1, submit: -5m}]", ":1:49: submit: `-5m` is negative"),
-        ("tasks: [{name: a, team: john, count: 1, run: 90}]", ":1:46: run: `90` is no duration"),
+        ("tasks: [{name: a, team: john, count: 1, run: 90}]", ":1:46: run: `90` isn't a duration"),
         ("tasks: [{name: a, team: john, cuont: 1}]", "1:31: unknown key `cuont` in tasks[a]. Did you mean `count`?"),
         ("tasks: [{team: john, count: 1}]", "1:9: `name` is missing in tasks[1st]"),
         ('tasks: [{name: "a\\rb", team: john, count: 1}]', "; it must be a single line of visible characters"),
@@ -54,17 +54,17 @@ def test_a_duration_is_a_number_with_its_unit(text, seconds):
         ("tasks: [{name: a, team: john, vCpu: -1}]", "vCpu is `-1`; the minimum is 0"),
         ("tasks: [{name: a, team: john, priority: 1.5}]", "priority is `1.5`; it must be text or a whole number"),
         ("tasks: [{name: a, team: john, count: 200000}]", "count is `200000`; the maximum is 100000"),
-        (f"tasks: [{{name: a, team: john, run: {'9' * 300}d}}]", "…` is longer than 100 years"),
+        (f"tasks: [{{name: a, team: john, run: {'9' * 300}d}}]", "…` is longer than the maximum of 100 years"),
         (
             "tasks: [{name: a, team: john, placement: {mode: near}}]",
             "must be one of required, preferred, unconstrained",
         ),
         ("", ":1:1: the file is empty"),
-        ("- a", ":1:1: the file holds no map"),
-        ("description: nothing", ":1:1: there is no task"),
+        ("- a", ":1:1: the file doesn't contain a map"),
+        ("description: nothing", ":1:1: the scenario has no task"),
         ("files: [gone.csv]", "gone.csv: no such file next to the scenario"),
         ("tasks: [", "valid YAML"),
-        ("organization: a", "an organization file; name a scenario"),
+        ("organization: a", "an organization file; pass a scenario"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_with_its_place(tmp_path, text, said):
@@ -81,11 +81,11 @@ def test_what_is_wrong_with_a_file_is_said_with_its_place(tmp_path, text, said):
             "team: john, count: 1, instanceType: ml.p5.48xlarge",
             "john has no quota; it has ml.g5.12xlarge",
         ),
-        ("team: john, count: 1, priority: trainng", "class trainng, which is not there; did you mean training?"),
+        ("team: john, count: 1, priority: trainng", "class trainng, which doesn't exist; did you mean training?"),
         ("team: john, count: 1, priority: 101", "weights are 0 to 100"),
-        ("team: john", "asks for nothing"),
+        ("team: john", "requests nothing"),
         ("team: john, count: 1, accelerators: 1", "count and parts of an instance"),
-        ("team: john, count: 2, pods: 2", "with count there is a pod for each instance"),
+        ("team: john, count: 2, pods: 2", "with count, each instance has one pod"),
         ("team: john, accelerators: 5", "asks for 5 of nvidia.com/gpu, and ml.g5.12xlarge has 4"),
     ],
 )
@@ -126,7 +126,7 @@ def test_a_pod_may_ask_for_gpus_alone_and_not_for_nothing(tmp_path):
     (pods,) = found.workload.pod_sets
     assert pods.per_pod == {"nvidia.com/gpu": 4, EFA: 1}
     assert found.instances == 1
-    for task, said in (("vCpu: 0", "asks for nothing; write"), ("count: 1, vCpu: 0", "count and parts of an instance")):
+    for task, said in (("vCpu: 0", "requests nothing; set"), ("count: 1, vCpu: 0", "count and parts of an instance")):
         with pytest.raises(InputError, match=said):
             list(tasks_of(written(tmp_path, f"tasks: [{{name: a, team: john, {task}}}]")))
 
@@ -167,7 +167,7 @@ def test_a_pattern_says_when_tasks_come_and_leaves_their_number(tmp_path):
 
 
 def test_a_pattern_of_zeros_is_refused(tmp_path):
-    with pytest.raises(InputError, match="no task would ever come"):
+    with pytest.raises(InputError, match="no task would be submitted"):
         open_scenario(written(tmp_path, generators(pattern={"hours": [0] * 24})))
 
 
@@ -178,8 +178,8 @@ def test_a_pattern_of_zeros_is_refused(tmp_path):
         (["name,team,count,run"], ":1: column submit is missing"),
         ([], ":1: the file is empty"),
         ([HEADER, "a,john,,,1,0s"], ":2: 6 values for 7 columns"),
-        ([HEADER, "a,john,,,1,0s,1h", "b,john,,,1,,1h"], ":3: submit is empty: a trace with a gap"),
-        ([HEADER, "a,john,,,1,0s,"], ":2: run is empty: a trace with a gap cannot be run; write `forever`"),
+        ([HEADER, "a,john,,,1,0s,1h", "b,john,,,1,,1h"], ":3: submit is empty: every row needs a value"),
+        ([HEADER, "a,john,,,1,0s,"], ":2: run is empty: every row needs a value; write `forever`"),
         ([HEADER, "a,john,,,1,0s,-1h"], ":2: run: `-1h` is negative"),
         (
             [HEADER, "a\x1bb,john,,,1,0s,1h"],
@@ -226,7 +226,7 @@ def test_a_csv_is_read_row_by_row(tmp_path):
 @pytest.mark.parametrize("priority", ["²", "--5", "1_0", "9" * 5000])
 def test_a_priority_in_a_csv_that_is_no_number_is_a_class(tmp_path, priority):
     file = written(tmp_path, f"{HEADER}\na,john,{priority},,1,0s,1h\n", "s.csv")
-    with pytest.raises(InputError, match="which is not there"):
+    with pytest.raises(InputError, match="which doesn't exist"):
         tasks_of(file)
 
 
@@ -252,14 +252,12 @@ def test_a_line_without_end_is_refused_at_its_millionth_character(tmp_path, befo
 
 def test_yaml_that_is_too_large_leads_to_csv(tmp_path):
     file = written(tmp_path, "tasks: []\n" + "# \n" * 2_000_000)
-    with pytest.raises(
-        InputError, match=r"s\.yaml: larger than the 4 MiB that YAML may have here; write the tasks as CSV"
-    ):
+    with pytest.raises(InputError, match=r"s\.yaml: larger than the 4 MiB limit for YAML; write the tasks as CSV"):
         open_scenario(file)
 
 
 def test_a_folder_is_no_scenario(tmp_path):
-    with pytest.raises(InputError, match="a directory; name a scenario in it"):
+    with pytest.raises(InputError, match="a directory; use a scenario in it"):
         open_scenario(tmp_path)
 
 

@@ -122,7 +122,7 @@ def test_more_quota_than_there_is_makes_no_instances(tmp_path):
     report = simulate(plan, open_scenario(tmp_path / "s.yaml"))
     assert (report.cluster.capacity, report.cluster.utilization) == (4, 1)
     (warning,) = report.warnings
-    assert warning.startswith("teams reserve 12 instances of ml.g5.12xlarge, of which 4 stand")
+    assert warning.startswith("teams reserve 12 instances of ml.g5.12xlarge, but only 4 exist")
     assert report.as_dict()["warnings"] == [warning]
     sides = [str(tmp_path / "o.yaml")] * 2
     said = hpkit("whatif", "simulate", tmp_path / "s.yaml", "--compare", *sides, "--stack", "handson-dev", cwd=ROOT)

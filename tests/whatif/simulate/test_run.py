@@ -160,7 +160,7 @@ def test_a_task_that_can_never_run_is_refused_or_counted(tmp_path):
 def test_who_is_refused_learns_how_to_go_on(tmp_path):
     file = tmp_path / "s.yaml"
     file.write_text("tasks:\n  - {name: big, team: smith, count: 3}\n  - {name: small, team: smith, count: 1}\n")
-    with pytest.raises(InputError, match="Ask for less, or go on without such tasks by --skip-impossible"):
+    with pytest.raises(InputError, match="Request less, or skip such tasks with --skip-impossible"):
         simulate(plan_of("handson-dev"), open_scenario(file))
 
 
@@ -178,7 +178,7 @@ def test_a_task_that_can_never_run_is_left_out_and_named_where_that_is_asked_for
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("until: 0\ntasks: [{name: a, team: john, count: 1}]\n", "until is 0: nothing happens in no time"),
+        ("until: 0\ntasks: [{name: a, team: john, count: 1}]\n", "until is 0, so nothing would happen"),
         ("until: 1h\ntasks: [{name: a, team: john, count: 1, submit: 2h}]\n", "the one task comes after"),
         ("until: 1h\ntasks: [{name: a, team: jon, count: 1, submit: 2h}]\n", "did you mean john?"),
     ],
@@ -191,13 +191,13 @@ def test_a_scenario_in_which_nothing_comes_is_refused(tmp_path, text, said):
 
 def test_a_csv_without_rows_is_refused(tmp_path):
     (tmp_path / "s.csv").write_text("name,team,submit,run,count\n")
-    with pytest.raises(InputError, match="there is nothing to simulate: no task comes"):
+    with pytest.raises(InputError, match="nothing can be simulated: no task comes"):
         simulate(plan_of("handson-dev"), open_scenario(tmp_path / "s.csv"))
 
 
 def test_a_name_that_comes_again_is_refused_whenever_that_is(tmp_path):
     (tmp_path / "s.csv").write_text("name,team,submit,run,count\na,john,0s,1m,1\na,john,9h,1m,1\n")
-    with pytest.raises(InputError, match=r"s\.csv:3: task `a` is there before"):
+    with pytest.raises(InputError, match=r"s\.csv:3: task `a` already exists"):
         simulate(plan_of("handson-dev"), open_scenario(tmp_path / "s.csv"))
 
 
@@ -206,7 +206,7 @@ def test_tasks_that_come_too_late_are_counted(tmp_path):
     (tmp_path / "s.yaml").write_text(f"until: 1h\ntasks: [{rows}]\n")
     report = simulate(plan_of("handson-dev"), open_scenario(tmp_path / "s.yaml"))
     assert report.late == 1
-    assert "1 task comes when the scenario is over" in report.warnings[0]
+    assert "1 task comes after the end of the scenario" in report.warnings[0]
 
 
 TOPOLOGY = "topology: [{instanceType: KIND, nodes: 2, layers: [a, b, c]}]\n"
@@ -247,7 +247,7 @@ def test_whoever_waits_at_the_end_has_a_reason(tmp_path):
     assert (report.team("smith").waiting, report.team("smith").never) == (2, 0)
     assert [each["waitsFor"] for each in report.as_dict()["tasks"]] == [None, "WaitingForQuota", "Queued"]
     said = hpkit("whatif", "simulate", file, "--stack", "handson-dev", cwd=ROOT).stdout
-    assert "\nt2 waits: too little quota is free\nt3 waits: others of its queue come first\n" in said
+    assert "\nt2 waits: too little quota is free\nt3 waits: other tasks in its queue come first\n" in said
     assert "waits: too little quota is free" in as_html(report)
 
 
@@ -258,7 +258,7 @@ def test_whoever_waits_when_nothing_more_happens_never_runs(tmp_path):
     report = simulate(plan_of("handson-dev"), open_scenario(file))
     assert [task.never for task in report.tasks] == [
         None,
-        "still waits when nothing more happens: too little quota is free",
+        "is still waiting at the end: too little quota is free",
     ]
     assert report.team("smith").never_tasks == ("b",)
 
@@ -266,7 +266,7 @@ def test_whoever_waits_when_nothing_more_happens_never_runs(tmp_path):
 def test_two_tasks_of_one_name_are_refused(tmp_path):
     file = tmp_path / "s.yaml"
     file.write_text("tasks:\n  - {name: a, team: smith, count: 1}\n  - {name: a, team: john, count: 1}\n")
-    with pytest.raises(InputError, match=r"s\.yaml:3:5: task `a` is there before; names must differ"):
+    with pytest.raises(InputError, match=r"s\.yaml:3:5: task `a` already exists; names must be unique"):
         simulate(plan_of("handson-dev"), open_scenario(file))
 
 

@@ -46,7 +46,7 @@ def test_a_path_leads_to_a_value_of_the_plan(loaded, text, value, reads):
         ("allocations.john[0].count", r"did you mean `governance\.allocations`"),
         ("governance.alocations.john[0].count", "there is no `alocations`; there are allocations"),
         ("teams[smith].name.x", "`name` is `smith`, and has no `x`"),
-        ("teams..name", "is no path"),
+        ("teams..name", "isn't a valid path"),
     ],
 )
 def test_a_path_that_leads_nowhere_says_where_it_ends(loaded, text, said):
@@ -56,7 +56,7 @@ def test_a_path_that_leads_nowhere_says_where_it_ends(loaded, text, said):
 
 @pytest.mark.parametrize("text", ["teams[smith].fairShareWeight", "=1", "a=", ""])
 def test_a_variation_has_a_path_and_values(text):
-    with pytest.raises(SelectionError, match="varies nothing"):
+    with pytest.raises(SelectionError, match="isn't a valid --vary option"):
         variation(text)
 
 
@@ -151,7 +151,7 @@ def test_a_sweep_says_once_which_tasks_are_left_out(tmp_path):
         "teams[smith].fairShareWeight=1,100",
         cwd=ROOT,
     )
-    assert result.stdout.count("warning: 1 task comes when the scenario is over") == 1
+    assert result.stdout.count("warning: 1 task comes after the end of the scenario") == 1
 
 
 def test_two_files_are_compared(tmp_path):

@@ -30,7 +30,7 @@ def test_a_cluster_has_an_address(text, found):
 
 @pytest.mark.parametrize("text", ["ray://x:1", "dask://x", "dask://:1", "dask://x:99999", "x:1", "dask://a/b:1"])
 def test_what_is_no_address_says_how_one_is_written(text):
-    with pytest.raises(SelectionError, match="write dask://HOST:PORT"):
+    with pytest.raises(SelectionError, match="use dask://HOST:PORT"):
         cluster(text)
 
 

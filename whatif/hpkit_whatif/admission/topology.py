@@ -71,7 +71,7 @@ class Grid:
         return self._leaves.keys()
 
     def use(self, leaf: str, per_pod: Requests, pods: int) -> None:
-        """Use a leaf for so many pods more, or fewer."""
+        """Use a leaf for so many more pods, or fewer."""
         used = self._leaves[leaf].used
         for resource, amount in (*per_pod.items(), ("pods", 1)):
             used[resource] = used.get(resource, 0) + amount * pods

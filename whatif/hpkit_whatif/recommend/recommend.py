@@ -117,7 +117,7 @@ class _Policies:
         self._held: frozenset[tuple[str, str]] = frozenset()
         plan = self._plan({})
         if plan is None:
-            raise InputError(f"{loaded.file} cannot be read as it is: fix what `hpkit validate {loaded.file}` shows")
+            raise InputError(f"{loaded.file} can't be read: fix the errors that `hpkit validate {loaded.file}` shows")
         self.plan = plan
         self._held = _held(plan)
 

@@ -83,8 +83,8 @@ class _Window:
         yield from self._unplaced
         oldest = min((each.created for each in self._observed.tasks), default=None)
         if oldest is not None and oldest.timestamp() > self._begin:
-            yield f"the oldest Workload that is left is of {oldest:%Y-%m-%d %H:%M} UTC: what came before is not known"
-        yield "Workloads whose jobs were deleted are not there: Kueue keeps them as long as the job"
+            yield f"the oldest remaining Workload is from {oldest:%Y-%m-%d %H:%M} UTC; earlier ones are unknown"
+        yield "Workloads of deleted jobs are missing, because Kueue keeps a Workload only as long as its job"
 
     def _topology(self, plan: Plan) -> tuple[tuple[Rack, ...], tuple[str, ...]]:
         """Return where the nodes stand, if a task of a team asks for a placement; and what of it is not known."""
@@ -94,16 +94,16 @@ class _Window:
         if not asked:
             return (), ()
         if not plan.topology_aware_scheduling:
-            return (), ("the stack has no topology-aware scheduling: a simulation on it looks at no placement",)
+            return (), ("the stack has no topology-aware scheduling, so a simulation ignores placement",)
         racks, without = group_racks(self._observed.nodes, {kind for kinds in self._quota.values() for kind in kinds})
         notes = [
-            f"{plural(count, 'node')} of {kind} without labels of all layers of the network: not in `topology`"
+            f"{plural(count, 'node')} of {kind} without labels for all network layers: left out of `topology`"
             for kind, count in sorted(without.items())
         ]
         if racks:
-            notes.append("`topology` has the nodes as they stand now: where others stood before is not known")
+            notes.append("`topology` has the current nodes; the places of earlier nodes are unknown")
         else:
-            notes.append("no node says where it stands: without `topology` a simulation looks at no placement")
+            notes.append("no node has network layer labels; without `topology`, a simulation ignores placement")
         return racks, tuple(notes)
 
     def _task(self, workload: Workload) -> TaskSpec | None:
@@ -111,7 +111,7 @@ class _Window:
         if times is None:
             return None
         if workload.team not in self._quota:
-            self._left_out("are of namespaces that are no team's of this stack: left out")
+            self._left_out("are in namespaces that don't belong to a team of this stack: left out")
             return None
         instance_type = self._instance_type(workload)
         if instance_type is None:
@@ -136,10 +136,10 @@ class _Window:
             run=run,
         )
         if self._of.refusal(spec) is not None:
-            self._left_out("ask for more than their team can ever have in this stack: left out")
+            self._left_out("request more than their team can ever have in this stack: left out")
             return None
         if self._of_places.refusal(spec) is not None:
-            self._left_out("have no place on the nodes as they stand now: left out")
+            self._left_out("don't fit on the current nodes: left out")
             return None
         return spec
 
@@ -153,7 +153,7 @@ class _Window:
         if created > self._end or (finished is not None and finished <= self._begin):
             return None
         if not workload.active and finished is None:
-            self._left_out("are stopped, and ask for nothing: left out")
+            self._left_out("are stopped, and request nothing: left out")
             return None
         # The window begins at a moment of the clock; what Kubernetes says has whole seconds.
         submit = max(0.0, round(created - self._begin, 3))
@@ -161,16 +161,18 @@ class _Window:
             if finished is not None:
                 self._left_out("ended before they were admitted: left out")
                 return None
-            self._counts["Workloads wait at the end: how long they will run is not known, so they have no `run`"] += 1
+            self._counts["Workloads are waiting at the end; their run time is unknown, so they have no `run`"] += 1
             return submit, None
         if admitted < self._begin:
-            self._counts["Workloads ran already at the beginning: they are submitted there, with what was left"] += 1
+            self._counts[
+                "Workloads were already running at the beginning; they are submitted then, for their remaining time"
+            ] += 1
         if finished is None:
-            self._counts["Workloads run at the end: how long they will is not known, so they have no `run`"] += 1
+            self._counts["Workloads are running at the end; their run time is unknown, so they have no `run`"] += 1
             return submit, None
         run = finished - max(admitted, self._begin)
         if run <= 0:
-            self._left_out("ran for no whole second: left out")
+            self._left_out("ran for less than a second: left out")
             return None
         return submit, run
 
@@ -178,11 +180,11 @@ class _Window:
         instance_types = {flavor for flavor, _ in workload.usage} or set(self._quota[workload.team])
         if len(instance_types) != 1:
             reason = "run" if workload.usage else "wait, and may run"
-            self._left_out(f"{reason} on several instance types, of which a task has one: left out")
+            self._left_out(f"{reason} on several instance types, and a task can have only one: left out")
             return None
         (instance_type,) = instance_types
         if find_instance_type(instance_type) is None or instance_type not in self._quota[workload.team]:
-            self._left_out(f"run on {instance_type}, of which their team has no quota in this stack: left out")
+            self._left_out(f"run on {instance_type}, for which their team has no quota in this stack: left out")
             return None
         return instance_type
 
@@ -196,18 +198,18 @@ class _Window:
         resource = instance.accelerator_resource if instance is not None else None
         accelerators = int(asked.get(resource, Decimal(0))) if resource else 0
         if any(name.startswith("nvidia.com/mig-") and amount for name, amount in asked.items()):
-            self._left_out("ask for MIG partitions, which a task cannot: left out")
+            self._left_out("request MIG partitions, which a task can't: left out")
             return None
         pods = workload.pods
         if accelerators % pods:
             # Launchers and workers: the sum of their requests is kept, in pods of the same size.
-            self._counts["Workloads have pods of different sizes: they become pods of the same size"] += 1
+            self._counts["Workloads have pods of different sizes; they get pods of the same size"] += 1
             most = (instance.accelerators if instance is not None else None) or 1
             each = next(size for size in range(most, 0, -1) if accelerators % size == 0)
             pods = accelerators // each
         cpus, memory = asked.get("cpu", Decimal(0)) / pods, asked.get("memory", Decimal(0)) / pods / _GIB
         if not (accelerators or cpus or memory):
-            self._left_out("ask for nothing: left out")
+            self._left_out("request nothing: left out")
             return None
         return pods, accelerators // pods or None, _amount(cpus), _amount(memory)
 
@@ -222,7 +224,7 @@ class _Window:
         if name in self._classes:
             return name
         if not 0 <= workload.priority <= _MOST_PRIORITY:
-            self._counts["Workloads have a priority that is no weight from 0 to 100: they have 0"] += 1
+            self._counts["Workloads have a priority that isn't a weight from 0 to 100; they get 0"] += 1
             return 0
         return workload.priority
 

@@ -14,7 +14,7 @@ from hpkit_whatif.scenario.model import MOST_PODS, Placement, Rack
 
 __all__ = ["NOT_READ", "group_racks", "parse_placement"]
 
-NOT_READ = "Workloads ask for a place that a scenario cannot say"
+NOT_READ = "Workloads request a placement that a scenario can't express"
 
 
 def parse_placement(workload: Task) -> tuple[Placement | None, str | None]:
@@ -28,20 +28,20 @@ def parse_placement(workload: Task) -> tuple[Placement | None, str | None]:
     if wishes <= {None}:
         return None, None
     if len(wishes) > 1:
-        return None, "not the same for all of their pods: they have no placement"
+        return None, "not the same for all of their pods: they get no placement"
     (first, *others) = [request for request in requests if request is not None]
     layer = None
     if first.level is not None:
         if first.level not in NETWORK_LAYERS:
-            return None, f"by {first.level}: they have no placement"
+            return None, f"by {first.level}: they get no placement"
         layer = NETWORK_LAYERS.index(first.level) + 1
     elif first.mode is None:
-        return None, f"by {', '.join(first.more)}: they have no placement"
+        return None, f"by {', '.join(first.more)}: they get no placement"
     left = None
     if more := sorted({key for request in (first, *others) for key in request.more}):
-        left = f"by {', '.join(more)}: they keep the placement around it"
+        left = f"by {', '.join(more)}: they keep only the outer placement"
     elif others:
-        left = "for each kind of their pods: here all of a task stand together"
+        left = "separately for each kind of their pods: all pods of a task are placed together"
     return Placement(mode=first.mode or "unconstrained", layer=layer), left
 
 

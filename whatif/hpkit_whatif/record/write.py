@@ -68,7 +68,7 @@ def writing(path: Path) -> Iterator[TextIO]:
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {(error.strerror or str(error)).lower()}") from None
+        raise InputError(f"{path} can't be written: {(error.strerror or str(error)).lower()}") from None
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             yield file

@@ -47,7 +47,7 @@ def _place(got: PodSetAssignment) -> str:
 
 
 def _describe(words: Sequence[str] | None) -> str:
-    return " and ".join(words) if words else "does nothing with it"
+    return " and ".join(words) if words else "ignores it"
 
 
 def _clock(seconds: int) -> str:

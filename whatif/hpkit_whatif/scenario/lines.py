@@ -36,7 +36,7 @@ def lines(path: Path, file: TextIO) -> Iterator[str]:
     for number, line in enumerate(iter(lambda: file.readline(_LONGEST + 1), ""), 1):
         if len(line) > _LONGEST:
             raise InputError(
-                f"{path}:{number}: the line is longer than {_LONGEST:,} characters; a task has a line of its own"
+                f"{path}:{number}: the line is longer than {_LONGEST:,} characters; each task must be on its own line"
             )
         if not line.isascii():
             _refuse_no_utf8(path, number, line)

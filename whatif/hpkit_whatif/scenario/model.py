@@ -43,12 +43,14 @@ def duration(text: Any) -> float:
     if isinstance(text, str) and _DURATION.match(text):
         seconds = sum(float(part[:-1]) * _SECONDS[part[-1]] for part in re.findall(_PART, text))
         if seconds > MOST_SECONDS:
-            raise ValueError(f"{quoted(text)} is longer than 100 years, the most there is; without an end leave it out")
+            raise ValueError(
+                f"{quoted(text)} is longer than the maximum of 100 years; for a task without an end, omit it"
+            )
         return seconds
     if isinstance(text, (int, float)) and not isinstance(text, bool) and text == 0:
         return 0.0
     negative = str(text).strip().startswith("-")
-    wrong = "is negative" if negative else "is no duration"
+    wrong = "is negative" if negative else "isn't a duration"
     raise ValueError(f"{quoted(str(text))} {wrong}: write a number with its unit, such as 90s, 15m, 2h, 1h30m or 3d")
 
 

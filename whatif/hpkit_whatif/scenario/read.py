@@ -78,7 +78,7 @@ class Source:
         for located in heapq.merge(*parts, key=_when):
             name = located.spec.name
             if not task_names.add(name):
-                raise InputError(f"{located.place}: task {quoted(name)} is there before; names must differ")
+                raise InputError(f"{located.place}: task {quoted(name)} already exists; names must be unique")
             yield located
 
 
@@ -97,24 +97,24 @@ def open_scenario(file: str | os.PathLike[str]) -> Source:
             pass
         return Source(name, Scenario(files=(Path(name).name,)), None)
     if Path(name).is_dir():
-        raise InputError(f"{name}: a directory; name a scenario in it")
+        raise InputError(f"{name}: a directory; use a scenario in it")
     content = read_file(name)
     if len(content) > MAX_BYTES:
         raise InputError(
-            f"{name}: larger than the {MAX_BYTES // 2**20} MiB that YAML may have here; write the tasks as CSV, which "
-            "is read row by row, and name that file, alone or under `files`"
+            f"{name}: larger than the {MAX_BYTES // 2**20} MiB limit for YAML; write the tasks as CSV, and pass that "
+            "file alone or under `files`"
         )
     document = read_text(content)
     problems = [
         _line(name, each.mark or document.locate(each.path), each.message, each.fix) for each in document.problems
     ]
     if not problems and not isinstance(document.data, dict):
-        said = "is empty" if document.data is None else "holds no map"
-        problems = [_line(name, document.locate(()), f"the file {said}", "Begin with `tasks:`, a list.")]
+        said = "is empty" if document.data is None else "doesn't contain a map"
+        problems = [_line(name, document.locate(()), f"the file {said}", "Start the file with `tasks:` and a list.")]
     if problems:
         raise InputError("\n".join(problems))
     if "organization" in document.data:
-        raise InputError(f"{name}: an organization file; name a scenario, and by --stack the organization's stack")
+        raise InputError(f"{name}: an organization file; pass a scenario, and the organization's stack with --stack")
     data = {key: value for key, value in document.data.items() if not key.startswith("x-")}
     try:
         scenario = Scenario.model_validate(data, by_alias=True, by_name=False)
@@ -132,17 +132,19 @@ def _refuse_nothing(source: Source) -> None:
     scenario = source.scenario
     if scenario.until == 0:
         raise InputError(
-            f"{source.place(('until',))}: until is 0: nothing happens in no time. Leave it out, or say when."
+            f"{source.place(('until',))}: until is 0, so nothing would happen. Omit it, or set a duration."
         )
     if not (scenario.tasks or scenario.generators or scenario.files):
-        raise InputError(f"{source.place(())}: there is no task. Add `tasks`, `generators` or `files`.")
+        raise InputError(f"{source.place(())}: the scenario has no task. Add `tasks`, `generators` or `files`.")
     for index, generator in enumerate(scenario.generators):
         if not generator.last:
             place = source.place(("generators", index, "last"))
-            raise InputError(f"{place}: last is 0: no task would ever come. Say for how long they do.")
+            raise InputError(f"{place}: last is 0, so no task would be submitted. Set a duration.")
         if not any(hour * day for hour in generator.pattern.hours for day in generator.pattern.days):
             place = source.place(("generators", index, "pattern"))
-            raise InputError(f"{place}: all hours or all days weigh 0: no task would ever come. Give one a weight.")
+            raise InputError(
+                f"{place}: all hours or all days have weight 0, so no task would be submitted. Set at least one weight."
+            )
 
 
 def _line(file: str, mark: Mark, message: str, fix: str) -> str:
@@ -246,7 +248,7 @@ def _header(path: Path, rows: Iterator[list[str]]) -> list[str]:
         raise InputError(f"{path}:1: column {missing[0]} is missing; there are {', '.join(columns)}")
     twice = sorted({column for column in columns if columns.count(column) > 1})
     if twice:
-        raise InputError(f"{path}:1: column {twice[0]} stands twice")
+        raise InputError(f"{path}:1: column {twice[0]} exists twice")
     return columns
 
 
@@ -257,7 +259,7 @@ def _row(place: str, columns: list[str], row: list[str]) -> TaskSpec:
     for column in _NEEDED:
         if column not in data:
             more = "; write `forever` for a task that never ends" if column == "run" else ""
-            raise InputError(f"{place}: {column} is empty: a trace with a gap cannot be run{more}")
+            raise InputError(f"{place}: {column} is empty: every row needs a value{more}")
     if data["run"] == "forever":
         del data["run"]
     _to_numbers(place, data)

@@ -160,11 +160,9 @@ class Tasks:
         instance_type = self._instance_type(spec, team, place)
         parts = (spec.accelerators, spec.v_cpu, spec.memory_in_gib)
         if spec.count is not None and any(part is not None for part in parts):
-            raise InputError(f"{place}: task {spec.name} has count and parts of an instance; write one of the two")
+            raise InputError(f"{place}: task {spec.name} has count and parts of an instance; use only one of them")
         if spec.count is not None and spec.pods != 1:
-            raise InputError(
-                f"{place}: task {spec.name} has count and pods; with count there is a pod for each instance"
-            )
+            raise InputError(f"{place}: task {spec.name} has count and pods; with count, each instance has one pod")
         per_pod = self._per_pod(spec, instance_type, place)
         pods = spec.count or spec.pods
         pod_set = PodSet(
@@ -192,7 +190,7 @@ class Tasks:
             return self._classes[name]
         meant = near(name, self._classes)
         fix = f"did you mean {meant}?" if meant else f"classes there: {', '.join(self._classes) or 'none'}"
-        raise InputError(f"{place}: task {spec.name} has priority class {spec.priority}, which is not there; {fix}")
+        raise InputError(f"{place}: task {spec.name} has priority class {spec.priority}, which doesn't exist; {fix}")
 
     def _instance_type(self, spec: TaskSpec, team: TeamPlan, place: str) -> str:
         flavors = self._flavors[team.name]
@@ -201,7 +199,7 @@ class Tasks:
                 return flavors[0]
             raise InputError(
                 f"{place}: task {spec.name} names no instanceType, and team {team.name} has quota of "
-                f"{', '.join(flavors) or 'none'}; name one"
+                f"{', '.join(flavors) or 'none'}; set one of them"
             )
         if find_instance_type(spec.instance_type) is None or spec.instance_type not in flavors:
             raise InputError(
@@ -213,14 +211,14 @@ class Tasks:
     def _per_pod(self, spec: TaskSpec, instance_type: str, place: str) -> dict[str, int]:
         if not (spec.count or spec.accelerators or spec.v_cpu or spec.memory_in_gib):
             raise InputError(
-                f"{place}: task {spec.name} asks for nothing; write count, accelerators, vCpu or memoryInGiB"
+                f"{place}: task {spec.name} requests nothing; set count, accelerators, vCpu or memoryInGiB"
             )
         whole = amounts_of(QuotaResource(instance_type, count=1))
         if spec.count:
             return _accelerators_first(whole)
         instance = find_instance_type(instance_type)
         if spec.accelerators and instance is not None and not instance.accelerators:
-            raise InputError(f"{place}: task {spec.name} asks for accelerators of {instance_type}, which has none")
+            raise InputError(f"{place}: task {spec.name} requests accelerators of {instance_type}, which has none")
         asked = QuotaResource(
             instance_type,
             accelerators=spec.accelerators,
@@ -242,7 +240,9 @@ class Tasks:
             return None
         mode, layer = spec.placement.mode, spec.placement.layer
         if (layer is None) != (mode == "unconstrained"):
-            raise InputError(f"{place}: placement of task {spec.name}: a layer belongs to required and preferred alone")
+            raise InputError(
+                f"{place}: placement of task {spec.name}: only the modes required and preferred have a layer"
+            )
         return TopologyRequest(mode, None if layer is None else NETWORK_LAYERS[layer - 1])
 
     def _never(self, team: TeamPlan, instance_type: str, pod_set: PodSet) -> str | None:

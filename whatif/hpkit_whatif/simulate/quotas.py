@@ -91,7 +91,7 @@ def over_reserved(plan: Plan) -> tuple[str, ...]:
         )
         if over:
             sentences.append(
-                f"teams reserve {float(over[0].reserved):g} {over[0].dimension} of {instance_type}, of which "
-                f"{float(over[0].limit):g} stand: Kueue admits by quota, and what then has no node does not run"
+                f"teams reserve {float(over[0].reserved):g} {over[0].dimension} of {instance_type}, but only "
+                f"{float(over[0].limit):g} exist: Kueue admits by quota, and admitted pods without a node don't run"
             )
     return tuple(sentences)

@@ -25,12 +25,12 @@ __all__ = [
 QUEUED: Final = "Queued"
 """Instead of a reason of Kueue's, of a task that it has not looked at yet."""
 _WORDS: Final = {
-    QUEUED: "others of its queue come first",
+    QUEUED: "other tasks in its queue come first",
     "WaitingForQuota": "too little quota is free",
-    "WaitingForPreemptedWorkloads": "tasks that it preempts are on their way out",
-    "TopologyPlacementFailed": "its pods have no place that is close enough",
-    "ExceedsMaxQuota": "it asks for more than its team can ever have",
-    "NoMatchingFlavor": "its team has no quota of what it asks for",
+    "WaitingForPreemptedWorkloads": "the tasks that it preempts are still stopping",
+    "TopologyPlacementFailed": "its pods don't fit on nodes that are close enough",
+    "ExceedsMaxQuota": "it requests more than its team can ever have",
+    "NoMatchingFlavor": "its team has no quota for what it requests",
 }
 
 

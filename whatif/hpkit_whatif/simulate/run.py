@@ -58,7 +58,7 @@ def simulate(
     tasks = source.tasks(seed=seed)
     report = simulate_tasks(plan, source, tasks, lenient=lenient, skip_impossible=skip_impossible, keep=keep)
     if not any(team.submitted for team in report.teams):
-        raise InputError(f"{source.file}: there is nothing to simulate: {_why_nothing(report)}")
+        raise InputError(f"{source.file}: nothing can be simulated: {_why_nothing(report)}")
     return report
 
 
@@ -163,8 +163,8 @@ class Recorder:
                     continue
                 if not lenient:
                     raise InputError(
-                        f"{task.place}: task {name} can never run: it {task.never}. Ask for less, or go on without "
-                        "such tasks by --skip-impossible"
+                        f"{task.place}: task {name} can never run: it {task.never}. Request less, or skip such "
+                        "tasks with --skip-impossible"
                     )
                 self._nevers.append(task)
                 continue
@@ -194,10 +194,10 @@ class Recorder:
         for each in self._skipped[:MOST_SAID]:
             yield f"task {each.name} of {each.team} is left out: it {each.why} ({each.place})"
         if self._impossible > MOST_SAID:
-            yield f"{self._impossible:,} tasks are left out, as they can never run"
+            yield f"{self._impossible:,} tasks are left out, because they can never run"
         if self._late:
             comes, is_left = ("task comes", "is") if self._late == 1 else ("tasks come", "are")
-            yield f"{self._late:,} {comes} when the scenario is over (`until`), and {is_left} left out"
+            yield f"{self._late:,} {comes} after the end of the scenario (`until`), and {is_left} left out"
 
     def _never_until(self, now: float) -> None:
         """Let the tasks that can never run wait from when they come: they are read before the clock is there."""
@@ -334,7 +334,7 @@ class Recorder:
                 self._waited(report, state.since, end)
                 report.waits_for = reasons.get(report.name, QUEUED)
                 if is_over and report.name not in restless:
-                    report.never = f"still waits when nothing more happens: {reason_in_words(report.waits_for)}"
+                    report.never = f"is still waiting at the end: {reason_in_words(report.waits_for)}"
                     self._teams[report.team].never.append(report.name)
                 else:
                     still[report.team] = still.get(report.team, 0) + 1

@@ -70,7 +70,7 @@ def variation(text: str) -> Variation:
     path, equals, values = text.partition("=")
     if not equals or not path or not values:
         raise SelectionError(
-            f"`{text}` varies nothing; write PATH=VALUE,VALUE, such as teams[smith].fairShareWeight=0,50"
+            f"`{text}` isn't a valid --vary option; use PATH=VALUE,VALUE, such as teams[smith].fairShareWeight=0,50"
         )
     return Variation(path, tuple(resolve(each.strip()) for each in values.split(",")))
 
@@ -107,7 +107,7 @@ def changed(loaded: Loaded, changes: Iterable[Change]) -> tuple[Loaded, Plan | s
             return after, f"{finding.rule} {finding.path}: {finding.message}"
     for plan in after.plans.values():
         return after, plan
-    return after, "its file has errors of form"
+    return after, "its file has format errors"
 
 
 def _locate(data: Any, text: str, environment: str) -> Path:
@@ -169,7 +169,9 @@ def _steps(text: str) -> list[str]:
     while place < len(text):
         match = _STEP.match(text, place)
         if match is None:
-            raise SelectionError(f"`{text}` is no path; write keys and dots, and lists' items by name: teams[smith].x")
+            raise SelectionError(
+                f"`{text}` isn't a valid path; use keys and dots, and list items by name, such as teams[smith].x"
+            )
         steps += [match[1], *re.findall(r"\[([^\[\]]+)\]", match[2])]
         place = match.end()
     return steps

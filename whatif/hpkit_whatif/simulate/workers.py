@@ -42,7 +42,7 @@ def cluster(text: str) -> Cluster:
     match = _ADDRESS.match(text)
     if match is None or not 0 < int(match["port"]) <= 65535:
         raise SelectionError(
-            f"`{text}` is no cluster: write dask://HOST:PORT, with the address of Dask's scheduler, "
+            f"`{text}` isn't a cluster: use dask://HOST:PORT, with the address of Dask's scheduler, "
             "such as dask://10.0.0.5:8786"
         )
     return Cluster(match["host"], int(match["port"]))
@@ -92,13 +92,12 @@ def simulate_plans(
         name = type(error).__name__
         if name in _DIED:
             raise ToolError(
-                "a process of the sweep died; with little memory run fewer at once (--workers 1, or fewer workers a "
-                "node)"
+                "a process of the sweep died, perhaps because memory ran out. Run fewer at once (--workers 1, or fewer "
+                "workers per node)"
             ) from None
         if name in _LOST:
             raise ToolError(
-                "the connection to the Dask cluster was lost before it was done. What to do: look at its scheduler, "
-                "and run it again"
+                "the connection to the Dask cluster was lost. What to do: look at its scheduler, and run it again"
             ) from None
         raise
 
@@ -107,7 +106,7 @@ def _run_local(bench: _Bench, plans: Sequence[Plan], count: int) -> Iterator[tup
     try:
         from joblib import Parallel, delayed
     except ImportError:
-        raise ToolError("this simulates on all cores with joblib. Install it: pip install 'hpkit[whatif]'") from None
+        raise ToolError("a simulation on all cores requires joblib. Install it: pip install 'hpkit[whatif]'") from None
 
     size = max(1, min(_MOST_AT_ONCE, len(plans) // (4 * count)))
     parts = [plans[start : start + size] for start in range(0, len(plans), size)]
@@ -133,7 +132,7 @@ def _remote(on: Cluster) -> Iterator[Any]:
         from distributed import Client
     except ImportError:
         raise ToolError(
-            "--on needs a package that is not installed: distributed. Install it: pip install 'hpkit[dask]'"
+            "--on requires the package distributed, which isn't installed. Install it: pip install 'hpkit[dask]'"
         ) from None
     address = f"tcp://{on.host}:{on.port}"
     try:
@@ -141,8 +140,8 @@ def _remote(on: Cluster) -> Iterator[Any]:
     except (OSError, TimeoutError) as error:
         said = str(error).splitlines()[0]
         raise ToolError(
-            f"no Dask scheduler answers at {on.host}:{on.port} within {_CONNECT_SECONDS} seconds ({said}). "
-            "What to do: start one (`dask scheduler`, and `dask worker HOST:PORT` on each node), and name its address"
+            f"no Dask scheduler responds at {on.host}:{on.port} within {_CONNECT_SECONDS} seconds ({said}). "
+            "What to do: start one (`dask scheduler`, and `dask worker HOST:PORT` on each node), and use its address"
         ) from None
     with _quiet(), client:
         _check_workers(client, on)

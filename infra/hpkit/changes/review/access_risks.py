@@ -179,7 +179,7 @@ def _alerts(before: Plan, after: Plan) -> Iterator[Risk]:
     gone, come = ([each for each in one if each not in other] for one, other in ((was, now), (now, was)))
     if gone:
         waits = f"; {listing(come)} gets none before the link that AWS sends there is opened" if come else ""
-        yield Risk("alerts", "attention", "observability", f"{listing(gone)} gets no alerts any more{waits}")
+        yield Risk("alerts", "attention", "observability", f"{listing(gone)} no longer gets alerts{waits}")
 
 
 def _grafana(before: Plan, after: Plan) -> Iterator[Risk]:

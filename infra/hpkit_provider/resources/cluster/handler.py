@@ -346,7 +346,7 @@ class ClusterHandler(Handler):
 
 
 def _gone(arn: str) -> RefusedError:
-    return RefusedError(f"Cluster {arn} doesn't exist any more. What to do: run `pulumi refresh`, then `pulumi up`.")
+    return RefusedError(f"Cluster {arn} no longer exists. What to do: run `pulumi refresh`, then `pulumi up`.")
 
 
 def _short_task() -> Task:

@@ -160,12 +160,12 @@ def unused_allowances(new: Props, removed: Iterable[RemovedGroup], *, replaced: 
     allowed, group_names = new.get("allowDeleteInstanceGroups", []), list(_named(new))
     warnings = []
     if new.get("allowReplace") is True and not replaced:
-        warnings.append("allowReplace is set, but nothing replaces the cluster (any more): remove it.")
+        warnings.append("allowReplace is set, but this change doesn't replace the cluster: remove allowReplace.")
     if has_unknown([allowed, group_names]) or replaced:
         return warnings
     gone = {group.name for group in removed}
     for name in sorted(set(allowed) - gone):
-        why = "stays" if name in group_names else "doesn't exist (any more)"
+        why = "stays" if name in group_names else "doesn't exist"
         warnings.append(f"The deletion of instance group {name} is allowed, but it {why}: remove the allowance.")
     return warnings
 

@@ -48,12 +48,12 @@ def test_the_pods_of_2023_are_tasks_from_the_first_on(tmp_path):
         ("pod-3", "b", 2, 4, 210, 700),
     ]
     assert reasons(tally) == {
-        "tasks share a GPU, which quota cannot": 1,
-        "tasks have more GPUs in a pod than ml.g5.12xlarge": 1,
-        "tasks ask for no GPU": 1,
-        "pods were never scheduled, so that nobody knows how long they would have run": 1,
+        "tasks share a GPU, which quota doesn't support; they get a whole GPU": 1,
+        "tasks have more GPUs in a pod than ml.g5.12xlarge; they are split into more pods": 1,
+        "tasks request no GPU": 1,
+        "pods were never scheduled, so their run time is unknown": 1,
     }
-    assert tally.first["tasks ask for no GPU: left out"].endswith(":5")
+    assert tally.first["tasks request no GPU: left out"].endswith(":5")
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_recorded_trace_is_simulated(tmp_path):
         (("a.yaml", "b.yaml", "--output", "x.csv"), 2, "name one scenario; for a public trace, add --trace"),
         (("--output", "README.md"), 2, "ends in .yaml or .csv"),
         (("stacks/scenarios/month.yaml", "--output", "stacks/handson.yaml"), 2, "already exists"),
-        (("stacks/scenarios/month.yaml", "--output", "no/such/x.csv"), 1, "cannot be written"),
+        (("stacks/scenarios/month.yaml", "--output", "no/such/x.csv"), 1, "can't be written"),
     ],
 )  # fmt: skip
 def test_misuse_is_said_in_a_sentence_and_leaves_no_file(arguments, code, said):

@@ -34,7 +34,7 @@ def alibaba_2023(path: Path, tally: Tally) -> Iterator[TraceTask]:
     for place, row in _rows(path, _POD_COLUMNS):
         created, deleted = _number(place, row, "creation_time"), _number(place, row, "deletion_time")
         if not row["scheduled_time"]:
-            tally.add("pods were never scheduled, so that nobody knows how long they would have run: left out", place)
+            tally.add("pods were never scheduled, so their run time is unknown: left out", place)
             continue
         scheduled = _number(place, row, "scheduled_time")
         _refuse_backwards(place, "scheduled_time", scheduled, "creation_time", created)
@@ -55,7 +55,7 @@ def alibaba_2023(path: Path, tally: Tally) -> Iterator[TraceTask]:
 
 def _refuse_backwards(place: str, later: str, end: float, earlier: str, begin: float) -> None:
     if end < begin:
-        raise InputError(f"{place}: {later} {end:g} comes before {earlier} {begin:g}: a duration cannot be negative")
+        raise InputError(f"{place}: {later} {end:g} comes before {earlier} {begin:g}: a duration can't be negative")
 
 
 def _rows(path: Path, needed: tuple[str, ...]) -> Iterator[tuple[str, Row]]:
@@ -83,7 +83,7 @@ def _rows(path: Path, needed: tuple[str, ...]) -> Iterator[tuple[str, Row]]:
 def _number(place: str, row: Row, column: str) -> float:
     text = row[column]
     if not text:
-        raise InputError(f"{place}: {column} is empty: a trace with a gap cannot be run. What to do: remove the line")
+        raise InputError(f"{place}: {column} is empty: every row needs a value. What to do: remove the line")
     try:
         value = float(text)
     except ValueError:
@@ -91,5 +91,5 @@ def _number(place: str, row: Row, column: str) -> float:
     if not math.isfinite(value):
         raise InputError(f"{place}: {column} is `{text}` and must be a number")
     if value < 0:
-        raise InputError(f"{place}: {column} is {text}, and cannot be negative")
+        raise InputError(f"{place}: {column} is {text}, but can't be negative")
     return value

@@ -48,7 +48,7 @@ def convert_tasks(
         submit, name, team, run, pods, accelerators = key
         begin = submit if begin is None else begin
         if submit - begin > MOST_SECONDS:
-            tally.add("tasks come more than 100 years after the first: left out", f"task {name}")
+            tally.add("tasks are submitted more than 100 years after the first one: left out", f"task {name}")
             continue
         spec = _spec(_once(name, task_names, tally), shape, team, pods, accelerators)
         yield spec.model_copy(update={"submit": submit - begin, "run": run})
@@ -76,14 +76,14 @@ def _once(name: str, taken_names: Names, tally: Tally) -> str:
     # What a CSV keeps of it, with room for a number.
     name = " ".join(name.encode("utf-8", "replace").decode().split())
     if len(name) > MOST_NAME:
-        tally.add(f"tasks have a name of more than {MOST_NAME} characters, which is cut", f"task {name[:20]}…")
+        tally.add(f"tasks have a name of more than {MOST_NAME} characters, which is shortened", f"task {name[:20]}…")
         name = name[: MOST_NAME - _ROOM].rstrip()
     if not name:
-        tally.add("tasks have no name: they are called `task`, with a number", "no name")
+        tally.add("tasks have no name; they are named `task` with a number", "no name")
         name = "task"
     if taken_names.add(name):
         return name
-    tally.add("tasks have the name of one before them, and get a number", f"task {name}")
+    tally.add("tasks have the name of an earlier task, and get a number", f"task {name}")
     short = name[: MOST_NAME - _ROOM].rstrip()
     return next(other for number in count(2) if taken_names.add(other := f"{short}#{number}"))
 
@@ -93,20 +93,22 @@ def _keys(
 ) -> Iterator[_Key]:
     for task in tasks:
         if not task.gpus:
-            tally.add("tasks ask for no GPU: left out", task.place)
+            tally.add("tasks request no GPU: left out", task.place)
             continue
         if not task.run:
-            tally.add("tasks ran for no time: left out", task.place)
+            tally.add("tasks have a run time of 0: left out", task.place)
             continue
         if task.run > MOST_SECONDS:
             tally.add("tasks ran for more than 100 years: left out", task.place)
             continue
         gpus = math.ceil(task.gpus)
         if gpus != task.gpus:
-            tally.add("tasks share a GPU, which quota cannot: they take a whole one", task.place)
+            tally.add("tasks share a GPU, which quota doesn't support; they get a whole GPU", task.place)
         pods, gpus_per_pod = task.pods, gpus
         if gpus > shape.accelerators:
-            tally.add(f"tasks have more GPUs in a pod than {shape.instance_type}: they become more pods", task.place)
+            tally.add(
+                f"tasks have more GPUs in a pod than {shape.instance_type}; they are split into more pods", task.place
+            )
             gpus_per_pod = next(size for size in range(shape.accelerators, 0, -1) if gpus % size == 0)
             pods *= gpus // gpus_per_pod
         if pods > MOST_PODS:

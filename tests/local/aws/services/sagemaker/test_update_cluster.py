@@ -166,4 +166,4 @@ def test_a_cluster_whose_eks_cluster_is_gone_says_so(cloud: Any, refused: Callab
     cloud.make_cluster()
     cloud.eks.delete_cluster(name="kube")
     text = refused("ValidationException", cloud.sm.update_cluster, ClusterName="train", NodeRecovery="None")
-    assert text == f"The EKS cluster {cloud.eks_arn} of cluster 'train' does not exist any more"
+    assert text == f"The EKS cluster {cloud.eks_arn} of cluster 'train' no longer exists"
