@@ -63,7 +63,7 @@ def test_an_up_that_is_interrupted_at_each_stage_goes_on_and_down_leaves_nothing
         eventually(lambda: made(instance, "ec2.CreateSubnet") or second.poll() is not None, "it is at work", SECONDS)
         code, said = interrupted(second)
     assert code == 1, said
-    assert said.splitlines()[-1].startswith("error: up was interrupted. What it made is kept"), said
+    assert said.splitlines()[-1].startswith("error: up was interrupted. Created resources are kept"), said
     with hpkit(repository, "up") as third:
         code, said = ended(third)
     assert code == 0, said
