@@ -4,12 +4,14 @@ edits.yaml holds the edits. Each has to be recorded, which takes half a second; 
 is tried each time, all at night.
 """
 
+import html
 from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
 
+from hpkit.changes.review.as_markdown import as_markdown
 from hpkit.changes.review.as_text import as_text
 from hpkit.config.edit import Layout, patched
 from tests.changes.review.builders import assert_sufficient, recorded, review_of
@@ -61,3 +63,13 @@ def test_an_edit_is_judged_and_what_it_loses_is_said(name):
 @pytest.mark.parametrize("name", [name for name, edit in EDITS.items() if edit["verdict"] != "ok"])
 def test_without_recording_no_loss_is_ok_either(name):
     assert review_of_edit(name, quick=True).verdict != "ok"
+
+
+def test_a_comment_shortens_what_is_lost_and_keeps_the_advice():
+    said = html.unescape(as_markdown(review_of_edit("another-name-of-the-organization")))
+    lines = [line for line in said.splitlines() if "the HyperPod cluster acme will be replaced" in line]
+    assert lines
+    for line in lines:
+        assert "…" in line
+        assert "first run `pulumi up` with `protect: false` and without this change" in line
+        assert "`allowReplace: [eks, cluster, bucket, fileSystem]`" in line

@@ -20,6 +20,8 @@ LIMIT: Final = 60_000
 MARKER: Final = "<!-- hpkit review -->"
 _MARKS: Final[dict[Verdict, str]] = {"ok": "✅", "attention": "❗", "blocked": "⛔"}
 _MOST: Final = 50
+# A message ends with what to do, which has about as many characters.
+_ADVICE: Final = 240
 # One list must not push everything after it out of the comment.
 _ROOM: Final = 8_000
 _SPECIAL: Final = str.maketrans(
@@ -69,7 +71,7 @@ def _head(review: Review) -> Iterator[str]:
     yield f"Compared with {escape(review.base)} (<code>{escape(review.commit[:12])}</code>)."
     for note in review.notes:
         yield f"> {escape(note)}"
-    reasons = [f"- {escape(_short(reason))}" for reason in review.reasons]
+    reasons = [f"- {escape(_short(reason, end=_ADVICE))}" for reason in review.reasons]
     yield from _list(reasons, 12)
     if review.stacks:
         shown = review.stacks[:_MOST]
@@ -79,8 +81,9 @@ def _head(review: Review) -> Iterator[str]:
             yield f"and {plural(len(review.stacks) - len(shown), 'further stack')}."
 
 
-def _short(text: str, most: int = 400) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _short(text: str, most: int = 400, *, end: int = 0) -> str:
+    """Return a text of at most `most` characters; what is left out comes before the last `end`."""
+    return text if len(text) <= most else f"{text[: most - end - 1]}…{text[len(text) - end :]}"
 
 
 def _overview(stack: StackReview, row: tables.Row) -> tables.Row:
@@ -153,7 +156,7 @@ def _lists(stack: StackReview) -> Iterator[str]:
     }
     for title, lines in lists.items():
         if lines:
-            body = "\n\n".join(_list([f"- {escape(_short(line))}" for line in lines], _MOST))
+            body = "\n\n".join(_list([f"- {escape(_short(line, end=_ADVICE))}" for line in lines], _MOST))
             yield _details(
                 f"{stack.stack}: {title} ({len(lines):,})", body, is_open=title.startswith(("risks", "what teams lose"))
             )
@@ -164,7 +167,7 @@ def _findings(title: str, changes: FindingChanges) -> str:
     for group in tables.finding_groups(changes):
         lines = [
             f"- <code>{escape(tables.location(each))}</code> {each.severity} **{escape(tables.rule_and_path(each))}**: "
-            f"{escape(_short(each.message))}. {escape(_short(each.fix))}"
+            f"{escape(_short(each.message))}. {escape(_short(each.fix, end=_ADVICE))}"
             for each in group.findings
         ]
         parts += [f"**{group.title}** ({len(lines):,})", *_list(lines, _MOST)]
