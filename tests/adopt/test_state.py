@@ -1,15 +1,17 @@
 """Pulumi's state of an adopted stack: what is written into it, what is never touched, what stops an adoption."""
 
+import copy
+import dataclasses
 import json
 from types import SimpleNamespace
 
 from hpkit.adopt.imports import imports_of, is_state_only
 from hpkit.adopt.prepare import answers_of
-from hpkit.adopt.state import undeclared, with_state_only, with_write_only_inputs
+from hpkit.adopt.state import undeclared, with_objects, with_state_only, with_write_only_inputs
 from hpkit.plan.derive import derive
 from hpkit.program.recording import record
 from hpkit.project import load
-from tests.adopt.builders import live
+from tests.adopt.builders import ACCOUNT, entry, live
 from tests.adopt.test_organization import prepared
 
 EMPTY = {"version": 3, "deployment": {"manifest": {}, "secrets_providers": {"type": "passphrase"}}}
@@ -76,8 +78,53 @@ def test_every_import_is_a_resource_of_the_program_with_its_parent_and_provider(
     table = imports.document["nameTable"]
     assert all(urn in recording.resources for urn in table.values())
     by_name = {urn.partition("::hpkit::")[2]: each for urn, each in recording.resources.items()}
-    for entry in imports.entries:
-        resource = by_name[entry["name"]]
-        assert (entry["type"], entry["logicalName"]) == (resource.type, resource.name)
-        assert table.get(entry.get("parent"), "") == resource.parent
-        assert table[entry["provider"]] == resource.provider
+    for imported in imports.entries:
+        resource = by_name[imported["name"]]
+        assert (imported["type"], imported["logicalName"]) == (resource.type, resource.name)
+        assert table.get(imported.get("parent"), "") == resource.parent
+        assert table[imported["provider"]] == resource.provider
+
+
+def applied(document, manager="pulumi-kubernetes-0a1b2c3d"):
+    """Return an object as the API server has it after the kit applied it, with a default of the server."""
+    document = copy.deepcopy(document)
+    document["metadata"]["managedFields"] = [{"manager": manager, "operation": "Apply"}]
+    for rule in document.get("spec", {}).get("matchConstraints", {}).get("resourceRules", ()):
+        rule["scope"] = "*"
+    return document
+
+
+def test_kubernetes_objects_of_the_kit_are_written_with_their_live_values_and_without_the_servers(tmp_path):
+    member = entry(f"arn:aws:iam::{ACCOUNT}:role/scientists", groups=["hyperpod:team:nlp"], policies=())
+    platform = live(entries=[member])
+    recording = recorded(tmp_path, platform)
+    registered = {
+        (each.inputs["kind"], each.inputs["metadata"]["name"]): each
+        for each in recording.resources.values()
+        if each.type.startswith("kubernetes:")
+    }
+    objects = {}
+    for each in registered.values():
+        metadata = each.inputs["metadata"]
+        name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
+        objects[f"{each.inputs['kind']} {name}"] = applied(each.inputs)
+    namespace = objects["Namespace hyperpod-ns-nlp"]
+    namespace["metadata"]["labels"] |= {
+        "kubernetes.io/metadata.name": "x",
+        "pod-security.kubernetes.io/warn": "by hand",
+    }
+    objects["LimitRange hyperpod-ns-nlp/hpkit-requests"] = applied({"metadata": {}}, manager="kubectl")
+
+    imports = imports_of(recording, dataclasses.replace(platform, objects=objects))
+    assert [each for each in imports.created if each.startswith("kubernetes:")] == ["kubernetes:core/v1:LimitRange nlp"]
+    state = with_objects(with_state_only(EMPTY, recording), recording, imports.objects)
+    assert with_objects(state, recording, imports.objects) == state, "a second time changes nothing"
+    written = {each["urn"]: each for each in state["deployment"]["resources"]}
+    policy = registered["ValidatingAdmissionPolicy", "hpkit-team-pods"]
+    assert written[policy.urn]["inputs"] == policy.inputs
+    patch = registered["Namespace", "hyperpod-ns-nlp"]
+    labels = patch.inputs["metadata"]["labels"] | {"pod-security.kubernetes.io/warn": "by hand"}
+    assert written[patch.urn]["inputs"]["metadata"]["labels"] == labels
+    assert written[patch.urn]["outputs"]["__fieldManager"] == "pulumi-kubernetes-0a1b2c3d"
+    assert written[patch.urn]["id"] == "hyperpod-ns-nlp"
+    assert written[patch.urn]["provider"].rpartition("::")[0] == patch.provider

@@ -16,24 +16,51 @@ from hpkit.adopt.addons import association_of
 from hpkit.adopt.live_platform import LivePlatform
 from hpkit.program.recording import RecordedResource, Recording
 
-__all__ = ["IMPORTED", "Imports", "imports_of", "is_state_only"]
+__all__ = ["IMPORTED", "Imports", "LiveObject", "imports_of", "is_state_only"]
 
 _PROVIDER: Final = "pulumi:providers:"
+# Pulumi's plugin names the field manager of each object so, with random digits behind it.
+_MANAGER: Final = "pulumi-kubernetes-"
+_APPLIED: Final = (
+    "kubernetes:admissionregistration.k8s.io/",
+    "kubernetes:core/v1:LimitRange",
+    "kubernetes:core/v1:NamespacePatch",
+    "kubernetes:rbac.authorization.k8s.io/",
+)
 # A second one would be a second platform: the file has to name the existing one.
 _ONLY_ONE: Final = ("aws:ec2/vpc:Vpc", "aws:eks/cluster:Cluster", "hyperpod:index:Cluster")
+
+
+@dataclass(frozen=True, slots=True)
+class LiveObject:
+    """A live Kubernetes object or patch that the kit applied: the live values, and the field manager that owns them.
+
+    It is written into the state: `pulumi import` also takes the server's defaults, and the whole object for a patch.
+    """
+
+    urn: str
+    id: str
+    inputs: Mapping[str, Any]
+    manager: str
 
 
 @dataclass(frozen=True, slots=True)
 class Imports:
     """What to import.
 
-    document: the import file; created: `<type> <name>` of what is not live and the first `up` creates; blockers: why
-    nothing may be imported.
+    document: the import file; objects: what is written into the state next to it; created: `<type> <name>` of what is
+    not live and the first `up` creates; blockers: why nothing may be imported.
     """
 
     document: Mapping[str, Any]
+    objects: tuple[LiveObject, ...]
     created: tuple[str, ...]
     blockers: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        """How many resources come into the state."""
+        return len(self.entries) + len(self.objects)
 
     @property
     def entries(self) -> list[Mapping[str, Any]]:
@@ -49,9 +76,13 @@ def is_state_only(resource: RecordedResource) -> bool:
 def imports_of(recording: Recording, live: LivePlatform) -> Imports:
     """Return what to import so that the state holds what the program registers."""
     table = {_label(each, recording.project): each.urn for each in recording.resources.values() if is_state_only(each)}
-    entries, created, blockers = [], [], []
+    entries, objects, created, blockers = [], [], [], []
     for each in recording.resources.values():
         if is_state_only(each):
+            continue
+        applied = _applied(each, live) if each.type.startswith(_APPLIED) else None
+        if applied is not None:
+            objects.append(applied)
             continue
         find = IMPORTED.get(each.type)
         found = find(each, live) if find else None
@@ -63,7 +94,7 @@ def imports_of(recording: Recording, live: LivePlatform) -> Imports:
             )
         else:
             created.append(f"{each.type} {each.name}")
-    return Imports({"nameTable": table, "resources": entries}, tuple(created), tuple(blockers))
+    return Imports({"nameTable": table, "resources": entries}, tuple(objects), tuple(created), tuple(blockers))
 
 
 def _label(resource: RecordedResource, project: str) -> str:
@@ -151,13 +182,30 @@ def _of_karpenter(objects: str) -> Callable[[RecordedResource, LivePlatform], st
     return find
 
 
-def _object(resource: RecordedResource, live: LivePlatform) -> str | None:
+def _object_name(resource: RecordedResource) -> str:
     metadata = resource.inputs["metadata"]
-    name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
-    return name if f"{resource.type.rpartition(':')[2]} {name}" in live.objects else None
+    return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
 
 
-_RBAC: Final = "kubernetes:rbac.authorization.k8s.io/v1"
+def _applied(resource: RecordedResource, live: LivePlatform) -> LiveObject | None:
+    """Return an object, or a patch of one, if Pulumi applied it."""
+    name = _object_name(resource)
+    found = live.objects.get(f"{resource.inputs['kind']} {name}", {"metadata": {}})
+    for entry in found["metadata"].get("managedFields") or ():
+        if entry["operation"] == "Apply" and str(entry["manager"]).startswith(_MANAGER):
+            return LiveObject(resource.urn, name, _live_values(resource.inputs, found), str(entry["manager"]))
+    return None
+
+
+def _live_values(registered: Any, live: Any) -> Any:
+    """Return the live values of the fields that a resource registers, without the server's defaults."""
+    if isinstance(registered, dict) and isinstance(live, dict):
+        return {key: _live_values(value, live[key]) for key, value in registered.items() if key in live}
+    if isinstance(registered, list) and isinstance(live, list) and len(registered) == len(live):
+        return [_live_values(*pair) for pair in zip(registered, live, strict=True)]
+    return live
+
+
 # Type → function that returns the id of the live resource. Forms of the ids: "Import" in the pages of the Pulumi
 # registry.
 IMPORTED: Final[Mapping[str, Callable[[RecordedResource, LivePlatform], str | None]]] = {
@@ -172,8 +220,4 @@ IMPORTED: Final[Mapping[str, Callable[[RecordedResource, LivePlatform], str | No
     "aws:eks/podIdentityAssociation:PodIdentityAssociation": _pod_identity,
     "kubernetes:karpenter.sagemaker.amazonaws.com/v1:HyperpodNodeClass": _of_karpenter("node_classes"),
     "kubernetes:karpenter.sh/v1:NodePool": _of_karpenter("node_pools"),
-    f"{_RBAC}:ClusterRole": _object,
-    f"{_RBAC}:ClusterRoleBinding": _object,
-    f"{_RBAC}:Role": _object,
-    f"{_RBAC}:RoleBinding": _object,
 }

@@ -57,7 +57,7 @@ class LivePlatform:
     - quotas, policies: DescribeComputeQuota and DescribeClusterSchedulerConfig of all that belong to the cluster.
     - identities: pod identity associations.
     - node_classes, node_pools: Kubernetes objects.
-    - objects: `Kind namespace/name` of all RBAC objects in Kubernetes; some may be the kit's.
+    - objects: `Kind namespace/name` → object, of the Kubernetes kinds that the kit creates or patches.
     - unknown: the calls that failed, one sentence for each.
     """
 
@@ -71,7 +71,7 @@ class LivePlatform:
     identities: Sequence[Document] = ()
     node_classes: Sequence[Document] = ()
     node_pools: Sequence[Document] = ()
-    objects: frozenset[str] = frozenset()
+    objects: Mapping[str, Document] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
 
     @property

@@ -25,6 +25,14 @@ __all__ = ["CLUSTER_ARN", "CLUSTER_NAME", "read"]
 CLUSTER_ARN: Final = re.compile(r"arn:aws[a-z-]*:sagemaker:([a-z0-9-]+):\d{12}:cluster/[a-z0-9]{12}\Z")
 CLUSTER_NAME: Final = re.compile(r"[a-zA-Z0-9](?:-*[a-zA-Z0-9]){0,62}\Z")
 Progress = Callable[[str], None]
+# Kinds that the kit creates, or patches in namespaces that HyperPod makes.
+_KINDS: Final = (
+    ("v1", "LimitRange"),
+    ("v1", "Namespace"),
+    *(("rbac.authorization.k8s.io/v1", kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
+)
 
 
 def read(session: Session, name_or_arn: str, *, on_progress: Progress) -> LivePlatform:
@@ -60,7 +68,7 @@ def read(session: Session, name_or_arn: str, *, on_progress: Progress) -> LivePl
         identities=identities,
         node_classes=in_cluster.node_classes,
         node_pools=in_cluster.node_pools,
-        objects=frozenset(in_cluster.objects),
+        objects=in_cluster.objects,
         unknown=(*api.unknown, *in_cluster.unknown),
     )
 
@@ -175,7 +183,7 @@ class _KubernetesReader:
         self.autoscales = autoscales
         self.node_classes: list[Any] = []
         self.node_pools: list[Any] = []
-        self.objects: list[str] = []
+        self.objects: dict[str, Any] = {}
         self.unknown: list[str] = []
 
     def read(self, session: Session, eks: Any) -> None:
@@ -194,9 +202,9 @@ class _KubernetesReader:
         if self.autoscales:
             self.node_classes = _objects(client, "karpenter.sagemaker.amazonaws.com/v1", "HyperpodNodeClass")
             self.node_pools = _objects(client, "karpenter.sh/v1", "NodePool")
-        for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"):
-            found = _objects(client, "rbac.authorization.k8s.io/v1", kind)
-            self.objects += [f"{kind} {_name(each['metadata'])}" for each in found]
+        for api_version, kind in _KINDS:
+            found = _objects(client, api_version, kind)
+            self.objects |= {f"{kind} {_name(each['metadata'])}": each for each in found}
 
 
 def _name(metadata: Mapping[str, Any]) -> str:

@@ -10,13 +10,13 @@ would be the only differences in the first preview.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from hpkit.adopt.imports import is_state_only
+from hpkit.adopt.imports import LiveObject, is_state_only
 from hpkit.program.recording import RecordedResource, Recording
 
-__all__ = ["undeclared", "with_state_only", "with_write_only_inputs"]
+__all__ = ["undeclared", "with_objects", "with_state_only", "with_write_only_inputs"]
 
 _STACK: Final = "pulumi:pulumi:Stack"
 # Inputs that no response of AWS contains:
@@ -59,6 +59,35 @@ def with_write_only_inputs(exported: Mapping[str, Any], recording: Recording) ->
         **exported,
         "deployment": {**deployment, "resources": [completed(each) for each in deployment["resources"]]},
     }
+
+
+def with_objects(exported: Mapping[str, Any], recording: Recording, objects: Sequence[LiveObject]) -> dict[str, Any]:
+    """Return an exported state with the Kubernetes objects that it lacks, protected as what Pulumi imports."""
+    deployment = exported["deployment"]
+    ids = {each["urn"]: each.get("id", "") for each in deployment["resources"]}
+    added = []
+    for live in objects:
+        if live.urn in ids:
+            continue
+        resource = recording.resources[live.urn]
+        added.append(
+            {
+                "urn": live.urn,
+                "custom": True,
+                "type": resource.type,
+                "id": live.id,
+                "parent": resource.parent,
+                "provider": f"{resource.provider}::{ids[resource.provider]}",
+                "inputs": live.inputs,
+                "outputs": {
+                    **live.inputs,
+                    "__fieldManager": live.manager,
+                    "__initialApiVersion": live.inputs["apiVersion"],
+                },
+                "protect": True,
+            }
+        )
+    return {**exported, "deployment": {**deployment, "resources": [*deployment["resources"], *added]}}
 
 
 def undeclared(exported: Mapping[str, Any], recording: Recording) -> list[str]:

@@ -110,7 +110,10 @@ def _say(prepared: "Prepared", *, stack: str, file: Path | None, home: str) -> N
     _list("assumed in the file, because no API returns it", remarks.assumed)
     _list("the first `pulumi up` would change", remarks.changes)
     if imports is not None:
-        _list("will be imported", [f"{each['type']} {each['logicalName']}" for each in imports.entries])
+        objects = [
+            f"kubernetes:{each.inputs['apiVersion']}:{each.inputs['kind']} {each.id}" for each in imports.objects
+        ]
+        _list("will be imported", [*(f"{each['type']} {each['logicalName']}" for each in imports.entries), *objects])
         _list("doesn't exist yet, so the first `pulumi up` creates it", imports.created)
     warnings = len(prepared.findings) - len(prepared.errors)
     see = f": see `hpkit validate {file}`" if file is not None else ""

@@ -28,7 +28,7 @@ def run(stack: str) -> None:
     """
     from hpkit.adopt.organization import adopt
     from hpkit.adopt.pulumi_stack import PulumiStack
-    from hpkit.adopt.state import undeclared, with_state_only, with_write_only_inputs
+    from hpkit.adopt.state import undeclared, with_objects, with_state_only, with_write_only_inputs
 
     plan = plan_of(stack)
     pulumi = PulumiStack(stack, root=project_root(), environment=pulumi_environment())
@@ -50,10 +50,12 @@ def run(stack: str) -> None:
     pulumi.write_state(state)
     there = {each["urn"] for each in state["deployment"]["resources"]}
     left = [each for each in imports.entries if _urn(each, recording.resources) not in there]
-    click.echo(f"{len(imports.entries) - len(left)} of {len(imports.entries)} are already imported", err=True)
+    missing = len(left) + sum(each.urn not in there for each in imports.objects)
+    click.echo(f"{imports.count - missing} of {imports.count} are already imported", err=True)
     if left:
         pulumi.import_file({**imports.document, "resources": left})
-    pulumi.write_state(with_write_only_inputs(pulumi.export(), recording))
+    state = with_objects(pulumi.export(), recording, imports.objects)
+    pulumi.write_state(with_write_only_inputs(state, recording))
     _show(pulumi.preview(), imports, stack)
 
 
@@ -95,10 +97,8 @@ def _show(preview: str, imports: "Imports", stack: str) -> None:
             click.echo(f"  {line}")
     lost = [each for each in found if each.is_destructive]
     if lost:
-        raise ToolError(
-            f"`pulumi up` would delete or replace {len(lost)} of {len(imports.entries)} resources; don't run it"
-        )
+        raise ToolError(f"`pulumi up` would delete or replace {len(lost)} of {imports.count} resources; don't run it")
     if found:
         click.echo(f"{stack} is adopted, with {len(found)} differences; none deletes or replaces a resource")
     else:
-        click.echo(f"{stack} is adopted: {len(imports.entries)} resources, and the preview shows no changes")
+        click.echo(f"{stack} is adopted: {imports.count} resources, and the preview shows no changes")
