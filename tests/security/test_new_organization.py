@@ -97,7 +97,7 @@ def test_a_new_organization_passes_the_judges_of_the_base_and_is_reviewed(pull_r
     pull_request.commit("acme")
     code, status, review = pull_request.review()
     assert (code, status) == (0, "0")
-    assert (review["stack"], review["status"], review["verdict"]) == ("acme-dev", "added", "ok")
+    assert (review["stack"], review["status"], review["verdict"]) == ("acme-dev", "added", "attention")
 
 
 def test_a_change_that_the_bases_policies_forbid_is_annotated_at_its_line_and_blocked(pull_request):

@@ -46,6 +46,16 @@ def _hyperpod(cloud: Any) -> None:
     sm.delete_cluster(ClusterName=arn)
 
 
+def _training_plans(cloud: Any) -> None:
+    sm = cloud.sm
+    (offer, _) = sm.search_training_plan_offerings(InstanceType="ml.p5.48xlarge", InstanceCount=2)[
+        "TrainingPlanOfferings"
+    ]
+    sm.create_training_plan(TrainingPlanName="december", TrainingPlanOfferingId=offer["TrainingPlanOfferingId"])
+    sm.describe_training_plan(TrainingPlanName="december")
+    assert len(sm.list_training_plans()["TrainingPlanSummaries"]) == 1
+
+
 def _eks(cloud: Any) -> None:
     eks, kube = cloud.eks, {"clusterName": "kube"}
     role = cloud.role("pods", "pods.eks.amazonaws.com")
@@ -178,6 +188,7 @@ def _identity_center(cloud: Any) -> None:
 
 def test_every_operation_works_with_boto3(cloud: Any) -> None:
     _hyperpod(cloud)
+    _training_plans(cloud)
     _eks(cloud)
     _grafana(cloud)
     _shared_with_moto(cloud)

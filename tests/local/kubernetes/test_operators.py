@@ -44,9 +44,9 @@ def operators(tmp_path, **cluster):
 @pytest.mark.parametrize(
     ("host", "port", "reason"),
     [
-        ("10.0.0.9", 443, "there is no Service 10.0.0.9"),
-        ("other.keda.svc", 443, "there is no Service other.keda.svc"),
-        ("metrics.elsewhere.svc", 443, "there is no Service metrics.elsewhere.svc"),
+        ("10.0.0.9", 443, "Service 10.0.0.9 doesn't exist"),
+        ("other.keda.svc", 443, "Service other.keda.svc doesn't exist"),
+        ("metrics.elsewhere.svc", 443, "Service metrics.elsewhere.svc doesn't exist"),
         ("10.0.0.7", 80, "Service keda/metrics has no port 80"),
         ("metrics.keda.svc", 443, "no process on this machine serves port 443 of Service keda/metrics"),
         ("metrics.keda.svc.cluster.local", 443, "no process on this machine serves port 443"),
