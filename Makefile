@@ -132,6 +132,7 @@ bench: install
 	$(BIN)/python bench/validate.py
 	$(BIN)/python bench/quotas.py
 	$(BIN)/python bench/review.py
+	$(BIN)/python bench/organizations.py
 	$(BIN)/python bench/lines.py
 
 # The same for the whole program on the local cloud; takes a quarter of an hour.

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from hpkit.changes.review.model import Preview
+from hpkit.cli import review_scope
+from hpkit.cli.review_git import content_at, find_base
 from hpkit.errors import ToolError
 from tests.builders import group, organization, team, text_of
 from tests.cli.invoke import hpkit
@@ -89,6 +91,17 @@ def test_an_organization_file_touches_its_stacks_and_no_others(repository):
     assert verdicts(said) == {"acme-dev": ("changed", "attention")}
     assert said["stacks"][0]["why"] == "stacks/acme.yaml changed"
     assert said["base"]["ref"] == "main"
+
+
+def test_only_changed_files_are_read_from_the_base(repository, monkeypatch):
+    read = []
+    monkeypatch.setattr(review_scope, "content_at", lambda *given: read.append(given[2]) or content_at(*given))
+    repository.write("stacks/acme.yaml", acme(count=2))
+    base = find_base(repository.folder, "HEAD")
+    monkeypatch.chdir(repository.folder)
+    scope = review_scope.scope_of(repository.folder, base, ())
+    assert read == ["stacks/acme.yaml"]
+    assert set(scope.before) == {"stacks/acme.yaml", "stacks/other.yaml"}
 
 
 def test_a_stack_that_leaves_the_placeholder_account_is_new_and_one_of_a_real_account_moves(repository):

@@ -1,6 +1,6 @@
 """Which stacks a change touches: from changed files to stacks, each as it is at the base and at the head."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -64,11 +64,12 @@ class _Place:
 class _Tree:
     """The project at the base or at the head: its organization files, read once, and its stacks.
 
-    others: findings in other files; settings: the content of stack files, by stack.
+    beside: other files; others: findings in them; settings: the content of stack files, by stack.
     """
 
     def __init__(self, loaded: Sequence[Loaded], beside: Mapping[str, Document]) -> None:
         self.loaded = {each.file: each for each in loaded}
+        self.beside = beside
         documents = {each.file: each.document for each in loaded}
         known = {Path(name).stem: environments_in(document) for name, document in documents.items()}
         found = [*stack_file_problems(beside, known), *cluster_problems(loaded)]
@@ -110,7 +111,8 @@ def scope_of(folder: Path, base: Base, wanted: tuple[str, ...]) -> Scope:
     Raises click.UsageError for a wanted stack that neither side has.
     """
     changed = changed_files(folder, base)
-    before, after = _at_base(folder, base), _here(folder)
+    after = _here(folder)
+    before = _at_base(folder, base, changed, after)
     why = _touched(changed, before, after)
     notes: list[str] = []
     code = [name for name in changed if name.startswith(_CODE)]
@@ -175,9 +177,16 @@ def _touched(changed: list[str], before: _Tree, after: _Tree) -> dict[str, str]:
     return why
 
 
-def _at_base(folder: Path, base: Base) -> _Tree:
+def _at_base(folder: Path, base: Base, changed: Collection[str], after: _Tree) -> _Tree:
+    """Read the project at the base; a file that hasn't changed is the head's, which is read and checked once."""
     loaded, beside = [], {}
     for name in files_at(folder, base, _STACKS):
+        if name not in changed and name in after.loaded:
+            loaded.append(after.loaded[name])
+            continue
+        if name not in changed and name in after.beside:
+            beside[name] = after.beside[name]
+            continue
         content = content_at(folder, base, name) if name.endswith((".yaml", ".yml")) else None
         if content is None:
             continue
