@@ -13,14 +13,23 @@ __all__ = ["changes", "same", "says_nothing"]
 
 def changes(spec: Field, old: Any, new: Any) -> list[PropertyChange]:
     """Return what differs; nothing for a mere change of order where order means nothing."""
-    silent = {member.name for member in spec.members if member.silent}
-    before, after = ({k: v for k, v in side.items() if k not in silent} if silent else side for side in (old, new))
-    return property_changes(differences(spec.facts, before, after))
+    return property_changes(differences(spec.facts, *_compared(spec, old, new)))
 
 
 def same(spec: Field, old: Any, new: Any) -> bool:
     """Whether two values mean the same."""
-    return not any(differences(spec.facts, old, new))
+    return not any(differences(spec.facts, *_compared(spec, old, new)))
+
+
+def _compared(spec: Field, *sides: Any) -> list[Any]:
+    """Return both sides without the properties that are kept in the state only: the service never returns them."""
+    silent = {member.name for member in spec.members if member.silent}
+    return [
+        {name: value for name, value in side.items() if name not in silent}
+        if silent and isinstance(side, dict)
+        else side
+        for side in sides
+    ]
 
 
 def says_nothing(spec: Field, value: Any) -> bool:
