@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from hpkit_local.supervisor.instances import Overview, instances, overviews, the_only
     from hpkit_local.supervisor.lock import exclusive
     from hpkit_local.supervisor.pulumi_stack import Stack
-    from hpkit_local.supervisor.stacks import list_stacks, stacks_up
-    from hpkit_local.supervisor.usage import Usage, measure_usage
+    from hpkit_local.supervisor.stacks import stacks_of, stacks_up
+    from hpkit_local.supervisor.usage import Usage, usage_of
     from hpkit_local.toolchain import GO, TOOL_NAMES, TOOLS, get_all, locate
 
 __all__ = [
@@ -37,14 +37,14 @@ __all__ = [
     "exclusive",
     "get_all",
     "instances",
-    "list_stacks",
     "locate",
-    "measure_usage",
     "overviews",
     "rehearsal",
+    "stacks_of",
     "stacks_up",
     "team_objects",
     "the_only",
+    "usage_of",
 ]
 
 _SOURCES = {
@@ -66,11 +66,11 @@ _SOURCES = {
     "locate": "hpkit_local.toolchain:locate",
     "overviews": "hpkit_local.supervisor.instances:overviews",
     "rehearsal": "hpkit_local.rehearsal.session:rehearsal",
-    "list_stacks": "hpkit_local.supervisor.stacks:list_stacks",
+    "stacks_of": "hpkit_local.supervisor.stacks:stacks_of",
     "stacks_up": "hpkit_local.supervisor.stacks:stacks_up",
     "team_objects": "hpkit_local.rehearsal.objects:team_objects",
     "the_only": "hpkit_local.supervisor.instances:the_only",
-    "measure_usage": "hpkit_local.supervisor.usage:measure_usage",
+    "usage_of": "hpkit_local.supervisor.usage:usage_of",
 }
 
 

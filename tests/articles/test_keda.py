@@ -11,7 +11,7 @@ import yaml
 from hpkit.catalog import keda_chart
 from hpkit.errors import ToolError
 from hpkit_local.kubernetes.api import RefusedError
-from hpkit_local.kubernetes.crds import read_crds
+from hpkit_local.kubernetes.crds import crds_in
 from hpkit_local.toolchain import get_all
 from hpkit_local.toolchain.table import tool_named
 from tests.running import eventually
@@ -32,7 +32,7 @@ def kinds(api, make):
         (found,) = get_all([tool_named("keda-crds")], say=print)
     except ToolError as error:
         pytest.skip(str(error))
-    for crd in read_crds(found.path):
+    for crd in crds_in(found.path):
         make(CRDS, crd)
     eventually(lambda: answers(api, f"{KEDA}/scaledobjects"), "its kinds are served")
 

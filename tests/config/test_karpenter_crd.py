@@ -16,7 +16,7 @@ from hpkit.config.autoscaling import Budget, Disruption, NodePool
 from hpkit.plan.derive import derive_all
 from hpkit.program.recording import record
 from hpkit.project import load, project_root
-from hpkit_local.kubernetes.crds import read_crds
+from hpkit_local.kubernetes.crds import crds_in
 from hpkit_local.toolchain import tool_path
 from tests.checks.test_fixtures import CASES
 from tests.program.recorder import STACKS
@@ -33,7 +33,7 @@ TRANSITIONS = {
 
 @cache
 def schema():
-    (crd,) = [each for each in read_crds(tool_path("karpenter-crds")) if each["spec"]["names"]["kind"] == "NodePool"]
+    (crd,) = [each for each in crds_in(tool_path("karpenter-crds")) if each["spec"]["names"]["kind"] == "NodePool"]
     (version,) = [each for each in crd["spec"]["versions"] if each["name"] == "v1"]
     return version["schema"]["openAPIV3Schema"]
 

@@ -10,7 +10,7 @@ from hpkit.plan.derive import derive_all
 from hpkit.plan.existing import given_roles
 from hpkit_local.aws.testing import running_endpoint
 from hpkit_local.controllers.policy import governance
-from hpkit_local.kubernetes.crds import read_crds
+from hpkit_local.kubernetes.crds import crds_in
 from hpkit_local.toolchain import tool_path
 from tests.builders import TODAY
 from tests.program.mutations import mutant
@@ -41,7 +41,7 @@ def _environment(endpoint, monkeypatch):
 @pytest.fixture(scope="module")
 def kueue():
     """Return kind → schema of Kueue's kinds, as they are stored."""
-    crds = list(read_crds(tool_path("kueue-manifests")))
+    crds = list(crds_in(tool_path("kueue-manifests")))
     versions = {crd["spec"]["names"]["kind"]: crd["spec"]["versions"] for crd in crds}
     return {
         kind: {each["name"]: each["schema"]["openAPIV3Schema"] for each in found} for kind, found in versions.items()

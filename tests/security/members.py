@@ -8,7 +8,7 @@ import yaml
 from kubernetes.client import ApiClient
 
 from hpkit_local.kubernetes.api import Api, RefusedError
-from hpkit_local.kubernetes.client import load_kubeconfig
+from hpkit_local.kubernetes.client import configuration_of
 from tests.running import eventually
 
 __all__ = [
@@ -48,7 +48,7 @@ def member(instance, team, *, user="ann"):
     """Return the API server as a data scientist of a team sees it: what EKS's access entry says of the role."""
     path = Path(instance.kubeconfig)
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    configuration = load_kubeconfig(document, folder=path.parent, certificates=path.parent / "pki")
+    configuration = configuration_of(document, folder=path.parent, certificates=path.parent / "pki")
     configuration.proxy = None
     configuration.retries = False
     role = f"arn:aws:sts::123456789012:assumed-role/{team}-scientists/{user}"

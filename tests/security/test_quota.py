@@ -11,7 +11,7 @@ from hpkit.plan.team_limits import pod_limits
 from hpkit.program.components.admission import policies_of
 from hpkit.project import load_stack
 from hpkit_local.kubernetes.api import RefusedError
-from hpkit_local.kubernetes.crds import read_crds
+from hpkit_local.kubernetes.crds import crds_in
 from hpkit_local.toolchain import get_all
 from hpkit_local.toolchain.table import tool_named
 from tests.conftest import NIGHTLY
@@ -45,7 +45,7 @@ def folder_of(document):
 def kinds(api):
     """Every kind that a member may submit, by a CRD that takes any field; at night, JobSet's and KubeRay's own CRDs."""
     tools = [tool_named("jobset-crds"), tool_named("kuberay-crds")] if NIGHTLY else []
-    published = chain.from_iterable(read_crds(found.path) for found in get_all(tools, say=print))
+    published = chain.from_iterable(crds_in(found.path) for found in get_all(tools, say=print))
     there = {found["metadata"]["name"] for found in api.items(CRDS, bare=True)}
     with making(api) as make_object:
         for crd in (*published, *_any_fields()):

@@ -11,7 +11,7 @@ from botocore import loaders
 __all__ = ["share"]
 
 _Key = tuple[object, ...]
-_cache: dict[_Key, object] = {}
+_known: dict[_Key, object] = {}
 _new_loader = loaders.create_loader
 
 
@@ -24,16 +24,16 @@ class _Known(dict[_Key, object]):
     """The data of one loader: shared with all loaders, except for the models of S3, which botocore's clients modify."""
 
     def __contains__(self, key: object) -> bool:
-        return key in _cache or super().__contains__(key)
+        return key in _known or super().__contains__(key)
 
     def __getitem__(self, key: _Key) -> object:
-        return _cache[key] if key in _cache else super().__getitem__(key)
+        return _known[key] if key in _known else super().__getitem__(key)
 
     def __setitem__(self, key: _Key, value: object) -> None:
         if any(str(part).startswith("s3") for part in key):
             super().__setitem__(key, value)
         else:
-            _cache[key] = value
+            _known[key] = value
 
 
 def _create_loader(search_path_string: str | None = None) -> loaders.Loader:

@@ -96,15 +96,15 @@ class Backend:
         with self.lock, self.moto.active():
             yield
 
-    def table(self, region: str, table_name: str) -> dict[str, Record]:
+    def table(self, region: str, kind: str) -> dict[str, Record]:
         """Return the records of one kind in one region, by key; survives a restart."""
         tables = self._data["regions"].setdefault(region, {})
-        records: dict[str, Record] = tables.setdefault(table_name, {})
-        return records
+        found: dict[str, Record] = tables.setdefault(kind, {})
+        return found
 
-    def names(self, table_name: str) -> list[str]:
+    def names(self, kind: str) -> list[str]:
         """Return the keys of one kind in all regions."""
-        return [name for tables in self._data["regions"].values() for name in tables.get(table_name, {})]
+        return [name for tables in self._data["regions"].values() for name in tables.get(kind, {})]
 
     @property
     def regions(self) -> list[str]:
@@ -170,22 +170,22 @@ class Backend:
 
     def save(self, *changed: str) -> None:
         """Write what changed: this package's records, and moto's backends of the services named."""
-        touched, answers = self._touched.union(changed), dict(self._answers)
+        names, answers = self._touched.union(changed), dict(self._answers)
         self._touched.clear()
         self._answers.clear()
-        if self._file is None or not touched | answers.keys():
+        if self._file is None or not names | answers.keys():
             return
-        blobs = {f"moto:{service}": self.moto.snapshot(service) for service in touched if service in moto_services()}
-        if "own" in touched:
+        blobs = {f"moto:{service}": self.moto.snapshot(service) for service in names if service in moto_services()}
+        if "own" in names:
             blobs["own"] = json.dumps(self._data).encode()
         self._file.write(blobs, answers)
 
     def answered(self, invocation: str) -> Reply | None:
         """Return what was answered to this request before: its sender did not hear it, the process being killed."""
-        stored = self._file.answer(invocation) if self._file is not None and invocation else None
-        if stored is None:
+        told = self._file.answer(invocation) if self._file is not None and invocation else None
+        if told is None:
             return None
-        head, _, body = stored.partition(b"\n")
+        head, _, body = told.partition(b"\n")
         return Reply(body=body, **json.loads(head))
 
     def remember(self, invocation: str, reply: Reply) -> None:

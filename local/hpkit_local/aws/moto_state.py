@@ -145,10 +145,10 @@ class MotoState:
 
     def _activate(self) -> None:
         for service in moto_services():
-            backends = _globals(service)
-            backends.clear()
+            found = _globals(service)
+            found.clear()
             for account, regions in self._inactive[service].items():
-                backends[account].update(regions)
+                found[account].update(regions)
         _after_swap()
 
 

@@ -90,7 +90,7 @@ def action(name: str) -> Callable[[Action], Action]:
 @cache
 def services() -> Mapping[str, Service]:
     """Return every service by name, with its operations, rules and changes of moto registered."""
-    for name in _service_modules():
+    for name in _names():
         if not _is_of_plugin(name):
             importlib.import_module(name)
     return _declared
@@ -98,10 +98,10 @@ def services() -> Mapping[str, Service]:
 
 def resource_modules() -> Iterator[ModuleType]:
     """Import what the services hold for Pulumi's `aws` plugin, which needs no moto."""
-    return (importlib.import_module(name) for name in _service_modules() if _is_of_plugin(name))
+    return (importlib.import_module(name) for name in _names() if _is_of_plugin(name))
 
 
-def _service_modules() -> list[str]:
+def _names() -> list[str]:
     path = [str(Path(__file__).with_name("services"))]
     return [module.name for module in pkgutil.walk_packages(path, f"{_PACKAGE}.")]
 

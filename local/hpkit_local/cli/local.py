@@ -13,7 +13,7 @@ from hpkit.cli.output import confirm
 from hpkit.cli.shells import called, line_to_use
 from hpkit.errors import ToolError
 from hpkit_local.cli.doctor import command as doctor
-from hpkit_local.cli.local_common import find_instance, find_root, force_option, to_stderr, wait_option, where
+from hpkit_local.cli.local_common import force_option, instance_of, root_of, to_stderr, wait_option, where
 from hpkit_local.cli.local_env import env
 from hpkit_local.cli.local_stack import COMMANDS
 from hpkit_local.cli.local_status import list_all, status
@@ -77,7 +77,7 @@ def start(
     """
     from hpkit_local.cloud import TOOL_NAMES, TOOLS, Instance, control, exclusive, get_all
 
-    instance = Instance.named(name, root=find_root(root))
+    instance = Instance.named(name, root=root_of(root))
     _check(address, account)
     get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=to_stderr)
     options = {"--latency-factor": latency_factor, "--controllers": controllers, "--from": address}
@@ -116,7 +116,7 @@ def stop(name: str | None, root: Path | None, wait: bool, force: bool) -> None:
     """Stop an instance and keep its state."""
     from hpkit_local.cloud import control
 
-    instance = find_instance(name, root, command="stop")
+    instance = instance_of(name, root, command="stop")
     stopped = control.stop(instance, say=to_stderr, wait=wait, force=force)
     click.echo(f"{instance.name} {'is stopped' if stopped else 'was not running'}")
 
@@ -130,7 +130,7 @@ def reset(name: str | None, root: Path | None, wait: bool, force: bool, yes: boo
     """Stop an instance and delete its state."""
     from hpkit_local.cloud import control
 
-    instance = find_instance(name, root, command="reset")
+    instance = instance_of(name, root, command="reset")
     existed = instance.folder.is_dir()
     if existed and not yes:
         confirm(f"Delete {instance.folder} and everything in it?")
@@ -144,21 +144,17 @@ def reset(name: str | None, root: Path | None, wait: bool, force: bool, yes: boo
 @click.option("-f", "--follow", is_flag=True, help="Follow the log until Ctrl-C.")
 def logs(name: str | None, root: Path | None, part: str | None, follow: bool) -> None:
     """Print the log of PART, or of all parts."""
-    instance = find_instance(name, root, command="logs")
+    instance = instance_of(name, root, command="logs")
     folder = instance.folder / "logs"
-    log_names = sorted(file.stem for file in folder.glob("*.log"))
-    if not log_names:
+    known = sorted(file.stem for file in folder.glob("*.log"))
+    if not known:
         raise ToolError(
             f"{instance.name} was never started, so it has no logs. To start it: {called()} local start --name "
             f"{instance.name}"
         )
-    if part is not None and part not in log_names:
-        raise ToolError(f"{part} has no log. Parts with logs: {', '.join(log_names)}")
-    logs = [
-        _Log(folder / f"{log_name}.log", "" if part else f"{log_name}: ")
-        for log_name in log_names
-        if part in {None, log_name}
-    ]
+    if part is not None and part not in known:
+        raise ToolError(f"{part} has no log. Parts with logs: {', '.join(known)}")
+    logs = [_Log(folder / f"{each}.log", "" if part else f"{each}: ") for each in known if part in {None, each}]
     try:
         while True:
             for log in logs:

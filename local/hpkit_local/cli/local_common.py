@@ -15,7 +15,7 @@ from hpkit.extensions import need
 if TYPE_CHECKING:
     from hpkit_local.cloud import Instance
 
-__all__ = ["find_instance", "find_root", "force_option", "in_repository", "to_stderr", "wait_option", "where"]
+__all__ = ["force_option", "in_repository", "instance_of", "root_of", "to_stderr", "wait_option", "where"]
 
 _FOLDER = click.Path(file_okay=False, exists=True, path_type=Path)
 _ONLY = "Name of the instance. Default: the only one that is running or exists."
@@ -52,21 +52,21 @@ def force_option(function: Callable[..., None]) -> Callable[..., None]:
     return click.option("--force", is_flag=True, help=text)(function)
 
 
-def find_root(root: Path | None) -> Path:
+def root_of(root: Path | None) -> Path:
     """Return the repository."""
     from hpkit_local.cloud import control
 
     return control.find_root(root or Path.cwd())
 
 
-def find_instance(name: str | None, root: Path | None, *, command: str) -> Instance:
+def instance_of(name: str | None, root: Path | None, *, command: str) -> Instance:
     """Return the instance of a name; without one, that which the command, such as `env`, can only mean."""
     from hpkit_local.cloud import Instance, the_only
 
-    repository = find_root(root)
+    here = root_of(root)
     if name is not None:
-        return Instance.named(name, root=repository)
-    return the_only(repository, command=f"{called()} local {command}")
+        return Instance.named(name, root=here)
+    return the_only(here, command=f"{called()} local {command}")
 
 
 def to_stderr(line: str) -> None:

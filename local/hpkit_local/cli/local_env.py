@@ -11,7 +11,7 @@ from hpkit.cli.documents import json_document
 from hpkit.cli.formats import output_options
 from hpkit.cli.shells import SHELLS, called, exports, own_shell, undone
 from hpkit.errors import ToolError
-from hpkit_local.cli.local_common import find_instance, to_stderr, where
+from hpkit_local.cli.local_common import instance_of, to_stderr, where
 
 __all__ = ["Environment", "env", "stack_environment"]
 
@@ -42,7 +42,7 @@ def env(name: str | None, root: Path | None, shell: str | None, form: str, unset
             json_document(Environment, variables=dict.fromkeys(names)) if form == "json" else undone(shell, names)
         )
         return
-    instance = find_instance(name, root, command="env")
+    instance = instance_of(name, root, command="env")
     variables = control.shell_environment(instance)
     if control.running(instance) is None:
         to_stderr(f"{instance.name} isn't running. To start it: {called()} local start --name {instance.name}")
@@ -55,13 +55,13 @@ def stack_environment(root: Path, stack: str, environment: Mapping[str, str]) ->
     An environment that leads to none of the repository's instances stays as it is. Raises ToolError when no running
     instance has the stack.
     """
-    from hpkit_local.cloud import control, list_stacks, overviews
+    from hpkit_local.cloud import control, overviews, stacks_of
 
     found = [each.instance for each in overviews(root) if each.state is not None]
     backend = environment.get("PULUMI_BACKEND_URL")
     if backend not in {each.state_folder.as_uri() for each in found}:
         return dict(environment)
-    having = [each for each in found if any(known.name == stack for known in list_stacks(each))]
+    having = [each for each in found if any(known.name == stack for known in stacks_of(each))]
     if not having:
         raise ToolError(
             f"no running instance of the local cloud has the stack {stack}. "

@@ -94,7 +94,7 @@ class Progress:
         took = "" if events.seconds is None else f" in {events.seconds} s"
         lines = [f"{self._stack}: {self._changes(events)}{took}"]
         if failed:
-            said = events.reported_errors() or [log.read_text(encoding="utf-8", errors="replace").strip()]
+            said = events.said() or [log.read_text(encoding="utf-8", errors="replace").strip()]
             lines = [*(f"error: {each}" for each in said), f"{lines[0]}; {self._verb} failed. Pulumi's output: {log}"]
         return [*self._rows(events.changes), *lines] if self._verb in _LISTS else lines
 
@@ -149,10 +149,10 @@ class Progress:
         if not counts:
             ended = "nothing to delete" if self._verb == "destroy" else "nothing changed"
             return ended if events.seconds is not None else "nothing done yet"
-        (what, count), *others = [(self._describe_change(change), count) for change, count in counts]
+        (what, count), *others = [(self._said(change), count) for change, count in counts]
         return ", ".join([f"{plural(count, 'resource')} {what}", *(f"{count:,} {what}" for what, count in others)])
 
-    def _describe_change(self, change: str) -> str:
+    def _said(self, change: str) -> str:
         return f"to {_ACTIONS[change]}" if self._verb == "preview" and change in _ACTIONS else change
 
 

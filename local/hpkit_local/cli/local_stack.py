@@ -18,7 +18,7 @@ from hpkit.cli.shells import called, line_to_use
 from hpkit.errors import SelectionError, ToolError
 from hpkit.plan.principals import principal_of
 from hpkit.project import load_stack, require_environment, stack_names
-from hpkit_local.cli.local_common import find_root, to_stderr, wait_option, where
+from hpkit_local.cli.local_common import root_of, to_stderr, wait_option, where
 from hpkit_local.cli.local_progress import Progress
 
 if TYPE_CHECKING:
@@ -50,15 +50,11 @@ def _place(stack: str | None, name: str | None, root: Path | None) -> tuple[str,
     """Return the stack that is meant and where it runs; report why it was chosen if no option names it."""
     from hpkit_local.cloud import Instance
 
-    repository = find_root(root)
-    chosen, why = (stack, _source()) if stack else _default(repository)
+    here = root_of(root)
+    chosen, why = (stack, _source()) if stack else _default(here)
     if why:
         to_stderr(f"stack {chosen}: {why}")
-    return (
-        chosen,
-        Instance.of_stack(chosen, root=repository) if name is None else Instance.named(name, root=repository),
-        repository,
-    )
+    return chosen, Instance.of_stack(chosen, root=here) if name is None else Instance.named(name, root=here), here
 
 
 def _source() -> str:
@@ -150,11 +146,11 @@ def _up(
     """
     from hpkit_local.cloud import control
 
-    stack, instance, repository = _place(stack, name, root)
+    stack, instance, here = _place(stack, name, root)
     _refuse_second(stack, instance)
-    caller = _caller(stack, repository)
+    caller = _caller(stack, here)
     to_stderr(f"stack {stack} on instance {instance.name} of the local cloud")
-    with _ready("up", stack, instance, repository, wait=wait, caller=caller) as ready:
+    with _ready("up", stack, instance, here, wait=wait, caller=caller) as ready:
         code = _run(ready, "up", stack, extra, verbose=verbose)
         if code == 0:
             # What the stack has no use for may still be starting.
@@ -206,13 +202,13 @@ def _destroy(
     """Delete everything that `up` created, even if it's protected, and keep the local cloud running."""
     from hpkit_local.cloud import exclusive
 
-    stack, instance, repository = _place(stack, name, root)
-    _refuse_unknown(stack, repository)
+    stack, instance, here = _place(stack, name, root)
+    _refuse_unknown(stack, here)
     # Whether it is there, an `up` that has just begun cannot be asked: it is waited for.
     with exclusive(instance, _command("destroy", stack, instance), wait=wait, say=to_stderr):
-        if not _is_there(stack, instance, repository, verb="destroy"):
+        if not _is_there(stack, instance, here, verb="destroy"):
             return
-        with _ready("destroy", stack, instance, repository, wait=wait) as ready:
+        with _ready("destroy", stack, instance, here, wait=wait) as ready:
             _delete(ready, "destroy", name, extra, yes=yes, verbose=verbose)
 
 
@@ -235,14 +231,14 @@ def _down(
     """
     from hpkit_local.cloud import exclusive
 
-    stack, instance, repository = _place(stack, name, root)
-    _refuse_unknown(stack, repository)
+    stack, instance, here = _place(stack, name, root)
+    _refuse_unknown(stack, here)
     with exclusive(instance, _command("down", stack, instance), wait=wait, say=to_stderr):
-        if _is_there(stack, instance, repository, verb="down"):
-            with _ready("down", stack, instance, repository, wait=wait) as ready:
+        if _is_there(stack, instance, here, verb="down"):
+            with _ready("down", stack, instance, here, wait=wait) as ready:
                 _delete(ready, "down", name, extra, yes=yes, verbose=verbose)
                 ready.remove()
-                _end(instance, stack, repository)
+                _end(instance, stack, here)
 
 
 def _end(instance: Instance, stack: str, root: Path) -> None:
@@ -261,17 +257,17 @@ def _end(instance: Instance, stack: str, root: Path) -> None:
 
 def _refuse_unknown(stack: str, root: Path) -> None:
     """Raise SelectionError for a stack that no file describes, unless an instance has it."""
-    from hpkit_local.cloud import instances, list_stacks
+    from hpkit_local.cloud import instances, stacks_of
 
-    if not any(there.name == stack for instance in instances(root) for there in list_stacks(instance)):
+    if not any(there.name == stack for instance in instances(root) for there in stacks_of(instance)):
         load_stack(stack, root=root)
 
 
 def _is_there(stack: str, instance: Instance, root: Path, *, verb: str) -> bool:
     """Say whether Pulumi knows the stack on the instance, if not with where it is; ToolError when it is elsewhere."""
-    from hpkit_local.cloud import list_stacks, overviews
+    from hpkit_local.cloud import overviews, stacks_of
 
-    if any(each.name == stack for each in list_stacks(instance)):
+    if any(each.name == stack for each in stacks_of(instance)):
         return True
     places = [each.instance.name for each in overviews(root) if any(there.name == stack for there in each.stacks)]
     if places:

@@ -11,7 +11,7 @@ from hpkit.cli.documents import json_document
 from hpkit.cli.formats import output_options
 from hpkit.cli.shells import called
 from hpkit.text.formatting import aligned
-from hpkit_local.cli.local_common import find_instance, find_root, in_repository, where
+from hpkit_local.cli.local_common import in_repository, instance_of, root_of, where
 
 if TYPE_CHECKING:
     from hpkit_local.cloud import Overview, Usage
@@ -78,17 +78,17 @@ def status(name: str | None, root: Path | None, form: str) -> None:
 
     Exits 1 if a part isn't healthy.
     """
-    from hpkit_local.cloud import Usage, control, measure_usage, stacks_up
+    from hpkit_local.cloud import Usage, control, stacks_up, usage_of
 
-    instance = find_instance(name, root, command="status")
+    instance = instance_of(name, root, command="status")
     state = control.running(instance)
     ports = instance.ports()
     rows: list[_Part] = []
     # All parts are its children.
-    total = measure_usage(state.supervisor, family=False) if state else Usage()
+    total = usage_of(state.supervisor, family=False) if state else Usage()
     supervisor: _Supervisor | None = {"pid": state.supervisor.pid, **_taken(total)} if state else None
     for part, record in (state.parts if state else {}).items():
-        usage = measure_usage(record.identity)
+        usage = usage_of(record.identity)
         total += usage
         row: _Part = {
             "part": part,
@@ -158,11 +158,11 @@ def _port_of(part: str) -> str:
 @_FORMAT
 def list_all(root: Path | None, form: str) -> None:
     """List all instances of the repository, with their stacks."""
-    from hpkit_local.cloud import Usage, measure_usage, overviews
+    from hpkit_local.cloud import Usage, overviews, usage_of
 
     rows: list[_Instance] = []
-    for each in overviews(find_root(root)):
-        total = measure_usage(each.state.supervisor) if each.state else Usage()
+    for each in overviews(root_of(root)):
+        total = usage_of(each.state.supervisor) if each.state else Usage()
         stacks = [stack.name for stack in each.stacks]
         rows.append({"name": each.instance.name, "state": _state(each), "stacks": stacks, **_taken(total)})
     if form == "json":

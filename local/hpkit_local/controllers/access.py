@@ -13,7 +13,7 @@ from typing import Any
 from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
 
-__all__ = ["access", "access_entry_group"]
+__all__ = ["access", "group_of"]
 
 _RBAC = "rbac.authorization.k8s.io"
 # Source: EKS user guide, "Access policy permissions"; the roles are Kubernetes' own user-facing ones.
@@ -58,7 +58,7 @@ _OWN_RULES: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def access_entry_group(principal: str) -> str:
+def group_of(principal: str) -> str:
     """Return the group that stands for an access entry; EKS lets nobody name groups that begin so."""
     return f"eks:access-entry:{principal}"
 
@@ -91,7 +91,7 @@ def _bindings(entry: Mapping[str, Any], association: Mapping[str, Any], namespac
     digest = sha256(f"{principal}|{policy}".encode()).hexdigest()[:16]
     content = {
         "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
-        "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": access_entry_group(principal)}],
+        "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": group_of(principal)}],
     }
     note = {"eks.amazonaws.com/principal-arn": principal}
     name = f"eks:access-entry:{policy}:{digest}"

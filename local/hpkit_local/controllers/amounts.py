@@ -25,23 +25,23 @@ class UnknownTypeError(ValueError):
 
 def amounts(resources: Iterable[Mapping[str, Any]]) -> dict[str, Amounts]:
     """Return the sum of the resources, by instance type."""
-    totals: dict[str, Counter[str]] = {}
+    found: dict[str, Counter[str]] = {}
     for resource in resources:
-        totals.setdefault(resource["InstanceType"], Counter()).update(_of_resource(resource))
-    return {instance_type: dict(total) for instance_type, total in totals.items()}
+        found.setdefault(resource["InstanceType"], Counter()).update(_of_resource(resource))
+    return {kind: dict(total) for kind, total in found.items()}
 
 
 def whole(instance_type: str, count: int = 1) -> Amounts:
     """Return what so many instances have."""
-    instance = _find_instance(instance_type)
-    amounts_each = {
-        "cpu": 1000 * (instance.vcpu or 0),
-        "memory": _GIB * (instance.memory_gib or 0),
-        EFA: instance.efa_interfaces or 0,
+    kind = _known(instance_type)
+    found = {
+        "cpu": 1000 * (kind.vcpu or 0),
+        "memory": _GIB * (kind.memory_gib or 0),
+        EFA: kind.efa_interfaces or 0,
     }
-    if instance.accelerator_resource:
-        amounts_each[instance.accelerator_resource] = instance.accelerators or 0
-    return {name: count * amount for name, amount in amounts_each.items()}
+    if kind.accelerator_resource:
+        found[kind.accelerator_resource] = kind.accelerators or 0
+    return {name: count * amount for name, amount in found.items()}
 
 
 def quantity(resource: str, amount: int) -> str:
@@ -54,28 +54,24 @@ def quantity(resource: str, amount: int) -> str:
 def _of_resource(resource: Mapping[str, Any]) -> Amounts:
     if "Count" in resource:
         return whole(resource["InstanceType"], int(resource["Count"]))
-    amounts_held = {
+    found = {
         "cpu": round(1000 * Fraction(str(resource.get("VCpu", 0)))),
         "memory": round(_GIB * Fraction(str(resource.get("MemoryInGiB", 0)))),
     }
     if resource.get("Accelerators"):
-        instance = _find_instance(resource["InstanceType"])
-        if not instance.accelerator_resource or not instance.accelerators:
-            raise UnknownTypeError(f"{instance.name} has no accelerators that are known")
-        amounts_held[instance.accelerator_resource] = int(resource["Accelerators"])
+        kind = _known(resource["InstanceType"])
+        if not kind.accelerator_resource or not kind.accelerators:
+            raise UnknownTypeError(f"{kind.name} has no accelerators that are known")
+        found[kind.accelerator_resource] = int(resource["Accelerators"])
         # An interface cannot be split: part of an instance has as many as its share holds whole ones.
-        amounts_held[EFA] = math.floor(
-            Fraction(int(resource["Accelerators"]), instance.accelerators) * (instance.efa_interfaces or 0)
-        )
+        found[EFA] = math.floor(Fraction(int(resource["Accelerators"]), kind.accelerators) * (kind.efa_interfaces or 0))
     if "AcceleratorPartition" in resource:
-        amounts_held[f"nvidia.com/{resource['AcceleratorPartition']['Type']}"] = int(
-            resource["AcceleratorPartition"]["Count"]
-        )
-    return amounts_held
+        found[f"nvidia.com/{resource['AcceleratorPartition']['Type']}"] = int(resource["AcceleratorPartition"]["Count"])
+    return found
 
 
-def _find_instance(name: str) -> InstanceType:
-    instance = find_instance_type(name)
-    if instance is None or None in (instance.vcpu, instance.memory_gib, instance.accelerators):
+def _known(name: str) -> InstanceType:
+    found = find_instance_type(name)
+    if found is None or None in (found.vcpu, found.memory_gib, found.accelerators):
         raise UnknownTypeError(f"vCPUs, memory or accelerators of instance type {name} are not known")
-    return instance
+    return found

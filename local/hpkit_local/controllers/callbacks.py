@@ -164,10 +164,10 @@ class ClusterControllers(Controllers):
 
     def _cluster(self) -> Mapping[str, Any]:
         """Return what the kubeconfig says of the API server."""
-        cluster: Mapping[str, Any] = yaml.safe_load(self._kubeconfig.read_text(encoding="utf-8"))["clusters"][0][
+        found: Mapping[str, Any] = yaml.safe_load(self._kubeconfig.read_text(encoding="utf-8"))["clusters"][0][
             "cluster"
         ]
-        return cluster
+        return found
 
     def _why_unreachable(self) -> str:
         """Say why callers do not reach the API server through EKS's endpoint; empty if they do."""

@@ -12,25 +12,24 @@ _HOOKS = "/apis/admissionregistration.k8s.io/v1"
 
 def foreign_kueue(api: Api) -> str:
     """Return why the add-on cannot be installed, or nothing."""
-    foreign = [
-        f"Deployment {manifest['metadata']['namespace']}/{manifest['metadata']['name']}"
-        for manifest in api.items("/apis/apps/v1/deployments")
-        if not manifest["metadata"].get("labels", {}).items() >= MANAGED.items()
-        if "kueue"
-        in (manifest["metadata"]["name"], manifest["metadata"].get("labels", {}).get("app.kubernetes.io/name"))
-        or manifest["metadata"]["name"].endswith("kueue-controller-manager")
+    found = [
+        f"Deployment {each['metadata']['namespace']}/{each['metadata']['name']}"
+        for each in api.items("/apis/apps/v1/deployments")
+        if not each["metadata"].get("labels", {}).items() >= MANAGED.items()
+        if "kueue" in (each["metadata"]["name"], each["metadata"].get("labels", {}).get("app.kubernetes.io/name"))
+        or each["metadata"]["name"].endswith("kueue-controller-manager")
     ]
     for plural, kind in (
         ("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
         ("mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
     ):
-        for manifest in api.items(f"{_HOOKS}/{plural}"):
-            services = [hook["clientConfig"].get("service") or {} for hook in manifest.get("webhooks", [])]
+        for each in api.items(f"{_HOOKS}/{plural}"):
+            services = [hook["clientConfig"].get("service") or {} for hook in each.get("webhooks", [])]
             if any("-kueue-x-k8s-io-" in service.get("path", "") for service in services):
-                foreign.append(f"{kind} {manifest['metadata']['name']}")
-    if not foreign:
+                found.append(f"{kind} {each['metadata']['name']}")
+    if not found:
         return ""
     return (
-        f"Kueue is already installed in the cluster: {', '.join(foreign)}. Task governance brings its own: "
+        f"Kueue is already installed in the cluster: {', '.join(found)}. Task governance brings its own: "
         "remove that one, then delete the add-on and create it again"
     )

@@ -20,9 +20,9 @@ from hpkit_local.kubernetes.control_plane import NODE_ANNOTATION, UNREACHABLE
 __all__ = [
     "READY",
     "NodeMark",
+    "capacity_of",
     "group_labels",
     "group_taints",
-    "node_capacity",
     "node_name",
     "nodes",
     "provider_id",
@@ -80,10 +80,10 @@ def provider_id(details: Document) -> str:
 
 def group_labels(cluster: Document, group: Document, instance_type: str, zone: str) -> dict[str, str]:
     """Return the labels that every node of a type and zone has in an instance group."""
-    instance = find_instance_type(instance_type)
+    kind = find_instance_type(instance_type)
     return {
         "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": "arm64" if instance is not None and instance.architecture == "arm64" else "amd64",
+        "kubernetes.io/arch": "arm64" if kind is not None and kind.architecture == "arm64" else "amd64",
         "node.kubernetes.io/instance-type": instance_type,
         "topology.kubernetes.io/zone": zone,
         "topology.kubernetes.io/region": zone[:-1],
@@ -102,7 +102,7 @@ def group_taints(group: Document) -> list[dict[str, str]]:
     ]
 
 
-def node_capacity(details: Document) -> tuple[dict[str, str], dict[str, str]]:
+def capacity_of(details: Document) -> tuple[dict[str, str], dict[str, str]]:
     """Return capacity and allocatable of a node; what the catalog does not know is left out."""
     return _amounts(find_instance_type(details["InstanceType"]), details.get("ThreadsPerCore"))
 
@@ -146,12 +146,12 @@ def _network_nodes(zone: str, address: str) -> dict[str, str]:
 
 
 def _status(details: Document, name: str, *, ready: bool, cut_off: bool) -> dict[str, Any]:
-    capacity, allocatable = node_capacity(details)
-    ready_condition = ("True", "KubeletReady") if ready else ("False", "HyperPodNodeFailure")
+    capacity, allocatable = capacity_of(details)
+    said = ("True", "KubeletReady") if ready else ("False", "HyperPodNodeFailure")
     message = details["InstanceStatus"].get("Message", "") or "HyperPod says so"
     if cut_off:
         # What the node lifecycle controller says of a node that it does not hear of.
-        ready_condition, message = ("Unknown", UNREACHABLE), "Kubelet stopped posting node status."
+        said, message = ("Unknown", UNREACHABLE), "Kubelet stopped posting node status."
     return {
         "capacity": capacity,
         "allocatable": allocatable,
@@ -162,8 +162,8 @@ def _status(details: Document, name: str, *, ready: bool, cut_off: bool) -> dict
         "conditions": [
             {
                 "type": "Ready",
-                "status": ready_condition[0],
-                "reason": ready_condition[1],
+                "status": said[0],
+                "reason": said[1],
                 "message": message,
                 "lastHeartbeatTime": _SINCE,
                 "lastTransitionTime": _SINCE,
@@ -172,18 +172,18 @@ def _status(details: Document, name: str, *, ready: bool, cut_off: bool) -> dict
     }
 
 
-def _amounts(instance: InstanceType | None, threads: int | None) -> tuple[dict[str, str], dict[str, str]]:
+def _amounts(kind: InstanceType | None, threads: int | None) -> tuple[dict[str, str], dict[str, str]]:
     """Return capacity and allocatable; what the catalogue does not know is left out."""
-    if instance is None or instance.vcpu is None or instance.memory_gib is None:
+    if kind is None or kind.vcpu is None or kind.memory_gib is None:
         return {}, {}
     # What the operating system sees with so many threads of each core.
-    vcpu = instance.with_threads(threads).vcpu or instance.vcpu
-    counted = {"pods": str(instance.max_pods)} if instance.max_pods else {}
-    if instance.accelerators and instance.accelerator_resource:
-        counted[instance.accelerator_resource] = str(instance.accelerators)
-    if instance.efa_interfaces:
-        counted["vpc.amazonaws.com/efa"] = str(instance.efa_interfaces)
-    cpu, memory = kubelet_reserved(vcpu, instance.memory_gib)
-    capacity = {"cpu": str(vcpu), "memory": f"{instance.memory_gib}Gi", **counted}
-    left = {"cpu": f"{round((vcpu - cpu) * 1000)}m", "memory": f"{round((instance.memory_gib - memory) * 1024)}Mi"}
+    vcpu = kind.with_threads(threads).vcpu or kind.vcpu
+    counted = {"pods": str(kind.max_pods)} if kind.max_pods else {}
+    if kind.accelerators and kind.accelerator_resource:
+        counted[kind.accelerator_resource] = str(kind.accelerators)
+    if kind.efa_interfaces:
+        counted["vpc.amazonaws.com/efa"] = str(kind.efa_interfaces)
+    cpu, memory = kubelet_reserved(vcpu, kind.memory_gib)
+    capacity = {"cpu": str(vcpu), "memory": f"{kind.memory_gib}Gi", **counted}
+    left = {"cpu": f"{round((vcpu - cpu) * 1000)}m", "memory": f"{round((kind.memory_gib - memory) * 1024)}Mi"}
     return capacity, {**left, **counted}

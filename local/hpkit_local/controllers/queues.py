@@ -17,7 +17,7 @@ from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.controllers.amounts import RESOURCES, Amounts, UnknownTypeError, amounts, quantity, whole
 from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
 
-__all__ = ["COHORT", "TOPOLOGY", "queues", "quota_namespace"]
+__all__ = ["COHORT", "TOPOLOGY", "namespace_of", "queues"]
 
 COHORT = "hyperpod-cohort"
 TOPOLOGY = "hyperpod-default"
@@ -28,7 +28,7 @@ _WITH_TOPOLOGY = ("ml.p4d.", "ml.p4de.", "ml.p5.", "ml.p5e.", "ml.p5en.", "ml.p6
 Document = Mapping[str, Any]
 
 
-def quota_namespace(quota: Document) -> str:
+def namespace_of(quota: Document) -> str:
     """Return the namespace of a quota's team."""
     return f"hyperpod-ns-{quota['ComputeQuotaTarget']['TeamName']}"
 
@@ -46,17 +46,17 @@ def queues(snapshot: Snapshot, *, fair: bool, idle: bool) -> Manifests:
         except UnknownTypeError as error:
             manifests += Manifests(refused={owner: str(error)})
             continue
-        for instance_type in (*mine, *limits):
-            used.setdefault(instance_type, set()).add(owner)
-        for instance_type, type_amounts in mine.items():
-            _add(reserved.setdefault(instance_type, {}), type_amounts)
+        for kind in (*mine, *limits):
+            used.setdefault(kind, set()).add(owner)
+        for kind, found in mine.items():
+            _add(reserved.setdefault(kind, {}), found)
         manifests += _team(quota, mine, limits, fair=fair)
     free = _free(snapshot, reserved) if idle else {}
     owners = frozenset(f"policy/{policy_id}" for policy_id in snapshot.policies)
-    for instance_type in free:
-        used.setdefault(instance_type, set())
+    for kind in free:
+        used.setdefault(kind, set())
     return (
-        Manifests(tuple(_flavor(instance_type, frozenset(users)) for instance_type, users in used.items()))
+        Manifests(tuple(_flavor(kind, frozenset(users)) for kind, users in used.items()))
         + manifests
         + _idle_queue(free, owners)
     )
@@ -80,7 +80,7 @@ def _flavor(instance_type: str, owners: frozenset[str]) -> Manifest:
 
 
 def _team(quota: Document, mine: dict[str, Amounts], limits: dict[str, Amounts], *, fair: bool) -> Manifests:
-    namespace = quota_namespace(quota)
+    namespace = namespace_of(quota)
     owners = frozenset({f"quota/{quota['ComputeQuotaId']}"})
     active = quota.get("ActivationState", "Enabled") == "Enabled"
     labels = {
@@ -119,31 +119,26 @@ def _team(quota: Document, mine: dict[str, Amounts], limits: dict[str, Amounts],
 
 
 def _groups(quota: Document, mine: dict[str, Amounts], limits: dict[str, Amounts]) -> list[dict[str, Any]]:
-    instance_types = dict.fromkeys([*mine, *limits])
-    partitions = sorted({name for amounts in mine.values() for name in amounts} - set(RESOURCES))
+    kinds = dict.fromkeys([*mine, *limits])
+    partitions = sorted({name for found in mine.values() for name in found} - set(RESOURCES))
     covered = [*RESOURCES, *partitions]
     flavors = [
         {
-            "name": instance_type,
+            "name": kind,
             "resources": [
-                _resource(
-                    quota,
-                    name,
-                    mine.get(instance_type, {}).get(name, 0),
-                    limit=_limit(quota, limits, instance_type, name),
-                )
+                _resource(quota, name, mine.get(kind, {}).get(name, 0), limit=_limit(quota, limits, kind, name))
                 for name in covered
             ],
         }
-        for instance_type in instance_types
+        for kind in kinds
     ]
     return [{"coveredResources": covered, "flavors": flavors}] if flavors else []
 
 
-def _limit(quota: Document, limits: dict[str, Amounts], instance_type: str, resource: str) -> int | None:
+def _limit(quota: Document, limits: dict[str, Amounts], kind: str, resource: str) -> int | None:
     """Return the absolute limit on borrowing of a type; None if the type has no limit."""
-    is_absolute = "AbsoluteBorrowLimits" in _sharing(quota)
-    return limits[instance_type].get(resource, 0) if is_absolute and instance_type in limits else None
+    given = "AbsoluteBorrowLimits" in _sharing(quota)
+    return limits[kind].get(resource, 0) if given and kind in limits else None
 
 
 def _resource(quota: Document, name: str, nominal: int, *, limit: int | None) -> dict[str, str]:
@@ -152,29 +147,27 @@ def _resource(quota: Document, name: str, nominal: int, *, limit: int | None) ->
     borrowing = 0
     if strategy == "LendAndBorrow":
         borrowing = nominal * int(sharing.get("BorrowLimit", 0)) // 100 if limit is None else limit
-    resource_quota = {
+    found = {
         "name": name,
         "nominalQuota": quantity(name, nominal),
         "borrowingLimit": quantity(name, borrowing),
     }
-    return {**resource_quota, "lendingLimit": "0"} if strategy == "DontLend" else resource_quota
+    return {**found, "lendingLimit": "0"} if strategy == "DontLend" else found
 
 
 def _free(snapshot: Snapshot, reserved: dict[str, Amounts]) -> dict[str, Amounts]:
     """Return what nodes that run have beyond all quotas."""
     running: dict[str, int] = {}
-    for details in (node for nodes in snapshot.nodes.values() for node in nodes):
+    for details in (node for found in snapshot.nodes.values() for node in found):
         if details["InstanceStatus"]["Status"] == "Running":
             running[details["InstanceType"]] = running.get(details["InstanceType"], 0) + 1
     free: dict[str, Amounts] = {}
-    for instance_type, count in running.items():
+    for kind, count in running.items():
         try:
-            has = whole(instance_type, count)
+            has = whole(kind, count)
         except UnknownTypeError:
             continue
-        free[instance_type] = {
-            name: max(0, amount - reserved.get(instance_type, {}).get(name, 0)) for name, amount in has.items()
-        }
+        free[kind] = {name: max(0, amount - reserved.get(kind, {}).get(name, 0)) for name, amount in has.items()}
     return free
 
 
@@ -183,13 +176,13 @@ def _idle_queue(free: dict[str, Amounts], owners: frozenset[str]) -> Manifests:
         return Manifests()
     flavors = [
         {
-            "name": instance_type,
+            "name": kind,
             "resources": [
                 {"name": name, "nominalQuota": quantity(name, has.get(name, 0)), "borrowingLimit": "0"}
                 for name in RESOURCES
             ],
         }
-        for instance_type, has in free.items()
+        for kind, has in free.items()
     ]
     spec = {
         "cohortName": COHORT,

@@ -133,17 +133,17 @@ class Reconciler:
         # What is asked about the cluster, and changes nothing that should be in it, waits for an answer all the same.
         if seen == self._settled and not pending:
             return self._idle()
-        existing = {name: _present(api, kind) for name, kind in KINDS.items()}
+        there = {name: _present(api, kind) for name, kind in KINDS.items()}
         claims = api.items(CLAIMS)
         manifests = desired(
             snapshot,
-            namespaces=_object_names(existing["Namespace"]),
-            registered=_object_names(existing["Node"]),
+            namespaces=_names(there["Namespace"]),
+            registered=_names(there["Node"]),
             marks=marks(claims),
         )
         refused = {**manifests.refused, **_foreign(api, pending), **_without_dependencies(api, pending)}
-        late = self._apply(api, manifests.items, refused, existing)
-        left = self._prune(api, {manifest.path for manifest in manifests.items}, existing)
+        late = self._apply(api, manifests.items, refused, there)
+        left = self._prune(api, {manifest.path for manifest in manifests.items}, there)
         if any(key.startswith("eks/") and change is None for key, change in pending.items()):
             left = wipe(api) or left
         update_status(api, snapshot, claims)
@@ -186,20 +186,20 @@ class Reconciler:
             elif key not in late and not (document is None and left):
                 self._outcomes[key] = (document, "")
 
-    def _apply(self, api: Api, items: Iterable[Manifest], refused: dict[str, str], existing: _Present) -> set[str]:
+    def _apply(self, api: Api, items: Iterable[Manifest], refused: dict[str, str], there: _Present) -> set[str]:
         """Apply what differs; return which changes have to wait, and add to `refused` those whose object cannot be."""
         late: set[str] = set()
         for manifest in items:
             if manifest.owners and manifest.owners <= refused.keys():
                 continue
-            metadata = existing[manifest.kind.kind].get(manifest.path, {})
-            if "deletionTimestamp" in metadata:
+            found = there[manifest.kind.kind].get(manifest.path, {})
+            if "deletionTimestamp" in found:
                 late |= manifest.owners or {""}
                 continue
-            if manifest.path not in self._applied and _is_shipped(manifest, metadata):
-                self._applied[manifest.path] = (manifest.digest(), metadata.get("generation"))
+            if manifest.path not in self._applied and _is_shipped(manifest, found):
+                self._applied[manifest.path] = (manifest.digest(), found.get("generation"))
             try:
-                if not metadata or self._applied.get(manifest.path) != (manifest.digest(), metadata.get("generation")):
+                if not found or self._applied.get(manifest.path) != (manifest.digest(), found.get("generation")):
                     self._applied[manifest.path] = (manifest.digest(), _put(api, manifest))
             except RefusedError as error:
                 if error.status in _INVALID:
@@ -211,33 +211,33 @@ class Reconciler:
                 late |= manifest.owners
         return late - refused.keys()
 
-    def _prune(self, api: Api, wanted: Collection[str], existing: _Present) -> bool:
+    def _prune(self, api: Api, wanted: Collection[str], there: _Present) -> bool:
         """Delete what was made here and is no longer desired; say whether something is still there."""
-        metadata_by_path = {path: metadata for name in reversed(existing) for path, metadata in existing[name].items()}
+        found = {path: metadata for name in reversed(there) for path, metadata in there[name].items()}
         surplus = [
             path
-            for path, metadata in metadata_by_path.items()
+            for path, metadata in found.items()
             if path not in wanted and metadata.get("labels", {}).items() >= MANAGED.items()
         ]
         for path in surplus:
             self._applied.pop(path, None)
-            if "deletionTimestamp" not in metadata_by_path[path]:
+            if "deletionTimestamp" not in found[path]:
                 api.delete(path)
                 if path.startswith(_NODES):
-                    _end_pods(api, metadata_by_path[path]["name"])
+                    _end_pods(api, found[path]["name"])
         return bool(surplus)
 
 
 def _present(api: Api, kind: ApiResource) -> dict[str, dict[str, Any]]:
     """Return the metadata of all objects of a kind, by path."""
-    objects = [metadata["metadata"] for metadata in api.items(kind.folder(), bare=True, cached=True)]
-    return {kind.path(metadata.get("namespace", ""), metadata["name"]): metadata for metadata in objects}
+    found = [each["metadata"] for each in api.items(kind.folder(), bare=True, cached=True)]
+    return {kind.path(each.get("namespace", ""), each["name"]): each for each in found}
 
 
-def _is_shipped(manifest: Manifest, metadata: Mapping[str, Any]) -> bool:
+def _is_shipped(manifest: Manifest, found: Mapping[str, Any]) -> bool:
     """Say whether an object that may be edited was written as this manifest says, by this process or one before."""
     shipped = manifest.annotations.get(SHIPPED_ANNOTATION)
-    return shipped is not None and metadata.get("annotations", {}).get(SHIPPED_ANNOTATION) == shipped
+    return shipped is not None and found.get("annotations", {}).get(SHIPPED_ANNOTATION) == shipped
 
 
 def _put(api: Api, manifest: Manifest) -> object:
@@ -264,7 +264,7 @@ def _end_pods(api: Api, node: str) -> None:
         api.delete(f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}")
 
 
-def _object_names(found: Mapping[str, Document]) -> set[str]:
+def _names(found: Mapping[str, Document]) -> set[str]:
     """Return the names of objects that aren't being deleted."""
     return {each["name"] for each in found.values() if "deletionTimestamp" not in each}
 
@@ -273,10 +273,10 @@ def _kueue_starts(api: Api) -> bool:
     """Make the pod that stands for Kueue ready when Kueue is, with its settings; say whether that is still to come."""
     labels = ",".join(f"{key}={value}" for key, value in POD_LABELS.items())
     pods = [
-        manifest["metadata"]
-        for manifest in api.items(_KUEUE_PODS, labels=labels, bare=True)
-        if manifest["metadata"].get("annotations", {}).get(READY_ANNOTATION) == "false"
-        and "deletionTimestamp" not in manifest["metadata"]
+        each["metadata"]
+        for each in api.items(_KUEUE_PODS, labels=labels, bare=True)
+        if each["metadata"].get("annotations", {}).get(READY_ANNOTATION) == "false"
+        and "deletionTimestamp" not in each["metadata"]
     ]
     if pods and _kueue_follows(api):
         for pod in pods:

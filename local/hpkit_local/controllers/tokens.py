@@ -18,9 +18,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from hpkit_local.aws.services.eks.view import Caller, identify_caller
+from hpkit_local.aws.services.eks.view import Caller, caller_of
 from hpkit_local.aws.snapshot import View
-from hpkit_local.controllers.access import access_entry_group
+from hpkit_local.controllers.access import group_of
 
 __all__ = ["review"]
 
@@ -64,7 +64,7 @@ def _access_key(token: str, now: datetime) -> str:
     if "x-k8s-aws-id" not in query["X-Amz-SignedHeaders"][0].lower().split(";"):
         raise _RefusedError("the token's URL does not sign the header x-k8s-aws-id")
     _check_time(query["X-Amz-Date"][0], now)
-    return _parse_access_key(query["X-Amz-Credential"][0])
+    return _key_of(query["X-Amz-Credential"][0])
 
 
 def _decoded(token: str) -> str:
@@ -86,7 +86,7 @@ def _check_time(text: str, now: datetime) -> None:
         raise _RefusedError(f"the token was made at {text} and is good for 15 minutes")
 
 
-def _parse_access_key(credential: str) -> str:
+def _key_of(credential: str) -> str:
     parts = credential.split("/")
     if len(parts) != 5 or parts[3:] != ["sts", "aws4_request"] or not parts[0]:
         raise _RefusedError(f"X-Amz-Credential {credential} is not for STS")
@@ -98,13 +98,13 @@ def _user(view: View, access_key: str) -> dict[str, Any]:
         cluster = next(iter(view.snapshot().eks), None)
         if cluster is None:
             raise _RefusedError("there is no EKS cluster")
-        caller = identify_caller(view, access_key, cluster=cluster)
+        caller = caller_of(view, access_key, cluster=cluster)
     if caller.entry is None:
         raise _RefusedError(f"{caller.principal} has no access entry in EKS cluster {cluster}")
     return {
         "username": _username(caller, caller.entry),
         "uid": f"aws-iam-authenticator:{caller.account}:{caller.user_id.partition(':')[0]}",
-        "groups": [*caller.entry["kubernetesGroups"], access_entry_group(caller.principal)],
+        "groups": [*caller.entry["kubernetesGroups"], group_of(caller.principal)],
         "extra": {
             "accessKeyId": [access_key],
             "arn": [caller.arn],

@@ -18,7 +18,7 @@ from hpkit_local.kubernetes.client import (
     JSON,
     MERGE_PATCH,
     METADATA_LIST,
-    load_kubeconfig,
+    configuration_of,
     loopback_client,
     request,
 )
@@ -55,7 +55,9 @@ class Api:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
         # The instance's own, though somebody has chosen another since.
         context = document["contexts"][0]["name"]
-        configuration = load_kubeconfig(document, context=context, folder=path.parent, certificates=path.parent / "pki")
+        configuration = configuration_of(
+            document, context=context, folder=path.parent, certificates=path.parent / "pki"
+        )
         return cls(loopback_client(configuration), field_manager=field_manager)
 
     @property

@@ -20,7 +20,7 @@ __all__ = [
     "MERGE_PATCH",
     "METADATA_LIST",
     "ApiResource",
-    "load_kubeconfig",
+    "configuration_of",
     "loopback_client",
     "request",
 ]
@@ -53,7 +53,7 @@ class ApiResource:
         return f"{self.folder(namespace)}/{quote(name)}"
 
 
-def load_kubeconfig(
+def configuration_of(
     document: dict[str, Any], *, folder: Path, context: str | None = None, certificates: Path | None = None
 ) -> Configuration:
     """Return what a kubeconfig says, in its current context or another; ConfigException if it is not sound.

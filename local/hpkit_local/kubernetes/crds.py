@@ -10,7 +10,7 @@ import yaml
 
 from hpkit_local.kubernetes.api import Api
 
-__all__ = ["apply_crds", "documents", "read_crds"]
+__all__ = ["apply_crds", "crds_in", "documents"]
 
 _PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _DIGEST = "hpkit.local/digest"
@@ -25,7 +25,7 @@ def documents(file: Path) -> Iterator[dict[str, Any]]:
     yield from (each for each in yaml.load_all(file.read_text(encoding="utf-8"), Loader=loader) if each)
 
 
-def read_crds(folder: Path) -> Iterator[dict[str, Any]]:
+def crds_in(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield every CRD of a folder; their files are named <group>_<plural>.yaml, as controller-gen names them."""
     for file in sorted(folder.glob("*_*.yaml")):
         yield from documents(file)
@@ -36,9 +36,9 @@ def apply_crds(api: Api, folder: Path, *, convert_url: str, bundle: str) -> None
 
     CRDs that are already up to date are left alone: the API server takes seconds for them.
     """
-    existing = {crd["metadata"]["name"]: crd["metadata"].get("annotations", {}) for crd in api.items(_PATH, bare=True)}
-    crd_names = []
-    for crd in read_crds(folder):
+    there = {each["metadata"]["name"]: each["metadata"].get("annotations", {}) for each in api.items(_PATH, bare=True)}
+    names = []
+    for crd in crds_in(folder):
         metadata = crd["metadata"]
         if crd["spec"]["names"]["plural"] in _CONVERTED:
             client = {"url": convert_url, "caBundle": bundle}
@@ -46,12 +46,12 @@ def apply_crds(api: Api, folder: Path, *, convert_url: str, bundle: str) -> None
             crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
         digest = hashlib.sha256(json.dumps(crd, sort_keys=True).encode()).hexdigest()
         metadata["annotations"] = {**metadata.get("annotations", {}), _DIGEST: digest}
-        crd_names.append(metadata["name"])
-        if metadata["name"] not in existing:
+        names.append(metadata["name"])
+        if metadata["name"] not in there:
             api.create(_PATH, crd)
-        elif existing[metadata["name"]].get(_DIGEST) != digest:
+        elif there[metadata["name"]].get(_DIGEST) != digest:
             api.apply(f"{_PATH}/{metadata['name']}", crd)
-    _await_established(api, crd_names)
+    _await_established(api, names)
 
 
 def _await_established(api: Api, names: list[str]) -> None:

@@ -42,7 +42,7 @@ def apply_objects(api: Api, manifests: Path, folder: Path, *, port: int) -> None
 def _certificates(folder: Path) -> tuple[Pair, Pair]:
     """Return authority and server pair; Kueue's rotator leaves them alone only if names and files are these."""
     ca = authority(folder, "kueue-ca", rsa=True)
-    pair = signed(folder, "webhook", issuer=ca, subject_names=(f"{SERVICE}.{NAMESPACE}.svc", "127.0.0.1"))
+    pair = signed(folder, "webhook", issuer=ca, names=(f"{SERVICE}.{NAMESPACE}.svc", "127.0.0.1"))
     served = folder / "served"
     served.mkdir(mode=0o700, exist_ok=True)
     for source, name in ((ca.certificate, "ca.crt"), (pair.certificate, "tls.crt"), (pair.key, "tls.key")):

@@ -130,10 +130,9 @@ class Operators:
             self._tell(uid, pod, f"{operator.name} isn't installed on this machine, so nothing happens: {get}")
             return
         namespace, kubeconfig = pod["metadata"]["namespace"], self._write_kubeconfig(uid, pod)
-        container_arguments = [*(container.get("command") or [""])[1:], *(container.get("args") or [])]
+        given = [*(container.get("command") or [""])[1:], *(container.get("args") or [])]
         own = [
-            argument.format(namespace=namespace, kubeconfig=kubeconfig, ports=self._ports)
-            for argument in operator.arguments
+            each.format(namespace=namespace, kubeconfig=kubeconfig, ports=self._ports) for each in operator.arguments
         ]
         environment = {
             **{key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR") if key in os.environ},
@@ -141,7 +140,7 @@ class Operators:
             **_variables(container, pod),
             "KUBECONFIG": str(kubeconfig),
         }
-        command = [str(executable), *(at_mounts(argument, mounts) for argument in container_arguments), *own]
+        command = [str(executable), *(at_mounts(each, mounts) for each in given), *own]
         log = self._logs / f"{operator.name}.log"
         process = spawn(command, log=log, environment=environment, folder=None, bound=True)
         self._running[uid] = _Running(operator, pod, process, identify(process.pid))
@@ -157,10 +156,8 @@ class Operators:
 
         Whole Secrets alone, as the charts of these operators have them: no `items`, no `subPath`.
         """
-        secrets = {
-            volume["name"]: volume["secret"] for volume in pod["spec"].get("volumes") or () if "secret" in volume
-        }
-        folders = {}
+        secrets = {each["name"]: each["secret"] for each in pod["spec"].get("volumes") or () if "secret" in each}
+        found = {}
         for mount in (container or {}).get("volumeMounts") or ():
             secret = secrets.get(mount["name"])
             if secret is None:
@@ -170,9 +167,9 @@ class Operators:
             if live is None and not secret.get("optional"):
                 return None
             data = (live or {}).get("data") or {}
-            folders[mount["mountPath"]] = folder = self._folder / uid / mount["name"]
+            found[mount["mountPath"]] = folder = self._folder / uid / mount["name"]
             write_mount(folder, {name: base64.b64decode(value) for name, value in data.items()})
-        return folders
+        return found
 
     def _end(self, uid: str) -> None:
         running = self._running.pop(uid)
@@ -273,10 +270,10 @@ def at_mounts(argument: str, mounts: Mapping[str, Path]) -> str:
 def _variables(container: Mapping[str, Any], pod: Mapping[str, Any]) -> dict[str, str]:
     """Return the container's variables: those with values, which may be empty, and the pod's name and namespace."""
     fields = {"metadata.name": pod["metadata"]["name"], "metadata.namespace": pod["metadata"]["namespace"]}
-    variables = {}
-    for variable in container.get("env") or []:
-        path = ((variable.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath", "")
-        value = fields.get(path) if "valueFrom" in variable else variable.get("value", "")
+    found = {}
+    for each in container.get("env") or []:
+        path = ((each.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath", "")
+        value = fields.get(path) if "valueFrom" in each else each.get("value", "")
         if value is not None:
-            variables[variable["name"]] = value
-    return variables
+            found[each["name"]] = value
+    return found

@@ -38,23 +38,18 @@ def authority(folder: Path, name: str, *, rsa: bool = False) -> Pair:
     rsa: with a key of that kind in PKCS#1, the only form that Kueue's rotator reads; what the authority signs has one
     too. Other keys are of the curve P-256, which are made in no time.
     """
-    return _kept(folder, name, issuer=None, organization="", subject_names=(name,), rsa=rsa)
+    return _kept(folder, name, issuer=None, organization="", names=(name,), rsa=rsa)
 
 
 def signed(
-    folder: Path,
-    name: str,
-    *,
-    issuer: Pair,
-    organization: str = "",
-    subject_names: Sequence[str] = ("127.0.0.1", "localhost"),
+    folder: Path, name: str, *, issuer: Pair, organization: str = "", names: Sequence[str] = ("127.0.0.1", "localhost")
 ) -> Pair:
     """Return a certificate for server and client use, signed by the issuer; made if absent."""
-    return _kept(folder, name, issuer=issuer, organization=organization, subject_names=subject_names)
+    return _kept(folder, name, issuer=issuer, organization=organization, names=names)
 
 
 def _kept(
-    folder: Path, name: str, *, issuer: Pair | None, organization: str, subject_names: Sequence[str], rsa: bool = False
+    folder: Path, name: str, *, issuer: Pair | None, organization: str, names: Sequence[str], rsa: bool = False
 ) -> Pair:
     pair = Pair(folder / f"{name}.crt", folder / f"{name}.key")
     # The certificate is written last: where it is, the key is whole.
@@ -62,7 +57,7 @@ def _kept(
         above = None if issuer is None else _read(issuer)
         rsa = rsa if above is None else isinstance(above[1], RSAPrivateKey)
         key = new_rsa_key(public_exponent=65537, key_size=2048) if rsa else new_ec_key(SECP256R1())
-        certificate = _certificate(key, name, above=above, organization=organization, subject_names=subject_names)
+        certificate = _certificate(key, name, above=above, organization=organization, names=names)
         pem = serialization.Encoding.PEM
         plain = serialization.NoEncryption()
         write_private(pair.key, key.private_bytes(pem, serialization.PrivateFormat.TraditionalOpenSSL, plain))
@@ -71,7 +66,7 @@ def _kept(
 
 
 def _certificate(
-    key: _Key, name: str, *, above: tuple[x509.Name, _Key] | None, organization: str, subject_names: Sequence[str]
+    key: _Key, name: str, *, above: tuple[x509.Name, _Key] | None, organization: str, names: Sequence[str]
 ) -> x509.Certificate:
     attributes = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
     if organization:
@@ -88,7 +83,7 @@ def _certificate(
         .not_valid_before(now - _SLACK)
         .not_valid_after(now + _LIFETIME)
         .add_extension(x509.BasicConstraints(ca=above is None, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([_san(each) for each in subject_names]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_san(each) for each in names]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
         .add_extension(_usage(signs=above is None, encrypts=isinstance(key, RSAPrivateKey)), critical=True)

@@ -29,12 +29,12 @@ def free_ports(names: Iterable[str], before: Mapping[str, int] = _NONE) -> dict[
     return ports
 
 
-def hold_ports(port_names: Iterable[str], before: Mapping[str, int] = _NONE) -> dict[str, socket.socket]:
+def hold_ports(names: Iterable[str], before: Mapping[str, int] = _NONE) -> dict[str, socket.socket]:
     """Return a socket for each name that holds a free port, the same as before where that is still free.
 
     On Linux, a program can listen on a port that is held so, and the kernel gives it to nobody else.
     """
-    return {name: _held(before.get(name)) for name in port_names}
+    return {name: _held(before.get(name)) for name in names}
 
 
 def _held(before: int | None) -> socket.socket:

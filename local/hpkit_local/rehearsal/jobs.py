@@ -10,7 +10,7 @@ from hpkit.kueue.model import PodSet, PodSetAssignment, Workload, per_unit
 from hpkit_local.kubernetes.client import ApiResource
 from hpkit_local.rehearsal.objects import REHEARSED
 
-__all__ = ["JOBS", "TASK", "assignments", "build_job", "controlled", "status_of_ended", "team_namespace"]
+__all__ = ["JOBS", "TASK", "assignments", "controlled", "job_of", "namespace_of", "status_of_ended"]
 
 JOBS = ApiResource("batch/v1", "Job", "jobs", namespaced=True)
 TASK = "hpkit.local/task"
@@ -26,24 +26,24 @@ _CONTROLLER = "hpkit.local/rehearsal"
 _BASIC = ("cpu", "memory")
 
 
-def team_namespace(workload: Workload) -> str:
+def namespace_of(workload: Workload) -> str:
     """Return the namespace of a workload's team."""
     return workload.queue.removesuffix("-clusterqueue")
 
 
-def build_job(workload: Workload, number: int, *, priority_class: str | None) -> dict[str, Any]:
+def job_of(workload: Workload, number: int, *, priority_class: str | None) -> dict[str, Any]:
     """Return the Job that a workload of one pod set is."""
     (pods,) = workload.pod_sets
-    namespace = team_namespace(workload)
+    namespace = namespace_of(workload)
     labels = {_QUEUE: f"{namespace}-localqueue"} | ({_PRIORITY: priority_class} if priority_class else {})
     # A scenario's task goes to one instance type, or has all flavors of its queue.
-    instance_type = next(iter(pods.flavors)) if pods.flavors is not None and len(pods.flavors) == 1 else None
+    kind = next(iter(pods.flavors)) if pods.flavors is not None and len(pods.flavors) == 1 else None
     template = {
         "metadata": {"labels": labels, "annotations": _placement(pods)},
         "spec": {
             "restartPolicy": "Never",
             "containers": [{"name": "main", "image": "rehearsed", "resources": _resources(pods)}],
-            **({"nodeSelector": {_TYPE: instance_type}} if instance_type else {}),
+            **({"nodeSelector": {_TYPE: kind}} if kind else {}),
         },
     }
     return {

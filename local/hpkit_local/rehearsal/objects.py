@@ -11,7 +11,7 @@ from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.controllers.objects import KINDS, MANAGED, Manifest
 from hpkit_local.controllers.policy import ADDON, governance
 
-__all__ = ["REHEARSED", "node_objects", "object_path", "team_objects"]
+__all__ = ["REHEARSED", "node_objects", "path_of", "team_objects"]
 
 REHEARSED = {"hpkit.local/rehearsal": "true"}
 """The label of all that a rehearsal makes."""
@@ -81,7 +81,7 @@ def _written(resource: str, amount: int) -> str:
     return f"{amount}m" if per_unit(resource) == 1000 else str(amount)
 
 
-def object_path(document: Document) -> str:
+def path_of(document: Document) -> str:
     """Return where an object is."""
     metadata = document["metadata"]
     return KINDS[document["kind"]].path(metadata.get("namespace", ""), metadata["name"])

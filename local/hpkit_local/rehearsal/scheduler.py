@@ -13,7 +13,7 @@ from hpkit.kueue.events import Admitted, Preempted
 from hpkit.kueue.model import Workload
 from hpkit_local.kubernetes.api import Api
 from hpkit_local.kubernetes.client import ApiResource
-from hpkit_local.rehearsal.jobs import JOBS, assignments, build_job, controlled, status_of_ended, team_namespace
+from hpkit_local.rehearsal.jobs import JOBS, assignments, controlled, job_of, namespace_of, status_of_ended
 from hpkit_local.rehearsal.metrics import Activity, Metrics
 
 __all__ = ["KueueScheduler"]
@@ -71,8 +71,8 @@ class KueueScheduler:
         """Create a workload's Job."""
         self._begin()
         self._number += 1
-        job = build_job(workload, self._number, priority_class=self._classes.get(workload.priority))
-        namespace = team_namespace(workload)
+        job = job_of(workload, self._number, priority_class=self._classes.get(workload.priority))
+        namespace = namespace_of(workload)
         made = self._api.create(JOBS.folder(namespace), job)
         uid = made["metadata"]["uid"]
         self._tasks[workload.name] = _Task(workload, namespace, made["metadata"]["name"], uid)
@@ -115,15 +115,13 @@ class KueueScheduler:
 
     def reasons(self) -> dict[str, str]:
         """Return what Kueue says of each task that waits."""
-        messages = {}
-        for workload in self._api.items(_WORKLOADS.folder()):
-            name = self._names.get(_owner(workload), "")
-            conditions = {
-                condition["type"]: condition for condition in workload.get("status", {}).get("conditions", ())
-            }
+        said = {}
+        for each in self._api.items(_WORKLOADS.folder()):
+            name = self._names.get(_owner(each), "")
+            conditions = {one["type"]: one for one in each.get("status", {}).get("conditions", ())}
             if name in self._tasks and not _holds(conditions, "QuotaReserved"):
-                messages[name] = str(conditions.get("QuotaReserved", {}).get("message", "nothing yet"))
-        return messages
+                said[name] = str(conditions.get("QuotaReserved", {}).get("message", "nothing yet"))
+        return said
 
     def _calm(self, changes: list[Admitted | Preempted]) -> float:
         """Return for how long nothing may change: what came free, those who wait are shown in a while."""

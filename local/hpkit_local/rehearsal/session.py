@@ -17,7 +17,7 @@ from hpkit_local.kubernetes.client import ApiResource
 from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, digest, running
 from hpkit_local.rehearsal.jobs import JOBS
 from hpkit_local.rehearsal.metrics import Metrics
-from hpkit_local.rehearsal.objects import REHEARSED, node_objects, object_path
+from hpkit_local.rehearsal.objects import REHEARSED, node_objects, path_of
 from hpkit_local.rehearsal.scheduler import KueueScheduler
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _insist(api: Api, document: Mapping[str, Any]) -> None:
     ends = time.monotonic() + _HANGS_SECONDS
     while True:
         try:
-            api.apply(object_path(document), document)
+            api.apply(path_of(document), document)
         except RefusedError as error:
             if "failed calling webhook" not in str(error) or time.monotonic() > ends:
                 raise ToolError(f"{document['kind']} {document['metadata']['name']}: {error}") from None

@@ -309,7 +309,7 @@ def _supervised(instance: Instance) -> bool:
 
 
 def _await_ready(instance: Instance, say: Callable[[str], None], goes_on: Callable[[], bool]) -> State:
-    since = last_report = time.monotonic()
+    since = said = time.monotonic()
     starting, healthy = Starting(instance, say), 0
     while time.monotonic() - since < _PART_SECONDS:
         if not goes_on():
@@ -319,13 +319,13 @@ def _await_ready(instance: Instance, say: Callable[[str], None], goes_on: Callab
             raise _PartError(problem)
         if len(starting.healthy) > healthy:
             healthy = len(starting.healthy)
-            since = last_report = time.monotonic()
+            since = said = time.monotonic()
         if state is not None and state.ready:
             return state
-        if time.monotonic() - last_report >= _SAY_SECONDS:
-            last_report = time.monotonic()
+        if time.monotonic() - said >= _SAY_SECONDS:
+            said = time.monotonic()
             late = ", ".join(_late(state)) or "the supervisor"
-            say(f"{late}: still starting, {last_report - since:.0f} s after the last one")
+            say(f"{late}: still starting, {said - since:.0f} s after the last one")
         time.sleep(_POLL_SECONDS)
     logs = "; ".join(f"{name}: {_tail(instance.log(name))}" for name in _late(instance.state()))
     raise ToolError(f"no part became healthy within {_PART_SECONDS:.0f} s. {logs}")

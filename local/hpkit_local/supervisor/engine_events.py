@@ -92,7 +92,7 @@ class EngineEvents:
             with suppress(ValueError):
                 self._take(json.loads(line))
 
-    def reported_errors(self) -> list[str]:
+    def said(self) -> list[str]:
         """Return the errors, and before them what the program wrote to its standard error: a traceback, for one."""
         written = "".join(self._stderr).rstrip()
         return [*([written] if written else []), *self.errors]

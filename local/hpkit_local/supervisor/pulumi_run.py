@@ -111,11 +111,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _members(session: int) -> list[psutil.Process]:
-    members = []
-    for process in psutil.process_iter():
+    found = []
+    for each in psutil.process_iter():
         try:
-            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
-                members.append(process)
+            if os.getsid(each.pid) == session and each.status() != psutil.STATUS_ZOMBIE:
+                found.append(each)
         except (ProcessLookupError, psutil.Error):
             continue
-    return members
+    return found

@@ -24,7 +24,7 @@ from hpkit_local.supervisor.control import Starting, environment
 from hpkit_local.supervisor.engine_events import EngineEvents
 from hpkit_local.supervisor.instance import Instance
 from hpkit_local.supervisor.pulumi_run import Ended, run
-from hpkit_local.supervisor.stacks import list_stacks, read_urns
+from hpkit_local.supervisor.stacks import reads_of, stacks_of
 from hpkit_local.toolchain import tool_path
 
 __all__ = ["VERBS", "Stack"]
@@ -103,7 +103,7 @@ class Stack:
         gone = self._watch(verb)
         if show is None:
             return run(command, self._root, self.environment, gone=gone)
-        events = EngineEvents(self._project / "events.json", read_urns(self._instance, self._name))
+        events = EngineEvents(self._project / "events.json", reads_of(self._instance, self._name))
         events.file.unlink(missing_ok=True)
 
         def watch(interrupted: bool) -> None:
@@ -147,11 +147,11 @@ class Stack:
             command = ["pulumi", "stack", "import", "--stack", self._name, "--file", str(file), "--non-interactive"]
             self._quietly(command, self._project)
             file.unlink()
-        for resource in resources:
-            if resource["type"] == _EKS and resource.get("outputs", {}).get("deletionProtection"):
+        for each in resources:
+            if each["type"] == _EKS and each.get("outputs", {}).get("deletionProtection"):
                 # Its own region: the instance's environment names only where most calls go.
-                self._let_eks_go(str(resource["id"]), str(resource["outputs"]["arn"]).split(":")[3])
-        if any(resource.get("protect") for resource in resources):
+                self._let_eks_go(str(each["id"]), str(each["outputs"]["arn"]).split(":")[3])
+        if any(each.get("protect") for each in resources):
             self._unprotect()
 
     def _delete_holders(self, ending: Teardown) -> None:
@@ -240,7 +240,7 @@ class Stack:
         salt = self._salt()
         if salt is None:
             self._carry("")
-            if not any(there.name == self._name for there in list_stacks(self._instance)):
+            if not any(there.name == self._name for there in stacks_of(self._instance)):
                 self._quietly(["pulumi", "stack", "init", self._name, "--non-interactive"], self._project)
         else:
             self._carry(salt)
@@ -302,20 +302,20 @@ class Stack:
             raise ToolError(f"{' '.join(command[:3])}: {(done.stderr or done.stdout).strip()}")
         return done.stdout
 
-    def _variables(self, environment: Mapping[str, str]) -> dict[str, str]:
+    def _variables(self, given: Mapping[str, str]) -> dict[str, str]:
         # The program runs on this Python, whatever the shell has active.
         own = str(Path(sys.executable).parent)
-        return {**environment, "PATH": os.pathsep.join([own, environment["PATH"]])}
+        return {**given, "PATH": os.pathsep.join([own, given["PATH"]])}
 
 
 def _let_buckets_go(resources: Sequence[dict[str, Any]]) -> bool:
     """Write into a state that buckets go with what is in them; return whether that is anything new."""
-    is_changed = False
-    for bucket in (resource for resource in resources if resource["type"] == _BUCKET):
+    found = False
+    for bucket in (each for each in resources if each["type"] == _BUCKET):
         for values in (bucket.get("inputs", {}), bucket.get("outputs", {})):
-            is_changed = is_changed or not values.get("forceDestroy")
+            found = found or not values.get("forceDestroy")
             values["forceDestroy"] = True
-    return is_changed
+    return found
 
 
 def _link_language_host(pulumi: Path, language_host: Path) -> None:

@@ -16,20 +16,18 @@ from hpkit_local.processes.service import Service
 from hpkit_local.supervisor.instance import Instance
 from hpkit_local.toolchain import KUBERNETES_MINOR, TOOLS, expected_path, tool_path
 
-__all__ = ["LATENCY_FACTOR", "instance_services"]
+__all__ = ["LATENCY_FACTOR", "services_of"]
 
 # A thousandth of what AWS takes: states still change one after the other, and nobody waits for them.
 LATENCY_FACTOR = "0.001"
 
 
-def instance_services(instance: Instance) -> list[Service]:
+def services_of(instance: Instance) -> list[Service]:
     """Return the services on the instance's ports, and write certificates and kubeconfig that they need."""
     ports = instance.ports()
     pki = instance.folder / "pki"
     ca = authority(pki, "hpkit-local-ca")
-    server = signed(
-        pki, "server", issuer=ca, subject_names=("127.0.0.1", "localhost", "kubernetes.default.svc", "10.0.0.1")
-    )
+    server = signed(pki, "server", issuer=ca, names=("127.0.0.1", "localhost", "kubernetes.default.svc", "10.0.0.1"))
     admin = signed(pki, "admin", issuer=ca, organization="system:masters")
     own = signed(pki, "system:kube-scheduler", issuer=ca)
     port = ports["kube-apiserver"]

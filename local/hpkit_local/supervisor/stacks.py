@@ -9,7 +9,7 @@ from typing import Any
 from hpkit.program.teardown import resources_in
 from hpkit_local.supervisor.instance import Instance
 
-__all__ = ["StackThere", "list_stacks", "read_urns", "stacks_up"]
+__all__ = ["StackThere", "reads_of", "stacks_of", "stacks_up"]
 
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
@@ -23,7 +23,7 @@ class StackThere:
     region: str
 
 
-def list_stacks(instance: Instance) -> list[StackThere]:
+def stacks_of(instance: Instance) -> list[StackThere]:
     """Return the stacks that Pulumi knows there, empty ones too.
 
     The files are those of Pulumi's own backend for folders: `.pulumi/stacks/<project>/<stack>.json`
@@ -36,10 +36,10 @@ def list_stacks(instance: Instance) -> list[StackThere]:
 
 def stacks_up(instance: Instance) -> list[StackThere]:
     """Return the stacks that have something there."""
-    return [each for each in list_stacks(instance) if each.resources]
+    return [each for each in stacks_of(instance) if each.resources]
 
 
-def read_urns(instance: Instance, stack: str) -> frozenset[str]:
+def reads_of(instance: Instance, stack: str) -> frozenset[str]:
     """Return the URNs of what the stack's program only reads, as it was when the stack last changed."""
     for file in (instance.state_folder / ".pulumi" / "stacks").glob(f"*/{stack}.json"):
         with suppress(*_UNREADABLE):

@@ -8,7 +8,7 @@ import psutil
 
 from hpkit_local.processes.process import Identity
 
-__all__ = ["Usage", "measure_usage"]
+__all__ = ["Usage", "usage_of"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Usage:
         return Usage(self.memory + other.memory, self.cpu_seconds + other.cpu_seconds)
 
 
-def measure_usage(identity: Identity, *, family: bool = True) -> Usage:
+def usage_of(identity: Identity, *, family: bool = True) -> Usage:
     """Return what a process takes, with its children unless `family` is false; nothing when it is gone."""
     if not identity.alive():
         return Usage()
@@ -35,10 +35,10 @@ def measure_usage(identity: Identity, *, family: bool = True) -> Usage:
         members = [process, *(process.children(recursive=True) if family else [])]
     except psutil.Error:
         return Usage()
-    return sum((_process_usage(each) for each in members), Usage())
+    return sum((_of(each) for each in members), Usage())
 
 
-def _process_usage(process: psutil.Process) -> Usage:
+def _of(process: psutil.Process) -> Usage:
     try:
         with process.oneshot():
             return Usage(_memory(process), sum(process.cpu_times()[:2]))

@@ -83,9 +83,9 @@ def _copy(answer: http.client.HTTPResponse, output: BinaryIO, *, say: Callable[[
     """Copy an answer to a file, and say how far it is."""
     whole = f"{answer.length / _MEGABYTE:.0f} MB" if answer.length else "unknown size"
     say(f" ({whole})")
-    last_report = time.monotonic()
+    said = time.monotonic()
     while block := answer.read(BLOCK):
         output.write(block)
-        if time.monotonic() - last_report > EVERY_SECONDS:
-            last_report = time.monotonic()
+        if time.monotonic() - said > EVERY_SECONDS:
+            said = time.monotonic()
             say(f": {output.tell() / _MEGABYTE:.0f} of {whole}")

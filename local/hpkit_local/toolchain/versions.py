@@ -12,10 +12,10 @@ _NUMBERS = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 def parse(text: str) -> Version | None:
     """Return the first version in a text (`v3.200.0`, `go1.26`), or None."""
-    match = _NUMBERS.search(text)
-    if match is None:
+    found = _NUMBERS.search(text)
+    if found is None:
         return None
-    major, minor, patch = match.groups()
+    major, minor, patch = found.groups()
     return Version(f"{major}.{minor}.{patch or 0}")
 
 

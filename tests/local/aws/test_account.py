@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from hpkit_local.aws.command import main
-from hpkit_local.aws.services.eks.view import identify_caller
+from hpkit_local.aws.services.eks.view import caller_of
 from hpkit_local.aws.testing import RunningEndpoint, running_endpoint
 from hpkit_local.aws.view import BackendView
 from tests.local.aws.conftest import Cloud
@@ -63,7 +63,7 @@ def test_callers_of_another_account_see_nothing_and_change_nothing(tmp_path: Pat
         assert endpoint.client("iam").list_roles()["Roles"] == []
         with pytest.raises(ClientError, match=f"the caller is of account {DEV}, .* belongs to account {PROD}"):
             endpoint.client("eks").list_clusters()
-        caller = identify_caller(BackendView(endpoint._endpoint.backend), "local", cluster="kube")
+        caller = caller_of(BackendView(endpoint._endpoint.backend), "local", cluster="kube")
         assert (caller.account, caller.entry) == (DEV, None)
     with running_endpoint(account=PROD, state_file=file) as endpoint:
         assert endpoint.client("iam").get_role(RoleName="node")["Role"]["Arn"] == role
@@ -73,7 +73,7 @@ def test_callers_of_another_account_see_nothing_and_change_nothing(tmp_path: Pat
 def test_the_clients_of_the_local_cloud_have_the_role_that_it_is_started_with(tmp_path: Path) -> None:
     def caller(endpoint: RunningEndpoint) -> tuple[str, str]:
         view = BackendView(endpoint._endpoint.backend)
-        found = identify_caller(view, "local", cluster="kube")
+        found = caller_of(view, "local", cluster="kube")
         return found.arn, found.principal
 
     file, role = tmp_path / "aws.json", f"arn:aws:iam::{PROD}:role/ci/deployer"
@@ -86,7 +86,7 @@ def test_the_clients_of_the_local_cloud_have_the_role_that_it_is_started_with(tm
         assumed = endpoint.client("sts").assume_role(RoleArn=role.replace("deployer", "other"), RoleSessionName="own")
         key = assumed["Credentials"]["AccessKeyId"]
         view = BackendView(endpoint._endpoint.backend)
-        assert identify_caller(view, key, cluster="kube").arn == f"arn:aws:sts::{PROD}:assumed-role/other/own"
+        assert caller_of(view, key, cluster="kube").arn == f"arn:aws:sts::{PROD}:assumed-role/other/own"
     with running_endpoint(account=PROD, state_file=file) as endpoint:
         assert caller(endpoint)[0] == f"arn:aws:sts::{PROD}:user/moto"
 

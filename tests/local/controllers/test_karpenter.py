@@ -11,8 +11,8 @@ from hpkit_local.controllers.karpenter.disruption import Claimed, seconds, surpl
 from hpkit_local.controllers.karpenter.scheduling import (
     Offering,
     Room,
+    amounts_of,
     launches,
-    parse_quantities,
     requests,
     waits_for_node,
 )
@@ -27,7 +27,7 @@ def pod(name="p", *, gpus=1, cpu="1", **spec):
 
 
 def offering(pool="pool", *, gpus=4, weight=0, labels=None, taints=()):
-    amounts = parse_quantities({"cpu": "48", "memory": "192Gi", "nvidia.com/gpu": str(gpus), "pods": "110"})
+    amounts = amounts_of({"cpu": "48", "memory": "192Gi", "nvidia.com/gpu": str(gpus), "pods": "110"})
     return Offering(
         pool=pool,
         cluster="train",
@@ -63,7 +63,7 @@ def test_the_smallest_type_that_holds_a_pod_is_taken_of_the_heaviest_pool():
 
 
 def test_a_node_that_is_on_its_way_is_not_asked_for_twice():
-    room = Room(LABELS, (), parse_quantities({"cpu": "48", "nvidia.com/gpu": "4", "pods": "110"}))
+    room = Room(LABELS, (), amounts_of({"cpu": "48", "nvidia.com/gpu": "4", "pods": "110"}))
     assert plan([pod(gpus=4)], [offering()], rooms=[room]) == []
 
 

@@ -18,7 +18,7 @@ import yaml
 from moto.server import ThreadedMotoServer
 
 from hpkit.errors import ToolError
-from hpkit_local.kubernetes.crds import read_crds
+from hpkit_local.kubernetes.crds import crds_in
 from hpkit_local.toolchain import get_all
 from hpkit_local.toolchain.table import tool_named
 from tests.local.controllers.conftest import REGION
@@ -108,7 +108,7 @@ def operator(make, aws_sources):
         kinds, *_ = get_all([tool_named(name) for name in ("keda-crds", *PARTS)], say=print)
     except ToolError as error:
         pytest.skip(str(error))
-    for crd in read_crds(kinds.path):
+    for crd in crds_in(kinds.path):
         make(CRDS, crd)
     make(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "keda"}})
     make(f"{NAMESPACES}/keda/serviceaccounts", {**ACCOUNT, "metadata": {"name": "keda-operator"}})

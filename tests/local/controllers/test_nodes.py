@@ -2,7 +2,7 @@
 
 import pytest
 
-from hpkit_local.controllers.nodes import node_capacity
+from hpkit_local.controllers.nodes import capacity_of
 
 
 @pytest.mark.parametrize(
@@ -16,5 +16,5 @@ from hpkit_local.controllers.nodes import node_capacity
     ],
 )
 def test_one_thread_halves_the_cpus_of_types_that_have_two(instance_type, threads, cpu):
-    capacity, _ = node_capacity({"InstanceType": instance_type, "ThreadsPerCore": threads})
+    capacity, _ = capacity_of({"InstanceType": instance_type, "ThreadsPerCore": threads})
     assert capacity["cpu"] == cpu

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from hpkit.errors import ToolError
-from hpkit_local.kubernetes.crds import read_crds
+from hpkit_local.kubernetes.crds import crds_in
 from hpkit_local.toolchain import get_all
 from hpkit_local.toolchain.table import tool_named
 from tests import builders
@@ -442,7 +442,7 @@ def frameworks(platform, instance, api):
         found = get_all([tool_named("jobset-crds"), tool_named("kuberay-crds")], say=print)
     except ToolError as error:
         pytest.skip(str(error))
-    for crd in chain.from_iterable(read_crds(each.path) for each in found):
+    for crd in chain.from_iterable(crds_in(each.path) for each in found):
         api.create(CRDS, crd)
     # It looks for kinds that it did not find less and less often; at its start it finds them.
     before = instance.state().parts["kueue"]

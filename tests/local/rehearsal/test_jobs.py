@@ -3,7 +3,7 @@
 import pytest
 
 from hpkit.errors import ToolError
-from hpkit_local.rehearsal.jobs import assignments, build_job, controlled, status_of_ended
+from hpkit_local.rehearsal.jobs import assignments, controlled, job_of, status_of_ended
 from hpkit_local.rehearsal.session import refuse_other_queues, refuse_remote
 from hpkit_whatif.admission import PodSet, PodSetAssignment, TopologyRequest, Workload
 
@@ -18,7 +18,7 @@ def workload(**more):
 
 
 def test_a_task_is_a_job_of_its_team_that_waits_for_kueue():
-    job = build_job(workload(), 7, priority_class="training-priority")
+    job = job_of(workload(), 7, priority_class="training-priority")
     assert (job["metadata"]["namespace"], job["metadata"]["name"]) == ("hyperpod-ns-john", "rehearsed-7")
     assert job["metadata"]["annotations"] == {"hpkit.local/task": "Any name/at all"}
     labels = job["metadata"]["labels"]
@@ -43,12 +43,12 @@ def test_a_task_is_a_job_of_its_team_that_waits_for_kueue():
     ],
 )
 def test_how_close_its_pods_must_be_stands_on_them(request_, annotation):
-    job = build_job(workload(topology=request_), 1, priority_class=None)
+    job = job_of(workload(topology=request_), 1, priority_class=None)
     assert job["spec"]["template"]["metadata"]["annotations"] == annotation
 
 
 def test_a_job_runs_while_kueue_lets_it_and_no_longer():
-    job = build_job(workload(), 1, priority_class=None)
+    job = job_of(workload(), 1, priority_class=None)
     assert controlled(job) is None
     job["spec"]["suspend"] = False
     job["status"] = controlled(job)

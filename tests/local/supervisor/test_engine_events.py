@@ -66,7 +66,7 @@ def test_a_run_of_the_real_engine_is_read_while_it_works(tmp_path):
     events.read()
     assert ended.code != 0
     assert events.warnings[-2:] == ["of the program", "Network network: of a part"], "each once"
-    assert events.reported_errors()[:2] == ["a traceback", 'StackReference missing: unknown stack "missing"']
+    assert events.said()[:2] == ["a traceback", 'StackReference missing: unknown stack "missing"']
     assert not events.done, "a component and a provider are nothing that Pulumi makes"
     assert (events.under_way, events.seconds is not None) == ({}, True)
     assert len(read) > 1
@@ -75,7 +75,7 @@ def test_a_run_of_the_real_engine_is_read_while_it_works(tmp_path):
     ending = EngineEvents(tmp_path / "destroy.json")
     ended = run([*command, "--event-log", str(ending.file)], tmp_path, environment, gone=str, log=log)
     ending.read()
-    assert (ended.code, ending.reported_errors(), ending.seconds is not None) == (0, [], True)
+    assert (ended.code, ending.said(), ending.seconds is not None) == (0, [], True)
 
 
 def event(kind, operation, name, resource_type=VPC):

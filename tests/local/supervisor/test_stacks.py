@@ -9,7 +9,7 @@ from hpkit_local.cli.local_env import stack_environment
 from hpkit_local.processes.process import identify
 from hpkit_local.supervisor.instance import Instance, State
 from hpkit_local.supervisor.instances import instances, the_only
-from hpkit_local.supervisor.stacks import StackThere, list_stacks, stacks_up
+from hpkit_local.supervisor.stacks import StackThere, stacks_of, stacks_up
 
 PROVIDER = {"type": "pulumi:providers:aws", "custom": True, "inputs": {"region": "eu-west-1"}}
 VPC = {"type": "aws:ec2/vpc:Vpc", "custom": True, "inputs": {}}
@@ -45,7 +45,7 @@ def test_a_stack_is_up_while_it_has_resources_of_its_own(make):
     put(instance, "empty")
     put(instance, "reads", PROVIDER, VPC, {**VPC, "external": True}, {**VPC, "delete": True})
     assert stacks_up(instance) == [StackThere("full", 2, "eu-west-1"), StackThere("reads", 1, "eu-west-1")]
-    assert [each.name for each in list_stacks(instance)] == ["bare", "empty", "full", "reads"]
+    assert [each.name for each in stacks_of(instance)] == ["bare", "empty", "full", "reads"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"checkpoint": {"latest": {"resources": [1]}}}'])
@@ -53,7 +53,7 @@ def test_a_file_that_is_no_state_is_no_stack(make, text):
     instance = make("one")
     put(instance, "whole", VPC)
     (instance.state_folder / ".pulumi" / "stacks" / "hpkit" / "odd.json").write_text(text)
-    assert [each.name for each in list_stacks(instance)] == ["whole"]
+    assert [each.name for each in stacks_of(instance)] == ["whole"]
 
 
 @pytest.mark.parametrize(

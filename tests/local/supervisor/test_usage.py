@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from hpkit_local.processes.process import identify
-from hpkit_local.supervisor.usage import Usage, measure_usage
+from hpkit_local.supervisor.usage import Usage, usage_of
 
 _SIZE = 64 << 20
 _PARENT = f"""
@@ -39,11 +39,11 @@ def family():
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells how pages are shared")
 def test_memory_that_a_family_shares_counts_once(family):
-    assert _SIZE <= measure_usage(family).memory < 2 * _SIZE
+    assert _SIZE <= usage_of(family).memory < 2 * _SIZE
 
 
 def test_children_count_only_where_they_are_asked_for(family):
-    alone, together = measure_usage(family, family=False), measure_usage(family)
+    alone, together = usage_of(family, family=False), usage_of(family)
     assert 0 < alone.memory < together.memory
     assert together.cpu_seconds >= alone.cpu_seconds > 0
 
@@ -54,11 +54,11 @@ def test_memory_is_what_is_resident_where_the_system_does_not_show_pages(monkeyp
 
     monkeypatch.setattr(psutil.Process, "memory_full_info", denied)
     resident = psutil.Process().memory_info().rss
-    assert measure_usage(identify(os.getpid()), family=False).memory == pytest.approx(resident, rel=0.1)
+    assert usage_of(identify(os.getpid()), family=False).memory == pytest.approx(resident, rel=0.1)
 
 
 def test_a_process_that_is_gone_takes_nothing(family):
     gone = psutil.Process(family.pid)
     gone.kill()
     gone.wait()
-    assert measure_usage(family) == Usage()
+    assert usage_of(family) == Usage()

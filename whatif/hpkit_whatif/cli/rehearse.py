@@ -15,7 +15,7 @@ from hpkit.cli.completion import stack_option
 from hpkit.cli.formats import output_options
 from hpkit.cli.tables import plan_of
 from hpkit.errors import InputError, ToolError
-from hpkit_local.cli.local_common import find_root, in_repository, to_stderr
+from hpkit_local.cli.local_common import in_repository, root_of, to_stderr
 from hpkit_whatif.cli.simulate import rendered
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _instance(name: str | None, root: Path | None) -> Iterator[Instance]:
     """Give the instance of a name, or one that is started for the while."""
     from hpkit_local.cloud import TOOL_NAMES, TOOLS, Instance, control, exclusive, get_all
 
-    here = find_root(root)
+    here = root_of(root)
     instance = Instance.named(name or _OWN, root=here)
     if name is not None:
         if control.running(instance) is None:

@@ -30,19 +30,19 @@ from hpkit_local.controllers.karpenter.scheduling import (
     Launch,
     Offering,
     Room,
+    amounts_of,
     is_daemons,
     launches,
     matches_all,
-    parse_quantities,
     requests,
     waits_for_node,
 )
 from hpkit_local.controllers.nodes import (
     READY,
     NodeMark,
+    capacity_of,
     group_labels,
     group_taints,
-    node_capacity,
     node_name,
     provider_id,
 )
@@ -125,7 +125,7 @@ class Provisioner:
             # The node is gone without Karpenter: somebody deleted it, or HyperPod replaced it.
             api.delete(path)
             return True
-        capacity, allocatable = node_capacity(details)
+        capacity, allocatable = capacity_of(details)
         running = status in READY
         name = node_name(details["InstanceId"])
         empty = running and not any(_counts(pod, name) for pod in pods)
@@ -179,28 +179,28 @@ class Provisioner:
         waiting = [pod for pod in pods if waits_for_node(pod)]
         if not waiting or not pools:
             return False
-        classes = {offering["metadata"]["name"]: offering for offering in api.items(CLASSES)}
+        classes = {each["metadata"]["name"]: each for each in api.items(CLASSES)}
         now = time.monotonic()
         offerings = [
-            offering
+            each
             for pool in pools.values()
-            for offering in _offerings(pool, classes, snapshot)
-            if self._refused.get((offering.group, offering.instance_type, offering.zone), 0.0) <= now
+            for each in _offerings(pool, classes, snapshot)
+            if self._refused.get((each.group, each.instance_type, each.zone), 0.0) <= now
         ]
-        launched = [claim for claim in claims if _annotation(claim, _LOGICAL) in instances]
-        staying = [claim for claim in launched if "deletionTimestamp" not in claim["metadata"]]
+        there = [claim for claim in claims if _annotation(claim, _LOGICAL) in instances]
+        staying = [claim for claim in there if "deletionTimestamp" not in claim["metadata"]]
         used: dict[str, dict[str, Any]] = {}
-        for claim in launched:
+        for claim in there:
             mine = used.setdefault(claim["metadata"].get("labels", {}).get(POOL_LABEL, ""), {})
             _, details = instances[_annotation(claim, _LOGICAL)]
-            for name, amount in parse_quantities(node_capacity(details)[0]).items():
+            for name, amount in amounts_of(capacity_of(details)[0]).items():
                 mine[name] = mine.get(name, 0) + amount
         wanted = launches(
             waiting,
             rooms=[_room(claim, *instances[_annotation(claim, _LOGICAL)], pods) for claim in staying],
             offerings=offerings,
             used=used,
-            limits={name: parse_quantities(pool["spec"].get("limits") or {}) for name, pool in pools.items()},
+            limits={name: amounts_of(pool["spec"].get("limits") or {}) for name, pool in pools.items()},
         )
         for launch in wanted:
             self._claim(api, pools[launch.offering.pool], launch, snapshot)
@@ -270,33 +270,27 @@ def _offerings(pool: Document, classes: Mapping[str, Document], snapshot: Snapsh
     """Yield what a pool may launch: every type and zone of every group of its class that its requirements allow."""
     spec = pool["spec"]["template"]["spec"]
     node_class = classes.get(spec["nodeClassRef"]["name"])
-    ready = {
-        group_entry["type"]: group_entry["status"] for group_entry in (pool.get("status") or {}).get("conditions", [])
-    }
+    ready = {each["type"]: each["status"] for each in (pool.get("status") or {}).get("conditions", [])}
     if node_class is None or ready.get("Ready") != "True" or "deletionTimestamp" in pool["metadata"]:
         return
     name = pool["metadata"]["name"]
     template = (pool["spec"]["template"].get("metadata") or {}).get("labels", {})
-    shown = {
-        group_entry["name"]: group_entry for group_entry in (node_class.get("status") or {}).get("instanceGroups", [])
-    }
-    shown_groups = [
+    shown = {each["name"]: each for each in (node_class.get("status") or {}).get("instanceGroups", [])}
+    there = [
         (cluster, group, shown[group["InstanceGroupName"]])
         for cluster in snapshot.clusters.values()
         for group in cluster.get("InstanceGroups", [])
         if group["InstanceGroupName"] in shown
     ]
-    for cluster, group, group_status in shown_groups:
-        for instance_type in group_status["instanceTypes"] if group_status["subnets"] else ():
-            zone = group_status["subnets"][0]["zone"]
-            capacity, allocatable = node_capacity(
-                {"InstanceType": instance_type, "ThreadsPerCore": group.get("ThreadsPerCore")}
-            )
+    for cluster, group, found in there:
+        for kind in found["instanceTypes"] if found["subnets"] else ():
+            zone = found["subnets"][0]["zone"]
+            capacity, allocatable = capacity_of({"InstanceType": kind, "ThreadsPerCore": group.get("ThreadsPerCore")})
             labels = {
-                **group_labels(cluster, group, instance_type, zone),
+                **group_labels(cluster, group, kind, zone),
                 **template,
                 POOL_LABEL: name,
-                CAPACITY_LABEL: "spot" if "Spot" in group_status["capacities"] else "on-demand",
+                CAPACITY_LABEL: "spot" if "Spot" in found["capacities"] else "on-demand",
             }
             if not matches_all(spec.get("requirements") or [], labels):
                 continue
@@ -304,19 +298,19 @@ def _offerings(pool: Document, classes: Mapping[str, Document], snapshot: Snapsh
                 pool=name,
                 cluster=cluster["ClusterName"],
                 group=group["InstanceGroupName"],
-                instance_type=instance_type,
+                instance_type=kind,
                 zone=zone,
                 labels=labels,
                 taints=[*(spec.get("taints") or []), *group_taints(group)],
-                allocatable=parse_quantities(allocatable),
-                capacity=parse_quantities(capacity),
+                allocatable=amounts_of(allocatable),
+                capacity=amounts_of(capacity),
                 weight=int(pool["spec"].get("weight", 0)),
             )
 
 
 def _room(claim: Document, cluster: Document, details: Document, pods: Iterable[Document]) -> Room:
     """Return what is free on a claim's node, which may be on its way."""
-    free = parse_quantities(node_capacity(details)[1])
+    free = amounts_of(capacity_of(details)[1])
     name = node_name(details["InstanceId"])
     for pod in pods:
         if _is_on(pod, name):

@@ -17,7 +17,7 @@ from hpkit.catalog import find_instance_type
 from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
 from hpkit_local.kubernetes.api import Api
-from hpkit_local.kubernetes.crds import read_crds
+from hpkit_local.kubernetes.crds import crds_in
 from hpkit_local.toolchain import tool_path
 
 __all__ = [
@@ -47,10 +47,10 @@ _OWN = Path(__file__).parent / "manifests"
 def kinds(snapshot: Snapshot) -> Manifests:
     """Return NodePool, NodeClaim and HyperpodNodeClass, while a cluster has autoscaling."""
     owners = frozenset(f"autoscaling/{name}" for name, cluster in snapshot.clusters.items() if "AutoScaling" in cluster)
-    crd_resource = KINDS["CustomResourceDefinition"]
+    kind = KINDS["CustomResourceDefinition"]
     items = [
         Manifest(
-            crd_resource,
+            kind,
             crd["metadata"]["name"],
             {"spec": crd["spec"]},
             annotations=crd["metadata"].get("annotations", {}),
@@ -63,7 +63,7 @@ def kinds(snapshot: Snapshot) -> Manifests:
 
 @cache
 def _crds() -> tuple[dict[str, Any], ...]:
-    return tuple(crd for folder in (tool_path("karpenter-crds"), _OWN) for crd in read_crds(folder))
+    return tuple(crd for folder in (tool_path("karpenter-crds"), _OWN) for crd in crds_in(folder))
 
 
 def update_status(api: Api, snapshot: Snapshot, claims: Iterable[Document]) -> None:
@@ -75,16 +75,16 @@ def update_status(api: Api, snapshot: Snapshot, claims: Iterable[Document]) -> N
         group["InstanceGroupName"]: (cluster, group) for cluster in clusters for group in cluster["InstanceGroups"]
     }
     ready: dict[str, bool] = {}
-    for manifest in api.items(CLASSES):
-        name = manifest["metadata"]["name"]
-        conditions, status = _class_status(manifest, groups, snapshot)
+    for each in api.items(CLASSES):
+        name = each["metadata"]["name"]
+        conditions, status = _class_status(each, groups, snapshot)
         ready[name] = all(fine for fine, _, _ in conditions.values())
-        set_conditions(api, f"{CLASSES}/{name}", manifest, _with_ready(conditions), status)
+        set_conditions(api, f"{CLASSES}/{name}", each, _with_ready(conditions), status)
     nodes = Counter(claim["metadata"].get("labels", {}).get(POOL_LABEL) for claim in claims)
-    for manifest in api.items(POOLS):
-        name = manifest["metadata"]["name"]
-        conditions = _with_ready(_pool_conditions(manifest, ready))
-        set_conditions(api, f"{POOLS}/{name}", manifest, conditions, {"nodes": nodes[name]})
+    for each in api.items(POOLS):
+        name = each["metadata"]["name"]
+        conditions = _with_ready(_pool_conditions(each, ready))
+        set_conditions(api, f"{POOLS}/{name}", each, conditions, {"nodes": nodes[name]})
 
 
 _Conditions = dict[str, tuple[bool, str, str]]
@@ -93,17 +93,17 @@ _Conditions = dict[str, tuple[bool, str, str]]
 def _class_status(
     node_class: Document, groups: Mapping[str, tuple[Document, Document]], snapshot: Snapshot
 ) -> tuple[_Conditions, dict[str, Any]]:
-    group_names = node_class["spec"]["instanceGroups"]
-    missing = [name for name in group_names if name not in groups]
-    shown = [_shown(*groups[name], snapshot) for name in group_names if name in groups]
-    if not group_names:
+    names = node_class["spec"]["instanceGroups"]
+    missing = [name for name in names if name not in groups]
+    shown = [_shown(*groups[name], snapshot) for name in names if name in groups]
+    if not names:
         group_ready = (False, "NoInstanceGroups", "spec.instanceGroups is empty")
     elif missing:
-        existing = ", ".join(groups) or "none"
+        known = ", ".join(groups) or "none"
         group_ready = (
             False,
             "InstanceGroupNotFound",
-            f"not groups of the cluster: {', '.join(missing)}; it has {existing}",
+            f"not groups of the cluster: {', '.join(missing)}; it has {known}",
         )
     else:
         group_ready = (True, "InstanceGroupReady", "")
@@ -158,11 +158,11 @@ def _pool_conditions(pool: Document, ready: Mapping[str, bool]) -> _Conditions:
 
 def _fault(requirements: Iterable[Document]) -> str:
     """Return why HyperPod does not take the requirements, or nothing."""
-    for requirement in requirements:
-        key, values = requirement["key"], requirement.get("values") or []
+    for each in requirements:
+        key, values = each["key"], each.get("values") or []
         if key not in _KEYS:
             return f"requirement key {key} is not supported; supported: {', '.join(_KEYS)}"
-        if key == _ARCH and requirement["operator"] == "In" and "amd64" not in values:
+        if key == _ARCH and each["operator"] == "In" and "amd64" not in values:
             return f"{_ARCH} {', '.join(values)} is not supported; supported: amd64"
         if key == TYPE_LABEL and (unknown := [value for value in values if find_instance_type(value) is None]):
             return f"{TYPE_LABEL} {', '.join(unknown)}: no instance type of HyperPod (they begin with ml.)"
@@ -182,14 +182,14 @@ def set_conditions(api: Api, path: str, thing: Document, conditions: _Conditions
     generation = thing["metadata"]["generation"]
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     after = []
-    for condition_type, (fine, reason, message) in conditions.items():
-        old = before.get(condition_type, {})
-        status_text = "True" if fine else "False"
-        since = old["lastTransitionTime"] if old.get("status") == status_text else now
-        condition = {"type": condition_type, "status": status_text, "reason": reason, "message": message}
+    for kind, (fine, reason, message) in conditions.items():
+        old = before.get(kind, {})
+        said = "True" if fine else "False"
+        since = old["lastTransitionTime"] if old.get("status") == said else now
+        condition = {"type": kind, "status": said, "reason": reason, "message": message}
         after.append({**condition, "lastTransitionTime": since, "observedGeneration": generation})
     # An empty message may come back as none at all.
-    current = [{"message": "", **before.get(condition_type, {})} for condition_type in conditions]
+    current = [{"message": "", **before.get(kind, {})} for kind in conditions]
     if current == after and all(status.get(key) == value for key, value in more.items()):
         return
     document = {

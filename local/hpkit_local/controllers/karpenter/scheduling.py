@@ -17,10 +17,10 @@ __all__ = [
     "Launch",
     "Offering",
     "Room",
+    "amounts_of",
     "is_daemons",
     "launches",
     "matches_all",
-    "parse_quantities",
     "requests",
     "waits_for_node",
 ]
@@ -97,7 +97,7 @@ def requests(pod: Document) -> dict[str, Decimal]:
     return {**total, "pods": Decimal(1)}
 
 
-def parse_quantities(quantities: Mapping[str, Any]) -> dict[str, Decimal]:
+def amounts_of(quantities: Mapping[str, Any]) -> dict[str, Decimal]:
     """Return quantities as numbers."""
     # `kubernetes` has no types.
     return {name: Decimal(parse_quantity(each)) for name, each in quantities.items()}  # type: ignore[no-untyped-call]
@@ -197,7 +197,7 @@ def _tolerates(toleration: Document, taint: Document) -> bool:
 
 
 def _requested(container: Document) -> dict[str, Decimal]:
-    return parse_quantities((container.get("resources") or {}).get("requests") or {})
+    return amounts_of((container.get("resources") or {}).get("requests") or {})
 
 
 def _sum(amounts: Iterable[Amounts]) -> dict[str, Decimal]:

@@ -10,12 +10,12 @@ from hpkit_local.plugins.aws.resource_type import Tagging
 from hpkit_local.plugins.aws.shapes import tag_list
 from hpkit_provider.engine.values import Props
 
-__all__ = ["BY_ARN", "resource_arn", "tagging"]
+__all__ = ["BY_ARN", "arn_of", "tagging"]
 
 _ARNS = ("arn", "accessEntryArn", "associationArn")
 
 
-def resource_arn(_resource_id: str, live: Props) -> str:
+def arn_of(_resource_id: str, live: Props) -> str:
     """Return the ARN of a resource."""
     return str(next(live[name] for name in _ARNS if live.get(name)))
 
@@ -45,4 +45,4 @@ def tagging(
 
 
 # EKS, Managed Prometheus, Managed Grafana.
-BY_ARN: Final = tagging("Resource", "resourceArn", tags="tags", keys="tagKeys", form=dict, named=resource_arn)
+BY_ARN: Final = tagging("Resource", "resourceArn", tags="tags", keys="tagKeys", form=dict, named=arn_of)

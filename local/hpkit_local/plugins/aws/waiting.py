@@ -26,19 +26,15 @@ def until(
 ) -> None:
     """Look until the status is one of `ready`, or, with `gone`, until there is nothing to see any more."""
 
-    def describe(seen: Any | None) -> str:
+    def told(seen: Any | None) -> str:
         return "gone" if seen is None else status(seen)
 
     def settled(seen: Any | None) -> bool:
-        return (
-            (seen is None)
-            if gone and describe(seen) not in failed
-            else seen is None or describe(seen) in {*ready, *failed}
-        )
+        return (seen is None) if gone and told(seen) not in failed else seen is None or told(seen) in {*ready, *failed}
 
-    seen = wait(call.task, look, settled=settled, progress=describe, max_seconds=_MOST, fraction=_SHARE)
-    if seen is not None and describe(seen) in failed:
-        raise ChangeFailedError(f"ended in status {describe(seen)}: {_reason(seen)}")
+    seen = wait(call.task, look, settled=settled, progress=told, max_seconds=_MOST, fraction=_SHARE)
+    if seen is not None and told(seen) in failed:
+        raise ChangeFailedError(f"ended in status {told(seen)}: {_reason(seen)}")
     if seen is None and not gone:
         raise ChangeFailedError("was deleted while Pulumi waited for it; run `pulumi refresh`")
 

@@ -12,7 +12,7 @@ import yaml
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.config import ConfigException
 
-from hpkit_local.kubernetes.client import load_kubeconfig, loopback_client
+from hpkit_local.kubernetes.client import configuration_of, loopback_client
 from hpkit_local.plugins.kubernetes.token import EksToken, eks_token
 from hpkit_provider.engine.errors import PluginError
 
@@ -52,14 +52,14 @@ def connect(kubeconfig: str) -> Access:
     return Access(loopback_client(configuration), str(context.get("namespace") or "default"), token)
 
 
-def _kubeconfig(setting: str) -> tuple[dict[str, Any], Path]:
+def _kubeconfig(given: str) -> tuple[dict[str, Any], Path]:
     """Return the document and the folder that its relative paths start from."""
-    if not setting:
-        setting = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
-    one_line = "\n" not in setting and not setting.lstrip().startswith("{")
-    path = Path(setting).expanduser()
+    if not given:
+        given = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    one_line = "\n" not in given and not given.lstrip().startswith("{")
+    path = Path(given).expanduser()
     try:
-        text = path.read_text(encoding="utf-8") if one_line else setting
+        text = path.read_text(encoding="utf-8") if one_line else given
         document = yaml.safe_load(text)
     except (OSError, yaml.YAMLError) as error:
         raise PluginError(
@@ -106,6 +106,6 @@ def _taken_over(document: dict[str, Any], user: str | None) -> EksToken | None:
 
 def _configuration(document: dict[str, Any], folder: Path) -> Configuration:
     try:
-        return load_kubeconfig(document, folder=folder)
+        return configuration_of(document, folder=folder)
     except ConfigException as error:
         raise PluginError(f"kubeconfig: {error}. What to do: check kubernetes:kubeconfig.") from None

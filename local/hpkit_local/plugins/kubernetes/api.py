@@ -61,9 +61,9 @@ class RetryingApi:
     def kind(self, task: Task, api_version: str, name: str) -> ApiResource | None:
         """Return a kind; None if the API server does not serve it (any more, or yet)."""
         with self._lock:
-            cached_kinds = self._kinds.get(api_version, [])
-        resource = next((kind for kind in cached_kinds if kind.kind == name), None)
-        return resource or next((kind for kind in self.kinds(task, api_version) if kind.kind == name), None)
+            known = self._kinds.get(api_version, [])
+        found = next((kind for kind in known if kind.kind == name), None)
+        return found or next((kind for kind in self.kinds(task, api_version) if kind.kind == name), None)
 
     def kinds(self, task: Task, api_version: str) -> list[ApiResource]:
         """Ask what a group and version serves; nothing if there is no such."""

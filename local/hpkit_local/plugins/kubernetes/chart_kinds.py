@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from hpkit_local.kubernetes.client import ApiResource
 from hpkit_local.plugins.kubernetes.api import RetryingApi
-from hpkit_local.plugins.kubernetes.documents import parse_documents
+from hpkit_local.plugins.kubernetes.documents import documents_of
 from hpkit_local.plugins.kubernetes.objects import LiveObject, Ref
 from hpkit_local.plugins.kubernetes.release_inputs import with_values
 from hpkit_local.plugins.kubernetes.waiting import Readiness
@@ -22,7 +22,7 @@ from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
-__all__ = ["chart_crds", "create_kinds"]
+__all__ = ["create_kinds", "kinds_of"]
 
 _MANAGER: Final = "helm"  # as whom helm creates objects
 _AT_ONCE: Final = 4
@@ -35,7 +35,7 @@ def create_kinds(task: Task, api: RetryingApi, chart: Path, values: Mapping[str,
 
     What is refused, helm is refused too, and reports.
     """
-    kinds, are_all = chart_crds(chart, values)
+    kinds, are_all = kinds_of(chart, values)
     if not kinds:
         return False
     task.progress(f"creating {len(kinds)} CustomResourceDefinitions")
@@ -53,45 +53,43 @@ def _create(task: Task, api: RetryingApi, kind: Props) -> bool:
     return False
 
 
-def chart_crds(chart: Path, values: Mapping[str, Any]) -> tuple[list[Props], bool]:
+def kinds_of(chart: Path, values: Mapping[str, Any]) -> tuple[list[Props], bool]:
     """Return the CRDs that helm is certain to create of a chart on the disk, and whether it creates no others."""
-    crds = list(_folder_crds(PurePosixPath(), _files(chart), values, certain=True))
-    return [kind for kind, certain in crds if certain], all(certain for _, certain in crds)
+    found = list(_kinds_in(PurePosixPath(), _files(chart), values, certain=True))
+    return [kind for kind, certain in found if certain], all(certain for _, certain in found)
 
 
-def _folder_crds(
+def _kinds_in(
     folder: PurePosixPath, files: Mapping[PurePosixPath, str], values: Mapping[str, Any], *, certain: bool
 ) -> Iterator[tuple[Props, bool]]:
     """Yield those of the chart in a folder, and of the charts in it, with whether helm is certain to create them."""
     about = _document(files.get(folder / "Chart.yaml"))
-    chart_values = with_values(_document(files.get(folder / "values.yaml")), values)
+    known = with_values(_document(files.get(folder / "values.yaml")), values)
     for path, text in files.items():
         if folder / "crds" in path.parents:
-            documents = [document for document in parse_documents(text) if isinstance(document, dict)]
-            yield from ((document, certain and document.get("kind") == _CRD.kind) for document in documents)
+            documents = [each for each in documents_of(text) if isinstance(each, dict)]
+            yield from ((each, certain and each.get("kind") == _CRD.kind) for each in documents)
     for path in files:
         if path.name == "Chart.yaml" and path.parent.parent == folder / "charts":
             name = _document(files[path]).get("name")
-            entries = [document for document in about.get("dependencies") or () if document.get("name") == name]
-            if not entries or any(_is_on(document, chart_values) for document in entries):
+            entries = [each for each in about.get("dependencies") or () if each.get("name") == name]
+            if not entries or any(_is_on(each, known) for each in entries):
                 # What is there twice, or switched by tags, helm decides.
-                is_clear = len(entries) <= 1 and not any(document.get("tags") for document in entries)
-                inner = chart_values.get(
-                    next((document["alias"] for document in entries if document.get("alias")), str(name))
-                )
+                is_clear = len(entries) <= 1 and not any(each.get("tags") for each in entries)
+                inner = known.get(next((each["alias"] for each in entries if each.get("alias")), str(name)))
                 is_clear &= isinstance(inner, Mapping | None)
                 inner = inner if isinstance(inner, Mapping) else {}
-                yield from _folder_crds(path.parent, files, inner, certain=certain and is_clear)
+                yield from _kinds_in(path.parent, files, inner, certain=certain and is_clear)
 
 
 def _is_on(entry: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
     """Return whether the conditions of a dependency leave it on: the first one with a value decides."""
     for condition in str(entry.get("condition") or "").split(","):
-        setting: Any = values
+        found: Any = values
         for key in condition.strip().split("."):
-            setting = setting.get(key) if isinstance(setting, Mapping) else None
-        if isinstance(setting, bool):
-            return setting
+            found = found.get(key) if isinstance(found, Mapping) else None
+        if isinstance(found, bool):
+            return found
     return True
 
 
@@ -101,13 +99,13 @@ def _files(chart: Path) -> Mapping[PurePosixPath, str]:
         texts = {path: path.read_text(encoding="utf-8") for path in sorted(chart.rglob("*")) if _tells(path)}
         return {PurePosixPath(path.relative_to(chart)): text for path, text in texts.items()}
     with tarfile.open(chart) as archive:
-        texts_by_path = {}
+        found = {}
         for member in archive:
             path = PurePosixPath(*PurePosixPath(member.name).parts[1:])
             if member.isfile() and _tells(path):
                 content = archive.extractfile(member)
-                texts_by_path[path] = content.read().decode() if content else ""
-        return texts_by_path
+                found[path] = content.read().decode() if content else ""
+        return found
 
 
 def _tells(path: PurePosixPath | Path) -> bool:
@@ -116,5 +114,5 @@ def _tells(path: PurePosixPath | Path) -> bool:
 
 
 def _document(text: str | None) -> dict[str, Any]:
-    (found, *_) = parse_documents(text or "") or [None]
+    (found, *_) = documents_of(text or "") or [None]
     return found if isinstance(found, dict) else {}

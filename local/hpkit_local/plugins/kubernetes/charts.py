@@ -16,7 +16,7 @@ from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
-__all__ = ["MIRROR", "Chart", "find_chart"]
+__all__ = ["MIRROR", "Chart", "chart_of"]
 
 MIRROR: Final = "HPKIT_MIRROR"
 
@@ -29,7 +29,7 @@ class Chart:
     missing: str = ""
 
 
-def find_chart(task: Task, helm: HelmRun, inputs: Props) -> Chart:
+def chart_of(task: Task, helm: HelmRun, inputs: Props) -> Chart:
     """Return the chart that a release names, as a path that helm can install from."""
     name = str(inputs["chart"])
     if Path(name).exists():

@@ -7,7 +7,7 @@ from typing import Final
 
 from hpkit_local.kubernetes.client import ApiResource
 from hpkit_local.plugins.kubernetes.api import ApiError, RetryingApi
-from hpkit_local.plugins.kubernetes.objects import LiveObject, Ref, annotation, clean, object_metadata, object_ref
+from hpkit_local.plugins.kubernetes.objects import LiveObject, Ref, annotation, clean, metadata_of, ref_of
 from hpkit_local.plugins.kubernetes.related import Related
 from hpkit_local.plugins.kubernetes.waiting import Readiness, why
 from hpkit_provider.engine.errors import PluginError
@@ -39,7 +39,7 @@ class Cluster:
                 f"the API server doesn't serve {inputs['kind']} of {inputs['apiVersion']}. What to do: check "
                 "apiVersion and kind; for a custom resource let it depend on its CustomResourceDefinition (depends_on)."
             )
-        return kind, object_ref(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
+        return kind, ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
 
     @property
     def _ready(self) -> Readiness:
@@ -57,7 +57,7 @@ class Cluster:
         try:
             if new:
                 return self._post(task, kind, inputs, manager, dryRun="All")
-            ref = object_ref(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
+            ref = ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
             return self._apply(task, kind, ref, inputs, manager=manager, dryRun="All")
         except ApiError as error:
             # Namespace not there yet; or the object to be replaced still there; or a webhook that has side effects.
@@ -73,7 +73,7 @@ class Cluster:
         kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
         if kind is None:
             return None
-        ref = object_ref(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
+        ref = ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
         if self.api.find(task, kind.path(ref.namespace, ref.name)) is None:
             return None
         return self.preview(task, inputs, manager, new=False)
@@ -108,7 +108,7 @@ class Cluster:
         kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
         if kind is None:
             return
-        ref = object_ref(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
+        ref = ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
         path = kind.path(ref.namespace, ref.name)
         live = self.api.find(task, path)
         if live is None:
@@ -164,7 +164,7 @@ class Cluster:
         return self.api.apply(task, path, _document(inputs, ref), fieldManager=manager, force=force, **query)
 
     def _post(self, task: Task, kind: ApiResource, inputs: Props, manager: str, **query: str) -> Props:
-        namespace = str(object_metadata(inputs).get("namespace") or self.api.namespace)
+        namespace = str(metadata_of(inputs).get("namespace") or self.api.namespace)
         query |= {"fieldManager": manager, "fieldValidation": "Strict"}
         return self.api.ask(task, "POST", kind.folder(namespace), clean(inputs), **query)
 
@@ -192,7 +192,7 @@ def _nothing_to_patch(ref: Ref) -> PluginError:
 
 def _document(inputs: Props, ref: Ref) -> Props:
     document = clean(inputs)
-    uid = object_metadata(inputs).get("uid")
+    uid = metadata_of(inputs).get("uid")
     metadata = document.setdefault("metadata", {})
     metadata.update({"name": ref.name} | ({"namespace": ref.namespace} if ref.namespace else {}))
     metadata.update({"uid": uid} if uid else {})
@@ -211,7 +211,7 @@ def _holding(live: Props) -> str:
 
 def _readable(error: ApiError, inputs: Props) -> PluginError:
     """Say of a refusal which object and what to do, where the server's own words do not."""
-    what = f"{inputs.get('kind')} {object_metadata(inputs).get('name', '')}"
+    what = f"{inputs.get('kind')} {metadata_of(inputs).get('name', '')}"
     conflicts = [cause for cause in error.causes if cause.get("reason") == "FieldManagerConflict"]
     if conflicts:
         told = "; ".join(f"{cause.get('field')}: {cause.get('message')}" for cause in conflicts)

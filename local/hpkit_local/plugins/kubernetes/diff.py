@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from hpkit.catalog import differences, object_facts, type_facts
-from hpkit_local.plugins.kubernetes.objects import AUTONAMED, annotation, is_patch, object_metadata
+from hpkit_local.plugins.kubernetes.objects import AUTONAMED, annotation, is_patch, metadata_of
 from hpkit_provider.engine.results import PropertyChange, property_changes
 from hpkit_provider.engine.values import Props
 
@@ -26,7 +26,7 @@ def changes(token: str, old: Props, new: Props, *, release: bool) -> list[Proper
 
 def deletes_first(old: Props, new: Props) -> bool:
     """Whether the old object must be gone before the new one can be: they have one name."""
-    before, after = object_metadata(old), object_metadata(new)
+    before, after = metadata_of(old), metadata_of(new)
     if annotation(new, AUTONAMED.rpartition("/")[2]) == "true":
         return False
     same = [before.get(key) == after.get(key) for key in ("name", "namespace")]

@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-__all__ = ["parse_documents"]
+__all__ = ["documents_of"]
 
 
 class _Loader(yaml.CSafeLoader):
@@ -17,6 +17,6 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def parse_documents(text: str) -> list[Any]:
+def documents_of(text: str) -> list[Any]:
     """Return the documents of a text; yaml.YAMLError if it is not YAML."""
     return list(yaml.load_all(text, Loader=_Loader))

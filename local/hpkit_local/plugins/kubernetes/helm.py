@@ -64,7 +64,7 @@ class HelmRun:
             self._until_ended(task, process, arguments[0])
         told = errors.read_text(encoding="utf-8", errors="replace")
         text = output.read_text(encoding="utf-8", errors="replace")
-        return Answer(process.returncode, text, _error(told), _last_wait(told))
+        return Answer(process.returncode, text, _error(told), _waited_for(told))
 
     def write(self, name: str, text: str) -> str:
         """Write a file that only this user can read; return its path."""
@@ -78,7 +78,7 @@ class HelmRun:
             try:
                 process.wait(timeout=_LOOK_SECONDS)
             except subprocess.TimeoutExpired:
-                said = _last_wait((self.folder / "errors").read_text(encoding="utf-8", errors="replace"))
+                said = _waited_for((self.folder / "errors").read_text(encoding="utf-8", errors="replace"))
                 task.progress(f"helm {verb}: {said}" if said else f"helm {verb}")
                 try:
                     task.pause(0.0)
@@ -152,10 +152,10 @@ def _kubeconfig(configuration: Configuration) -> dict[str, Any]:
     }
 
 
-def _last_wait(errors: str) -> str:
+def _waited_for(errors: str) -> str:
     """Return what helm last said to wait for."""
-    waits: Sequence[str] = _WAITS.findall(errors)
-    return waits[-1].strip() if waits else ""
+    found: Sequence[str] = _WAITS.findall(errors)
+    return found[-1].strip() if found else ""
 
 
 def _error(errors: str) -> str:

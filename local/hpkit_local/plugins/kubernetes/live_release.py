@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
-from hpkit_local.plugins.kubernetes.documents import parse_documents
+from hpkit_local.plugins.kubernetes.documents import documents_of
 from hpkit_local.plugins.kubernetes.helm import HelmRun
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.task import Task
@@ -39,20 +39,15 @@ class LiveRelease:
     @property
     def outputs(self) -> Props:
         """The outputs of a Release, as the official plugin has them (helm_release.go, setReleaseAttributes)."""
-        names_by_kind: dict[str, set[str]] = {}
-        for manifest in self.objects:
-            metadata, api_version = manifest.get("metadata") or {}, str(manifest.get("apiVersion"))
+        names: dict[str, set[str]] = {}
+        for each in self.objects:
+            metadata, api_version = each.get("metadata") or {}, str(each.get("apiVersion"))
             group = api_version.rpartition("/")[0]
-            key = f"{manifest['kind']}{'.' if group else ''}{group}/{api_version}"
+            key = f"{each['kind']}{'.' if group else ''}{group}/{api_version}"
             space = metadata.get("namespace")
-            names_by_kind.setdefault(key, set()).add(
-                f"{space}/{metadata.get('name')}" if space else str(metadata.get("name"))
-            )
+            names.setdefault(key, set()).add(f"{space}/{metadata.get('name')}" if space else str(metadata.get("name")))
         status = {key: value for key, value in self.chart.items() if value != ""}
-        return {
-            "status": status,
-            "resourceNames": {key: sorted(manifest) for key, manifest in sorted(names_by_kind.items())},
-        }
+        return {"status": status, "resourceNames": {key: sorted(each) for key, each in sorted(names.items())}}
 
 
 def live_release(task: Task, helm: HelmRun, namespace: str, name: str) -> LiveRelease | None:
@@ -78,4 +73,4 @@ def live_release(task: Task, helm: HelmRun, namespace: str, name: str) -> LiveRe
 
 
 def _objects(manifest: str) -> list[Props]:
-    return [each for each in parse_documents(manifest) if isinstance(each, dict) and each.get("kind")]
+    return [each for each in documents_of(manifest) if isinstance(each, dict) and each.get("kind")]

@@ -19,11 +19,11 @@ __all__ = [
     "annotation",
     "applied",
     "clean",
-    "field_manager",
     "is_patch",
+    "manager_of",
+    "metadata_of",
     "named",
-    "object_metadata",
-    "object_ref",
+    "ref_of",
     "seen_inputs",
     "typed",
 ]
@@ -67,7 +67,7 @@ class LiveObject:
     @property
     def state(self) -> Props:
         """The outputs: the object without the bookkeeping of field managers, and who applied it."""
-        outputs = {**self.object, "metadata": {**object_metadata(self.object)}}
+        outputs = {**self.object, "metadata": {**metadata_of(self.object)}}
         outputs["metadata"].pop("managedFields", None)
         return {**outputs, "__fieldManager": self.manager, "__initialApiVersion": self.ref.api_version}
 
@@ -85,15 +85,15 @@ def is_patch(token: str, inputs: Props) -> bool:
     return token.rpartition(":")[2] == f"{inputs.get('kind', '')}Patch"
 
 
-def object_metadata(document: Mapping[str, Any]) -> Props:
+def metadata_of(document: Mapping[str, Any]) -> Props:
     """Return the metadata, empty if it's missing or not known yet."""
-    metadata = document.get("metadata")
-    return metadata if isinstance(metadata, dict) else {}
+    found = document.get("metadata")
+    return found if isinstance(found, dict) else {}
 
 
 def annotation(document: Mapping[str, Any], name: str) -> str:
     """Return the value of an annotation `pulumi.com/<name>`, empty if it's missing."""
-    annotations = object_metadata(document).get("annotations")
+    annotations = metadata_of(document).get("annotations")
     value = annotations.get(f"pulumi.com/{name}", "") if isinstance(annotations, dict) else ""
     return "" if is_unknown(value) else str(value)
 
@@ -105,8 +105,8 @@ def named(inputs: Props, old: Props, *, name: str, seed: bytes) -> Props:
         return inputs
     result = copy.deepcopy(inputs)
     metadata = result.setdefault("metadata", {})
-    if annotation(old, "autonamed") == "true" and object_metadata(old).get("name"):
-        metadata["name"] = object_metadata(old)["name"]
+    if annotation(old, "autonamed") == "true" and metadata_of(old).get("name"):
+        metadata["name"] = metadata_of(old)["name"]
     else:
         digits = random.Random(seed).getrandbits(32) if seed else secrets.randbits(32)  # noqa: S311 - the engine's seed
         metadata["name"] = f"{name}-{digits:08x}"
@@ -115,9 +115,9 @@ def named(inputs: Props, old: Props, *, name: str, seed: bytes) -> Props:
     return result
 
 
-def object_ref(document: Mapping[str, Any], *, default_namespace: str, namespaced: bool) -> Ref:
+def ref_of(document: Mapping[str, Any], *, default_namespace: str, namespaced: bool) -> Ref:
     """Return which object a document describes."""
-    metadata = object_metadata(document)
+    metadata = metadata_of(document)
     namespace = str(metadata.get("namespace") or default_namespace) if namespaced else ""
     name = metadata.get("name")
     if not isinstance(name, str):
@@ -125,7 +125,7 @@ def object_ref(document: Mapping[str, Any], *, default_namespace: str, namespace
     return Ref(str(document["apiVersion"]), str(document["kind"]), namespace, name)
 
 
-def field_manager(urn: str, state: Props) -> str:
+def manager_of(urn: str, state: Props) -> str:
     """Return the field manager: the one in state, else one of the resource's own."""
     own = "pulumi-kubernetes-" + hashlib.sha256(urn.encode()).hexdigest()[:8]
     return str(state.get("__fieldManager") or own)
@@ -135,7 +135,7 @@ def clean(document: Mapping[str, Any]) -> Props:
     """Return a document without what only the server writes, and without the plugin's own marks."""
     result = {key: copy.deepcopy(value) for key, value in document.items() if not key.startswith("__")}
     result.pop("status", None)
-    metadata = object_metadata(result)
+    metadata = metadata_of(result)
     for name in SERVER_FIELDS:
         metadata.pop(name, None)
     annotations = metadata.get("annotations")
@@ -149,7 +149,7 @@ def clean(document: Mapping[str, Any]) -> Props:
 def applied(document: Mapping[str, Any]) -> Props:
     """Return of a live object what was applied to it by clients; all that is not the server's if nobody applied."""
     cleaned = clean(document)
-    entries = object_metadata(document).get("managedFields") or []
+    entries = metadata_of(document).get("managedFields") or []
     owned = [entry.get("fieldsV1", {}) for entry in entries if _by_apply(entry)]
     if not owned:
         return cleaned

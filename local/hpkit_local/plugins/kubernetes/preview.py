@@ -3,7 +3,7 @@
 import copy
 
 from hpkit_local.plugins.kubernetes.cluster import Cluster
-from hpkit_local.plugins.kubernetes.objects import object_metadata
+from hpkit_local.plugins.kubernetes.objects import metadata_of
 from hpkit_local.plugins.kubernetes.ready import tests_of
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import UNKNOWN, Props, has_unknown, is_unknown
@@ -42,7 +42,7 @@ def preview_outputs(cluster: Cluster, task: Task, inputs: Props, state: Props, *
 
 def _updated(told: Props | None, inputs: Props, state: Props) -> Props:
     result = {**state, **inputs, **(told or {})}
-    metadata = {**object_metadata(state), **object_metadata(inputs), **object_metadata(told or {})}
+    metadata = {**metadata_of(state), **metadata_of(inputs), **metadata_of(told or {})}
     metadata.update({key: UNKNOWN for key in _PER_CHANGE if key in metadata})
     metadata.pop("managedFields", None)
     return {**result, "metadata": UNKNOWN if is_unknown(inputs.get("metadata")) else metadata}

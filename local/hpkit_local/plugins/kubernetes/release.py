@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from hpkit_local.plugins.kubernetes.chart_kinds import create_kinds
-from hpkit_local.plugins.kubernetes.charts import MIRROR, find_chart
+from hpkit_local.plugins.kubernetes.charts import MIRROR, chart_of
 from hpkit_local.plugins.kubernetes.cluster import Cluster
 from hpkit_local.plugins.kubernetes.helm import Answer, Helm, HelmRun
 from hpkit_local.plugins.kubernetes.live_release import LiveRelease, live_release
-from hpkit_local.plugins.kubernetes.objects import object_ref
+from hpkit_local.plugins.kubernetes.objects import ref_of
 from hpkit_local.plugins.kubernetes.ready import tests_of
 from hpkit_local.plugins.kubernetes.recorded import RECORDED, RecordedReleases
 from hpkit_local.plugins.kubernetes.release_inputs import flags, values_files, waits
@@ -67,7 +67,7 @@ class Release:
             return False
         try:
             with self.helm.run(task, str(inputs["namespace"])) as helm:
-                return find_chart(task, helm, inputs).path is not None
+                return chart_of(task, helm, inputs).path is not None
         except PluginError:  # a preview does not fail for what doesn't exist yet, nor wait long for it
             return False
 
@@ -111,7 +111,7 @@ class Release:
         missing, instead = self.helm.lacking(), ""
         if not missing:
             with self.helm.run(task, str(inputs["namespace"])) as helm:
-                chart = find_chart(task, helm, inputs)
+                chart = chart_of(task, helm, inputs)
                 if not upgrade:
                     instead = stand_in(task, helm, inputs, wanted=chart.path is None, new=revision == 1)
                 if chart.path is not None:
@@ -188,7 +188,7 @@ class Release:
             kind = self.cluster.api.kind(task, str(each["apiVersion"]), str(each["kind"]))
             if kind is None or not tests_of(each):
                 continue
-            ref = object_ref(each, default_namespace=namespace, namespaced=kind.namespaced)
+            ref = ref_of(each, default_namespace=namespace, namespaced=kind.namespaced)
             found = self.cluster.api.find(task, kind.path(ref.namespace, ref.name))
             lacks = "is not there" if found is None else self.cluster.lacking(task, each, found)
             told += [f"{ref}: {lacks}"] if lacks else []

@@ -20,10 +20,10 @@ from hpkit_local.plugins.kubernetes.objects import (
     annotation,
     applied,
     clean,
-    field_manager,
     is_patch,
+    manager_of,
+    metadata_of,
     named,
-    object_metadata,
     seen_inputs,
     typed,
 )
@@ -124,7 +124,7 @@ class KubernetesServicer(PluginServicer):
         api_version, kind = typed(token, inputs)
         inputs = {"apiVersion": api_version, "kind": kind, **inputs}
         if is_patch(token, inputs):
-            if not is_unknown(inputs.get("metadata")) and not object_metadata(inputs).get("name"):
+            if not is_unknown(inputs.get("metadata")) and not metadata_of(inputs).get("name"):
                 return _check_response(
                     inputs, [("metadata.name", "is required, because it identifies the object to patch")]
                 )
@@ -134,7 +134,7 @@ class KubernetesServicer(PluginServicer):
 
     def _placed(self, request: Any, inputs: Props) -> Props:
         """Put an object of a namespaced kind into the default namespace if it names none."""
-        metadata = object_metadata(inputs)
+        metadata = metadata_of(inputs)
         if is_unknown(inputs.get("metadata")) or metadata.get("namespace") or is_unknown(inputs["apiVersion"]):
             return inputs
         kind = self._cluster.api.kind(self._task(request), inputs["apiVersion"], inputs["kind"])
@@ -165,7 +165,7 @@ class KubernetesServicer(PluginServicer):
                 return provider_pb2.CreateResponse(properties=to_struct(self._release.preview(inputs)))
             release_id, outputs = self._release.create(task, inputs)
             return provider_pb2.CreateResponse(id=release_id, properties=to_struct(outputs))
-        manager, patch = field_manager(request.urn, {}), is_patch(token, inputs)
+        manager, patch = manager_of(request.urn, {}), is_patch(token, inputs)
         if request.preview:
             outputs = preview_outputs(self._cluster, task, inputs, {}, manager=manager, patch=patch)
             return provider_pb2.CreateResponse(properties=to_struct(outputs))
@@ -206,7 +206,7 @@ class KubernetesServicer(PluginServicer):
             if request.preview:
                 return provider_pb2.UpdateResponse(properties=to_struct(self._release.preview(inputs)))
             return provider_pb2.UpdateResponse(properties=to_struct(self._release.update(task, inputs, state)))
-        manager = field_manager(request.urn, state)
+        manager = manager_of(request.urn, state)
         if request.preview:
             outputs = preview_outputs(
                 self._cluster, task, inputs, state, manager=manager, patch=is_patch(token, inputs)

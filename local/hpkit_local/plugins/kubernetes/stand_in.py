@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hpkit.errors import ToolError
-from hpkit_local.kubernetes.crds import documents, read_crds
+from hpkit_local.kubernetes.crds import crds_in, documents
 from hpkit_local.plugins.kubernetes.helm import HelmRun
 from hpkit_local.toolchain import expected_path, tool_path
 from hpkit_local.toolchain.table import tool_named
@@ -90,7 +90,7 @@ def _take(task: Task, helm: HelmRun, namespace: str) -> None:
 def chart_documents(manifests: Path) -> Iterator[Mapping[str, Any]]:
     """Yield the objects of the operator, of the pinned manifests in a folder."""
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAMESPACE}}
-    for crd in read_crds(manifests):
+    for crd in crds_in(manifests):
         if crd["spec"]["names"]["kind"] in _KINDS:
             yield _light(crd)
     for document in chain.from_iterable(documents(manifests / file) for file in _FILES):

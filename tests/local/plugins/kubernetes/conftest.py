@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from hpkit_local.controllers.access import access_entry_group
+from hpkit_local.controllers.access import group_of
 from hpkit_local.kubernetes.api import Api
 from hpkit_local.supervisor import control
 from tests.local.controllers.conftest import REGION, Aws, Environment
@@ -51,7 +51,7 @@ def kubeconfig(instance, api):
 def may_all(api, principal):
     """Whether the rights of an access entry have arrived: at EKS, too, they come a moment after the cluster."""
     attributes = {"verb": "*", "group": "*", "resource": "*"}
-    review = {"spec": {"user": principal, "groups": [access_entry_group(principal)], "resourceAttributes": attributes}}
+    review = {"spec": {"user": principal, "groups": [group_of(principal)], "resourceAttributes": attributes}}
     return api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", REVIEW | review)["status"]["allowed"]
 
 

@@ -12,7 +12,7 @@ from pulumi.runtime.proto import plugin_pb2
 
 from hpkit.errors import ToolError
 from hpkit_local.kubernetes.api import RefusedError
-from hpkit_local.plugins.kubernetes.chart_kinds import chart_crds
+from hpkit_local.plugins.kubernetes.chart_kinds import kinds_of
 from hpkit_local.plugins.kubernetes.stand_in import SWITCH
 from hpkit_local.toolchain import get_all, tool_path
 from hpkit_local.toolchain.table import tool_named
@@ -189,7 +189,7 @@ def test_kinds_that_helm_decides_on_are_left_to_it(chart):
 
 
 def named(chart, values):
-    kinds, are_all = chart_crds(chart, values)
+    kinds, are_all = kinds_of(chart, values)
     return [each["spec"]["names"]["kind"] for each in kinds], are_all
 
 

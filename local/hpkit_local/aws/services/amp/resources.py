@@ -32,18 +32,18 @@ def _workspace(call: Calls, workspace: str) -> dict[str, Any] | None:
     return answer and answer["workspace"]
 
 
-def _read_workspace(call: Calls, workspace: str, _state: Props) -> Props | None:
-    live = _workspace(call, workspace)
-    if live is None or live["status"]["statusCode"] == "DELETING":
+def _read_workspace(call: Calls, workspace: str, _known: Props) -> Props | None:
+    found = _workspace(call, workspace)
+    if found is None or found["status"]["statusCode"] == "DELETING":
         return None
     logging = (call.find("DescribeLoggingConfiguration", workspaceId=workspace) or {}).get("loggingConfiguration")
     return {
-        "arn": live["arn"],
-        "alias": live.get("alias"),
-        "kmsKeyArn": live.get("kmsKeyArn"),
-        "prometheusEndpoint": live.get("prometheusEndpoint"),
+        "arn": found["arn"],
+        "alias": found.get("alias"),
+        "kmsKeyArn": found.get("kmsKeyArn"),
+        "prometheusEndpoint": found.get("prometheusEndpoint"),
         "loggingConfiguration": {"logGroupArn": logging["logGroupArn"]} if logging else None,
-        "tags": live.get("tags", {}),
+        "tags": found.get("tags", {}),
     }
 
 
@@ -91,7 +91,7 @@ def _rules(call: Calls, arn: str) -> dict[str, Any] | None:
     return answer and answer["ruleGroupsNamespace"]
 
 
-def _read_rules(call: Calls, arn: str, _state: Props) -> Props | None:
+def _read_rules(call: Calls, arn: str, _known: Props) -> Props | None:
     found = _rules(call, arn)
     return found and {**_namespace(arn), "arn": arn, "data": found["data"].decode(), "tags": found.get("tags", {})}
 
@@ -119,7 +119,7 @@ def _alerts(call: Calls, workspace: str) -> dict[str, Any] | None:
     return answer and answer["alertManagerDefinition"]
 
 
-def _read_alerts(call: Calls, workspace: str, _state: Props) -> Props | None:
+def _read_alerts(call: Calls, workspace: str, _known: Props) -> Props | None:
     found = _alerts(call, workspace)
     return found and {"workspaceId": workspace, "definition": found["data"].decode()}
 

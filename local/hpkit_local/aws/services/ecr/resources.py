@@ -7,7 +7,7 @@ from typing import Any, Final
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_list, tag_map
-from hpkit_local.plugins.aws.tagging import resource_arn, tagging
+from hpkit_local.plugins.aws.tagging import arn_of, tagging
 from hpkit_provider.engine.values import Props
 
 __all__ = ["RESOURCE_TYPES"]
@@ -34,21 +34,21 @@ def _create(call: Calls, wanted: Props) -> str:
     return str(answer["repository"]["repositoryName"])
 
 
-def _read(call: Calls, name: str, _state: Props) -> Props | None:
+def _read(call: Calls, name: str, _known: Props) -> Props | None:
     answer = call.find("DescribeRepositories", repositoryNames=[name])
     if answer is None:
         return None
-    (repository,) = answer["repositories"]
-    encryption = repository.get("encryptionConfiguration")
+    (found,) = answer["repositories"]
+    encryption = found.get("encryptionConfiguration")
     return {
         "name": name,
-        "arn": repository["repositoryArn"],
-        "registryId": repository["registryId"],
-        "repositoryUrl": repository["repositoryUri"],
-        "imageTagMutability": repository["imageTagMutability"],
-        _SCANNING: repository.get(_SCANNING),
+        "arn": found["repositoryArn"],
+        "registryId": found["registryId"],
+        "repositoryUrl": found["repositoryUri"],
+        "imageTagMutability": found["imageTagMutability"],
+        _SCANNING: found.get(_SCANNING),
         "encryptionConfigurations": [encryption] if encryption else None,
-        "tags": tag_map(call("ListTagsForResource", resourceArn=repository["repositoryArn"])["tags"]),
+        "tags": tag_map(call("ListTagsForResource", resourceArn=found["repositoryArn"])["tags"]),
     }
 
 
@@ -69,7 +69,7 @@ def _put_policy(call: Calls, wanted: Props) -> str:
     return str(wanted["repository"])
 
 
-def _read_policy(call: Calls, name: str, _state: Props) -> Props | None:
+def _read_policy(call: Calls, name: str, _known: Props) -> Props | None:
     answer = call.find("GetLifecyclePolicy", repositoryName=name)
     if answer is None:
         return None
@@ -102,7 +102,7 @@ RESOURCE_TYPES: Final = (
         update=_update,
         delete=_delete,
         outputs=("arn", "registryId", "repositoryUrl"),
-        tagging=tagging("Resource", "resourceArn", tags="tags", keys="tagKeys", named=resource_arn),
+        tagging=tagging("Resource", "resourceArn", tags="tags", keys="tagKeys", named=arn_of),
         longest_name=256,
         note="no tags that are excepted from immutability",
     ),

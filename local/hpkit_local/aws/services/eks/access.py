@@ -44,30 +44,30 @@ def _cluster(ctx: Context, name: str) -> Record:
 
 def _entry(ctx: Context, params: Record) -> Record:
     _cluster(ctx, params["clusterName"])
-    record = ctx.table("access").get(entry_key(params["clusterName"], params["principalArn"]))
-    if record is None:
+    found = ctx.table("access").get(entry_key(params["clusterName"], params["principalArn"]))
+    if found is None:
         raise ServiceError(
             "ResourceNotFoundException",
             f"The specified principalArn could not be found: {params['principalArn']}",
             status=404,
         )
-    return record
+    return found
 
 
 @operation("eks", "CreateAccessEntry")
 def create_access_entry(ctx: Context, params: Record) -> Record:
     """Let an IAM principal into the cluster."""
     _cluster(ctx, params["clusterName"])
-    entry_type = params.get("type", "STANDARD")
-    if entry_type not in TYPES:
-        raise ServiceError(INVALID, f"The type {entry_type} is not valid; valid types: {', '.join(TYPES)}")
+    kind = params.get("type", "STANDARD")
+    if kind not in TYPES:
+        raise ServiceError(INVALID, f"The type {kind} is not valid; valid types: {', '.join(TYPES)}")
     principal = params["principalArn"]
     if not principal.startswith("arn:aws:iam::") or principal.count(":") < 5 or "/" not in principal:
         raise ServiceError(INVALID, f"The specified principalArn is invalid: invalid principal: {principal}")
     if ":role/aws-service-role/" in principal:
         raise ServiceError(INVALID, f"The specified principalArn is invalid: {principal} is a service-linked role")
-    if entry_type != "STANDARD" and ("kubernetesGroups" in params or "username" in params):
-        raise ServiceError(INVALID, f"kubernetesGroups and username can only be set for STANDARD, not for {entry_type}")
+    if kind != "STANDARD" and ("kubernetesGroups" in params or "username" in params):
+        raise ServiceError(INVALID, f"kubernetesGroups and username can only be set for STANDARD, not for {kind}")
     _check_groups(params)
     if entry_key(params["clusterName"], principal) in ctx.table("access"):
         raise ServiceError(
@@ -96,14 +96,14 @@ def describe_access_entry(ctx: Context, params: Record) -> Record:
 @operation("eks", "UpdateAccessEntry")
 def update_access_entry(ctx: Context, params: Record) -> Record:
     """Change groups or user name of a STANDARD entry."""
-    record = _entry(ctx, params)
-    entry = record["entry"]
+    found = _entry(ctx, params)
+    entry = found["entry"]
     if entry["type"] != "STANDARD":
         raise ServiceError("InvalidRequestException", f"An access entry of type {entry['type']} cannot be updated")
     _check_groups(params)
     entry.update({name: params[name] for name in ("kubernetesGroups", "username") if name in params})
     entry["modifiedAt"] = ctx.now
-    ctx.controllers.access_entry_changed(entry, list(record["policies"].values()))
+    ctx.controllers.access_entry_changed(entry, list(found["policies"].values()))
     return {"accessEntry": entry}
 
 
@@ -121,39 +121,39 @@ def list_access_entries(ctx: Context, params: Record) -> Record:
     """Principals in pages, all or those with a policy."""
     cluster = _cluster(ctx, params["clusterName"])
     wanted = params.get("associatedPolicyArn")
-    principals = sorted(
+    found = sorted(
         item["entry"]["principalArn"]
         for item in ctx.table("access").values()
         if item["entry"]["clusterName"] == cluster["name"] and (wanted is None or wanted in item["policies"])
     )
-    entries, token = page(principals, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
+    entries, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
     return {"accessEntries": entries, **({"nextToken": token} if token else {})}
 
 
 @operation("eks", "AssociateAccessPolicy")
 def associate_access_policy(ctx: Context, params: Record) -> Record:
     """Give an entry the rights of a policy in the cluster or in namespaces; again changes the scope."""
-    record = _entry(ctx, params)
+    found = _entry(ctx, params)
     policy, scope = params["policyArn"], params["accessScope"]
     if policy.removeprefix(POLICY_ARN) not in POLICIES or not policy.startswith(POLICY_ARN):
         raise ServiceError(INVALID, f"The policyArn parameter format is not valid: {policy}")
-    if record["entry"]["type"] != "STANDARD":
+    if found["entry"]["type"] != "STANDARD":
         raise ServiceError(
             "InvalidRequestException",
-            f"An access entry of type {record['entry']['type']} takes no access policy",
+            f"An access entry of type {found['entry']['type']} takes no access policy",
         )
     namespaces = scope.get("namespaces", [])
     if (scope.get("type") == "namespace") != bool(namespaces):
         raise ServiceError(INVALID, "accessScope: namespaces go with type namespace, and only with it")
-    old = record["policies"].get(policy, {})
+    old = found["policies"].get(policy, {})
     association = {
         "policyArn": policy,
         "accessScope": {"type": scope.get("type"), "namespaces": namespaces},
         "associatedAt": old.get("associatedAt", ctx.now),
         "modifiedAt": ctx.now,
     }
-    record["policies"][policy] = association
-    ctx.controllers.access_entry_changed(record["entry"], list(record["policies"].values()))
+    found["policies"][policy] = association
+    ctx.controllers.access_entry_changed(found["entry"], list(found["policies"].values()))
     return {
         "clusterName": params["clusterName"],
         "principalArn": params["principalArn"],
@@ -164,14 +164,14 @@ def associate_access_policy(ctx: Context, params: Record) -> Record:
 @operation("eks", "DisassociateAccessPolicy")
 def disassociate_access_policy(ctx: Context, params: Record) -> Record:
     """Take a policy away from an entry."""
-    record = _entry(ctx, params)
-    if record["policies"].pop(params["policyArn"], None) is None:
+    found = _entry(ctx, params)
+    if found["policies"].pop(params["policyArn"], None) is None:
         raise ServiceError(
             "ResourceNotFoundException",
             f"The specified policyArn could not be found: {params['policyArn']}",
             status=404,
         )
-    ctx.controllers.access_entry_changed(record["entry"], list(record["policies"].values()))
+    ctx.controllers.access_entry_changed(found["entry"], list(found["policies"].values()))
     return {}
 
 

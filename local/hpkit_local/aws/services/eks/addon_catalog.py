@@ -58,15 +58,15 @@ def describe_addon_versions(ctx: Context, params: Record) -> Record:
     if wanted is not None:
         find_addon(wanted)
     kinds = params.get("types")
-    entries = [
+    found = [
         _versions(ctx, info, params.get("kubernetesVersion"))
         for info in ADDONS.values()
         if wanted in (None, info.name) and (not kinds or info.kind in kinds)
     ]
     if not {"aws"} & set(params.get("owners", ["aws"])) or not {"eks"} & set(params.get("publishers", ["eks"])):
-        entries = []
+        found = []
     addons, token = page(
-        [entry for entry in entries if entry["addonVersions"]],
+        [entry for entry in found if entry["addonVersions"]],
         size=params.get("maxResults"),
         token=params.get("nextToken"),
         code=INVALID,

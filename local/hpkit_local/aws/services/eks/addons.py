@@ -170,10 +170,10 @@ def _has_role(ctx: Context, addon: Record, info: AddonInfo) -> bool:
         return True
     accounts = {name for name, _ in info.accounts}
     return any(
-        association["clusterName"] == addon["clusterName"]
-        and association["namespace"] == info.namespace
-        and association["serviceAccount"] in accounts
-        for association in ctx.table("podidentity").values()
+        each["clusterName"] == addon["clusterName"]
+        and each["namespace"] == info.namespace
+        and each["serviceAccount"] in accounts
+        for each in ctx.table("podidentity").values()
     )
 
 
@@ -194,10 +194,10 @@ def describe_addon(ctx: Context, params: Record) -> Record:
 def list_addons(ctx: Context, params: Record) -> Record:
     """Names of the add-ons of a cluster."""
     cluster = require_cluster(ctx, params["clusterName"])
-    addon_names = sorted(
+    found = sorted(
         addon["addonName"] for addon in ctx.table("addons").values() if addon["clusterName"] == cluster["name"]
     )
-    names, token = page(addon_names, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
+    names, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
     return {"addons": names, **({"nextToken": token} if token else {})}
 
 
@@ -218,9 +218,7 @@ def update_addon(ctx: Context, params: Record) -> Record:
     if "podIdentityAssociations" in params:
         dissociate(ctx, addon["clusterName"], owner=addon["addonArn"])
         changes["podIdentityAssociations"] = _associate(ctx, addon, info, params["podIdentityAssociations"])
-    update = start_update(
-        ctx, addon["clusterName"], update_type="AddonUpdate", addon=info.name, params=_receipt(params)
-    )
+    update = start_update(ctx, addon["clusterName"], kind="AddonUpdate", addon=info.name, params=_receipt(params))
     failure = _unmigrated(addon["addonVersion"], version, info)
     extra = {"failure": failure} if failure else {}
     addon["status"] = ctx.begin(
@@ -237,13 +235,13 @@ def update_addon(ctx: Context, params: Record) -> Record:
 
 
 def _receipt(params: Record) -> dict[str, str]:
-    params_by_name = {
+    names = {
         "addonVersion": "AddonVersion",
         "serviceAccountRoleArn": "ServiceAccountRoleArn",
         "resolveConflicts": "ResolveConflicts",
         "configurationValues": "ConfigurationValues",
     }
-    return {shown: params[name] for name, shown in params_by_name.items() if name in params}
+    return {shown: params[name] for name, shown in names.items() if name in params}
 
 
 def _unmigrated(old: str, new: str, info: AddonInfo) -> str:

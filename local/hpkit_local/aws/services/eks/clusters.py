@@ -164,10 +164,10 @@ def describe_cluster(ctx: Context, params: Record) -> Record:
 @operation("eks", "ListClusters")
 def list_clusters(ctx: Context, params: Record) -> Record:
     """Names of the clusters."""
-    cluster_names, token = page(
+    names, token = page(
         sorted(ctx.table("eks")), size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID
     )
-    return {"clusters": cluster_names, **({"nextToken": token} if token else {})}
+    return {"clusters": names, **({"nextToken": token} if token else {})}
 
 
 @operation("eks", "UpdateClusterConfig")
@@ -198,7 +198,7 @@ def update_cluster_config(ctx: Context, params: Record) -> Record:
         "upgradePolicy": "UpgradePolicyUpdate",
         "deletionProtection": "DeletionProtectionUpdate",
     }
-    update = start_update(ctx, cluster["name"], update_type=kinds[key])
+    update = start_update(ctx, cluster["name"], kind=kinds[key])
     cluster["status"] = ctx.begin(
         "eks.update", "eks.updated", name=cluster["name"], key=key, value=value, update_id=update["id"]
     )
@@ -231,7 +231,7 @@ def update_cluster_version(ctx: Context, params: Record) -> Record:
     old, new = cluster["version"], params.get("version", "")
     if new != next_version(ctx, old):
         raise ServiceError(INVALID, f"Unsupported Kubernetes minor version update from {old} to {new}")
-    update = start_update(ctx, cluster["name"], update_type="VersionUpdate", params={"Version": new})
+    update = start_update(ctx, cluster["name"], kind="VersionUpdate", params={"Version": new})
     cluster["status"] = ctx.begin(
         "eks.update", "eks.updated", name=cluster["name"], key="version", value=new, update_id=update["id"]
     )

@@ -27,10 +27,10 @@ def entry_key(cluster: str, principal: str) -> str:
 def principal_arn(ctx: Context, caller: str) -> str:
     """Return the IAM principal behind what STS GetCallerIdentity answers: for a session its role, path included."""
     _, _, _, _, account, resource = caller.split(":", 5)
-    resource_type, _, session = resource.partition("/")
-    if resource_type != "assumed-role":
+    kind, _, rest = resource.partition("/")
+    if kind != "assumed-role":
         return caller.replace(":sts:", ":iam:", 1)
-    name = session.partition("/")[0]
+    name = rest.partition("/")[0]
     roles = ctx.backend.moto.backend("iam", ctx.region).roles.values()
     return next((str(role.arn) for role in roles if role.name == name), f"arn:aws:iam::{account}:role/{name}")
 
@@ -66,17 +66,15 @@ def remove_node_entry(ctx: Context, cluster: str, principal: str) -> None:
 def create_entry(ctx: Context, params: Record, *, policies: Record | None = None) -> Record:
     """Make an entry, whose request has been checked; `policies` are associations by ARN."""
     cluster, principal = params["clusterName"], params["principalArn"]
-    entry_type = params.get("type", "STANDARD")
+    kind = params.get("type", "STANDARD")
     _, _, _, _, account, resource = principal.split(":", 5)
     digest = hashlib.sha256(f"{cluster}{principal}".encode()).hexdigest()
     identifier = f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
     what, name = resource.partition("/")[0], resource.rpartition("/")[2]
     default = f"arn:aws:sts::{account}:assumed-role/{name}/{{{{SessionName}}}}" if what == "role" else principal
-    groups = {"STANDARD": params.get("kubernetesGroups", [])}.get(entry_type, ["system:nodes"])
-    if entry_type != "STANDARD":
-        default = (
-            "system:node:{{SessionName}}" if entry_type == "HYPERPOD_LINUX" else "system:node:{{EC2PrivateDNSName}}"
-        )
+    groups = {"STANDARD": params.get("kubernetesGroups", [])}.get(kind, ["system:nodes"])
+    if kind != "STANDARD":
+        default = "system:node:{{SessionName}}" if kind == "HYPERPOD_LINUX" else "system:node:{{EC2PrivateDNSName}}"
     entry: Record = {
         "clusterName": cluster,
         "principalArn": principal,
@@ -86,7 +84,7 @@ def create_entry(ctx: Context, params: Record, *, policies: Record | None = None
         "modifiedAt": ctx.now,
         "tags": params.get("tags", {}),
         "username": params.get("username", default),
-        "type": entry_type,
+        "type": kind,
     }
     ctx.table("access")[entry_key(cluster, principal)] = {"entry": entry, "policies": policies or {}}
     ctx.controllers.access_entry_changed(entry, list((policies or {}).values()))

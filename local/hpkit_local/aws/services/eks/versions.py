@@ -53,21 +53,21 @@ def default_version(ctx: Context) -> str:
 
 def check_version(ctx: Context, version: str, support_type: str) -> None:
     """Refuse a version that a new cluster cannot have."""
-    released = {entry.version: entry for entry in _released(ctx)}
-    if version not in released:
+    known = {each.version: each for each in _released(ctx)}
+    if version not in known:
         raise ServiceError(INVALID, f"unsupported Kubernetes version {version}; supported: {', '.join(offered(ctx))}")
-    released_version = released[version]
-    support = released_version.support(_today(ctx))
+    found = known[version]
+    support = found.support(_today(ctx))
     if support == "UNSUPPORTED":
         raise ServiceError(
             INVALID,
-            f"unsupported Kubernetes version {version}: its extended support ended on "
-            f"{released_version.end_of_extended_support}; supported: {', '.join(offered(ctx))}",
+            f"unsupported Kubernetes version {version}: its extended support ended on {found.end_of_extended_support}; "
+            f"supported: {', '.join(offered(ctx))}",
         )
     if support == "EXTENDED_SUPPORT" and support_type == "STANDARD":
         raise ServiceError(
             INVALID,
-            f"Kubernetes version {version} left standard support on {released_version.end_of_standard_support}: "
+            f"Kubernetes version {version} left standard support on {found.end_of_standard_support}: "
             "upgradePolicy.supportType must be EXTENDED",
         )
 
@@ -80,12 +80,12 @@ def next_version(ctx: Context, version: str) -> str | None:
 
 def check_policy_change(ctx: Context, version: str) -> None:
     """Refuse another upgrade policy while the version is out of standard support."""
-    released_version = next((entry for entry in eks_versions() if entry.version == version), None)
-    if released_version is not None and released_version.support(_today(ctx)) != "STANDARD_SUPPORT":
+    found = next((each for each in eks_versions() if each.version == version), None)
+    if found is not None and found.support(_today(ctx)) != "STANDARD_SUPPORT":
         raise ServiceError(
             "InvalidRequestException",
             f"The upgrade policy cannot change: Kubernetes version {version} left standard support on "
-            f"{released_version.end_of_standard_support}",
+            f"{found.end_of_standard_support}",
         )
 
 
@@ -104,29 +104,29 @@ def describe_cluster_versions(ctx: Context, params: Record) -> Record:
     status = params.get("versionStatus") or _STATUSES.get(params.get("status", ""))
     named = params.get("clusterVersions")
     newest_first = list(reversed(_released(ctx)))
-    entries = [_version(ctx, entry) for entry in newest_first if not named or entry.version in named]
+    found = [_version(ctx, each) for each in newest_first if not named or each.version in named]
     if not params.get("includeAll") and not named and status != "UNSUPPORTED":
-        entries = [entry for entry in entries if entry["versionStatus"] != "UNSUPPORTED"]
+        found = [each for each in found if each["versionStatus"] != "UNSUPPORTED"]
     if status:
-        entries = [entry for entry in entries if entry["versionStatus"] == status]
+        found = [each for each in found if each["versionStatus"] == status]
     if params.get("defaultOnly"):
-        entries = [entry for entry in entries if entry["defaultVersion"]]
+        found = [each for each in found if each["defaultVersion"]]
     if params.get("clusterType", "eks") != "eks":
-        entries = []
-    versions, token = page(entries, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
+        found = []
+    versions, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
     return {"clusterVersions": versions, **({"nextToken": token} if token else {})}
 
 
-def _version(ctx: Context, release: KubernetesVersion) -> Record:
-    support = release.support(_today(ctx))
+def _version(ctx: Context, each: KubernetesVersion) -> Record:
+    support = each.support(_today(ctx))
     spelled = {new: old for old, new in _STATUSES.items()}
     return {
-        "clusterVersion": release.version,
+        "clusterVersion": each.version,
         "clusterType": "eks",
-        "defaultVersion": release.version == default_version(ctx),
-        "releaseDate": _midnight(release.released),
-        "endOfStandardSupportDate": _midnight(release.end_of_standard_support),
-        "endOfExtendedSupportDate": _midnight(release.end_of_extended_support),
+        "defaultVersion": each.version == default_version(ctx),
+        "releaseDate": _midnight(each.released),
+        "endOfStandardSupportDate": _midnight(each.end_of_standard_support),
+        "endOfExtendedSupportDate": _midnight(each.end_of_extended_support),
         "status": spelled[support],
         "versionStatus": support,
     }

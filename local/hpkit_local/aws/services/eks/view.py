@@ -15,7 +15,7 @@ from hpkit_local.aws.services.sts.identity import identity
 from hpkit_local.aws.snapshot import Snapshot, View
 from hpkit_local.aws.view import part
 
-__all__ = ["Caller", "identify_caller", "why_cut_off"]
+__all__ = ["Caller", "caller_of", "why_cut_off"]
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,15 @@ class Caller:
     entry: Mapping[str, Any] | None
 
 
-def identify_caller(view: View, access_key: str, *, cluster: str) -> Caller:
+def caller_of(view: View, access_key: str, *, cluster: str) -> Caller:
     """Return who an access key is, and what an EKS cluster knows of that principal."""
     with view.held():
         contexts = list(view.contexts())
         ctx = next((ctx for ctx in contexts if cluster in ctx.table("eks")), contexts[0])
         user_id, arn, account = identity(ctx, access_key)
         principal = principal_arn(ctx, arn)
-        record = ctx.table("access").get(entry_key(cluster, principal))
-        return Caller(user_id, arn, account, principal, None if record is None else dict(record["entry"]))
+        found = ctx.table("access").get(entry_key(cluster, principal))
+        return Caller(user_id, arn, account, principal, None if found is None else dict(found["entry"]))
 
 
 def why_cut_off(view: View) -> str:
@@ -52,13 +52,11 @@ def why_cut_off(view: View) -> str:
 
 
 @part
-def _add(snapshot: Snapshot, ctx: Context) -> None:
-    clusters = {
-        key: record for key, record in ctx.table("eks").items() if record["status"] not in ("CREATING", "FAILED")
-    }
-    snapshot.eks.update({name: cluster_document(eks) for name, eks in clusters.items()})
+def _add(found: Snapshot, ctx: Context) -> None:
+    clusters = {key: each for key, each in ctx.table("eks").items() if each["status"] not in ("CREATING", "FAILED")}
+    found.eks.update({name: cluster_document(eks) for name, eks in clusters.items()})
     unmade = ("CREATING", "CREATE_FAILED")
-    addons = {key: record for key, record in ctx.table("addons").items() if record["status"] not in unmade}
-    snapshot.addons.update({key: addon_document(addon) for key, addon in addons.items()})
+    addons = {key: each for key, each in ctx.table("addons").items() if each["status"] not in unmade}
+    found.addons.update({key: addon_document(addon) for key, addon in addons.items()})
     items = ctx.table("access").values()
-    snapshot.entries.extend({**item["entry"], "policies": list(item["policies"].values())} for item in items)
+    found.entries.extend({**item["entry"], "policies": list(item["policies"].values())} for item in items)

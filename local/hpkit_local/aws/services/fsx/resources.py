@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.aws.services.ec2.resources.tags import find_entry
+from hpkit_local.aws.services.ec2.resources.tags import found
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import camel, pascal, tag_list, tag_map
-from hpkit_local.plugins.aws.tagging import resource_arn, tagging
+from hpkit_local.plugins.aws.tagging import arn_of, tagging
 from hpkit_local.plugins.aws.waiting import until
 from hpkit_provider.engine.values import Props
 
@@ -69,10 +69,10 @@ def _create(call: Calls, wanted: Props) -> str:
 
 
 def _system(call: Calls, system: str) -> dict[str, Any] | None:
-    return find_entry(call, "DescribeFileSystems", "FileSystems", FileSystemIds=[system])
+    return found(call, "DescribeFileSystems", "FileSystems", FileSystemIds=[system])
 
 
-def _read(call: Calls, system: str, _state: Props) -> Props | None:
+def _read(call: Calls, system: str, _known: Props) -> Props | None:
     entry = _system(call, system)
     if entry is None or entry.get("Lifecycle") == "DELETING":
         return None
@@ -141,7 +141,7 @@ RESOURCE_TYPES: Final = (
         wait=_await,
         delete=_delete,
         outputs=("arn", "dnsName", "mountName", "networkInterfaceIds", "ownerId", "vpcId"),
-        tagging=tagging("Resource", "ResourceARN", named=resource_arn),
+        tagging=tagging("Resource", "ResourceARN", named=arn_of),
         note="no data repositories (`importPath`, `exportPath`)",
     ),
 )

@@ -78,10 +78,10 @@ def delete_rule(request: Request) -> tuple[int, Any]:
 
 def _rule(request: Request) -> Record:
     _require_alerting(request)
-    rule: Record | None = request.content["rules"].get(request.uid)
-    if rule is None:
+    found: Record | None = request.content["rules"].get(request.uid)
+    if found is None:
         raise GrafanaError(404, "could not find the alert rule")
-    return rule
+    return found
 
 
 def _check_rule(request: Request, uid: str) -> None:
@@ -126,10 +126,10 @@ def add_point(request: Request) -> tuple[int, Any]:
 def update_point(request: Request) -> tuple[int, Any]:
     """Replace a contact point."""
     _require_alerting(request)
-    point = request.content["contactPoints"].get(request.uid)
-    if point is None:
+    found = request.content["contactPoints"].get(request.uid)
+    if found is None:
         raise GrafanaError(404, "contact point does not exist")
-    provenance = _provenance(request, point["provenance"])
+    provenance = _provenance(request, found["provenance"])
     _check_point(request)
     request.content["contactPoints"][request.uid] = {**request.body, "uid": request.uid, "provenance": provenance}
     return 202, {"message": "contactpoint updated"}
@@ -139,10 +139,10 @@ def update_point(request: Request) -> tuple[int, Any]:
 def delete_point(request: Request) -> tuple[int, Any]:
     """Delete a contact point that no policy names."""
     _require_alerting(request)
-    point = request.content["contactPoints"].get(request.uid)
-    if point is None:
+    found = request.content["contactPoints"].get(request.uid)
+    if found is None:
         raise GrafanaError(404, "contact point does not exist")
-    if point["name"] in _receivers(request.content["policy"]):
+    if found["name"] in _receivers(request.content["policy"]):
         raise GrafanaError(409, "contact point is currently used by a notification policy")
     del request.content["contactPoints"][request.uid]
     return 202, {"message": "contactpoint deleted"}

@@ -15,10 +15,10 @@ _CHANGED = "has been changed by someone else"
 
 
 def _object(request: Request, kind: str, message: str) -> Record:
-    record: Record | None = request.content[kind].get(request.uid)
-    if record is None:
+    found: Record | None = request.content[kind].get(request.uid)
+    if found is None:
         raise GrafanaError(404, message)
-    return record
+    return found
 
 
 def _new_uid(request: Request, uid: str | None) -> str:
@@ -56,11 +56,11 @@ def add_data_source(request: Request) -> tuple[int, Any]:
 @route("PUT", "/api/datasources/uid/{uid}", role="ADMIN")
 def update_data_source(request: Request) -> tuple[int, Any]:
     """Replace one, if the version that was read is still the newest."""
-    data_source = _object(request, "datasources", "Data source not found")
+    found = _object(request, "datasources", "Data source not found")
     _check_data_source(request, request.uid)
-    if request.body.get("version") not in (None, data_source["version"]):
+    if request.body.get("version") not in (None, found["version"]):
         raise GrafanaError(409, "Datasource has already been updated by someone else. Please reload and try again")
-    made = {**data_source, **request.body, "uid": request.uid, "version": data_source["version"] + 1}
+    made = {**found, **request.body, "uid": request.uid, "version": found["version"] + 1}
     request.content["datasources"][request.uid] = made
     return 200, {"datasource": made, "message": "Datasource updated", "name": made["name"]}
 
@@ -104,12 +104,12 @@ def add_folder(request: Request) -> tuple[int, Any]:
 @route("PUT", "/api/folders/{uid}", role="EDITOR")
 def update_folder(request: Request) -> tuple[int, Any]:
     """Change the title, if the version that was read is still the newest."""
-    folder = _object(request, "folders", "folder not found")
+    found = _object(request, "folders", "folder not found")
     _check_folder(request, request.uid)
-    if request.body.get("version") != folder["version"] and not request.body.get("overwrite"):
+    if request.body.get("version") != found["version"] and not request.body.get("overwrite"):
         raise GrafanaError(412, f"The folder {_CHANGED}", word="version-mismatch")
-    folder.update(title=request.body["title"], version=folder["version"] + 1)
-    return 200, folder
+    found.update(title=request.body["title"], version=found["version"] + 1)
+    return 200, found
 
 
 def _check_folder(request: Request, uid: str) -> None:

@@ -93,20 +93,20 @@ def _answered(ctx: Context, environ: Mapping[str, Any], identifier: str) -> tupl
     workspace = _workspace(ctx, identifier)
     method, path = environ["REQUEST_METHOD"], unquote(environ.get("PATH_INFO", ""))
     role = _role(ctx, workspace, environ.get("HTTP_AUTHORIZATION", ""))
-    for route_method, pattern, least, handler in _ROUTES:
-        match = pattern.fullmatch(path)
-        if route_method == method and match:
+    for known, pattern, least, handler in _ROUTES:
+        found = pattern.fullmatch(path)
+        if known == method and found:
             if _ROLES.index(role) < _ROLES.index(least):
                 raise GrafanaError(403, "You'll need additional permissions to perform this action.")
-            return handler(_request(ctx, workspace, environ, match.groupdict().get("uid", "")))
+            return handler(_request(ctx, workspace, environ, found.groupdict().get("uid", "")))
     raise GrafanaError(404, "Not found")
 
 
 def _workspace(ctx: Context, identifier: str) -> Record:
-    workspace = ctx.table(TABLE).get(identifier)
-    if workspace is None or workspace["status"] != "ACTIVE":
+    found = ctx.table(TABLE).get(identifier)
+    if found is None or found["status"] != "ACTIVE":
         raise GrafanaError(404, "Not found")
-    return workspace
+    return found
 
 
 def _role(ctx: Context, workspace: Record, authorization: str) -> str:

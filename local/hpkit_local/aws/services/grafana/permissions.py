@@ -33,10 +33,10 @@ def list_permissions(ctx: Context, params: Record) -> Record:
     wanted = {key: params[name] for name, key in (("userType", "type"), ("userId", "id")) if name in params}
     if "groupId" in params:
         wanted = {"type": "SSO_GROUP", "id": params["groupId"]}
-    permissions = [
+    found = [
         entry
         for entry in require_workspace(ctx, params["workspaceId"])["permissions"]
         if all(entry["user"][key] == value for key, value in wanted.items())
     ]
-    entries, token = page(permissions, size=params.get("maxResults"), token=params.get("nextToken"))
+    entries, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"))
     return {"permissions": entries, **({"nextToken": token} if token else {})}

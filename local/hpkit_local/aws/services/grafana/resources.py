@@ -55,19 +55,19 @@ def _workspace(call: Calls, workspace: str) -> dict[str, Any] | None:
     return answer and answer["workspace"]
 
 
-def _read(call: Calls, workspace: str, _state: Props) -> Props | None:
-    live = _workspace(call, workspace)
-    if live is None or live["status"] == "DELETING":
+def _read(call: Calls, workspace: str, _known: Props) -> Props | None:
+    found = _workspace(call, workspace)
+    if found is None or found["status"] == "DELETING":
         return None
     return {
-        **{name: live.get(member) for name, (_, member) in _MEMBERS.items()},
-        **{name: live.get(name) for name in _AT_CREATION},
+        **{name: found.get(told) for name, (_, told) in _MEMBERS.items()},
+        **{name: found.get(name) for name in _AT_CREATION},
         "arn": f"arn:aws:grafana:{call.region}:{call.account}:/workspaces/{workspace}",
-        "endpoint": live["endpoint"],
-        "authenticationProviders": live["authentication"]["providers"],
-        "samlConfigurationStatus": live["authentication"].get("samlConfigurationStatus", ""),
+        "endpoint": found["endpoint"],
+        "authenticationProviders": found["authentication"]["providers"],
+        "samlConfigurationStatus": found["authentication"].get("samlConfigurationStatus", ""),
         "configuration": _configuration(call, workspace),
-        "tags": live.get("tags", {}),
+        "tags": found.get("tags", {}),
     }
 
 
@@ -139,9 +139,9 @@ def _associate(call: Calls, wanted: Props) -> str:
     return f"{wanted['workspaceId']}/{wanted['role']}"
 
 
-def _read_association(call: Calls, resource_id: str, state: Props) -> Props | None:
+def _read_association(call: Calls, resource_id: str, known: Props) -> Props | None:
     workspace, _, role = resource_id.partition("/")
-    role = state.get("role") or role  # another role changes in place, and the id stays
+    role = known.get("role") or role  # another role changes in place, and the id stays
     entries = [
         entry["user"]
         for entry in call.pages("ListPermissions", "permissions", workspaceId=workspace)

@@ -29,10 +29,10 @@ def _digest(key: str) -> str:
 
 
 def _account(workspace: Record, identifier: str) -> Record:
-    account: Record | None = workspace["serviceAccounts"].get(identifier)
-    if account is None:
+    found: Record | None = workspace["serviceAccounts"].get(identifier)
+    if found is None:
         raise ServiceError("ResourceNotFoundException", f"Service account {identifier} does not exist", status=404)
-    return account
+    return found
 
 
 @operation("grafana", "CreateWorkspaceServiceAccount")

@@ -14,7 +14,7 @@ from hpkit_local.aws.service import MACHINES, action
 from hpkit_local.aws.services.iam.references import require_role
 from hpkit_local.aws.services.sso_admin.operations import has_identity_center
 
-__all__ = ["TABLE", "require_workspace", "workspace_arn"]
+__all__ = ["TABLE", "arn_of", "require_workspace"]
 
 TABLE = "grafana"
 DEFAULT_VERSION = "10.4"
@@ -45,19 +45,19 @@ _MEMBERS = {
 _SUMMARY = ("created", "description", "endpoint", "grafanaVersion", "id", "modified", "name", "status", "tags")
 
 
-def workspace_arn(ctx: Context, workspace: str) -> str:
+def arn_of(ctx: Context, workspace: str) -> str:
     """Return the ARN by which a workspace is tagged."""
     return ctx.arn("grafana", f"/workspaces/{workspace}")
 
 
 def require_workspace(ctx: Context, workspace: str, *, active: bool = False) -> Record:
     """Return a workspace by id, or Grafana's own refusal."""
-    record = ctx.table(TABLE).get(workspace)
-    if record is None:
+    found = ctx.table(TABLE).get(workspace)
+    if found is None:
         raise ServiceError("ResourceNotFoundException", f"Workspace {workspace} does not exist", status=404)
-    if active and record["status"] != "ACTIVE":
-        raise ServiceError("ConflictException", f"Workspace {workspace} is in status {record['status']}", status=409)
-    return record
+    if active and found["status"] != "ACTIVE":
+        raise ServiceError("ConflictException", f"Workspace {workspace} is in status {found['status']}", status=409)
+    return found
 
 
 def _document(workspace: Record) -> Record:
@@ -93,7 +93,7 @@ def create_workspace(ctx: Context, params: Record) -> Record:
         "grafanaVersion": DEFAULT_VERSION,
         **{told: params[name] for name, told in _MEMBERS.items() if name in params},
         "id": identifier,
-        "arn": workspace_arn(ctx, identifier),
+        "arn": arn_of(ctx, identifier),
         "endpoint": f"{identifier}.grafana-workspace.{ctx.region}.amazonaws.com",
         "created": ctx.now,
         "modified": ctx.now,
@@ -147,14 +147,11 @@ def describe_workspace(ctx: Context, params: Record) -> Record:
 @operation("grafana", "ListWorkspaces")
 def list_workspaces(ctx: Context, params: Record) -> Record:
     """Summaries in pages."""
-    summaries = [
-        {
-            **{name: record[name] for name in _SUMMARY if record.get(name) is not None},
-            "authentication": _summary(record),
-        }
-        for record in ctx.table(TABLE).values()
+    found = [
+        {**{name: each[name] for name in _SUMMARY if each.get(name) is not None}, "authentication": _summary(each)}
+        for each in ctx.table(TABLE).values()
     ]
-    entries, token = page(summaries, size=params.get("maxResults"), token=params.get("nextToken"))
+    entries, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"))
     return {"workspaces": entries, **({"nextToken": token} if token else {})}
 
 
@@ -190,12 +187,12 @@ def delete_workspace(ctx: Context, params: Record) -> Record:
 def _configuration(params: Record) -> Record:
     """Return a request's configuration, or that of a workspace that was asked for none."""
     try:
-        configuration = json.loads(params.get("configuration", "{}"))
+        found = json.loads(params.get("configuration", "{}"))
     except ValueError:
         raise ServiceError("ValidationException", "configuration is not valid JSON") from None
-    if not isinstance(configuration, dict) or configuration.keys() - _CONFIGURED.keys():
+    if not isinstance(found, dict) or found.keys() - _CONFIGURED.keys():
         raise ServiceError("ValidationException", f"configuration may have {', '.join(_CONFIGURED)} alone")
-    return {**_CONFIGURED, **configuration}
+    return {**_CONFIGURED, **found}
 
 
 @operation("grafana", "DescribeWorkspaceConfiguration")
@@ -237,11 +234,9 @@ def update_workspace_authentication(ctx: Context, params: Record) -> Record:
 def _authentication(workspace: Record) -> Record:
     providers = workspace["authenticationProviders"]
     saml = workspace["saml"]
-    authentication: Record = {"providers": providers}
+    told: Record = {"providers": providers}
     if "SAML" in providers:
-        authentication["saml"] = (
-            {"status": "CONFIGURED", "configuration": saml} if saml else {"status": "NOT_CONFIGURED"}
-        )
+        told["saml"] = {"status": "CONFIGURED", "configuration": saml} if saml else {"status": "NOT_CONFIGURED"}
     if "AWS_SSO" in providers:
-        authentication["awsSso"] = {}
-    return authentication
+        told["awsSso"] = {}
+    return told

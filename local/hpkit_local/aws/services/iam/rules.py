@@ -42,12 +42,12 @@ def _trust(_: Context, params: Record) -> None:
 @rule("iam", "PutRolePolicy")
 def _inline(ctx: Context, params: Record) -> None:
     role = ctx.backend.moto.backend("iam", ctx.region).roles
-    named_role = next((candidate for candidate in role.values() if candidate.name == params["RoleName"]), None)
-    if named_role is None:
+    found = next((each for each in role.values() if each.name == params["RoleName"]), None)
+    if found is None:
         return
-    present = {**named_role.policies, params["PolicyName"]: params["PolicyDocument"]}
-    if sum(_size(candidate) for candidate in present.values()) > INLINE_SIZE:
-        message = f"Maximum policy size of {INLINE_SIZE} bytes exceeded for role {named_role.name}"
+    present = {**found.policies, params["PolicyName"]: params["PolicyDocument"]}
+    if sum(_size(each) for each in present.values()) > INLINE_SIZE:
+        message = f"Maximum policy size of {INLINE_SIZE} bytes exceeded for role {found.name}"
         raise ServiceError("LimitExceeded", message, status=409)
 
 
@@ -73,12 +73,10 @@ def statements(text: str, *, code: str) -> list[Record]:
     except ValueError:
         document = None
     statements = document.get("Statement") if isinstance(document, dict) else None
-    entries: list[Any] = statements if isinstance(statements, list) else [statements]
-    if not entries or not all(
-        isinstance(entry, dict) and entry.get("Effect") in ("Allow", "Deny") for entry in entries
-    ):
+    found: list[Any] = statements if isinstance(statements, list) else [statements]
+    if not found or not all(isinstance(each, dict) and each.get("Effect") in ("Allow", "Deny") for each in found):
         raise ServiceError(code, "Syntax errors in policy.")
-    return entries
+    return found
 
 
 def _services(principal: Any) -> Iterator[str]:

@@ -25,7 +25,7 @@ def _create_key(call: Calls, wanted: Props) -> str:
     return str(answer["KeyMetadata"]["KeyId"])
 
 
-def _read_key(call: Calls, key: str, _state: Props) -> Props | None:
+def _read_key(call: Calls, key: str, _known: Props) -> Props | None:
     answer = call.find("DescribeKey", KeyId=key)
     data = answer and answer["KeyMetadata"]
     if not data or data["KeyState"] == "PendingDeletion":

@@ -24,7 +24,7 @@ def _create_group(call: Calls, wanted: Props) -> str:
     return str(wanted["name"])
 
 
-def _read_group(call: Calls, name: str, _state: Props) -> Props | None:
+def _read_group(call: Calls, name: str, _known: Props) -> Props | None:
     groups = call.pages("DescribeLogGroups", "logGroups", logGroupNamePrefix=name)
     group = next((each for each in groups if each["logGroupName"] == name), None)
     if group is None:
@@ -83,11 +83,11 @@ RESOURCE_TYPES: Final = (
 
 
 def _log_groups(call: Calls, args: Props) -> Props:
-    log_groups = list(call.pages("DescribeLogGroups", "logGroups", logGroupNamePrefix=args.get("logGroupNamePrefix")))
+    found = list(call.pages("DescribeLogGroups", "logGroups", logGroupNamePrefix=args.get("logGroupNamePrefix")))
     return {
         "id": call.region,
-        "arns": [str(log_group["arn"]).removesuffix(":*") for log_group in log_groups],
-        "logGroupNames": [log_group["logGroupName"] for log_group in log_groups],
+        "arns": [str(each["arn"]).removesuffix(":*") for each in found],
+        "logGroupNames": [each["logGroupName"] for each in found],
         "logGroupNamePrefix": args.get("logGroupNamePrefix"),
     }
 

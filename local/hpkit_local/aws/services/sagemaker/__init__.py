@@ -22,11 +22,11 @@ declare(
             Machine("node", "delete", "ShuttingDown", "", "Failure", 120),
             *(
                 machine
-                for machine_kind in ("quota", "policy")
+                for kind in ("quota", "policy")
                 for machine in (
-                    Machine(machine_kind, "create", "Creating", "Created", "CreateFailed", 20),
-                    Machine(machine_kind, "update", "Updating", "Updated", "UpdateFailed", 15),
-                    Machine(machine_kind, "delete", "Deleting", "", "DeleteFailed", 20),
+                    Machine(kind, "create", "Creating", "Created", "CreateFailed", 20),
+                    Machine(kind, "update", "Updating", "Updated", "UpdateFailed", 15),
+                    Machine(kind, "delete", "Deleting", "", "DeleteFailed", 20),
                 )
             ),
         ),

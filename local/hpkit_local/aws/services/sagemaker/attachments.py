@@ -9,7 +9,7 @@ from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.service import MACHINES
 from hpkit_local.aws.services.sagemaker.events import record_event
-from hpkit_local.aws.services.sagemaker.records import GONE, group_nodes, require
+from hpkit_local.aws.services.sagemaker.records import GONE, nodes_of, require
 from hpkit_local.aws.services.sagemaker.rules import refuse
 
 __all__: list[str] = []
@@ -25,13 +25,13 @@ def _node(cluster: Record, node_id: str) -> Record:
     return node
 
 
-def _in_ec2(ctx: Context, resource_kind: str, key: str) -> Any:
+def _in_ec2(ctx: Context, kind: str, key: str) -> Any:
     """Return a volume or an interface of moto's EC2; refuse one that does not exist."""
     backend = ctx.backend.moto.backend("ec2", ctx.region)
-    attachment = {"volume": backend.volumes, "network interface": backend.enis}[resource_kind].get(key)
-    if attachment is None:
-        raise refuse(f"The {resource_kind} '{key}' does not exist")
-    return attachment
+    found = {"volume": backend.volumes, "network interface": backend.enis}[kind].get(key)
+    if found is None:
+        raise refuse(f"The {kind} '{key}' does not exist")
+    return found
 
 
 @operation("sagemaker", "AttachClusterNodeVolume")
@@ -105,7 +105,7 @@ def start_cluster_health_check(ctx: Context, params: Record) -> Record:
         name = entry["InstanceGroupName"]
         if name not in cluster["groups"]:
             raise refuse(f"Instance group '{name}' does not exist in cluster '{cluster['name']}'")
-        named = entry.get("InstanceIds") or [node["id"] for node in group_nodes(cluster, name)]
+        named = entry.get("InstanceIds") or [node["id"] for node in nodes_of(cluster, name)]
         for node_id in named:
             node = _node(cluster, node_id)
             if node["group"] != name or node["status"] != MACHINES["node.create"].done:

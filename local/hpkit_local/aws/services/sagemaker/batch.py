@@ -6,7 +6,7 @@ from hpkit_local.aws.api import operation
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.service import MACHINES, action
 from hpkit_local.aws.services.sagemaker.events import record_event
-from hpkit_local.aws.services.sagemaker.records import GONE, group_nodes, require
+from hpkit_local.aws.services.sagemaker.records import GONE, nodes_of, require
 from hpkit_local.aws.services.sagemaker.rules import refuse
 from hpkit_local.aws.services.sagemaker.scaling import add_nodes, is_continuous, nodes_up, remove_nodes
 
@@ -83,7 +83,7 @@ def _add(ctx: Context, cluster: Record, entry: Record) -> list[Record]:
     group["spec"]["InstanceCount"] += count
     group["scaling"] = True
     limit = ctx.faults.value("capacity", name)
-    room = count if limit is None else min(count, max(0, int(limit) - len(group_nodes(cluster, name))))
+    room = count if limit is None else min(count, max(0, int(limit) - len(nodes_of(cluster, name))))
     chosen: Record = {member: entry[member] for member in ("AvailabilityZones", "InstanceTypes") if member in entry}
     nodes = add_nodes(ctx, cluster, group, count=room) if room else []
     if "InstanceTypes" in entry:
@@ -163,16 +163,16 @@ def _sort(
 
     settled: the group must not wait for its minimum; unchanging: the instance must not be on its way somewhere.
     """
-    requested = [*params.get("NodeIds", []), *params.get("NodeLogicalIds", [])]
-    if not requested:
+    names = [*params.get("NodeIds", []), *params.get("NodeLogicalIds", [])]
+    if not names:
         raise refuse("Give NodeIds or NodeLogicalIds")
     if cluster["status"] != "InService":
         raise refuse(f"Cluster '{cluster['name']}' is {cluster['status']}; nodes can be changed when it is InService")
-    nodes_by_id = {key: node for node in cluster["nodes"].values() for key in (node["id"], node["logical"])}
+    known = {key: node for node in cluster["nodes"].values() for key in (node["id"], node["logical"])}
     good: dict[str, Record] = {}
     bad: dict[str, Record | None] = {}
-    for name in dict.fromkeys(requested):
-        node = nodes_by_id.get(name)
+    for name in dict.fromkeys(names):
+        node = known.get(name)
         waits = node is not None and settled and "waiting" in cluster["groups"][node["group"]]
         barred = _CHANGING if unchanging else (GONE,)
         if node is None or waits or node["status"] in barred:
@@ -191,19 +191,19 @@ def _answer(
     member: str,
 ) -> Record:
     answer: Record = {}
-    for parameter, done, failed, key in (
+    for given, done, failed, key in (
         ("NodeIds", "Successful", "Failed", "NodeId"),
         ("NodeLogicalIds", "SuccessfulNodeLogicalIds", "FailedNodeLogicalIds", "NodeLogicalId"),
     ):
-        requested = params.get(parameter, [])
-        succeeded = [name for name in requested if name in good]
+        names = params.get(given, [])
+        succeeded = [name for name in names if name in good]
         failures = [
             {
                 key: name,
                 member: codes[0] if bad[name] is None else codes[1],
                 "Message": _reason(name, bad[name]),
             }
-            for name in requested
+            for name in names
             if name in bad
         ]
         if succeeded:

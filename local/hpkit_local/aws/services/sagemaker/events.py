@@ -23,12 +23,12 @@ def record_event(
     level: str = "Info",
 ) -> None:
     """Write down something that happened to a cluster, a group or a node."""
-    resource_type = "Instance" if node else "InstanceGroup" if group else "Cluster"
+    kind = "Instance" if node else "InstanceGroup" if group else "Cluster"
     event: Record = {
         "EventId": ctx.uuid(),
         "ClusterArn": cluster["arn"],
         "ClusterName": cluster["name"],
-        "ResourceType": resource_type,
+        "ResourceType": kind,
         "EventTime": ctx.now,
         "Description": description,
         "EventLevel": level,

@@ -20,10 +20,10 @@ __all__ = [
     "created",
     "document",
     "find",
-    "find_version",
     "new_entry",
     "principal",
     "register",
+    "version_of",
 ]
 
 ADDON = "amazon-sagemaker-hyperpod-taskgovernance"
@@ -111,7 +111,7 @@ def find(ctx: Context, resource: VersionedResource, entry_id: str) -> Record:
     return entry
 
 
-def find_version(entry: Record, resource: VersionedResource, wanted: int | None) -> tuple[int, Record]:
+def version_of(entry: Record, resource: VersionedResource, wanted: int | None) -> tuple[int, Record]:
     """Return the body of a version, the newest if none is asked for."""
     number = entry["version"] if wanted is None else wanted
     body = entry["versions"].get(str(number))
@@ -122,8 +122,8 @@ def find_version(entry: Record, resource: VersionedResource, wanted: int | None)
 
 def document(entry: Record, resource: VersionedResource, *, version: int | None = None) -> Record:
     """Return what Describe answers of an object: whose it is, its status, and the body of a version."""
-    number, body = find_version(entry, resource, version)
-    described = {
+    number, body = version_of(entry, resource, version)
+    found = {
         f"{resource.title}Arn": entry["arn"],
         f"{resource.title}Id": entry["id"],
         "Name": entry["name"],
@@ -137,7 +137,7 @@ def document(entry: Record, resource: VersionedResource, *, version: int | None 
         **({"FailureReason": entry["failure"]} if entry["failure"] else {}),
         **body,
     }
-    return {**described, **resource.details(described)}
+    return {**found, **resource.details(found)}
 
 
 def created(ctx: Context, resource: VersionedResource, params: Record, body: Record) -> Record:
@@ -192,7 +192,7 @@ def _listing(ctx: Context, resource: VersionedResource, params: Record) -> tuple
     """Entries that a List call asks for, in its order, and the token of the next page."""
     after: Any = params.get("CreatedAfter")
     before: Any = params.get("CreatedBefore")
-    entries = [
+    found = [
         entry
         for entry in ctx.table(resource.table).values()
         if params.get("NameContains", "") in entry["name"]
@@ -203,8 +203,8 @@ def _listing(ctx: Context, resource: VersionedResource, params: Record) -> tuple
     ]
     keys = {"Name": "name", "Status": "status", "ClusterArn": "cluster"}
     key = keys.get(params.get("SortBy", ""), "created")
-    entries.sort(key=lambda entry: entry[key], reverse=params.get("SortOrder") == "Descending")
-    return page(entries, size=params.get("MaxResults"), token=params.get("NextToken"), default=10)
+    found.sort(key=lambda entry: entry[key], reverse=params.get("SortOrder") == "Descending")
+    return page(found, size=params.get("MaxResults"), token=params.get("NextToken"), default=10)
 
 
 def register(resource: VersionedResource) -> None:

@@ -69,7 +69,7 @@ def list_cluster_nodes(ctx: Context, params: Record) -> Record:
     cluster = require(ctx, params["ClusterName"])
     after: Any = params.get("CreationTimeAfter")
     before: Any = params.get("CreationTimeBefore")
-    matching = [
+    found = [
         node
         for node in cluster["nodes"].values()
         if params.get("InstanceGroupNameContains", "") in node["group"]
@@ -77,8 +77,8 @@ def list_cluster_nodes(ctx: Context, params: Record) -> Record:
         and (before is None or node["launched"] < moment(before))
     ]
     key = "group" if params.get("SortBy") == "NAME" else "launched"
-    matching.sort(key=lambda node: node[key], reverse=params.get("SortOrder") == "Descending")
-    nodes, token = page(matching, size=params.get("MaxResults"), token=params.get("NextToken"), default=10)
+    found.sort(key=lambda node: node[key], reverse=params.get("SortOrder") == "Descending")
+    nodes, token = page(found, size=params.get("MaxResults"), token=params.get("NextToken"), default=10)
     logical = bool(params.get("IncludeNodeLogicalIds"))
     summaries = [_summary(cluster, node, logical=logical) for node in nodes]
     return {"ClusterNodeSummaries": summaries, **({"NextToken": token} if token else {})}

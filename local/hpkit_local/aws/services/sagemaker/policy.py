@@ -13,8 +13,8 @@ from hpkit_local.aws.services.sagemaker.governance import (
     cluster_by_arn,
     created,
     find,
-    find_version,
     register,
+    version_of,
 )
 
 __all__ = ["POLICY"]
@@ -36,14 +36,14 @@ POLICY = VersionedResource(
 register(POLICY)
 
 
-def _config(requested: Record) -> Record:
+def _config(given: Record) -> Record:
     """Return the configuration with the service's defaults written out."""
-    for name, times in Counter(entry["Name"] for entry in requested.get("PriorityClasses", [])).items():
+    for name, times in Counter(entry["Name"] for entry in given.get("PriorityClasses", [])).items():
         if times > 1:
             raise ServiceError(
                 "ValidationException", f"Priority class names must be unique: '{name}' is given {times} times"
             )
-    return {"FairShare": "Enabled", "IdleResourceSharing": "Disabled", **requested}
+    return {"FairShare": "Enabled", "IdleResourceSharing": "Disabled", **given}
 
 
 @operation("sagemaker", "CreateClusterSchedulerConfig")
@@ -64,7 +64,7 @@ def create_cluster_scheduler_config(ctx: Context, params: Record) -> Record:
 def update_cluster_scheduler_config(ctx: Context, params: Record) -> Record:
     """Return a new version; a configuration that is given replaces the old one."""
     entry = find(ctx, POLICY, params["ClusterSchedulerConfigId"])
-    body = dict(find_version(entry, POLICY, None)[1])
+    body = dict(version_of(entry, POLICY, None)[1])
     if "SchedulerConfig" in params:
         body["SchedulerConfig"] = _config(params["SchedulerConfig"])
     if "Description" in params:

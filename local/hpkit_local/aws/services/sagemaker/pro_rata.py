@@ -13,7 +13,7 @@ from hpkit.catalog import find_instance_type
 from hpkit_local.aws.backend import Record
 from hpkit_local.aws.errors import ServiceError
 
-__all__ = ["Shape", "fill_pro_rata", "instance_shape"]
+__all__ = ["Shape", "fill_pro_rata", "shape_of"]
 
 FRACTIONS = ("Accelerators", "VCpu", "MemoryInGiB", "AcceleratorPartition")
 
@@ -28,14 +28,14 @@ class Shape:
     mig_per_accelerator: dict[str, int] | None
 
 
-def instance_shape(instance_type: str) -> Shape | None:
+def shape_of(instance_type: str) -> Shape | None:
     """Return the shape of a type, None where a figure of it is not known."""
-    instance = find_instance_type(instance_type)
-    if instance is None or instance.vcpu is None or instance.memory_gib is None or instance.accelerators is None:
+    found = find_instance_type(instance_type)
+    if found is None or found.vcpu is None or found.memory_gib is None or found.accelerators is None:
         return None
-    profiles = instance.mig_profiles
+    profiles = found.mig_profiles
     most = None if profiles is None else {profile.name: profile.max_per_accelerator for profile in profiles}
-    return Shape(instance.vcpu, instance.memory_gib, instance.accelerators, most)
+    return Shape(found.vcpu, found.memory_gib, found.accelerators, most)
 
 
 def fill_pro_rata(resources: list[Record], member: str) -> list[Record]:
@@ -44,17 +44,17 @@ def fill_pro_rata(resources: list[Record], member: str) -> list[Record]:
 
 
 def _fill(resource: Record, where: str) -> Record:
-    fractions = [name for name in FRACTIONS if name in resource]
+    given = [name for name in FRACTIONS if name in resource]
     instance_type = resource["InstanceType"]
     if "Count" in resource:
-        if fractions:
-            raise _refuse(where, f"Count cannot be combined with {', '.join(fractions)} for {instance_type}")
+        if given:
+            raise _refuse(where, f"Count cannot be combined with {', '.join(given)} for {instance_type}")
         return resource
-    if not fractions:
+    if not given:
         raise _refuse(where, f"{instance_type} needs Count or one of {', '.join(FRACTIONS)}")
     if "Accelerators" in resource and "AcceleratorPartition" in resource:
         raise _refuse(where, f"Accelerators and AcceleratorPartition exclude each other for {instance_type}")
-    shape = instance_shape(instance_type)
+    shape = shape_of(instance_type)
     return resource if shape is None else _pro_rata(resource, shape, where)
 
 

@@ -13,8 +13,8 @@ from hpkit_local.aws.services.sagemaker.governance import (
     cluster_by_arn,
     created,
     find,
-    find_version,
     register,
+    version_of,
 )
 from hpkit_local.aws.services.sagemaker.pro_rata import fill_pro_rata
 
@@ -30,17 +30,17 @@ register(QUOTA)
 DEFAULT_BORROW_LIMIT = 50
 
 
-def stored_config(requested: Record) -> Record:
+def stored_config(given: Record) -> Record:
     """Return the configuration as the service stores it: resources filled in pro rata, defaults written out."""
-    sharing: dict[str, Any] = dict(requested.get("ResourceSharingConfig") or {"Strategy": "LendAndBorrow"})
+    sharing: dict[str, Any] = dict(given.get("ResourceSharingConfig") or {"Strategy": "LendAndBorrow"})
     if sharing["Strategy"] == "LendAndBorrow" and "AbsoluteBorrowLimits" not in sharing:
         sharing.setdefault("BorrowLimit", DEFAULT_BORROW_LIMIT)
     if "AbsoluteBorrowLimits" in sharing:
         sharing["AbsoluteBorrowLimits"] = fill_pro_rata(sharing["AbsoluteBorrowLimits"], "AbsoluteBorrowLimits")
     return {
-        "ComputeQuotaResources": fill_pro_rata(requested.get("ComputeQuotaResources", []), "ComputeQuotaResources"),
+        "ComputeQuotaResources": fill_pro_rata(given.get("ComputeQuotaResources", []), "ComputeQuotaResources"),
         "ResourceSharingConfig": sharing,
-        "PreemptTeamTasks": requested.get("PreemptTeamTasks", "LowerPriority"),
+        "PreemptTeamTasks": given.get("PreemptTeamTasks", "LowerPriority"),
     }
 
 
@@ -58,7 +58,7 @@ def create_compute_quota(ctx: Context, params: Record) -> Record:
             continue
         if other["name"] == params["Name"]:
             raise ServiceError("ConflictException", f"ComputeQuota with name '{params['Name']}' already exists")
-        if find_version(other, QUOTA, None)[1]["ComputeQuotaTarget"]["TeamName"] == team:
+        if version_of(other, QUOTA, None)[1]["ComputeQuotaTarget"]["TeamName"] == team:
             raise ServiceError(
                 "ConflictException", f"Team '{team}' already has ComputeQuota '{other['id']}' on this cluster"
             )
@@ -74,7 +74,7 @@ def create_compute_quota(ctx: Context, params: Record) -> Record:
 def update_compute_quota(ctx: Context, params: Record) -> Record:
     """Return a new version; the team stays. A configuration that is given replaces the old one."""
     entry = find(ctx, QUOTA, params["ComputeQuotaId"])
-    body = dict(find_version(entry, QUOTA, None)[1])
+    body = dict(version_of(entry, QUOTA, None)[1])
     if "ComputeQuotaTarget" in params:
         old, new = body["ComputeQuotaTarget"]["TeamName"], params["ComputeQuotaTarget"]["TeamName"]
         if old != new:

@@ -14,14 +14,14 @@ from typing import Any
 
 from hpkit_local.aws.backend import Context, Record
 
-__all__ = ["check_reach", "is_cut_off"]
+__all__ = ["is_cut_off", "reach_of"]
 
 # Without these no node of a closed network works; others are missed by what calls them.
 _NEEDED = {"ec2", "ecr.api", "ecr.dkr", "eks", "sts"}
 _WAYS = ("gateway", "instance", "nat_gateway", "transit_gateway", "interface", "vpc_pcx", "carrier_gateway")
 
 
-def check_reach(ctx: Context, subnet_id: str, group_ids: Collection[str]) -> Record:
+def reach_of(ctx: Context, subnet_id: str, group_ids: Collection[str]) -> Record:
     """Return what a node in a subnet with these security groups reaches: which rules, a route out, endpoints."""
     ec2 = ctx.backend.moto.backend("ec2", ctx.region)
     vpc = next((subnets[subnet_id].vpc_id for subnets in ec2.subnets.values() if subnet_id in subnets), None)

@@ -8,7 +8,7 @@ from typing import Any
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 
-__all__ = ["busy", "current_count", "describe", "group_nodes", "moment", "require"]
+__all__ = ["busy", "current_count", "describe", "moment", "nodes_of", "require"]
 
 GONE = "ShuttingDown"
 
@@ -39,14 +39,14 @@ def moment(value: Any) -> float:
         raise ServiceError("SerializationException", f"{value!r} is not a timestamp") from None
 
 
-def group_nodes(cluster: Record, group: str) -> list[Record]:
+def nodes_of(cluster: Record, group: str) -> list[Record]:
     """Nodes of a group that are not on their way out."""
     return [node for node in cluster["nodes"].values() if node["group"] == group and node["status"] != GONE]
 
 
 def current_count(cluster: Record, group: str) -> int:
     """Instances that a group has: those that have started."""
-    return sum(1 for node in group_nodes(cluster, group) if node["status"] != "Pending")
+    return sum(1 for node in nodes_of(cluster, group) if node["status"] != "Pending")
 
 
 def describe(cluster: Record) -> Record:
@@ -155,7 +155,7 @@ def _image(group: Record, spec: Record) -> Record:
 
 def _flexible(cluster: Record, spec: Record) -> Record:
     types = spec["InstanceRequirements"]["InstanceTypes"]
-    live = [node for node in group_nodes(cluster, spec["InstanceGroupName"]) if node["status"] != "Pending"]
+    live = [node for node in nodes_of(cluster, spec["InstanceGroupName"]) if node["status"] != "Pending"]
     details = [
         {"InstanceType": kind, "CurrentCount": sum(1 for node in live if node["type"] == kind)} for kind in types
     ]

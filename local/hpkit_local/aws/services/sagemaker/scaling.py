@@ -10,8 +10,8 @@ from hpkit_local.aws.services.ec2.references import require_subnet
 from hpkit_local.aws.services.eks.addons import nodes_arrived
 from hpkit_local.aws.services.sagemaker.events import record_event
 from hpkit_local.aws.services.sagemaker.nodes import node_details
-from hpkit_local.aws.services.sagemaker.reach import check_reach
-from hpkit_local.aws.services.sagemaker.records import GONE, current_count, describe, group_nodes
+from hpkit_local.aws.services.sagemaker.reach import reach_of
+from hpkit_local.aws.services.sagemaker.records import GONE, current_count, describe, nodes_of
 
 __all__ = ["add_nodes", "is_continuous", "launch_all", "new_group", "remove_nodes", "scale"]
 
@@ -79,25 +79,25 @@ def _await_minimum(ctx: Context, cluster: Record, group: Record, *, since: int |
 def minimum_expired(ctx: Context, *, name: str, group: str, waiting: int, back_to: int) -> None:
     """Apply: the minimum was not reached in time: back to the last InService values, or to none."""
     cluster = ctx.table("clusters").get(name)
-    record = cluster["groups"].get(group) if cluster else None
-    if cluster is None or record is None or record.get("waiting") != waiting:
+    found = cluster["groups"].get(group) if cluster else None
+    if cluster is None or found is None or found.get("waiting") != waiting:
         return
-    if record["status"] not in ("Creating", "Updating"):
+    if found["status"] not in ("Creating", "Updating"):
         return
-    least = record["spec"]["MinInstanceCount"]
-    record["spec"].update(InstanceCount=back_to, MinInstanceCount=0)
-    record["status"] = "InService"
-    del record["waiting"]
+    least = found["spec"]["MinInstanceCount"]
+    found["spec"].update(InstanceCount=back_to, MinInstanceCount=0)
+    found["status"] = "InService"
+    del found["waiting"]
     text = f"Instance group {group} did not reach {least} instances in time; rolled back to {back_to}"
     record_event(ctx, cluster, text, group=group, level="Error")
-    scale(ctx, cluster, record, since=None)
+    scale(ctx, cluster, found, since=None)
 
 
 def _fit(ctx: Context, cluster: Record, group: Record, *, at_once: bool = False) -> None:
     """Start or stop as many nodes as are missing or too many."""
     spec = group["spec"]
     name = spec["InstanceGroupName"]
-    live = group_nodes(cluster, name)
+    live = nodes_of(cluster, name)
     surplus = len(live) - spec["InstanceCount"]
     if surplus > 0:
         victims = ctx.backend.rng.sample(live, surplus)
@@ -159,7 +159,7 @@ def _new_node(ctx: Context, cluster: Record, group: Record, *, taken: set[str]) 
         "release": group["release"],
         "subnet": subnet.id,
         "security_groups": list(config.get("SecurityGroupIds", [])),
-        "reach": check_reach(ctx, subnet.id, config.get("SecurityGroupIds", [])),
+        "reach": reach_of(ctx, subnet.id, config.get("SecurityGroupIds", [])),
     }
 
 
@@ -267,5 +267,5 @@ def _settle_group(cluster: Record, group: Record) -> None:
     if waits and "waiting" in group and count >= spec.get("MinInstanceCount", 0):
         group["status"] = "InService"
         del group["waiting"]
-    if count == spec["InstanceCount"] == len(group_nodes(cluster, spec["InstanceGroupName"])):
+    if count == spec["InstanceCount"] == len(nodes_of(cluster, spec["InstanceGroupName"])):
         group.pop("scaling", None)

@@ -18,7 +18,7 @@ from hpkit.catalog.training_plans import training_plan_problem
 from hpkit_local.aws.api import operation, page
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
-from hpkit_local.aws.services.sagemaker.records import group_nodes, moment
+from hpkit_local.aws.services.sagemaker.records import moment, nodes_of
 from hpkit_local.aws.services.sagemaker.rules import refuse
 
 __all__ = ["check_training_plans"]
@@ -129,7 +129,7 @@ def check_training_plans(ctx: Context, before: Mapping[str, Record], groups: Ite
 def _described(ctx: Context, plan: Record) -> Record:
     status = "Scheduled" if ctx.now < plan["start"] else "Active" if ctx.now < plan["end"] else "Expired"
     used = sum(
-        len(group_nodes(cluster, name))
+        len(nodes_of(cluster, name))
         for cluster in ctx.table("clusters").values()
         for name, group in cluster["groups"].items()
         if group["spec"].get("TrainingPlanArn") == plan["arn"]

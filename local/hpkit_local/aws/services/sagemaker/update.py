@@ -9,7 +9,7 @@ from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.service import MACHINES, action
 from hpkit_local.aws.services.sagemaker.autoscaling import set_autoscaling
 from hpkit_local.aws.services.sagemaker.events import record_event
-from hpkit_local.aws.services.sagemaker.records import busy, describe, group_nodes, require
+from hpkit_local.aws.services.sagemaker.records import busy, describe, nodes_of, require
 from hpkit_local.aws.services.sagemaker.rules import (
     check_autoscaling,
     check_groups,
@@ -101,7 +101,7 @@ def _merged_groups(cluster: Record, groups: list[Record]) -> dict[str, Record]:
             continue
         if existing["status"] == "Deleting":
             raise refuse(f"Instance group '{name}' is being deleted")
-        live = {node["type"] for node in group_nodes(cluster, name)}
+        live = {node["type"] for node in nodes_of(cluster, name)}
         check_replacement(existing["spec"], group, live)
         merged[name] = {**existing["spec"], **group}
     return merged
@@ -116,16 +116,16 @@ def _check_kinds(cluster: Record, merged: dict[str, Record], restricted: set[str
             raise refuse(f"Instance group '{name}' is one of {kind} and cannot become the other kind")
 
 
-def _doomed(cluster: Record, merged: dict[str, Record], group_names: list[str]) -> list[str]:
-    for name in group_names:
+def _doomed(cluster: Record, merged: dict[str, Record], names: list[str]) -> list[str]:
+    for name in names:
         if name not in cluster["groups"]:
             raise refuse(f"Instance group '{name}' in InstanceGroupsToDelete does not exist")
         if name in merged:
             raise refuse(f"Instance group '{name}' is in both InstanceGroups and InstanceGroupsToDelete")
     staying = {name for name, group in cluster["groups"].items() if group["status"] != "Deleting"}
-    if not (staying | set(merged)) - set(group_names):
+    if not (staying | set(merged)) - set(names):
         raise refuse(f"At least one instance group must remain in cluster '{cluster['name']}'")
-    return group_names
+    return names
 
 
 def _only_counts(cluster: Record, plan: Record) -> bool:
@@ -187,7 +187,7 @@ def _apply_group(ctx: Context, cluster: Record, name: str, spec: Record, *, rest
 def _remove_group(ctx: Context, cluster: Record, name: str) -> None:
     record_event(ctx, cluster, f"Instance group {name} is being deleted", group=name)
     group = cluster["groups"][name]
-    ids = [node["id"] for node in group_nodes(cluster, name)]
+    ids = [node["id"] for node in nodes_of(cluster, name)]
     if not ids:
         del cluster["groups"][name]
         return
@@ -230,7 +230,7 @@ def patched(ctx: Context, *, name: str, releases: dict[str, Any], failure: str =
         group["release"] = release or group["release"]
         if release:
             group["spec"]["ImageReleaseVersion"] = release
-        for node in group_nodes(cluster, group_name):
+        for node in nodes_of(cluster, group_name):
             node.update(release=group["release"], updated=ctx.now)
     cluster["status"] = MACHINES["cluster.software"].done
     record_event(ctx, cluster, failure or "Software update finished", level="Error" if failure else "Info")

@@ -11,7 +11,7 @@ from hpkit_local.aws.services.sagemaker.governance import document
 from hpkit_local.aws.services.sagemaker.nodes import node_details
 from hpkit_local.aws.services.sagemaker.policy import POLICY
 from hpkit_local.aws.services.sagemaker.quota import QUOTA
-from hpkit_local.aws.services.sagemaker.reach import check_reach, is_cut_off
+from hpkit_local.aws.services.sagemaker.reach import is_cut_off, reach_of
 from hpkit_local.aws.services.sagemaker.records import describe
 from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.aws.view import part
@@ -20,16 +20,16 @@ __all__: list[str] = []
 
 
 @part
-def _add(snapshot: Snapshot, ctx: Context) -> None:
+def _add(found: Snapshot, ctx: Context) -> None:
     for name, cluster in ctx.table("clusters").items():
         if cluster["served"]:
-            snapshot.clusters[name] = describe(cluster)
-            snapshot.nodes[name] = [node_details(cluster, node) for node in cluster["nodes"].values()]
-            _add_subnets(snapshot, ctx, cluster)
-            snapshot.cut_off.update(_cut_off(ctx, cluster))
+            found.clusters[name] = describe(cluster)
+            found.nodes[name] = [node_details(cluster, node) for node in cluster["nodes"].values()]
+            _add_subnets(found, ctx, cluster)
+            found.cut_off.update(_cut_off(ctx, cluster))
     quotas, policies = _in_force(ctx, "quotas"), _in_force(ctx, "policies")
-    snapshot.quotas.update({entry["id"]: document(entry, QUOTA, version=number) for entry, number in quotas})
-    snapshot.policies.update({entry["id"]: document(entry, POLICY, version=number) for entry, number in policies})
+    found.quotas.update({entry["id"]: document(entry, QUOTA, version=number) for entry, number in quotas})
+    found.policies.update({entry["id"]: document(entry, POLICY, version=number) for entry, number in policies})
 
 
 def _in_force(ctx: Context, table: str) -> list[tuple[Record, int]]:
@@ -43,7 +43,7 @@ def _version(entry: Record) -> int:
     return number - 1 if entry["status"] in ("Updating", "UpdateFailed") and number > 1 else number
 
 
-def _add_subnets(snapshot: Snapshot, ctx: Context, cluster: Record) -> None:
+def _add_subnets(found: Snapshot, ctx: Context, cluster: Record) -> None:
     configs = [cluster["settings"].get("VpcConfig", {})]
     configs += [group["spec"].get("OverrideVpcConfig", {}) for group in cluster["groups"].values()]
     for subnet_id in {subnet for config in configs for subnet in config.get("Subnets", [])}:
@@ -51,7 +51,7 @@ def _add_subnets(snapshot: Snapshot, ctx: Context, cluster: Record) -> None:
             subnet = require_subnet(ctx, subnet_id)
         except ServiceError:
             continue
-        snapshot.subnets[subnet_id] = {"zone": subnet.zone, "zoneId": subnet.zone_id}
+        found.subnets[subnet_id] = {"zone": subnet.zone, "zoneId": subnet.zone_id}
 
 
 def _cut_off(ctx: Context, cluster: Record) -> Iterator[str]:
@@ -62,6 +62,6 @@ def _cut_off(ctx: Context, cluster: Record) -> Iterator[str]:
             continue
         place = (node["subnet"], *node["security_groups"])
         if place not in reaches:
-            reaches[place] = check_reach(ctx, node["subnet"], node["security_groups"])
+            reaches[place] = reach_of(ctx, node["subnet"], node["security_groups"])
         if is_cut_off(node["reach"], reaches[place]):
             yield node["id"]

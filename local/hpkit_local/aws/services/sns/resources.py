@@ -25,17 +25,17 @@ def _create_topic(call: Calls, wanted: Props) -> str:
     return str(answer["TopicArn"])
 
 
-def _read_topic(call: Calls, arn: str, _state: Props) -> Props | None:
+def _read_topic(call: Calls, arn: str, _known: Props) -> Props | None:
     answer = call.find("GetTopicAttributes", TopicArn=arn)
     if answer is None:
         return None
-    attributes = answer["Attributes"]
+    found = answer["Attributes"]
     tags = call("ListTagsForResource", ResourceArn=arn)["Tags"]
     return {
-        **{name: attributes.get(attribute) or None for name, attribute in _ATTRIBUTES.items()},
+        **{name: found.get(told) or None for name, told in _ATTRIBUTES.items()},
         "name": arn.rpartition(":")[2],
         "arn": arn,
-        "owner": attributes["Owner"],
+        "owner": found["Owner"],
         "tags": {tag["Key"]: tag["Value"] for tag in tags},
     }
 
@@ -61,17 +61,17 @@ def _subscribe(call: Calls, wanted: Props) -> str:
     return str(answer["SubscriptionArn"])
 
 
-def _read_subscription(call: Calls, arn: str, _state: Props) -> Props | None:
+def _read_subscription(call: Calls, arn: str, _known: Props) -> Props | None:
     answer = call.find("GetSubscriptionAttributes", SubscriptionArn=arn)
     if answer is None:
         return None
-    attributes = answer["Attributes"]
+    found = answer["Attributes"]
     return {
-        "topic": attributes["TopicArn"],
-        "protocol": attributes["Protocol"],
-        "endpoint": attributes["Endpoint"],
+        "topic": found["TopicArn"],
+        "protocol": found["Protocol"],
+        "endpoint": found["Endpoint"],
         "arn": arn,
-        "pendingConfirmation": attributes.get("PendingConfirmation") == "true",
+        "pendingConfirmation": found.get("PendingConfirmation") == "true",
     }
 
 

@@ -62,8 +62,8 @@ def create_instance(ctx: Context, params: Record) -> Record:
 @operation("sso-admin", "DeleteInstance")
 def delete_instance(ctx: Context, params: Record) -> Record:
     """Disable Identity Center."""
-    instance = _instances(ctx).get(params["InstanceArn"])
-    if instance is None or instance["deleted"]:
+    found = _instances(ctx).get(params["InstanceArn"])
+    if found is None or found["deleted"]:
         raise ServiceError("ResourceNotFoundException", f"Instance {params['InstanceArn']} does not exist", status=404)
-    instance["deleted"] = True
+    found["deleted"] = True
     return {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.aws.services.ec2.resources.tags import TAGS, find_entry, specifications
+from hpkit_local.aws.services.ec2.resources.tags import TAGS, found, specifications
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_map
@@ -31,10 +31,10 @@ def _create_endpoint(call: Calls, wanted: Props) -> str:
 
 
 def _endpoint(call: Calls, endpoint: str) -> dict[str, Any] | None:
-    return find_entry(call, "DescribeVpcEndpoints", "VpcEndpoints", VpcEndpointIds=[endpoint])
+    return found(call, "DescribeVpcEndpoints", "VpcEndpoints", VpcEndpointIds=[endpoint])
 
 
-def _read_endpoint(call: Calls, endpoint: str, _state: Props) -> Props | None:
+def _read_endpoint(call: Calls, endpoint: str, _known: Props) -> Props | None:
     entry = _endpoint(call, endpoint)
     if entry is None:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.aws.services.ec2.resources.tags import TAGS, find_entry, specifications
+from hpkit_local.aws.services.ec2.resources.tags import TAGS, found, specifications
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_map
@@ -19,8 +19,8 @@ def _create_gateway(call: Calls, wanted: Props) -> str:
     return str(answer["InternetGateway"]["InternetGatewayId"])
 
 
-def _read_gateway(call: Calls, gateway: str, _state: Props) -> Props | None:
-    entry = find_entry(call, "DescribeInternetGateways", "InternetGateways", InternetGatewayIds=[gateway])
+def _read_gateway(call: Calls, gateway: str, _known: Props) -> Props | None:
+    entry = found(call, "DescribeInternetGateways", "InternetGateways", InternetGatewayIds=[gateway])
     if entry is None:
         return None
     owner = entry.get("OwnerId", "")
@@ -50,8 +50,8 @@ def _create_address(call: Calls, wanted: Props) -> str:
     return str(answer["AllocationId"])
 
 
-def _read_address(call: Calls, allocation: str, _state: Props) -> Props | None:
-    entry = find_entry(call, "DescribeAddresses", "Addresses", AllocationIds=[allocation])
+def _read_address(call: Calls, allocation: str, _known: Props) -> Props | None:
+    entry = found(call, "DescribeAddresses", "Addresses", AllocationIds=[allocation])
     return entry and {
         "arn": f"arn:aws:ec2:{call.region}:{call.account}:elastic-ip/{allocation}",
         "allocationId": allocation,
@@ -78,10 +78,10 @@ def _create_nat(call: Calls, wanted: Props) -> str:
 
 
 def _nat(call: Calls, gateway: str) -> dict[str, Any] | None:
-    return find_entry(call, "DescribeNatGateways", "NatGateways", NatGatewayIds=[gateway])
+    return found(call, "DescribeNatGateways", "NatGateways", NatGatewayIds=[gateway])
 
 
-def _read_nat(call: Calls, gateway: str, _state: Props) -> Props | None:
+def _read_nat(call: Calls, gateway: str, _known: Props) -> Props | None:
     entry = _nat(call, gateway)
     if entry is None:
         return None

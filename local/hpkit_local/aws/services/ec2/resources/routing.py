@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Any, Final
 
-from hpkit_local.aws.services.ec2.resources.tags import TAGS, find_entry, specifications
+from hpkit_local.aws.services.ec2.resources.tags import TAGS, found, specifications
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import pascal, tag_map
@@ -23,8 +23,8 @@ def _create_table(call: Calls, wanted: Props) -> str:
     return str(call("CreateRouteTable", VpcId=wanted["vpcId"], TagSpecifications=tags)["RouteTable"]["RouteTableId"])
 
 
-def _read_table(call: Calls, table: str, _state: Props) -> Props | None:
-    entry = find_entry(call, "DescribeRouteTables", "RouteTables", RouteTableIds=[table])
+def _read_table(call: Calls, table: str, _known: Props) -> Props | None:
+    entry = found(call, "DescribeRouteTables", "RouteTables", RouteTableIds=[table])
     return entry and {
         "arn": f"arn:aws:ec2:{call.region}:{entry['OwnerId']}:route-table/{table}",
         "ownerId": entry["OwnerId"],
@@ -58,12 +58,12 @@ def _route_id(table: str, destination: str) -> str:
     return f"r-{table}{zlib.crc32(destination.encode())}"
 
 
-def _read_route(call: Calls, route: str, state: Props) -> Props | None:
+def _read_route(call: Calls, route: str, known: Props) -> Props | None:
     """Find it; at import its id is `TABLE_DESTINATION`."""
     table, _, imported = route.partition("_")
-    table = state.get("routeTableId", table)
-    wanted = next(iter(_destination(state).values()), imported)
-    entry = find_entry(call, "DescribeRouteTables", "RouteTables", RouteTableIds=[table])
+    table = known.get("routeTableId", table)
+    wanted = next(iter(_destination(known).values()), imported)
+    entry = found(call, "DescribeRouteTables", "RouteTables", RouteTableIds=[table])
     for live in entry["Routes"] if entry else []:
         for name in _DESTINATIONS:
             if live.get(pascal({name: ""}).popitem()[0]) == wanted:
@@ -91,22 +91,22 @@ def _associate(call: Calls, wanted: Props) -> str:
     return str(answer["AssociationId"])
 
 
-def _association(call: Calls, association: str, state: Props) -> dict[str, Any] | None:
+def _association(call: Calls, association: str, known: Props) -> dict[str, Any] | None:
     """Find it by its id, or, since AWS gives it a new id with every new table, by what it associates."""
     target, _, table = association.partition("/")  # the form of an import
     if not table:
-        target, table = state.get("subnetId") or state.get("gatewayId") or "", state.get("routeTableId", "")
+        target, table = known.get("subnetId") or known.get("gatewayId") or "", known.get("routeTableId", "")
     for key, value in (("association.route-table-association-id", association), ("route-table-id", table)):
-        entry = find_entry(call, "DescribeRouteTables", "RouteTables", Filters=[{"Name": key, "Values": [value]}])
-        for entry_association in entry["Associations"] if entry else []:
-            mine = target and target in (entry_association.get("SubnetId"), entry_association.get("GatewayId"))
-            if mine or entry_association["RouteTableAssociationId"] == association:
-                return dict(entry_association)
+        entry = found(call, "DescribeRouteTables", "RouteTables", Filters=[{"Name": key, "Values": [value]}])
+        for one in entry["Associations"] if entry else []:
+            mine = target and target in (one.get("SubnetId"), one.get("GatewayId"))
+            if mine or one["RouteTableAssociationId"] == association:
+                return dict(one)
     return None
 
 
-def _read_association(call: Calls, association: str, state: Props) -> Props | None:
-    one = _association(call, association, state)
+def _read_association(call: Calls, association: str, known: Props) -> Props | None:
+    one = _association(call, association, known)
     return one and {
         "id": one["RouteTableAssociationId"],
         "routeTableId": one["RouteTableId"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.aws.services.ec2.resources.tags import TAGS, find_entry, specifications
+from hpkit_local.aws.services.ec2.resources.tags import TAGS, found, specifications
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Create, Delete, Prop, Read, ResourceType, Update
 from hpkit_local.plugins.aws.shapes import tag_map
@@ -47,8 +47,8 @@ def _creating(direction: str) -> Create:
 
 
 def _reading(*, egress: bool) -> Read:
-    def read(call: Calls, rule: str, _state: Props) -> Props | None:
-        entry = find_entry(call, "DescribeSecurityGroupRules", "SecurityGroupRules", SecurityGroupRuleIds=[rule])
+    def read(call: Calls, rule: str, _known: Props) -> Props | None:
+        entry = found(call, "DescribeSecurityGroupRules", "SecurityGroupRules", SecurityGroupRuleIds=[rule])
         if entry is None or entry["IsEgress"] != egress:
             return None
         everything = entry["IpProtocol"] == _ALL
@@ -98,7 +98,7 @@ def _deleting(direction: str) -> Delete:
     return delete
 
 
-def _rule_type(direction: str) -> ResourceType:
+def _kind(direction: str) -> ResourceType:
     return ResourceType(
         f"aws:vpc/securityGroup{direction}Rule:SecurityGroup{direction}Rule",
         "ec2",
@@ -121,4 +121,4 @@ def _rule_type(direction: str) -> ResourceType:
     )
 
 
-RESOURCE_TYPES: Final = (_rule_type("Ingress"), _rule_type("Egress"))
+RESOURCE_TYPES: Final = (_kind("Ingress"), _kind("Egress"))

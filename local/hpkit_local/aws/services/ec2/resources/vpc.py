@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.aws.services.ec2.resources.tags import TAGS, find_entry, specifications
+from hpkit_local.aws.services.ec2.resources.tags import TAGS, found, specifications
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_map
@@ -25,8 +25,8 @@ def _create_vpc(call: Calls, wanted: Props) -> str:
     return str(answer["Vpc"]["VpcId"])
 
 
-def _read_vpc(call: Calls, vpc: str, _state: Props) -> Props | None:
-    entry = find_entry(call, "DescribeVpcs", "Vpcs", VpcIds=[vpc])
+def _read_vpc(call: Calls, vpc: str, _known: Props) -> Props | None:
+    entry = found(call, "DescribeVpcs", "Vpcs", VpcIds=[vpc])
     if entry is None:
         return None
     mine = [{"Name": "vpc-id", "Values": [vpc]}]
@@ -90,9 +90,9 @@ def _create_range(call: Calls, wanted: Props) -> str:
     return str(answer["CidrBlockAssociation"]["AssociationId"])
 
 
-def _read_range(call: Calls, association: str, _state: Props) -> Props | None:
+def _read_range(call: Calls, association: str, _known: Props) -> Props | None:
     chosen = [{"Name": "cidr-block-association.association-id", "Values": [association]}]
-    entry = find_entry(call, "DescribeVpcs", "Vpcs", Filters=chosen)
+    entry = found(call, "DescribeVpcs", "Vpcs", Filters=chosen)
     ranges = entry["CidrBlockAssociationSet"] if entry else []
     for one in ranges:
         if one["AssociationId"] == association and one["CidrBlockState"]["State"] in ("associating", "associated"):
@@ -116,8 +116,8 @@ def _create_subnet(call: Calls, wanted: Props) -> str:
     return str(answer["Subnet"]["SubnetId"])
 
 
-def _read_subnet(call: Calls, subnet: str, _state: Props) -> Props | None:
-    entry = find_entry(call, "DescribeSubnets", "Subnets", SubnetIds=[subnet])
+def _read_subnet(call: Calls, subnet: str, _known: Props) -> Props | None:
+    entry = found(call, "DescribeSubnets", "Subnets", SubnetIds=[subnet])
     return entry and {
         "arn": entry["SubnetArn"],
         "ownerId": entry["OwnerId"],

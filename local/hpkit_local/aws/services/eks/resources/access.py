@@ -31,7 +31,7 @@ def _entry(resource_id: str) -> dict[str, str]:
     return {"clusterName": cluster, "principalArn": principal}
 
 
-def _read_entry(call: Calls, resource_id: str, _state: Props) -> Props | None:
+def _read_entry(call: Calls, resource_id: str, _known: Props) -> Props | None:
     answer = call.find("DescribeAccessEntry", **_entry(resource_id))
     if answer is None:
         return None
@@ -68,7 +68,7 @@ def _policy(resource_id: str) -> dict[str, str]:
     return {"clusterName": cluster, "principalArn": principal, "policyArn": policy}
 
 
-def _read_policy(call: Calls, resource_id: str, _state: Props) -> Props | None:
+def _read_policy(call: Calls, resource_id: str, _known: Props) -> Props | None:
     which = _policy(resource_id)
     entry = {name: which[name] for name in ("clusterName", "principalArn")}
     for one in call.pages("ListAssociatedAccessPolicies", "associatedAccessPolicies", **entry):
@@ -96,25 +96,25 @@ def _create_identity(call: Calls, wanted: Props) -> str:
     return str(answer["association"]["associationId"])
 
 
-def _identity(resource_id: str, state: Props) -> dict[str, Any]:
+def _identity(resource_id: str, known: Props) -> dict[str, Any]:
     """Return which it is; at import its id is `CLUSTER,ID`."""
     cluster, _, identifier = resource_id.rpartition(",")
-    return {"clusterName": cluster or state.get("clusterName", ""), "associationId": identifier}
+    return {"clusterName": cluster or known.get("clusterName", ""), "associationId": identifier}
 
 
-def _read_identity(call: Calls, resource_id: str, state: Props) -> Props | None:
-    which = _identity(resource_id, state)
+def _read_identity(call: Calls, resource_id: str, known: Props) -> Props | None:
+    which = _identity(resource_id, known)
     answer = call.find("DescribePodIdentityAssociation", **which) if which["clusterName"] else None
     if answer is None:
         return None
-    association = answer["association"]
-    members = ("clusterName", "namespace", "serviceAccount", "roleArn", "targetRoleArn", "externalId", "associationArn")
+    found = answer["association"]
+    told = ("clusterName", "namespace", "serviceAccount", "roleArn", "targetRoleArn", "externalId", "associationArn")
     return {
-        "id": association["associationId"],
-        "associationId": association["associationId"],
-        "disableSessionTags": association.get("disableSessionTags", False),
-        "tags": association.get("tags", {}),
-        **{name: association.get(name) for name in members},
+        "id": found["associationId"],
+        "associationId": found["associationId"],
+        "disableSessionTags": found.get("disableSessionTags", False),
+        "tags": found.get("tags", {}),
+        **{name: found.get(name) for name in told},
     }
 
 

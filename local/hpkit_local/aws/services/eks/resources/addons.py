@@ -41,7 +41,7 @@ def _addon(call: Calls, resource_id: str) -> dict[str, Any] | None:
     return answer and answer["addon"]
 
 
-def _read(call: Calls, resource_id: str, _state: Props) -> Props | None:
+def _read(call: Calls, resource_id: str, _known: Props) -> Props | None:
     addon = _addon(call, resource_id)
     if addon is None or addon["status"] == "DELETING":
         return None

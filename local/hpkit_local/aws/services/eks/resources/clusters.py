@@ -58,7 +58,7 @@ def _cluster(call: Calls, name: str) -> dict[str, Any] | None:
     return answer and answer["cluster"]
 
 
-def _read_cluster(call: Calls, name: str, state: Props) -> Props | None:
+def _read_cluster(call: Calls, name: str, known: Props) -> Props | None:
     cluster = _cluster(call, name)
     if cluster is None or cluster["status"] == "DELETING":
         return None
@@ -81,7 +81,7 @@ def _read_cluster(call: Calls, name: str, state: Props) -> Props | None:
         "accessConfig": cluster.get("accessConfig"),
         "encryptionConfig": encryption[0],
         # AWS never tells it, and the real provider then reads what a Go boolean is by itself.
-        "bootstrapSelfManagedAddons": state.get("bootstrapSelfManagedAddons", False),
+        "bootstrapSelfManagedAddons": known.get("bootstrapSelfManagedAddons", False),
         "upgradePolicy": cluster.get("upgradePolicy"),
         "deletionProtection": cluster.get("deletionProtection", False),
         "enabledClusterLogTypes": [kind for row in logging if row["enabled"] for kind in row["types"]],
@@ -119,11 +119,11 @@ def await_update(call: Calls, update: dict[str, Any], **which: str) -> None:
     """Wait for an update of a cluster or an add-on, and say why it failed."""
 
     def look() -> dict[str, Any]:
-        live_update: dict[str, Any] = call("DescribeUpdate", updateId=update["id"], **which)["update"]
-        if live_update["status"] in ("Failed", "Cancelled"):
-            reasons = "; ".join(error.get("errorMessage", "") for error in live_update.get("errors", []))
-            raise ChangeFailedError(f"{live_update['type']} ended in status {live_update['status']}: {reasons}")
-        return live_update
+        found: dict[str, Any] = call("DescribeUpdate", updateId=update["id"], **which)["update"]
+        if found["status"] in ("Failed", "Cancelled"):
+            reasons = "; ".join(error.get("errorMessage", "") for error in found.get("errors", []))
+            raise ChangeFailedError(f"{found['type']} ended in status {found['status']}: {reasons}")
+        return found
 
     until(call, look, status=lambda seen: seen["status"], ready={"Successful"})
 

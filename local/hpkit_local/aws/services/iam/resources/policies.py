@@ -18,7 +18,7 @@ def _put_inline(call: Calls, wanted: Props) -> str:
     return f"{wanted['role']}:{wanted['name']}"
 
 
-def _read_inline(call: Calls, resource_id: str, _state: Props) -> Props | None:
+def _read_inline(call: Calls, resource_id: str, _known: Props) -> Props | None:
     role, _, name = resource_id.partition(":")
     answer = call.find("GetRolePolicy", RoleName=role, PolicyName=name)
     return answer and {"role": role, "name": name, "policy": policy_text(answer["PolicyDocument"])}
@@ -38,7 +38,7 @@ def _attach(call: Calls, wanted: Props) -> str:
     return f"{wanted['role']}/{wanted['policyArn']}"
 
 
-def _read_attached(call: Calls, resource_id: str, _state: Props) -> Props | None:
+def _read_attached(call: Calls, resource_id: str, _known: Props) -> Props | None:
     role, _, arn = resource_id.partition("/")
     attached = call.pages("ListAttachedRolePolicies", "AttachedPolicies", RoleName=role)
     there = any(policy["PolicyArn"] == arn for policy in attached)
@@ -61,7 +61,7 @@ def _create_provider(call: Calls, wanted: Props) -> str:
     return str(answer["OpenIDConnectProviderArn"])
 
 
-def _read_provider(call: Calls, arn: str, _state: Props) -> Props | None:
+def _read_provider(call: Calls, arn: str, _known: Props) -> Props | None:
     answer = call.find("GetOpenIDConnectProvider", OpenIDConnectProviderArn=arn)
     if answer is None:
         return None

@@ -27,7 +27,7 @@ def _create_role(call: Calls, wanted: Props) -> str:
     return str(answer["Role"]["RoleName"])
 
 
-def _read_role(call: Calls, name: str, _state: Props) -> Props | None:
+def _read_role(call: Calls, name: str, _known: Props) -> Props | None:
     answer = call.find("GetRole", RoleName=name)
     role = answer and answer["Role"]
     return role and {

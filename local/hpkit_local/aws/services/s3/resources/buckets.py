@@ -27,7 +27,7 @@ def _create_bucket(call: Calls, wanted: Props) -> str:
     return str(wanted["bucket"])
 
 
-def _read_bucket(call: Calls, bucket: str, _state: Props) -> Props | None:
+def _read_bucket(call: Calls, bucket: str, _known: Props) -> Props | None:
     if call.find("HeadBucket", Bucket=bucket) is None:
         return None
     tags = call.find("GetBucketTagging", Bucket=bucket)

@@ -75,13 +75,13 @@ def from_rules(rules: list[Document]) -> list[Document]:
 
 
 def _from_rule(rule: Document) -> Document:
-    converted = {"id": rule["ID"], **camel({name: value for name, value in rule.items() if name != "ID"})}
+    told = {"id": rule["ID"], **camel({name: value for name, value in rule.items() if name != "ID"})}
     both = rule.get("Filter", {}).get("And")
     if both and both.get("Tags"):
-        converted["filter"]["and"]["tags"] = tag_map(both["Tags"])
-    if "date" in converted.get("expiration", {}):
-        converted["expiration"]["date"] = converted["expiration"]["date"].strftime("%Y-%m-%dT%H:%M:%SZ")
-    for transition in converted.get("transitions", []):
+        told["filter"]["and"]["tags"] = tag_map(both["Tags"])
+    if "date" in told.get("expiration", {}):
+        told["expiration"]["date"] = told["expiration"]["date"].strftime("%Y-%m-%dT%H:%M:%SZ")
+    for transition in told.get("transitions", []):
         if "date" in transition:
             transition["date"] = transition["date"].strftime("%Y-%m-%dT%H:%M:%SZ")
-    return converted
+    return told

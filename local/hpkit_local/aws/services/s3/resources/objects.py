@@ -60,7 +60,7 @@ def _put(call: Calls, wanted: Props) -> str:
     return f"{wanted['bucket']}/{key}"
 
 
-def _read(call: Calls, resource_id: str, _state: Props) -> Props | None:
+def _read(call: Calls, resource_id: str, _known: Props) -> Props | None:
     """Find it; at import its id is `BUCKET/KEY` or `s3://BUCKET/KEY`."""
     bucket, _, key = resource_id.removeprefix("s3://").partition("/")
     answer = call.find("HeadObject", Bucket=bucket, Key=key)
