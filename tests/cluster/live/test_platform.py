@@ -154,7 +154,7 @@ def test_what_was_asked_for_is_recorded_as_a_scenario(ask, tasks, tmp_path):
     assert "smith/huge" not in found
     assert "more than their team can ever have" in result.stderr
     assert found["smith/first"].submit <= found["smith/borrowed"].submit <= own.submit
-    assert "how long they will run is not known" in result.stderr
+    assert "their run time is unknown" in result.stderr
 
 
 def test_what_why_promises_comes_true(live, ask, tasks):

@@ -331,7 +331,7 @@ def test_a_package_of_the_mirror_stands_in_for_a_registry(plugin, api, release, 
     assert outputs["status"]["version"] == "1.2.3"
     plugin.delete(RELEASE, "sample", found, outputs)
     monkeypatch.setenv("HPKIT_MIRROR", str(tmp_path / "none"))
-    with pytest.raises(FailedError, match="HPKIT_MIRROR: there is no folder"):
+    with pytest.raises(FailedError, match="HPKIT_MIRROR: folder"):
         plugin.create(RELEASE, "sample", far)
 
 
@@ -353,7 +353,7 @@ def test_a_chart_that_cannot_be_had_is_recorded_and_installed_once_it_can(plugin
     ("inputs", "says"),
     [
         ({"atomic": True}, "atomic: the local cloud's fake Kubernetes plugin has no such input of a Release"),
-        ({"timeout": "5m"}, "timeout: is a whole number"),
+        ({"timeout": "5m"}, "timeout: must be a whole number"),
     ],
 )
 def test_an_input_that_helm_would_not_heed_is_refused_by_name(plugin, inputs, says):

@@ -211,7 +211,7 @@ def test_import_reads_what_was_applied(plugin, api):
 
 def test_a_patch_gives_its_fields_back(plugin, api):
     plugin.create(PATCH, "shared", config_map("shared", ours="1"), preview=True)
-    with pytest.raises(FailedError, match=r"ConfigMap default/shared is not there"):
+    with pytest.raises(FailedError, match=r"ConfigMap default/shared doesn't exist"):
         plugin.create(PATCH, "shared", config_map("shared", ours="1"))
     api.apply(path("shared"), config_map("shared", theirs="1"))
     found, _, outputs = plugin.create(PATCH, "shared", config_map("shared", ours="1"))
