@@ -48,7 +48,7 @@ def _of_resource(kept: Mapping, there: Mapping[str, Mapping], recording: Recordi
     yield from (f"{name}: {before} → {after}" for name, (before, after) in pairs.items() if before != after)
     inputs = kept.get("inputs", {})
     for name in sorted((inputs.keys() | now.inputs.keys()) - set(_ENGINES)):
-        if name.startswith("allow"):
+        if name.startswith("allow") or name == "leavingTeams":
             # What the run before was allowed is no difference.
             continue
         before, after = inputs.get(name), now.inputs.get(name)
