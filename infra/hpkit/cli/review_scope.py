@@ -64,20 +64,20 @@ class _Place:
 class _Tree:
     """The project at the base or at the head: its organization files, read once, and its stacks.
 
-    beside: other files; others: findings in them; settings: the content of stack files, by stack.
+    other_files: other files; others: findings in them; settings: the content of stack files, by stack.
     """
 
-    def __init__(self, loaded: Sequence[Loaded], beside: Mapping[str, Document]) -> None:
+    def __init__(self, loaded: Sequence[Loaded], other_files: Mapping[str, Document]) -> None:
         self.loaded = {each.file: each for each in loaded}
-        self.beside = beside
+        self.other_files = other_files
         documents = {each.file: each.document for each in loaded}
         known = {Path(name).stem: environments_in(document) for name, document in documents.items()}
-        found = [*stack_file_problems(beside, known), *cluster_problems(loaded)]
+        found = [*stack_file_problems(other_files, known), *cluster_problems(loaded)]
         self.files = {
             each.file: FileVersion(each.plans, (*each.findings, *_of_file(each.file, found))) for each in loaded
         }
-        self.others = {file: _of_file(file, found) for file in beside}
-        stack_files = {_stack_of(file): document for file, document in beside.items() if file.endswith(".yaml")}
+        self.others = {file: _of_file(file, found) for file in other_files}
+        stack_files = {_stack_of(file): document for file, document in other_files.items() if file.endswith(".yaml")}
         self.settings = {name: _settings(document) for name, document in stack_files.items()}
         self.stacks: dict[str, _Place] = {}
         for name, document in stack_files.items():
@@ -179,23 +179,23 @@ def _touched(changed: list[str], before: _Tree, after: _Tree) -> dict[str, str]:
 
 def _at_base(folder: Path, base: Base, changed: Collection[str], after: _Tree) -> _Tree:
     """Read the project at the base; a file that hasn't changed is the head's, which is read and checked once."""
-    loaded, beside = [], {}
+    loaded, other_files = [], {}
     for name in files_at(folder, base, _STACKS):
         if name not in changed and name in after.loaded:
             loaded.append(after.loaded[name])
             continue
-        if name not in changed and name in after.beside:
-            beside[name] = after.beside[name]
+        if name not in changed and name in after.other_files:
+            other_files[name] = after.other_files[name]
             continue
         content = content_at(folder, base, name) if name.endswith((".yaml", ".yml")) else None
         if content is None:
             continue
         document = read_text(content)
         if Path(name).name.startswith("Pulumi.") or name.endswith(".yml"):
-            beside[name] = document
+            other_files[name] = document
         else:
             loaded.append(Loaded(name, document, parse(document)))
-    return _Tree(loaded, beside)
+    return _Tree(loaded, other_files)
 
 
 def _here(folder: Path) -> _Tree:
