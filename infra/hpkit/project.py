@@ -163,7 +163,7 @@ def require_environment(root: Path) -> None:
         if isinstance(folder, str) and not (root / folder / file).exists():
             raise ToolError(
                 f"{os.path.relpath(root / 'Pulumi.yaml')}: {key} is {folder}, and {folder}/{file} doesn't exist. "
-                f"Install hpkit into {environment}, or use the environment of this hpkit: set "
+                f"Install hpkit there, or use the environment of this hpkit: set "
                 f"runtime.options.virtualenv to {own}, and plugins.providers.path to {own / 'bin'}"
             )
 

@@ -6,13 +6,13 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from generate.examples import example_stacks
 from hpkit.changes.steps import steps_of
 from hpkit.plan.model import Plan
 from hpkit.program.recording import RecordedResource
 from tests.program.recorder import recorded
 
 FOLDER = Path(__file__).parent / "releases"
-EXAMPLES = ("autoscale-dev", "bestpractice-prod", "enterprise-prod", "handson-dev", "startup-dev", "topology-prod")
 
 
 @dataclass(frozen=True)
@@ -50,5 +50,5 @@ def losses(before, after) -> list[str]:
 if __name__ == "__main__":
     folder = FOLDER / sys.argv[1]
     folder.mkdir()
-    for stack in EXAMPLES:
+    for stack in example_stacks():
         (folder / f"{stack}.json.xz").write_bytes(packed(recorded(stack)))

@@ -2,14 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final
 
-from hpkit.changes.decision import GUARDED_TYPES, UNPROTECTED, Allowance, GuardDecision
+from hpkit.changes.decision import GUARDED_TYPES, REPLACE, UNPROTECTED, Allowance, GuardDecision
 from hpkit.plan.model import Plan
 
 __all__ = ["with_advice"]
-
-_REPLACE: Final = "allowReplace"
 
 
 def with_advice(decisions: Sequence[GuardDecision], before: Plan, after: Plan) -> list[GuardDecision]:
@@ -40,10 +37,10 @@ def _text(needed: Iterable[Allowance], plan: Plan) -> str:
     wanted = dict.fromkeys(needed)
     kinds = {kind for kind, _ in wanted}
     said = ["`protect: false`"] if UNPROTECTED in wanted else []
-    if _REPLACE in kinds:
-        keys = {name for kind, name in wanted if kind == _REPLACE} | {*plan.spec.allow_replace}
-        said.append(f"`{_REPLACE}: [{', '.join(key for key in GUARDED_TYPES.values() if key in keys)}]`")
-    deletions = kinds - {_REPLACE, UNPROTECTED[0]}
+    if REPLACE in kinds:
+        keys = {name for kind, name in wanted if kind == REPLACE} | {*plan.spec.allow_replace}
+        said.append(f"`{REPLACE}: [{', '.join(key for key in GUARDED_TYPES.values() if key in keys)}]`")
+    deletions = kinds - {REPLACE, UNPROTECTED[0]}
     if deletions:
         written = plan.spec.allow_delete.model_dump(by_alias=True)
         names = {

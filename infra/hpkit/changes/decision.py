@@ -9,9 +9,11 @@ from typing import Final
 
 __all__ = [
     "CLUSTER",
+    "DELETION_ALLOWED",
     "EKS",
     "GUARDED_TYPES",
     "RELOCATIONS",
+    "REPLACE",
     "UNPROTECTED",
     "VPC",
     "Allowance",
@@ -35,8 +37,11 @@ GUARDED_TYPES: Final = {
     "aws:grafana/workspace:Workspace": "grafana",
 }
 
-# Something that an environment says to allow a loss: `allowReplace` or a key of `allowDelete`, and a name there.
+# Something that an environment says to allow a loss: REPLACE or a key of `allowDelete`, and a name there.
 Allowance = tuple[str, str]
+REPLACE: Final = "allowReplace"
+# What to do about a deletion that the environment names.
+DELETION_ALLOWED: Final = "allowDelete allows it"
 # That nothing is protected is a key of its own.
 UNPROTECTED: Final[Allowance] = ("protect", "false")
 

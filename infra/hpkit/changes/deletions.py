@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from hpkit.changes.decision import Allowance, GuardDecision
+from hpkit.changes.decision import DELETION_ALLOWED, Allowance, GuardDecision
 from hpkit.changes.recorded import Recorded
 from hpkit.plan.model import Plan
 from hpkit.plan.protected import parts_allowed, parts_of
@@ -24,7 +24,6 @@ CODES: Final = {
 RENAMED: Final = {"teams": "team-renamed", "nodePools": "node-pool-renamed"}
 _GOES_WITH: Final = {"teams": "cluster", "nodePools": "cluster", "addons": "eks", "natGateways": "vpc"}
 # Others, such as repositories, depend on nothing that is guarded.
-_ALLOWED: Final = "allowDelete allows it"
 
 
 def deletion_decisions(
@@ -57,7 +56,7 @@ def _deletions(before: Recorded, after: Recorded) -> Iterator[tuple[str, GuardDe
         kind, _, name = part.partition("/")
         named = part in allowed
         more: dict[str, Any] = {"refused": not named, "needs": ((kind, name),)}
-        fix = _ALLOWED if named else ""
+        fix = DELETION_ALLOWED if named else ""
         anew = f" and recreated as {staying[part]}" if part in staying else ""
         new_name = None if anew else _renamed_to(kind, name, before.plan, after.plan)
         if new_name is None:

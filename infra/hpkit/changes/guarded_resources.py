@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hpkit.changes.causes import root_causes
-from hpkit.changes.decision import EKS, GUARDED_TYPES, RELOCATIONS, UNPROTECTED, VPC, Allowance, GuardDecision
+from hpkit.changes.decision import EKS, GUARDED_TYPES, RELOCATIONS, REPLACE, UNPROTECTED, VPC, Allowance, GuardDecision
 from hpkit.changes.recorded import Recorded, RecordedResource
 from hpkit.changes.steps import Step
 from hpkit.plan.model import Plan
@@ -32,7 +32,6 @@ _BUCKETS: Final = {
 }
 # What a person cannot see from the two values.
 _WHY: Final = {"storageCapacity ": "; a file system can only grow"}
-_REPLACE: Final = "allowReplace"
 # What `protect: true` keeps from being deleted: by the service, or as long as it holds anything.
 _PROTECTED_BY_FILE: Final = ("eks", "cluster", "bucket")
 _LOST_WITH_IT: Final = {
@@ -113,7 +112,7 @@ def _decide(
     refused = not named or protected is not None or (key == "eks" and before.plan.spec.protect)
     fix = "" if refused else "allowReplace allows it"
     return GuardDecision(
-        f"{action}-{key}", key, key, reason, fix, refused=refused, needs=((_REPLACE, key),), first=first
+        f"{action}-{key}", key, key, reason, fix, refused=refused, needs=((REPLACE, key),), first=first
     )
 
 
@@ -122,7 +121,7 @@ def _first(key: str, before: Plan, *, protected: bool | None) -> tuple[Allowance
     # The service or the engine refuses to delete the old one as it was deployed, whatever this change says.
     found = [UNPROTECTED] if before.spec.protect and key in _PROTECTED_BY_FILE else []
     # What leaves the program is protected in the state.
-    found += [(_REPLACE, key)] if protected is False else []
+    found += [(REPLACE, key)] if protected is False else []
     return tuple(found)
 
 

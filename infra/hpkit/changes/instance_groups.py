@@ -9,7 +9,7 @@ from typing import Any, Final
 from hpkit.catalog import frozen_of_groups, has_unknown, sticky_of_groups
 from hpkit.changes.causes import root_causes
 from hpkit.changes.compare import with_unknown
-from hpkit.changes.decision import CLUSTER, GuardDecision
+from hpkit.changes.decision import CLUSTER, DELETION_ALLOWED, GuardDecision
 from hpkit.changes.recorded import Recorded, RecordedResource
 from hpkit.changes.steps import Step
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
@@ -95,7 +95,7 @@ def group_deletions(before: Recorded, after: Recorded) -> Iterator[GuardDecision
             if renamed_to is not None
             else ", together with the jobs on its nodes"
         )
-        fix = "allowDelete allows it" if named else ""
+        fix = DELETION_ALLOWED if named else ""
         code = "group-renamed" if renamed_to is not None else "group-leaves"
         reason = f"{name} is deleted ({nodes} × {kind}){rename}"
         yield GuardDecision(code, name, name, reason, fix, refused=not named, needs=((_DELETE, name),))

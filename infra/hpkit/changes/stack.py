@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hpkit.changes.allowances import with_advice
-from hpkit.changes.decision import GUARDED_TYPES, RELOCATIONS, GuardDecision
+from hpkit.changes.decision import GUARDED_TYPES, RELOCATIONS, REPLACE, GuardDecision
 from hpkit.changes.deletions import deletion_decisions
 from hpkit.changes.guarded_resources import relocation_decision, resource_decisions, version_decisions
 from hpkit.changes.instance_groups import deleted_groups, group_decisions, group_deletions
@@ -27,7 +27,7 @@ class UnusedAllowance:
     @property
     def message(self) -> str:
         """What is wrong, and what to do."""
-        verb = "replaces or deletes" if self.key == "allowReplace" else "deletes"
+        verb = "replaces or deletes" if self.key == REPLACE else "deletes"
         nothing = f"{self.key} names {self.name}, and this change {verb} no such thing"
         return f"{nothing}: remove it, or it lets a later one do so"
 
@@ -121,7 +121,7 @@ def _unused(before: Recorded | None, after: Recorded | None, steps: Sequence[Ste
     lost |= {"eks", "cluster"} if "vpc" in lost else set()
     for key in after.plan.spec.allow_replace:
         if key not in lost:
-            yield UnusedAllowance("allowReplace", key)
+            yield UnusedAllowance(REPLACE, key)
     gone = {group.spec.name for group in deleted_groups(before, after)} if before is not None else set()
     staying = {group.spec.name for group in after.plan.all_groups}
     for name in after.plan.spec.allow_delete.instance_groups:

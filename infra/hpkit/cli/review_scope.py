@@ -64,7 +64,8 @@ class _Place:
 class _Tree:
     """The project at the base or at the head: its organization files, read once, and its stacks.
 
-    other_files: other files; others: findings in them; settings: the content of stack files, by stack.
+    other_files: those that aren't organization files; others: findings in them; settings: the content of stack files,
+    by stack.
     """
 
     def __init__(self, loaded: Sequence[Loaded], other_files: Mapping[str, Document]) -> None:

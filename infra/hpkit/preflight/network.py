@@ -1,18 +1,16 @@
 """Availability zones and what EC2 offers in them, and whether existing subnets have enough free addresses."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any, Final
 
 from hpkit.checks.instance_groups import addresses_needed
 from hpkit.checks.rule import Context
 from hpkit.clients.calls import FailedCall, Responses
-from hpkit.config.cluster import InstanceGroupBase
 from hpkit.config.organization import Organization
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan, ZonePlan
 from hpkit.preflight.calls import ZONES, offerings, security_groups, subnets
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
-from hpkit.preflight.usage import count_instances, live_cluster, running_groups
+from hpkit.preflight.usage import live_cluster, without_running
 from hpkit.text.formatting import listing
 
 __all__ = ["check_network", "check_zones"]
@@ -36,32 +34,13 @@ def check_network(organization: Organization, plan: Plan, responses: Responses) 
     existing = plan.spec.network.existing
     if existing is None:
         return
-    context = Context(organization, plan.environment, _without_running(plan, responses))
+    context = Context(organization, plan.environment, without_running(plan, responses))
     yield from (_subnet(context, responses, zone) for zone in plan.network.zones)
     if plan.spec.eks.existing is None:
         yield _control_plane_zones(plan)
     response = responses.of(security_groups(plan))
     for group in dict.fromkeys(existing.security_group_ids):
         yield _security_group(response, group, existing.vpc_id)
-
-
-def _without_running(plan: Plan, responses: Responses) -> Plan:
-    """Return the plan without the nodes that run already: they have their addresses."""
-    running = running_groups(plan, responses)
-    own = [] if isinstance(running, FailedCall) else [group for group in running if group.own]
-
-    def left(spec: InstanceGroupBase) -> dict[str, int]:
-        same = count_instances(each for each in own if each.name == spec.name)
-        present = sum(count for (name, _), count in same.items() if name in spec.types)
-        return {"instance_count": max(spec.instance_count - present, 0)}
-
-    return replace(
-        plan,
-        groups=tuple(replace(each, spec=each.spec.model_copy(update=left(each.spec))) for each in plan.groups),
-        restricted_groups=tuple(
-            replace(each, spec=each.spec.model_copy(update=left(each.spec))) for each in plan.restricted_groups
-        ),
-    )
 
 
 def _zone(plan: Plan, responses: Responses, name: str) -> CheckResult:

@@ -11,7 +11,7 @@ from hpkit.clients.calls import ApiCall, FailedCall, Responses
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 from hpkit.preflight.calls import training_plan
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
-from hpkit.preflight.usage import count_instances, running_groups
+from hpkit.preflight.usage import without_running
 from hpkit.text.formatting import listing
 
 __all__ = ["Offering", "check_training_plans", "offering_calls", "offerings_of"]
@@ -39,12 +39,11 @@ class Offering:
 def check_training_plans(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
     """Check the training plan of each group that uses one; groups that share a plan share its instances."""
     taken: Counter[str] = Counter()
-    for group in plan.all_groups:
+    for group in without_running(plan, responses).all_groups:
         arn = group.spec.training_plan_arn
         if arn is not None:
-            count = _missing_instances(plan, responses, group)
-            yield _check(plan, responses, group, arn, count=count, taken=taken[arn])
-            taken[arn] += count
+            yield _check(plan, responses, group, arn, taken=taken[arn])
+            taken[arn] += group.spec.instance_count
 
 
 def offering_calls(plan: Plan) -> dict[str, ApiCall]:
@@ -85,7 +84,7 @@ def _offered(name: str, call: ApiCall, response: Any) -> Iterator[Offering]:
         yield Offering(
             name,
             instance_type,
-            sum(each["InstanceCount"] for each in reserved) if len(reserved) == 1 else count,
+            reserved[0]["InstanceCount"] if len(reserved) == 1 else count,
             id=found["TrainingPlanOfferingId"],
             zones=tuple(sorted({each["AvailabilityZone"] for each in reserved if "AvailabilityZone" in each})),
             dates=training_plan_dates(moments),
@@ -98,25 +97,16 @@ def _is_accelerated(name: str) -> bool:
     return instance_type is not None and bool(instance_type.accelerators)
 
 
-def _missing_instances(plan: Plan, responses: Responses, group: GroupPlan | RestrictedGroupPlan) -> int:
-    """Return how many instances the group needs in addition to those that it has."""
-    running = running_groups(plan, responses)
-    own = [] if isinstance(running, FailedCall) else [each for each in running if each.own]
-    present = count_instances(each for each in own if each.name == group.spec.name)
-    return max(group.spec.instance_count - present.total(), 0)
-
-
 def _check(
     plan: Plan,
     responses: Responses,
     group: GroupPlan | RestrictedGroupPlan,
     arn: str,
     *,
-    count: int,
     taken: int,
 ) -> CheckResult:
-    """Check that a training plan has the missing instances of a group, in addition to those that other groups take."""
-    name, types = arn.rpartition("/")[2], group.spec.types
+    """Check that a training plan has the instances of a group, in addition to those that other groups take."""
+    name, types, count = arn.rpartition("/")[2], group.spec.types, group.spec.instance_count
     what = f"training plan {name} of {group.spec.name}"
     needed = f"{count} × {' or '.join(types)}" + (f" in {listing(list(group.zones))}" if group.zones else "")
     document = responses.of(training_plan(arn))

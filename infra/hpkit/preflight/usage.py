@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from hpkit.clients.calls import FailedCall, Responses
+from hpkit.config.cluster import InstanceGroupBase
 from hpkit.plan.model import Plan
 from hpkit.preflight.calls import CLUSTERS, cluster, eks_name, tags
 
@@ -20,6 +21,7 @@ __all__ = [
     "other_clusters",
     "ownership",
     "running_groups",
+    "without_running",
 ]
 
 # unmarked: the stack sets no tags, but its HyperPod cluster is live, so that the resource may well be its own.
@@ -104,6 +106,25 @@ def count_instances(groups: Iterable[RunningGroup]) -> Counter[tuple[str, bool]]
         for name, count in group.instances.items():
             counts[name, group.spot] += count
     return counts
+
+
+def without_running(plan: Plan, responses: Responses) -> Plan:
+    """Return the plan without the nodes that run already: they have their addresses and their capacity."""
+    running = running_groups(plan, responses)
+    own = [] if isinstance(running, FailedCall) else [group for group in running if group.own]
+
+    def left(spec: InstanceGroupBase) -> dict[str, int]:
+        same = count_instances(each for each in own if each.name == spec.name)
+        present = sum(count for (name, _), count in same.items() if name in spec.types)
+        return {"instance_count": max(spec.instance_count - present, 0)}
+
+    return replace(
+        plan,
+        groups=tuple(replace(each, spec=each.spec.model_copy(update=left(each.spec))) for each in plan.groups),
+        restricted_groups=tuple(
+            replace(each, spec=each.spec.model_copy(update=left(each.spec))) for each in plan.restricted_groups
+        ),
+    )
 
 
 def _is_tagged(plan: Plan, found: Mapping[str, str]) -> bool:

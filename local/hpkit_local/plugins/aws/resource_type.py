@@ -45,18 +45,9 @@ class Prop:
         return self.path in self.facts.optional
 
     @property
-    def unordered(self) -> bool:
-        """Whether the order of a list means nothing."""
-        return self.path in self.facts.sets
-
-    @property
     def default(self) -> Any:
         """What the real provider takes by itself."""
         return self.facts.defaults.get(self.path)
-
-    def replaces(self, old: Any, new: Any) -> bool:
-        """Return whether this change takes a new resource."""
-        return self.facts.replaces(self.path, old, new)
 
     def within(self, facts: TypeFacts, above: str = "") -> Prop:
         """Return it with the facts of its type, and so its members."""

@@ -326,3 +326,10 @@ def test_fractions_of_a_partition_type_are_ordered_like_any_other():
             with Watch(world.endpoint, "AcceleratorPartition mig-1g.5gb") as watch:
                 run(engine, {"a": mig("a", 36), "b": mig("b", 20)}, threads=1)
             assert watch.most <= 56
+
+
+@pytest.mark.timeout(30)  # without an end, it would be updated again and again
+def test_a_quota_that_relies_on_karpenter_is_current_once_the_service_has_it(world, engine, karpenter):
+    """elasticInstanceTypes stays in the state: the service never returns it."""
+    engine.up("ComputeQuota", "a", quota(karpenter, "a", 1, elasticInstanceTypes=[TYPE]))
+    assert world.endpoint.stats()["calls"].get("sagemaker.UpdateComputeQuota", 0) == 0

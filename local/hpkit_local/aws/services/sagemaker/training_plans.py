@@ -139,7 +139,7 @@ def _described(ctx: Context, plan: Record) -> Record:
         "TrainingPlanName": plan["name"],
         "Status": status,
         **_sold(plan),
-        **{key: value for key, value in _span(plan).items() if key != "DurationHours"},
+        **_span(plan),
         "TotalInstanceCount": plan["count"],
         "AvailableInstanceCount": max(plan["count"] - used, 0),
         "InUseInstanceCount": used,
