@@ -13,7 +13,7 @@ from hpkit.cli.documents import json_document
 from hpkit.cli.formats import colored, folded, output_options
 from hpkit.cli.inputs import plans_of, record_plan, resolve
 from hpkit.cli.output import own
-from hpkit.cli.tables import grid, lines_of
+from hpkit.cli.tables import columns, grid, lines_of
 from hpkit.plan.model import Plan
 from hpkit.preflight.model import CheckResult
 from hpkit.preflight.training_plans import Offering
@@ -107,13 +107,13 @@ def _list_offerings(plan: Plan, session: "Session", form: str) -> str:
     if not found:
         return f"{plan.stack} has no On-Demand group with accelerators, and training plans are for those"
     head = ("group", "instances", "zone", "dates", "upfront", "offering")
-    table = grid(*head, names=head, title=plan.stack)
-    for each in found:
-        dates = each.dates if each.id else each.why
-        table.add_row(
-            each.group, f"{each.count} × {each.instance_type}", ", ".join(each.zones), dates, each.price, each.id
-        )
-    return "\n".join(lines_of(table))
+    rows = [
+        (each.group, f"{each.count} × {each.instance_type}", ", ".join(each.zones), each.dates, each.price, each.id)
+        for each in found
+        if each.id
+    ]
+    reasons = [f"{each.group}, {each.count} × {each.instance_type}: {each.why}" for each in found if not each.id]
+    return "\n".join([*([columns([head, *rows])] if rows else []), *reasons])
 
 
 def _fetch(session: "Session", recording: "Recording") -> "Responses":

@@ -88,7 +88,9 @@ def _offered(name: str, call: ApiCall, response: Any) -> Iterator[Offering]:
             id=found["TrainingPlanOfferingId"],
             zones=tuple(sorted({each["AvailabilityZone"] for each in reserved if "AvailabilityZone" in each})),
             dates=training_plan_dates(moments),
-            price=f"{found.get('UpfrontFee', '?')} {found.get('CurrencyCode', '')}".strip(),
+            price=f"{found['UpfrontFee']} {found.get('CurrencyCode', '')}".strip()
+            if "UpfrontFee" in found
+            else "unknown",
         )
 
 

@@ -38,7 +38,7 @@ def search_training_plan_offerings(ctx: Context, params: Record) -> Record:
     if "EndTimeBefore" in params and end > moment(params["EndTimeBefore"]):
         return {"TrainingPlanOfferings": []}
     price = find_price(params["InstanceType"], ctx.region)
-    fee = "0" if price is None else str(price.hourly * hours * params["InstanceCount"])
+    fee = None if price is None else str(price.hourly * hours * params["InstanceCount"])
     offers = []
     for zone in (f"{ctx.region}a", f"{ctx.region}b"):
         offer = {
@@ -166,8 +166,7 @@ def _sold(offer: Record) -> Record:
     return {
         "TargetResources": offer["targets"],
         "DurationHours": round((offer["end"] - offer["start"]) / 3600),
-        "UpfrontFee": offer["fee"],
-        "CurrencyCode": "USD",
+        **({"UpfrontFee": offer["fee"], "CurrencyCode": "USD"} if offer["fee"] else {}),
     }
 
 
