@@ -25,7 +25,8 @@ pulumi.log.warn("of the program")
 pulumi.log.warn("of a part", network)
 print("for its log alone")
 print("a traceback", file=sys.stderr)
-pulumi.StackReference("missing")
+# The SDK sends a resource's warning once its URN is known, and doesn't wait for it when the program ends.
+network.urn.apply(lambda _: pulumi.StackReference("missing"))
 """
 URN = "urn:pulumi:acme-dev::hpkit::hpkit:index:Network${type}::{name}"
 VPC = "aws:ec2/vpc:Vpc"
