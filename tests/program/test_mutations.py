@@ -12,7 +12,7 @@ from hpkit_local.aws.testing import running_endpoint
 from hpkit_local.controllers.policy import governance
 from hpkit_local.kubernetes.crds import crds_in
 from hpkit_local.toolchain import tool_path
-from tests.builders import TODAY
+from tests.builders import TODAY, organization, typed
 from tests.program.mutations import mutant
 from tests.program.without_engine import up
 from tests.provider.harness import CREDENTIALS
@@ -85,6 +85,18 @@ def test_what_the_validator_passes_is_refused_nowhere(seed, endpoint, kueue):
             version = manifest.kind.api_version.rpartition("/")[2]
             schema = kueue.get(manifest.kind.kind, {}).get(version)
             assert schema is None or violations(schema, manifest.content) == [], (manifest, changed)
+
+
+def test_kubernetes_can_be_upgraded_on_what_the_program_creates(endpoint):
+    (plan,) = derive_all(typed(organization())).values()
+    endpoint.reset()
+    refusals, _ = up(plan)
+    assert refusals == []
+    eks = endpoint.client("eks")
+    assert eks.describe_cluster(name=plan.stack)["cluster"]["encryptionConfig"]
+    versions = eks.describe_cluster_versions()["clusterVersions"]
+    at = [each["clusterVersion"] for each in versions].index(plan.spec.eks.version)
+    eks.update_cluster_version(name=plan.stack, version=versions[at - 1]["clusterVersion"])
 
 
 def test_a_mistake_that_the_endpoint_refuses_is_seen(endpoint):

@@ -82,6 +82,15 @@ def test_the_cluster_outlives_nothing_it_needs(program):
     assert [each.name for each in needed if not program.waits(cluster, each)] == []
 
 
+def test_the_control_plane_may_use_the_key_of_its_secrets_and_no_other_before_it_is_created(program):
+    rights = program.one("iam/rolePolicy:RolePolicy", "control-plane")
+    cluster = program.one("eks/cluster:Cluster")
+    assert program.waits(cluster, rights)
+    (statement,) = json.loads(rights.inputs["policy"])["Statement"]
+    assert statement["Action"] == ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:ListGrants"]
+    assert statement["Resource"] == [cluster.inputs["encryptionConfig"]["provider"]["keyArn"]]
+
+
 def test_the_dependencies_chart_is_there_before_the_cluster_and_goes_after_it(program):
     release = program.one("helm.sh/v3:Release", "hyperpod-dependencies")
     assert program.waits(program.one("hyperpod:index:Cluster"), release)

@@ -162,7 +162,7 @@ def made_roles(plan: Plan) -> list[MadeRole]:
     observability = plan.spec.observability
     roles = []
     if plan.spec.eks.existing is None:
-        roles.append(MadeRole(("AmazonEKSClusterPolicy",), inline=False))
+        roles.append(MadeRole(("AmazonEKSClusterPolicy",), inline=True))
     if makes_node_role(plan):
         roles.append(MadeRole(("AmazonSageMakerClusterInstanceRolePolicy",), inline=True))
     if makes_karpenter_role(plan):

@@ -44,6 +44,9 @@ RIGHTS = {
     "inference": iam.inference_policy(ACCOUNT, "acme-certificates"),
     "models": iam.models_policy(ACCOUNT, ["acme-models", "jumpstart-cache-prod-us-west-2"]),
     "load balancers": iam.load_balancer_policy(ACCOUNT),
+    "secrets key": iam.secrets_key_policy(
+        "arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"
+    ),
     "lustre": iam.lustre_policy("arn:aws:fsx:us-west-2:123456789012:file-system/fs-0a1b2c3d4e5f60718"),
 }
 # SageMaker HyperPod developer guide, IAM for HyperPod on EKS: what the execution role needs beside the managed policy.

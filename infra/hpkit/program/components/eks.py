@@ -146,6 +146,8 @@ class Eks(Component):
             # It is imported, then changed (Pulumi pull request 19339). has_log_group ignores what the state holds.
             opts=self.child(import_id=name if self._context.has_log_group else None),
         )
+        # Without it EKS creates the cluster, and refuses to upgrade it later.
+        uses_key = identity.allow_secrets_key(key.arn)
         cluster = aws.eks.Cluster(
             "cluster",
             name=plan.stack,
@@ -174,7 +176,8 @@ class Eks(Component):
             opts=pulumi.ResourceOptions.merge(
                 # It knows at once the ranges that the VPC has when it is made; later ones may take it hours.
                 self.child(
-                    after=[logs, *network.ranges, *identity.for_control_plane, *guard], protect=kept(plan, "eks")
+                    after=[logs, uses_key, *network.ranges, *identity.for_control_plane, *guard],
+                    protect=kept(plan, "eks"),
                 ),
                 # It applies only when the cluster is created; a later deployer may be another identity.
                 pulumi.ResourceOptions(ignore_changes=["accessConfig.bootstrapClusterCreatorAdminPermissions"]),

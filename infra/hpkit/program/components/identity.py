@@ -18,6 +18,7 @@ from hpkit.program.iam.documents import (
     instance_role_policy,
     karpenter_role_policy,
     sagemaker_trust,
+    secrets_key_policy,
     service_trust,
 )
 
@@ -37,6 +38,7 @@ class Identity(Component):
     control_plane_role_arn: pulumi.Output[str] | None = None
     node_role_arn: pulumi.Output[str] | None = None
     karpenter_role_arn: pulumi.Output[str] | None = None
+    _control_plane: aws.iam.Role
 
     def __init__(
         self,
@@ -57,7 +59,7 @@ class Identity(Component):
             trust = service_trust(self._account, "eks.amazonaws.com")
             role = self._roles.make("control-plane", trust=trust, description="The EKS control plane")
             self.for_control_plane.append(self._roles.attach(role, "AmazonEKSClusterPolicy", name="control-plane"))
-            self.control_plane_role_arn = role.arn
+            self._control_plane, self.control_plane_role_arn = role, role.arn
         if makes_node_role(plan):
             self.node_role_arn = self._node_role(network, storage).arn
         given = cluster_role(plan)
@@ -66,6 +68,10 @@ class Identity(Component):
         elif makes_karpenter_role(plan):
             self.karpenter_role_arn = self._karpenter_role().arn
         self.register_outputs({"nodeRoleArn": self.node_role_arn, "karpenterRoleArn": self.karpenter_role_arn})
+
+    def allow_secrets_key(self, key_arn: pulumi.Input[str]) -> pulumi.Resource:
+        """Let the control plane's role use the key of the Kubernetes secrets; it must be in force as for_control_plane."""
+        return self._roles.allow(self._control_plane, "control-plane", document(secrets_key_policy, key_arn=key_arn))
 
     def _node_role(self, network: Network, storage: Storage) -> aws.iam.Role:
         trust = sagemaker_trust(self._account)

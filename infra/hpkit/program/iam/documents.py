@@ -22,6 +22,7 @@ __all__ = [
     "pod_trust",
     "sagemaker_trust",
     "scientist_policy",
+    "secrets_key_policy",
     "service_trust",
     "topic_policy",
     "volumes_policy",
@@ -202,6 +203,11 @@ def lustre_policy(file_system_arn: str) -> Document:
 def key_policy(account: AwsAccount, log_group: str) -> Document:
     """Return the policy of the platform's key."""
     return _document("key", account, log_group=log_group)
+
+
+def secrets_key_policy(key_arn: str) -> Document:
+    """Return what the control plane's role needs for the key of the Kubernetes secrets."""
+    return _document("secrets-key", key=key_arn)
 
 
 def bucket_policy(

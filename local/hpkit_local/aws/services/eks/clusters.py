@@ -19,12 +19,14 @@ from hpkit_local.aws.services.eks.reachability import check_ranges
 from hpkit_local.aws.services.eks.updates import finish_update, start_update
 from hpkit_local.aws.services.eks.versions import check_policy_change, check_version, default_version, next_version
 from hpkit_local.aws.services.iam.references import require_role
+from hpkit_local.aws.services.kms.references import may_use
 
 __all__ = ["cluster_document", "require_cluster"]
 
 INVALID = "InvalidParameterException"
 # Source: Amazon EKS API reference, UpgradePolicyRequest.
 DEFAULT_SUPPORT = "EXTENDED"
+_KEY_ACTIONS = ("kms:Encrypt", "kms:Decrypt", "kms:ListGrants", "kms:DescribeKey")
 
 
 def require_cluster(ctx: Context, name: str, *, active: bool = False) -> Record:
@@ -231,11 +233,29 @@ def update_cluster_version(ctx: Context, params: Record) -> Record:
     old, new = cluster["version"], params.get("version", "")
     if new != next_version(ctx, old):
         raise ServiceError(INVALID, f"Unsupported Kubernetes minor version update from {old} to {new}")
+    _require_key(ctx, cluster)
     update = start_update(ctx, cluster["name"], kind="VersionUpdate", params={"Version": new})
     cluster["status"] = ctx.begin(
         "eks.update", "eks.updated", name=cluster["name"], key="version", value=new, update_id=update["id"]
     )
     return {"update": update}
+
+
+def _require_key(ctx: Context, cluster: Record) -> None:
+    """Refuse to upgrade a cluster whose role may not use the key of its secrets.
+
+    Source: Amazon EKS best practices guide, "Verify basic EKS requirements before upgrading". The message is EKS's own
+    (aws/containers-roadmap issue 1533). Which actions EKS asks for isn't documented; these are what
+    terraform-aws-modules/eks attaches (its issue 1913). CreateCluster asks for none of them.
+    """
+    for config in cluster.get("encryptionConfig") or []:
+        for action_name in _KEY_ACTIONS:
+            if not may_use(ctx, cluster["roleArn"], action_name, config["provider"]["keyArn"]):
+                raise ServiceError(
+                    "InvalidRequestException",
+                    f"Role with arn: {cluster['roleArn']}, could not be assumed because it does not exist or the "
+                    "trusted entity is not correct",
+                )
 
 
 def _require_idle(cluster: Record) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from hpkit_local.aws.backend import Context
 from hpkit_local.aws.errors import ServiceError
 
-__all__ = ["may", "require_role", "web_identities"]
+__all__ = ["grants", "may", "require_role", "web_identities"]
 
 INVALID = "ValidationException"
 
@@ -77,6 +77,17 @@ def may(ctx: Context, role_arn: str, action: str, resource: str) -> bool:
         for document in documents
         for statement in _statements(document)
     )
+
+
+def grants(policy: str, action: str, *, principals: set[str]) -> bool:
+    """Return whether a resource's policy allows an action to one of the principals; conditions are taken as met."""
+    for statement in _statements(policy):
+        principal = statement.get("Principal", {})
+        named = principal if isinstance(principal, str) else principal.get("AWS", [])
+        allowed = statement.get("Effect") == "Allow" and principals & set([named] if isinstance(named, str) else named)
+        if allowed and _matches(statement.get("Action", []), action.lower(), lower=True):
+            return True
+    return False
 
 
 def _statements(policy: str) -> list[Any]:

@@ -92,3 +92,57 @@ def test_a_category_that_is_off_has_nothing_between_off_and_advanced(
         values = {"metricsProvider": {category: {"level": level}}}
         cloud.eks.create_addon(**addon, configurationValues=json.dumps(values))
         cloud.eks.delete_addon(**addon)
+
+
+KEY_ACTIONS = ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:ListGrants"]
+
+
+def _encrypted(cloud: Any, *, key_policy: list[dict[str, Any]]) -> str:
+    """Make a cluster whose secrets have a key of the account, and return the key's ARN."""
+    text = json.dumps({"Version": "2012-10-17", "Statement": key_policy})
+    arn = str(cloud.endpoint.client("kms").create_key(Policy=text)["KeyMetadata"]["Arn"])
+    cloud.make_eks("old", version="1.35", encryptionConfig=[{"provider": {"keyArn": arn}, "resources": ["secrets"]}])
+    return arn
+
+
+def _key_statement(principal: str, actions: Any) -> dict[str, Any]:
+    return {"Effect": "Allow", "Principal": {"AWS": principal}, "Action": actions, "Resource": "*"}
+
+
+BY_ACCOUNT = [_key_statement("arn:aws:iam::123456789012:root", "kms:*")]
+
+
+@pytest.mark.parametrize("missing", KEY_ACTIONS)
+def test_a_cluster_whose_role_may_not_use_the_key_of_its_secrets_is_not_upgraded(
+    cloud: Any, refused: Refused, missing: str
+) -> None:
+    key = _encrypted(cloud, key_policy=BY_ACCOUNT)
+    asked = {"name": "old", "version": "1.36"}
+
+    def allow(actions: list[str], resource: str) -> None:
+        statement = {"Effect": "Allow", "Action": actions, "Resource": resource}
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        cloud.iam.put_role_policy(RoleName="eks", PolicyName="key", PolicyDocument=policy)
+
+    allow([each for each in KEY_ACTIONS if each != missing], key)
+    text = refused("InvalidRequestException", cloud.eks.update_cluster_version, **asked)
+    assert text == (
+        f"Role with arn: {cloud.eks_role}, could not be assumed because it does not exist or the trusted entity is "
+        "not correct"
+    )
+    allow(KEY_ACTIONS, f"{key}0")
+    refused("InvalidRequestException", cloud.eks.update_cluster_version, **asked)
+    allow(KEY_ACTIONS, key)
+    cloud.eks.update_cluster_version(**asked)
+
+
+def test_a_keys_own_policy_lets_a_role_use_it_or_keeps_its_policies_from_counting(cloud: Any, refused: Refused) -> None:
+    key = _encrypted(cloud, key_policy=[_key_statement("arn:aws:iam::123456789012:role/other", "kms:*")])
+    statement = {"Effect": "Allow", "Action": "kms:*", "Resource": key}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    cloud.iam.put_role_policy(RoleName="eks", PolicyName="key", PolicyDocument=policy)
+    refused("InvalidRequestException", cloud.eks.update_cluster_version, name="old", version="1.36")
+    own = json.dumps({"Version": "2012-10-17", "Statement": [_key_statement(cloud.eks_role, KEY_ACTIONS)]})
+    cloud.endpoint.client("kms").put_key_policy(KeyId=key, PolicyName="default", Policy=own)
+    cloud.iam.delete_role_policy(RoleName="eks", PolicyName="key")
+    cloud.eks.update_cluster_version(name="old", version="1.36")

@@ -1,0 +1,23 @@
+"""Keys that requests to other services refer to: whether a role may use one."""
+
+from __future__ import annotations
+
+from hpkit_local.aws.backend import Context
+from hpkit_local.aws.services.iam.references import grants, may
+
+__all__ = ["may_use"]
+
+
+def may_use(ctx: Context, role_arn: str, action: str, key_arn: str) -> bool:
+    """Return whether a role may do an action with a key: by the key's policy, or by its own where that policy lets it.
+
+    Source: AWS KMS developer guide, "Determining access to AWS KMS keys": IAM policies count only if the key's policy
+    gives the action to the account. A key of another account isn't here; of it, only the role's policies are read.
+    """
+    key = ctx.backend.moto.backend("kms", ctx.region).keys.get(key_arn.rpartition("/")[2])
+    own = may(ctx, role_arn, action, key_arn)
+    if key is None:
+        return own
+    account = key_arn.split(":")[4]
+    by_account = grants(key.policy, action, principals={account, f"arn:aws:iam::{account}:root", "*"})
+    return grants(key.policy, action, principals={role_arn}) or (own and by_account)
