@@ -70,7 +70,7 @@ class Identity(Component):
         self.register_outputs({"nodeRoleArn": self.node_role_arn, "karpenterRoleArn": self.karpenter_role_arn})
 
     def allow_secrets_key(self, key_arn: pulumi.Input[str]) -> pulumi.Resource:
-        """Let the control plane's role use the key of the Kubernetes secrets; it must be in force as for_control_plane."""
+        """Let the control plane's role use the key of the Kubernetes secrets, for as long as for_control_plane."""
         return self._roles.allow(self._control_plane, "control-plane", document(secrets_key_policy, key_arn=key_arn))
 
     def _node_role(self, network: Network, storage: Storage) -> aws.iam.Role:
