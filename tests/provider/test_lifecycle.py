@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from hpkit_local.aws.clock import ManualClock
+from hpkit_provider.resources.versioned_handler import VersionedHandler
 from tests.provider.harness import TYPE, FailedError, PartlyFailedError, World, in_process, quota
 from tests.running import eventually
 
@@ -336,6 +337,14 @@ def test_growing_without_capacity_says_who_must_shrink(world, engine):
     with pytest.raises(FailedError, match=r"q-a 3(.|\n)*shrink one of these"):
         engine.up("ComputeQuota", "b", quota(arn, "b", 2))
     assert world.live_quotas(arn) == {"q-a": 3}
+
+
+def test_a_quota_that_never_becomes_what_was_sent_ends_the_run(world, engine, monkeypatch):
+    arn = world.governed(engine)
+    engine.up("ComputeQuota", "a", quota(arn, "a", 1))
+    monkeypatch.setattr(VersionedHandler, "_is_current", lambda *_: False)
+    with pytest.raises(PartlyFailedError, match="still differs from the program after 40 updates"):
+        engine.up("ComputeQuota", "a", quota(arn, "a", 2))
 
 
 def test_what_is_no_longer_stated_goes_back_to_the_default(world, engine):

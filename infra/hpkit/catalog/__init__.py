@@ -1,5 +1,13 @@
 """Facts about the services, each with source and date: instance types, regions, versions, API limits."""
 
+from hpkit.catalog.amounts import (
+    EFA,
+    QUEUE_RESOURCES,
+    Amounts,
+    amounts_of_instances,
+    amounts_of_part,
+    countable_type,
+)
 from hpkit.catalog.dependencies import (
     CHARTS_FOLDER,
     Alternative,
@@ -68,14 +76,17 @@ __all__ = [
     "ACCELERATOR_RESOURCES",
     "CHARTS_FOLDER",
     "DEVICE_RESOURCES",
+    "EFA",
     "INFERENCE_OPERATOR",
     "NETWORK_LAYERS",
     "PLACEHOLDER_ACCOUNT",
+    "QUEUE_RESOURCES",
     "TASK_GOVERNANCE",
     "UNKNOWN",
     "AddOn",
     "AddOnVersion",
     "Alternative",
+    "Amounts",
     "ChartImage",
     "ClusterHour",
     "Difference",
@@ -92,8 +103,11 @@ __all__ = [
     "TypeFacts",
     "addon_pin",
     "addons",
+    "amounts_of_instances",
+    "amounts_of_part",
     "aws_regions",
     "cluster_hour",
+    "countable_type",
     "dependencies_chart",
     "differences",
     "eks_versions",

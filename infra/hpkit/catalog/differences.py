@@ -60,6 +60,12 @@ def has_unknown(value: Any) -> bool:
 
 
 def _within(facts: TypeFacts, old: Any, new: Any, at: Difference) -> Iterator[Difference]:
+    # Most inputs of most resources are equal.
+    if old != new or has_unknown(new):
+        yield from _differing(facts, old, new, at)
+
+
+def _differing(facts: TypeFacts, old: Any, new: Any, at: Difference) -> Iterator[Difference]:
     path, lacking = at.path, (old is None) != (new is None)
     if at.kind == "update" and lacking:
         at = replace(at, kind="add" if old is None else "delete")

@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hpkit.catalog import ACCELERATOR_RESOURCES, addons, instance_types, kubernetes_versions, regions, vpc_endpoints
+from hpkit.catalog import (
+    ACCELERATOR_RESOURCES,
+    EFA,
+    addons,
+    instance_types,
+    kubernetes_versions,
+    regions,
+    vpc_endpoints,
+)
 
 __all__ = ["HINTS", "VALUES", "Hint", "decorated", "definitions", "optional", "title_of", "with_markdown"]
 
@@ -39,7 +47,7 @@ VALUES: Final[Mapping[str, Callable[[], Iterable[str]]]] = {
     "limitResources": lambda: (*ACCELERATOR_RESOURCES.values(), "cpu", "memory", "nodes"),
     "migProfiles": lambda: sorted({profile.name for each in instance_types() for profile in each.mig_profiles or ()}),
     "operators": lambda: ("In", "Exists"),
-    "podResources": lambda: (*ACCELERATOR_RESOURCES.values(), "cpu", "memory", "vpc.amazonaws.com/efa"),
+    "podResources": lambda: (*ACCELERATOR_RESOURCES.values(), "cpu", "memory", EFA),
     "regionNames": lambda: (each.name for each in regions()),
     "requirementKeys": lambda: (
         "node.kubernetes.io/instance-type",

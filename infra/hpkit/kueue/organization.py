@@ -9,12 +9,10 @@ allocation"). Three things aren't documented:
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from fractions import Fraction
 
-from hpkit.catalog import InstanceType, find_instance_type
-from hpkit.errors import CatalogError
+from hpkit.catalog import EFA, QUEUE_RESOURCES, Amounts, amounts_of_instances, amounts_of_part, countable_type
 from hpkit.kueue.model import (
     ClusterQueue,
     FlavorQuotas,
@@ -31,12 +29,7 @@ __all__ = ["COHORT", "EFA", "IDLE_QUEUE", "amounts_of", "fair_sharing_of", "mode
 
 COHORT = "hyperpod-cohort"
 IDLE_QUEUE = "hyperpod-ns-idle-resource-sharing-cq-1"
-EFA = "vpc.amazonaws.com/efa"
-# What a team's queue counts, in the order of `flavorsUsage` in the HyperPod CLI's walkthrough of task governance.
-RESOURCES = ("cpu", "memory", "nvidia.com/gpu", "aws.amazon.com/neurondevice", EFA)
-_GIB = 1024**3
 _DEFAULT_BORROW_LIMIT = 50
-Amounts = dict[str, int]
 
 
 def model_of(plan: Plan) -> Model:
@@ -68,10 +61,10 @@ def fair_sharing_of(plan: Plan) -> tuple[Strategy, ...] | None:
 
 
 def _team(team: TeamPlan, mine: dict[str, Amounts], *, fair: bool) -> ClusterQueue:
-    limits = {kind: _whole(kind, count) for kind, count in sorted(team.absolute_borrow_limits.items())}
+    limits = {kind: amounts_of_instances(kind, count) for kind, count in sorted(team.absolute_borrow_limits.items())}
     kinds = tuple(dict.fromkeys([*mine, *limits]))
-    partitions = sorted({name for found in mine.values() for name in found} - set(RESOURCES))
-    covered = (*RESOURCES, *partitions)
+    partitions = sorted({name for found in mine.values() for name in found} - set(QUEUE_RESOURCES))
+    covered = (*QUEUE_RESOURCES, *partitions)
     flavors = tuple(
         FlavorQuotas(
             kind, {name: _quota(team, mine.get(kind, {}).get(name, 0), limits.get(kind), name) for name in covered}
@@ -113,42 +106,21 @@ def amounts_of(resource: QuotaResource) -> Amounts:
     CatalogError for an instance type whose vCPUs, memory or accelerators the catalogue does not know.
     """
     if resource.count is not None:
-        return _whole(resource.instance_type, resource.count)
-    kind = _known(resource.instance_type)
-    _, _, vcpu, memory, _ = usage(resource, kind).vector
-    found = {
-        "cpu": round(1000 * _stored(vcpu if resource.v_cpu is None else resource.v_cpu)),
-        "memory": round(_GIB * _stored(memory if resource.memory_in_gib is None else resource.memory_in_gib)),
-    }
-    if resource.accelerators and kind.accelerator_resource and kind.accelerators:
-        found[kind.accelerator_resource] = resource.accelerators
-        # An interface cannot be split: part of an instance has as many as its share holds whole ones.
-        found[EFA] = math.floor(Fraction(resource.accelerators, kind.accelerators) * (kind.efa_interfaces or 0))
-    if resource.partition is not None:
-        found[f"nvidia.com/{resource.partition.type}"] = resource.partition.count
-    return found
+        return amounts_of_instances(resource.instance_type, resource.count)
+    _, _, vcpu, memory, _ = usage(resource, countable_type(resource.instance_type)).vector
+    partition = resource.partition
+    return amounts_of_part(
+        resource.instance_type,
+        vcpu=_stored(vcpu if resource.v_cpu is None else resource.v_cpu),
+        memory_gib=_stored(memory if resource.memory_in_gib is None else resource.memory_in_gib),
+        accelerators=resource.accelerators or 0,
+        partition=None if partition is None else (partition.type, partition.count),
+    )
 
 
 def _stored(amount: Fraction | int | None) -> Fraction:
     """Return an amount as the service keeps it: with two decimals."""
     return Fraction(str(round(float(amount or 0), 2)))
-
-
-def _whole(instance_type: str, count: int) -> Amounts:
-    kind = _known(instance_type)
-    found = {"cpu": 1000 * (kind.vcpu or 0), "memory": _GIB * (kind.memory_gib or 0), EFA: kind.efa_interfaces or 0}
-    if kind.accelerator_resource:
-        found[kind.accelerator_resource] = kind.accelerators or 0
-    return {name: count * amount for name, amount in found.items()}
-
-
-def _known(name: str) -> InstanceType:
-    found = find_instance_type(name)
-    if found is None or None in (found.vcpu, found.memory_gib, found.accelerators):
-        raise CatalogError(
-            f"vCPUs, memory or accelerators of instance type {name} are not known: nothing to simulate with"
-        )
-    return found
 
 
 def _idle(plan: Plan, reserved: dict[str, Counter[str]]) -> list[ClusterQueue]:
@@ -157,13 +129,13 @@ def _idle(plan: Plan, reserved: dict[str, Counter[str]]) -> list[ClusterQueue]:
     for kind, capacity in plan.capacity.items():
         if not capacity.guaranteed:
             continue
-        has = _whole(kind, capacity.guaranteed)
+        has = amounts_of_instances(kind, capacity.guaranteed)
         mine = reserved.get(kind, Counter())
-        quotas = {name: ResourceQuota(max(0, has.get(name, 0) - mine[name]), 0) for name in RESOURCES}
+        quotas = {name: ResourceQuota(max(0, has.get(name, 0) - mine[name]), 0) for name in QUEUE_RESOURCES}
         flavors.append(FlavorQuotas(kind, quotas))
     if not flavors:
         return []
-    group = ResourceGroup(RESOURCES, tuple(flavors))
+    group = ResourceGroup(QUEUE_RESOURCES, tuple(flavors))
     return [
         ClusterQueue(IDLE_QUEUE, COHORT, (group,), preemption=Preemption("Never", "Any")),
     ]

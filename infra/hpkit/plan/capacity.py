@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from hpkit.catalog import DEVICE_RESOURCES, InstanceType
+from hpkit.catalog import DEVICE_RESOURCES, EFA, InstanceType
 from hpkit.plan.model import Partition, QuotaResource, TeamPlan, TypeCapacity
 from hpkit.text.plural import plural
 
@@ -62,7 +62,7 @@ Vector = tuple[Amount, Amount | None, Amount | None, Amount | None, Amount | Non
 INSTANCE_TYPE_KEY: Final = "node.kubernetes.io/instance-type"
 ARCHITECTURE_KEY: Final = "kubernetes.io/arch"
 # What pods ask for and nodes have: of Kubernetes, and what device plugins publish.
-POD_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage", *DEVICE_RESOURCES, "vpc.amazonaws.com/efa")
+POD_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage", *DEVICE_RESOURCES, EFA)
 # Karpenter counts pods and nodes as well.
 LIMIT_RESOURCES: Final = (*POD_RESOURCES, "pods", "nodes")
 _RESOURCE_FAMILIES: Final = ("nvidia.com/mig-", "hugepages-")

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from hpkit.catalog import EFA
 from hpkit.config.team_limits import DefaultRequests, Publication, TeamLimits
 from hpkit.plan.model import Plan
 from hpkit.plan.registry import repository_prefix
@@ -34,7 +35,7 @@ _DEVICES: Final = (
     "aws.amazon.com/neuron",
     "aws.amazon.com/neuroncore",
     "aws.amazon.com/neurondevice",
-    "vpc.amazonaws.com/efa",
+    EFA,
 )
 MIG_PREFIX: Final = "nvidia.com/mig-"
 # The API server adds both to every pod, for 300 seconds (Kubernetes, DefaultTolerationSeconds).

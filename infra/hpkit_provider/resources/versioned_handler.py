@@ -24,7 +24,14 @@ from hpkit_provider.engine.errors import ChangeFailedError, InitFailedError, Plu
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 from hpkit_provider.engine.waiter import wait
-from hpkit_provider.resources.handler import CONFLICT_RETRIES, Handler, ResourceDiff, ResourceState, forced_replacement
+from hpkit_provider.resources.handler import (
+    CONFLICT_RETRIES,
+    MAX_UPDATES,
+    Handler,
+    ResourceDiff,
+    ResourceState,
+    forced_replacement,
+)
 from hpkit_provider.resources.ownership import require_own
 from hpkit_provider.schema.diff import changes, same
 from hpkit_provider.schema.field_table import from_api, to_api
@@ -164,7 +171,7 @@ class VersionedHandler(Handler):
         """Update until the live object is what the inputs say; at least once if they are newly `stated`."""
         delays = task.delays(0.2, _MAX_POLL_SECONDS)
         tries = 0
-        while True:
+        for _ in range(MAX_UPDATES):
             live = self._settle(task, arn, inputs) if just_sent else self._describe_settled(task, arn)
             if live is None:
                 raise RefusedError(
@@ -186,6 +193,10 @@ class VersionedHandler(Handler):
                 if classify(error) not in _RETRIED or tries > CONFLICT_RETRIES:
                     raise refused(f"Update{self.name}", error) from None
                 task.pause(next(delays))
+        raise ChangeFailedError(
+            f"{self.name} {arn} still differs from the program after {MAX_UPDATES} updates. What to do: run "
+            "`pulumi refresh`, which shows what differs."
+        )
 
     def _update_once(self, task: Task, arn: str, inputs: Props, live: Document) -> bool:
         """Send one update against the version that was seen last, and see it through; say if it was sent."""

@@ -1,26 +1,15 @@
-"""ComputeQuotaResources as amounts of Kubernetes resources, in whole base units: millicores, bytes, pieces."""
+"""ComputeQuotaResources as amounts of Kubernetes resources, and these as Kubernetes writes them."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from hpkit.catalog import InstanceType, find_instance_type
+from hpkit.catalog import Amounts, amounts_of_instances, amounts_of_part
 
-__all__ = ["RESOURCES", "Amounts", "UnknownTypeError", "amounts", "quantity", "whole"]
-
-EFA = "vpc.amazonaws.com/efa"
-# What a team's queue counts: names seen in flavorsUsage of the HyperPod CLI's walkthrough of task governance.
-RESOURCES = ("cpu", "memory", "nvidia.com/gpu", "aws.amazon.com/neurondevice", EFA)
-_GIB = 1024**3
-Amounts = dict[str, int]
-
-
-class UnknownTypeError(ValueError):
-    """The catalogue does not know an instance type, or a figure of it; the message says which."""
+__all__ = ["amounts", "quantity"]
 
 
 def amounts(resources: Iterable[Mapping[str, Any]]) -> dict[str, Amounts]:
@@ -29,19 +18,6 @@ def amounts(resources: Iterable[Mapping[str, Any]]) -> dict[str, Amounts]:
     for resource in resources:
         found.setdefault(resource["InstanceType"], Counter()).update(_of_resource(resource))
     return {kind: dict(total) for kind, total in found.items()}
-
-
-def whole(instance_type: str, count: int = 1) -> Amounts:
-    """Return what so many instances have."""
-    kind = _known(instance_type)
-    found = {
-        "cpu": 1000 * (kind.vcpu or 0),
-        "memory": _GIB * (kind.memory_gib or 0),
-        EFA: kind.efa_interfaces or 0,
-    }
-    if kind.accelerator_resource:
-        found[kind.accelerator_resource] = kind.accelerators or 0
-    return {name: count * amount for name, amount in found.items()}
 
 
 def quantity(resource: str, amount: int) -> str:
@@ -53,25 +29,12 @@ def quantity(resource: str, amount: int) -> str:
 
 def _of_resource(resource: Mapping[str, Any]) -> Amounts:
     if "Count" in resource:
-        return whole(resource["InstanceType"], int(resource["Count"]))
-    found = {
-        "cpu": round(1000 * Fraction(str(resource.get("VCpu", 0)))),
-        "memory": round(_GIB * Fraction(str(resource.get("MemoryInGiB", 0)))),
-    }
-    if resource.get("Accelerators"):
-        kind = _known(resource["InstanceType"])
-        if not kind.accelerator_resource or not kind.accelerators:
-            raise UnknownTypeError(f"{kind.name} has no accelerators that are known")
-        found[kind.accelerator_resource] = int(resource["Accelerators"])
-        # An interface cannot be split: part of an instance has as many as its share holds whole ones.
-        found[EFA] = math.floor(Fraction(int(resource["Accelerators"]), kind.accelerators) * (kind.efa_interfaces or 0))
-    if "AcceleratorPartition" in resource:
-        found[f"nvidia.com/{resource['AcceleratorPartition']['Type']}"] = int(resource["AcceleratorPartition"]["Count"])
-    return found
-
-
-def _known(name: str) -> InstanceType:
-    found = find_instance_type(name)
-    if found is None or None in (found.vcpu, found.memory_gib, found.accelerators):
-        raise UnknownTypeError(f"vCPUs, memory or accelerators of instance type {name} are not known")
-    return found
+        return amounts_of_instances(resource["InstanceType"], int(resource["Count"]))
+    partition = resource.get("AcceleratorPartition")
+    return amounts_of_part(
+        resource["InstanceType"],
+        vcpu=Fraction(str(resource.get("VCpu", 0))),
+        memory_gib=Fraction(str(resource.get("MemoryInGiB", 0))),
+        accelerators=int(resource.get("Accelerators") or 0),
+        partition=None if partition is None else (partition["Type"], int(partition["Count"])),
+    )

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hpkit.catalog import NETWORK_LAYERS, InstanceType, find_instance_type, kubelet_reserved
+from hpkit.catalog import EFA, NETWORK_LAYERS, InstanceType, find_instance_type, kubelet_reserved
 from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
 from hpkit_local.kubernetes.control_plane import NODE_ANNOTATION, UNREACHABLE
@@ -182,7 +182,7 @@ def _amounts(kind: InstanceType | None, threads: int | None) -> tuple[dict[str, 
     if kind.accelerators and kind.accelerator_resource:
         counted[kind.accelerator_resource] = str(kind.accelerators)
     if kind.efa_interfaces:
-        counted["vpc.amazonaws.com/efa"] = str(kind.efa_interfaces)
+        counted[EFA] = str(kind.efa_interfaces)
     cpu, memory = kubelet_reserved(vcpu, kind.memory_gib)
     capacity = {"cpu": str(vcpu), "memory": f"{kind.memory_gib}Gi", **counted}
     left = {"cpu": f"{round((vcpu - cpu) * 1000)}m", "memory": f"{round((kind.memory_gib - memory) * 1024)}Mi"}

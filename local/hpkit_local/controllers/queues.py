@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hpkit.catalog import QUEUE_RESOURCES, Amounts, amounts_of_instances
+from hpkit.errors import CatalogError
 from hpkit_local.aws.snapshot import Snapshot
-from hpkit_local.controllers.amounts import RESOURCES, Amounts, UnknownTypeError, amounts, quantity, whole
+from hpkit_local.controllers.amounts import amounts, quantity
 from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
 
 __all__ = ["COHORT", "TOPOLOGY", "namespace_of", "queues"]
@@ -43,7 +45,7 @@ def queues(snapshot: Snapshot, *, fair: bool, idle: bool) -> Manifests:
         try:
             mine = amounts(quota["ComputeQuotaConfig"]["ComputeQuotaResources"])
             limits = amounts(_sharing(quota).get("AbsoluteBorrowLimits", []))
-        except UnknownTypeError as error:
+        except CatalogError as error:
             manifests += Manifests(refused={owner: str(error)})
             continue
         for kind in (*mine, *limits):
@@ -120,8 +122,8 @@ def _team(quota: Document, mine: dict[str, Amounts], limits: dict[str, Amounts],
 
 def _groups(quota: Document, mine: dict[str, Amounts], limits: dict[str, Amounts]) -> list[dict[str, Any]]:
     kinds = dict.fromkeys([*mine, *limits])
-    partitions = sorted({name for found in mine.values() for name in found} - set(RESOURCES))
-    covered = [*RESOURCES, *partitions]
+    partitions = sorted({name for found in mine.values() for name in found} - set(QUEUE_RESOURCES))
+    covered = [*QUEUE_RESOURCES, *partitions]
     flavors = [
         {
             "name": kind,
@@ -164,8 +166,8 @@ def _free(snapshot: Snapshot, reserved: dict[str, Amounts]) -> dict[str, Amounts
     free: dict[str, Amounts] = {}
     for kind, count in running.items():
         try:
-            has = whole(kind, count)
-        except UnknownTypeError:
+            has = amounts_of_instances(kind, count)
+        except CatalogError:
             continue
         free[kind] = {name: max(0, amount - reserved.get(kind, {}).get(name, 0)) for name, amount in has.items()}
     return free
@@ -179,7 +181,7 @@ def _idle_queue(free: dict[str, Amounts], owners: frozenset[str]) -> Manifests:
             "name": kind,
             "resources": [
                 {"name": name, "nominalQuota": quantity(name, has.get(name, 0)), "borrowingLimit": "0"}
-                for name in RESOURCES
+                for name in QUEUE_RESOURCES
             ],
         }
         for kind, has in free.items()
@@ -187,7 +189,7 @@ def _idle_queue(free: dict[str, Amounts], owners: frozenset[str]) -> Manifests:
     spec = {
         "cohortName": COHORT,
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "none-submits-here"}},
-        "resourceGroups": [{"coveredResources": list(RESOURCES), "flavors": flavors}],
+        "resourceGroups": [{"coveredResources": list(QUEUE_RESOURCES), "flavors": flavors}],
         "preemption": {"reclaimWithinCohort": "Any"},
     }
     return Manifests((Manifest(KINDS["ClusterQueue"], _IDLE, {"spec": spec}, owners=owners),))

@@ -33,7 +33,7 @@ def plan():
 
 
 def binding(namespace, *groups, role=TEAM_ROLE):
-    return Binding(role, namespace, "Role", role, (), groups)
+    return Binding(role, namespace, role, (), groups)
 
 
 def as_the_file_says():

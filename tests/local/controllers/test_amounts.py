@@ -2,8 +2,9 @@
 
 import pytest
 
-from hpkit.catalog import instance_types, kubelet_reserved
-from hpkit_local.controllers.amounts import UnknownTypeError, amounts, quantity, whole
+from hpkit.catalog import amounts_of_instances, instance_types, kubelet_reserved
+from hpkit.errors import CatalogError
+from hpkit_local.controllers.amounts import amounts, quantity
 
 KNOWN = [each.name for each in instance_types() if None not in (each.vcpu, each.memory_gib, each.accelerators)]
 
@@ -22,7 +23,7 @@ def test_all_accelerators_of_an_instance_are_worth_the_instance(kind):
 
 def test_rows_of_one_type_add_up():
     rows = [{"InstanceType": "ml.c5.2xlarge", "Count": 2}, {"InstanceType": "ml.c5.2xlarge", "VCpu": 0.1}]
-    assert amounts(rows)["ml.c5.2xlarge"]["cpu"] == whole("ml.c5.2xlarge", 2)["cpu"] + 100
+    assert amounts(rows)["ml.c5.2xlarge"]["cpu"] == amounts_of_instances("ml.c5.2xlarge", 2)["cpu"] + 100
 
 
 def test_partitions_are_counted_under_their_own_name():
@@ -37,7 +38,7 @@ def test_interfaces_are_not_split():
 
 @pytest.mark.parametrize("name", ["ml.g7.12xlarge", "m5.large"])
 def test_a_type_without_figures_has_no_amounts(name):
-    with pytest.raises(UnknownTypeError, match=f"instance type {name} are not known"):
+    with pytest.raises(CatalogError, match=f"instance type {name} are not known"):
         amounts([{"InstanceType": name, "Count": 1}])
 
 

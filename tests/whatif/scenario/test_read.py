@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 import yaml
 
+from hpkit.catalog import EFA
 from hpkit.errors import InputError
-from hpkit.kueue.organization import EFA
 from hpkit.project import load_stack
 from hpkit_whatif.scenario import Tasks, open_scenario
 from hpkit_whatif.scenario.model import duration

@@ -68,7 +68,6 @@ class Binding:
 
     name: str
     namespace: str | None
-    role_kind: str
     role: str
     users: tuple[str, ...]
     groups: tuple[str, ...]

@@ -86,7 +86,6 @@ def _bindings(api: Kubernetes) -> Iterable[Binding]:
             yield Binding(
                 each["metadata"]["name"],
                 each["metadata"].get("namespace"),
-                each["roleRef"]["kind"],
                 each["roleRef"]["name"],
                 tuple(subject["name"] for subject in subjects if subject["kind"] == "User"),
                 tuple(subject["name"] for subject in subjects if subject["kind"] == "Group"),

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from hpkit.catalog import InstanceType, kubelet_reserved
+from hpkit.catalog import EFA, InstanceType, kubelet_reserved
 from hpkit.extensions import is_installed
 from hpkit.kueue.model import Model, PodSet, Workload, per_unit
-from hpkit.kueue.organization import EFA, model_of
+from hpkit.kueue.organization import model_of
 from hpkit.kueue.simulator import simulator
 from hpkit.plan.derive import instances_of
 from hpkit.plan.model import Plan, TeamPlan
@@ -155,7 +155,7 @@ def _nominal(model: Model, team: TeamPlan) -> dict[Key, int]:
 
 def _scarce(usage: Mapping[Key, int]) -> list[Key]:
     """Return what people count: accelerators where there are any, else CPUs."""
-    first = [key for key in usage if key[1] not in ("cpu", "memory", "vpc.amazonaws.com/efa")]
+    first = [key for key in usage if key[1] not in ("cpu", "memory", EFA)]
     return first or [key for key in usage if key[1] == "cpu"]
 
 

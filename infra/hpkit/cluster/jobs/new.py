@@ -7,12 +7,11 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hpkit.catalog import InstanceType, find_instance_type, kubelet_reserved
+from hpkit.catalog import EFA, InstanceType, find_instance_type, kubelet_reserved
 from hpkit.cluster.jobs.fits import Fit, fit
 from hpkit.cluster.jobs.kinds import templates, units
 from hpkit.cluster.jobs.resources import pod_sets_of
 from hpkit.errors import SelectionError
-from hpkit.kueue.organization import EFA
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.text.spelling import hint
 

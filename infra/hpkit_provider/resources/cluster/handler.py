@@ -41,14 +41,13 @@ from hpkit_provider.resources.cluster.update_request import (
     settled,
     undeclared_groups,
 )
-from hpkit_provider.resources.handler import Handler, ResourceDiff, ResourceState, forced_replacement
+from hpkit_provider.resources.handler import MAX_UPDATES, Handler, ResourceDiff, ResourceState, forced_replacement
 from hpkit_provider.resources.ownership import require_own
 from hpkit_provider.schema.diff import same
 from hpkit_provider.schema.field_table import to_api
 
 __all__ = ["ClusterHandler"]
 
-_MAX_UPDATES: Final = 40
 _SHORT_TASK_SECONDS: Final = 10.0
 
 
@@ -257,7 +256,7 @@ class ClusterHandler(Handler):
         cluster = LiveCluster(self.api, task, arn)
         delays, tries = task.delays(0.2, MAX_POLL_SECONDS), 0
         removed = removed_autoscaled_groups(old, new)
-        for _ in range(_MAX_UPDATES):
+        for _ in range(MAX_UPDATES):
             document = cluster.settle()
             if document is None:
                 raise _gone(arn)

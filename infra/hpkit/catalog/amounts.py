@@ -1,0 +1,57 @@
+"""What task governance counts of an instance type, in whole base units: millicores, bytes, pieces."""
+
+import math
+from fractions import Fraction
+from typing import Final
+
+from hpkit.catalog.instances import InstanceType, find_instance_type
+from hpkit.errors import CatalogError
+
+__all__ = ["EFA", "QUEUE_RESOURCES", "Amounts", "amounts_of_instances", "amounts_of_part", "countable_type"]
+
+EFA: Final = "vpc.amazonaws.com/efa"
+# What a team's queue counts, in the order of `flavorsUsage` in the HyperPod CLI's walkthrough of task governance.
+QUEUE_RESOURCES: Final = ("cpu", "memory", "nvidia.com/gpu", "aws.amazon.com/neurondevice", EFA)
+_GIB: Final = 1024**3
+Amounts = dict[str, int]
+
+
+def amounts_of_instances(instance_type: str, count: int = 1) -> Amounts:
+    """Return what whole instances have. Raises CatalogError for a type whose figures aren't known."""
+    kind = countable_type(instance_type)
+    found = {"cpu": 1000 * (kind.vcpu or 0), "memory": _GIB * (kind.memory_gib or 0), EFA: kind.efa_interfaces or 0}
+    if kind.accelerator_resource:
+        found[kind.accelerator_resource] = kind.accelerators or 0
+    return {name: count * amount for name, amount in found.items()}
+
+
+def amounts_of_part(
+    instance_type: str,
+    *,
+    vcpu: Fraction,
+    memory_gib: Fraction,
+    accelerators: int = 0,
+    partition: tuple[str, int] | None = None,
+) -> Amounts:
+    """Return what a part of an instance has; partition: the MIG profile, and how many of it.
+
+    Raises CatalogError for a type whose figures aren't known.
+    """
+    kind = countable_type(instance_type)
+    found = {"cpu": round(1000 * vcpu), "memory": round(_GIB * memory_gib)}
+    if accelerators and kind.accelerator_resource and kind.accelerators:
+        found[kind.accelerator_resource] = accelerators
+        # An interface cannot be split: part of an instance has as many as its share holds whole ones.
+        found[EFA] = math.floor(Fraction(accelerators, kind.accelerators) * (kind.efa_interfaces or 0))
+    if partition is not None:
+        profile, count = partition
+        found[f"nvidia.com/{profile}"] = count
+    return found
+
+
+def countable_type(name: str) -> InstanceType:
+    """Return a type whose vCPUs, memory and accelerators are known. Raises CatalogError for any other."""
+    found = find_instance_type(name)
+    if found is None or None in (found.vcpu, found.memory_gib, found.accelerators):
+        raise CatalogError(f"vCPUs, memory or accelerators of instance type {name} are not known")
+    return found
