@@ -36,8 +36,7 @@ class PolicedProject(Project):
     """A project that is previewed under the pack."""
 
     def __init__(self, folder, endpoint, cloud):
-        super().__init__(folder, endpoint, cloud)
-        (folder / "__main__.py").write_text(PROGRAM)
+        super().__init__(folder, endpoint, cloud, PROGRAM)
         self.spec["protect"] = True
         for part in (self.spec["cluster"], *self.spec["quotas"].values()):
             part["tags"] = LISTED_TAGS

@@ -40,8 +40,9 @@ def _expire(days: int) -> str:
     return json.dumps({"rules": [{"rulePriority": 1, "selection": selection, "action": {"type": "expire"}}]})
 
 
-READ = _policy(Action="s3:GetObject", Resource="*")
-WRITE = _policy(Action=["s3:PutObject", "s3:GetObject"], Resource=["*"])
+# EKS upgrades a cluster only if its role may use the key of its secrets.
+READ = _policy(Action=["s3:GetObject", "kms:*"], Resource="*")
+WRITE = _policy(Action=["s3:PutObject", "s3:GetObject", "kms:*"], Resource=["*"])
 TAGS = {"Name": "first"}
 TAGGED = {"tags": {"Name": "second", "more": "yes"}}
 ZONES = {"a": "us-west-2a", "b": "us-west-2b"}
@@ -290,7 +291,7 @@ ROWS: dict[str, Row] = {
         },
         {"version": "1.36", "enabled_cluster_log_types": ["api", "audit"], **TAGGED},
         {"kubernetes_network_config": {"service_ipv4_cidr": "192.168.0.0/16"}},
-        after=("attached", "logs"),
+        after=("attached", "inline", "logs"),
     ),
     "addon": Row(
         "eks.Addon",

@@ -1,4 +1,4 @@
-"""A running API server for the plugin, one for all files, and both ways to drive it: over gRPC, and the real engine."""
+"""A running API server for the plugin, one for all files, driven over gRPC."""
 
 import json
 from contextlib import ExitStack
