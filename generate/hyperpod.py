@@ -8,6 +8,8 @@ if TYPE_CHECKING:
 
 __all__ = ["hyperpod_text"]
 
+_SETS = ("immutable", "sets", "present", "undisclosed")
+
 
 def hyperpod_text() -> str:
     """Return the data file: a type a line."""
@@ -31,7 +33,7 @@ def _lines(data: dict[str, Any]) -> str:
 
 def _resource(spec: "Field") -> dict[str, Any]:
     facts = spec.facts
-    behavior: dict[str, Any] = {name: sorted(getattr(facts, name)) for name in ("immutable", "sets", "present")}
+    behavior: dict[str, Any] = {name: sorted(getattr(facts, name)) for name in _SETS}
     behavior |= {"entries": facts.entries, "defaults": facts.defaults}
     return {key: value for key, value in behavior.items() if value} | {"deletesFirst": True}
 

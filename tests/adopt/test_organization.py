@@ -50,6 +50,21 @@ def prepared(platform):
     )
 
 
+def test_threads_per_core_that_nothing_reports_are_an_assumption():
+    groups = [
+        group("silent"),
+        group("said", ThreadsPerCore=1),
+        group("single", InstanceType="ml.m7g.4xlarge"),
+    ]
+    platform = live(cluster=cluster(InstanceGroups=groups))
+    assert [each["threadsPerCore"] for each in groups_of(platform).values() if "threadsPerCore" in each] == [1]
+    (assumed,) = file_of(platform).remarks.assumed
+    assert assumed == (
+        "silent has two threads per core; if its nodes show half of the CPUs in `kubectl describe nodes`, add "
+        "`threadsPerCore: 1`"
+    )
+
+
 def test_a_plain_platform_is_a_valid_file_that_registers_only_what_is_live():
     found = prepared(live())
     assert found.errors == []

@@ -12,6 +12,7 @@ from hpkit.adopt.addons import addons_of
 from hpkit.adopt.karpenter import autoscaling_of, leave_counts_to_karpenter
 from hpkit.adopt.live_platform import LiveAccessEntry, LivePlatform
 from hpkit.adopt.remarks import Remarks
+from hpkit.catalog import find_instance_type
 from hpkit.plan.names import GROUP_PREFIX
 
 __all__ = ["Adopted", "adopt"]
@@ -233,6 +234,13 @@ def _common(group: Mapping[str, Any], spec: dict[str, Any], live: LivePlatform, 
     spec |= _where(group, live)
     spec["executionRole"] = group["ExecutionRole"]
     spec |= _renamed(group, {"ThreadsPerCore": "threadsPerCore", "TrainingPlanArn": "trainingPlanArn"})
+    types = [find_instance_type(name) for name in spec.get("instanceTypes", [spec.get("instanceType", "")])]
+    if "threadsPerCore" not in spec and all(each and (each.threads_per_core or 1) > 1 for each in types):
+        # The API reference names no default (ClusterInstanceGroupSpecification).
+        remarks.assumed.append(
+            f"{spec['name']} has two threads per core; if its nodes show half of the CPUs in `kubectl "
+            "describe nodes`, add `threadsPerCore: 1`"
+        )
     if group.get("OnStartDeepHealthChecks"):
         spec["deepHealthChecks"] = list(group["OnStartDeepHealthChecks"])
     _storage(group, spec, remarks)

@@ -73,7 +73,7 @@ def _differing(facts: TypeFacts, old: Any, new: Any, at: Difference) -> Iterator
     if new is UNKNOWN or old is UNKNOWN or (path in facts.present and lacking):
         yield at
         return
-    if new is None and path in facts.optional:
+    if (new is None and path in facts.optional) or (lacking and path in facts.undisclosed):
         return
     before, after = (side if isinstance(side, Mapping) else {} for side in (old, new))
     if keys := sorted(before.keys() | after.keys()):

@@ -18,6 +18,8 @@ class TypeFacts:
     - kept: removing it replaces the resource.
     - grows: a lower number or version replaces the resource.
     - optional: leaving it out is no difference.
+    - undisclosed: the service has a default that it doesn't document, so stating it for the first time, or leaving it
+      out again, isn't known to be a difference.
     - present: only its presence counts, not its value.
     - sets: lists whose order means nothing.
     - entries: lists whose entries are identified by that member.
@@ -32,6 +34,7 @@ class TypeFacts:
     kept: frozenset[str] = frozenset()
     grows: frozenset[str] = frozenset()
     optional: frozenset[str] = frozenset()
+    undisclosed: frozenset[str] = frozenset()
     present: frozenset[str] = frozenset()
     sets: frozenset[str] = frozenset()
     entries: Mapping[str, str] = field(default_factory=dict)
@@ -61,7 +64,8 @@ def _hyperpod() -> Any:
 def type_facts(token: str) -> TypeFacts:
     """Return what is known of a type; nothing of one that the catalog does not have."""
     given = {**_data()["types"], **_hyperpod()["types"]}.get(token, {})
-    sets = {key: frozenset(given.get(key, ())) for key in ("immutable", "kept", "grows", "optional", "present", "sets")}
+    names = ("immutable", "kept", "grows", "optional", "undisclosed", "present", "sets")
+    sets = {key: frozenset(given.get(key, ())) for key in names}
     return TypeFacts(
         **sets,
         entries=given.get("entries", {}),

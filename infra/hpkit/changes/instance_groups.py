@@ -6,7 +6,7 @@ Sources: UpdateCluster of the SageMaker API; BatchDeleteClusterNodes and Instanc
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hpkit.catalog import frozen_of_groups, has_unknown, sticky_of_groups
+from hpkit.catalog import frozen_of_groups, has_unknown, sticky_of_groups, type_facts
 from hpkit.changes.causes import root_causes
 from hpkit.changes.compare import with_unknown
 from hpkit.changes.decision import CLUSTER, DELETION_ALLOWED, GuardDecision
@@ -128,6 +128,9 @@ def _unchangeable(
         was, now = old.get(member), with_unknown(new.get(member), replaced)
         if member == "overrideVpcConfig":
             now = _without_added_subnets(was, now)
+        undisclosed = f"instanceGroups.{member}" in type_facts("hyperpod:index:Cluster").undisclosed
+        if undisclosed and None in (was, now):
+            continue
         if _in_any_order(was) != _in_any_order(now) or has_unknown(now):
             yield _reason(name, member, was, now, before, after, _steps_in(new.get(member), replaced))
     for member in sticky_of_groups():

@@ -134,6 +134,9 @@ def _default(value: object, *, watched: bool = False) -> Behavior:
 
 # Refused on a group that exists; source: API reference, UpdateCluster, "continuous provisioning".
 _FROZEN: Final = Behavior(frozen=True)
+# The API reference names no default (ClusterInstanceGroupSpecification), and its examples state 1 for types that have
+# two. What a group has that was created without it is unknown until the service reports it.
+_THREADS: Final = Behavior(frozen=True, undisclosed=True)
 # The API has no empty value for these.
 _STICKY: Final = Behavior(sticky=True)
 # Changed by patching and image updates.
@@ -154,9 +157,7 @@ _CLUSTER_BEHAVIORS: Final = {
     "instanceGroups.autoPatchConfig.patchSchedule": _SERVICE_OWNED,
     "instanceGroups.instanceType": _FROZEN,
     "instanceGroups.executionRole": _FROZEN,
-    # The API reference names no default. A group that was made without it must not seem to change when a program
-    # begins to say 2, which is what the service would refuse.
-    "instanceGroups.threadsPerCore": Behavior(frozen=True, default=2),
+    "instanceGroups.threadsPerCore": _THREADS,
     "instanceGroups.overrideVpcConfig": _FROZEN,
     "instanceGroups.capacityRequirements": _FROZEN,
     "instanceGroups.lifeCycleConfig": _STICKY,
@@ -169,7 +170,7 @@ _CLUSTER_BEHAVIORS: Final = {
     # The API reference lists what cannot change on a group, of either kind.
     "restrictedInstanceGroups.instanceType": _FROZEN,
     "restrictedInstanceGroups.executionRole": _FROZEN,
-    "restrictedInstanceGroups.threadsPerCore": Behavior(frozen=True, default=2),
+    "restrictedInstanceGroups.threadsPerCore": _THREADS,
     "restrictedInstanceGroups.overrideVpcConfig": _FROZEN,
     "restrictedInstanceGroups.onStartDeepHealthChecks": _STICKY,
     "restrictedInstanceGroups.trainingPlanArn": _STICKY,

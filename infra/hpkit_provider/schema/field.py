@@ -21,6 +21,7 @@ class Behavior:
     watched: bool = False  # a live value other than the default is a difference although the program states none
     service_owned: bool = False  # changed by the service itself: what the program states is kept
     frozen: bool = False  # cannot change on an instance group that exists
+    undisclosed: bool = False  # no page names a default: without a value, on either side, nothing is known to differ
     sticky: bool = False  # cannot be taken away from an instance group that exists: the API has no empty value
 
 
@@ -55,6 +56,7 @@ class Field(Behavior):
             immutable=frozenset(path for path, each in fields if each.immutable),
             sets=frozenset(path for path, each in fields if each.identity == "*"),
             present=frozenset(path for path, each in fields if each.kind == "object" and not each.members),
+            undisclosed=frozenset(path for path, each in fields if each.undisclosed),
             entries={path: each.identity for path, each in fields if each.identity not in ("", "*")},
             defaults={path: each.default for path, each in fields if each.default is not None},
             deletes_first=True,

@@ -177,7 +177,6 @@ def test_other_subnets_of_the_cluster_replace_it():
     [
         {"instanceType": "ml.p5.48xlarge"},
         {"executionRole": ROLE + "2"},
-        {"threadsPerCore": 1},
         {"overrideVpcConfig": {"subnets": ["subnet-1"], "securityGroupIds": ["sg-1"]}},
         {"capacityRequirements": {"spot": {}}},
     ],

@@ -12,10 +12,12 @@ from hpkit_provider.schema.projection import project
 
 __all__ = [
     "GROUPS",
+    "first_stated",
     "group_names",
     "groups_with_added_subnets",
     "live_inputs",
     "to_state",
+    "with_live_values",
     "without_added_subnets",
     "without_autoscaled_counts",
     "without_inherited_network",
@@ -101,6 +103,31 @@ def group_names(inputs: Props) -> list[str]:
     return sorted(group["instanceGroupName"] for member in GROUPS for group in inputs.get(member, []))
 
 
+def first_stated(spec: Field, old: Props, new: Props) -> dict[str, Props]:
+    """Return what groups that exist are given now and not before, by name, as far as its default is undisclosed."""
+    before, stated = _named_groups(old), {}
+    for member in GROUPS:
+        undisclosed = [each.name for each in (spec.by_name[member].item or spec).members if each.undisclosed]
+        for name, group in _named_groups({member: new.get(member)}).items():
+            names = [each for each in undisclosed if each in group and each not in before.get(name, group)]
+            if names:
+                stated[name] = {each: group[each] for each in names}
+    return stated
+
+
+def with_live_values(inputs: Props, live: Props, stated: dict[str, Props]) -> Props:
+    """Return the inputs with what the service reports of the values that are stated for the first time."""
+    groups = _named_groups(live)
+
+    def filled(group: Any) -> Any:
+        name = group.get("instanceGroupName") if isinstance(group, dict) else None
+        if name not in stated or name not in groups:
+            return group
+        return {**group, **{each: groups[name][each] for each in stated[name] if each in groups[name]}}
+
+    return {**inputs, **{member: [filled(group) for group in groups] for member, groups in _lists(inputs).items()}}
+
+
 def without_autoscaled_counts(inputs: Props, new: Props) -> Props:
     """Leave the counts out that belong to Karpenter."""
     autoscaled = new.get("autoscaledInstanceGroups", [])
@@ -181,11 +208,18 @@ def _groups_with_added(inputs: Props, live: Props) -> set[str]:
 def _overrides(inputs: Props) -> dict[str, Props]:
     """Return the network of each group with a separate one; values that aren't known yet are left out."""
     return {
-        group["instanceGroupName"]: override
+        name: override
+        for name, group in _named_groups(inputs).items()
+        if isinstance(override := group.get("overrideVpcConfig"), dict) and isinstance(override.get("subnets"), list)
+    }
+
+
+def _named_groups(inputs: Props) -> dict[str, Props]:
+    return {
+        group["instanceGroupName"]: group
         for groups in _lists(inputs).values()
         for group in groups
         if isinstance(group, dict) and isinstance(group.get("instanceGroupName"), str)
-        if isinstance(override := group.get("overrideVpcConfig"), dict) and isinstance(override.get("subnets"), list)
     }
 
 

@@ -17,10 +17,12 @@ from hpkit_provider.engine.waiter import wait
 from hpkit_provider.resources.cluster import protection
 from hpkit_provider.resources.cluster.cluster_state import (
     GROUPS,
+    first_stated,
     group_names,
     groups_with_added_subnets,
     live_inputs,
     to_state,
+    with_live_values,
     without_added_subnets,
     without_autoscaled_counts,
     without_inherited_network,
@@ -63,6 +65,7 @@ class ClusterHandler(Handler):
         What the API refuses, or what must not go, is an error.
         """
         self._declare(str(state.get("clusterArn", "")), new)
+        old = self._with_undisclosed(old, new, state)
         old_inputs = without_inherited_network(without_added_subnets(old, state))
         new_inputs = without_inherited_network(without_added_subnets(new, state))
         before = without_autoscaled_counts(old_inputs, new_inputs)
@@ -87,6 +90,12 @@ class ClusterHandler(Handler):
             raise RefusedError(protection.deletion_refused(lost))
         return difference
 
+    def _with_undisclosed(self, old: Props, new: Props, state: Props) -> Props:
+        """Return the old inputs with what the service reports of values whose defaults it doesn't document."""
+        stated = first_stated(self.spec, old, new)
+        document = self._described(state) if stated else None
+        return with_live_values(old, live_inputs(self.spec, document), stated) if document else old
+
     def _is_live(self, found: ResourceDiff, new: Props, state: Props) -> bool:
         """Return whether nothing but counts differs, and the cluster has them: nodes were deleted, and written so."""
         if state.get("creationFailed") or not all(each.path.endswith(".instanceCount") for each in found.changes):
@@ -106,6 +115,12 @@ class ClusterHandler(Handler):
         ]
         if state.get("creationFailed"):
             return warnings
+        warnings += [
+            f"HyperPod doesn't report {member} of instance group {name}, so it isn't known whether it's {value}. "
+            "It can't change, and isn't sent."
+            for name, values in first_stated(self.spec, self._with_undisclosed(old, new, state), new).items()
+            for member, value in values.items()
+        ]
         before, after = without_added_subnets(old, state), without_added_subnets(new, state)
         replaced = bool(super().diff(before, after, state).replaces)
         removed = protection.removed_groups(old, new, state)

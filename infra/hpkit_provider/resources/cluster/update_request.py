@@ -74,7 +74,9 @@ def _refused_of_groups(spec: Field, old: Props, new: Props, list_name: str) -> l
         frozen = [
             member.name
             for member in item.members
-            if member.frozen and _differs(_taken(member, past), _taken(member, group))
+            if member.frozen
+            and not (member.undisclosed and None in (past.get(member.name), group.get(member.name)))
+            and _differs(past.get(member.name), group.get(member.name))
         ]
         if ("instanceType" in past) != ("instanceType" in group) and "instanceType" not in frozen:
             frozen.append("instanceType")
@@ -92,11 +94,6 @@ def _refused_of_groups(spec: Field, old: Props, new: Props, list_name: str) -> l
             if member.sticky and member.name in past.keys() - group.keys() and member.name != "instanceRequirements"
         ]
     return refused
-
-
-def _taken(member: Field, group: Props) -> Any:
-    """Return what a group has of a property: what is stated, or what the service takes without."""
-    return group.get(member.name, member.default)
 
 
 def _differs(old: Any, new: Any) -> bool:
@@ -196,15 +193,11 @@ def _groups(member: Field, *, old: Props, new: Props, live: Props) -> list[Docum
             kept = {
                 key: value
                 for key, value in kept.items()
-                if not _is_first_stated(item.by_name[key], value, existing[name])
+                # The service may refuse even what a group has, if it's stated for the first time.
+                if not (item.by_name[key].undisclosed and key not in existing[name])
             }
             sent.append(to_api(item, kept))
     return sent
-
-
-def _is_first_stated(member: Field, value: Any, live: Props) -> bool:
-    """Return whether a frozen property's default is stated for the first time: the service may refuse even that."""
-    return member.frozen and member.name not in live and member.default is not None and value == member.default
 
 
 def _with_group_resets(item: Field, group: Props, live: Props, old: Props) -> Props:

@@ -1,4 +1,4 @@
-"""A program that begins to say two threads per core changes no group that was made without a word of it."""
+"""Threads per core can't change, and the service documents no default: what isn't stated is unknown until it's read."""
 
 import pytest
 
@@ -10,10 +10,26 @@ def there(world):
     return {group["InstanceGroupName"]: group.get("ThreadsPerCore") for group in groups}
 
 
-def test_saying_two_is_no_change_of_a_group_that_exists(world, engine):
-    plain, said = world.group("gpu", 1), world.group("gpu", 1, threadsPerCore=2)
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_first_statement_is_no_change_of_a_group_that_the_service_reports_none_of(world, engine, number):
+    plain, said = world.group("gpu", 1), world.group("gpu", 1, threadsPerCore=number)
     engine.up("Cluster", "c", world.cluster(plain))
-    assert list(engine.diff("Cluster", "c", world.cluster(said)).detailedDiff) == []
+    with engine.warnings() as warnings:
+        assert list(engine.diff("Cluster", "c", world.cluster(said)).detailedDiff) == []
+    (warning,) = warnings
+    assert warning == (
+        f"HyperPod doesn't report threadsPerCore of instance group gpu, so it isn't known whether it's {number}. It "
+        "can't change, and isn't sent."
+    )
+
+
+def test_what_the_service_reports_counts_where_the_program_stated_nothing(world, engine):
+    engine.up("Cluster", "c", world.cluster(world.group("gpu", 1, threadsPerCore=1)))
+    engine.up("Cluster", "c", world.cluster(world.group("gpu", 1)))
+    assert there(world) == {"gpu": 1}
+    with pytest.raises(FailedError, match="threadsPerCore: 1 can't become 2"):
+        engine.diff("Cluster", "c", world.cluster(world.group("gpu", 1, threadsPerCore=2)))
+    assert list(engine.diff("Cluster", "c", world.cluster(world.group("gpu", 1, threadsPerCore=1))).detailedDiff) == []
 
 
 def test_it_is_not_sent_with_another_change_and_a_refresh_stays_clean(world, engine):
@@ -31,8 +47,8 @@ def test_a_new_group_is_made_with_it(world, engine):
     assert there(world) == {"gpu": None, "more": 2}
 
 
-@pytest.mark.parametrize(("before", "after"), [({}, 1), ({"threadsPerCore": 2}, 1), ({"threadsPerCore": 1}, 2)])
+@pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2)])
 def test_another_number_is_refused_at_preview(world, engine, before, after):
-    engine.up("Cluster", "c", world.cluster(world.group("gpu", 1, **before)))
+    engine.up("Cluster", "c", world.cluster(world.group("gpu", 1, threadsPerCore=before)))
     with pytest.raises(FailedError, match=rf"threadsPerCore: .* can't become {after}"):
         engine.diff("Cluster", "c", world.cluster(world.group("gpu", 1, threadsPerCore=after)))
