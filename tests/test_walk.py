@@ -17,6 +17,7 @@ from hpkit.errors import ToolError
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
 from hpkit_local.toolchain import TOOLS, get_all
+from tests.aws_command import command_in
 from tests.newcomer import Shell, agrees, steps_of
 from tests.program.cloud import Repository
 from tests.test_readme import BY_HAND, NEWCOMER, ROOT, SECONDS
@@ -79,7 +80,8 @@ def clone(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def shell(clone, tmp_path_factory):
-    shell = Shell(clone, NEWCOMER, tmp_path_factory.mktemp("typed"))
+    path = f"{command_in(tmp_path_factory.mktemp('aws'))}:{NEWCOMER['PATH']}"
+    shell = Shell(clone, {**NEWCOMER, "PATH": path}, tmp_path_factory.mktemp("typed"))
     yield shell
     shell.close()
 
