@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import yaml
 
 from tests.builders import findings, group, organization, team
 from tests.program.recorder import recorded_from
@@ -213,6 +214,17 @@ def test_kueues_configuration_is_touched_unless_it_is_unmanaged(said, patched):
     program = recorded_from(governed(**({"topologyAwareScheduling": said} if said else {})))
     found = made(program, "ConfigMapPatch", "DeploymentPatch", "v1:ConfigMap", "index:Scheduling")
     assert bool(found) is patched
+
+
+@pytest.mark.parametrize("topology", ["Unmanaged", "Disabled"])
+def test_gang_scheduling_is_registered_as_the_file_has_it(topology):
+    gang = {"enable": True, "timeout": "10m", "requeuingStrategy": {"backoffLimitCount": 3}}
+    program = recorded_from(governed(topologyAwareScheduling=topology, gangScheduling=gang))
+    patch = program.one("kubernetes:core/v1:ConfigMapPatch", "kueue-config")
+    config = yaml.safe_load(patch.inputs["data"]["controller_manager_config.yaml"])
+    assert config["waitForPodsReady"]["timeout"] == config["waitForPodsReady"]["recoveryTimeout"] == "10m"
+    assert config["waitForPodsReady"]["requeuingStrategy"]["backoffLimitCount"] == 3
+    assert ("featureGates" in config) is (topology == "Disabled")
 
 
 def test_an_existing_clusters_network_is_in_the_order_of_the_file():

@@ -28,6 +28,9 @@ _MOST_RESOURCES = 15
 _DOCUMENTED_BORROW_LIMIT = 500
 _MOST_CLASSES = 10
 _MOST_TEAM_NAME = 40
+_GANG = "Kueue's source, Configuration API: waitForPodsReady"
+# Seconds. Kueue's maintainers recommend 30 minutes for clusters that scale.
+_NODE_STARTS = 900
 
 
 def _limits_need_borrowing(context: Context) -> Iterator[Issue]:
@@ -305,6 +308,44 @@ def _topology(context: Context) -> Iterator[Issue]:
         )
 
 
+def _gang_scheduling(context: Context) -> Iterator[Issue]:
+    governance = context.spec.governance
+    gang = governance.gang_scheduling if governance else None
+    if gang is None or not gang.enable:
+        return
+    path: Path = (*context.path, "governance", "gangScheduling")
+    if not gang.timeout_seconds:
+        yield Issue(
+            (*path, "timeout"),
+            f"timeout is {gang.timeout}: Kueue takes that as not set, and waits for its own default",
+            "Use a duration such as `5m`.",
+        )
+    strategy = gang.requeuing_strategy
+    if strategy.backoff_max_seconds < strategy.backoff_base_seconds:
+        # The one that is typed: the other may be the default.
+        key = "backoffMaxSeconds" if "backoff_max_seconds" in strategy.model_fields_set else "backoffBaseSeconds"
+        yield Issue(
+            (*path, "requeuingStrategy", key),
+            f"backoffMaxSeconds is {strategy.backoff_max_seconds}, less than backoffBaseSeconds "
+            f"({strategy.backoff_base_seconds}), so the longest wait would be shorter than the first",
+            f"Set `backoffMaxSeconds: {max(strategy.backoff_base_seconds, 3600)}`.",
+        )
+
+
+def _pods_ready_in_time(context: Context) -> Iterator[Issue]:
+    governance, autoscaling = context.spec.governance, context.spec.autoscaling
+    gang = governance.gang_scheduling if governance else None
+    if gang is None or not gang.enable or autoscaling is None or not autoscaling.node_pools:
+        return
+    if 0 < gang.timeout_seconds < _NODE_STARTS:
+        yield Issue(
+            (*context.path, "governance", "gangScheduling"),
+            f"Kueue evicts workloads whose pods aren't ready after {gang.timeout}, but those that wait for a node from "
+            "Karpenter take longer, so they would be evicted again and again",
+            "Set `timeout: 30m`.",
+        )
+
+
 def _network_layers(context: Context) -> Iterator[Issue]:
     governance = context.spec.governance
     # An unset value also means on, which has no effect on types without a topology. GOV011 reports autoscaling.
@@ -429,5 +470,7 @@ RULES = (
          _overrides),
     Rule("GOV016", "warning", "Topology-aware scheduling requires nodes with network layers.", _TOPOLOGY,
          _network_layers),
+    Rule("GOV018", "error", "Timeouts and retries of gang scheduling are valid.", _GANG, _gang_scheduling),
+    Rule("GOV019", "warning", "With autoscaling, gang scheduling waits for new nodes.", _GANG, _pods_ready_in_time),
     Rule("GOV015", "warning", "At least one team can borrow from a shared pool.", _BEST_PRACTICES, _lent_to_nobody),
 )  # fmt: skip

@@ -197,6 +197,12 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
         "sqs": Hint("arn:aws:sqs:us-west-2:123456789012:requests"),
     },
     "Governance": {"policyName": Hint("acme-dev"), "quotaNames": Hint({"john": "john-quota"})},
+    "GangScheduling": {"timeout": Hint("30m"), "recoveryTimeout": Hint("5m")},
+    "RequeuingStrategy": {
+        "backoffLimitCount": Hint(5, "retries"),
+        "backoffBaseSeconds": _SECONDS,
+        "backoffMaxSeconds": Hint(3600, "seconds"),
+    },
     "ComputeQuotaResource": {
         "instanceType": _TYPE,
         "count": Hint(3, "instances"),

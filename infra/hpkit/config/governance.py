@@ -1,5 +1,6 @@
 """Who the teams are, how they share, and how tasks are ranked."""
 
+import re
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
@@ -14,9 +15,11 @@ __all__ = [
     "AcceleratorPartition",
     "ClusterPolicy",
     "ComputeQuotaResource",
+    "GangScheduling",
     "Governance",
     "PreemptTeamTasks",
     "PriorityClass",
+    "RequeuingStrategy",
     "SharedPool",
     "Sharing",
     "SharingStrategy",
@@ -33,6 +36,13 @@ MOST_ID: Final = 2**31 - 1
 SharingStrategy = Literal["Lend", "DontLend", "LendAndBorrow"]
 PreemptTeamTasks = Literal["Never", "LowerPriority"]
 Workload = Literal["training", "inference"]
+
+# Part of the durations that Go reads: whole hours, minutes and seconds, each at most once.
+_DURATION: Final = r"^(?:[0-9]{1,4}h)?(?:[0-9]{1,4}m)?(?:[0-9]{1,6}s)?$"
+_SECONDS: Final = {"h": 3600, "m": 60, "s": 1}
+_Duration = Annotated[str, Field(pattern=_DURATION, min_length=2)]
+# Kueue's configuration has them as signed integers of 32 bits.
+_Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class PriorityClass(Model):
@@ -197,6 +207,58 @@ class ComputeQuotaResource(Model):
     )
 
 
+class RequeuingStrategy(Model):
+    """When and where Kueue requeues a workload that it evicted because its pods weren't ready."""
+
+    timestamp: Literal["Eviction", "Creation"] = Field(
+        default="Eviction",
+        description="Place in the queue. Eviction: by the time of the eviction. Creation: its old place.",
+    )
+    backoff_limit_count: _Count | None = Field(
+        default=None,
+        description="Retries until Kueue deactivates the workload. Default: no limit.",
+    )
+    backoff_base_seconds: _Count = Field(
+        default=60, description="Seconds until the first retry. The wait doubles with each retry."
+    )
+    backoff_max_seconds: _Count = Field(default=3600, description="Longest wait before a retry, in seconds.")
+
+
+class GangScheduling(Model):
+    """Gang scheduling of task governance (Kueue's `waitForPodsReady`): all pods start, or none of them keeps quota."""
+
+    enable: bool = Field(description="true: evict and requeue workloads whose pods don't all become ready in time.")
+    timeout: _Duration = Field(
+        default="5m", description="How long the pods of an admitted workload may take to become ready."
+    )
+    recovery_timeout: _Duration | None = Field(
+        default=None,
+        description="How long a running workload may take to replace failed pods. `0s` disables it. Default: timeout.",
+    )
+    block_admission: bool = Field(
+        default=False,
+        description="true: admit no workload, of any team, until all admitted ones are ready. Prevents deadlocks, but "
+        "starts workloads one by one.",
+    )
+    requeuing_strategy: RequeuingStrategy = Field(
+        default=RequeuingStrategy(), description="How evicted workloads are retried."
+    )
+
+    @property
+    def timeout_seconds(self) -> int:
+        """Return timeout in seconds."""
+        return _seconds(self.timeout)
+
+    @property
+    def recovery_seconds(self) -> int:
+        """Return the recovery timeout in seconds; 0 disables it."""
+        return self.timeout_seconds if self.recovery_timeout is None else _seconds(self.recovery_timeout)
+
+
+def _seconds(duration: str) -> int:
+    return sum(int(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9]+)([hms])", duration))
+
+
 class SharedPool(Model):
     """A team that gets unreserved whole instances, and lends them all."""
 
@@ -216,7 +278,11 @@ class Governance(Model):
     topology_aware_scheduling: Literal["Enabled", "Disabled", "Unmanaged"] | None = Field(
         default=None,
         description="Default: Enabled, or Disabled with autoscaling. Unmanaged: hpkit doesn't change Kueue's "
-        "configuration.",
+        "configuration, except for gangScheduling.",
+    )
+    gang_scheduling: GangScheduling | None = Field(
+        default=None,
+        description="Gang scheduling. Default: off; with `topologyAwareScheduling: Unmanaged`, as the cluster has it.",
     )
     policy_name: Annotated[str, Api("EntityName")] | None = Field(
         default=None,

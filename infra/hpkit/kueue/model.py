@@ -27,6 +27,7 @@ __all__ = [
     "Strategy",
     "Topology",
     "TopologyRequest",
+    "WaitForPodsReady",
     "Workload",
     "per_unit",
 ]
@@ -200,10 +201,31 @@ class Topology:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitForPodsReady:
+    """Gang scheduling. Times are in seconds.
+
+    recovery_timeout: 0 for none. timestamp: the time that orders evicted workloads. backoff_limit_count: None for no
+    limit.
+    """
+
+    timeout: float
+    recovery_timeout: float
+    block_admission: bool = False
+    timestamp: Literal["Eviction", "Creation"] = "Eviction"
+    backoff_limit_count: int | None = None
+    backoff_base_seconds: int = 60
+    backoff_max_seconds: int = 3600
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
-    """Queues and cohorts, and how idle capacity is shared: by these strategies, or None for classic preemption."""
+    """Queues and cohorts, and how idle capacity is shared: by these strategies, or None for classic preemption.
+
+    wait_for_pods_ready: None without gang scheduling.
+    """
 
     queues: tuple[ClusterQueue, ...]
     cohorts: tuple[Cohort, ...] = ()
     fair_sharing: tuple[Strategy, ...] | None = None
     topologies: tuple[Topology, ...] = field(default=())
+    wait_for_pods_ready: WaitForPodsReady | None = None

@@ -21,11 +21,12 @@ from hpkit.kueue.model import (
     ResourceGroup,
     ResourceQuota,
     Strategy,
+    WaitForPodsReady,
 )
 from hpkit.plan.capacity import usage
 from hpkit.plan.model import Plan, QuotaResource, TeamPlan
 
-__all__ = ["COHORT", "EFA", "IDLE_QUEUE", "amounts_of", "fair_sharing_of", "model_of"]
+__all__ = ["COHORT", "EFA", "IDLE_QUEUE", "amounts_of", "fair_sharing_of", "model_of", "wait_for_pods_ready_of"]
 
 COHORT = "hyperpod-cohort"
 IDLE_QUEUE = "hyperpod-ns-idle-resource-sharing-cq-1"
@@ -51,6 +52,24 @@ def model_of(plan: Plan) -> Model:
     return Model(
         queues=tuple(queues),
         fair_sharing=strategies,
+        wait_for_pods_ready=wait_for_pods_ready_of(plan),
+    )
+
+
+def wait_for_pods_ready_of(plan: Plan) -> WaitForPodsReady | None:
+    """Return gang scheduling as a plan has it; None where it is off or the cluster's own affair."""
+    gang = plan.gang_scheduling
+    if gang is None or not gang.enable:
+        return None
+    strategy = gang.requeuing_strategy
+    return WaitForPodsReady(
+        gang.timeout_seconds,
+        gang.recovery_seconds,
+        gang.block_admission,
+        strategy.timestamp,
+        strategy.backoff_limit_count,
+        strategy.backoff_base_seconds,
+        strategy.backoff_max_seconds,
     )
 
 

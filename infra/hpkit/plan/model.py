@@ -12,7 +12,7 @@ from hpkit.catalog import find_instance_type
 from hpkit.config.autoscaling import NodePool
 from hpkit.config.cluster import InstanceGroup, InstanceGroupBase, RestrictedInstanceGroup
 from hpkit.config.document import Path
-from hpkit.config.governance import ClusterPolicy, Team
+from hpkit.config.governance import ClusterPolicy, GangScheduling, Team
 from hpkit.config.organization import Environment
 from hpkit.plan.user_ids import user_ids_of
 
@@ -290,6 +290,14 @@ class Plan:
         """Return the API's name of the cluster policy."""
         named = self.spec.governance.policy_name if self.spec.governance else None
         return named or self.stack
+
+    @property
+    def gang_scheduling(self) -> GangScheduling | None:
+        """Return how the kit sets gang scheduling, on or off; None where it leaves it as it is."""
+        governance = self.spec.governance
+        if governance is None or (governance.gang_scheduling is None and not self.manages_topology):
+            return None
+        return governance.gang_scheduling or GangScheduling(enable=False)
 
     @property
     def manages_topology(self) -> bool:

@@ -14,7 +14,7 @@ from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.controllers.objects import KINDS, SHIPPED_ANNOTATION, Manifest, Manifests
 from hpkit_local.controllers.queues import TOPOLOGY, queues
 from hpkit_local.kubernetes.control_plane import READY_ANNOTATION
-from hpkit_local.kubernetes.kueue import INTEGRATIONS, OUTSIDE
+from hpkit_local.kubernetes.kueue import INTEGRATIONS, OUTSIDE, SHIPPED_GATES
 from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, POD_LABELS, digest
 
 __all__ = ["ADDON", "governance", "is_fair"]
@@ -115,6 +115,7 @@ def _settings(owners: frozenset[str], *, fair: bool) -> Manifest:
         "manageJobsWithoutQueueName": False,
         "managedJobsNamespaceSelector": OUTSIDE,
         "integrations": INTEGRATIONS,
+        "featureGates": SHIPPED_GATES,
     }
     if fair:
         config["fairSharing"] = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}

@@ -12,13 +12,16 @@ from hpkit_local.processes.files import write_private
 from hpkit_local.processes.health import http_status
 from hpkit_local.processes.service import Service
 
-__all__ = ["INTEGRATIONS", "NAMESPACE", "OUTSIDE", "OWN_GATES", "SECRET", "SERVICE", "Kueue"]
+__all__ = ["INTEGRATIONS", "NAMESPACE", "OUTSIDE", "OWN_GATES", "SECRET", "SERVICE", "SHIPPED_GATES", "Kueue"]
 
 NAMESPACE = "kueue-system"
 SERVICE = "kueue-webhook-service"
 SECRET = "kueue-webhook-server-cert"  # noqa: S105 - a Secret's name
 # Feature gates that are the instance's, whatever the settings in the cluster say.
 OWN_GATES = {"VisibilityOnDemand": False}
+# Gang scheduling is off until the console or the kit turns it on (SageMaker HyperPod developer guide, using gang
+# scheduling). Since 0.19, it takes a gate to turn it off.
+SHIPPED_GATES = {"DisableWaitForPodsReady": True}
 # Namespaces that Kueue manages: all but the cluster's own.
 OUTSIDE = {
     "matchExpressions": [
@@ -148,7 +151,7 @@ class Kueue:
                 "webhookSecretName": SECRET,
             },
             # Those that are on anyway are named, so that settings that name them too are no reason to start again.
-            "featureGates": {**dict.fromkeys(self.on_by_default, True), **OWN_GATES},
+            "featureGates": {**dict.fromkeys(self.on_by_default, True), **SHIPPED_GATES, **OWN_GATES},
             "manageJobsWithoutQueueName": False,
             "managedJobsNamespaceSelector": OUTSIDE,
             "integrations": INTEGRATIONS,

@@ -155,7 +155,7 @@ def _on_the_cluster(
         )
         quotas = dict(governance.quotas)
         parts.append(governance)
-        if kueue is not None and plan.manages_topology:
+        if kueue is not None and plan.gang_scheduling is not None:
             parts.append(
                 Scheduling(
                     "scheduling",

@@ -1,8 +1,9 @@
-"""Topology-aware scheduling of the task-governance add-on, switched as the plan says and kept so.
+"""Topology-aware and gang scheduling of the task-governance add-on, switched as the plan says and kept so.
 
 Nodes that do not exist yet have no topology: with managed Karpenter the feature must be off, or every workload waits.
-It is a feature gate in the add-on's own ConfigMap, which an update of the add-on or of the policy may overwrite. So the
-gate is read and set again after every such change (SageMaker HyperPod developer guide, topology-aware scheduling).
+Both are settings in the add-on's own ConfigMap, which an update of the add-on or of the policy may overwrite, and the
+console edits. So they are read and set again in every run (SageMaker HyperPod developer guide, topology-aware
+scheduling; using gang scheduling).
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
+from hpkit.kueue.configuration import configured, gang_differences, gang_of
 from hpkit.plan.model import Plan
 from hpkit.program.components.base import Component
 from hpkit.program.components.eks import Eks
-from hpkit.program.components.kueue import gates_of, with_feature_gates
 from hpkit.program.sdk import ClusterSchedulerConfig
 
 __all__ = ["Scheduling"]
@@ -30,7 +31,7 @@ _FORCE = {"pulumi.com/patchForce": "true"}
 
 
 class Scheduling(Component):
-    """The feature gate, and a restart of Kueue whenever its configuration changes.
+    """The configuration, and a restart of Kueue whenever its configuration changes.
 
     Kueue restarts after the quotas: while it does, its webhook doesn't answer, and a quota that is created then fails
     (CreateFailed). Pulumi waits until the Deployment is available again.
@@ -56,8 +57,7 @@ class Scheduling(Component):
         there = k8s.core.v1.ConfigMap.get(
             "kueue-config", policy.cluster_scheduler_config_arn.apply(lambda _: f"{_NAMESPACE}/{_CONFIG}"), opts=inside
         )
-        gates = gates_of(plan)
-        text = there.data.apply(lambda data: with_feature_gates((data or {}).get(_FILE, ""), gates))
+        text = there.data.apply(lambda data: _configured((data or {}).get(_FILE, ""), plan))
         config = k8s.core.v1.ConfigMapPatch(
             "kueue-config",
             metadata={"name": _CONFIG, "namespace": _NAMESPACE, "annotations": _FORCE},
@@ -72,3 +72,14 @@ class Scheduling(Component):
             opts=pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=[config])),
         )
         self.register_outputs({})
+
+
+def _configured(text: str, plan: Plan) -> str:
+    """Return Kueue's configuration as the plan wants it; a change of gang scheduling that is on is a warning."""
+    say = pulumi.log.warn if gang_of(text, plan) else pulumi.log.info
+    for difference in gang_differences(text, plan):
+        say(
+            f"{difference}. This run sets it as in the file and restarts Kueue. If the console changed it, and it's "
+            "to stay, set `governance.gangScheduling` in the file"
+        )
+    return configured(text, plan)

@@ -1,0 +1,214 @@
+"""Kueue's own configuration file, read, and edited where it must be; the rest stays as it is, comments too.
+
+Source of gang scheduling: Kueue 0.19.2, Configuration API v1beta1 and v1beta2. v1beta1 has `waitForPodsReady.enable`.
+In v1beta2 the section alone enables it. Since 0.19, so does its absence, unless a feature gate disables it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import yaml
+
+from hpkit.catalog import TASK_GOVERNANCE, AddOn, addons, is_older, topology_gates
+from hpkit.config.edit import Layout, with_value
+from hpkit.errors import InputError
+from hpkit.kueue.model import WaitForPodsReady
+from hpkit.kueue.organization import wait_for_pods_ready_of
+from hpkit.plan.model import Plan
+
+__all__ = ["configured", "gang_differences", "gang_of", "gates_of", "with_feature_gates", "with_gang_scheduling"]
+
+_KEY: Final = "waitForPodsReady"
+_OFF_GATE: Final = "DisableWaitForPodsReady"
+_WITH_GATE: Final = "0.19.0"
+_SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+# What Kueue waits for if the section has no timeout.
+_TIMEOUT_V1BETA1: Final = 300.0
+_TIMEOUT_V1BETA2: Final = 1800.0
+
+
+def configured(text: str, plan: Plan) -> str:
+    """Return Kueue's configuration as a plan wants it; the same text if it's so already. ValueError: not a YAML map."""
+    if plan.gang_scheduling is not None:
+        text = with_gang_scheduling(text, wait_for_pods_ready_of(plan), _kueue_of(plan))
+    return with_feature_gates(text, gates_of(plan))
+
+
+def gates_of(plan: Plan) -> dict[str, bool]:
+    """Return Kueue's feature gates that switch topology-aware scheduling as the plan says; none where it does not."""
+    if not plan.manages_topology:
+        return {}
+    # Its Kueue schedules by no topology, and refuses gates that it does not know.
+    if is_older(_addon_version(plan), _governance().minimum or ""):
+        return {}
+    return dict.fromkeys(topology_gates(_kueue_of(plan)), plan.topology_aware_scheduling)
+
+
+def with_feature_gates(text: str, gates: Mapping[str, bool]) -> str:
+    """Return Kueue's configuration with feature gates set and all else as it was, comments too.
+
+    It is the same text again when they are set already. Raises ValueError when the text is not a YAML map.
+    """
+    present = _config(text).get("featureGates") or {}
+    for name, is_on in sorted(gates.items()):
+        if present.get(name) is not is_on:
+            text = _set(text, ("featureGates", name), is_on)
+    return text
+
+
+def with_gang_scheduling(text: str, wanted: WaitForPodsReady | None, kueue: str | None) -> str:
+    """Return Kueue's configuration with gang scheduling as wanted, None for off, and all else as it was.
+
+    kueue: the version of Kueue; None if unknown. Settings that mean the same in another form stay as they are.
+    Raises ValueError when the text is not a YAML map.
+    """
+    config = _config(text)
+    if _gang(config, kueue) == wanted:
+        return text
+    is_v1beta1 = _is_v1beta1(config)
+    has_gate = _OFF_GATE in (config.get("featureGates") or {})
+    if wanted is None and is_v1beta1:
+        return _set(text, (_KEY, "enable"), False)
+    if wanted is None and (has_gate or _has_gate(kueue)):
+        return _set(text, ("featureGates", _OFF_GATE), True)
+    if wanted is None:
+        return _set(text, (_KEY,), None)
+    if has_gate:
+        text = _set(text, ("featureGates", _OFF_GATE), False)
+    section = {"enable": True} if is_v1beta1 else {}
+    return _set(text, (_KEY,), section | _section(wanted))
+
+
+def gang_of(text: str, plan: Plan) -> WaitForPodsReady | None:
+    """Return the gang scheduling of Kueue's configuration; None for off. ValueError: not a YAML map."""
+    return _gang(_config(text), _kueue_of(plan))
+
+
+def gang_differences(text: str, plan: Plan) -> tuple[str, ...]:
+    """Return how gang scheduling in Kueue's configuration differs from a plan that manages it, as sentences.
+
+    An empty text, which the add-on hasn't written yet, doesn't differ.
+    """
+    if plan.gang_scheduling is None or not text:
+        return ()
+    live, wanted = gang_of(text, plan), wait_for_pods_ready_of(plan)
+    if live is None or wanted is None:
+        if live is wanted:
+            return ()
+        there, file = ("off", "on") if live is None else ("on", "off")
+        settings = "" if live is None else f" ({', '.join(f'{name} {value}' for name, value in _flat(live).items())})"
+        return (f"gang scheduling is {there}{settings}, but {file} in the file",)
+    has, should = _flat(live), _flat(wanted)
+    return tuple(
+        f"gang scheduling has {name} {has.get(name, 'unset')}, but {should.get(name, 'unset')} in the file"
+        for name in dict.fromkeys([*should, *has])
+        if has.get(name) != should.get(name)
+    )
+
+
+def _flat(gang: WaitForPodsReady) -> dict[str, str]:
+    section = _section(gang)
+    settings = section | section.pop("requeuingStrategy")
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in settings.items()}
+
+
+def _section(gang: WaitForPodsReady) -> dict[str, Any]:
+    limit = {} if gang.backoff_limit_count is None else {"backoffLimitCount": gang.backoff_limit_count}
+    return {
+        "timeout": _duration(gang.timeout),
+        "recoveryTimeout": _duration(gang.recovery_timeout),
+        "blockAdmission": gang.block_admission,
+        "requeuingStrategy": {
+            "timestamp": gang.timestamp,
+            **limit,
+            "backoffBaseSeconds": gang.backoff_base_seconds,
+            "backoffMaxSeconds": gang.backoff_max_seconds,
+        },
+    }
+
+
+def _gang(config: Mapping[str, Any], kueue: str | None) -> WaitForPodsReady | None:
+    # Before the add-on has written its configuration, nothing is on.
+    if not config or (config.get("featureGates") or {}).get(_OFF_GATE) is True:
+        return None
+    is_v1beta1 = _is_v1beta1(config)
+    section = config.get(_KEY)
+    if not isinstance(section, Mapping):
+        if is_v1beta1 or not _has_gate(kueue):
+            return None
+        section = {}
+    if is_v1beta1 and section.get("enable") is not True:
+        return None
+    timeout = _in_seconds(section.get("timeout")) or (_TIMEOUT_V1BETA1 if is_v1beta1 else _TIMEOUT_V1BETA2)
+    recovery = section.get("recoveryTimeout")
+    block = section.get("blockAdmission")
+    strategy = section.get("requeuingStrategy") or {}
+    base, most = strategy.get("backoffBaseSeconds"), strategy.get("backoffMaxSeconds")
+    return WaitForPodsReady(
+        timeout,
+        timeout if recovery is None else _in_seconds(recovery),
+        block_admission=is_v1beta1 if block is None else block,
+        timestamp=strategy.get("timestamp") or "Eviction",
+        backoff_limit_count=strategy.get("backoffLimitCount"),
+        backoff_base_seconds=60 if base is None else base,
+        backoff_max_seconds=3600 if most is None else most,
+    )
+
+
+def _is_v1beta1(config: Mapping[str, Any]) -> bool:
+    return str(config.get("apiVersion", "")).endswith("/v1beta1")
+
+
+def _has_gate(kueue: str | None) -> bool:
+    return kueue is not None and not is_older(kueue, _WITH_GATE)
+
+
+def _in_seconds(duration: Any) -> float:
+    """Return the seconds of a duration as Go writes it."""
+    parts = re.findall(r"([0-9.]+)(h|ms|us|µs|ns|m|s)", str(duration or ""))
+    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+
+
+def _duration(seconds: float) -> str:
+    hours, rest = divmod(seconds, 3600)
+    minutes, rest = divmod(rest, 60)
+    parts = [f"{number:g}{unit}" for number, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if number]
+    return "".join(parts) or "0s"
+
+
+def _governance() -> AddOn:
+    return next(each for each in addons() if each.name == TASK_GOVERNANCE)
+
+
+def _addon_version(plan: Plan) -> str:
+    return next((each.version for each in plan.addons if each.name == TASK_GOVERNANCE), None) or ""
+
+
+def _kueue_of(plan: Plan) -> str | None:
+    return {each.version: each.kueue for each in _governance().versions}.get(_addon_version(plan))
+
+
+def _config(text: str) -> dict[str, Any]:
+    try:
+        layouts = Layout.of_documents(text)
+        config: Any = layouts[0].data if layouts else {}
+    except InputError as error:
+        raise ValueError(f"Kueue's configuration is not YAML: {error}") from None
+    if not isinstance(config, dict):
+        raise ValueError(f"Kueue's configuration is not a map: {config!r}")  # noqa: TRY004 - as any other text
+    return config
+
+
+def _set(text: str, path: tuple[str, ...], value: Any) -> str:
+    if not _config(text):
+        # There is no map whose style could be followed.
+        for key in reversed(path):
+            value = {key: value}
+        return yaml.safe_dump(value, sort_keys=False)
+    try:
+        return with_value(text, path, value, first=False)
+    except InputError as error:
+        raise ValueError(f"Kueue's configuration is not YAML: {error}") from None
