@@ -29,7 +29,7 @@ def test_a_call_that_is_not_answered_is_unknown_and_not_absent(cloud, session):
 def test_karpenters_objects_that_nobody_can_see_are_unknown(cloud, session):
     karpenter = {"Mode": "Enable", "AutoScalerType": "Karpenter"}
     arn = cloud.make_cluster(ClusterRole=cloud.karpenter_role, NodeRecovery="Automatic")
-    cloud.sm.update_cluster(ClusterName=arn, AutoScaling=karpenter)
+    cloud.sm.update_cluster(ClusterName=arn, AutoScaling=karpenter, ClusterRole=cloud.karpenter_role)
     cloud.advance(60)
     found = read(session, "train", on_progress=lambda _: None)
     assert found.autoscales

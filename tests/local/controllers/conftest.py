@@ -136,7 +136,8 @@ def scaled(environment, cluster, api):
         OverrideVpcConfig={"SecurityGroupIds": [environment.sg], "Subnets": environment.subnets[:1]},
         KubernetesConfig={"Labels": {"pool": "burst"}},
     )
-    update(environment, [burst], AutoScaling={"Mode": "Enable", "AutoScalerType": "Karpenter"})
+    karpenter = {"Mode": "Enable", "AutoScalerType": "Karpenter"}
+    update(environment, [burst], AutoScaling=karpenter, ClusterRole=environment.karpenter_role)
     eventually(lambda: environment.describe()["AutoScaling"]["Status"] == "InService", "autoscaling is on")
     yield
     environment.sm.update_cluster(ClusterName="train", AutoScaling={"Mode": "Disable"})

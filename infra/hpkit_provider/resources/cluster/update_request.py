@@ -155,6 +155,9 @@ def next_update(
         body["InstanceGroupsToDelete"] = removed
     if scaling:
         body["AutoScaling"] = scaling
+        if mode == "Enable":
+            # As the developer guide has it, "Enable Karpenter autoscaling", though the cluster may have it already.
+            body["ClusterRole"] = role
     return UpdateRequest(body)
 
 

@@ -48,7 +48,11 @@ def update_cluster(ctx: Context, params: Record) -> Record:
     settings = {member: params[member] for member in CHANGEABLE if member in params}
     mode = params.get("AutoScaling", {}).get("Mode") or (cluster["autoscaling"] or {}).get("Mode")
     # Nobody assumes the role of an autoscaler that is off; and a cluster cannot let go of it.
-    kept = {} if mode != "Enable" else cluster["settings"]
+    kept = {} if mode != "Enable" else dict(cluster["settings"])
+    if (cluster["autoscaling"] or {}).get("Mode") != "Enable":
+        # The developer guide passes the role with the mode ("Enable Karpenter autoscaling"). Whether the role that the
+        # cluster already has is enough isn't documented.
+        kept.pop("ClusterRole", None)
     check_autoscaling(ctx, {**kept, **settings}, mode)
     plan = {
         "groups": merged,

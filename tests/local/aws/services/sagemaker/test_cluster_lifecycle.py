@@ -120,7 +120,10 @@ def test_deep_health_checks_come_before_running_and_block_updates(slow_cloud: An
 
 def test_autoscaling_has_statuses_of_its_own(slow_cloud: Any, refused: Callable[..., str]) -> None:
     slow_cloud.make_cluster(ClusterRole=slow_cloud.karpenter_role)
-    slow_cloud.sm.update_cluster(ClusterName="train", AutoScaling={"Mode": "Enable"})
+    role, enabled = slow_cloud.karpenter_role, {"Mode": "Enable"}
+    message = refused("ValidationException", slow_cloud.sm.update_cluster, ClusterName="train", AutoScaling=enabled)
+    assert message.startswith("AutoScaling needs a ClusterRole"), "the role goes with the mode"
+    slow_cloud.sm.update_cluster(ClusterName="train", AutoScaling=enabled, ClusterRole=role)
     slow_cloud.advance(120)
     assert slow_cloud.describe()["AutoScaling"]["Status"] == "Creating"
     slow_cloud.advance(180)
