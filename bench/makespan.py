@@ -1,8 +1,8 @@
 """How long `up` takes, against the longest chain of operations that AWS itself forces to follow each other.
 
 The local cloud takes its time as AWS does, at a fraction (1:100 unless --factor says otherwise). Beside the ratio
-stands what the difference is made of, along the chain of resources that in fact waited for each other, and what the
-same run takes when AWS takes no time at all: that is the engine, the plugins and the endpoint on this machine.
+stands what the difference is made of, along the chain of resources that in fact waited for each other. With a factor
+of 0 AWS takes no time at all: what is left is the engine, the plugins and the endpoint on this machine.
 """
 
 import argparse
@@ -117,7 +117,8 @@ def measure(stack: str, factor: float, runs: int) -> None:
     spans = ", ".join(f"{makespan(each[0]):.1f}" for each in found)
     took = makespan(operations)
     print(f"  makespan {took:.1f} s of {len(operations)} operations (runs: {spans}); whole process {seconds:.1f} s")
-    print(f"  makespan : forced = {took / least:.2f}")
+    if least:
+        print(f"  makespan : forced = {took / least:.2f}")
     report(resources, operations, factor)
 
 
@@ -140,24 +141,14 @@ def report(resources, operations, factor: float) -> None:
     print("  " + ", ".join(f"{name} {value:.1f} s" for name, value in total.items()))
 
 
-def bare(stack: str) -> None:
-    """Print what the same run takes where AWS takes no time."""
-    operations, seconds, _ = run(stack, 0.0)
-    print(
-        f"\n{stack}, AWS takes no time: makespan {makespan(operations):.1f} s, whole process {seconds:.1f} s: "
-        f"engine, plugins and endpoint on this machine ({noise()})"
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("stacks", nargs="*", default=STACKS, help=f"default: {' '.join(STACKS)}")
-    parser.add_argument("--factor", type=float, action="append", help="of AWS's latencies (0.01); may be repeated")
+    parser.add_argument("--factor", type=float, action="append", help="of AWS's latencies (0 and 0.01); may be repeated")
     parser.add_argument("--runs", type=int, default=3)
     arguments = parser.parse_args()
     for stack in arguments.stacks:
-        bare(stack)
-        for factor in arguments.factor or [0.01]:
+        for factor in arguments.factor or [0.0, 0.01]:
             measure(stack, factor, arguments.runs)
 
 
