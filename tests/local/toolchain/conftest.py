@@ -15,7 +15,7 @@ import pytest
 
 from hpkit_local.toolchain.cache import tool_folder
 from hpkit_local.toolchain.model import GoBuild, GoFiles, Release, Tool
-from hpkit_local.toolchain.versions import Range, Version
+from hpkit_local.toolchain.versions import Range
 
 MODULE = "example.com/tiny"
 
@@ -43,7 +43,7 @@ def said():
 
 def a_tool(name="tiny", version="1.0.0", **changes):
     fields = {
-        "fits": Range(Version("1.0"), Version("2.0")),
+        "fits": Range("1.0", "2.0"),
         "executables": (name,),
         "sources": (),
         "purpose": "is tried in tests",
