@@ -64,14 +64,19 @@ def clone(tmp_path_factory):
         pytest.skip(str(error))
     folder = tmp_path_factory.mktemp("clone")
     repository = Repository(folder)
-    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+    files = ("Makefile", "requirements.lock", "pyproject.toml")
+    for name in files:
         shutil.copy(ROOT / name, folder)
         os.utime(folder / name, (0, 0))
     (folder / "docs").symlink_to(DOCS)
     if not (folder / ".venv" / ".installed").exists():
         pytest.skip("this environment was not made by `make install`")
     git = ("git", "-c", "user.name=n", "-c", "user.email=n@example.com")
-    for command in (("init", "-q", "-b", "main"), ("add", "stacks", "Pulumi.yaml"), ("commit", "-qm", "begin")):
+    for command in (
+        ("init", "-q", "-b", "main"),
+        ("add", *files, "infra", "stacks", "Pulumi.yaml"),
+        ("commit", "-qm", "begin"),
+    ):
         subprocess.run([*git, *command], cwd=folder, check=True)
     yield repository.folder
     for name in sorted(each.name for each in (folder / ".local").glob("*")):
