@@ -24,6 +24,7 @@ from hpkit_provider.resources.cluster_scheduler_config import ClusterSchedulerCo
 from hpkit_provider.resources.compute_quota.handler import ComputeQuotaHandler
 from hpkit_provider.resources.compute_quota.ledger import QuotaLedger
 from hpkit_provider.resources.handler import Clients, Handler
+from hpkit_provider.resources.readiness import ReadinessHandler
 from hpkit_provider.schema.check import check
 from hpkit_provider.schema.field_table import RESOURCES
 from hpkit_provider.schema.package import schema_text
@@ -37,6 +38,7 @@ _HANDLERS: tuple[type[Handler], ...] = (
     ComputeQuotaHandler,
     ClusterSchedulerConfigHandler,
     ChangeGuardHandler,
+    ReadinessHandler,
 )
 _ENGINE_SETTINGS = ("version", "pluginDownloadURL", "__internal")  # set by the engine itself
 

@@ -1,7 +1,8 @@
-"""Calls to AWS: one client, throttles waited out, every call counted."""
+"""Calls to AWS: one client a service, throttles waited out, every call counted."""
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import json
 import os
@@ -23,7 +24,7 @@ from hpkit_provider.aws.errors import classify, refused
 from hpkit_provider.engine.errors import RefusedError
 from hpkit_provider.engine.task import Task
 
-__all__ = ["ClientSettings", "Document", "SageMakerApi", "operation_name", "settings_from"]
+__all__ = ["ClientSettings", "Document", "SageMakerApi", "is_loopback", "operation_name", "settings_from"]
 
 Document = dict[str, Any]  # what an operation takes or answers, in API form
 
@@ -31,6 +32,7 @@ _CONNECTIONS = 64
 _TRANSIENT_TRIES = 12  # for 40 seconds or so
 _BEST_EFFORT_TRIES = 6  # for 2
 _FIRST_DELAY, _MAX_DELAY = 0.1, 15.0
+_TOKEN_URL_SECONDS = 60  # as in the AWS CLI; EKS takes the token for 15 minutes
 # What is safe to send again when nobody knows whether it arrived.
 _REPEATABLE = ("describe_", "list_", "delete_", "add_tags")
 
@@ -58,14 +60,14 @@ def settings_from(config: Mapping[str, str], environment: Mapping[str, str]) -> 
         config.get("endpoint") or _first(aws, "endpoints", "sagemaker") or environment.get("AWS_ENDPOINT_URL_SAGEMAKER")
     )
     sts_endpoint = _first(aws, "endpoints", "sts")
-    if _is_loopback(environment.get("AWS_ENDPOINT_URL", "")):
+    if is_loopback(environment.get("AWS_ENDPOINT_URL", "")):
         _require_loopback(endpoint, sts_endpoint)
     return ClientSettings(
         region=config.get("region") or aws.get("region") or environment.get("AWS_REGION"),
         endpoint=endpoint,
         account_id=config.get("accountId"),
         # A local cloud answers for every service; AWS's own endpoint of SageMaker for that one alone.
-        sts_endpoint=sts_endpoint or (endpoint if endpoint and _is_loopback(endpoint) else None),
+        sts_endpoint=sts_endpoint or (endpoint if endpoint and is_loopback(endpoint) else None),
         profile=config.get("profile") or aws.get("profile"),
         assume_role_arn=config.get("assumeRoleArn") or _first(aws, "assumeRoles", "roleArn"),
     )
@@ -85,7 +87,7 @@ def _first(aws: Mapping[str, Any], key: str, member: str) -> str | None:
 
 def _require_loopback(*endpoints: str | None) -> None:
     """Refuse to leave this machine where all of AWS is led to it: a run on a local cloud would call AWS."""
-    away = [each for each in endpoints if each and not _is_loopback(each)]
+    away = [each for each in endpoints if each and not is_loopback(each)]
     if away:
         raise RefusedError(
             f"AWS_ENDPOINT_URL points to this machine, but another endpoint points to {', '.join(away)}. Nothing was "
@@ -94,7 +96,8 @@ def _require_loopback(*endpoints: str | None) -> None:
         )
 
 
-def _is_loopback(url: str) -> bool:
+def is_loopback(url: str) -> bool:
+    """Return whether an address is on this machine."""
     host = urlsplit(url).hostname or ""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -109,28 +112,62 @@ class SageMakerApi:
         self.settings = settings
         self.calls: Counter[str] = Counter()
         self._lock = threading.Lock()
-        self._created: Any = None
+        self._session: boto3.Session | None = None
+        self._clients: dict[str, Any] = {}
         self._is_account_checked = settings.account_id is None
 
-    def client(self) -> Any:
-        """Return the boto3 client, which is created at the first call."""
+    def client(self, service: str = "sagemaker") -> Any:
+        """Return the boto3 client of a service, which is created at the first call."""
         with self._lock:
-            if self._created is None:
-                session = boto3.Session(botocore_session=_session(self.settings), region_name=self.settings.region)
-                if not self._is_account_checked:
-                    self._check_account(session)
-                self._created = session.client(
-                    "sagemaker",
-                    endpoint_url=self.settings.endpoint,
-                    config=Config(
-                        # Retries are the kit's own, so that they can be cancelled, counted and shown.
-                        retries={"total_max_attempts": 1},
-                        max_pool_connections=_CONNECTIONS,
-                        user_agent_extra=f"hyperpod-plugin/{VERSION}",
-                    ),
-                )
-                self._created.meta.events.register("before-parse", _require_whole_body)
-            return self._created
+            if service not in self._clients:
+                self._clients[service] = self._create(service)
+            return self._clients[service]
+
+    def eks_token(self, cluster: str) -> str:
+        """Return a new token for the API server of an EKS cluster, as `aws eks get-token` makes it.
+
+        Source: aws-iam-authenticator, "API Authorization from Outside a Cluster".
+        """
+        with self._lock:
+            sts = self._create("sts")
+
+        def name_cluster(request: Any, **_: Any) -> None:
+            request.headers["x-k8s-aws-id"] = cluster
+
+        sts.meta.events.register("before-sign.sts.GetCallerIdentity", name_cluster)
+        try:
+            url = sts.generate_presigned_url("get_caller_identity", ExpiresIn=_TOKEN_URL_SECONDS, HttpMethod="GET")
+        except (ClientError, BotoCoreError) as error:
+            raise refused("GetCallerIdentity", error) from None
+        return "k8s-aws-v1." + base64.urlsafe_b64encode(str(url).encode()).decode().rstrip("=")
+
+    def _create(self, service: str) -> Any:
+        """Create a client; call it under the lock."""
+        if self._session is None:
+            self._session = boto3.Session(botocore_session=_session(self.settings), region_name=self.settings.region)
+        if not self._is_account_checked:
+            self._check_account(self._session)
+        created = self._session.client(
+            service,
+            endpoint_url=self._endpoint(service),
+            config=Config(
+                # Retries are the kit's own, so that they can be cancelled, counted and shown.
+                retries={"total_max_attempts": 1},
+                max_pool_connections=_CONNECTIONS,
+                user_agent_extra=f"hyperpod-plugin/{VERSION}",
+            ),
+        )
+        created.meta.events.register("before-parse", _require_whole_body)
+        return created
+
+    def _endpoint(self, service: str) -> str | None:
+        settings = self.settings
+        if service == "sagemaker":
+            return settings.endpoint
+        if service == "sts":
+            return settings.sts_endpoint
+        # A local cloud answers for every service.
+        return settings.endpoint if settings.endpoint and is_loopback(settings.endpoint) else None
 
     def _check_account(self, session: boto3.Session) -> None:
         """Ask whose the credentials are, before any other call: to another account, all of a stack seems to be gone."""
@@ -148,11 +185,15 @@ class SageMakerApi:
         self._is_account_checked = True
 
     def _send(self, operation: str, params: Document) -> Document:
-        answer: Document = getattr(self.client(), operation)(**params)
+        service, _, method = operation.rpartition(".")
+        answer: Document = getattr(self.client(service or "sagemaker"), method)(**params)
         return answer
 
     def raw(self, task: Task, operation: str, /, **params: Any) -> Document:
-        """Call once, throttles waited out; any other failure comes as botocore raised it."""
+        """Call once, throttles waited out; any other failure comes as botocore raised it.
+
+        operation: of SageMaker, or with the name of another service before it: `kms.describe_key`.
+        """
         delays = task.delays(_FIRST_DELAY, _MAX_DELAY)
         transient_failures, most = 0, _BEST_EFFORT_TRIES if task.best_effort else _TRANSIENT_TRIES
         while True:
@@ -162,7 +203,7 @@ class SageMakerApi:
                 return self._send(operation, params)
             except (ClientError, BotoCoreError) as error:
                 error_class = classify(error)
-                if error_class == "transient" and operation.startswith(_REPEATABLE):
+                if error_class == "transient" and operation.rpartition(".")[2].startswith(_REPEATABLE):
                     transient_failures += 1
                     error_class = "throttled" if transient_failures < most else error_class
                 if error_class != "throttled":
@@ -198,7 +239,7 @@ class SageMakerApi:
 
 def operation_name(operation: str) -> str:
     """Return what the API calls an operation: `create_cluster` is CreateCluster."""
-    return "".join(part.capitalize() for part in operation.split("_"))
+    return "".join(part.capitalize() for part in operation.rpartition(".")[2].split("_"))
 
 
 def _require_whole_body(response_dict: Mapping[str, Any], **_: Any) -> None:

@@ -29,7 +29,7 @@ _CODES: Final[Mapping[ErrorKind, frozenset[str]]] = {
         }
     ),
     "conflict": frozenset({"ConflictException", "ResourceInUse", "ResourceInUseException"}),
-    "not found": frozenset({"ResourceNotFound", "ResourceNotFoundException"}),
+    "not found": frozenset({"NotFoundException", "ResourceNotFound", "ResourceNotFoundException"}),
     "transient": frozenset({"InternalFailure", "InternalServerError", "InternalServerException", "ServiceUnavailable"}),
 }
 _SERVER_ERROR: Final = 500

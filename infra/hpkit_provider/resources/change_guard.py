@@ -7,16 +7,17 @@ run ends there.
 
 from __future__ import annotations
 
-import json
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from hpkit_provider.engine.errors import RefusedError
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props, is_unknown
 from hpkit_provider.resources.handler import Handler, ResourceDiff, ResourceState
-from hpkit_provider.schema.check import check
+from hpkit_provider.resources.imported_inputs import imported_inputs
 
 __all__ = ["ChangeGuardHandler"]
+
+_EXAMPLE: Final = {"subject": "acme-dev", "identity": {"vpc": "vpc-0123456789abcdef0"}}
 
 
 class ChangeGuardHandler(Handler):
@@ -83,7 +84,7 @@ class ChangeGuardHandler(Handler):
         """Return what was noted: there is nothing else. At import the id is the JSON text of the inputs."""
         if state or inputs:
             return ResourceState(resource_id, state or inputs, inputs or state)
-        given = _imported(resource_id)
+        given = imported_inputs(self.name, resource_id, example=_EXAMPLE)
         return ResourceState(_logical_name(task), given, given)
 
     def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
@@ -97,24 +98,6 @@ class ChangeGuardHandler(Handler):
 
 def _logical_name(task: Task) -> str:
     return task.urn.rpartition("::")[2]
-
-
-def _imported(text: str) -> Props:
-    """Read the ID that an import gives; raises RefusedError with the problem."""
-    what_to_do = (
-        'What to do: use the JSON text of its inputs as the ID, such as \'{"subject": "acme-dev", "identity": '
-        '{"vpc": "vpc-0123456789abcdef0"}}\'.'
-    )
-    try:
-        inputs = json.loads(text)
-    except ValueError as error:
-        raise RefusedError(f"The ID {text!r} of a ChangeGuard isn't valid JSON ({error}). {what_to_do}") from None
-    if not isinstance(inputs, dict):
-        raise RefusedError(f"The ID {text!r} of a ChangeGuard isn't a JSON object. {what_to_do}")
-    failures = [f"{failure.path} {failure.reason}" for failure in check("ChangeGuard", inputs)]
-    if failures:
-        raise RefusedError(f"The ID of a ChangeGuard has invalid inputs: {'; '.join(failures)}. {what_to_do}")
-    return inputs
 
 
 def _lost(old: Props, new: Props) -> dict[str, str]:

@@ -126,6 +126,39 @@ _AUTOSCALED_GROUP = (
     Field("instanceGroupName", "", "string", required=True, text="Name of the group, as the Cluster declares it."),
 )
 
+_READINESS = (
+    Field("minutes", "", "integer", required=True, minimum=1, silent=True, text="How long to wait at most."),
+    Field("eksClusterName", "", "string", text="EKS cluster whose Kubernetes API is asked."),
+    Field("endpoint", "", "string", text="Address of that API. Alone, the API must admit the caller."),
+    Field("certificateAuthority", "", "string", text="Its certificate authority, in base64."),
+    Field("clusterArn", "", "string", text="HyperPod cluster that has the groups."),
+    Field(
+        "instanceGroups",
+        "",
+        "list",
+        identity="*",
+        item=_NAMES,
+        text="Instance groups whose nodes must be Ready and schedulable.",
+    ),
+    Field(
+        "deployments",
+        "",
+        "list",
+        identity="*",
+        item=_NAMES,
+        text="Deployments that must be available, `namespace/name`.",
+    ),
+    Field("keyArn", "", "string", text="KMS key that must be enabled."),
+    Field(
+        "podIdentityAssociations",
+        "",
+        "map",
+        item=_NAMES,
+        key=_NAMES,
+        text="IDs of Pod Identity associations that must be in force, by `namespace/service-account`.",
+    ),
+)
+
 
 def _default(value: object, *, watched: bool = False) -> Behavior:
     """Return the behavior of a property that goes back to its default only if a request sends that."""
@@ -274,6 +307,14 @@ RESOURCES: Final = {
                 _output("status", "Status as the service last said it."),
                 _output("failureReason", "Why the last change failed."),
             ),
+        ),
+        ResourceTable(
+            name="Readiness",
+            operation="",
+            text="Waits until what it names can be used. It creates nothing.",
+            replacing=frozenset(),
+            extra=_READINESS,
+            outputs=(),
         ),
         ResourceTable(
             name="ChangeGuard",

@@ -8,5 +8,14 @@ from hpkit.program.sdk.cluster import Cluster
 from hpkit.program.sdk.cluster_scheduler_config import ClusterSchedulerConfig
 from hpkit.program.sdk.compute_quota import ComputeQuota
 from hpkit.program.sdk.provider import Provider
+from hpkit.program.sdk.readiness import Readiness
 
-__all__ = ["AutoscaledGroup", "ChangeGuard", "Cluster", "ClusterSchedulerConfig", "ComputeQuota", "Provider"]
+__all__ = [
+    "AutoscaledGroup",
+    "ChangeGuard",
+    "Cluster",
+    "ClusterSchedulerConfig",
+    "ComputeQuota",
+    "Provider",
+    "Readiness",
+]

@@ -1,0 +1,141 @@
+"""Nodes of instance groups, as HyperPod and Kubernetes show them: which ones pods can run on, and why others can't."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote
+
+from hpkit_provider.aws.client import Document, SageMakerApi
+from hpkit_provider.aws.kubernetes import EksApi, Unanswered
+from hpkit_provider.engine.errors import TimedOutError
+from hpkit_provider.engine.task import Task
+
+__all__ = ["JoinedNodes"]
+
+_GROUP: Final = "sagemaker.amazonaws.com/instance-group-name"
+_HEALTH: Final = "sagemaker.amazonaws.com/node-health-status"
+_PAGE: Final = 500
+_NAMED: Final = 10
+# Instances that leave, or that HyperPod replaces: nobody waits for them.
+_GONE: Final = frozenset({"ShuttingDown", "NotFound"})
+_FAILED: Final = "Failure"
+
+
+@dataclass(frozen=True)
+class _Instance:
+    """An instance of a group: what HyperPod says of it, and why no pod can run on its node; "" if pods can."""
+
+    id: str
+    group: str
+    status: str
+    message: str
+    reason: str
+
+    def __str__(self) -> str:
+        said = f"{self.status}: {self.message}" if self.message else self.status
+        return f"hyperpod-{self.id} ({self.group}): HyperPod: {said}; Kubernetes: {self.reason}"
+
+
+@dataclass
+class JoinedNodes:
+    """The nodes of some instance groups of a cluster."""
+
+    api: SageMakerApi
+    task: Task
+    eks: EksApi
+    cluster: str
+    groups: tuple[str, ...]
+    _seen: list[_Instance] = field(default_factory=list)
+
+    def lacking(self) -> str:
+        """Return the groups with nodes that pods can't run on yet, "" if there are none.
+
+        A node that HyperPod reports as failed isn't waited for, as long as its group has others.
+        """
+        try:
+            joined = self._joined()
+        except Unanswered as error:
+            return f"the Kubernetes API isn't usable ({error})"
+        summaries = self.api.pages(
+            self.task, "list_cluster_nodes", member="ClusterNodeSummaries", ClusterName=self.cluster, MaxResults=100
+        )
+        self._seen = [
+            _instance(each, joined)
+            for each in summaries
+            if each["InstanceGroupName"] in self.groups and each["InstanceStatus"]["Status"] not in _GONE
+        ]
+        lacking = [text for text in (self._group(name) for name in self.groups) if text]
+        if not lacking:
+            self._warn()
+        return ", ".join(lacking)
+
+    def late(self) -> bool:
+        """Continue if pods can run on some node; raises TimedOutError with the reasons of all others."""
+        if any(not each.reason for each in self._seen):
+            self._warn()
+            return True
+        document = self.api.find(self.task, "describe_cluster", ClusterName=self.cluster) or {}
+        counts = ", ".join(filter(None, (self._group(name) for name in self.groups)))
+        where = f"/aws/sagemaker/Clusters/{document.get('ClusterName', 'NAME')}/{self.cluster.rpartition('/')[2]}"
+        raise TimedOutError(
+            "\n  ".join([f"no node can run pods: {counts}", *self._reasons()])
+            + f"\nWhat to do: read the log of the lifecycle script, in log group {where}, stream LifecycleConfig/GROUP/"
+            "INSTANCE-ID. `hpkit status` shows the cluster's events. Then run `pulumi up` again, which continues from "
+            "here. If the nodes only need longer, for deep health checks for example, raise "
+            "cluster.nodesReadyMinutes."
+        )
+
+    def _warn(self) -> None:
+        reasons = self._reasons()
+        if reasons:
+            self.task.warn("\n  ".join(["These nodes can't run pods; the run continues without them:", *reasons]))
+
+    def _reasons(self) -> list[str]:
+        waiting = [str(each) for each in self._seen if each.reason]
+        more = [f"and {len(waiting) - _NAMED} more"] if len(waiting) > _NAMED else []
+        return [*waiting[:_NAMED], *more]
+
+    def _group(self, name: str) -> str:
+        found = [each for each in self._seen if each.group == name]
+        failed = sum(each.status == _FAILED for each in found)
+        ready = sum(not each.reason for each in found)
+        if ready and ready + sum(each.status == _FAILED and bool(each.reason) for each in found) == len(found):
+            return ""
+        return f"{name} {ready}/{len(found)} Ready" + (f" ({failed} failed)" if failed else "")
+
+    def _joined(self) -> dict[str, Mapping[str, Any]]:
+        """Return the nodes of the groups, by name."""
+        selector = quote(f"{_GROUP} in ({','.join(self.groups)})")
+        found: dict[str, Mapping[str, Any]] = {}
+        token = ""
+        while True:
+            page = self.eks.get(f"/api/v1/nodes?labelSelector={selector}&limit={_PAGE}&continue={quote(token)}")
+            found.update({each["metadata"]["name"]: each for each in page["items"]})
+            token = page["metadata"].get("continue", "")
+            if not token:
+                return found
+
+
+def _instance(summary: Document, joined: Mapping[str, Mapping[str, Any]]) -> _Instance:
+    status = summary["InstanceStatus"]
+    node = joined.get(f"hyperpod-{summary['InstanceId']}")
+    return _Instance(
+        summary["InstanceId"],
+        summary["InstanceGroupName"],
+        status["Status"],
+        status.get("Message", ""),
+        "not a node yet" if node is None else _reason(node),
+    )
+
+
+def _reason(node: Mapping[str, Any]) -> str:
+    """Return why no pod can run on a node."""
+    conditions = {each["type"]: each for each in node.get("status", {}).get("conditions", [])}
+    ready = conditions.get("Ready", {"status": "Unknown"})
+    if ready["status"] != "True":
+        return " ".join(filter(None, ("not Ready,", ready.get("reason"), ready.get("message")))).rstrip(",")
+    if node["metadata"].get("labels", {}).get(_HEALTH) == "Unschedulable":
+        return "unschedulable, as during deep health checks"
+    return ""

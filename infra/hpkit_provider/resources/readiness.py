@@ -1,0 +1,191 @@
+"""Readiness: waits until something that AWS makes effective late can be used. It creates nothing.
+
+What AWS accepts isn't effective at once: EKS access entries and Pod Identity associations are eventually consistent, a
+KMS key and the rights on it as well, and a HyperPod node joins Kubernetes minutes after its cluster is InService. What
+depends on such a resource waits for it here, with its own time limit.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Final
+
+from hpkit_provider.aws.client import SageMakerApi
+from hpkit_provider.aws.kubernetes import EksApi, Unanswered
+from hpkit_provider.engine.errors import TimedOutError
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.values import Props
+from hpkit_provider.engine.waiter import wait
+from hpkit_provider.resources.handler import Handler, ResourceState
+from hpkit_provider.resources.imported_inputs import imported_inputs
+from hpkit_provider.resources.joined_nodes import JoinedNodes
+
+__all__ = ["ReadinessHandler"]
+
+_MAX_POLL_SECONDS: Final = 10.0
+_POLL_FRACTION: Final = 0.05
+# AWS names no number: "several seconds" for EKS, "usually less than five minutes" for KMS. In the only public
+# measurement of the race between a key's policy and CreateCluster, 4 s were enough.
+_SETTLE_SECONDS: Final = 10.0
+_SETTLE_VARIABLE: Final = "HYPERPOD_SETTLE_SECONDS"
+# Any request that a deployer may send, and whom no policy of EKS admits may not.
+_ANY_PATH: Final = "/api/v1/nodes?limit=1"
+_EXAMPLE: Final = {
+    "keyArn": "arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f",
+    "minutes": 10,
+}
+
+
+@dataclass(frozen=True)
+class _Check:
+    """Something to wait for.
+
+    - lacking: returns what is still missing, "" once it's there.
+    - remedy: what to do if it never is.
+    - settles: whether one answer isn't enough, since other servers of AWS may not know of it yet.
+    - late: what to do when the time is up; it returns if the run can continue without.
+    """
+
+    lacking: Callable[[], str]
+    remedy: str
+    settles: bool = False
+    late: Callable[[], bool] = lambda: False
+
+
+class ReadinessHandler(Handler):
+    """Handler of hyperpod:index:Readiness."""
+
+    name: ClassVar[str] = "Readiness"
+    seconds: ClassVar[float] = 24 * 3600.0  # its input `minutes` is the limit
+
+    def create(self, task: Task, inputs: Props) -> ResourceState:
+        """Wait."""
+        self._wait(task, inputs)
+        return ResourceState(_logical_name(task), inputs, inputs)
+
+    def read(self, task: Task, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
+        """Return what was waited for. At import the ID is the JSON text of the inputs: what exists is usable."""
+        if state or inputs:
+            return ResourceState(resource_id, state or inputs, inputs or state)
+        given = imported_inputs(self.name, resource_id, example=_EXAMPLE)
+        return ResourceState(_logical_name(task), given, given)
+
+    def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+        """Wait for what the inputs now name."""
+        del old, state
+        self._wait(task, new)
+        return ResourceState(resource_id, new, new)
+
+    def delete(self, task: Task, resource_id: str) -> None:
+        """Forget it."""
+
+    def _wait(self, task: Task, inputs: Props) -> None:
+        for check in _checks(self.api, task, inputs):
+            _await(task, check, minutes=inputs["minutes"])
+
+
+def _logical_name(task: Task) -> str:
+    return task.urn.rpartition("::")[2]
+
+
+def _await(task: Task, check: _Check, *, minutes: float) -> None:
+    started = time.monotonic()
+    settle = _settle_seconds() if check.settles else 0.0
+    there_since: list[float] = []
+
+    def poll() -> str:
+        lacking = check.lacking()
+        if lacking:
+            there_since.clear()
+            return lacking
+        there_since.append(time.monotonic())
+        return "" if time.monotonic() - there_since[0] >= settle else "settling"
+
+    def settled(lacking: str) -> bool:
+        if not lacking:
+            return True
+        if time.monotonic() - started < 60 * minutes:
+            return False
+        if check.late():
+            return True
+        raise TimedOutError(f"{lacking} after {minutes:g} min. {check.remedy}")
+
+    def progress(lacking: str) -> str:
+        return f"{lacking}, waiting {(time.monotonic() - started) / 60:.0f} min" if lacking else "ready"
+
+    wait(task, poll, settled=settled, progress=progress, max_seconds=_MAX_POLL_SECONDS, fraction=_POLL_FRACTION)
+
+
+def _settle_seconds() -> float:
+    """Return how long an answer must stay; a local cloud has one server, and its own times."""
+    return float(os.environ.get(_SETTLE_VARIABLE) or _SETTLE_SECONDS)
+
+
+def _checks(api: SageMakerApi, task: Task, inputs: Props) -> Iterator[_Check]:
+    if "keyArn" in inputs:
+        yield _key(api, task, inputs["keyArn"])
+    for account, association in inputs.get("podIdentityAssociations", {}).items():
+        yield _association(api, task, inputs["eksClusterName"], account, association)
+    if "endpoint" not in inputs:
+        return
+    eks = EksApi(api, inputs["eksClusterName"], inputs["endpoint"], inputs["certificateAuthority"])
+    names = inputs.get("instanceGroups", [])
+    deployments = inputs.get("deployments", [])
+    if names:
+        nodes = JoinedNodes(api, task, eks, cluster=inputs["clusterArn"], groups=tuple(names))
+        yield _Check(nodes.lacking, "", late=nodes.late)
+    for deployment in deployments:
+        yield _Check(
+            partial(_unavailable, eks, deployment),
+            f"What to do: look at its pods with `kubectl describe deployment -n {deployment.replace('/', ' ')}`, then "
+            "run `pulumi up` again.",
+        )
+    if not names and not deployments:
+        yield _Check(
+            partial(_closed, eks),
+            "What to do: list the deployer in eks.administrators, or in the access entries of an existing cluster; "
+            "check that this machine reaches the endpoint. Then run `pulumi up` again.",
+            settles=True,
+        )
+
+
+def _key(api: SageMakerApi, task: Task, arn: str) -> _Check:
+    def lacking() -> str:
+        found = api.find(task, "kms.describe_key", KeyId=arn)
+        state = found["KeyMetadata"]["KeyState"] if found else "unknown to KMS"
+        return "" if state == "Enabled" else f"KMS key {arn} is {state}"
+
+    return _Check(lacking, "What to do: enable the key, then run `pulumi up` again.", settles=True)
+
+
+def _association(api: SageMakerApi, task: Task, cluster: str, account: str, association: str) -> _Check:
+    def lacking() -> str:
+        found = api.find(task, "eks.describe_pod_identity_association", clusterName=cluster, associationId=association)
+        return "" if found else f"the Pod Identity association of {account} doesn't exist in EKS cluster {cluster}"
+
+    return _Check(lacking, "What to do: run `pulumi refresh`, then `pulumi up`.", settles=True)
+
+
+def _closed(eks: EksApi) -> str:
+    try:
+        eks.get(_ANY_PATH)
+    except Unanswered as error:
+        return f"the Kubernetes API of EKS cluster {eks.cluster} isn't usable yet ({error})"
+    return ""
+
+
+def _unavailable(eks: EksApi, name: str) -> str:
+    namespace, _, deployment = name.partition("/")
+    try:
+        found = eks.get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{deployment}")
+    except Unanswered as error:
+        return f"deployment {name} isn't available yet ({error})"
+    conditions = {each["type"]: each for each in found.get("status", {}).get("conditions", [])}
+    available = conditions.get("Available", {})
+    if available.get("status") == "True":
+        return ""
+    return f"deployment {name} isn't available yet ({available.get('message', 'no replica runs')})"
