@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 __all__ = ["Snapshot", "View"]
@@ -17,7 +17,8 @@ class Snapshot:
     """What exists, in all regions: by name (EKS clusters, add-ons, clusters), ARN or id.
 
     `nodes` are NodeDetails by cluster; `entries` have their `policies`; `subnets` have `zone` and `zoneId`. A quota
-    or policy that is Updating appears as it was before. `cut_off`: ids of instances whose network lost what they need.
+    or policy that is Updating appears as it was before. `cut_off`: ids of instances whose network lost what they need;
+    `joining`: of those that run and haven't joined Kubernetes.
     """
 
     eks: Documents
@@ -29,6 +30,7 @@ class Snapshot:
     policies: Documents
     subnets: Documents
     cut_off: set[str]
+    joining: set[str] = field(default_factory=set)
 
 
 class View(Protocol):

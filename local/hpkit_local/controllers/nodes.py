@@ -62,7 +62,8 @@ def nodes(snapshot: Snapshot, registered: Collection[str], marks: Mapping[str, N
         )
         for name, found in snapshot.nodes.items()
         for details in found
-        if details["InstanceStatus"]["Status"] in _SHOWN or node_name(details["InstanceId"]) in registered
+        if (details["InstanceStatus"]["Status"] in _SHOWN and details["InstanceId"] not in snapshot.joining)
+        or node_name(details["InstanceId"]) in registered
     ]
     return Manifests(tuple(items))
 

@@ -37,6 +37,7 @@ __all__ = [
 # What `environment` sets, in addition to endpoints of single services; unsetting it needs no instance.
 VARIABLES = (
     "HPKIT_STACK",
+    "HYPERPOD_SETTLE_SECONDS",
     "KUBECONFIG",
     "AWS_ENDPOINT_URL",
     "AWS_ACCESS_KEY_ID",
@@ -67,6 +68,7 @@ _FIRST_POLL_SECONDS = 0.02
 _TAIL_LINES = 5
 _PORT_CLAIMS = 3
 _REGION = "us-west-2"
+_SETTLE_SECONDS = 10.0
 # What a person runs in a shell; the rest is run by the instance.
 _FOR_SHELLS = ("pulumi", "pulumi-language-python", "helm", "kubectl")
 
@@ -221,6 +223,8 @@ def environment(instance: Instance, *, tools: tuple[str, ...] = ("pulumi", "pulu
     local_only = "local"
     return {
         "KUBECONFIG": str(instance.kubeconfig),
+        # What the plugin `hyperpod` waits for what is effective late, scaled as the endpoint scales its own times.
+        "HYPERPOD_SETTLE_SECONDS": f"{_SETTLE_SECONDS * instance.latency_factor():g}",
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{ports['aws']}",
         "AWS_ACCESS_KEY_ID": local_only,
         "AWS_SECRET_ACCESS_KEY": local_only,

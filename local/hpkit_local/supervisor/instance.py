@@ -6,6 +6,7 @@ import socket
 import sys
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ from hpkit_local.processes.files import write_private
 from hpkit_local.processes.ports import hold_ports
 from hpkit_local.processes.process import Identity
 
-__all__ = ["PORTS", "Instance", "ServiceState", "State"]
+__all__ = ["LATENCY_FACTOR", "PORTS", "Instance", "ServiceState", "State"]
 
 PORTS = (
     *("aws", "eks", "etcd", "etcd-peer", "etcd-metrics", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
     *("egress", "kwok", "kueue-webhook", "kueue-health", "kueue-metrics"),
 )
+# A thousandth of what AWS takes: states still change one after the other, and nobody waits for them.
+LATENCY_FACTOR = "0.001"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 _LONGEST_NAME = 40
 
@@ -133,6 +136,11 @@ class Instance:
     def write_aws_arguments(self, arguments: list[str]) -> None:
         """Keep extra arguments of the AWS endpoint for this and later starts."""
         self._write("settings.json", {**self._settings(), "aws": arguments})
+
+    def latency_factor(self) -> float:
+        """Return how long changes of the AWS endpoint take: 1 as on AWS, 0 not at all."""
+        given = [value for flag, value in pairwise(self.aws_arguments()) if flag == "--latency-factor"]
+        return float(given[-1] if given else LATENCY_FACTOR)
 
     def account(self) -> str:
         """Return the AWS account that the instance has for its stack."""

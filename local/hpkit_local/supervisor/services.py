@@ -13,13 +13,10 @@ from hpkit_local.kubernetes.operator_table import OPERATORS
 from hpkit_local.kubernetes.pki import authority, signed
 from hpkit_local.processes.health import http_status
 from hpkit_local.processes.service import Service
-from hpkit_local.supervisor.instance import Instance
+from hpkit_local.supervisor.instance import LATENCY_FACTOR, Instance
 from hpkit_local.toolchain import KUBERNETES_MINOR, TOOLS, expected_path, tool_path
 
-__all__ = ["LATENCY_FACTOR", "services_of"]
-
-# A thousandth of what AWS takes: states still change one after the other, and nobody waits for them.
-LATENCY_FACTOR = "0.001"
+__all__ = ["services_of"]
 
 
 def services_of(instance: Instance) -> list[Service]:

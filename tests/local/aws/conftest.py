@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 
 from hpkit.catalog import kubernetes_versions
 from hpkit_local.aws.clock import ManualClock
+from hpkit_local.aws.lateness import LATENESS
 from hpkit_local.aws.testing import RunningEndpoint, running_endpoint
 
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
@@ -67,6 +68,7 @@ class Cloud:
             "accessConfig": {"authenticationMode": "API"},
             **more,
         }
+        self.advance(LATENESS["role"].seconds)
         arn = str(self.eks.create_cluster(**wanted)["cluster"]["arn"])
         self.advance(720)
         return arn
@@ -96,15 +98,22 @@ class Cloud:
 
     def make_cluster(self, **more: Any) -> str:
         """Make a HyperPod cluster and wait until its nodes run."""
+        self.advance(LATENESS["role"].seconds)
         arn = str(self.sm.create_cluster(**self.request(**more))["ClusterArn"])
         self.advance(1200)
         self.describe()
         self.advance(240)
         return arn
 
+    def join(self) -> None:
+        """Wait until nodes that run have joined Kubernetes."""
+        self.describe()
+        self.advance(LATENESS["node"].seconds)
+
     def govern(self) -> str:
         """Make a cluster with the task governance add-on."""
         arn = self.make_cluster()
+        self.join()
         self.eks.create_addon(clusterName="kube", addonName=GOVERNANCE)
         self.advance(60)
         return arn

@@ -143,6 +143,7 @@ def recorded(request: pytest.FixtureRequest) -> Any:
 def test_controllers_hear_every_change_in_order(recorded: Any) -> None:
     cloud, recorder = recorded
     arn = cloud.make_cluster(ClusterRole=cloud.karpenter_role, AutoScaling={"Mode": "Enable"})
+    cloud.join()
     found = cloud.eks.describe_cluster(name="kube")["cluster"]
     assert (found["endpoint"], found["certificateAuthority"]["data"]) == ("https://127.0.0.1:6443", "Q0E=")
     cloud.eks.create_addon(clusterName="kube", addonName="amazon-sagemaker-hyperpod-taskgovernance")
@@ -168,10 +169,13 @@ def test_controllers_hear_every_change_in_order(recorded: Any) -> None:
         "eks_cluster_created",
         "access_entry_changed",  # of the cluster's creator
         "access_entry_changed",
+        "access_entry_changed",  # both are effective now
+        "access_entry_changed",
         "cluster_created",
         "cluster_in_service",
         "autoscaling_enabled",
         "nodes_changed",
+        "nodes_changed",  # they have joined Kubernetes
         "addon_active",
         "quota_changed",
         "policy_changed",

@@ -19,6 +19,7 @@ from hpkit_local.aws import moto_state
 from hpkit_local.aws.clock import ManualClock
 from hpkit_local.aws.command import main
 from hpkit_local.aws.errors import EndpointError
+from hpkit_local.aws.lateness import LATENESS
 from hpkit_local.aws.moto_state import MotoState
 from hpkit_local.aws.state import StateFile
 from hpkit_local.aws.testing import client, running_endpoint
@@ -202,6 +203,7 @@ def _hyperpod(endpoint: Any, clock: ManualClock) -> str:
         }
         policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
         roles[service] = iam.create_role(RoleName=service, AssumeRolePolicyDocument=policy)["Role"]["Arn"]
+    clock.advance(LATENESS["role"].seconds)
     kube = eks.create_cluster(
         name="kube",
         version="1.35",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -95,7 +95,7 @@ class Provisioner:
         pods = api.items("/api/v1/pods")
         busy = False
         for claim in claims:
-            busy = self._follow(api, claim, instances, pods, cut_off=snapshot.cut_off) or busy
+            busy = self._follow(api, claim, instances, pods, snapshot) or busy
         self._end_surplus(api, pools, claims, instances)
         return self._launch(api, snapshot, pools, claims, pods, instances) or busy
 
@@ -105,8 +105,7 @@ class Provisioner:
         claim: Document,
         instances: _Instances,
         pods: Iterable[Document],
-        *,
-        cut_off: Collection[str],
+        snapshot: Snapshot,
     ) -> bool:
         """Write what has become of a claim's node, or end it; say whether it is on its way."""
         metadata = claim["metadata"]
@@ -117,7 +116,7 @@ class Provisioner:
         if "deletionTimestamp" in metadata:
             if not details:
                 api.merge(path, {"metadata": {"finalizers": None}})
-            elif status != "ShuttingDown" and details["InstanceId"] not in cut_off:
+            elif status != "ShuttingDown" and details["InstanceId"] not in snapshot.cut_off:
                 # A node that nobody reaches cannot be drained: its kubelet ends no pod.
                 self._call(cluster, "BatchDeleteClusterNodes", NodeLogicalIds=[logical])
             return True
@@ -126,7 +125,7 @@ class Provisioner:
             api.delete(path)
             return True
         capacity, allocatable = capacity_of(details)
-        running = status in READY
+        running = status in READY and details["InstanceId"] not in snapshot.joining
         name = node_name(details["InstanceId"])
         empty = running and not any(_counts(pod, name) for pod in pods)
         before = claim.get("status") or {}

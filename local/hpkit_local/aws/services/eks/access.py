@@ -6,7 +6,7 @@ from hpkit_local.aws.api import operation, page
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.services.eks.clusters import require_cluster
-from hpkit_local.aws.services.eks.entries import POLICY_ARN, create_entry, entry_key
+from hpkit_local.aws.services.eks.entries import POLICY_ARN, changed, create_entry, entry_key
 
 __all__: list[str] = []
 
@@ -103,7 +103,7 @@ def update_access_entry(ctx: Context, params: Record) -> Record:
     _check_groups(params)
     entry.update({name: params[name] for name in ("kubernetesGroups", "username") if name in params})
     entry["modifiedAt"] = ctx.now
-    ctx.controllers.access_entry_changed(entry, list(found["policies"].values()))
+    changed(ctx, entry["clusterName"], entry["principalArn"])
     return {"accessEntry": entry}
 
 
@@ -153,7 +153,7 @@ def associate_access_policy(ctx: Context, params: Record) -> Record:
         "modifiedAt": ctx.now,
     }
     found["policies"][policy] = association
-    ctx.controllers.access_entry_changed(found["entry"], list(found["policies"].values()))
+    changed(ctx, params["clusterName"], params["principalArn"])
     return {
         "clusterName": params["clusterName"],
         "principalArn": params["principalArn"],
@@ -171,7 +171,7 @@ def disassociate_access_policy(ctx: Context, params: Record) -> Record:
             f"The specified policyArn could not be found: {params['policyArn']}",
             status=404,
         )
-    ctx.controllers.access_entry_changed(found["entry"], list(found["policies"].values()))
+    changed(ctx, params["clusterName"], params["principalArn"])
     return {}
 
 

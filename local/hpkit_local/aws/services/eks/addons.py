@@ -10,6 +10,7 @@ from packaging.version import Version
 from hpkit_local.aws.api import operation, page
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
+from hpkit_local.aws.lateness import is_effective
 from hpkit_local.aws.service import MACHINES, action
 from hpkit_local.aws.services.eks.addon_catalog import check_configuration, find_addon
 from hpkit_local.aws.services.eks.addon_versions import ADDONS, AddonInfo
@@ -19,7 +20,7 @@ from hpkit_local.aws.services.eks.podidentity import associate, dissociate
 from hpkit_local.aws.services.eks.updates import finish_update, start_update
 from hpkit_local.aws.services.iam.references import require_role
 
-__all__ = ["addon_document", "nodes_arrived"]
+__all__ = ["addon_document", "is_joined", "nodes_arrived"]
 
 _CERT_MANAGER = "cert-manager"
 INVALID = "InvalidParameterException"
@@ -133,7 +134,7 @@ def arrived(
         )
     elif info.role_in_values and (why := unrendered({**addon, **new})):
         _fail(addon, machine.failed, "ConfigurationConflict", why)
-    elif (info.calls_at_start and not _has_role(ctx, {**addon, **new}, info)) or (
+    elif (info.calls_at_start and not _has_role(ctx, {**addon, **new}, info, at=since)) or (
         info.role_in_values and not takes_configured_role(ctx, {**addon, **new}, info)
     ):
         _fail(
@@ -155,17 +156,22 @@ def _fail(addon: Record, status: str, code: str, message: str) -> None:
     addon["health"] = {"issues": [{"code": code, "message": message, "resourceIds": []}]}
 
 
+def is_joined(node: Record) -> bool:
+    """Return whether a node of HyperPod has joined Kubernetes; records hold `joined` until it has."""
+    return node["status"] == "Running" and "joined" not in node
+
+
 def _has_nodes(ctx: Context, eks: str) -> bool:
     return any(
-        node["status"] == "Running"
+        is_joined(node)
         for cluster in ctx.table("clusters").values()
         if cluster["settings"]["Orchestrator"]["Eks"]["ClusterArn"].rpartition("/")[2] == eks
         for node in cluster["nodes"].values()
     )
 
 
-def _has_role(ctx: Context, addon: Record, info: AddonInfo) -> bool:
-    """Return whether pods of the add-on can get credentials, by the OIDC provider or by Pod Identity."""
+def _has_role(ctx: Context, addon: Record, info: AddonInfo, *, at: float) -> bool:
+    """Return whether pods of the add-on that were created at a time get credentials: by OIDC, or by Pod Identity."""
     if addon.get("serviceAccountRoleArn"):
         return True
     accounts = {name for name, _ in info.accounts}
@@ -173,6 +179,8 @@ def _has_role(ctx: Context, addon: Record, info: AddonInfo) -> bool:
         each["clusterName"] == addon["clusterName"]
         and each["namespace"] == info.namespace
         and each["serviceAccount"] in accounts
+        # EKS itself orders what it creates with the add-on.
+        and ("ownerArn" in each or is_effective(ctx, "pod-identity", each["createdAt"], at=at))
         for each in ctx.table("podidentity").values()
     )
 

@@ -19,7 +19,7 @@ from hpkit_local.aws.services.eks.reachability import check_ranges
 from hpkit_local.aws.services.eks.updates import finish_update, start_update
 from hpkit_local.aws.services.eks.versions import check_policy_change, check_version, default_version, next_version
 from hpkit_local.aws.services.iam.references import require_role
-from hpkit_local.aws.services.kms.references import may_use
+from hpkit_local.aws.services.kms.references import may_use, require_usable_key
 
 __all__ = ["cluster_document", "require_cluster"]
 
@@ -52,6 +52,8 @@ def create_cluster(ctx: Context, params: Record) -> Record:
     if name in ctx.table("eks"):
         raise ServiceError("ResourceInUseException", f"Cluster already exists with name: {name}", status=409)
     require_role(ctx, params["roleArn"], trusts="eks.amazonaws.com", purpose="the cluster role", code=INVALID)
+    for each in params.get("encryptionConfig", ()):
+        require_usable_key(ctx, each["provider"]["keyArn"], role_arn=params["roleArn"], code=INVALID)
     version = params.get("version") or default_version(ctx)
     check_version(ctx, version, params.get("upgradePolicy", {}).get("supportType", DEFAULT_SUPPORT))
     _ask_controllers(ctx, name)

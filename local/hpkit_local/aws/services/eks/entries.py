@@ -5,13 +5,18 @@ from __future__ import annotations
 import hashlib
 
 from hpkit_local.aws.backend import Context, Record
+from hpkit_local.aws.lateness import is_effective, when_effective
+from hpkit_local.aws.service import action
 
 __all__ = [
     "POLICY_ARN",
+    "changed",
     "create_entry",
+    "effective_policies",
     "ensure_creator_entry",
     "ensure_node_entry",
     "entry_key",
+    "is_admitted",
     "principal_arn",
     "remove_node_entry",
 ]
@@ -87,5 +92,29 @@ def create_entry(ctx: Context, params: Record, *, policies: Record | None = None
         "type": kind,
     }
     ctx.table("access")[entry_key(cluster, principal)] = {"entry": entry, "policies": policies or {}}
-    ctx.controllers.access_entry_changed(entry, list((policies or {}).values()))
+    changed(ctx, cluster, principal)
     return entry
+
+
+def changed(ctx: Context, cluster: str, principal: str) -> None:
+    """Let the controllers follow an entry now, and when what was added to it becomes effective."""
+    effective(ctx, cluster=cluster, principal=principal)
+    when_effective(ctx, "access-entry", "eks.access-effective", cluster=cluster, principal=principal)
+
+
+@action("eks.access-effective")
+def effective(ctx: Context, *, cluster: str, principal: str) -> None:
+    """Let the controllers follow an entry as far as it's effective."""
+    found = ctx.table("access").get(entry_key(cluster, principal))
+    if found is not None:
+        ctx.controllers.access_entry_changed(found["entry"], effective_policies(ctx, found))
+
+
+def is_admitted(ctx: Context, found: Record) -> bool:
+    """Return whether an entry is effective, so that tokens of its principal are accepted."""
+    return is_effective(ctx, "access-entry", found["entry"]["createdAt"])
+
+
+def effective_policies(ctx: Context, found: Record) -> list[Record]:
+    """Return the associations of an entry that are effective."""
+    return [each for each in found["policies"].values() if is_effective(ctx, "access-entry", each["associatedAt"])]

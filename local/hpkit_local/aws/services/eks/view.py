@@ -9,7 +9,7 @@ from typing import Any
 from hpkit_local.aws.backend import Context
 from hpkit_local.aws.services.eks.addons import addon_document
 from hpkit_local.aws.services.eks.clusters import cluster_document
-from hpkit_local.aws.services.eks.entries import entry_key, principal_arn
+from hpkit_local.aws.services.eks.entries import effective_policies, entry_key, is_admitted, principal_arn
 from hpkit_local.aws.services.eks.reachability import admitted_address, why_unreachable
 from hpkit_local.aws.services.sts.identity import identity
 from hpkit_local.aws.snapshot import Snapshot, View
@@ -20,7 +20,7 @@ __all__ = ["Caller", "caller_of", "why_cut_off"]
 
 @dataclass(frozen=True)
 class Caller:
-    """Whom STS GetCallerIdentity names for an access key, and the access entry of that principal, if there is one."""
+    """Whom STS GetCallerIdentity names for an access key, and the effective access entry of that principal."""
 
     user_id: str
     arn: str
@@ -37,7 +37,8 @@ def caller_of(view: View, access_key: str, *, cluster: str) -> Caller:
         user_id, arn, account = identity(ctx, access_key)
         principal = principal_arn(ctx, arn)
         found = ctx.table("access").get(entry_key(cluster, principal))
-        return Caller(user_id, arn, account, principal, None if found is None else dict(found["entry"]))
+        admitted = found is not None and is_admitted(ctx, found)
+        return Caller(user_id, arn, account, principal, dict(found["entry"]) if found and admitted else None)
 
 
 def why_cut_off(view: View) -> str:
@@ -59,4 +60,4 @@ def _add(found: Snapshot, ctx: Context) -> None:
     addons = {key: each for key, each in ctx.table("addons").items() if each["status"] not in unmade}
     found.addons.update({key: addon_document(addon) for key, addon in addons.items()})
     items = ctx.table("access").values()
-    found.entries.extend({**item["entry"], "policies": list(item["policies"].values())} for item in items)
+    found.entries.extend({**item["entry"], "policies": effective_policies(ctx, item)} for item in items)

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote
 
-from hpkit_local.aws.backend import Context
+from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
+from hpkit_local.aws.lateness import is_effective
 
-__all__ = ["grants", "may", "require_role", "web_identities"]
+__all__ = ["grants", "has_settled", "may", "note_change", "require_role", "web_identities"]
 
 INVALID = "ValidationException"
 
 
 def require_role(ctx: Context, arn: str, *, trusts: str, purpose: str, code: str = INVALID) -> None:
-    """Refuse a role that doesn't exist or that the service may not assume; trusts: "" for any trusted service."""
+    """Refuse a role that doesn't exist, is too new, or doesn't trust the service; trusts: "" for any trust policy."""
     name = arn.rpartition("/")[2]
     for role in ctx.backend.moto.backend("iam", ctx.region).roles.values():
         if role.name == name and role.arn == arn:
-            if not trusts or trusts in _trusted(role.assume_role_policy_document):
+            trusted = not trusts or trusts in _trusted(role.assume_role_policy_document)
+            if trusted and _is_effective(ctx, "role", name):
                 return
             break
     raise ServiceError(
@@ -28,6 +30,26 @@ def require_role(ctx: Context, arn: str, *, trusts: str, purpose: str, code: str
         f"Unable to assume {purpose} {arn}. Ensure that the role exists and that its trust policy allows "
         f"{trusts} the action sts:AssumeRole.",
     )
+
+
+def note_change(ctx: Context, role: str, change: Literal["role", "key-rights"]) -> None:
+    """Note that a role is created now, or gets a right."""
+    _changes(ctx).setdefault(role, {})[change] = ctx.now
+
+
+def has_settled(ctx: Context, role_arn: str) -> bool:
+    """Return whether all rights of a role on keys are effective."""
+    return _is_effective(ctx, "key-rights", role_arn.rpartition("/")[2])
+
+
+def _is_effective(ctx: Context, change: str, role: str) -> bool:
+    at = _changes(ctx).get(role, {}).get(change)
+    return at is None or is_effective(ctx, change, at)
+
+
+def _changes(ctx: Context) -> dict[str, Record]:
+    # IAM is global: its calls come from another region than those that refer to its roles.
+    return ctx.backend.table(ctx.backend.settings.region, "role-changes")
 
 
 def web_identities(ctx: Context, role_arn: str, issuer: str) -> set[str]:

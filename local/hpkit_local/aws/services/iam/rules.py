@@ -10,6 +10,7 @@ from typing import Any, Final
 from hpkit_local.aws.api import rule
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
+from hpkit_local.aws.services.iam.references import note_change
 
 __all__ = ["INLINE_SIZE", "MANAGED_SIZE", "ROLE_POLICIES", "TRUST_SIZE", "statements"]
 
@@ -37,6 +38,16 @@ def _trust(_: Context, params: Record) -> None:
                 raise ServiceError("MalformedPolicyDocument", f'Invalid principal in policy: "SERVICE":"{service}"')
     if _size(text) > TRUST_SIZE:
         raise ServiceError("LimitExceeded", f"Cannot exceed quota for ACLSizePerRole: {TRUST_SIZE}", status=409)
+
+
+@rule("iam", "CreateRole")
+def _note_role(ctx: Context, params: Record) -> None:
+    note_change(ctx, params["RoleName"], "role")
+
+
+@rule("iam", "AttachRolePolicy", "PutRolePolicy")
+def _note_rights(ctx: Context, params: Record) -> None:
+    note_change(ctx, params["RoleName"], "key-rights")
 
 
 @rule("iam", "PutRolePolicy")

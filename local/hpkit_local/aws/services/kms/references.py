@@ -1,11 +1,13 @@
-"""Keys that requests to other services refer to: whether a role may use one."""
+"""Keys that requests to other services refer to: whether a role may use one, and whether that is effective yet."""
 
 from __future__ import annotations
 
 from hpkit_local.aws.backend import Context
-from hpkit_local.aws.services.iam.references import grants, may
+from hpkit_local.aws.errors import ServiceError
+from hpkit_local.aws.lateness import is_effective
+from hpkit_local.aws.services.iam.references import grants, has_settled, may
 
-__all__ = ["may_use"]
+__all__ = ["may_use", "require_usable_key"]
 
 
 def may_use(ctx: Context, role_arn: str, action: str, key_arn: str) -> bool:
@@ -21,3 +23,14 @@ def may_use(ctx: Context, role_arn: str, action: str, key_arn: str) -> bool:
     account = key_arn.split(":")[4]
     by_account = grants(key.policy, action, principals={account, f"arn:aws:iam::{account}:root", "*"})
     return grants(key.policy, action, principals={role_arn}) or (own and by_account)
+
+
+def require_usable_key(ctx: Context, key_arn: str, *, role_arn: str, code: str) -> None:
+    """Refuse a key that a service can't use for a role yet: KMS doesn't know the key, or the role's rights, everywhere.
+
+    Source of the message: hashicorp/terraform-provider-aws, issue 49247.
+    """
+    key = ctx.backend.moto.backend("kms", ctx.region).keys.get(key_arn.rpartition("/")[2])
+    is_known = key is None or is_effective(ctx, "key-rights", key.creation_date)
+    if not is_known or not has_settled(ctx, role_arn):
+        raise ServiceError(code, f"Access denied to KMS key {key_arn} due to explicit deny policy or revoked grant")

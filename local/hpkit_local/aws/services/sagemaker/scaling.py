@@ -5,9 +5,10 @@ from __future__ import annotations
 import ipaddress
 
 from hpkit_local.aws.backend import Context, Record
+from hpkit_local.aws.lateness import late_seconds, when_effective
 from hpkit_local.aws.service import MACHINES, action
 from hpkit_local.aws.services.ec2.references import require_subnet
-from hpkit_local.aws.services.eks.addons import nodes_arrived
+from hpkit_local.aws.services.eks.addons import is_joined, nodes_arrived
 from hpkit_local.aws.services.sagemaker.events import record_event
 from hpkit_local.aws.services.sagemaker.nodes import node_details
 from hpkit_local.aws.services.sagemaker.reach import reach_of
@@ -152,6 +153,7 @@ def _new_node(ctx: Context, cluster: Record, group: Record, *, taken: set[str]) 
         "type": types[0],
         "status": MACHINES["node.create"].running,
         "message": "",
+        "joined": False,
         "launched": ctx.now,
         "ip": _free_address(subnet.cidr, taken),
         "zone": subnet.zone,
@@ -190,10 +192,25 @@ def nodes_up(ctx: Context, *, name: str, ids: list[str], failure: str = "") -> N
             node["status"] = MACHINES["node.deep-health-check"].running
             checked.append(node["id"])
         else:
+            if not late_seconds(ctx, "node"):
+                node.pop("joined", None)
             node["status"] = MACHINES["node.create"].done
             record_event(ctx, cluster, f"Node {node['id']} is running", group=node["group"], node=node["id"])
     if checked:
         ctx.begin("node.deep-health-check", "hyperpod.nodes-up", name=name, ids=checked)
+    when_effective(ctx, "node", "hyperpod.nodes-joined", name=name, ids=ids)
+    _report(ctx, cluster)
+
+
+@action("hyperpod.nodes-joined")
+def nodes_joined(ctx: Context, *, name: str, ids: list[str]) -> None:
+    """Apply: those of the nodes that run have joined Kubernetes."""
+    cluster = ctx.table("clusters").get(name)
+    if cluster is None:
+        return
+    for node in [cluster["nodes"][node_id] for node_id in ids if node_id in cluster["nodes"]]:
+        if node["status"] != "Pending":
+            node.pop("joined", None)
     _report(ctx, cluster)
 
 
@@ -252,7 +269,7 @@ def nodes_down(ctx: Context, *, name: str, ids: list[str], failure: str = "") ->
 def _report(ctx: Context, cluster: Record) -> None:
     for group in cluster["groups"].values():
         _settle_group(cluster, group)
-    if any(node["status"] == "Running" for node in cluster["nodes"].values()):
+    if any(is_joined(node) for node in cluster["nodes"].values()):
         nodes_arrived(ctx, cluster["settings"]["Orchestrator"]["Eks"]["ClusterArn"].rpartition("/")[2])
     ctx.controllers.nodes_changed(
         describe(cluster), [node_details(cluster, node) for node in cluster["nodes"].values()]

@@ -27,6 +27,7 @@ def _add(found: Snapshot, ctx: Context) -> None:
             found.nodes[name] = [node_details(cluster, node) for node in cluster["nodes"].values()]
             _add_subnets(found, ctx, cluster)
             found.cut_off.update(_cut_off(ctx, cluster))
+            found.joining.update(node["id"] for node in cluster["nodes"].values() if "joined" in node)
     quotas, policies = _in_force(ctx, "quotas"), _in_force(ctx, "policies")
     found.quotas.update({entry["id"]: document(entry, QUOTA, version=number) for entry, number in quotas})
     found.policies.update({entry["id"]: document(entry, POLICY, version=number) for entry, number in policies})

@@ -1,0 +1,75 @@
+"""What AWS accepts and makes effective only later: how long each takes on AWS, scaled by the latency factor.
+
+AWS mostly names no number. Where it doesn't, the time is one that others measured or wait for, and its source says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from hpkit_local.aws.backend import Context, Record
+
+__all__ = ["LATENESS", "Lateness", "is_effective", "late_seconds", "when_effective"]
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """How long something isn't effective after AWS accepted it, and by what source."""
+
+    what: str
+    seconds: float
+    source: str
+
+
+LATENESS: Final = {
+    "access-entry": Lateness(
+        "an EKS access entry or access policy lets nobody in",
+        30,
+        "Amazon EKS API reference, CreateAccessEntry: eventually consistent, several seconds; 30 s to 2 min in the "
+        "harness of a public Terraform platform",
+    ),
+    "pod-identity": Lateness(
+        "pods created now get no credentials of their Pod Identity association",
+        5,
+        "Amazon EKS API reference, CreatePodIdentityAssociation: several seconds",
+    ),
+    "key-rights": Lateness(
+        "EKS may not use a new KMS key, or a new right of a role on it",
+        4,
+        "AWS KMS developer guide, grants: usually less than five minutes; hashicorp/terraform-provider-aws issue 49247 "
+        "and pull request 50007 (4 s sufficed in a public measurement)",
+    ),
+    "role": Lateness(
+        "no service can assume a new IAM role",
+        10,
+        'IAM user guide, "Changes that I make are not always immediately visible"; propagationTimeout in '
+        "internal/service/eks of hashicorp/terraform-provider-aws",
+    ),
+    "node": Lateness(
+        "a Running HyperPod node hasn't joined Kubernetes",
+        180,
+        "awslabs/awsome-distributed-training, Terraform module hyperpod_cluster: polls `kubectl get nodes` for up to "
+        "30 min",
+    ),
+}
+
+
+def late_seconds(ctx: Context, name: str) -> float:
+    """Return how long something stays ineffective here."""
+    return LATENESS[name].seconds * ctx.backend.settings.latency_factor
+
+
+def is_effective(ctx: Context, name: str, since: float, *, at: float | None = None) -> bool:
+    """Return whether something that was accepted at a time is effective now, or was at another."""
+    late = late_seconds(ctx, name)
+    # Times of moto are those of the wall clock, which need not be the endpoint's.
+    return not late or since + late <= (ctx.now if at is None else at)
+
+
+def when_effective(ctx: Context, name: str, action: str, /, **args: object) -> None:
+    """Set a timer for the moment when something accepted now becomes effective."""
+    seconds = late_seconds(ctx, name)
+    if seconds:
+        record: Record = dict(args)
+        ctx.backend.later(ctx, seconds, action, record)
