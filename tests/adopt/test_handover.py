@@ -201,9 +201,10 @@ def test_json_says_the_same():
     assert [each["run"] for each in data["steps"]] == [list(each.commands) for each in steps(found)]
 
 
-# What only hpkit makes: its own guards, its admission policies and limits, and patches of what others made.
+# What only hpkit makes: its own guards and waits, its admission policies and limits, and patches of what others made.
 OURS_ALONE = {
     "hyperpod:index:ChangeGuard",
+    "hyperpod:index:Readiness",
     "hyperpod:index:AutoscaledGroup",
     "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy",
     "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding",

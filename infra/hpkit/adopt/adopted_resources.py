@@ -12,10 +12,13 @@ from hpkit.plan.model import Plan
 
 __all__ = ["adopted_resources"]
 
+# They exist in the state alone.
+_OURS_ALONE = ("hyperpod:index:ChangeGuard", "hyperpod:index:Readiness")
+
 
 def adopted_resources(plan: Plan, live: LivePlatform, imports: Imports) -> list[AdoptedResource]:
     """Return the resources that Pulumi will own, and those that the file only names."""
-    found = [_imported(each, live) for each in imports.entries if each["type"] != "hyperpod:index:ChangeGuard"]
+    found = [_imported(each, live) for each in imports.entries if each["type"] not in _OURS_ALONE]
     return [*found, *_named(plan, live)]
 
 

@@ -151,6 +151,23 @@ def _guard(resource: RecordedResource, live: LivePlatform) -> str:
     return json.dumps(inputs, sort_keys=True)
 
 
+def _readiness(resource: RecordedResource, live: LivePlatform) -> str | None:
+    """Return a wait's inputs as its id: what is live can be used, so nothing is waited for."""
+    inputs = dict(resource.inputs)
+    given = {"endpoint": live.eks["endpoint"], "certificateAuthority": live.eks["certificateAuthority"]["data"]}
+    given |= {"eksClusterName": live.eks_name, "clusterArn": live.arn}
+    inputs.update({name: value for name, value in given.items() if name in inputs})
+    associations = {
+        account: association_of(live, *account.split("/")) for account in inputs.get("podIdentityAssociations", {})
+    }
+    if "keyArn" in inputs or None in associations.values():
+        return None
+    if associations:
+        found = {account: each["associationId"] for account, each in associations.items() if each is not None}
+        inputs["podIdentityAssociations"] = found
+    return json.dumps(inputs, sort_keys=True)
+
+
 def _addon(resource: RecordedResource, live: LivePlatform) -> str | None:
     name = resource.inputs["addonName"]
     return f"{live.eks_name}:{name}" if name in live.addons else None
@@ -214,6 +231,7 @@ IMPORTED: Final[Mapping[str, Callable[[RecordedResource, LivePlatform], str | No
     "hyperpod:index:ClusterSchedulerConfig": _policy,
     "hyperpod:index:AutoscaledGroup": _autoscaled,
     "hyperpod:index:ChangeGuard": _guard,
+    "hyperpod:index:Readiness": _readiness,
     "aws:eks/addon:Addon": _addon,
     "aws:eks/accessEntry:AccessEntry": _access_entry,
     "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": _access_policy,

@@ -17,7 +17,7 @@ __all__ = ["Action", "Cause", "Step", "steps_of", "texts_in"]
 
 Action = Literal["replace", "delete", "update", "create"]
 _ORDER: tuple[Action, ...] = ("replace", "delete", "update", "create")
-_HOLDS_NOTHING = ("pulumi:providers:", "hyperpod:index:ChangeGuard")
+_HOLDS_NOTHING = ("pulumi:providers:", "hyperpod:index:ChangeGuard", "hyperpod:index:Readiness")
 Resources = Mapping[str, RecordedResource]
 
 

@@ -18,6 +18,7 @@ from hpkit.config.cluster import BatchSize, InstanceGroup, InstanceGroupBase
 from hpkit.config.document import Path
 from hpkit.config.network import Zone
 from hpkit.config.suggest import explained
+from hpkit.plan.hosts import awaited_groups, taints_against_addons
 from hpkit.plan.subnets import RANGE_PREFIXES
 from hpkit.text.formatting import listing
 from hpkit.text.plural import plural
@@ -50,9 +51,8 @@ _MANUAL = "SageMaker HyperPod developer guide"
 _CHECKS_BETWEEN_NODES = ("InstanceConnectivity", "MultiNodeTrainingValidation")
 _COREDNS = "Amazon EKS user guide, CoreDNS; Kubernetes documentation, taints and tolerations"
 _CRON = "Amazon EventBridge user guide, cron expressions"
-_KEEPS_AWAY = ("NoSchedule", "NoExecute")
-# Of EKS's CoreDNS add-on.
-_TOLERATED = ("CriticalAddonsOnly", "node-role.kubernetes.io/control-plane")
+# Of the 60 minutes to two hours that the pages of the guide name.
+_DEEP_CHECK_MINUTES = 120
 _CRON_FIELDS = 6
 _CRON_FORM = re.compile(r"cron\((?P<fields>[^()]*)\)\Z")
 _CRON_OPEN = re.compile(r"\Acron\s*\(?|\)\Z", re.IGNORECASE)
@@ -346,10 +346,7 @@ def _patching(context: Context) -> Iterator[Issue]:
 
 def _home_of_system_pods(context: Context) -> Iterator[Issue]:
     static = [group.spec for group in context.plan.groups if not group.autoscaled and group.spec.instance_count]
-    closed = {
-        group.name: [taint.key for taint in group.taints if taint.effect in _KEEPS_AWAY and taint.key not in _TOLERATED]
-        for group in static
-    }
+    closed = {group.name: taints_against_addons(group) for group in static}
     if static and all(closed.values()):
         shown = listing([f"{name}: {listing(keys)}" for name, keys in closed.items()])
         yield Issue(
@@ -357,6 +354,18 @@ def _home_of_system_pods(context: Context) -> Iterator[Issue]:
             f"every group with nodes has a taint ({shown}) that CoreDNS and the add-ons don't tolerate, so they "
             "can't run",
             "Remove the taints of one group, or add a small group without taints.",
+        )
+
+
+def _time_for_deep_checks(context: Context) -> Iterator[Issue]:
+    groups, minutes = awaited_groups(context.plan), context.plan.spec.cluster.nodes_ready_minutes
+    if groups and all(group.deep_health_checks for group in groups) and minutes < _DEEP_CHECK_MINUTES:
+        yield Issue(
+            (*context.path, "cluster", "nodesReadyMinutes"),
+            f"`up` waits {minutes} min for nodes, but every group that can run the add-ons "
+            f"({listing([group.name for group in groups])}) has deep health checks, which take up to "
+            f"{_DEEP_CHECK_MINUTES} min",
+            f"Set `nodesReadyMinutes: {_DEEP_CHECK_MINUTES}`, or add a small group without deep health checks.",
         )
 
 
@@ -591,6 +600,8 @@ RULES = (
          "SageMaker HyperPod", _one_zone),
     Rule("CLU023", "error", "CoreDNS and the add-ons can run on a group with nodes.", _COREDNS,
          _home_of_system_pods),
+    Rule("CLU046", "warning", "The time limit for nodes covers deep health checks.",
+         f"{_MANUAL}, deep health checks", _time_for_deep_checks),
     Rule("CLU025", "error", "A group uses either Spot or a training plan.", _API, _purchase),
     Rule("CLU026", "error", "Deep health checks fit the group's instance types.",
          f"{_MANUAL}, deep health checks (InstanceConnectivity only on instances with multi-node GPU communication)",

@@ -364,6 +364,13 @@ class Cluster(Model):
     restricted_instance_groups_config: RestrictedInstanceGroupsConfig | None = Field(
         default=None, description="Settings that they share. Default: each has an environmentConfig."
     )
+    nodes_ready_minutes: int = Field(
+        default=45,
+        ge=5,
+        le=1440,
+        description="Minutes that `up` waits until the nodes that run the add-ons are Ready in Kubernetes. Deep health "
+        "checks take up to 120.",
+    )
     tiered_storage: TieredStorage | None = Field(default=None, description="Default: off.")
     dependencies: Dependencies = Field(
         default=Dependencies(), description="The dependencies chart. Default: hpkit's pinned chart."

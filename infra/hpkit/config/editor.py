@@ -107,7 +107,7 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
     },
     "Endpoint": {"publicCidrs": Hint("198.51.100.7/32"), "privateFrom": Hint("10.20.0.0/16")},
     "ExistingEks": {"name": Hint("platform")},
-    "Cluster": {"name": Hint("train")},
+    "Cluster": {"name": Hint("train"), "nodesReadyMinutes": Hint(120, "minutes")},
     "InstanceGroup": {
         "name": Hint("gpu"),
         "instanceType": _NODE_TYPE,

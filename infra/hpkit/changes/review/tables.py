@@ -96,8 +96,8 @@ _KINDS: Mapping[str, str] = {
     "training": "training (Jobs, and jobs of Kubeflow, Ray, JobSet and HyperPod's operator)",
     "inference": "inference (Deployments, HorizontalPodAutoscalers, ScaledObjects)",
 }
-# Neither holds anything: their inputs repeat what the file says.
-_NOT_SHOWN = ("hyperpod:index:ChangeGuard", "pulumi:providers:hyperpod")
+# None holds anything: their inputs repeat what the file says.
+_NOT_SHOWN = ("hyperpod:index:ChangeGuard", "hyperpod:index:Readiness", "pulumi:providers:hyperpod")
 # What changes whenever a team comes or leaves, by the last part of its type and the place that changes.
 _LISTS_TEAMS = (
     ("ValidatingAdmissionPolicy", "spec.matchConstraints.namespaceSelector.matchExpressions"),

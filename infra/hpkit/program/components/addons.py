@@ -54,6 +54,10 @@ class Addons(Component):
         known = {addon.name: addon for addon in known_addons()}
         need_nodes = {addon.name for addon in known.values() if addon.needs_nodes}
         wanted = {addon.name: addon for addon in plan.addons if (addon.name in need_nodes) == needing_nodes}
+        self._associated = {name for name, addon in wanted.items() if is_associated(plan, addon)}
+        for each in sorted(self._associated):
+            self._associate(wanted[each])
+        self._in_force = self._pods.in_force(f"{name}-pod-identity")
         first = {name: [each for each in _requires(known, name) if each in wanted] for name in sorted(wanted)}
         installed: dict[str, aws.eks.Addon] = {}
         for each in TopologicalSorter(first).static_order():
@@ -67,7 +71,7 @@ class Addons(Component):
         return self.installed.get(TASK_GOVERNANCE)
 
     def _install(self, addon: AddonPlan, after: Sequence[pulumi.Resource]) -> aws.eks.Addon:
-        identity = [self._pod_identity(addon)] if is_associated(self._plan, addon) else []
+        identity = self._in_force if addon.name in self._associated else []
         rights = self._rights.get(addon.name, ())
         # Without this, the API would remove the add-on's own associations, which the program doesn't name.
         left_alone = pulumi.ResourceOptions(ignore_changes=None if addon.pod_identity else ["podIdentityAssociations"])
@@ -91,8 +95,8 @@ class Addons(Component):
             lambda known: json.dumps(merged(known, addon.configuration), sort_keys=True)
         )
 
-    def _pod_identity(self, addon: AddonPlan) -> aws.eks.PodIdentityAssociation:
-        return self._pods.associate(
+    def _associate(self, addon: AddonPlan) -> None:
+        self._pods.associate(
             addon.name,
             POD_ACCOUNTS[addon.name],
             description=f"Pods of the add-on {addon.name}",

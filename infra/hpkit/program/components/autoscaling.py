@@ -46,13 +46,14 @@ class Autoscaling(Component):
         eks: Eks,
         workspace_arn: pulumi.Input[str] | None,
         after: Sequence[pulumi.Resource],
+        nodes: Sequence[pulumi.Resource],
         groups: Mapping[str, pulumi.Resource],
         opts: pulumi.ResourceOptions,
     ) -> None:
         """Build.
 
-        workspace_arn: of Managed Prometheus, None without one; after: the cluster with autoscaling on; groups: what
-        stands for each autoscaled group.
+        workspace_arn: of Managed Prometheus, None without one; after: the cluster with autoscaling on; nodes: what
+        waits for nodes, on which KEDA's pods run; groups: what stands for each autoscaled group.
         """
         super().__init__(name, opts=opts)
         self._eks = eks
@@ -76,7 +77,7 @@ class Autoscaling(Component):
             WarmPools("warm-pools", warm, pools, eks=eks, opts=self.child())
         if spec.keda is not None:
             chart = context.in_project(f"{CHARTS_FOLDER}/{keda_chart().file}")
-            self._keda(spec.keda, PodRoles(self, plan, context, eks), workspace_arn, after, chart)
+            self._keda(spec.keda, PodRoles(self, plan, context, eks), workspace_arn, [*after, *nodes], chart)
         self.register_outputs({"nodeClasses": sorted(classes)})
 
     def _keda(
@@ -87,7 +88,7 @@ class Autoscaling(Component):
         after: Sequence[pulumi.Resource],
         chart: str,
     ) -> None:
-        identity = pods.associate(
+        pods.associate(
             "keda",
             KEDA_ACCOUNT,
             description="Pods of KEDA's operator",
@@ -105,7 +106,7 @@ class Autoscaling(Component):
             # The package that was verified before the run, since Helm trusts whatever a repository serves.
             chart=chart,
             version=keda_chart().version,
-            opts=self.child(after=[*after, identity], provider=self._eks.kubernetes),
+            opts=self.child(after=[*after, *pods.in_force("keda-pod-identity")], provider=self._eks.kubernetes),
         )
 
     def _pool(self, pool: NodePool, node_class: pulumi.Resource) -> pulumi.Resource:

@@ -19,12 +19,16 @@ from hpkit.program.components.credentials import Credentials
 from hpkit.program.components.identity import Identity
 from hpkit.program.components.network import Network
 from hpkit.program.iam.documents import key_policy
+from hpkit.program.sdk import Readiness
 
 __all__ = ["Eks"]
 
 _LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 _KEY_DELETION_DAYS = 30
 _HTTPS = 443
+# EKS names several seconds for an access entry, KMS up to five minutes for a grant.
+_KEY_MINUTES = 10
+_ACCESS_MINUTES = 5
 
 
 class Eks(Component):
@@ -63,26 +67,51 @@ class Eks(Component):
         if existing is not None:
             found = aws.eks.get_cluster_output(name=existing.name, opts=pulumi.InvokeOutputOptions(parent=self))
             self._ways: list[pulumi.Resource] = []
-            self.name, self.arn, endpoint, self.kept = found.name, found.arn, found.endpoint, {}
-            authority = found.certificate_authorities[0].data
+            self.name, self.arn, self._endpoint, self.kept = found.name, found.arn, found.endpoint, {}
+            self._authority = found.certificate_authorities[0].data
             self.issuer = found.identities.apply(_issuer)
         else:
             groups, self._ways = self._private_ways(network)
             made = self._build(network, identity, guard, groups=groups)
-            self.name, self.arn, endpoint = made.name, made.arn, made.endpoint
-            authority = made.certificate_authority.apply(lambda each: each.data or "")
+            self.name, self.arn, self._endpoint = made.name, made.arn, made.endpoint
+            self._authority = made.certificate_authority.apply(lambda each: each.data or "")
             self.issuer = made.identities.apply(_issuer)
         self.kubeconfig = pulumi.Output.all(
-            name=self.name, endpoint=endpoint, authority=authority, region=plan.spec.region
+            name=self.name, endpoint=self._endpoint, authority=self._authority, region=plan.spec.region
         ).apply(lambda known: _kubeconfig(known, context.credentials))
         self.register_outputs({"name": self.name, "arn": self.arn})
 
     def connect(self, after: Sequence[pulumi.Resource]) -> None:
         """Begin what everything inside the cluster is made and deleted by; after: what that needs to get there."""
+        # Access is effective only seconds after EKS accepted it. Pulumi's plugin asks once, and fails the whole run.
+        admitted = self.wait("access", minutes=_ACCESS_MINUTES, opts=self.child(after=[*self._ways, *after]))
         # What is done through it is done after the way is open, and undone before the way is shut.
-        opts = self.child(after=[*self._ways, *after])
+        opts = self.child(after=[*self._ways, *after, admitted])
         self.kubernetes = k8s.Provider(
             "kubernetes", kubeconfig=self.kubeconfig, enable_server_side_apply=True, opts=opts
+        )
+
+    def wait(
+        self,
+        name: str,
+        *,
+        minutes: int,
+        opts: pulumi.ResourceOptions,
+        cluster_arn: pulumi.Input[str] | None = None,
+        instance_groups: Sequence[str] | None = None,
+        deployments: Sequence[str] | None = None,
+    ) -> Readiness:
+        """Return what waits until the Kubernetes API admits the deployer, or shows nodes or Deployments as ready."""
+        return Readiness(
+            name,
+            minutes=minutes,
+            eks_cluster_name=self.name,
+            endpoint=self._endpoint,
+            certificate_authority=self._authority,
+            cluster_arn=cluster_arn,
+            instance_groups=instance_groups,
+            deployments=deployments,
+            opts=opts,
         )
 
     def _private_ways(self, network: Network) -> tuple[list[pulumi.Output[str]], list[pulumi.Resource]]:
@@ -148,6 +177,10 @@ class Eks(Component):
         )
         # Without it EKS creates the cluster, and refuses to upgrade it later.
         uses_key = identity.allow_secrets_key(key.arn)
+        # EKS checks at once whether the role may use the key, which KMS may not know everywhere yet.
+        usable = Readiness(
+            "key", minutes=_KEY_MINUTES, key_arn=key.arn, opts=self.child(after=[*identity.for_control_plane, uses_key])
+        )
         cluster = aws.eks.Cluster(
             "cluster",
             name=plan.stack,
@@ -176,7 +209,7 @@ class Eks(Component):
             opts=pulumi.ResourceOptions.merge(
                 # It knows at once the ranges that the VPC has when it is made; later ones may take it hours.
                 self.child(
-                    after=[logs, uses_key, *network.ranges, *identity.for_control_plane, *guard],
+                    after=[logs, uses_key, usable, *network.ranges, *identity.for_control_plane, *guard],
                     protect=kept(plan, "eks"),
                 ),
                 # It applies only when the cluster is created; a later deployer may be another identity.

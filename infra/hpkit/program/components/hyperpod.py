@@ -8,6 +8,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from hpkit.config.cluster import InstanceGroup
+from hpkit.plan.hosts import awaited_groups
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 from hpkit.plan.protected import DEPENDENCIES
 from hpkit.program.components.base import Component, DeployContext
@@ -73,13 +74,15 @@ class Dependencies(Component):
 
 
 class HyperPod(Component):
-    """The cluster. in_service waits for it, with managed Karpenter on where the plan wants it.
+    """The cluster, with managed Karpenter on where the plan wants it.
 
+    nodes: what waits until the nodes that run the add-ons are Ready; nothing where only Karpenter adds nodes.
     autoscaled: the resource of each group that Karpenter fills, by name. A NodeClass that names the group waits for it,
     so it is deleted before the group.
     """
 
     cluster: Cluster
+    nodes: Sequence[pulumi.Resource]
     autoscaled: Mapping[str, AutoscaledGroup]
 
     def __init__(
@@ -128,6 +131,7 @@ class HyperPod(Component):
                 protect=plan.spec.protect or None,
             ),
         )
+        self.nodes = self._nodes(eks)
         alive = pulumi.ResourceOptions(deleted_with=self.cluster)
         # A cluster goes on naming its role when autoscaling goes: the role must outlive the groups that leave with it.
         before = [self.cluster, *identity.for_nodes]
@@ -141,6 +145,20 @@ class HyperPod(Component):
             for group in autoscaled
         }
         self.register_outputs({"clusterArn": self.cluster.cluster_arn})
+
+    def _nodes(self, eks: Eks) -> list[pulumi.Resource]:
+        groups = sorted(group.name for group in awaited_groups(self._plan))
+        if not groups:
+            return []
+        return [
+            eks.wait(
+                "nodes",
+                minutes=self._plan.spec.cluster.nodes_ready_minutes,
+                cluster_arn=self.cluster.cluster_arn,
+                instance_groups=groups,
+                opts=self.child(after=[self.cluster]),
+            )
+        ]
 
     def _group(self, group: GroupPlan) -> ClusterInstanceGroupSpecification:
         spec = group.spec

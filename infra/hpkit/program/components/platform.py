@@ -32,7 +32,7 @@ from hpkit.program.components.network import Network
 from hpkit.program.components.observability import Observability
 from hpkit.program.components.outputs import team_table
 from hpkit.program.components.registry import Registry
-from hpkit.program.components.scheduling import Scheduling
+from hpkit.program.components.scheduling import Scheduling, kueue_runs
 from hpkit.program.components.storage import Storage
 from hpkit.program.components.untagged import untagged
 from hpkit.program.iam.account import AwsAccount
@@ -102,7 +102,8 @@ def build(plan: Plan, *, root: str = "..", parent: pulumi.Resource | None = None
         after=[guard, *reached, *ready, *([dependencies.release] if dependencies.release else [])],
         opts=opts,
     )
-    addons, observed = _node_addons(plan, context, eks, storage, platform, opts=opts)
+    nodes = platform.nodes or [platform.cluster]
+    addons, observed = _node_addons(plan, context, eks, storage, platform, after=nodes, opts=opts)
     parts: list[pulumi.Resource] = [named, network, storage, identity, eks, before, dependencies, platform, addons]
     parts += [each for each in (observed, registry) if each is not None]
     parts += [*_on_the_cluster(plan, context, eks, platform, addons, access, observed, storage, opts=opts), access]
@@ -138,6 +139,7 @@ def _on_the_cluster(
                 eks=eks,
                 workspace_arn=None if workspace is None else workspace.arn,
                 after=after,
+                nodes=platform.nodes,
                 groups=groups,
                 opts=opts,
             )
@@ -150,7 +152,7 @@ def _on_the_cluster(
             plan,
             plan.policy,
             cluster=platform.cluster,
-            after=[] if kueue is None else [kueue],
+            after=[] if kueue is None else [kueue_runs(eks, kueue, opts=opts)],
             opts=opts,
         )
         quotas = dict(governance.quotas)
@@ -315,6 +317,7 @@ def _node_addons(
     storage: Storage,
     platform: HyperPod,
     *,
+    after: Sequence[pulumi.Resource],
     opts: pulumi.ResourceOptions,
 ) -> tuple[Addons, Observability | None]:
     """Return the add-ons that need nodes, and what they report to."""
@@ -349,7 +352,7 @@ def _node_addons(
         context,
         eks=eks,
         needing_nodes=True,
-        after=[platform.cluster],
+        after=after,
         values=values,
         policies=policies,
         rights=rights,

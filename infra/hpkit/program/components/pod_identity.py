@@ -13,19 +13,23 @@ from hpkit.program.components.base import Component, DeployContext, document
 from hpkit.program.components.eks import Eks
 from hpkit.program.components.roles import Roles
 from hpkit.program.iam.documents import pod_trust
+from hpkit.program.sdk import Readiness
 
 __all__ = ["PodRoles"]
+
+_MINUTES = 5
 
 
 class PodRoles:
     """Makes associations, and the roles that they need, as children of a component.
 
-    A pod is given its role when it is created: what runs it has to wait for its association.
+    A pod is given its role when it is created: what runs it has to wait until its association is in force.
     """
 
     def __init__(self, component: Component, plan: Plan, context: DeployContext, eks: Eks) -> None:
         self._component, self._account, self._eks = component, context.account, eks
         self._roles = Roles(component, plan, context.account)
+        self._made: dict[str, aws.eks.PodIdentityAssociation] = {}
 
     def associate(
         self,
@@ -35,8 +39,8 @@ class PodRoles:
         description: str,
         given: str | None,
         policy: pulumi.Output[str] | None,
-    ) -> aws.eks.PodIdentityAssociation:
-        """Return the association of a service account, in force with its rights.
+    ) -> None:
+        """Make the association of a service account, with its rights.
 
         given: an existing role, None to create one; policy: what it allows in addition to the account's managed
         policies, None for nothing.
@@ -44,7 +48,7 @@ class PodRoles:
         role: pulumi.Input[str]
         rights: Sequence[pulumi.Resource]
         role, rights = (given, ()) if given is not None else self._role(name, account, description, policy)
-        return aws.eks.PodIdentityAssociation(
+        self._made[f"{account.namespace}/{account.name}"] = aws.eks.PodIdentityAssociation(
             name,
             cluster_name=self._eks.name,
             namespace=account.namespace,
@@ -52,6 +56,21 @@ class PodRoles:
             role_arn=role,
             opts=self._component.child(after=rights),
         )
+
+    def in_force(self, name: str) -> Sequence[pulumi.Resource]:
+        """Return what waits until all associations that were made are in force; nothing if there are none."""
+        if not self._made:
+            return []
+        associations = {account: each.association_id for account, each in sorted(self._made.items())}
+        return [
+            Readiness(
+                name,
+                minutes=_MINUTES,
+                eks_cluster_name=self._eks.name,
+                pod_identity_associations=associations,
+                opts=self._component.child(after=list(self._made.values())),
+            )
+        ]
 
     def _role(
         self, name: str, account: PodAccount, description: str, policy: pulumi.Output[str] | None

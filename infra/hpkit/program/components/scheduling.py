@@ -19,15 +19,31 @@ from hpkit.kueue.configuration import configured, gang_differences, gang_of
 from hpkit.plan.model import Plan
 from hpkit.program.components.base import Component
 from hpkit.program.components.eks import Eks
-from hpkit.program.sdk import ClusterSchedulerConfig
+from hpkit.program.sdk import ClusterSchedulerConfig, Readiness
 
-__all__ = ["Scheduling"]
+__all__ = ["Scheduling", "kueue_runs"]
 
 _NAMESPACE = "kueue-system"
 _CONFIG = "kueue-manager-config"
 _DEPLOYMENT = "kueue-controller-manager"
 _FILE = "controller_manager_config.yaml"
 _FORCE = {"pulumi.com/patchForce": "true"}
+# An add-on is ACTIVE when its Deployments are; this leaves Kueue time to restart once.
+_MINUTES = 15
+
+
+def kueue_runs(eks: Eks, addon: aws.eks.Addon, *, opts: pulumi.ResourceOptions) -> Readiness:
+    """Return what waits until the add-on's Kueue is available, whose webhooks check what a policy or quota creates.
+
+    Source: awslabs/awsome-distributed-training, Terraform module task_governance, which waits for the same Deployment.
+    """
+    after = pulumi.ResourceOptions(depends_on=[addon])
+    return eks.wait(
+        "kueue",
+        minutes=_MINUTES,
+        deployments=[f"{_NAMESPACE}/{_DEPLOYMENT}"],
+        opts=pulumi.ResourceOptions.merge(opts, after),
+    )
 
 
 class Scheduling(Component):
