@@ -144,7 +144,9 @@ def report(resources, operations, factor: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("stacks", nargs="*", default=STACKS, help=f"default: {' '.join(STACKS)}")
-    parser.add_argument("--factor", type=float, action="append", help="of AWS's latencies (0 and 0.01); may be repeated")
+    parser.add_argument(
+        "--factor", type=float, action="append", help="of AWS's latencies (0 and 0.01); may be repeated"
+    )
     parser.add_argument("--runs", type=int, default=3)
     arguments = parser.parse_args()
     for stack in arguments.stacks:

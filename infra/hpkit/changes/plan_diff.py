@@ -6,7 +6,7 @@ counts as having nothing.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from hpkit.plan.capacity import Amount, TeamShare, TypeQuota
 from hpkit.plan.derive import quotas_of
@@ -99,7 +99,7 @@ class CapacityChange:
     instance_type: str
     present: Change[bool]
     guaranteed: Change[int]
-    maximum: Change[int]
+    maximum: Annotated[Change[int], "null on a side that has the type: no NodePool limit bounds it."]
     bounded: Change[bool]
     unreserved: Change[Amount]
     quota: Change[Amount]

@@ -7,6 +7,7 @@ import dataclasses
 import importlib
 import types
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import (
     Annotated,
     Any,
@@ -34,7 +35,14 @@ __all__ = ["API_VERSION", "KINDS", "Error", "Kind", "error_document", "json_docu
 API_VERSION: Final = "hpkit/v1"
 Fields = ParamSpec("Fields")
 _MISUSE: Final = 2
-_PLAIN: Final = {str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null"}
+_PLAIN: Final = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    Fraction: "number",
+    bool: "boolean",
+    types.NoneType: "null",
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

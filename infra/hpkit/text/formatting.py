@@ -73,12 +73,14 @@ def percent(part: float | None) -> str:
 def json_text(data: Any, *, indent: int | None = 2) -> str:
     """Write data as JSON for programs that people read too: indented, and each letter as itself.
 
-    A dataclass becomes an object of its fields, in camel case.
+    A dataclass becomes an object of its fields, in camel case, and an exact number one of JSON.
     """
-    return json.dumps(data, indent=indent, ensure_ascii=False, default=_object)
+    return json.dumps(data, indent=indent, ensure_ascii=False, default=_plain)
 
 
-def _object(data: Any) -> dict[str, Any]:
+def _plain(data: Any) -> Any:
+    if isinstance(data, Fraction):
+        return json_number(data)
     return {camel_case(each.name): getattr(data, each.name) for each in fields(data)}
 
 

@@ -54,7 +54,7 @@ def _change(source: Source, before: Plan | None, after: Plan | None) -> Scenario
         source.file,
         note=_left_out(others),
         utilization=_both(sides, lambda report: report.cluster.utilization),
-        waited=_both(sides, lambda report: report.cluster.waited),
+        waited_instance_hours=_both(sides, lambda report: report.cluster.waited),
         preemptions=_both(sides, lambda report: report.cluster.preemptions),
         teams=tuple(_team(name, sides) for name in team_names),
     )

@@ -11,6 +11,7 @@ from hpkit.changes.review.formatting import cost_change
 from hpkit.changes.review.model import (
     BudgetChange,
     Cost,
+    FileReview,
     FindingChanges,
     Loss,
     MoneyChange,
@@ -22,7 +23,6 @@ from hpkit.changes.review.model import (
     Verdict,
 )
 from hpkit.changes.review.tables import concerned_teams, nodes_lost
-from hpkit.checks import Finding
 from hpkit.text.formatting import json_number
 
 __all__ = ["ChangeReview", "as_dict"]
@@ -47,18 +47,6 @@ class _Summary(TypedDict):
     maximumCost: str
 
 
-class _Findings(TypedDict):
-    new: list[Finding]
-    fixed: list[Finding]
-    remaining: list[Finding]
-    waived: list[Finding]
-
-
-class _File(TypedDict):
-    file: str
-    findings: _Findings
-
-
 class _Money(TypedDict):
     of: Literal["guaranteed", "maximum"]
     change: str
@@ -72,15 +60,6 @@ class _Risk(TypedDict):
     message: str
     teams: list[str]
     monthlyCost: _Money | None
-
-
-class _Loss(TypedDict):
-    team: str
-    what: str
-    instanceType: str | None
-    before: Annotated[Number | None, "null: nothing limited it."]
-    after: Number
-    names: list[str]
 
 
 class _Cost(TypedDict):
@@ -112,15 +91,6 @@ class _Budget(TypedDict):
     quotaUsd: Change[int]
     unknown: Change[list[str]]
     pricesOf: Change[list[str]]
-
-
-class _Capacity(TypedDict):
-    instanceType: str
-    present: Change[bool]
-    guaranteed: Change[int]
-    maximum: Annotated[Change[int], "null on a side that has the type: no NodePool limit bounds it."]
-    unreserved: Change[Number]
-    quota: Change[Number]
 
 
 class _Share(TypedDict):
@@ -162,38 +132,6 @@ class _Step(TypedDict):
     causes: list[_Cause]
 
 
-class _PreviewStep(TypedDict):
-    action: str
-    type: str
-    name: str
-    urn: str
-    properties: list[str]
-
-
-class _Preview(TypedDict):
-    problems: list[str]
-    unchanged: int
-    steps: list[_PreviewStep]
-
-
-class _ScenarioTeam(TypedDict):
-    team: str
-    service: Change[float]
-    waitMedian: Change[float]
-    waitP95: Change[float]
-    preempted: Change[int]
-    never: Change[int]
-
-
-class _Scenario(TypedDict):
-    file: str
-    note: str
-    utilization: Change[float]
-    waitedInstanceHours: Change[float]
-    preemptions: Change[int]
-    teams: list[_ScenarioTeam]
-
-
 class _Stack(TypedDict):
     stack: str
     file: str
@@ -202,19 +140,19 @@ class _Stack(TypedDict):
     verdict: Verdict
     reasons: list[str]
     note: str
-    findings: _Findings
+    findings: FindingChanges
     watch: list[_Risk]
-    losses: list[_Loss]
+    losses: list[Loss]
     cost: _Costs
     budgets: list[_Budget]
-    capacity: list[_Capacity]
+    capacity: list[CapacityChange]
     teams: Annotated[list[_Team], "Teams with a difference."]
     unchangedTeams: int
     policy: dict[str, Change[str]]
     priorityClasses: dict[str, Change[int]]
     changes: Annotated[list[_Step], "Resources that change."]
-    preview: Annotated[_Preview | None, "What `pulumi preview` reports, with --preview."]
-    scenario: Annotated[_Scenario | None, "The simulation, with --scenario."]
+    preview: Annotated[Preview | None, "What `pulumi preview` reports, with --preview."]
+    scenario: Annotated[ScenarioChange | None, "The simulation, with --scenario."]
 
 
 class ChangeReview(TypedDict):
@@ -225,7 +163,7 @@ class ChangeReview(TypedDict):
     reasons: list[str]
     notes: list[str]
     summary: list[_Summary]
-    files: list[_File]
+    files: list[FileReview]
     stacks: list[_Stack]
 
 
@@ -237,7 +175,7 @@ def as_dict(review: Review) -> ChangeReview:
         "reasons": list(review.reasons),
         "notes": list(review.notes),
         "summary": [_summary(each) for each in review.stacks],
-        "files": [{"file": each.file, "findings": _findings(each.findings)} for each in review.files],
+        "files": list(review.files),
         "stacks": [_stack(each) for each in review.stacks],
     }
 
@@ -264,7 +202,7 @@ def _stack(stack: StackReview) -> _Stack:
         "verdict": stack.verdict,
         "reasons": list(stack.reasons),
         "note": stack.note,
-        "findings": _findings(stack.findings),
+        "findings": stack.findings,
         "watch": [
             {
                 "code": each.code,
@@ -276,7 +214,7 @@ def _stack(stack: StackReview) -> _Stack:
             }
             for each in stack.risks
         ],
-        "losses": [_loss(each) for each in stack.losses],
+        "losses": list(stack.losses),
         "cost": {
             "currency": "USD",
             "per": "month",
@@ -284,14 +222,14 @@ def _stack(stack: StackReview) -> _Stack:
             "maximum": _costs(stack.maximum_cost),
         },
         "budgets": [_budget(each) for each in stack.budgets],
-        "capacity": [_capacity(each) for each in diff.capacity] if diff else [],
+        "capacity": list(diff.capacity) if diff else [],
         "teams": [_team(diff, each) for each in diff.teams if each.changed] if diff else [],
         "unchangedTeams": sum(not each.changed for each in diff.teams) if diff else 0,
         "policy": dict(diff.policy) if diff else {},
         "priorityClasses": dict(diff.priority_classes) if diff else {},
         "changes": [_step(each) for each in stack.change.steps if each.custom] if stack.change else [],
-        "preview": _preview(stack.preview),
-        "scenario": _scenario(stack.scenario),
+        "preview": stack.preview,
+        "scenario": stack.scenario,
     }
 
 
@@ -309,29 +247,9 @@ def _step(step: Step) -> _Step:
     }
 
 
-def _findings(changes: FindingChanges) -> _Findings:
-    return {
-        "new": list(changes.new),
-        "fixed": list(changes.fixed),
-        "remaining": list(changes.remaining),
-        "waived": list(changes.waived),
-    }
-
-
 def _written(change: Change[T], write: Callable[[T], Written]) -> Change[Written]:
     before = None if change.before is None else write(change.before)
     return Change(before, None if change.after is None else write(change.after))
-
-
-def _loss(loss: Loss) -> _Loss:
-    return {
-        "team": loss.team,
-        "what": loss.what,
-        "instanceType": loss.instance_type or None,
-        "before": None if loss.before is None else json_number(loss.before),
-        "after": json_number(loss.after),
-        "names": list(loss.names),
-    }
 
 
 def _money(money: MoneyChange) -> _Money:
@@ -367,17 +285,6 @@ def _budget(change: BudgetChange) -> _Budget:
     }
 
 
-def _capacity(change: CapacityChange) -> _Capacity:
-    return {
-        "instanceType": change.instance_type,
-        "present": change.present,
-        "guaranteed": change.guaranteed,
-        "maximum": change.maximum,
-        "unreserved": _written(change.unreserved, json_number),
-        "quota": _written(change.quota, json_number),
-    }
-
-
 def _team(diff: PlanDiff, team: TeamChange) -> _Team:
     return {
         "team": team.name,
@@ -403,46 +310,4 @@ def _share(diff: PlanDiff, share: ShareChange) -> _Share:
         "lendable": _written(share.lendable, json_number),
         "monthlyUsd": money,
         "monthlyUsdIsAbout": is_about,
-    }
-
-
-def _scenario(scenario: ScenarioChange | None) -> _Scenario | None:
-    if scenario is None:
-        return None
-    return {
-        "file": scenario.scenario,
-        "note": scenario.note,
-        "utilization": scenario.utilization,
-        "waitedInstanceHours": scenario.waited,
-        "preemptions": scenario.preemptions,
-        "teams": [
-            {
-                "team": each.name,
-                "service": each.service,
-                "waitMedian": each.wait_median,
-                "waitP95": each.wait_p95,
-                "preempted": each.preempted,
-                "never": each.never,
-            }
-            for each in scenario.teams
-        ],
-    }
-
-
-def _preview(preview: Preview | None) -> _Preview | None:
-    if preview is None:
-        return None
-    return {
-        "problems": list(preview.problems),
-        "unchanged": preview.unchanged,
-        "steps": [
-            {
-                "action": each.action,
-                "type": each.type,
-                "name": each.name,
-                "urn": each.urn,
-                "properties": list(each.properties),
-            }
-            for each in preview.steps
-        ],
     }

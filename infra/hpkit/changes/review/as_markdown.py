@@ -120,7 +120,7 @@ def _stack(stack: StackReview) -> Iterator[str]:
         lines = [f"- {escape(_short(line))}" for line in tables.scenario_lines(stack.scenario)]
         rows = tables.wait_rows(stack.scenario)[:_MOST]
         body = ["\n".join(lines), *([_table(tables.WAIT_HEAD, rows)] if rows else [])]
-        yield _details(f"{stack.stack}: waits in {stack.scenario.scenario}", "\n\n".join(body), is_open=True)
+        yield _details(f"{stack.stack}: waits in {stack.scenario.file}", "\n\n".join(body), is_open=True)
     yield from _lists(stack)
     if stack.status in ("unchanged", "unreadable"):
         return

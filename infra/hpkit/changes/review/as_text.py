@@ -38,7 +38,7 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
     yield from _section(f"what teams lose{tables.when_lost(stack)}", tables.loss_lines(stack), width)
     yield from _section("preview", list(tables.preview_lines(stack.preview)) if stack.preview else [], width)
     if stack.scenario is not None:
-        title = f"scenario {stack.scenario.scenario}"
+        title = f"scenario {stack.scenario.file}"
         yield from _section(title, list(tables.scenario_lines(stack.scenario)), width)
         yield from _table("waits", tables.WAIT_HEAD, tables.wait_rows(stack.scenario))
     if stack.status in ("unchanged", "unreadable"):

@@ -337,10 +337,10 @@ def _verdicts_of_scenario(scenario: ScenarioChange | None) -> list[tuple[Verdict
     for team in scenario.teams if scenario else ():
         before, after = team.wait_p95.before, team.wait_p95.after
         if before is not None and after is not None and after > before * _LONGER + _MINUTE:
-            found.append(("attention", f"95 of 100 tasks of {team.name} wait up to {span(after)}, not {span(before)}"))
+            found.append(("attention", f"95 of 100 tasks of {team.team} wait up to {span(after)}, not {span(before)}"))
         more = (team.never.after or 0) - (team.never.before or 0)
         if more > 0:
-            found.append(("attention", f"{plural(more, 'task')} of {team.name} can no longer run at all"))
+            found.append(("attention", f"{plural(more, 'task')} of {team.team} can no longer run at all"))
     return found
 
 

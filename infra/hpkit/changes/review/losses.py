@@ -51,7 +51,7 @@ def losses_of(diff: PlanDiff) -> tuple[Loss, ...]:
                 _ORDER.index(loss.what),
                 as_fraction(loss.after) - as_fraction(loss.before),
                 loss.team,
-                loss.instance_type,
+                loss.instance_type or "",
             ),
         )
     )
@@ -61,13 +61,13 @@ def _team(team: TeamChange) -> Iterator[Loss]:
     if not team.present.before:
         return
     if not team.present.after:
-        yield Loss(team.name, "queue", "", 1, 0)
+        yield Loss(team.name, "queue", None, 1, 0)
     for share in team.shares:
         yield from _share(team.name, share, leaves=not team.present.after)
     if team.present.after and decreased(team.weight):
-        yield Loss(team.name, "weight", "", team.weight.before or 0, team.weight.after or 0)
+        yield Loss(team.name, "weight", None, team.weight.before or 0, team.weight.after or 0)
     if team.members_removed:
-        yield Loss(team.name, "access", "", len(team.members_removed), 0, team.members_removed)
+        yield Loss(team.name, "access", None, len(team.members_removed), 0, team.members_removed)
 
 
 def _share(team: str, share: ShareChange, *, leaves: bool) -> Iterator[Loss]:
@@ -123,7 +123,7 @@ def _rights(old: TeamPlan, new: TeamPlan, before: Plan, after: Plan) -> Iterator
     ):
         gone = tuple(name for name in was if name not in now)
         if gone:
-            yield Loss(old.name, what, "", len(was), len(was) - len(gone), gone)
+            yield Loss(old.name, what, None, len(was), len(was) - len(gone), gone)
 
 
 def _classes(team: TeamPlan, plan: Plan) -> tuple[str, ...]:
@@ -136,17 +136,17 @@ def _classes(team: TeamPlan, plan: Plan) -> tuple[str, ...]:
 def _images(team: str, before: Plan, after: Plan) -> Iterator[Loss]:
     was, now = (plan.spec.registry or Registry() for plan in (before, after))
     if now.keep_images is not None and (was.keep_images is None or now.keep_images < was.keep_images):
-        yield Loss(team, "images kept", "", was.keep_images, now.keep_images)
+        yield Loss(team, "images kept", None, was.keep_images, now.keep_images)
     if now.untagged_days < was.untagged_days:
-        yield Loss(team, "untagged images", "", was.untagged_days, now.untagged_days)
+        yield Loss(team, "untagged images", None, was.untagged_days, now.untagged_days)
 
 
 def _of_platform(team: str, before: Plan, after: Plan) -> Iterator[Loss]:
     """Yield what every team has that the platform switches off."""
     lustre = [plan.spec.storage.lustre if plan.spec.storage else None for plan in (before, after)]
     if lustre[0] is not None and lustre[0].teams and not (lustre[1] is not None and lustre[1].teams):
-        yield Loss(team, "files" if lustre[1] is None else "shared files", "", 1, 0, (CLAIM,))
+        yield Loss(team, "files" if lustre[1] is None else "shared files", None, 1, 0, (CLAIM,))
     if before.topology_aware_scheduling and after.manages_topology and not after.topology_aware_scheduling:
-        yield Loss(team, "topology", "", 1, 0)
+        yield Loss(team, "topology", None, 1, 0)
     if before.spec.cluster.node_recovery == "Automatic" and after.spec.cluster.node_recovery != "Automatic":
-        yield Loss(team, "node recovery", "", 1, 0)
+        yield Loss(team, "node recovery", None, 1, 0)

@@ -86,14 +86,14 @@ class Risk:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What one team has less of; instance_type is empty for what is not counted in instances.
+    """What one team has less of; instance_type is None for what isn't counted in instances.
 
     before is None where nothing bounded it; names: what exactly it has no more, where that has names.
     """
 
     team: str
     what: str
-    instance_type: str
+    instance_type: str | None
     before: Amount | None
     after: Amount
     names: tuple[str, ...] = ()
@@ -164,7 +164,7 @@ class TeamWaits:
     service: what it got of what it asked for, a part of one. Waits in seconds. never: tasks that can never run.
     """
 
-    name: str
+    team: str
     service: Change[float]
     wait_median: Change[float]
     wait_p95: Change[float]
@@ -176,13 +176,13 @@ class TeamWaits:
 class ScenarioChange:
     """What a change does to a scenario's tasks; note says what is left out, or why nothing is known.
 
-    utilization: a part of one; waited: instance-hours that tasks stood in queues.
+    utilization: a part of one; waited_instance_hours: what tasks stood in queues.
     """
 
-    scenario: str
+    file: str
     note: str = ""
     utilization: Change[float] = _UNKNOWN
-    waited: Change[float] = _UNKNOWN
+    waited_instance_hours: Change[float] = _UNKNOWN
     preemptions: Change[int] = _UNKNOWN
     teams: tuple[TeamWaits, ...] = ()
 

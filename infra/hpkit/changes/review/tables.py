@@ -466,7 +466,7 @@ def scenario_lines(scenario: ScenarioChange) -> Iterator[str]:
     if not scenario.teams:
         return
     yield f"in use: {_shown(scenario.utilization, percent)}"
-    yield f"instance-hours waited for: {_shown(scenario.waited, figure)}"
+    yield f"instance-hours waited for: {_shown(scenario.waited_instance_hours, figure)}"
     yield f"preemptions: {_shown(scenario.preemptions, str)}"
 
 
@@ -477,7 +477,7 @@ def wait_rows(scenario: ScenarioChange) -> list[Row]:
 
 def _wait_row(team: TeamWaits) -> Row:
     return (
-        team.name,
+        team.team,
         _shown(team.service, percent),
         _shown(team.wait_median, span),
         _shown(team.wait_p95, span),
