@@ -217,3 +217,15 @@ def test_the_arithmetic_is_that_of_quota(counts, limit):
         lent = sum(peer.instances for peer in part.lenders) + part.idle
         assert part.borrowable == min(part.borrow_limit, lent)
         assert (part.bound == "limit") == (0 < part.borrow_limit <= lent)
+
+
+def test_when_a_job_is_evicted_because_its_pods_do_not_start_is_explained():
+    assert "Gang scheduling is off" in said(plan_of({"a": 1}), "a")
+    strategy = {"backoffLimitCount": 1, "backoffBaseSeconds": 30, "backoffMaxSeconds": 90}
+    gang = {"enable": True, "recoveryTimeout": "0s", "blockAdmission": True, "requeuingStrategy": strategy}
+    environment = {"governance": {"allocations": {"a": [{"instanceType": GPU, "count": 1}]}, "gangScheduling": gang}}
+    text = said(plan_of({"a": 1}, environment=environment), "a")
+    assert "aren't all ready 5m after it was admitted is evicted" in text
+    assert "after 30 seconds, and after twice as long each further time, at most 90. After 1 attempt" in text
+    assert "waits without a limit" in text
+    assert "Jobs are admitted one by one" in text

@@ -67,10 +67,11 @@ def observe(
     aws: Collection[AwsPart] | None = None,
     inside: bool = True,
     quotas: bool = True,
+    settings: bool = False,
 ) -> Observed:
     """Return the current state of a plan's platform; what could not be read is reported on standard error.
 
-    aws, inside and quotas are those of `read`; aws None is all.
+    aws, inside, quotas and settings are those of `read`; aws None is all.
     """
     from hpkit.cluster.live.read import AWS_PARTS, read
 
@@ -78,7 +79,13 @@ def observe(
     parts = AWS_PARTS if aws is None else aws
     namespaces = [team.namespace for team in plan.teams]
     observed = read(
-        session, cluster=plan.spec.cluster.name, aws=parts, inside=inside, quotas=quotas, namespaces=namespaces
+        session,
+        cluster=plan.spec.cluster.name,
+        aws=parts,
+        inside=inside,
+        quotas=quotas,
+        settings=settings,
+        namespaces=namespaces,
     )
     for each in observed.unknown:
         click.echo(f"warning: not read: {each}", err=True)

@@ -154,7 +154,7 @@ def command(stack: str | None, profile: str | None, form: str, watch: bool, ever
     if watch:
         _watch(plan, profile, form, every)
         return
-    observed = observe(plan, profile)
+    observed = observe(plan, profile, settings=True)
     status, differs = status_of(observed), differences(observed, plan)
     if form == "json":
         click.echo(json_document(ClusterStatus, **_as_dict(plan, status, differs)))
@@ -190,7 +190,7 @@ def _watch(plan: Plan, profile: str | None, form: str, every: float) -> None:
     with suppress(KeyboardInterrupt), Live(Text(head), screen=True, auto_refresh=False) as live:
         while True:
             try:
-                observed = read(session, cluster=plan.spec.cluster.name, namespaces=namespaces)
+                observed = read(session, cluster=plan.spec.cluster.name, settings=True, namespaces=namespaces)
                 page = _captured(plan, status_of(observed), differences(observed, plan))
                 head = f"{observed.time:%H:%M:%S} UTC, every {every:g} s; Ctrl-C to stop"
             except HpkitError as error:

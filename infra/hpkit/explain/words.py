@@ -8,8 +8,9 @@ from hpkit.catalog.prices import near_price
 from hpkit.explain.group import GroupExplanation
 from hpkit.explain.team import Peer, TeamExplanation, TypeExplanation
 from hpkit.plan.capacity import TypeQuota
-from hpkit.plan.model import TeamPlan
+from hpkit.plan.model import Plan, TeamPlan
 from hpkit.text.formatting import amount, listing
+from hpkit.text.plural import plural
 
 __all__ = ["Section", "group_text", "team_text"]
 
@@ -26,6 +27,11 @@ _BY_WEIGHT = (
 )
 _NOT_A_LIMIT = (
     "Weights don't change limits: if no other team wants the instances, each team can borrow up to its own limit."
+)
+
+_NO_GANGS = (
+    "Gang scheduling is off: an admitted job keeps its quota even if some of its pods can't start, so jobs with many "
+    "pods can wait for each other forever."
 )
 
 
@@ -45,6 +51,7 @@ def team_text(explained: TeamExplanation) -> tuple[Section, ...]:
         *types,
         ("Compared with other teams", _weight(explained)),
         ("Order of its jobs", _ranks(explained)),
+        *([("Start of its jobs", start)] if (start := _start(explained.plan)) else []),
     )
 
 
@@ -208,6 +215,31 @@ def _ranks(explained: TeamExplanation) -> tuple[str, ...]:
         f"Its jobs can request {order}, with a label such as `{label}`; a job without a label has weight 0.",
         within,
     )
+
+
+def _start(plan: Plan) -> tuple[str, ...]:
+    gang = plan.gang_scheduling
+    if gang is None:
+        return ()
+    if not gang.enable:
+        return (_NO_GANGS,)
+    strategy = gang.requeuing_strategy
+    limit = strategy.backoff_limit_count
+    recovery = (
+        "without a limit"
+        if not gang.recovery_seconds
+        else f"for {gang.timeout if gang.recovery_timeout is None else gang.recovery_timeout}"
+    )
+    said = [
+        f"Gang scheduling is on: a job whose pods aren't all ready {gang.timeout} after it was admitted is evicted. It "
+        f"returns to its queue after {strategy.backoff_base_seconds} seconds, and after twice as long each further "
+        f"time, at most {strategy.backoff_max_seconds}."
+        + ("" if limit is None else f" After {plural(limit, 'attempt')}, it's deactivated."),
+        f"A running job waits {recovery} for a replacement of a failed pod.",
+    ]
+    if gang.block_admission:
+        said.append("Jobs are admitted one by one: the next one, of any team, when all pods of the last one are ready.")
+    return tuple(said)
 
 
 def group_text(explained: GroupExplanation) -> tuple[Section, ...]:

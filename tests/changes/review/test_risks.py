@@ -385,3 +385,28 @@ def test_another_boundary_of_roles_is_watched(sides, said):
     found = risks(of(policies[0]), of(policies[1]))
     assert said in found["boundary"].message
     assert set(found) == {"boundary"}
+
+
+def ganged(**gang):
+    data = organization()
+    data["environments"]["dev"]["governance"] |= {"gangScheduling": gang} if gang else {}
+    return data
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ({"enable": True}, {}, "workloads keep their quota even if some of their pods never start"),
+        (
+            {"enable": True},
+            {"enable": True, "timeout": "10m", "requeuingStrategy": {"backoffLimitCount": 3}},
+            "Kueue restarts: timeout 5m → 10m, backoffLimitCount unset → 3",
+        ),
+    ],
+)
+def test_a_change_of_gang_scheduling_is_watched(before, after, said):
+    assert said in risks(ganged(**before), ganged(**after))["gang-scheduling"].message
+
+
+def test_gang_scheduling_that_is_off_before_and_after_is_no_change():
+    assert "gang-scheduling" not in risks(ganged(), ganged(enable=False, timeout="10m"))

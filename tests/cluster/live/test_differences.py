@@ -148,3 +148,10 @@ def test_priority_classes_that_differ_are_named(seen, plan):
         "priority class experiment-priority is absent, but 40 in the file",
         "priority class mine-priority is 1, but absent in the file",
     )
+
+
+def test_gang_scheduling_that_the_console_turned_on_is_a_difference(plan, seen):
+    text = "apiVersion: config.kueue.x-k8s.io/v1beta1\nwaitForPodsReady: {enable: true, timeout: 7m}\n"
+    (line,) = differences(replace(seen, kueue_configuration=text), plan)
+    assert line.startswith("gang scheduling is on (timeout 7m")
+    assert line.endswith("but off in the file")

@@ -79,7 +79,14 @@ def tasks(live, ask):
     eventually(lambda: state("borrowed") == "running", "smith borrows")
     live.api.create(SMITHS, job("smith", "huge", 6))
     eventually(lambda: state("huge") == "pending", "smith asks for too much")
-    borrowing = data(ask("cluster", "status", "--format", "json"))
+    # Kueue counts in a queue's status a moment after it admits.
+    borrowing: dict = {}
+
+    def is_counted():
+        borrowing.update(data(ask("cluster", "status", "--format", "json")))
+        return [team["shares"][0]["used"] for team in borrowing["teams"]] == [0, 8]
+
+    eventually(is_counted, "the queues' use is counted")
     live.api.create(JOHNS, job("john", "own", 3))
     eventually(lambda: state("own") == "running", "john takes his back")
     yield borrowing

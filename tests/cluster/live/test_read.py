@@ -70,3 +70,15 @@ def test_use_and_tasks_that_were_not_read_are_no_zero():
     assert (leaf.used, leaf.use_words) == (None, "unknown use of 4 gpu")
     shown = {team.team: (team.runs_words, team.waits_words) for team in status_of(seen).teams}
     assert shown == {"john": ("0", "0"), "smith": ("?", "?")}
+
+
+def test_a_configuration_that_may_not_be_read_is_unknown():
+    def find(path):
+        raise ApiException(status=403, reason="Forbidden")
+
+    server, unknown = api(("/",)), []
+    server.find = find
+    found = objects_of(server, unknown, settings=True)
+    assert (found["kueue_configuration"], found["unread"]) == ("", frozenset({"configmaps"}))
+    (line,) = unknown
+    assert line.endswith("configmaps/kueue-manager-config of the Kubernetes API: 403 Forbidden")

@@ -16,7 +16,8 @@ __all__ = ["GRAVITY", "gravest_risks_first", "with_effects"]
 _OF_ALL: Final = {f"{action}-{key}" for action in ("replace", "delete") for key in GUARDED_TYPES.values()} | {
     "another-account", "another-region", "addon-leaves", "configuration", "dependency-leaves", "governance-leaves",
     "nat-gateway-leaves", "node-recovery", "shared-pool", "policy", "priority-order", "priority-class-leaves",
-    "addon-migration", "addon-version", "tiered-storage", "way-out", "stack-leaves", "stack-renamed", "version",
+    "gang-scheduling", "addon-migration", "addon-version", "tiered-storage", "way-out", "stack-leaves",
+    "stack-renamed", "version",
 }  # fmt: skip
 _OF_TEAM: Final = {"team-leaves", "team-renamed", "preemption", "sharing", "budget-teams"}
 _OF_POOL: Final = {"node-pool-leaves", "node-pool-renamed", "node-pool-settings", "limit-raised", "limit-lowered"}
@@ -33,8 +34,8 @@ GRAVITY: Final = (
     "limit-raised", "limit-lowered", "limit-below-elastic", "unprotected", "stack-file",
     "boundary", "root-squash", "user-ids", "access-leaves", "fewer-images", "way-out",
     "endpoint", "administrators", "viewers", "alerts", "grafana", "borrowing", "shared-pool", "sharing",
-    "policy", "policy-settings", "budget-teams", "priority-class-leaves", "priority-order", "preemption",
-    "weights", "group-settings", "node-pool-settings", "tiered-storage", "addon-version",
+    "policy", "gang-scheduling", "policy-settings", "budget-teams", "priority-class-leaves", "priority-order",
+    "preemption", "weights", "group-settings", "node-pool-settings", "tiered-storage", "addon-version",
     "configuration", "resources-go", "tags", "settings", "waiver", "allowance",
     "more-nodes",
 )  # fmt: skip

@@ -52,7 +52,9 @@ _SAID: Final = tuple(
         ),
         r"environment\.storage\.lustre\.teams": ("shared files",),
         # Kueue's configuration is of the version that the add-on brings, and without Karpenter it looks at topology.
-        r"kubernetes\.(ConfigMapPatch|DeploymentPatch) kueue\S* .*": ("topology", "addon-version", "karpenter-off"),
+        r"kubernetes\.(ConfigMapPatch|DeploymentPatch) kueue\S* .*": (
+            "topology", "addon-version", "karpenter-off", "gang-scheduling",
+        ),
         r"topologyAwareScheduling": ("topology",),
         r"kubernetes\.Release hyperpod-dependencies values.*": (
             "dependency-leaves", "configuration", "replace-eks", "delete-eks",

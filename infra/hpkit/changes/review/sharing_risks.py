@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Final
 
+from hpkit.changes import value_text
 from hpkit.changes.plan_diff import PlanDiff, ShareChange, TeamChange
 from hpkit.changes.review.formatting import arrow, as_fraction, decreased, quantity
 from hpkit.changes.review.model import Risk
@@ -34,6 +35,7 @@ def sharing_risks(diff: PlanDiff) -> Iterator[Risk]:
     yield from _shared_pool(diff)
     yield from _weights(diff)
     yield from _ranks(diff)
+    yield from _gangs(diff)
 
 
 def _borrowing(diff: PlanDiff) -> Iterator[Risk]:
@@ -206,3 +208,38 @@ def _order(diff: PlanDiff) -> Iterator[Risk]:
             "priorityClasses",
             f"the order of priority classes changes: {listing(weights)}",
         )
+
+
+def _gangs(diff: PlanDiff) -> Iterator[Risk]:
+    """Say when gang scheduling is switched or changed: what is admitted already is held to it at once."""
+    before, after = diff.before, diff.after
+    if before is None or after is None or before.spec.governance is None or after.spec.governance is None:
+        return
+    was, now = before.gang_scheduling, after.gang_scheduling
+    if was == now or (was is not None and now is not None and not was.enable and not now.enable):
+        return
+    if now is None:
+        said = "the file no longer sets gang scheduling, so it stays as the cluster has it"
+    elif not now.enable:
+        said = (
+            "gang scheduling is turned off, and Kueue restarts: workloads keep their quota even if some of their pods "
+            "never start"
+        )
+    elif was is not None and was.enable:
+        old, new = was.model_dump(by_alias=True), now.model_dump(by_alias=True)
+        pairs = [(key, old[key], new[key]) for key in new] + [
+            (key, value, new["requeuingStrategy"][key]) for key, value in old["requeuingStrategy"].items()
+        ]
+        edits = [
+            f"{key} {arrow(value_text(one), value_text(other))}"
+            for key, one, other in pairs
+            if one != other and key != "requeuingStrategy"
+        ]
+        said = f"gang scheduling changes, and Kueue restarts: {listing(edits, len(edits))}"
+    else:
+        said = (
+            "gang scheduling is turned on, and Kueue restarts: it evicts and requeues every admitted workload whose "
+            f"pods aren't all ready within {now.timeout}"
+        )
+        said += ", and admits one workload at a time, of any team" if now.block_admission else ""
+    yield Risk("gang-scheduling", "attention", "gangScheduling", said)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import Final
 
 from hpkit.cluster.live.model import Observed, Platform, Queue, Quota
 from hpkit.cluster.live.waiting import counted, sized
 from hpkit.errors import CatalogError
+from hpkit.kueue.configuration import gang_differences
 from hpkit.kueue.model import ClusterQueue, ResourceQuota, per_unit
 from hpkit.kueue.organization import model_of
 from hpkit.plan.model import Plan
@@ -32,6 +34,8 @@ def differences(observed: Observed, plan: Plan) -> tuple[str, ...]:
     if observed.queues:
         found += _teams(observed.queues, plan)
         found += [] if "workloadpriorityclasses" in observed.unread else _priorities(observed, plan)
+    with suppress(ValueError):
+        found += gang_differences(observed.kueue_configuration, plan)
     return tuple(found)
 
 

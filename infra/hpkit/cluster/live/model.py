@@ -313,7 +313,7 @@ class Observed:
     """All that was read at one time. unknown: what could not be, each with the reason; its part is empty then.
 
     unread: the kinds of which nothing was read, in the plural. namespaces: where pods, LocalQueues and Workloads were
-    read; None is everywhere.
+    read; None is everywhere. kueue_configuration: the text of Kueue's own configuration.
     """
 
     time: datetime
@@ -328,6 +328,7 @@ class Observed:
     flavors: Mapping[str, Flavor] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
     namespaces: tuple[str, ...] | None = None
+    kueue_configuration: str = ""
 
     def sees(self, namespace: str, kind: str = "workloads") -> bool:
         """Return whether all of a kind in a namespace was read: what was not is not known to be absent."""

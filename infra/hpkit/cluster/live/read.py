@@ -40,6 +40,7 @@ _ALIVE: Final = ("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed"
 _QUOTAS: Final = ("clusterqueues", "workloadpriorityclasses", "resourceflavors")
 # Kinds that a team's members may list in the namespace of their team alone.
 _NAMESPACED: Final = ("pods", "localqueues", "workloads")
+_KUEUE_CONFIGURATION: Final = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
 _KINDS: Final = ("nodes", *_NAMESPACED, *_QUOTAS, "nodepools")
 
 
@@ -50,6 +51,7 @@ def read(
     aws: Collection[AwsPart] = AWS_PARTS,
     inside: bool = True,
     quotas: bool = True,
+    settings: bool = False,
     namespaces: Sequence[str] = (),
 ) -> Observed:
     """Return the current state of a platform; cluster is the HyperPod cluster's name.
@@ -57,6 +59,7 @@ def read(
     - aws: what SageMaker and EKS are asked about in addition to the two clusters; if empty, the result has no platform.
     - inside: whether the Kubernetes API is asked.
     - quotas: whether queues, flavors, NodePools and priority classes are listed, too, not only nodes and their pods.
+    - settings: whether Kueue's own configuration is read.
     - namespaces: where pods and tasks are read when the caller may not list them everywhere.
 
     Raises ToolError when the cluster or its EKS cluster cannot be described: all else depends on them.
@@ -67,7 +70,9 @@ def read(
     with ThreadPoolExecutor(max_workers=2) as pool:
         platform = pool.submit(_platform, session, described, eks, aws, unknown) if aws else None
         objects = (
-            pool.submit(_kubernetes, session, eks, unknown, quotas=quotas, namespaces=namespaces) if inside else None
+            pool.submit(_kubernetes, session, eks, unknown, quotas=quotas, settings=settings, namespaces=namespaces)
+            if inside
+            else None
         )
         found = {} if objects is None else objects.result()
         return Observed(
@@ -204,11 +209,17 @@ class _Answers:
 
 
 def _kubernetes(
-    session: Session, eks: Mapping[str, Any], unknown: list[str], *, quotas: bool, namespaces: Sequence[str]
+    session: Session,
+    eks: Mapping[str, Any],
+    unknown: list[str],
+    *,
+    quotas: bool,
+    settings: bool,
+    namespaces: Sequence[str],
 ) -> dict[str, Any]:
     try:
         with api_client(session, eks) as client:
-            return objects_of(Kubernetes(client), unknown, quotas=quotas, namespaces=namespaces)
+            return objects_of(Kubernetes(client), unknown, quotas=quotas, settings=settings, namespaces=namespaces)
     except KUBERNETES_ERRORS as error:
         said = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
         unknown.append(
@@ -219,10 +230,17 @@ def _kubernetes(
 
 
 def objects_of(
-    api: Kubernetes, unknown: list[str], *, quotas: bool = True, namespaces: Sequence[str] = ()
+    api: Kubernetes,
+    unknown: list[str],
+    *,
+    quotas: bool = True,
+    settings: bool = False,
+    namespaces: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the fields of Observed that an API server says; a kind that may not be listed is in unknown."""
-    return _Objects(api, unknown, namespaces).read(quotas=quotas)
+    objects = _Objects(api, unknown, namespaces)
+    kueue = {"kueue_configuration": objects.kueue_configuration()} if settings else {}
+    return {**kueue, **objects.read(quotas=quotas)}
 
 
 class _Objects:
@@ -270,6 +288,15 @@ class _Objects:
             "unread": frozenset(self._unread),
             "namespaces": namespaces,
         }
+
+    def kueue_configuration(self) -> str:
+        """Return Kueue's own configuration; empty if it doesn't exist or may not be read."""
+        try:
+            found = self._api.find(_KUEUE_CONFIGURATION)
+        except ApiException as error:
+            self._refused("configmaps", _KUEUE_CONFIGURATION, error)
+            return ""
+        return str(((found or {}).get("data") or {}).get("controller_manager_config.yaml") or "")
 
     def _list(self, kind: str, path: str, query: tuple[tuple[str, str], ...]) -> list[Any]:
         """Return all objects of a kind, in the namespaces where the caller may list them if nowhere else."""
