@@ -95,10 +95,8 @@ def _row(rule: Rule, example: list[str]) -> str:
     anchor = f'<a id="{rule.id.lower()}"></a>{rule.id}'
     severity = rule.severity if rule.waivable else f"{rule.severity}, *always*"
     sides = [[line[2:] for line in example if line.startswith(sign)] for sign in "-+"]
-    if max(map(len, sides)) > _MOST_LINES:
-        shown = "… | …"
-    else:
-        shown = f"{_code(sides[0])} | {_code(sides[1])}"
+    is_long = max(map(len, sides)) > _MOST_LINES
+    shown = "… | …" if is_long else f"{_code(sides[0])} | {_code(sides[1])}"
     source = "" if rule.source == _OWN else f"<br>Source: {rule.source}"
     return f"| {anchor} ({severity}) | {rule.title}{source} | {shown} |"
 
