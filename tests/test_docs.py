@@ -36,6 +36,13 @@ def test_links_of_a_page_lead_somewhere(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_folders_and_files_that_a_page_names_exist(page):
+    text = page.read_text(encoding="utf-8")
+    paths = re.findall(r"`((?:generate|infra|local|policies|tests|whatif)/[\w./-]+)`", text)
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands_of_a_page_exist(page):
     known = {name: each.children for section in SECTIONS.values() for name, each in section.items()}
     text = page.read_text(encoding="utf-8")
