@@ -10,6 +10,7 @@ from moto.core.utils import camelcase_to_underscores
 
 from hpkit_local.aws import api
 from hpkit_local.aws.faults import known_faults
+from hpkit_local.aws.lateness import LATENESS
 from hpkit_local.aws.moto_state import moto_services
 from hpkit_local.aws.protocol import service_model
 from hpkit_local.aws.service import MACHINES, Service, services
@@ -34,6 +35,7 @@ def render() -> str:
         "\n".join(["| service | operations | not answered |", "|---|---|---|", *own]),
         *_base_services(),
         *_machines(),
+        *_lateness(),
         *_faults(),
     ]
     return "\n\n".join(parts) + "\n"
@@ -76,6 +78,12 @@ def _machines() -> list[str]:
         "|---|---|---|---|---|---|",
     ]
     return ["## Status machines", "\n".join([*head, *rows])]
+
+
+def _lateness() -> list[str]:
+    rows = [f"| {each.what} | {each.seconds:g} | {each.source} |" for each in LATENESS.values()]
+    table = "\n".join(["| at first | seconds | source |", "|---|---|---|", *rows])
+    return ["## Effective late", table]
 
 
 def _faults() -> list[str]:
