@@ -17,6 +17,7 @@ sys.path[:0] = [str(ROOT), *(str(ROOT / folder) for folder in ("infra", "local",
 
 from bench.cloud import NAT_SECONDS, cloud, noise, told_by  # noqa: E402 - the path comes first
 from hpkit.catalog import addons  # noqa: E402
+from hpkit_local.aws.lateness import LATENESS  # noqa: E402
 from hpkit_local.aws.service import MACHINES, services  # noqa: E402
 from tests.program.cloud import Program  # noqa: E402
 
@@ -35,14 +36,19 @@ NEED_NODES = {addon.name for addon in addons() if addon.needs_nodes}
 # - "Autoscaling on SageMaker HyperPod EKS": a cluster that is InService, for managed Karpenter.
 FORCED = {
     "NAT gateway": ((), NAT_SECONDS),
-    "EKS cluster": ((), MACHINES["eks.create"].seconds),
+    "right on the key": ((), LATENESS["key-rights"].seconds),
+    "EKS cluster": (("right on the key",), MACHINES["eks.create"].seconds),
     "Grafana": ((), MACHINES["grafana.create"].seconds),
     "add-ons for nodes": (("EKS cluster",), MACHINES["addon.create"].seconds),
     "HyperPod cluster": (("NAT gateway", "EKS cluster", "add-ons for nodes"), MACHINES["cluster.create"].seconds),
     "Karpenter": (("HyperPod cluster",), MACHINES["autoscaling.create"].seconds),
     "nodes": (("HyperPod cluster",), MACHINES["node.create"].seconds),
     "deep health checks": (("nodes",), MACHINES["node.deep-health-check"].seconds),
-    "add-ons on nodes": (("nodes", "deep health checks"), MACHINES["addon.create"].seconds),
+    "nodes in Kubernetes": (("nodes",), LATENESS["node"].seconds),
+    "add-ons on nodes": (
+        ("nodes in Kubernetes", "deep health checks"),
+        MACHINES["addon.create"].seconds,
+    ),
     "cluster policy": (("add-ons on nodes",), MACHINES["policy.create"].seconds),
     "quotas": (("add-ons on nodes",), MACHINES["quota.create"].seconds),
 }
@@ -60,6 +66,9 @@ def steps_of(resource) -> list[str]:
     kind, inputs = resource["type"], resource.get("inputs", {})
     if kind == "aws:eks/addon:Addon":
         return ["add-ons on nodes" if inputs["addonName"] in NEED_NODES else "add-ons for nodes"]
+    if kind == "hyperpod:index:Readiness":
+        waits = {"keyArn": "right on the key", "instanceGroups": "nodes in Kubernetes"}
+        return [step for name, step in waits.items() if name in inputs]
     if kind != "hyperpod:index:Cluster":
         return [STEP_OF[kind]] if kind in STEP_OF else []
     checked = any(group.get("onStartDeepHealthChecks") for group in inputs["instanceGroups"])

@@ -26,31 +26,27 @@ LATENESS: Final = {
     "access-entry": Lateness(
         "an EKS access entry or access policy lets nobody in",
         30,
-        "Amazon EKS API reference, CreateAccessEntry: eventually consistent, several seconds; 30 s to 2 min in the "
-        "harness of a public Terraform platform",
+        "EKS API, CreateAccessEntry: several seconds; a public test harness of Terraform: 30 s to 2 min",
     ),
     "pod-identity": Lateness(
-        "pods created now get no credentials of their Pod Identity association",
+        "new pods get no credentials of a Pod Identity association",
         5,
-        "Amazon EKS API reference, CreatePodIdentityAssociation: several seconds",
+        "EKS API, CreatePodIdentityAssociation: several seconds",
     ),
     "key-rights": Lateness(
-        "EKS may not use a new KMS key, or a new right of a role on it",
+        "EKS may not use a KMS key, by a new key or right",
         4,
-        "AWS KMS developer guide, grants: usually less than five minutes; hashicorp/terraform-provider-aws issue 49247 "
-        "and pull request 50007 (4 s sufficed in a public measurement)",
+        "KMS guide, grants: up to five minutes; terraform-provider-aws issue 49247; in that harness, 4 s sufficed",
     ),
     "role": Lateness(
-        "no service can assume a new IAM role",
+        "no service can assume a new role",
         10,
-        'IAM user guide, "Changes that I make are not always immediately visible"; propagationTimeout in '
-        "internal/service/eks of hashicorp/terraform-provider-aws",
+        "IAM guide, changes aren't always immediately visible; terraform-provider-aws, propagationTimeout of eks",
     ),
     "node": Lateness(
-        "a Running HyperPod node hasn't joined Kubernetes",
+        "a Running HyperPod node isn't in Kubernetes",
         180,
-        "awslabs/awsome-distributed-training, Terraform module hyperpod_cluster: polls `kubectl get nodes` for up to "
-        "30 min",
+        "awsome-distributed-training, Terraform: polls for nodes up to 30 min",
     ),
 }
 
