@@ -21,12 +21,15 @@ LOCKS = (".lock", ".sum", ".mod")
 
 
 def main() -> int:
-    code = lines_of(path for path in tracked() if path.endswith(".py") and path.startswith(CODE))
+    written = set(tracked()) - {*FILES, *resource_files()}
+    code = lines_of(path for path in written if path.endswith(".py") and path.startswith(CODE))
     tests = lines_of(path for path in tracked() if path.endswith(".py") and path.startswith("tests/"))
     recorded = [path for path in tracked() if path.startswith(("tests/program/urns/", "tests/program/asked.txt"))]
     generated = lines_of([*FILES, *resource_files(), *recorded])
     packages = [path for path in (ROOT / "infra" / "hpkit").iterdir() if (path / "__init__.py").is_file()]
-    print(f"{code:,} lines of code, {tests:,} of tests, {generated:,} generated; {len(packages)} packages in the kit")
+    print(
+        f"{code:,} lines of code that people write, {tests:,} of tests, {generated:,} generated; {len(packages)} packages in the kit"
+    )
     return minimal()
 
 

@@ -14,12 +14,14 @@ from hpkit.errors import ToolError
 from hpkit_local.kubernetes.api import RefusedError
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
-from hpkit_local.toolchain import TOOL_NAMES, TOOLS, get_all, tool_path
+from hpkit_local.toolchain import TOOL_NAMES, TOOLS, Found, get_all, tool_path
+from hpkit_local.toolchain.table import tool_named
 from tests.leftovers import ended_with_this_process
 
 __all__ = [
     "AT_ONCE",
     "HANGS",
+    "WITH_PULUMI",
     "bring_dependencies",
     "chart_mirror",
     "eventually",
@@ -27,9 +29,12 @@ __all__ = [
     "helm",
     "making",
     "running",
+    "tools_or_skip",
 ]
 
 AT_ONCE = ("--latency-factor", "0")
+# What an instance needs, and Pulumi to work on it.
+WITH_PULUMI = [tool.name for tool in TOOLS if not tool.by_name]
 # Seconds after which something hangs, on the busiest machine: not a time that anything has to keep.
 HANGS = 300.0
 
@@ -51,16 +56,21 @@ def held_port() -> Iterator[int]:
         yield held.getsockname()[1]
 
 
+def tools_or_skip(*names: str) -> list[Found]:
+    """Return where tools are; skip the test where one can't be had."""
+    try:
+        return get_all([tool_named(name) for name in names], say=print)
+    except ToolError as error:
+        pytest.skip(str(error))
+
+
 @contextmanager
 def running(name: str, root: Path, *arguments: str, engine: bool = False) -> Iterator[Instance]:
     """Give an instance whose AWS endpoint has these arguments; engine says whether Pulumi is needed too.
 
     Skips the test where a tool cannot be had.
     """
-    try:
-        get_all([tool for tool in TOOLS if (engine and not tool.by_name) or tool.name in TOOL_NAMES], say=print)
-    except ToolError as error:
-        pytest.skip(str(error))
+    tools_or_skip(*(WITH_PULUMI if engine else TOOL_NAMES))
     instance = Instance.named(name, root=root)
     instance.write_aws_arguments(list(arguments))
     ended_with_this_process(instance.folder)

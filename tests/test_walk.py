@@ -13,13 +13,12 @@ import subprocess
 import pytest
 
 from hpkit.cli import SECTIONS
-from hpkit.errors import ToolError
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
-from hpkit_local.toolchain import TOOLS, get_all
 from tests.aws_command import command_in
 from tests.newcomer import Shell, agrees, steps_of
 from tests.program.cloud import Repository
+from tests.running import WITH_PULUMI, tools_or_skip
 from tests.test_readme import BY_HAND, NEWCOMER, ROOT, SECONDS
 
 DOCS = ROOT / "docs"
@@ -58,10 +57,7 @@ def require_kubectl():
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
     """Return a clone after `make install`; what `make` compares is as old as can be, so that it installs nothing."""
-    try:
-        get_all([tool for tool in TOOLS if not tool.by_name], say=print)
-    except ToolError as error:
-        pytest.skip(str(error))
+    tools_or_skip(*WITH_PULUMI)
     folder = tmp_path_factory.mktemp("clone")
     repository = Repository(folder)
     files = ("Makefile", "requirements.lock", "pyproject.toml")

@@ -7,11 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hpkit.errors import ToolError
 from hpkit_local.plugins.kubernetes.stand_in import chart_documents
-from hpkit_local.toolchain import get_all
-from hpkit_local.toolchain.table import tool_named
-from tests.running import eventually
+from tests.running import eventually, tools_or_skip
 from tests.security.accounting import settled_excess
 from tests.security.members import member, refused
 
@@ -41,10 +38,7 @@ FRAMEWORKS = {
 @pytest.fixture(scope="module")
 def operator(instance, make):
     """The training operator, as the local cloud has it stand in for the dependencies chart."""
-    try:
-        found, _ = get_all([tool_named("training-operator-manifests"), tool_named("training-operator")], say=print)
-    except ToolError as error:
-        pytest.skip(str(error))
+    found, _ = tools_or_skip("training-operator-manifests", "training-operator")
     for document in chart_documents(found.path):
         make(FOLDERS[document["kind"]], document)
     before = instance.state().parts["kueue"]

@@ -9,12 +9,10 @@ import pytest
 import yaml
 
 from hpkit.catalog import keda_chart
-from hpkit.errors import ToolError
 from hpkit_local.kubernetes.api import RefusedError
 from hpkit_local.kubernetes.crds import crds_in
-from hpkit_local.toolchain import get_all
 from hpkit_local.toolchain.table import tool_named
-from tests.running import eventually
+from tests.running import eventually, tools_or_skip
 from tests.security.members import member, refused
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
@@ -28,10 +26,7 @@ STRICT = "?fieldValidation=Strict"
 
 @pytest.fixture(scope="module")
 def kinds(api, make):
-    try:
-        (found,) = get_all([tool_named("keda-crds")], say=print)
-    except ToolError as error:
-        pytest.skip(str(error))
+    (found,) = tools_or_skip("keda-crds")
     for crd in crds_in(found.path):
         make(CRDS, crd)
     eventually(lambda: answers(api, f"{KEDA}/scaledobjects"), "its kinds are served")

@@ -22,13 +22,13 @@ from hpkit_local.cli import local_stack
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
 from hpkit_local.supervisor.lock import exclusive
-from hpkit_local.toolchain import TOOL_NAMES, TOOLS, get_all
+from hpkit_local.toolchain import TOOL_NAMES, TOOLS
 from hpkit_local.toolchain.cache import tool_folder
 from tests.builders import organization, text_of
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import HPKIT, ROOT
 from tests.cli.test_validate import hpkit as process
-from tests.running import HANGS
+from tests.running import HANGS, tools_or_skip
 
 SECONDS = 240
 PARTS = [
@@ -46,10 +46,7 @@ def repository(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tools():
-    try:
-        get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=print)
-    except ToolError as error:
-        pytest.skip(str(error))
+    tools_or_skip(*TOOL_NAMES)
 
 
 @pytest.fixture(scope="module")

@@ -4,21 +4,17 @@ import uuid
 
 import pytest
 
-from hpkit.errors import ToolError
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
-from hpkit_local.toolchain import TOOLS, get_all
 from tests.leftovers import ended_with_this_process
 from tests.local.chaos.harness import MARK
 from tests.program.cloud import Repository
+from tests.running import WITH_PULUMI, tools_or_skip
 
 
 @pytest.fixture(scope="module")
 def tools():
-    try:
-        get_all([tool for tool in TOOLS if not tool.by_name], say=print)
-    except ToolError as error:
-        pytest.skip(str(error))
+    tools_or_skip(*WITH_PULUMI)
 
 
 @pytest.fixture(scope="module")

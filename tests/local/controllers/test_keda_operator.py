@@ -17,13 +17,11 @@ import pytest
 import yaml
 from moto.server import ThreadedMotoServer
 
-from hpkit.errors import ToolError
 from hpkit_local.kubernetes.crds import crds_in
-from hpkit_local.toolchain import get_all
 from hpkit_local.toolchain.table import tool_named
 from tests.local.controllers.conftest import REGION
 from tests.local.controllers.karpenter import POOLS, has, node_class, node_pool, nodes_of_pool
-from tests.running import eventually, making
+from tests.running import eventually, making, tools_or_skip
 
 pytestmark = [pytest.mark.nightly, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
@@ -104,10 +102,7 @@ def make(api):
 @pytest.fixture(scope="module")
 def operator(make, aws_sources):
     """KEDA's kinds, its operator and its metrics server, named as in its chart; their role is the local one."""
-    try:
-        kinds, *_ = get_all([tool_named(name) for name in ("keda-crds", *PARTS)], say=print)
-    except ToolError as error:
-        pytest.skip(str(error))
+    kinds, *_ = tools_or_skip("keda-crds", *PARTS)
     for crd in crds_in(kinds.path):
         make(CRDS, crd)
     make(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "keda"}})

@@ -10,13 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hpkit.errors import ToolError
 from hpkit_local.kubernetes.crds import crds_in
-from hpkit_local.toolchain import get_all
-from hpkit_local.toolchain.table import tool_named
 from tests import builders
 from tests.program.recorder import recorded_from
-from tests.running import eventually
+from tests.running import eventually, tools_or_skip
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -438,10 +435,7 @@ def test_pods_of_a_node_that_hyperpod_replaces_go_and_their_job_runs_elsewhere(p
 @pytest.fixture(scope="module")
 def frameworks(platform, instance, api):
     """The kinds of JobSet and KubeRay, as their projects publish them, and a Kueue that has seen them."""
-    try:
-        found = get_all([tool_named("jobset-crds"), tool_named("kuberay-crds")], say=print)
-    except ToolError as error:
-        pytest.skip(str(error))
+    found = tools_or_skip("jobset-crds", "kuberay-crds")
     for crd in chain.from_iterable(crds_in(each.path) for each in found):
         api.create(CRDS, crd)
     # It looks for kinds that it did not find less and less often; at its start it finds them.

@@ -8,11 +8,10 @@ import subprocess
 import pytest
 import urllib3
 
-from hpkit.errors import ToolError
 from hpkit_local.kubernetes.etcd import etcd
 from hpkit_local.processes.ports import free_ports
-from hpkit_local.toolchain import TOOLS, get_all, tool_path
-from tests.running import eventually
+from hpkit_local.toolchain import tool_path
+from tests.running import eventually, tools_or_skip
 
 # base64 of `key` and `value`, as etcd's JSON has them.
 PUT = json.dumps({"key": "a2V5", "value": "dmFsdWU="})
@@ -23,10 +22,7 @@ pytestmark = pytest.mark.cluster
 
 @pytest.fixture(scope="module")
 def ports(tmp_path_factory):
-    try:
-        get_all([tool for tool in TOOLS if tool.name == "etcd"], say=print)
-    except ToolError as error:
-        pytest.skip(str(error))
+    tools_or_skip("etcd")
     folder, ports = tmp_path_factory.mktemp("etcd"), free_ports(("etcd", "etcd-peer", "etcd-metrics"))
     service = etcd(tool_path("etcd"), folder / "data", ports=ports)
     service.prepare()

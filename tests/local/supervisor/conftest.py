@@ -2,18 +2,15 @@
 
 import pytest
 
-from hpkit.errors import ToolError
 from hpkit_local.kubernetes.api import Api
-from hpkit_local.toolchain import TOOL_NAMES, TOOLS, get_all
+from hpkit_local.toolchain import TOOL_NAMES
 from tests.program.cloud import Repository
+from tests.running import WITH_PULUMI, tools_or_skip
 
 
 @pytest.fixture(scope="session")
 def tools():
-    try:
-        get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=print)
-    except ToolError as error:
-        pytest.skip(str(error))
+    tools_or_skip(*TOOL_NAMES)
 
 
 @pytest.fixture(scope="module")
@@ -24,10 +21,7 @@ def running(clouds):
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
     """A repository whose stacks go up with the real engine."""
-    try:
-        get_all([tool for tool in TOOLS if not tool.by_name], say=print)
-    except ToolError as error:
-        pytest.skip(str(error))
+    tools_or_skip(*WITH_PULUMI)
     return Repository(tmp_path_factory.mktemp("repository"))
 
 

@@ -14,10 +14,9 @@ from hpkit.errors import ToolError
 from hpkit_local.kubernetes.api import RefusedError
 from hpkit_local.plugins.kubernetes.chart_kinds import kinds_of
 from hpkit_local.plugins.kubernetes.stand_in import SWITCH
-from hpkit_local.toolchain import get_all, tool_path
-from hpkit_local.toolchain.table import tool_named
+from hpkit_local.toolchain import tool_path
 from tests.local.plugins.kubernetes.harness import FailedError, in_background
-from tests.running import chart_mirror, eventually
+from tests.running import chart_mirror, eventually, tools_or_skip
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -391,10 +390,7 @@ def test_the_training_operator_stands_in_for_the_dependencies_chart_until_that_c
     plugin, api, helm, release, chart, monkeypatch
 ):
     monkeypatch.delenv(SWITCH)
-    try:
-        get_all([tool_named("training-operator-manifests"), tool_named("training-operator")], say=print)
-    except ToolError as error:
-        pytest.skip(str(error))
+    tools_or_skip("training-operator-manifests", "training-operator")
     far = {**release, "name": "hyperpod-dependencies", "chart": "./none"}
     found, inputs, outputs = plugin.create(RELEASE, "sample", far)
     assert "Instead, Kubeflow's training operator" in warnings(plugin)[0]
