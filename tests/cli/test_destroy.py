@@ -90,13 +90,17 @@ def owned(kind, name, version="batch/v1"):
 
 def pod(name, *, owner=None, phase="Succeeded", node="node", volumes=(CLAIM,), **metadata):
     spec = {"volumes": list(volumes), **({"nodeName": node} if node else {})}
-    return {"metadata": {"name": name, **(owner or {}), **metadata}, "spec": spec, "status": {"phase": phase}}
+    return {
+        "metadata": {"name": name, "namespace": "ada", **(owner or {}), **metadata},
+        "spec": spec,
+        "status": {"phase": phase},
+    }
 
 
 def workload(name, owner, *, finished=False):
     conditions = [{"type": "Finished", "status": "True"}] if finished else []
-    pod_sets = [{"template": {"spec": {"volumes": [CLAIM]}}}]
-    return {"metadata": {"name": name, **owner}, "spec": {"podSets": pod_sets}, "status": {"conditions": conditions}}
+    metadata = {"name": name, "namespace": "ada", **owner}
+    return {"metadata": metadata, "spec": {"podSets": []}, "status": {"conditions": conditions}}
 
 
 def found(pods=(), workloads=(), *more):
@@ -105,7 +109,7 @@ def found(pods=(), workloads=(), *more):
     jobs["part"] = {"metadata": {"name": "part", **owned("JobSet", "whole", "jobset.x-k8s.io/v1alpha2")}}
     cluster = {
         "/apis/kueue.x-k8s.io": {"preferredVersion": {"groupVersion": "kueue.x-k8s.io/v1beta2"}},
-        "/apis/kueue.x-k8s.io/v1beta2/namespaces/ada/workloads": {"items": list(workloads)},
+        "/apis/kueue.x-k8s.io/v1beta2/workloads": {"items": list(workloads)},
         PLACE: {"items": list(pods)},
         "/apis/batch/v1": {"resources": [{"name": "jobs/status", "kind": "Job"}, {"name": "jobs", "kind": "Job"}]},
         "/apis/jobset.x-k8s.io/v1alpha2": {"resources": [{"name": "jobsets", "kind": "JobSet"}]},
@@ -122,7 +126,7 @@ def test_a_completed_pod_holds_its_claim_by_the_job_that_made_it():
     assert found([pod("alone")]) == ["kubectl delete pod alone -n ada"]
 
 
-def test_a_job_that_waits_for_quota_holds_what_its_pods_will_use():
+def test_a_task_that_has_not_ended_holds_kueues_objects():
     waits = workload("job-waits", owned("Job", "waits"))
     ended = workload("job-train", owned("Job", "train"), finished=True)
     assert found([], [waits, ended]) == ["kubectl delete job waits -n ada"]
@@ -135,6 +139,35 @@ def test_what_uses_no_claim_of_the_stack_or_lets_go_by_itself_holds_nothing():
     outputs = {"kind": "Job", "metadata": {"name": "own", "namespace": "ada"}}
     mine = resource("kubernetes:batch/v1:Job", "own", outputs=outputs)
     assert found([pod("own-a", owner=owned("Job", "own"))], (), mine) == []
+
+
+@pytest.mark.parametrize(
+    ("selector", "status", "pool", "holds"),
+    [
+        ({"matchLabels": {"app": "web"}}, {"expectedPods": 1, "disruptionsAllowed": 0}, "burst", True),
+        (
+            {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]},
+            {"expectedPods": 1},
+            "burst",
+            True,
+        ),
+        ({"matchLabels": {"app": "web"}}, {"expectedPods": 2, "disruptionsAllowed": 1}, "burst", False),
+        ({"matchLabels": {"app": "other"}}, {"expectedPods": 1, "disruptionsAllowed": 0}, "burst", False),
+        ({"matchLabels": {"app": "web"}}, {"expectedPods": 1, "disruptionsAllowed": 0}, "else", False),
+    ],
+)
+def test_a_budget_that_lets_no_pod_go_holds_the_nodes_of_the_stacks_pools(selector, status, pool, holds):
+    outputs = {"kind": "NodePool", "metadata": {"name": "burst"}}
+    node_pool = resource("kubernetes:karpenter.sh/v1:NodePool", "node-pool-burst", outputs=outputs)
+    budget = {"metadata": {"name": "web", "namespace": "ada"}, "spec": {"selector": selector}, "status": status}
+    cluster = {
+        "/api/v1/nodes": {"items": [{"metadata": {"name": "node", "labels": {"karpenter.sh/nodepool": pool}}}]},
+        "/apis/policy/v1/poddisruptionbudgets": {"items": [budget]},
+        PLACE: {"items": [pod("web-1", labels={"app": "web"})]},
+    }
+    said = [each.words for each in holders(ending(CLUSTER, node_pool), cluster.get)]
+    text = "PodDisruptionBudget ada/web lets no pod go from the nodes of a NodePool"
+    assert said == ([text] if holds else [])
 
 
 @pytest.fixture
@@ -172,12 +205,12 @@ def test_destroy_names_at_once_what_to_delete_while_pods_use_a_claim(tmp_path, m
     monkeypatch.setattr(live_common, "kubernetes_api", lambda *_, **__: nullcontext(SimpleNamespace(find=None)))
     monkeypatch.setattr(aws_session, "aws_session", lambda _, region: asked.append(region))
     monkeypatch.setattr(read, "ask", lambda _, call: asked.append(call.params["name"]) or {"cluster": {}})
-    holder = Holder("/path", "Job", "ada", "train", ("fsx-claim",))
+    holder = Holder("/path", "Job", "ada", "train", "uses the claim fsx-claim")
     monkeypatch.setattr(destroy, "holders", lambda *_: [holder])
     pulumi(exports(tmp_path, [ORCHESTRATED, claim("fsx-claim")]))
     result = hpkit("aws", "destroy", "--stack", "acme-dev", "--yes", cwd=ROOT)
     assert (result.returncode, result.stdout, asked) == (1, "", ["eu-west-1", "train"]), result.stderr
-    assert result.stderr.splitlines()[-1] == "  kubectl delete job train -n ada    # it uses fsx-claim"
+    assert result.stderr.splitlines()[-1] == "  kubectl delete job train -n ada    # it uses the claim fsx-claim"
 
 
 def test_destroy_removes_what_a_failed_up_left_and_names_the_command_for_an_empty_stack(tmp_path, pulumi):
@@ -198,8 +231,10 @@ def test_destroy_goes_on_where_nobody_can_tell_who_uses_a_claim(tmp_path, monkey
     pulumi(exports(tmp_path, [ORCHESTRATED, claim("fsx-claim")]))
     result = hpkit("aws", "destroy", "--stack", "acme-dev", "--yes", cwd=ROOT)
     assert result.returncode == 0
-    said = "warning: can't check whether pods use the stack's claims: the Kubernetes API of train does not answer\n"
-    assert result.stderr == said
+    assert result.stderr == (
+        "warning: can't check whether something keeps the stack from being deleted: the Kubernetes API of train does "
+        "not answer\n"
+    )
 
 
 def test_without_pulumi_it_says_how_to_get_it(tmp_path):

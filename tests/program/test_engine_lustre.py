@@ -66,7 +66,9 @@ def test_one_up_makes_volumes_claims_and_folders_and_one_destroy_leaves_nothing(
     eventually(lambda: live.api.read(f"{jobs}/completed")["status"].get("succeeded") == 1, "the job is complete")
     said = []
     assert Stack(instance, "handson-dev", root=repository.folder, say=said.append).run("destroy") == 0
-    uses = "uses the claim fsx-claim: it is deleted first"
-    assert said == [f"Job hyperpod-ns-john/{name} {uses}" for name in ("completed", "waiting")]
+    assert said == [
+        "Job hyperpod-ns-john/completed uses the claim fsx-claim: it is deleted first",
+        "Job hyperpod-ns-john/waiting hasn't ended, and Kueue keeps its Workload: it is deleted first",
+    ]
     assert program.resources() == []
     eventually(lambda: differences(before, everything(live)) == {}, lambda: differences(before, everything(live)))

@@ -35,7 +35,7 @@ def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
         raise ToolError(f"the stack {stack} is already empty; remove it with `pulumi stack rm {stack}`")
     if ending.refusal:
         raise ToolError(ending.refusal)
-    _refuse_held_claims(ending)
+    _refuse_held(ending)
     _show(ending)
     if not yes:
         _ask(stack)
@@ -46,9 +46,9 @@ def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
     sys.exit(done.returncode)
 
 
-def _refuse_held_claims(ending: Teardown) -> None:
-    """Raise ToolError while pods use a claim of the stack: Pulumi would wait for ten minutes, and then fail."""
-    if not ending.claims or not ending.eks:
+def _refuse_held(ending: Teardown) -> None:
+    """Raise ToolError while something keeps parts of the stack: Pulumi would wait for minutes, and then fail."""
+    if not ending.eks:
         return
     from hpkit.cli.aws_session import aws_session
     from hpkit.cli.live_common import kubernetes_api
@@ -59,18 +59,18 @@ def _refuse_held_claims(ending: Teardown) -> None:
     try:
         session = aws_session(None, region)
         eks = ask(session, ApiCall("eks", "DescribeCluster", {"name": cluster.partition("/")[2]}))["cluster"]
-        with kubernetes_api(session, eks, needs="list pods and Kueue's workloads") as kubernetes:
+        with kubernetes_api(session, eks, needs="list nodes, pods, budgets and workloads") as kubernetes:
             found = holders(ending, kubernetes.find)
     except (HpkitError, click.UsageError) as error:
         # Of the options that a missing login suggests, this command has none.
         reason = str(error) if isinstance(error, HpkitError) else "no AWS credentials were found"
-        click.echo(f"warning: can't check whether pods use the stack's claims: {reason}", err=True)
+        click.echo(f"warning: can't check whether something keeps the stack from being deleted: {reason}", err=True)
         return
     if found:
-        lines = [f"  {each.command}    # it uses {', '.join(each.claims)}" for each in found]
+        lines = [f"  {each.command}    # it {each.reason}" for each in found]
         raise ToolError(
-            "Nothing was deleted: Kubernetes keeps a claim while a pod uses it, even a completed one. Delete these "
-            "first, then run the command again:\n" + "\n".join(lines)
+            "Nothing was deleted, because these keep parts of the stack. Delete them first, then run the command "
+            "again:\n" + "\n".join(lines)
         )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, TypeVar
 
-__all__ = ["claims_of", "may_go_to", "pod_requests"]
+__all__ = ["claims_of", "may_go_to", "pod_requests", "selects"]
 
 Number = TypeVar("Number", int, Decimal)
 Convert = Callable[[str, object], Number]
@@ -39,6 +39,23 @@ def claims_of(spec: Mapping[str, Any]) -> list[str]:
     """Return the names of the PersistentVolumeClaims that a pod mounts."""
     volumes = (_mapping(volume.get("persistentVolumeClaim")) for volume in _mappings(spec.get("volumes")))
     return [str(volume["claimName"]) for volume in volumes if volume.get("claimName")]
+
+
+def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Return whether a label selector matches labels; an empty one matches all (Kubernetes, Labels and Selectors)."""
+    if any(labels.get(key) != value for key, value in _mapping(selector.get("matchLabels")).items()):
+        return False
+    for term in _mappings(selector.get("matchExpressions")):
+        value, values = labels.get(str(term.get("key"))), term.get("values") or ()
+        matches = {
+            "In": value in values,
+            "NotIn": value not in values,
+            "Exists": value is not None,
+            "DoesNotExist": value is None,
+        }
+        if not matches.get(str(term.get("operator")), False):
+            return False
+    return True
 
 
 def _of_container(container: Mapping[str, Any], amount: Convert[Number]) -> dict[str, Number]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpkit.errors import InputError
-from hpkit.plan.pods import claims_of
+from hpkit.plan.pods import claims_of, selects
 from hpkit.text.plural import plural
 
 __all__ = ["Holder", "Teardown", "counts_as_resource", "holders", "resources_in", "teardown_of"]
@@ -15,6 +15,8 @@ __all__ = ["Holder", "Teardown", "counts_as_resource", "holders", "resources_in"
 _CLUSTER = "hyperpod:index:Cluster"
 _QUOTA = "hyperpod:index:ComputeQuota"
 _CLAIM_KIND = "PersistentVolumeClaim"
+_POOL_KIND, _POOL_LABEL = "NodePool", "karpenter.sh/nodepool"
+_BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 _KUEUE = "kueue.x-k8s.io"
 _KARPENTER = "Karpenter's count"
 # Resources that are named in addition to the HyperPod cluster: type → what it is, and the property that names it.
@@ -58,18 +60,18 @@ class Teardown:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """What keeps a claim from being deleted: the owner of pods that use it or will, with its path in the API."""
+    """What isn't of the stack and keeps parts of it from being deleted: its path in the API, and how it does so."""
 
     path: str
     kind: str
     namespace: str
     name: str
-    claims: tuple[str, ...]
+    reason: str
 
     @property
     def words(self) -> str:
-        """Say what holds which claims."""
-        return f"{self.kind} {self.namespace}/{self.name} uses the claim {', '.join(self.claims)}"
+        """Say what holds what."""
+        return f"{self.kind} {self.namespace}/{self.name} {self.reason}"
 
     @property
     def command(self) -> str:
@@ -98,33 +100,69 @@ def teardown_of(stack: str, exported: str) -> Teardown:
 
 
 def holders(ending: Teardown, read: Callable[[str], Mapping[str, Any] | None]) -> list[Holder]:
-    """Return what isn't of the stack and keeps its claims from being deleted, by namespace and name.
+    """Return what isn't of the stack and keeps parts of it from being deleted, by path.
 
-    Kubernetes keeps a claim while a pod that was placed on a node exists, a completed one too
-    (kubernetes.io/pvc-protection). A job that Kueue has yet to admit would start its pods as soon as others are gone.
+    - Kubernetes keeps a claim while a pod that was placed on a node exists, a completed one too
+      (kubernetes.io/pvc-protection).
+    - Kueue keeps the Workload of a task that hasn't ended, and the queues and flavors that it uses, by finalizers
+      (kueue.x-k8s.io/resource-in-use). After its add-on is deleted, nothing removes them.
+    - Karpenter keeps a node while a budget lets none of its pods go, and its NodePool with it.
+
     read: returns what the API server has at a path, None where it has nothing.
     """
     found: dict[str, Holder] = {}
+    for holder in (*_claim_users(ending, read), *_tasks(ending, read), *_budgets(ending, read)):
+        found.setdefault(holder.path, holder)
+    return [found[path] for path in sorted(found)]
+
+
+def _tasks(ending: Teardown, read: Callable[[str], Mapping[str, Any] | None]) -> Iterator[Holder]:
     served = read(f"/apis/{_KUEUE}")
     version = served["preferredVersion"]["groupVersion"] if served else None
+    for workload in _items(read(f"/apis/{version}/workloads")) if version else ():
+        if not _is_finished(workload):
+            yield from _outside(ending, workload, read, "hasn't ended, and Kueue keeps its Workload")
+
+
+def _claim_users(ending: Teardown, read: Callable[[str], Mapping[str, Any] | None]) -> Iterator[Holder]:
     for namespace in sorted({namespace for namespace, _ in ending.claims}):
         own = {name for place, name in ending.claims if place == namespace}
+        for pod in filter(_is_placed, _items(read(f"/api/v1/namespaces/{namespace}/pods"))):
+            used = sorted(own.intersection(claims_of(pod["spec"])))
+            if used:
+                kind = {"apiVersion": "v1", "kind": "Pod"}
+                yield from _outside(ending, {**kind, **pod}, read, f"uses the claim {', '.join(used)}")
+
+
+def _budgets(ending: Teardown, read: Callable[[str], Mapping[str, Any] | None]) -> Iterator[Holder]:
+    pools = {name for kind, _, name in ending.objects if kind == _POOL_KIND}
+    nodes = {
+        str(node["metadata"]["name"])
+        for node in (_items(read("/api/v1/nodes")) if pools else ())
+        if node["metadata"].get("labels", {}).get(_POOL_LABEL) in pools
+    }
+    for budget in _items(read(_BUDGETS)) if nodes else ():
+        namespace, name = budget["metadata"]["namespace"], budget["metadata"]["name"]
+        status = budget.get("status") or {}
+        if status.get("disruptionsAllowed") or not status.get("expectedPods"):
+            continue
         pods = _items(read(f"/api/v1/namespaces/{namespace}/pods"))
-        placed = [({"apiVersion": "v1", "kind": "Pod", **pod}, [pod["spec"]]) for pod in pods if _is_placed(pod)]
-        workloads = _items(read(f"/apis/{version}/namespaces/{namespace}/workloads")) if version else []
-        asked = [
-            (workload, [each["template"]["spec"] for each in workload["spec"].get("podSets", ())])
-            for workload in workloads
-            if not _is_finished(workload)
-        ]
-        for each, specs in [*placed, *asked]:
-            used = sorted(own & {claim for spec in specs for claim in claims_of(spec)})
-            owner = _owner(each, namespace, read) if used else None
-            if owner is None or (owner[1], namespace, owner[2]) in ending.objects:
-                continue
-            before = found[owner[0]].claims if owner[0] in found else ()
-            found[owner[0]] = Holder(*owner[:2], namespace, owner[2], tuple(sorted({*before, *used})))
-    return [found[path] for path in sorted(found)]
+        on_nodes = [pod for pod in pods if pod["spec"].get("nodeName") in nodes]
+        selector = budget["spec"].get("selector") or {}
+        if any(selects(selector, pod["metadata"].get("labels", {})) for pod in on_nodes):
+            path = f"{_BUDGETS.rpartition('/')[0]}/namespaces/{namespace}/poddisruptionbudgets/{name}"
+            reason = "lets no pod go from the nodes of a NodePool"
+            yield Holder(path, "PodDisruptionBudget", namespace, name, reason)
+
+
+def _outside(
+    ending: Teardown, resource: Mapping[str, Any], read: Callable[[str], Mapping[str, Any] | None], reason: str
+) -> Iterator[Holder]:
+    """Yield the owner of a Workload or pod, unless the stack deletes it."""
+    namespace = str(resource["metadata"]["namespace"])
+    owner = _owner(resource, namespace, read)
+    if owner is not None and (owner[1], namespace, owner[2]) not in ending.objects:
+        yield Holder(*owner[:2], namespace, owner[2], reason)
 
 
 def _items(answer: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:

@@ -155,7 +155,7 @@ class Stack:
             self._unprotect()
 
     def _delete_holders(self, ending: Teardown) -> None:
-        if not ending.claims:
+        if not ending.eks:
             return
         api = Api.of_kubeconfig(self._instance.kubeconfig)
         try:
@@ -164,7 +164,7 @@ class Stack:
                 api.delete(holder.path)
         except OSError as error:
             raise ToolError(
-                f"the Kubernetes API of {self._instance.name} didn't list the users of claims: {error}"
+                f"the Kubernetes API of {self._instance.name} didn't list what keeps the stack: {error}"
             ) from None
         finally:
             api.close()

@@ -38,5 +38,5 @@ def has(api, path, kind, status):
     return conditions(api, path).get(kind, ("",))[0] == status
 
 
-def nodes_of_pool(api):
-    return api.items("/api/v1/nodes", labels="karpenter.sh/nodepool=serving")
+def nodes_of_pool(api, pool="serving"):
+    return api.items("/api/v1/nodes", labels=f"karpenter.sh/nodepool={pool}")

@@ -153,6 +153,31 @@ def test_pods_that_wait_get_nodes_within_the_limit_and_empty_nodes_go(scaled, en
     api.delete("/apis/apps/v1/namespaces/default/deployments/serve")
 
 
+def test_a_node_goes_with_its_pool_when_budgets_have_let_its_pods_go(scaled, environment, api):
+    node_class(api, "burst", ["burst"])
+    node_pool(api, "held")
+    eventually(lambda: has(api, f"{POOLS}/held", "Ready", "True"), "the pool is Ready")
+    pods, budgets = "/api/v1/namespaces/default/pods", "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    container = {"name": "a", "image": "a", "resources": {"requests": {"cpu": "1"}}}
+    spec = {"containers": [container], "nodeSelector": {"karpenter.sh/nodepool": "held"}}
+    api.create(pods, {"metadata": {"name": "held", "labels": {"app": "held"}}, "spec": spec})
+    limit = {"selector": {"matchLabels": {"app": "held"}}, "maxUnavailable": 0}
+    document = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "held"}, "spec": limit}
+    api.create(budgets, document)
+    eventually(lambda: api.read(f"{pods}/held")["spec"].get("nodeName"), "the pod has a node")
+    api.delete(f"{POOLS}/held")
+    eventually(lambda: "deletionTimestamp" in _claim_of_pool(api, "held")["metadata"], "the claim is being deleted")
+    assert len(nodes_of_pool(api, "held")) == 1
+    api.delete(f"{budgets}/held")
+    eventually(lambda: nodes_of_pool(api, "held") == [], "the node goes")
+    eventually(lambda: api.find(f"{pods}/held") is None, "its pod was evicted")
+
+
+def _claim_of_pool(api, pool):
+    (claim,) = api.items("/apis/karpenter.sh/v1/nodeclaims", labels=f"karpenter.sh/nodepool={pool}")
+    return claim
+
+
 def test_a_node_class_of_more_than_ten_groups_is_refused(scaled, api):
     node_class(api, "ten", [f"group-{number}" for number in range(10)])
     with pytest.raises(RefusedError, match="at most 10 items"):

@@ -31,6 +31,8 @@ __all__ = ["Autoscaling"]
 
 # The service says by this condition that groups and subnets are right; until then a pool has nothing to grow with.
 _READY = {"pulumi.com/waitFor": "condition=Ready"}
+# A NodePool is gone when its nodes are drained and deleted, which takes longer than the ten minutes that Pulumi waits.
+_UNTIL_DRAINED = pulumi.ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(delete="1h"))
 
 
 class Autoscaling(Component):
@@ -116,5 +118,7 @@ class Autoscaling(Component):
             kind=NODE_POOL_KIND,
             metadata={"name": pool.name, "annotations": _READY},
             spec=node_pool_spec(pool),
-            opts=self.child(after=[node_class], provider=self._eks.kubernetes),
+            opts=pulumi.ResourceOptions.merge(
+                self.child(after=[node_class], provider=self._eks.kubernetes), _UNTIL_DRAINED
+            ),
         )

@@ -6,6 +6,7 @@ names. A claim holds a finalizer until its node is gone, so that deleting a Node
 
 from __future__ import annotations
 
+import http.client
 import logging
 import secrets
 import time
@@ -46,7 +47,7 @@ from hpkit_local.controllers.nodes import (
     node_name,
     provider_id,
 )
-from hpkit_local.kubernetes.api import Api
+from hpkit_local.kubernetes.api import Api, RefusedError
 
 __all__ = ["CLAIMS", "Provisioner", "marks"]
 
@@ -54,6 +55,8 @@ _log = logging.getLogger(__name__)
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 _LOGICAL, _EMPTY = "hpkit.local/node-logical-id", "hpkit.local/empty"
 _FINALIZER = "karpenter.sh/termination"
+# So that evicted pods don't come back.
+_DISRUPTED = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
 # What AWS refused is not asked for again for so long; Karpenter waits three minutes.
 _REFUSED_SECONDS = 180.0
 _ENDED = ("Succeeded", "Failed")
@@ -67,7 +70,10 @@ def marks(claims: Iterable[Document]) -> dict[str, NodeMark]:
     return {
         _annotation(claim, _LOGICAL): NodeMark(
             {**claim["metadata"].get("labels", {}), "karpenter.sh/registered": "true"},
-            claim["spec"].get("taints") or [],
+            [
+                *(claim["spec"].get("taints") or []),
+                *([_DISRUPTED] if "deletionTimestamp" in claim["metadata"] else []),
+            ],
         )
         for claim in claims
         if _annotation(claim, _LOGICAL)
@@ -116,8 +122,12 @@ class Provisioner:
         if "deletionTimestamp" in metadata:
             if not details:
                 api.merge(path, {"metadata": {"finalizers": None}})
-            elif status != "ShuttingDown" and details["InstanceId"] not in snapshot.cut_off:
-                # A node that nobody reaches cannot be drained: its kubelet ends no pod.
+            # A node that nobody reaches cannot be drained: its kubelet ends no pod.
+            elif (
+                status != "ShuttingDown"
+                and details["InstanceId"] not in snapshot.cut_off
+                and _is_drained(api, node_name(details["InstanceId"]), pods)
+            ):
                 self._call(cluster, "BatchDeleteClusterNodes", NodeLogicalIds=[logical])
             return True
         if not details:
@@ -334,6 +344,26 @@ def _claimed(claim: Document) -> Claimed:
 def _counts(pod: Document, node: str) -> bool:
     """Say whether a pod keeps its node: it runs there, and is no daemon's."""
     return _is_on(pod, node) and not is_daemons(pod)
+
+
+def _is_drained(api: Api, node: str, pods: Iterable[Document]) -> bool:
+    """Evict what keeps a node, as far as budgets let it go, and say whether nothing does any more.
+
+    Source: Karpenter documentation, "Disruption", "Termination controller": it waits for a blocked pod until the node's
+    terminationGracePeriod, which a NodePool needs to have set. That period isn't simulated.
+    """
+    staying = [pod["metadata"] for pod in pods if _counts(pod, node)]
+    for metadata in staying:
+        if "deletionTimestamp" in metadata:
+            continue
+        eviction = {key: metadata[key] for key in ("name", "namespace")}
+        path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/eviction"
+        try:
+            api.create(path, {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": eviction})
+        except RefusedError as error:
+            if error.status not in (http.client.NOT_FOUND, http.client.TOO_MANY_REQUESTS):
+                raise
+    return not staying
 
 
 def _is_on(pod: Document, node: str) -> bool:
