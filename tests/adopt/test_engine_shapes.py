@@ -12,8 +12,7 @@ from tests.running import eventually
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 STACK = "acme-prod"
-# Left out: autoscale-dev and handson-dev, whose first preview shows changes, such as of what a team may run.
-STACKS = ("bestpractice-prod", "enterprise-prod", "startup-dev", "topology-prod")
+STACKS = ("autoscale-dev", "bestpractice-prod", "enterprise-prod", "handson-dev", "startup-dev", "topology-prod")
 INSTANCES = 4
 QUIET = ("same", "read", "refresh")
 

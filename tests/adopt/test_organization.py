@@ -146,6 +146,22 @@ def test_descriptions_are_kept():
     assert file_of(platform).data["teams"][0]["description"] == "language models"
 
 
+@pytest.mark.parametrize(
+    ("resources", "said"),
+    [
+        (["jobs", "pods"], None),
+        (["deployments", "pods"], ["inference"]),
+        (["jobs", "deployments"], ["training", "inference"]),
+        (["pods"], None),
+    ],
+)
+def test_what_members_can_run_is_read_from_their_role(resources, said):
+    role = {"rules": [{"apiGroups": [""], "resources": resources, "verbs": ["get"]}, {"nonResourceURLs": ["/"]}]}
+    platform = live(objects={"Role hyperpod-ns-nlp/hpkit-data-scientist": role})
+    (team,) = file_of(platform).data["teams"]
+    assert team.get("workloads") == said
+
+
 def test_scientists_become_members_and_others_are_left_alone():
     platform = live(
         entries=[

@@ -13,6 +13,8 @@ from hpkit.adopt.karpenter import autoscaling_of, leave_counts_to_karpenter
 from hpkit.adopt.live_platform import LiveAccessEntry, LivePlatform
 from hpkit.adopt.remarks import Remarks
 from hpkit.catalog import find_instance_type
+from hpkit.plan.access import TEAM_ROLE
+from hpkit.plan.model import NAMESPACE_PREFIX
 from hpkit.plan.names import GROUP_PREFIX
 
 __all__ = ["Adopted", "adopt"]
@@ -20,6 +22,8 @@ __all__ = ["Adopted", "adopt"]
 _ADMIN = "AmazonEKSClusterAdminPolicy"
 # A quota or policy in any other status is in transition, or failed and cannot be updated.
 _STEADY = ("Created", "Updated")
+# A resource in a team's Role that only this kind of work allows.
+_SIGN_OF = {"training": "jobs", "inference": "deployments"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ def adopt(live: LivePlatform, *, organization: str, environment: str) -> Adopted
     if live.policies:
         data["clusterPolicy"] = _policy(live.policies[0])
     if live.quotas:
-        data["teams"] = [_team_of(quota, members, remarks) for quota in _by_team(live.quotas)]
+        data["teams"] = [_team_of(quota, members, remarks) | _workloads(quota, live) for quota in _by_team(live.quotas)]
     data["environments"] = {environment: spec}
     return Adopted(data, remarks)
 
@@ -368,6 +372,14 @@ def _team_of(quota: Mapping[str, Any], members: Mapping[str, list[str]], remarks
         remarks.changes.append(f"the quota of {_team(quota)} is disabled, and the kit's quotas are enabled")
     spec |= _renamed(config, {"PreemptTeamTasks": "preemptTeamTasks"})
     return spec | ({"members": members[_team(quota)]} if _team(quota) in members else {})
+
+
+def _workloads(quota: Mapping[str, Any], live: LivePlatform) -> dict[str, Any]:
+    """Return what members of a team can run, from the Role that the kit created for them, if it did."""
+    role = live.objects.get(f"Role {NAMESPACE_PREFIX}{_team(quota)}/{TEAM_ROLE}")
+    allowed = {resource for rule in (role or {}).get("rules", ()) for resource in rule.get("resources", ())}
+    found = [each for each, sign in _SIGN_OF.items() if sign in allowed]
+    return {"workloads": found} if found and found != ["training"] else {}
 
 
 def _sharing(quota: Mapping[str, Any], remarks: Remarks) -> dict[str, Any]:
