@@ -49,12 +49,12 @@ class Outcome:
 class Event:
     """What happened to a workload, and when.
 
-    kind: Submitted, Admitted, Preempted or Finished. detail: why it was preempted; by: for whom. pod_sets: what an
-    admitted one got.
+    kind: Submitted, Admitted, Preempted, TimedOut, Deactivated or Finished. TimedOut: its pods weren't ready in time;
+    Deactivated: and it isn't retried. detail: why it was preempted; by: for whom. pod_sets: what an admitted one got.
     """
 
     time: float
-    kind: Literal["Submitted", "Admitted", "Preempted", "Finished"]
+    kind: Literal["Submitted", "Admitted", "Preempted", "TimedOut", "Deactivated", "Finished"]
     workload: str
     detail: str = ""
     by: str = ""

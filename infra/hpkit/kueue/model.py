@@ -165,8 +165,9 @@ class Admission:
 class Workload:
     """A task: its pod sets are admitted together or not at all.
 
-    created: when it entered its queue, in seconds. run: how long it runs once admitted, None for ever. admission: what
-    it holds, if it runs already. Names are unique; they stand for the object's UID where Kueue breaks a tie.
+    created: when it entered its queue, in seconds. run: how long it runs once its pods are ready, None for ever.
+    admission: what it holds, if it runs already. start: how long its pods take to become ready, each time it is
+    admitted. Names are unique; they stand for the object's UID where Kueue breaks a tie.
     """
 
     name: str
@@ -176,6 +177,7 @@ class Workload:
     created: float = 0.0
     run: float | None = None
     admission: Admission | None = None
+    start: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hpkit.kueue.model import Admission, ClusterQueue
+from hpkit.kueue.model import Admission, ClusterQueue, WaitForPodsReady
 from hpkit_whatif.admission import (
     Cohort,
     FlavorQuotas,
@@ -301,3 +301,96 @@ def test_what_a_queue_uses_beyond_its_limit_is_not_given_away_twice():
     simulator.submit(task("first", "one", 2, created=2.0))
     simulator.submit(task("second", "two", 2, created=3.0))
     assert [each.name for each in simulator.run_cycle().admitted] == ["first"]
+
+
+GANG = WaitForPodsReady(timeout=300, recovery_timeout=300, backoff_base_seconds=60, backoff_max_seconds=200)
+
+
+def clocked(workloads, gang, *, nominal=4, until=None):
+    """Run workloads on one queue, and return what happens, with its time."""
+    events = []
+    simulator = Simulator(Model((queue("q", nominal),), wait_for_pods_ready=gang))
+    simulator.run_clock(
+        workloads, until=until, on_event=lambda each: events.append((each.time, each.kind, each.workload))
+    )
+    return events
+
+
+def test_a_task_whose_pods_are_late_is_evicted_and_retried_later_each_time():
+    late = task("late", "q", 4, start=301.0, run=60.0)
+    events = clocked([late], GANG, until=1600)
+    assert [time for time, kind, _ in events if kind == "Admitted"] == [0, 360, 780, 1280]
+    assert [time for time, kind, _ in events if kind == "TimedOut"] == [300, 660, 1080, 1580]
+
+
+def test_a_task_is_deactivated_after_as_many_retries_as_are_allowed():
+    late = task("late", "q", 4, start=301.0)
+    events = clocked([late], replace(GANG, backoff_limit_count=1))
+    assert events[-1] == (660, "Deactivated", "late")
+
+
+def test_a_task_whose_pods_are_ready_in_time_runs_from_then_on():
+    events = clocked([task("a", "q", 4, start=300.0, run=60.0)], GANG)
+    assert events[-1] == (360, "Finished", "a")
+    assert clocked([task("a", "q", 4, start=300.0, run=60.0)], None) == events
+
+
+@pytest.mark.parametrize(("timestamp", "first"), [("Eviction", "other"), ("Creation", "late")])
+def test_the_place_of_a_retried_task_is_by_the_time_that_the_file_names(timestamp, first):
+    gang = replace(GANG, timestamp=timestamp)
+    tasks = [
+        task("late", "q", 4, start=301.0),
+        task("between", "q", 4, created=10.0, run=100.0),
+        task("other", "q", 4, created=20.0, run=100.0),
+    ]
+    events = clocked(tasks, gang, until=401)
+    assert [name for time, kind, name in events if kind == "Admitted" and time == 400] == [first]
+
+
+def test_one_by_one_a_task_is_admitted_when_all_pods_of_the_others_are_ready():
+    tasks = [task(name, "q", 1, start=100.0, run=50.0) for name in ("a", "b", "c")]
+    events = clocked(tasks, replace(GANG, block_admission=True))
+    assert [(time, name) for time, kind, name in events if kind == "Admitted"] == [(0, "a"), (100, "b"), (200, "c")]
+    together = clocked(tasks, GANG)
+    assert [(time, name) for time, kind, name in together if kind == "Admitted"] == [(0, "a"), (0, "b"), (0, "c")]
+
+
+def test_one_by_one_a_task_that_times_out_lets_the_next_in():
+    tasks = [task("late", "q", 1, start=301.0), task("next", "q", 1, created=1.0, run=50.0)]
+    events = clocked(tasks, replace(GANG, block_admission=True, backoff_limit_count=0))
+    assert events[3:] == [(300, "Deactivated", "late"), (300, "Admitted", "next"), (350, "Finished", "next")]
+
+
+def test_one_by_one_what_comes_free_meanwhile_is_looked_at_again():
+    two = Model(
+        (queue("a", 2, borrow=0), queue("b", 2, borrow=0)), wait_for_pods_ready=replace(GANG, block_admission=True)
+    )
+    tasks = [
+        task("early", "b", 2, run=100.0),
+        task("slow", "a", 1, created=1.0, start=200.0, run=500.0),
+        task("next", "a", 1, created=2.0, run=500.0),
+        task("full", "b", 2, created=2.0, run=10.0),
+    ]
+    events = []
+    Simulator(two).run_clock(tasks, on_event=lambda each: events.append((each.time, each.kind, each.workload)))
+    assert [(time, name) for time, kind, name in events if kind == "Admitted"][2:] == [(201, "next"), (201, "full")]
+
+
+def test_a_task_that_is_retried_without_end_needs_an_end_of_the_run():
+    with pytest.raises(ValueError, match="nothing limits its retries"):
+        clocked([task("late", "q", 4, start=301.0)], GANG)
+
+
+def test_a_task_that_backs_off_waits_and_can_be_taken_away():
+    simulator = Simulator(Model((queue("q", 4),), wait_for_pods_ready=GANG), [task("late", "q", 4, start=301.0)])
+    simulator.run_until_quiet()
+    assert simulator.time_out("late")
+    assert (simulator.count_pending(), simulator.backoffs()) == (1, {"late": 60.0})
+    assert [(each.name, each.reason, each.parked) for each in simulator.pending()] == [
+        ("late", "PodsReadyTimeout", True)
+    ]
+    simulator.finish("late")
+    assert (simulator.count_pending(), simulator.backoffs()) == (0, {})
+    simulator.now = 60.0
+    simulator.requeue()
+    assert simulator.count_pending() == 0

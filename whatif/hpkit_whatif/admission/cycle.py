@@ -54,6 +54,7 @@ class Cycle:
         gone: dict[str, Task] = {}
         for entry in active if len(active) <= 1 else self._in_turn(active):
             self._left -= 1
+            entry.turn = len(active) - self._left
             self._process(entry, gone)
         for entry in reversed(self._applied):
             entry.task.queue.node.remove(entry.usage)

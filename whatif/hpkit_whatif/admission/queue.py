@@ -19,7 +19,7 @@ __all__ = ["Queue", "Shape", "Task"]
 
 _NONE: frozenset[int] = frozenset()
 
-State = Literal["waiting", "running", "gone"]
+State = Literal["waiting", "running", "backing off", "gone"]
 
 
 class Found(Protocol):
@@ -92,6 +92,7 @@ class Task:
         "priority",
         "queue",
         "reason",
+        "retries",
         "shape",
         "spec",
         "state",
@@ -118,6 +119,8 @@ class Task:
         self.cycle = 0
         self.evicted = False
         self.attempt = 0
+        # How often its pods weren't ready in time.
+        self.retries = 0
         self.reason: str | None = None
         # How far the walk over the flavors came: of each pod set, by resource group, the flavor to go on after.
         self.tried: tuple[dict[int, int], ...] = ()

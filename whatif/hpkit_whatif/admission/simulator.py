@@ -12,6 +12,7 @@ from hpkit.kueue.model import Model, PodSetAssignment, Workload
 from hpkit_whatif.admission.assign import Resolver
 from hpkit_whatif.admission.check import refuse_admission, refuse_model
 from hpkit_whatif.admission.cycle import Cycle
+from hpkit_whatif.admission.gang import backoff_of, is_retried
 from hpkit_whatif.admission.placement import Places
 from hpkit_whatif.admission.queue import Queue, Task
 from hpkit_whatif.admission.tree import Pairs, TreeNode, build
@@ -49,6 +50,14 @@ class Simulator:
         self._awake: dict[str, Queue] = {}
         self._evicting: list[Task] = []
         self._finishing: list[tuple[float, int, int, Task]] = []
+        self._gang = model.wait_for_pods_ready
+        # Admitted, with pods that aren't all ready yet.
+        self._starting: list[tuple[float, int, int, Task]] = []
+        self._unready: set[str] = set()
+        self._backing_off: list[tuple[float, str, Task]] = []
+        # What a cycle decided behind a workload that waits for others' pods, and where quota came free since.
+        self._held: list[Entry] = []
+        self._woken: set[TreeNode] = set()
         self._sequence = itertools.count()
         leaves = self._places.leaves()
         for workload in workloads:
@@ -72,11 +81,16 @@ class Simulator:
             for queue in self._queues.values()
             for task in queue.waiting_tasks()
         ]
+        workloads += [Pending(name, self._tasks[name].reason, parked=True) for name in self.backoffs()]
         return sorted(workloads, key=lambda workload: workload.name)
 
     def count_pending(self) -> int:
         """Return how many workloads wait."""
-        return sum(queue.waiting for queue in self._queues.values())
+        return sum(queue.waiting for queue in self._queues.values()) + len(self.backoffs())
+
+    def backoffs(self) -> dict[str, float]:
+        """Return when each workload returns to its queue that was evicted because its pods weren't ready."""
+        return {name: time for time, name, task in self._backing_off if task.state == "backing off"}
 
     def queue_of(self, workload: str) -> str:
         """Return the name of a workload's queue; KeyError for one that neither runs nor waits."""
@@ -121,11 +135,50 @@ class Simulator:
         elif task.state == "waiting":
             task.queue.take(task, "gone")
             self._wake(task.queue.node.root)
+        else:
+            task.state = "gone"
         task.queue.drop(task)
 
+    def time_out(self, name: str) -> bool:
+        """Evict a workload whose pods aren't ready in time; return whether it is retried. ValueError if nothing does.
+
+        KeyError for one that does not run.
+        """
+        if self._gang is None:
+            raise ValueError("without gang scheduling, nothing is evicted for its pods")
+        task = self._tasks[name]
+        if task.state != "running":
+            raise KeyError(name)
+        self._release(task)
+        task.attempt += 1
+        is_again = is_retried(self._gang, task.retries)
+        if is_again:
+            task.retries += 1
+            task.state, task.reason = "backing off", "PodsReadyTimeout"
+            task.created = self.now if self._gang.timestamp == "Eviction" else task.spec.created
+            end = self.now + backoff_of(self._gang, task.retries)
+            heapq.heappush(self._backing_off, (end, name, task))
+        else:
+            del self._tasks[name]
+        task.queue.drop(task)
+        self._wake(task.queue.node.root)
+        return is_again
+
+    def requeue(self) -> None:
+        """Let workloads wait in their queues again whose back-off is over by now."""
+        while self._backing_off and self._backing_off[0][0] <= self.now:
+            task = heapq.heappop(self._backing_off)[2]
+            if task.state == "backing off":
+                task.reason = None
+                task.queue.push(task)
+                self._awake[task.queue.node.name] = task.queue
+
     def run_cycle(self) -> Outcome:
-        """Run exactly one cycle; who is evicted still holds its quota until `complete_evictions`."""
-        return self._run(self._heads(pass_over=True)[0])
+        """Run exactly one cycle; who is evicted still holds its quota until `complete_evictions`.
+
+        With blockAdmission, a cycle ends when an admission has to wait for the pods of others; the next call goes on.
+        """
+        return self._run([] if self._held else self._heads(pass_over=True)[0])
 
     def complete_evictions(self) -> bool:
         """Let the evicted give their quota back and wait again; return whether there were any."""
@@ -136,6 +189,7 @@ class Simulator:
                 continue
             self._release(task)
             task.attempt += 1
+            task.created = task.spec.created
             task.queue.push(task)
             self._awake[task.queue.node.name] = task.queue
             roots[task.queue.node.root] = None
@@ -151,6 +205,8 @@ class Simulator:
         tick: how much the clock goes on with each cycle, in seconds. on_cycle: called after each with what came of it.
         """
         total = Outcome()
+        if not self._end_held(total, on_cycle):
+            return total
         heads, passed_over = self._heads(pass_over=True)
         if not heads and not passed_over and not self._evicting:
             return total
@@ -172,6 +228,8 @@ class Simulator:
             total.admitted += outcome.admitted
             total.preempted += outcome.preempted
             progress = bool(outcome.admitted) or evicted
+            if not self._end_held(total, on_cycle):
+                return total
             if progress and watch.repeats(lambda: self._heads(pass_over=False)[0], self._running, outcome):
                 total.flapping = watch.flapping
                 return total
@@ -186,9 +244,11 @@ class Simulator:
     ) -> frozenset[str]:
         """Run the clock: submit each workload when it is created, end each when it has run long enough.
 
-        An evicted one begins anew. workloads: in the order of creation, and taken one by one as their time comes.
+        An evicted one begins anew. One whose pods take too long to become ready is evicted and retried, with gang
+        scheduling. workloads: in the order of creation, and taken one by one as their time comes.
         One that was created before `now` is submitted at once. until: when to stop; else when nothing more would
-        happen. Return who flaps. ValueError for a workload that cannot be, or was created before the one before it.
+        happen. Return who flaps. ValueError for a workload that cannot be, was created before the one before it, or
+        would be retried without end.
         """
         if until is not None and math.isnan(until):
             raise ValueError(f"until is {until}; it must be a number of seconds, or None")
@@ -201,18 +261,24 @@ class Simulator:
             for preempted in outcome.preempted:
                 say(Event(self.now, "Preempted", preempted.name, preempted.reason, preempted.by))
             for admitted in outcome.admitted:
-                self._plan_end(self._tasks[admitted.name])
+                self._plan(self._tasks[admitted.name])
                 say(Event(self.now, "Admitted", admitted.name, pod_sets=admitted.pod_sets))
 
         for task in [task for queue in self._queues.values() for task in queue.running.values()]:
-            self._plan_end(task)
+            self._plan(task)
         while True:
             following = self._next_time(coming)
             if following is None or (until is not None and following > until):
                 return flapping
             self.now = max(self.now, following)
             self._end_due(say)
+            self._start_due(say)
+            self.requeue()
             for workload in coming.until(self.now):
+                if until is None and self._is_endless(workload):
+                    raise ValueError(
+                        f"workload {workload.name}: its pods are never ready in time, and nothing limits its retries"
+                    )
                 self.submit(workload)
                 say(Event(self.now, "Submitted", workload.name))
             flapping |= self.run_until_quiet(on_cycle=on_cycle).flapping
@@ -226,6 +292,8 @@ class Simulator:
             raise ValueError(f"there are two workloads {workload.name}")
         if not -math.inf < workload.created < math.inf:
             raise ValueError(f"workload {workload.name}: created is {workload.created}; it must be a number of seconds")
+        if not 0 <= workload.start < math.inf:
+            raise ValueError(f"workload {workload.name}: start is {workload.start}; it must be seconds, 0 or more")
         if workload.run is not None and not 0 <= workload.run < math.inf:
             raise ValueError(
                 f"workload {workload.name}: run is {workload.run}; it must be seconds, 0 or more, or None for ever"
@@ -284,12 +352,40 @@ class Simulator:
 
     def _run(self, heads: list[Task]) -> Outcome:
         outcome = Outcome()
-        for entry in self._cycle.run(heads):
+        entries = self._held
+        if not entries:
+            entries = self._cycle.run(heads)
+            self._woken = set()
+            if self._blocks:
+                entries.sort(key=lambda entry: entry.turn)
+        for number, entry in enumerate(entries):
+            if entry.outcome == "Admitted" and self._blocks and self._unready:
+                entry.task.reason = "WaitingForPodsReady"
+                self._held = entries[number:]
+                return outcome
             self._settle(entry, outcome)
+        self._held = []
         return outcome
+
+    @property
+    def _blocks(self) -> bool:
+        return self._gang is not None and self._gang.block_admission
+
+    def _end_held(self, total: Outcome, on_cycle: Callable[[Outcome], None]) -> bool:
+        """Go on with a cycle that waits for the pods of others; return whether it has ended."""
+        while self._held and not self._unready:
+            outcome = self._run([])
+            on_cycle(outcome)
+            self.complete_evictions()
+            total.admitted += outcome.admitted
+            total.preempted += outcome.preempted
+        return not self._held
 
     def _settle(self, entry: Entry, outcome: Outcome) -> None:
         task, queue = entry.task, entry.task.queue
+        if task.state != "waiting":
+            # It ended while the cycle waited.
+            return
         if entry.outcome == "Admitted":
             self._admit(entry)
             outcome.admitted.append(Admitted(task.name, task.assignment))
@@ -298,13 +394,15 @@ class Simulator:
             task.reason, task.tried = "WaitingForPreemptedWorkloads", ()
             queue.sticky = None if queue.strict else task
             for victim, reason in entry.targets:
-                if not victim.evicted:
+                if not victim.evicted and victim.state == "running":
                     victim.queue.evict(victim)
                     self._evicting.append(victim)
                     outcome.preempted.append(Preempted(victim.name, reason, task.name))
         else:
             task.reason = entry.assignment.waits_for
         parks = entry.outcome in ("NoFit", "NoCandidates") and not queue.strict and not task.pending_flavors()
+        # What came free while the cycle waited may be enough.
+        parks = parks and queue.node.root not in self._woken
         if parks:
             queue.park(task.shape)
             task.tried = ()
@@ -322,12 +420,16 @@ class Simulator:
         task.queue.drop(task)
         task.queue.start(task)
         self._places.add(task.placed)
+        if task.spec.start:
+            self._unready.add(task.name)
 
     def _release(self, task: Task) -> None:
+        self._unready.discard(task.name)
         self._places.remove(task.placed)
         task.queue.stop(task)
 
     def _wake(self, root: TreeNode) -> None:
+        self._woken.add(root)
         for queue in self._by_root[root]:
             if queue.parked:
                 queue.wake()
@@ -341,21 +443,51 @@ class Simulator:
             for task in queue.running.values()
         )
 
-    def _plan_end(self, task: Task) -> None:
+    def _plan(self, task: Task) -> None:
+        """Plan when an admitted workload's pods are ready, and when it ends."""
+        if task.name in self._unready and task.state == "running":
+            timeout = math.inf if self._gang is None else self._gang.timeout
+            ready = task.admitted + min(task.spec.start, timeout)
+            heapq.heappush(self._starting, (ready, next(self._sequence), task.attempt, task))
+        else:
+            self._plan_end(task, task.admitted)
+
+    def _plan_end(self, task: Task, begin: float) -> None:
         if task.spec.run is not None and task.state == "running":
-            task.finishes = task.admitted + task.spec.run
+            task.finishes = begin + task.spec.run
             heapq.heappush(self._finishing, (task.finishes, next(self._sequence), task.attempt, task))
 
+    def _start_due(self, say: Callable[[Event], None]) -> None:
+        """Let workloads whose pods are ready by now run, and evict those whose pods took too long."""
+        while self._starting and self._starting[0][0] <= self.now:
+            entry = heapq.heappop(self._starting)
+            if not self._still_runs(entry):
+                continue
+            task = entry[3]
+            if self._gang is None or task.spec.start <= self._gang.timeout:
+                self._unready.discard(task.name)
+                self._plan_end(task, entry[0])
+            else:
+                is_again = self.time_out(task.name)
+                say(Event(self.now, "TimedOut" if is_again else "Deactivated", task.name, "PodsReadyTimeout"))
+
+    def _is_endless(self, workload: Workload) -> bool:
+        gang = self._gang
+        return gang is not None and gang.backoff_limit_count is None and workload.start > gang.timeout
+
     def _next_time(self, coming: _Coming) -> float | None:
-        while self._finishing and not self._still_ends(self._finishing[0]):
-            heapq.heappop(self._finishing)
-        times = [self._finishing[0][0]] if self._finishing else []
+        times = []
+        for heap in (self._finishing, self._starting):
+            while heap and not self._still_runs(heap[0]):
+                heapq.heappop(heap)
+            times += [heap[0][0]] if heap else []
+        times += [min(backoffs.values())] if (backoffs := self.backoffs()) else []
         if coming.following is not None:
             times.append(coming.following.created)
         return min(times, default=None)
 
     @staticmethod
-    def _still_ends(entry: tuple[float, int, int, Task]) -> bool:
+    def _still_runs(entry: tuple[float, int, int, Task]) -> bool:
         _, _, attempt, task = entry
         return task.state == "running" and task.attempt == attempt
 
@@ -363,7 +495,7 @@ class Simulator:
         roots: dict[TreeNode, None] = {}
         while self._finishing and self._finishing[0][0] <= self.now:
             entry = heapq.heappop(self._finishing)
-            if not self._still_ends(entry):
+            if not self._still_runs(entry):
                 continue
             task = entry[3]
             del self._tasks[task.name]

@@ -19,13 +19,14 @@ __all__ = ["Entry", "classic_order", "fair_order"]
 
 @dataclass(slots=True)
 class Entry:
-    """A head of this cycle, with what it would get and whom it would evict."""
+    """A head of this cycle, with what it would get and whom it would evict; turn: when it was processed."""
 
     task: Task
     assignment: Assignment
     usage: Usage
     targets: list[Target] = field(default_factory=list)
     outcome: str = ""
+    turn: int = 0
 
     @property
     def does_nothing(self) -> bool:

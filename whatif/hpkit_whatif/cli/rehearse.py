@@ -142,6 +142,11 @@ class Rehearsal:
             )
         classes = {each.weight: f"{each.name}-priority" for each in plan.policy.priority_classes} if plan.policy else {}
         _refuse_other_weights(workloads, classes)
+        late = next((each.name for each in workloads if each.start), None)
+        if late is not None:
+            raise InputError(
+                f"{source.file}: task {late} has `start`, but a rehearsal has no pods that could be late. Simulate it"
+            )
         return cls(plan, source, model, workloads, recorder, classes)
 
     def on(

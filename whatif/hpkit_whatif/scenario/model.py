@@ -126,7 +126,11 @@ class TaskSpec(_Size):
         default=0, description="A priority class of the stack, or a weight; without classes every task has 0."
     )
     submit: Seconds = Field(default=0.0, description="When it enters the queue, from the scenario's beginning.")
-    run: Seconds | None = Field(default=None, description="How long it runs once it is admitted; absent: for ever.")
+    run: Seconds | None = Field(default=None, description="How long it runs once its pods are ready; absent: for ever.")
+    start: Seconds = Field(
+        default=0.0,
+        description="How long its pods take to become ready, each time it is admitted: for gang scheduling.",
+    )
 
 
 class Choice(Model):

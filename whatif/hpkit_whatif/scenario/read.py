@@ -297,6 +297,7 @@ def write_csv(tasks: Iterable[TaskSpec], file: TextIO) -> int:
     for task in tasks:
         row = [getattr(task, name) for name in columns]
         row[columns.index("submit")] = written_duration(task.submit)
+        row[columns.index("start")] = written_duration(task.start)
         row[columns.index("run")] = "forever" if task.run is None else written_duration(task.run)
         writer.writerow("" if value is None else value for value in row)
         count += 1

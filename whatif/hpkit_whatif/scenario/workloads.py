@@ -144,6 +144,7 @@ class Tasks:
             priority=priority,
             created=spec.submit,
             run=spec.run,
+            start=spec.start,
         )
         return Task(located.place, spec, workload, spec.team, instance_type, instances, never)
 

@@ -28,6 +28,8 @@ _WORDS: Final = {
     QUEUED: "other tasks in its queue come first",
     "WaitingForQuota": "too little quota is free",
     "WaitingForPreemptedWorkloads": "the tasks that it preempts are still stopping",
+    "PodsReadyTimeout": "its pods weren't ready in time, and Kueue retries it later",
+    "WaitingForPodsReady": "the pods of admitted tasks aren't all ready yet (blockAdmission)",
     "TopologyPlacementFailed": "its pods don't fit on nodes that are close enough",
     "ExceedsMaxQuota": "it requests more than its team can ever have",
     "NoMatchingFlavor": "its team has no quota for what it requests",

@@ -127,6 +127,7 @@ class Recorder:
     def __init__(self, plan: Plan, model: Model, *, keep: int = MOST_TASKS) -> None:
         """Take the plan and the model of its queues; keep: how many tasks are kept one by one."""
         self._plan = plan
+        self._gang = model.wait_for_pods_ready
         self._kept = Kept(keep)
         self._names = tuple(team.name for team in plan.teams)
         self._teams = {name: _Team() for name in self._names}
@@ -168,8 +169,18 @@ class Recorder:
                     )
                 self._nevers.append(task)
                 continue
+            if until is None and self._is_endless(task.workload):
+                raise InputError(
+                    f"{task.place}: pods of task {name} are never ready within the timeout of gang scheduling, so it "
+                    "would be retried forever; set `until` in the scenario, or "
+                    "`gangScheduling.requeuingStrategy.backoffLimitCount` in the stack file"
+                )
             self._coming[name] = task
             yield task.workload
+
+    def _is_endless(self, workload: Workload) -> bool:
+        gang = self._gang
+        return gang is not None and gang.backoff_limit_count is None and workload.start > gang.timeout
 
     def note(self, event: Event) -> None:
         """Take up what happened."""
@@ -179,8 +190,10 @@ class Recorder:
             self._submitted(event)
         elif event.kind == "Admitted":
             self._admitted(event)
-        elif event.kind == "Preempted":
-            self._preempted(event)
+        elif event.kind in ("Preempted", "TimedOut"):
+            self._evicted(event)
+        elif event.kind == "Deactivated":
+            self._deactivated(event)
         else:
             self._finished(event)
 
@@ -233,7 +246,7 @@ class Recorder:
         report.admissions.append(Admission(event.time, borrowed, nodes))
         state.since, state.running = event.time, True
 
-    def _preempted(self, event: Event) -> None:
+    def _evicted(self, event: Event) -> None:
         state = self._open[event.workload]
         report = state.report
         team = self._teams[report.team]
@@ -241,13 +254,27 @@ class Recorder:
         lost = event.time - state.since
         report.evictions.append(Eviction(event.time, event.by, by, event.detail, lost))
         team.lost += lost * report.instances
-        team.counts["evicted"] += 1
+        if event.kind == "Preempted":
+            team.counts["evicted"] += 1
+            self._preemptions += 1
         if by:
             self._teams[by].counts["evicts"] += 1
-        self._preemptions += 1
         self._stop(state, event.time)
         self._change(team.waiting, report.team, "waiting", event.time, report.instances)
         state.since, state.running = event.time, False
+
+    def _deactivated(self, event: Event) -> None:
+        state = self._open.pop(event.workload)
+        report = state.report
+        team = self._teams[report.team]
+        lost = event.time - state.since
+        report.evictions.append(Eviction(event.time, "", "", event.detail, lost))
+        report.never = "is deactivated: its pods were not ready in time, as often as Kueue retries it"
+        team.lost += lost * report.instances
+        team.never.append(report.name)
+        team.waits.add(report.wait)
+        self._stop(state, event.time)
+        self._kept.add(report)
 
     def _finished(self, event: Event) -> None:
         state = self._open.pop(event.workload)
