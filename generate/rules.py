@@ -17,6 +17,9 @@ __all__ = ["examples_text", "rules_page"]
 _MOST_LINES = 3
 # What the kit itself demands has no other source.
 _OWN = "hpkit configuration reference"
+# The guides that most rules are from.
+_GUIDE = "SageMaker HyperPod developer guide"
+_EKS_GUIDE = "Amazon EKS user guide"
 
 
 def _example(rule: str) -> dict[str, Any]:
@@ -83,12 +86,16 @@ def rules_page() -> str:
         "",
         "On this page you look up what each rule demands, its source, and the lines that fail it and pass it.",
         "`hpkit catalog rules <id>` explains one rule, with its message and its fix, and has longer examples (…).",
-        "Rules marked *always* can't be waived.",
+        f"Rules marked *always* can't be waived. –: without it. HyperPod guide: the {_GUIDE}.",
     ]
     for prefix, rules in groupby(RULES, key=lambda rule: rule.id.rstrip("0123456789")):
         lines += ["", f"## {prefix}", "", "| rule | demands | fails | passes |", "|---|---|---|---|"]
         lines += [_row(rule, _examples()[rule.id]["diff"]) for rule in rules]
     return "\n".join(lines) + "\n"
+
+
+def _shorter(source: str) -> str:
+    return source.replace(_GUIDE, "HyperPod guide").replace(_EKS_GUIDE, "EKS guide")
 
 
 def _row(rule: Rule, example: list[str]) -> str:
@@ -97,11 +104,11 @@ def _row(rule: Rule, example: list[str]) -> str:
     sides = [[line[2:] for line in example if line.startswith(sign)] for sign in "-+"]
     is_long = max(map(len, sides)) > _MOST_LINES
     shown = "… | …" if is_long else f"{_code(sides[0])} | {_code(sides[1])}"
-    source = "" if rule.source == _OWN else f"<br>Source: {rule.source}"
+    source = "" if rule.source == _OWN else f"<br>Source: {_shorter(rule.source)}"
     return f"| {anchor} ({severity}) | {rule.title}{source} | {shown} |"
 
 
 def _code(lines: list[str]) -> str:
     """Return lines as code in a cell of a table."""
     fence = "``" if any("`" in line for line in lines) else "`"
-    return "<br>".join(f"{fence}{line}{fence}" for line in lines).replace("|", "\\|") or "without it"
+    return "<br>".join(f"{fence}{line}{fence}" for line in lines).replace("|", "\\|") or "–"

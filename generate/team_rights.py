@@ -14,6 +14,7 @@ __all__ = ["ATTACKS", "FILES", "FILES_ATTACK", "PREFIX"]
 PREFIX: Final = "test_a_member_wants_"
 FILES_ATTACK: Final = "test_a_member_reads_files_of_another_team_as_its_user_group_or_root"
 _RBAC = "RBAC"
+_READ = ("get", "list", "watch")
 _LEVEL = "Pod Security `baseline`"
 _LIMIT_RANGE = "LimitRange `hpkit-requests`"
 _REASONS: Final = {
@@ -133,10 +134,17 @@ def _page() -> str:
 
 
 def _rights(rules: Iterable[PolicyRule]) -> str:
-    rows = [
-        (_code(rule.resources), f"`{rule.api_groups[0] or 'core'}`", _code(rule.verbs), rule.reason) for rule in rules
-    ]
+    rows = [(_code(rule.resources), f"`{rule.api_groups[0] or 'core'}`", _verbs(rule), rule.reason) for rule in rules]
     return _table("resources", "API group", "verbs", "for", rows=rows)
+
+
+def _verbs(rule: PolicyRule) -> str:
+    """Return the verbs of a rule, in a word where the page explains it."""
+    if set(rule.verbs) == set(VERBS):
+        return "all"
+    read = [verb for verb in _READ if verb in rule.verbs]
+    others = [verb for verb in rule.verbs if verb not in _READ]
+    return ", ".join(["read", *([_code(others)] if others else [])]) if len(read) == len(_READ) else _code(rule.verbs)
 
 
 def _refused() -> list[tuple[str, ...]]:
