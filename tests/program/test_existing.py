@@ -136,6 +136,23 @@ def test_a_closed_network_has_endpoints_and_no_way_to_the_internet():
     assert program.all("ec2/natGateway:NatGateway") == []
 
 
+@pytest.mark.parametrize("grafana", [True, False])
+def test_a_closed_network_reaches_the_grafana_workspace_that_its_add_on_gets(grafana):
+    network = {
+        "vpcCidr": "10.192.0.0/16",
+        "zones": [{"availabilityZone": "us-west-2a", "nodeCidr": "10.1.0.0/16"}],
+        "closed": True,
+    }
+    observability = {"prometheus": True, "grafana": grafana}
+    program = recorded_from(organization(environment={"network": network, "observability": observability}))
+    endpoints = [each.inputs["serviceName"] for each in program.all("ec2/vpcEndpoint:VpcEndpoint")]
+    assert ("com.amazonaws.us-west-2.grafana-workspace" in endpoints) is grafana
+    values = json.loads(
+        program.named("eks/addon:Addon")["amazon-sagemaker-hyperpod-observability"].inputs["configurationValues"]
+    )
+    assert ("amgWorkspace" in values) is grafana
+
+
 @pytest.mark.parametrize("asked", ["STANDARD", "EXTENDED"])
 def test_the_upgrade_policy_is_what_the_file_asks_for(asked):
     program = recorded_from(organization(environment={"eks": {"version": "1.35", "supportType": asked}}))

@@ -57,6 +57,9 @@ _CLOSED = (
     "aps-workspaces", "ec2", "ec2messages", "ecr.api", "ecr.dkr", "eks", "eks-auth", "kms", "logs",
     "monitoring", "s3", "sagemaker.api", "ssm", "ssmmessages", "sts",
 )  # fmt: skip
+# The observability add-on gets the workspace, and AWS's Terraform for closed networks has this endpoint. Source: Amazon
+# Managed Grafana user guide, "Interface VPC endpoints": the Grafana API of workspaces has one of its own.
+_CLOSED_GRAFANA = "grafana-workspace"
 # Several HyperPod add-ons work only on resources that carry this tag.
 OWN_TAGS = {"SageMaker": "true"}
 ZONE_KEY = "topology.kubernetes.io/zone"
@@ -94,7 +97,7 @@ def derive(organization: Organization, environment: str) -> Plan:
             **OWN_TAGS,
             **organization.tags,
         },
-        network=_network(spec.network, zones),
+        network=_network(spec, zones),
         groups=groups,
         restricted_groups=restricted,
         node_pools=pools,
@@ -164,10 +167,12 @@ def _inside(cidr: str, vpc_cidr: str | None) -> bool:
         return False
 
 
-def _network(network: Network, zones: tuple[ZonePlan, ...]) -> NetworkPlan:
-    existing = network.existing
+def _network(spec: Environment, zones: tuple[ZonePlan, ...]) -> NetworkPlan:
+    network, existing = spec.network, spec.network.existing
     gateways = {"Single": min(1, len(zones)), "PerZone": len(zones), "None": 0}[network.nat_gateways]
     endpoints = set(network.endpoints) | (set(_CLOSED) if network.closed else set())
+    if network.closed and spec.observability is not None and spec.observability.grafana:
+        endpoints.add(_CLOSED_GRAFANA)
     return NetworkPlan(
         vpc_id=existing.vpc_id if existing else None,
         zones=zones,
