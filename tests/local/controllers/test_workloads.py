@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hpkit.kueue.configuration import configured
+from hpkit.plan.derive import derive
 from hpkit_local.kubernetes.crds import crds_in
+from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
 from tests import builders
 from tests.program.recorder import recorded_from
 from tests.running import eventually, tools_or_skip
@@ -20,6 +23,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 LAYERS = [f"topology.k8s.aws/network-node-layer-{number}" for number in (1, 2, 3)]
+PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 DAY = "24h"
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 
@@ -55,8 +59,8 @@ def subnet(built, number):
     return {"SecurityGroupIds": [built.sg], "Subnets": [built.subnets[number]]}
 
 
-def job(api, team, name, pods, *, gpus=4, run=DAY, exit_code="0", topology=None, priority="training", **spec):
-    """Create a job of so many pods, each as large as an instance's GPUs."""
+def job(api, team, name, pods, *, gpus=4, run=DAY, exit_code="0", topology=None, priority="training", pod=None, **spec):
+    """Create a job of so many pods, each as large as an instance's GPUs; pod: more of their specification."""
     annotations = {"hpkit.local/run": run, "hpkit.local/exit-code": exit_code, **(topology or {})}
     container = {
         "name": "main",
@@ -67,7 +71,7 @@ def job(api, team, name, pods, *, gpus=4, run=DAY, exit_code="0", topology=None,
     labels["kueue.x-k8s.io/priority-class"] = f"{priority}-priority"
     template = {
         "metadata": {"labels": labels, "annotations": annotations},
-        "spec": {"restartPolicy": "Never", "containers": [container]},
+        "spec": {"restartPolicy": "Never", "containers": [container], **(pod or {})},
     }
     spec = {"parallelism": pods, "completions": pods, "suspend": True, "template": template, "backoffLimit": 0, **spec}
     document = {
@@ -430,6 +434,78 @@ def test_pods_of_a_node_that_hyperpod_replaces_go_and_their_job_runs_elsewhere(p
         ),
         "both pods run on nodes that are there",
     )
+
+
+@pytest.fixture
+def four_nodes(platform, api):
+    """Two nodes that are open to pods, and two that the test opens; the quota stays that of eleven."""
+    nodes = api.items("/api/v1/nodes", labels="node.kubernetes.io/instance-type=ml.g5.12xlarge", bare=True)
+    names = [each["metadata"]["name"] for each in nodes]
+
+    def cordon(which, *, on):
+        for name in which:
+            api.merge(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": on}})
+
+    cordon(names[2:], on=True)
+    yield lambda: cordon(names[2:4], on=False)
+    cordon(names, on=False)
+
+
+@pytest.fixture
+def configure(platform, api):
+    """Let Kueue run with the configuration that the kit makes for a file's governance; the shipped one afterwards."""
+    shipped = api.read(CONFIG_MAP)["data"][CONFIG_KEY]
+
+    def write(text):
+        api.merge(CONFIG_MAP, {"data": {CONFIG_KEY: text}})
+        eventually(lambda: running(api) == digest(text), "Kueue runs with it")
+
+    def by_file(**governance):
+        data = builders.organization()
+        data["environments"]["dev"]["governance"] |= governance
+        write(configured(api.read(CONFIG_MAP)["data"][CONFIG_KEY], derive(builders.typed(data), "dev")))
+
+    yield by_file
+    write(shipped)
+
+
+def test_two_jobs_that_hold_each_others_nodes_finish_only_with_gang_scheduling(four_nodes, configure, api):
+    gangs = (("a", "first"), ("b", "second"))
+    first = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "served-first"}}
+    api.create(PRIORITIES, {**first, "value": 1000, "preemptionPolicy": "Never"})
+
+    def placed(team, name):
+        pods = api.items(f"/api/v1/namespaces/hyperpod-ns-{team}/pods", labels=f"batch.kubernetes.io/job-name={name}")
+        return len([pod for pod in pods if pod["spec"].get("nodeName")]), len(pods)
+
+    def finished():
+        """Tell whether both are done: each ends when its last pod has joined, as a distributed training does."""
+        for team, name in gangs:
+            pods = pods_of(api, team, name)
+            for pod in pods if len(pods) == 3 else ():
+                path = f"/api/v1/namespaces/hyperpod-ns-{team}/pods/{pod['metadata']['name']}/status"
+                api.merge(path, {"status": {"phase": "Succeeded"}})
+        return all(condition(api, team, name, "Complete").get("status") == "True" for team, name in gangs)
+
+    # Kueue then looks at quota alone, as with Karpenter.
+    configure(topologyAwareScheduling="Disabled")
+    job(api, "a", "first", 3)
+    eventually(lambda: placed("a", "first") == (2, 3), "the first job lacks a node")
+    job(api, "b", "second", 3, pod={"priorityClassName": "served-first"})
+    eventually(lambda: placed("b", "second") == (0, 3), "the second job has none")
+    four_nodes()
+    eventually(lambda: placed("b", "second") == (2, 3), "the second job gets those that come")
+    assert (placed("a", "first"), finished()) == ((2, 3), False)
+    for team, name in gangs:
+        said = reasons(api, team, name)
+        assert said["Admitted"].startswith("True"), "each keeps what it holds, and waits for the other"
+        assert "PodsReady" not in said
+
+    strategy = {"backoffBaseSeconds": 1, "backoffMaxSeconds": 4}
+    gang = {"enable": True, "timeout": "5s", "blockAdmission": True, "requeuingStrategy": strategy}
+    configure(topologyAwareScheduling="Disabled", gangScheduling=gang)
+    eventually(finished, "one gives way to the other, and both finish")
+    api.delete(f"{PRIORITIES}/served-first")
 
 
 @pytest.fixture(scope="module")
