@@ -7,8 +7,6 @@ import jsonschema
 from hpkit.cli.documents import schema_of
 from hpkit.text.formatting import json_text
 
-__all__ = ["closed", "document", "plain"]
-
 
 def document(text):
     """Return a document; AssertionError where it isn't one."""

@@ -3,8 +3,6 @@
 import os
 from pathlib import Path
 
-__all__ = ["cache_root"]
-
 
 def cache_root() -> Path:
     """Return the folder: HPKIT_CACHE, else hpkit below XDG_CACHE_HOME, else ~/.cache/hpkit."""

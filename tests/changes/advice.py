@@ -8,8 +8,6 @@ from typing import Any
 
 import yaml
 
-__all__ = ["runs"]
-
 Data = Any
 _NEW_PLACE = "elsewhere"
 

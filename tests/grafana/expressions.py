@@ -5,8 +5,6 @@ from typing import Any
 
 import promql_parser
 
-__all__ = ["as_prometheus", "grouped", "parsed", "selectors"]
-
 _PARTS = ("lhs", "rhs", "expr", "args", "vector_selector", "param")
 
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["Difference", "differences"]
-
 _UNCHANGED: Final = ("same", "read", "refresh", "read-discard")
 # Operations that delete a resource, now or as a part of its replacement.
 _DESTRUCTIVE: Final = ("delete", "replace", "create-replacement", "delete-replaced", "discard", "discard-replaced")

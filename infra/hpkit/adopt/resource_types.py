@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["RESOURCE_TYPES", "ToolTypes", "parent_id"]
-
 
 @dataclass(frozen=True, slots=True)
 class ToolTypes:

@@ -5,8 +5,6 @@ from typing import Any, Final, Literal
 
 from hpkit.text.printable import printable
 
-__all__ = ["Finding", "Severity", "Summary", "summarize"]
-
 # What all quota of an environment comes to together.
 _OF_SUMS: Final = ("CAP005", "CAP006")
 Severity = Literal["error", "warning"]

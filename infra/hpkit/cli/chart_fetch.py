@@ -4,8 +4,6 @@ from pathlib import Path
 
 import click
 
-__all__ = ["command"]
-
 
 @click.command("fetch-chart")
 @click.option(

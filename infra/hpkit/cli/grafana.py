@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from hpkit.grafana.desired import Desired
 
-__all__ = ["command"]
-
 _NOBODYS = "000000000000"
 
 

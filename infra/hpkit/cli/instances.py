@@ -11,8 +11,6 @@ from hpkit.cli.formats import folded, output_options
 from hpkit.cli.tables import console, grid
 from hpkit.errors import InputError
 
-__all__ = ["InstanceTypeList", "command"]
-
 
 class _MigProfile(TypedDict):
     name: str

@@ -20,8 +20,6 @@ from hpkit.text.plural import plural
 if TYPE_CHECKING:
     from hpkit.cluster.jobs.lint import JobFinding
 
-__all__ = ["JobLint", "lint", "new"]
-
 _COLORS = {"error": "red", "warning": "yellow"}
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from hpkit.config import Organization
     from hpkit.program.recording import Recording
 
-__all__ = ["OfferingList", "Preflight", "command"]
-
 
 class Preflight(TypedDict):
     """Whether an account has what a stack needs."""

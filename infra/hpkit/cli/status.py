@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from hpkit.cluster.live.model import SchedulerPolicy
     from hpkit.cluster.live.status import Status, TeamStatus, WaitingTask
 
-__all__ = ["ClusterStatus", "command"]
-
 
 class _Cluster(TypedDict):
     name: str

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from hpkit.cluster.upgrade.patches import PatchedStep
     from hpkit.plan.model import Plan
 
-__all__ = ["Upgrade", "command"]
-
 
 class _Step(TypedDict):
     title: str

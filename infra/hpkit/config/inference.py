@@ -10,8 +10,6 @@ from pydantic import Field
 
 from hpkit.config.base import BucketName, Model
 
-__all__ = ["Inference"]
-
 
 class Inference(Model):
     """The inference operator, as its EKS add-on, with its roles and the add-ons that it needs."""

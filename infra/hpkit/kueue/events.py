@@ -7,8 +7,6 @@ from typing import Literal
 
 from hpkit.kueue.model import PodSetAssignment
 
-__all__ = ["Admitted", "Event", "Outcome", "Pending", "Preempted"]
-
 
 @dataclass(frozen=True, slots=True)
 class Admitted:

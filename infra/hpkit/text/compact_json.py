@@ -3,8 +3,6 @@
 import json
 from typing import Any, Final
 
-__all__ = ["compact_json"]
-
 _WIDTH: Final = 120
 
 

@@ -10,8 +10,6 @@ from pulumi.runtime.proto import provider_pb2
 
 from hpkit.catalog import Difference
 
-__all__ = ["CheckFailure", "PropertyChange", "diff_response", "property_changes"]
-
 
 @dataclass(frozen=True)
 class CheckFailure:

@@ -9,8 +9,6 @@ from typing import Any
 
 from hpkit.catalog import TypeFacts
 
-__all__ = ["Behavior", "Field", "ResourceTable"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Behavior:

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["OPERATORS", "Operator"]
-
 
 @dataclass(frozen=True)
 class Operator:

@@ -3,8 +3,6 @@
 import os
 from pathlib import Path
 
-__all__ = ["write_private"]
-
 
 def write_private(path: Path, content: bytes) -> None:
     """Replace a file in one step; mode 0600 from its first byte on."""

@@ -6,8 +6,6 @@ from typing import Any
 
 import urllib3
 
-__all__ = ["http_status"]
-
 _SECONDS = 2.0
 
 

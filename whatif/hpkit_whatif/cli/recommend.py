@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from hpkit_whatif.recommend import Recommendation
     from hpkit_whatif.recommend.model import CapacityChange, TeamResult
 
-__all__ = ["command"]
-
 Figure = TypeVar("Figure")
 
 

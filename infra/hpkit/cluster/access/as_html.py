@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from hpkit.cluster.access.model import Row, called
 from hpkit.cluster.live.page import Section, page
 
-__all__ = ["as_html"]
-
 
 def as_html(stack: str, places: Sequence[str], rows: Sequence[Row], differs: Sequence[str]) -> str:
     """Return the page: a row for each principal, a column for each place, and where the stack file says otherwise."""

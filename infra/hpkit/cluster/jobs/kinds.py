@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-__all__ = ["KINDS", "PodTemplate", "Unit", "mapping", "mappings", "templates", "units"]
-
 Path = tuple[str | int, ...]
 # Kinds that `hpkit job new` writes.
 KINDS: Final = ("job", "pytorchjob", "jobset", "rayjob")

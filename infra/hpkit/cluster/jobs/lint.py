@@ -21,8 +21,6 @@ from hpkit.plan.model import NAMESPACE_PREFIX, POD_SECURITY_LEVEL, Plan, TeamPla
 from hpkit.plan.team_limits import pod_limits
 from hpkit.text.spelling import near
 
-__all__ = ["JobFinding", "Manifest", "lint", "read_manifests", "repaired"]
-
 Path = tuple[str | int, ...]
 Severity = Literal["error", "warning"]
 _TOPOLOGY_PREFIX = "kueue.x-k8s.io/podset-"

@@ -14,8 +14,6 @@ from hpkit.cluster.live.waiting import counted, sized
 from hpkit.text.formatting import amount
 from hpkit.text.plural import plural
 
-__all__ = ["status_html", "topology_html"]
-
 
 def status_html(title: str, status: Status, differs: Sequence[str]) -> str:
     """Return the page of `hpkit cluster status`; title names stack and region."""

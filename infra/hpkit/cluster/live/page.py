@@ -8,8 +8,6 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-__all__ = ["Section", "page"]
-
 
 @dataclass(frozen=True, slots=True)
 class Section:

@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from hpkit.errors import ToolError
 
-__all__ = ["rendered"]
-
 _SECONDS: Final = 120
 
 

@@ -12,8 +12,6 @@ import pulumi
 from hpkit.program.components.credentials import Credentials
 from hpkit.program.iam.account import AwsAccount
 
-__all__ = ["Component", "DeployContext", "document"]
-
 
 class Component(pulumi.ComponentResource):
     """A part of the platform; its type is `hpkit:index:<class>`."""

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["AwsAccount", "managed_policy"]
-
 
 @dataclass(frozen=True, slots=True)
 class AwsAccount:

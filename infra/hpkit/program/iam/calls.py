@@ -5,8 +5,6 @@ from functools import cache
 
 from hpkit.program.iam.template import read
 
-__all__ = ["TypeCalls", "always", "calls"]
-
 
 @dataclass(frozen=True, slots=True)
 class TypeCalls:

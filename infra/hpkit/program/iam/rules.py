@@ -5,8 +5,6 @@ from functools import cache
 
 from hpkit.program.iam.template import read
 
-__all__ = ["Rule", "actions_of_call", "rules"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rule:

@@ -6,6 +6,4 @@ docs/reference/fake-kubernetes-plugin.md.
 
 from importlib.metadata import version
 
-__all__ = ["VERSION"]
-
 VERSION = version("pulumi_kubernetes")

@@ -11,8 +11,6 @@ from hpkit_provider.engine.errors import ChangeFailedError
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
-__all__ = ["Related"]
-
 _MOST: Final = 3
 
 

@@ -13,8 +13,6 @@ from hpkit_provider.engine.plugin_server import OPTIONS, serve
 from hpkit_provider.engine.values import from_struct, to_struct
 from tests.running import HANGS
 
-__all__ = ["CRD", "FailedError", "Plugin", "in_background", "in_process", "when_possible"]
-
 CRD = {
     "metadata": {"name": "widgets.acme.example"},
     "spec": {
