@@ -11,6 +11,7 @@ from hpkit.adopt.state import undeclared, with_objects, with_state_only, with_wr
 from hpkit.plan.derive import derive
 from hpkit.program.recording import record
 from hpkit.project import load
+from hpkit_provider.resources.imported_inputs import imported_inputs
 from tests.adopt.builders import ACCOUNT, entry, live
 from tests.adopt.test_organization import prepared
 
@@ -83,6 +84,14 @@ def test_every_import_is_a_resource_of_the_program_with_its_parent_and_provider(
         assert (imported["type"], imported["logicalName"]) == (resource.type, resource.name)
         assert table.get(imported.get("parent"), "") == resource.parent
         assert table[imported["provider"]] == resource.provider
+
+
+def test_the_plugin_accepts_the_inputs_that_are_ids(tmp_path):
+    platform = live()
+    imports = imports_of(recorded(tmp_path, platform), platform)
+    for kind in ("ChangeGuard", "Readiness"):
+        ids = [each["id"] for each in imports.entries if each["type"] == f"hyperpod:index:{kind}"]
+        assert [imported_inputs(kind, each, example={}) for each in ids] == [json.loads(each) for each in ids] != []
 
 
 def applied(document, manager="pulumi-kubernetes-0a1b2c3d"):

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from hpkit.adopt import HandoverPlan, as_data, handover
-from hpkit.cli import access, jobs, nodes, status, topology, why
+from hpkit.cli import access, jobs, nodes, status, status_all, topology, why
 from hpkit.cli.documents import API_VERSION, KINDS, json_document, schema_of
 from hpkit.cluster.access.check import Answer, Resource
 from hpkit.cluster.access.model import Access, Entry
@@ -61,6 +61,7 @@ CASES = {
     "catalog instances": ["catalog", "instances", "p5", "--sources"],
     "aws images": ["aws", "images", "--stack", "enterprise-prod"],
     "cluster status": ["cluster", "status", *ONE_STACK],
+    "cluster status --all": ["cluster", "status", "--all"],
     "cluster topology": ["cluster", "topology", *ONE_STACK],
     "cluster access": ["cluster", "access", *ONE_STACK],
     "cluster access check": ["cluster", "access", "check", "ada", "get", "pods", *ONE_STACK],
@@ -103,6 +104,8 @@ def running(monkeypatch):
     )
     for module in (jobs, nodes, status, topology, why):
         monkeypatch.setattr(module, "observe", lambda *_, **__: seen)
+    monkeypatch.setattr(status_all, "aws_session", lambda *_: None)
+    monkeypatch.setattr("hpkit.cluster.live.read.read", lambda *_, **__: seen)
     entry = Entry("arn:aws:iam::123456789012:role/ada", "ada", ("team",))
     monkeypatch.setattr(access, "aws_session", lambda *_: None)
     monkeypatch.setattr("hpkit.cluster.access.read.read_access", lambda *_, **__: Access((entry,), ()))

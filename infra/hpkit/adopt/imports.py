@@ -146,7 +146,7 @@ def _guard(resource: RecordedResource, live: LivePlatform) -> str:
     inputs = dict(resource.inputs)
     if "identity" in inputs:
         inputs["identity"] = {"cluster": live.arn} if "cluster" in inputs["identity"] else {}
-    return json.dumps(inputs, sort_keys=True)
+    return _id_of(inputs)
 
 
 def _readiness(resource: RecordedResource, live: LivePlatform) -> str | None:
@@ -163,7 +163,13 @@ def _readiness(resource: RecordedResource, live: LivePlatform) -> str | None:
     if associations:
         found = {account: each["associationId"] for account, each in associations.items() if each is not None}
         inputs["podIdentityAssociations"] = found
-    return json.dumps(inputs, sort_keys=True)
+    return _id_of(inputs)
+
+
+def _id_of(inputs: Mapping[str, Any]) -> str:
+    """Return inputs as an id. Pulumi's own numbers are all floats."""
+    whole = {key: int(each) if isinstance(each, float) and each.is_integer() else each for key, each in inputs.items()}
+    return json.dumps(whole, sort_keys=True)
 
 
 def _addon(resource: RecordedResource, live: LivePlatform) -> str | None:

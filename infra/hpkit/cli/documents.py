@@ -80,6 +80,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     **_kinds("hpkit.cli.images", ImageList="aws images"),
     **_kinds("hpkit.adopt.handover", HandoverPlan="aws adopt handover"),
     **_kinds("hpkit.cli.status", ClusterStatus="cluster status"),
+    **_kinds("hpkit.cli.status_all", ClusterStatusList="cluster status"),
     **_kinds("hpkit.cli.topology", Topology="cluster topology"),
     **_kinds("hpkit.cli.access", PrincipalList="cluster access", AccessCheck="cluster access check"),
     **_kinds("hpkit.cli.upgrade", Upgrade="cluster upgrade"),

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import click
+from click.core import ParameterSource
 
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.documents import json_document
@@ -130,6 +131,7 @@ _MANY = 200
 @click.command("status", epilog=rights("cluster status"))
 @platform_options
 @output_options("text", "json", "html")
+@click.option("--all", "every_stack", is_flag=True, help="Show one row per stack of the project.")
 @click.option("--watch", is_flag=True, help="Show the page on the full terminal, and refresh it until Ctrl-C.")
 @click.option(
     "--every",
@@ -139,12 +141,21 @@ _MANY = 200
     metavar="SECONDS",
     help="Seconds between refreshes, with --watch.",
 )
-def command(stack: str | None, profile: str | None, form: str, watch: bool, every: float) -> None:
+def command(stack: str | None, profile: str | None, form: str, every_stack: bool, watch: bool, every: float) -> None:
     """Show a running platform: instance groups, teams and quotas, waiting tasks, add-ons, recent events.
 
     Reads SageMaker, EKS and the Kubernetes API, and changes nothing. Differences from the stack file are marked. If
     something can't be read, its part is empty, and a warning explains why.
+
+    --all reads the stacks at the same time, each with the `aws:profile` of its settings. If none can be read, the exit
+    code is 1.
     """
+    if every_stack:
+        typed = click.get_current_context().get_parameter_source("stack") is ParameterSource.COMMANDLINE
+        if typed or watch or form == "html":
+            raise click.UsageError("--all can't be combined with --stack, --watch or --format html")
+        _show_all(profile, form)
+        return
     from hpkit.cluster.live.differences import differences
     from hpkit.cluster.live.status import status_of
 
@@ -162,6 +173,18 @@ def command(stack: str | None, profile: str | None, form: str, watch: bool, ever
         click.echo(status_html(f"{plan.stack} in {plan.spec.region}", status, differs))
     else:
         _print(plan, status, differs)
+
+
+def _show_all(profile: str | None, form: str) -> None:
+    from hpkit.cli.status_all import ClusterStatusList, document_of, read_all, rows_table
+
+    rows = read_all(profile)
+    if form == "json":
+        click.echo(json_document(ClusterStatusList, **document_of(rows)))
+    else:
+        click.echo(rows_table(rows), nl=False)
+    if not any(row.status for row in rows):
+        sys.exit(1)
 
 
 def _watch(plan: Plan, profile: str | None, form: str, every: float) -> None:
