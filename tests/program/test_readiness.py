@@ -51,7 +51,8 @@ def test_pods_with_a_role_wait_until_their_association_is_in_force(stack):
     addons = {each.name: each for each in program.all("eks/addon:Addon")}
     associations = program.all("eks/podIdentityAssociation:PodIdentityAssociation")
     waits = {each.name: each for each in program.all(READINESS) if "podIdentityAssociations" in each.inputs}
-    assert waits
+    known = {account for wait in waits.values() for account in wait.inputs["podIdentityAssociations"]}
+    assert known == {f"{each.inputs['namespace']}/{each.inputs['serviceAccount']}" for each in associations}
     for each in associations:
         user = program.one("helm.sh/v3:Release", "keda") if each.name == "keda" else addons[each.name]
         between = [wait for wait in waits.values() if program.waits(user, wait) and program.waits(wait, each)]

@@ -73,9 +73,10 @@ class ReadinessHandler(Handler):
         return ResourceState(_logical_name(task), given, given)
 
     def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
-        """Wait for what the inputs now name."""
-        del old, state
-        self._wait(task, new)
+        """Wait for what the inputs now name; not for nodes of added groups, as long as others stay."""
+        del state
+        staying = [group for group in new.get("instanceGroups", []) if group in old.get("instanceGroups", [])]
+        self._wait(task, {**new, "instanceGroups": staying} if staying else new)
         return ResourceState(resource_id, new, new)
 
     def delete(self, task: Task, resource_id: str) -> None:

@@ -125,7 +125,7 @@ _AUTOSCALED_GROUP = (
 )
 
 _READINESS = (
-    Field("minutes", "", "integer", required=True, minimum=1, silent=True, text="How long to wait at most."),
+    Field("minutes", "", "number", required=True, minimum=1, silent=True, text="How long to wait at most."),
     Field("eksClusterName", "", "string", text="EKS cluster whose Kubernetes API is asked."),
     Field("endpoint", "", "string", text="Address of that API. Alone, the API must admit the caller."),
     Field("certificateAuthority", "", "string", text="Its certificate authority, in base64."),

@@ -228,6 +228,17 @@ def test_a_cluster_that_grows_is_not_waited_for_again(world, kubernetes, cluster
     assert list(engine.diff("Readiness", "nodes", {**wanted, "minutes": 90}).detailedDiff) == []
 
 
+def test_nodes_of_an_added_group_are_not_waited_for_while_another_stays(world, kubernetes, cluster, engine):
+    arn, ids = cluster
+    kubernetes.answers["/api/v1/nodes"] = listed(*(node(each) for each in ids["gpu"]))
+    engine.up("Readiness", "nodes", nodes_of(kubernetes, arn, "gpu"))
+    both = nodes_of(kubernetes, arn, "gpu", "system")
+    assert engine.up("Readiness", "nodes", both)["outputs"] == both
+    kubernetes.answers["/api/v1/nodes"] = [listed(), listed(node(*ids["system"]))]
+    engine.up("Readiness", "nodes", nodes_of(kubernetes, arn, "system"))
+    assert kubernetes.answers["/api/v1/nodes"] == [listed(node(*ids["system"]))]
+
+
 def test_access_is_waited_for_with_a_new_token_each_time(world, kubernetes):
     kubernetes.answers["/api/v1/nodes"] = [
         (401, {"message": "Unauthorized"}),

@@ -59,7 +59,7 @@ class PodRoles:
         """Return what waits until all associations that were made are in force; nothing if there are none."""
         if not self._made:
             return []
-        associations = {account: each.association_id for account, each in sorted(self._made.items())}
+        associations = {account: each.id for account, each in sorted(self._made.items())}
         return [
             Readiness(
                 name,

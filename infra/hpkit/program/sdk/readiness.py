@@ -18,7 +18,7 @@ class Readiness(pulumi.CustomResource):
         self,
         resource_name: str,
         *,
-        minutes: pulumi.Input[int],
+        minutes: pulumi.Input[float],
         certificate_authority: pulumi.Input[str] | None = None,
         cluster_arn: pulumi.Input[str] | None = None,
         deployments: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
