@@ -144,6 +144,15 @@ def test_grafana_reads_both_of_its_data_sources_and_no_logs_of_others():
     assert not any(action.startswith("aps:") for action in actions(RIGHTS["grafana without Prometheus"]))
 
 
+def test_the_collector_may_all_that_the_guide_checks_its_role_for():
+    """SageMaker developer guide, troubleshooting of the observability add-on, "Verify Pod Identity association"."""
+    logs = (
+        "CreateLogGroup CreateLogStream DescribeLogGroups DescribeLogStreams PutLogEvents GetLogEvents FilterLogEvents "
+        "GetLogRecord StartQuery StopQuery GetQueryResults"
+    )
+    assert actions(RIGHTS["metrics"]) == {"aps:RemoteWrite", *(f"logs:{each}" for each in logs.split())}
+
+
 def test_volumes_are_attached_by_sagemaker_to_nodes_of_one_cluster():
     assert actions(RIGHTS["volumes"]) == {
         *("sagemaker:AttachClusterNodeVolume", "sagemaker:DetachClusterNodeVolume", "eks:DescribeCluster")
