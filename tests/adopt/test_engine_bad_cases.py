@@ -57,7 +57,7 @@ def test_an_adoption_that_is_cut_off_and_killed_goes_on_and_what_is_not_the_prog
     cut_off(shell)
     refused = shell("hpkit", "aws", "adopt", "run", "--stack", STACK, check=False)
     assert refused.returncode == 1
-    assert f"copy {STACK}.json.bak over {STACK}.json" in refused.stderr
+    assert f"Copy {STACK}.json.bak over {STACK}.json" in refused.stderr
     restored(shell)
 
     killed_while_importing(shell)

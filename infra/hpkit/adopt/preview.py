@@ -6,13 +6,20 @@ Reads the output of `pulumi preview --json`. Pure.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final
 
 _UNCHANGED: Final = ("same", "read", "refresh", "read-discard")
 # Operations that delete a resource, now or as a part of its replacement.
 _DESTRUCTIVE: Final = ("delete", "replace", "create-replacement", "delete-replaced", "discard", "discard-replaced")
+
+# A step of a path: a key in quotes, an index, or a plain key.
+_STEPS: Final = re.compile(r'\["([^"]+)"\]|\[(\d+)\]|([^.\[]+)')
+# Characters in front of the place where two long values differ.
+_BEFORE: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +56,30 @@ def _lines(step: Mapping[str, Any]) -> Iterator[str]:
         return
     old, new = (step.get(side, {}).get("inputs", {}) for side in ("oldState", "newState"))
     for path in sorted(_changed(step)):
-        name = path.partition(".")[0].partition("[")[0]
-        before, after = (json.dumps(side.get(name), sort_keys=True, default=str) for side in (old, new))
-        yield f"{path}: {_short(before)} → {_short(after)}"
+        before, after = (json.dumps(_value(side, path), sort_keys=True, default=str) for side in (old, new))
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+        yield f"{path}: {_short(before, same)} → {_short(after, same)}"
 
 
 def _changed(step: Mapping[str, Any]) -> list[str]:
     return list(step.get("detailedDiff") or step.get("diffReasons") or ())
 
 
-def _short(text: str, most: int = 160) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _value(inputs: Any, path: str) -> Any:
+    """Return the value at a path such as `spec.rules[0].verbs`, or None."""
+    for quoted, index, key in _STEPS.findall(path):
+        try:
+            inputs = inputs[int(index) if index else quoted or key]
+        except (LookupError, TypeError):
+            return None
+    return inputs
+
+
+def _short(text: str, same: int, most: int = 160) -> str:
+    """Return a long text from a little before the place where it differs from another one."""
+    start = max(0, same - _BEFORE) if len(text) > most else 0
+    end = "…" if len(text) - start > most else ""
+    return ("…" if start else "") + text[start : start + most] + end
 
 
 def _reason(step: Mapping[str, Any], token: str) -> str:
