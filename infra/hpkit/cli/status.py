@@ -6,7 +6,7 @@ import io
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from contextlib import redirect_stdout, suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, TypedDict
@@ -20,12 +20,13 @@ from hpkit.cli.formats import folded, output_options, width
 from hpkit.cli.live_common import age, choose_stack, observe, platform_options, rights
 from hpkit.cli.tables import columns, console, grid
 from hpkit.plan.model import Plan
-from hpkit.text.formatting import amount, json_number
+from hpkit.text.formatting import json_number
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from hpkit.cluster.live.model import SchedulerPolicy
+    from hpkit.cluster.live.sections import Section
     from hpkit.cluster.live.status import Status, TeamStatus, WaitingTask
 
 
@@ -328,6 +329,7 @@ def _task(task: WaitingTask) -> _Task:
 
 def _print(plan: Plan, status: Status, differs: Iterable[str], *, terminal: bool | None = None) -> None:
     """Print the page. terminal: whether a terminal shows it; None detects that."""
+    from hpkit.cluster.live.sections import groups_section, limit_words, teams_section
     from hpkit.cluster.live.status import policy_words
 
     paper = console(color_system=None if os.environ.get("NO_COLOR") else "auto", force_terminal=terminal)
@@ -336,10 +338,12 @@ def _print(plan: Plan, status: Status, differs: Iterable[str], *, terminal: bool
     paper.print(f"[bold]{plan.stack}[/]: cluster {plan.spec.cluster.name} in {plan.spec.region} is {state}")
     _section("needs attention", status.problems)
     _section("differs from the stack file", differs)
-    _groups(paper, status)
+    _table(paper, groups_section(status), (0, 1, 4))
+    for pool in status.pools:
+        click.echo(folded(f"NodePool {pool.name}: {', '.join(limit_words(pool)) or 'without limits'}", "    ", "  "))
     if platform is not None:
         click.echo(folded(f"cluster policy: {policy_words(platform)}", "  ", ""))
-    _teams(paper, status)
+    _table(paper, teams_section(status), (0, 1))
     for team in status.teams:
         _waiting(team, plan.stack)
     if platform is not None and platform.events:
@@ -356,66 +360,20 @@ def _section(title: str, lines: Iterable[str]) -> None:
         click.echo(folded(line, "    ", "  "))
 
 
-def _table(paper: Console, head: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under their heads, which say which are numbers; on a narrow terminal each row as a block of lines.
+def _table(paper: Console, section: Section, names: Collection[int]) -> None:
+    """Print a section's rows; on a narrow terminal each row is a block of lines. names: columns that aren't figures.
 
     Many are plain columns: a grid takes two milliseconds for each row.
     """
-    if width() < _NARROW or len(rows) > _MANY:
-        click.echo(columns([[name for name, _ in head], *rows]))
+    if not section.rows:
         return
-    table = grid(*(name for name, _ in head), names=[name for name, is_number in head if not is_number])
-    for row in rows:
+    if width() < _NARROW or len(section.rows) > _MANY:
+        click.echo(columns([section.head, *section.rows]))
+        return
+    table = grid(*section.head, names=[section.head[index] for index in names])
+    for row in section.rows:
         table.add_row(*row)
     paper.print(table)
-
-
-def _groups(paper: Console, status: Status) -> None:
-    from hpkit.cluster.live.waiting import counted, sized
-
-    if not status.groups and not status.pools:
-        return
-    head = (("instance group", False), ("type", False), ("target", True), ("running", True), ("others", False))
-    rows = [
-        (
-            each.group.name,
-            ", ".join(each.group.instance_types),
-            str(each.group.target),
-            str(each.running),
-            ", ".join(f"{count} {name}" for name, count in each.others.items()),
-        )
-        for each in status.groups
-    ]
-    _table(paper, head, rows)
-    for pool in status.pools:
-        limits = ", ".join(
-            f"{sized(pool.used.get(name, Decimal(0)), name)} of {counted(limit, name)}"
-            for name, limit in pool.limits.items()
-        )
-        click.echo(folded(f"NodePool {pool.name}: {limits or 'without limits'}", "    ", "  "))
-
-
-def _teams(paper: Console, status: Status) -> None:
-    pairs = [(team, share) for team in status.teams for share in team.shares]
-    if not pairs:
-        return
-    names = ("team", "of", "quota", "used", "borrowed", "lent", "runs", "waits")
-    rows = []
-    for team, share in pairs:
-        first = share is team.shares[0]
-        rows.append(
-            (
-                team.team if first else "",
-                f"{share.flavor} {share.resource.rpartition('/')[2]}",
-                amount(share.quota),
-                amount(share.used),
-                share.borrowed_words,
-                share.lent_words,
-                team.runs_words if first else "",
-                team.waits_words if first else "",
-            )
-        )
-    _table(paper, [(name, name not in ("team", "of")) for name in names], rows)
 
 
 def _waiting(team: TeamStatus, stack: str) -> None:

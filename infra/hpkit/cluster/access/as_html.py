@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hpkit.cluster.access.model import Row, called
-from hpkit.cluster.live.page import Section, page
+from hpkit.cluster.live.page import page
+from hpkit.cluster.live.sections import Section
 
 
 def as_html(stack: str, places: Sequence[str], rows: Sequence[Row], differs: Sequence[str]) -> str:

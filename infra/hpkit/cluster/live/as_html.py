@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
 
 from hpkit.cluster.live.as_svg import topology_svg
-from hpkit.cluster.live.model import NodePool
-from hpkit.cluster.live.page import Section, page
+from hpkit.cluster.live.page import page
+from hpkit.cluster.live.sections import Section, groups_section, pools_section, teams_section
 from hpkit.cluster.live.status import Status, policy_words
 from hpkit.cluster.live.topology import Branch, Placement
-from hpkit.cluster.live.waiting import counted, sized
-from hpkit.text.formatting import amount
 from hpkit.text.plural import plural
 
 
@@ -27,9 +24,9 @@ def status_html(title: str, status: Status, differs: Sequence[str]) -> str:
             Section("Needs attention", lines=status.problems, grave=True),
             Section("Differs from the stack file", lines=differs, grave=True),
             Section("Couldn't be read", lines=observed.unknown, grave=True),
-            _groups(status),
-            _pools(status),
-            _teams(status),
+            groups_section(status),
+            pools_section(status),
+            teams_section(status),
             _waiting(status),
             Section("Cluster policy", lines=() if platform is None else (policy_words(platform),)),
             _addons(status),
@@ -63,53 +60,6 @@ def topology_html(title: str, tree: Sequence[Branch], places: Sequence[Placement
             Section("Nodes", head=("node", "type", "zone", "use", "state", "layers", "tasks"), rows=rows),
         ),
     )
-
-
-def _groups(status: Status) -> Section:
-    rows = [
-        (
-            each.group.name,
-            ", ".join(each.group.instance_types),
-            str(each.group.target),
-            str(each.running),
-            ", ".join(f"{count} {name}" for name, count in each.others.items()),
-        )
-        for each in status.groups
-    ]
-    head = ("instance group", "type", "target", "running", "others")
-    return Section("Instance groups", head=head, rows=rows, numbers=frozenset({2, 3}))
-
-
-def _pools(status: Status) -> Section:
-    rows = [
-        (pool.name, "" if pool.ready else f"not ready: {pool.message}", ", ".join(_limits(pool)))
-        for pool in status.pools
-    ]
-    return Section("Karpenter", head=("NodePool", "state", "used of its limits"), rows=rows)
-
-
-def _limits(pool: NodePool) -> Iterable[str]:
-    for name, limit in pool.limits.items():
-        yield f"{sized(pool.used.get(name, Decimal(0)), name)} of {counted(limit, name)}"
-
-
-def _teams(status: Status) -> Section:
-    rows = [
-        (
-            team.team if share is team.shares[0] else "",
-            f"{share.flavor} {share.resource.rpartition('/')[2]}",
-            amount(share.quota),
-            amount(share.used),
-            share.borrowed_words,
-            share.lent_words,
-            team.runs_words if share is team.shares[0] else "",
-            team.waits_words if share is team.shares[0] else "",
-        )
-        for team in status.teams
-        for share in team.shares
-    ]
-    head = ("team", "of", "quota", "used", "borrowed", "lent", "runs", "waits")
-    return Section("Teams", head=head, rows=rows, numbers=frozenset({2, 3, 6, 7}))
 
 
 def _waiting(status: Status) -> Section:

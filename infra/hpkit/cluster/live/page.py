@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A part of a page: lines, then a drawing (SVG), then a table with its heads.
-
-    numbers: which columns are figures. grave: somebody must act on it.
-    """
-
-    title: str
-    lines: Sequence[str] = ()
-    head: Sequence[str] = ()
-    rows: Sequence[Sequence[str]] = ()
-    numbers: frozenset[int] = frozenset()
-    drawing: str = ""
-    grave: bool = False
+from hpkit.cluster.live.sections import Section
 
 
 @cache

@@ -1,0 +1,79 @@
+"""The tables of a platform's state, for the terminal and for pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from hpkit.cluster.live.model import NodePool
+from hpkit.cluster.live.status import Status
+from hpkit.cluster.live.waiting import counted, sized
+from hpkit.text.formatting import amount
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a page: lines, then a drawing (SVG), then a table with its heads.
+
+    numbers: which columns are figures. grave: somebody must act on it.
+    """
+
+    title: str
+    lines: Sequence[str] = ()
+    head: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    numbers: frozenset[int] = frozenset()
+    drawing: str = ""
+    grave: bool = False
+
+
+def groups_section(status: Status) -> Section:
+    """Return the instance groups."""
+    rows = [
+        (
+            each.group.name,
+            ", ".join(each.group.instance_types),
+            str(each.group.target),
+            str(each.running),
+            ", ".join(f"{count} {name}" for name, count in each.others.items()),
+        )
+        for each in status.groups
+    ]
+    head = ("instance group", "type", "target", "running", "others")
+    return Section("Instance groups", head=head, rows=rows, numbers=frozenset({2, 3}))
+
+
+def pools_section(status: Status) -> Section:
+    """Return the NodePools of Karpenter."""
+    rows = [
+        (pool.name, "" if pool.ready else f"not ready: {pool.message}", ", ".join(limit_words(pool)))
+        for pool in status.pools
+    ]
+    return Section("Karpenter", head=("NodePool", "state", "used of its limits"), rows=rows)
+
+
+def limit_words(pool: NodePool) -> Iterable[str]:
+    """Yield how much of each limit of a NodePool is used."""
+    for name, limit in pool.limits.items():
+        yield f"{sized(pool.used.get(name, Decimal(0)), name)} of {counted(limit, name)}"
+
+
+def teams_section(status: Status) -> Section:
+    """Return what each team has of each instance type."""
+    rows = [
+        (
+            team.team if share is team.shares[0] else "",
+            f"{share.flavor} {share.resource.rpartition('/')[2]}",
+            amount(share.quota),
+            amount(share.used),
+            share.borrowed_words,
+            share.lent_words,
+            team.runs_words if share is team.shares[0] else "",
+            team.waits_words if share is team.shares[0] else "",
+        )
+        for team in status.teams
+        for share in team.shares
+    ]
+    head = ("team", "of", "quota", "used", "borrowed", "lent", "runs", "waits")
+    return Section("Teams", head=head, rows=rows, numbers=frozenset({2, 3, 6, 7}))
