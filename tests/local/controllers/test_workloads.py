@@ -23,7 +23,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 LAYERS = [f"topology.k8s.aws/network-node-layer-{number}" for number in (1, 2, 3)]
-PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 DAY = "24h"
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 
@@ -436,19 +435,26 @@ def test_pods_of_a_node_that_hyperpod_replaces_go_and_their_job_runs_elsewhere(p
     )
 
 
+RESERVED = {"key": "example.com/reserved", "effect": "NoSchedule"}
+
+
 @pytest.fixture
 def four_nodes(platform, api):
-    """Two nodes that are open to pods, and two that the test opens; the quota stays that of eleven."""
+    """Open two nodes to pods, and two more to pods that tolerate a taint; give what takes the taint away.
+
+    The quota stays that of eleven nodes.
+    """
     nodes = api.items("/api/v1/nodes", labels="node.kubernetes.io/instance-type=ml.g5.12xlarge", bare=True)
     names = [each["metadata"]["name"] for each in nodes]
 
-    def cordon(which, *, on):
+    def become(which, *, closed=False, taints=None):
         for name in which:
-            api.merge(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": on}})
+            api.merge(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": closed, "taints": taints}})
 
-    cordon(names[2:], on=True)
-    yield lambda: cordon(names[2:4], on=False)
-    cordon(names, on=False)
+    become(names[4:], closed=True)
+    become(names[2:4], taints=[RESERVED])
+    yield lambda: become(names[2:4])
+    become(names)
 
 
 @pytest.fixture
@@ -469,10 +475,9 @@ def configure(platform, api):
     write(shipped)
 
 
+@pytest.mark.nightly
 def test_two_jobs_that_hold_each_others_nodes_finish_only_with_gang_scheduling(four_nodes, configure, api):
     gangs = (("a", "first"), ("b", "second"))
-    first = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "served-first"}}
-    api.create(PRIORITIES, {**first, "value": 1000, "preemptionPolicy": "Never"})
 
     def placed(team, name):
         pods = api.items(f"/api/v1/namespaces/hyperpod-ns-{team}/pods", labels=f"batch.kubernetes.io/job-name={name}")
@@ -489,13 +494,12 @@ def test_two_jobs_that_hold_each_others_nodes_finish_only_with_gang_scheduling(f
 
     # Kueue then looks at quota alone, as with Karpenter.
     configure(topologyAwareScheduling="Disabled")
-    job(api, "a", "first", 3)
-    eventually(lambda: placed("a", "first") == (2, 3), "the first job lacks a node")
-    job(api, "b", "second", 3, pod={"priorityClassName": "served-first"})
-    eventually(lambda: placed("b", "second") == (0, 3), "the second job has none")
+    for team, name in gangs:
+        tolerations = [RESERVED | {"operator": "Exists"}] if name == "second" else []
+        job(api, team, name, 3, pod={"tolerations": tolerations})
+        eventually(lambda team=team, name=name: placed(team, name) == (2, 3), f"the {name} job lacks a node")
     four_nodes()
-    eventually(lambda: placed("b", "second") == (2, 3), "the second job gets those that come")
-    assert (placed("a", "first"), finished()) == ((2, 3), False)
+    assert not finished()
     for team, name in gangs:
         said = reasons(api, team, name)
         assert said["Admitted"].startswith("True"), "each keeps what it holds, and waits for the other"
@@ -505,7 +509,6 @@ def test_two_jobs_that_hold_each_others_nodes_finish_only_with_gang_scheduling(f
     gang = {"enable": True, "timeout": "5s", "blockAdmission": True, "requeuingStrategy": strategy}
     configure(topologyAwareScheduling="Disabled", gangScheduling=gang)
     eventually(finished, "one gives way to the other, and both finish")
-    api.delete(f"{PRIORITIES}/served-first")
 
 
 @pytest.fixture(scope="module")
