@@ -82,9 +82,9 @@ def lives_on(shell, repository, live, before, *, a_team_more, first=None):
 @pytest.mark.parametrize(
     ("shape", "imported"),
     [
-        (console, 16),
-        (terraform, 17),
-        (by_hand, 15),
+        (console, 19),
+        (terraform, 20),
+        (by_hand, 18),
     ],
 )
 def test_a_platform_that_others_made_is_adopted_lived_in_and_handed_back(shape, imported, shell, repository, live):

@@ -112,6 +112,7 @@ class SageMakerApi:
         self._lock = threading.Lock()
         self._session: boto3.Session | None = None
         self._clients: dict[str, Any] = {}
+        self._signers: dict[str, Any] = {}
         self._is_account_checked = settings.account_id is None
 
     def client(self, service: str = "sagemaker") -> Any:
@@ -126,15 +127,18 @@ class SageMakerApi:
 
         Source: aws-iam-authenticator, "API Authorization from Outside a Cluster".
         """
-        with self._lock:
-            sts = self._create("sts")
 
         def name_cluster(request: Any, **_: Any) -> None:
             request.headers["x-k8s-aws-id"] = cluster
 
-        sts.meta.events.register("before-sign.sts.GetCallerIdentity", name_cluster)
+        with self._lock:
+            if cluster not in self._signers:
+                self._signers[cluster] = self._create("sts")
+                self._signers[cluster].meta.events.register("before-sign.sts.GetCallerIdentity", name_cluster)
         try:
-            url = sts.generate_presigned_url("get_caller_identity", ExpiresIn=_TOKEN_URL_SECONDS, HttpMethod="GET")
+            url = self._signers[cluster].generate_presigned_url(
+                "get_caller_identity", ExpiresIn=_TOKEN_URL_SECONDS, HttpMethod="GET"
+            )
         except (ClientError, BotoCoreError) as error:
             raise refused("GetCallerIdentity", error) from None
         return "k8s-aws-v1." + base64.urlsafe_b64encode(str(url).encode()).decode().rstrip("=")
