@@ -178,6 +178,8 @@ class ComputeQuotaResource(Model):
         description="Percent of the type's guaranteed instances (with `elastic`, of the maximum), such as `40%`. "
         "Rounded to whole instances by the largest remainder.",
     )
+    # Developer guide, task governance, "Policies": reserved quota "should not surpass" the capacity. Whether the API
+    # refuses more than the running instances isn't documented.
     elastic: bool = Field(
         default=False, description="Quota relies on Karpenter: it must fit the maximum, not the guaranteed capacity."
     )
