@@ -4,9 +4,11 @@ A kind is a TypedDict of the module that fills it, so that the type checker comp
 """
 
 import dataclasses
+import datetime
 import importlib
 import types
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from typing import (
     Annotated,
@@ -38,6 +40,8 @@ _PLAIN: Final = {
     int: "integer",
     float: "number",
     Fraction: "number",
+    Decimal: "number",
+    datetime.datetime: "string",
     bool: "boolean",
     types.NoneType: "null",
 }
@@ -79,7 +83,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     **_kinds("hpkit.cli.preflight", Preflight="aws preflight", OfferingList="aws preflight"),
     **_kinds("hpkit.cli.images", ImageList="aws images"),
     **_kinds("hpkit.adopt.handover", HandoverPlan="aws adopt handover"),
-    **_kinds("hpkit.cli.status", ClusterStatus="cluster status"),
+    **_kinds("hpkit.cluster.live.as_json", ClusterStatus="cluster status"),
     **_kinds("hpkit.cli.status_all", ClusterStatusList="cluster status"),
     **_kinds("hpkit.cli.topology", Topology="cluster topology"),
     **_kinds("hpkit.cli.access", PrincipalList="cluster access", AccessCheck="cluster access check"),
@@ -151,7 +155,7 @@ def _schema(type_: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"enum": list(arguments)}
     if origin in (list, tuple):
         return {"type": "array", "items": _schema(arguments[0], definitions)}
-    if origin is dict:
+    if origin in (dict, Mapping):
         return {"type": "object", "additionalProperties": _schema(arguments[1], definitions)}
     if origin is not None:
         return _object(origin, definitions, dict(zip(origin.__parameters__, arguments, strict=True)))

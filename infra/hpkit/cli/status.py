@@ -8,8 +8,7 @@ import sys
 import time
 from collections.abc import Collection, Iterable
 from contextlib import redirect_stdout, suppress
-from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -20,107 +19,12 @@ from hpkit.cli.formats import folded, output_options, width
 from hpkit.cli.live_common import age, choose_stack, observe, platform_options, rights
 from hpkit.cli.tables import columns, console, grid
 from hpkit.plan.model import Plan
-from hpkit.text.formatting import json_number
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hpkit.cluster.live.model import SchedulerPolicy
     from hpkit.cluster.live.sections import Section
-    from hpkit.cluster.live.status import Status, TeamStatus, WaitingTask
-
-
-class _Cluster(TypedDict):
-    name: str
-    status: str
-
-
-class _Policy(TypedDict):
-    name: str
-    status: str
-    message: str | None
-    fairShare: str | None
-    idleResourceSharing: str | None
-    priorityClasses: dict[str, int]
-
-
-class _Group(TypedDict):
-    name: str
-    instanceTypes: list[str]
-    target: int
-    current: int
-    running: int
-    others: Annotated[dict[str, int], "Instances in other states."]
-    reasons: Annotated[list[str], "Why instances are missing."]
-
-
-class _NodePool(TypedDict):
-    name: str
-    ready: bool
-    limits: dict[str, int | float]
-    used: dict[str, int | float]
-
-
-class _Share(TypedDict):
-    instanceType: str
-    resource: str
-    quota: int | float
-    used: int | float
-    borrowed: int | float
-    borrowLimit: Annotated[int | float | None, "null: no limit."]
-    lenders: list[str]
-    moreLenders: int
-    lentAtLeast: int | float
-    lentAtMost: int | float
-
-
-class _Task(TypedDict):
-    kind: str
-    name: str
-    team: str
-    priority: int
-    seconds: int
-    reason: str
-
-
-class _Team(TypedDict):
-    team: str
-    shares: list[_Share]
-    running: Annotated[int | None, "null: you may not read its tasks."]
-    waiting: Annotated[list[_Task] | None, "null: you may not read its tasks."]
-    problem: str | None
-
-
-class _Addon(TypedDict):
-    name: str
-    version: str
-    status: str
-    issues: list[str]
-
-
-class _Event(TypedDict):
-    time: str
-    level: str
-    about: str
-    description: str
-
-
-class ClusterStatus(TypedDict):
-    """State of a running platform."""
-
-    stack: str
-    time: str
-    cluster: _Cluster | None
-    policy: _Policy | None
-    instanceGroups: list[_Group]
-    nodePools: list[_NodePool]
-    teams: list[_Team]
-    waitingInNoQueue: list[_Task]
-    addons: list[_Addon]
-    events: list[_Event]
-    problems: list[str]
-    differences: Annotated[list[str], "What differs from the stack file."]
-    unknown: Annotated[list[str], "What couldn't be read."]
+    from hpkit.cluster.live.status import Status, TeamStatus
 
 
 _WAITING = 5
@@ -167,7 +71,9 @@ def command(stack: str | None, profile: str | None, form: str, every_stack: bool
     observed = observe(plan, profile, settings=True)
     status, differs = status_of(observed), differences(observed, plan)
     if form == "json":
-        click.echo(json_document(ClusterStatus, **_as_dict(plan, status, differs)))
+        from hpkit.cluster.live.as_json import ClusterStatus, status_document
+
+        click.echo(json_document(ClusterStatus, **status_document(plan, status, differs)))
     elif form == "html":
         from hpkit.cluster.live.as_html import status_html
 
@@ -226,105 +132,6 @@ def _captured(plan: Plan, status: Status, differs: Iterable[str]) -> str:
     with redirect_stdout(io.StringIO()) as text:
         _print(plan, status, differs, terminal=True)
     return text.getvalue()
-
-
-def _as_dict(plan: Plan, status: Status, differs: Iterable[str]) -> ClusterStatus:
-    observed = status.observed
-    platform = observed.platform
-    return {
-        "stack": plan.stack,
-        "time": observed.time.isoformat(),
-        "cluster": None if platform is None else {"name": platform.name, "status": platform.status},
-        "policy": None if platform is None or platform.policy is None else _policy(platform.policy),
-        "instanceGroups": [
-            {
-                "name": each.group.name,
-                "instanceTypes": list(each.group.instance_types),
-                "target": each.group.target,
-                "current": each.group.current,
-                "running": each.running,
-                "others": dict(each.others),
-                "reasons": list(each.reasons),
-            }
-            for each in status.groups
-        ],
-        "nodePools": [
-            {
-                "name": each.name,
-                "ready": each.ready,
-                "limits": _numbers(each.limits.items()),
-                "used": _numbers(each.used.items()),
-            }
-            for each in status.pools
-        ],
-        "teams": [_team(each) for each in status.teams],
-        "waitingInNoQueue": [_task(each) for each in status.unserved],
-        "addons": []
-        if platform is None
-        else [
-            {"name": each.name, "version": each.version, "status": each.status, "issues": list(each.issues)}
-            for each in platform.addons
-        ],
-        "events": []
-        if platform is None
-        else [
-            {"time": each.time.isoformat(), "level": each.level, "about": each.about, "description": each.description}
-            for each in platform.events
-        ],
-        "problems": list(status.problems),
-        "differences": list(differs),
-        "unknown": list(observed.unknown),
-    }
-
-
-def _policy(policy: SchedulerPolicy) -> _Policy:
-    return {
-        "name": policy.name,
-        "status": policy.status,
-        "message": policy.message or None,
-        "fairShare": policy.fair_share or None,
-        "idleResourceSharing": policy.idle_sharing or None,
-        "priorityClasses": dict(policy.priority_classes),
-    }
-
-
-def _numbers(amounts: Iterable[tuple[str, Decimal]]) -> dict[str, int | float]:
-    return {name: json_number(each) for name, each in amounts}
-
-
-def _team(team: TeamStatus) -> _Team:
-    return {
-        "team": team.team,
-        "shares": [
-            {
-                "instanceType": share.flavor,
-                "resource": share.resource,
-                "quota": json_number(share.quota),
-                "used": json_number(share.used),
-                "borrowed": json_number(share.borrowed),
-                "borrowLimit": None if share.borrowing_limit is None else json_number(share.borrowing_limit),
-                "lenders": list(share.lenders),
-                "moreLenders": share.more_lenders,
-                "lentAtLeast": json_number(share.lent[0]),
-                "lentAtMost": json_number(share.lent[1]),
-            }
-            for share in team.shares
-        ],
-        "running": team.running if team.seen else None,
-        "waiting": [_task(each) for each in team.waiting] if team.seen else None,
-        "problem": team.problem or None,
-    }
-
-
-def _task(task: WaitingTask) -> _Task:
-    return {
-        "kind": task.kind,
-        "name": task.name,
-        "team": task.team,
-        "priority": task.priority,
-        "seconds": task.seconds,
-        "reason": task.reason,
-    }
 
 
 def _print(plan: Plan, status: Status, differs: Iterable[str], *, terminal: bool | None = None) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
+from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -60,14 +61,16 @@ def percent(part: float | None) -> str:
 def json_text(data: Any, *, indent: int | None = 2) -> str:
     """Write data as JSON for programs that people read too: indented, and each letter as itself.
 
-    A dataclass becomes an object of its fields, in camel case, and an exact number one of JSON.
+    A dataclass becomes an object of its fields, in camel case, an exact number one of JSON, and a time ISO 8601.
     """
     return json.dumps(data, indent=indent, ensure_ascii=False, default=_plain)
 
 
 def _plain(data: Any) -> Any:
-    if isinstance(data, Fraction):
+    if isinstance(data, Fraction | Decimal):
         return json_number(data)
+    if isinstance(data, datetime):
+        return data.isoformat()
     return {camel_case(each.name): getattr(data, each.name) for each in fields(data)}
 
 
