@@ -5,23 +5,11 @@ from typing import Annotated, NotRequired, TypedDict
 
 import click
 
-from hpkit.catalog import InstanceType, find_nearest, instance_types
+from hpkit.catalog import InstanceType, MigProfile, Source, find_nearest, instance_types
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import folded, output_options
 from hpkit.cli.tables import console, grid
 from hpkit.errors import InputError
-
-
-class _MigProfile(TypedDict):
-    name: str
-    slices: int
-    maxPerAccelerator: int
-
-
-class _Source(TypedDict):
-    title: str
-    url: str
-    date: str
 
 
 class _InstanceType(TypedDict):
@@ -40,8 +28,8 @@ class _InstanceType(TypedDict):
     addresses: Annotated[int | None, "IPv4 addresses that a node can use."]
     architecture: str | None
     networkLayers: int
-    migProfiles: list[_MigProfile] | None
-    sources: NotRequired[Annotated[dict[str, _Source], "Source of each figure, with --sources."]]
+    migProfiles: list[MigProfile] | None
+    sources: NotRequired[Annotated[dict[str, Source], "Source of each figure, with --sources."]]
 
 
 class InstanceTypeList(TypedDict):
@@ -95,17 +83,10 @@ def _as_dict(each: InstanceType, with_sources: bool) -> _InstanceType:
         "addresses": each.addresses,
         "architecture": each.architecture,
         "networkLayers": each.network_layers,
-        "migProfiles": None
-        if profiles is None
-        else [
-            {"name": one.name, "slices": one.slices, "maxPerAccelerator": one.max_per_accelerator} for one in profiles
-        ],
+        "migProfiles": None if profiles is None else list(profiles),
     }
     if with_sources:
-        data["sources"] = {
-            figure: {"title": source.title, "url": source.url, "date": source.date}
-            for figure, source in sorted(each.sources.items())
-        }
+        data["sources"] = dict(sorted(each.sources.items()))
     return data
 
 
