@@ -151,7 +151,7 @@ def each(op, *names):
 
 
 FIRST = "10.192.64.0/18"
-PLACES = ("Cluster:cluster", "RolePolicy:nodes")
+PLACES = ("Cluster:cluster", "Readiness:nodes", "RolePolicy:nodes")
 # A range outside the VPC's first.
 RANGE = "VpcIpv4CidrBlockAssociation"
 ZONE = [f"{kind}:nodes-us-west-2c" for kind in ("Route", "RouteTable", "Subnet", "RouteTableAssociation", RANGE)]

@@ -69,6 +69,9 @@ class _Monitor(mocks.MockMonitor):
         self._urns.add(urn)
         if not request.custom or package == "pulumi":
             return resource_pb2.RegisterResourceResponse(urn=urn, id=f"{request.name}-id", object=request.object)
+        if request.type == "hyperpod:index:Readiness":
+            # No API server is there to be waited for.
+            return resource_pb2.RegisterResourceResponse(urn=urn, id=f"{request.name}-id", object=request.object)
         if package == "kubernetes":
             self.objects.append((request.type, request.name, from_struct(request.object)))
             return resource_pb2.RegisterResourceResponse(urn=urn, id=f"{request.name}-id", object=request.object)
