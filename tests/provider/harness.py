@@ -1,4 +1,4 @@
-"""A small engine: what Pulumi does with a plugin, over real gRPC, without the Pulumi CLI."""
+"""A small engine: what Pulumi does with the plugin, and the world that it works in."""
 
 import json
 import os
@@ -11,12 +11,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import grpc
-from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
+from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from hpkit_provider.engine.plugin_server import OPTIONS, serve
-from hpkit_provider.engine.values import from_struct, to_struct
+from hpkit_provider.engine.plugin_server import OPTIONS
+from hpkit_provider.engine.values import from_struct
 from hpkit_provider.resources.compute_quota.amounts import reserved_amounts
 from hpkit_provider.server import HyperpodServicer
+from tests.plugin import FailedError, PartlyFailedError, Plugin, served
 
 PLUGIN = Path(sys.prefix) / "bin" / "pulumi-resource-hyperpod"
 TYPE = "ml.g5.12xlarge"
@@ -24,60 +25,23 @@ GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_REGION": "us-west-2"}
 
 
-class FailedError(Exception):
-    """The plugin answered with an error."""
-
-
-class PartlyFailedError(FailedError):
-    """The plugin kept something although it failed."""
-
-    def __init__(self, details):
-        super().__init__("; ".join(details.reasons))
-        self.details = details
-
-
-def urn(token, name):
-    return f"urn:pulumi:dev::hpkit::hyperpod:index:{token}::{name}"
-
-
-class Engine:
+class Engine(Plugin):
     """State by name, and the order of calls of the real engine."""
 
     def __init__(self, stub):
-        self.stub = stub
+        super().__init__(stub, "hyperpod:index")
         self.state = {}
 
-    def _call(self, method, request):
-        try:
-            return getattr(self.stub, method)(request)
-        except grpc.RpcError as error:
-            for key, value in error.trailing_metadata() or ():
-                if key == "grpc-status-details-bin":
-                    details = provider_pb2.ErrorResourceInitFailed()
-                    status_pb2.Status.FromString(value).details[0].Unpack(details)
-                    raise PartlyFailedError(details) from None
-            raise FailedError(error.details()) from error
-
-    def configure(self, **settings):
-        self._call("Configure", provider_pb2.ConfigureRequest(args=to_struct(settings)))
-        return self
-
     def check(self, token, inputs, *, name="r", old=None):
-        request = provider_pb2.CheckRequest(urn=urn(token, name), news=to_struct(inputs), olds=to_struct(old or {}))
-        return {failure.property: failure.reason for failure in self._call("Check", request).failures}
+        answer = self.ask("Check", token, name, news=inputs, olds=old or {})
+        return {failure.property: failure.reason for failure in answer.failures}
 
     def diff(self, token, name, inputs):
+        return self.ask("Diff", token, name, news=inputs, **self._known(name))
+
+    def _known(self, name):
         entry = self.state[name]
-        return self._call(
-            "Diff",
-            provider_pb2.DiffRequest(
-                urn=urn(token, name),
-                id=entry["id"],
-                olds=to_struct(entry["outputs"]),
-                news=to_struct(inputs),
-                old_inputs=to_struct(entry["inputs"]),
-            ),
-        )
+        return {"id": entry["id"], "olds": entry["outputs"], "old_inputs": entry["inputs"]}
 
     def up(self, token, name, inputs, *, timeout=600.0):
         """Check, diff, then whatever that asks for."""
@@ -111,74 +75,41 @@ class Engine:
     def preview_warnings(self, token, name, inputs):
         """What a preview warns of."""
         self.diff(token, name, inputs)
-        entry = self.state[name]
-        request = provider_pb2.UpdateRequest(
-            urn=urn(token, name),
-            id=entry["id"],
-            olds=to_struct(entry["outputs"]),
-            news=to_struct(inputs),
-            old_inputs=to_struct(entry["inputs"]),
-            preview=True,
-        )
         with self.warnings() as said:
-            self._call("Update", request)
+            self.ask("Update", token, name, news=inputs, preview=True, **self._known(name))
         return "\n".join(said)
 
-    def _keep(self, name, error):
-        details = error.details
-        self.state[name] = {
-            "id": details.id,
-            "outputs": from_struct(details.properties),
-            "inputs": from_struct(details.inputs),
-            "errors": list(details.reasons),
-        }
+    @contextmanager
+    def _keeping(self, name):
+        """Keep what a failed change leaves."""
+        try:
+            yield
+        except PartlyFailedError as error:
+            kept = error.kept
+            outputs, inputs = from_struct(kept.properties), from_struct(kept.inputs)
+            self.state[name] = {"id": kept.id, "outputs": outputs, "inputs": inputs, "errors": list(kept.reasons)}
+            raise
 
     def _create(self, token, name, inputs, *, timeout):
-        request = provider_pb2.CreateRequest(urn=urn(token, name), properties=to_struct(inputs), timeout=timeout)
-        try:
-            answer = self._call("Create", request)
-        except PartlyFailedError as error:
-            self._keep(name, error)
-            raise
+        with self._keeping(name):
+            answer = self.ask("Create", token, name, properties=inputs, timeout=timeout)
         self.state[name] = {"id": answer.id, "outputs": from_struct(answer.properties), "inputs": inputs}
         return self.state[name]
 
     def _update(self, token, name, inputs, *, timeout):
-        entry = self.state[name]
-        request = provider_pb2.UpdateRequest(
-            urn=urn(token, name),
-            id=entry["id"],
-            olds=to_struct(entry["outputs"]),
-            news=to_struct(inputs),
-            old_inputs=to_struct(entry["inputs"]),
-            timeout=timeout,
-        )
-        try:
-            answer = self._call("Update", request)
-        except PartlyFailedError as error:
-            self._keep(name, error)
-            raise
-        self.state[name] = {"id": entry["id"], "outputs": from_struct(answer.properties), "inputs": inputs}
+        known = self._known(name)
+        with self._keeping(name):
+            answer = self.ask("Update", token, name, news=inputs, timeout=timeout, **known)
+        self.state[name] = {"id": known["id"], "outputs": from_struct(answer.properties), "inputs": inputs}
         return self.state[name]
 
     def delete(self, token, name, *, timeout=600.0):
         entry = self.state[name]
-        request = provider_pb2.DeleteRequest(
-            urn=urn(token, name), id=entry["id"], properties=to_struct(entry["outputs"]), timeout=timeout
-        )
-        self._call("Delete", request)
+        self.ask("Delete", token, name, id=entry["id"], properties=entry["outputs"], timeout=timeout)
         del self.state[name]
 
     def read(self, token, name, resource_id, *, inputs=None, outputs=None):
-        answer = self._call(
-            "Read",
-            provider_pb2.ReadRequest(
-                urn=urn(token, name),
-                id=resource_id,
-                inputs=to_struct(inputs or {}),
-                properties=to_struct(outputs or {}),
-            ),
-        )
+        answer = self.ask("Read", token, name, id=resource_id, inputs=inputs or {}, properties=outputs or {})
         return answer.id, from_struct(answer.inputs), from_struct(answer.properties)
 
     def refresh(self, token, name):
@@ -191,7 +122,7 @@ class Engine:
         return self.state[name]
 
     def schema(self):
-        return json.loads(self._call("GetSchema", provider_pb2.GetSchemaRequest()).schema)
+        return json.loads(self.call("GetSchema", provider_pb2.GetSchemaRequest()).schema)
 
     def together(self, calls, *, threads=16):
         """Run callables at once; return what each returned or raised."""
@@ -210,15 +141,10 @@ class Engine:
 def in_process(**settings):
     """The plugin in this process, behind real gRPC."""
     servicer = HyperpodServicer()
-    server, port = serve(servicer)
-    channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=OPTIONS)
-    engine = Engine(provider_pb2_grpc.ResourceProviderStub(channel)).configure(**settings)
-    engine.servicer = servicer
-    try:
+    with served(servicer) as stub:
+        engine = Engine(stub).configure(**settings)
+        engine.servicer = servicer
         yield engine
-    finally:
-        channel.close()
-        server.stop(grace=None).wait()
 
 
 class Process:

@@ -1,16 +1,13 @@
-"""What the engine does with the plugin, over real gRPC, without the Pulumi CLI."""
+"""The fake Kubernetes plugin as the engine drives it, and the API server beside it."""
 
 import threading
 import time
 from contextlib import contextmanager, suppress
 
-import grpc
-from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
-
 from hpkit_local.kubernetes.api import RefusedError
 from hpkit_local.plugins.kubernetes.server import KubernetesServicer
-from hpkit_provider.engine.plugin_server import OPTIONS, serve
-from hpkit_provider.engine.values import from_struct, to_struct
+from hpkit_provider.engine.values import from_struct
+from tests.plugin import FailedError, Plugin, served
 from tests.running import HANGS
 
 CRD = {
@@ -40,83 +37,39 @@ CRD = {
 }
 
 
-class FailedError(Exception):
-    """The plugin answered with an error; `kept` is what it wants kept in state, if anything."""
-
-    def __init__(self, text, kept=None):
-        super().__init__(text)
-        self.kept = kept
-
-
-class Plugin:
-    """The calls, in plain Python; a resource is (token, name)."""
+class Kubernetes(Plugin):
+    """The calls, in plain Python; a resource is (token, name). What the plugin logs is kept in `logs`."""
 
     def __init__(self, stub, logs):
-        self.stub, self.logs = stub, logs
-
-    def call(self, method, request):
-        try:
-            return getattr(self.stub, method)(request)
-        except grpc.RpcError as error:
-            for key, value in error.trailing_metadata() or ():
-                if key == "grpc-status-details-bin":
-                    details = provider_pb2.ErrorResourceInitFailed()
-                    status_pb2.Status.FromString(value).details[0].Unpack(details)
-                    raise FailedError("; ".join(details.reasons), details) from None
-            raise FailedError(error.details()) from error
+        super().__init__(stub, "kubernetes")
+        self.logs = logs
 
     def check(self, token, name, inputs, *, old=None):
-        request = provider_pb2.CheckRequest(
-            urn=urn(token, name), news=to_struct(inputs), olds=to_struct(old or {}), randomSeed=b"seed"
-        )
-        answer = self.call("Check", request)
+        answer = self.ask("Check", token, name, news=inputs, olds=old or {}, randomSeed=b"seed")
         if answer.failures:
             raise FailedError("; ".join(f"{each.property}: {each.reason}" for each in answer.failures))
         return from_struct(answer.inputs)
 
     def diff(self, token, name, old, new, *, outputs=None):
-        request = provider_pb2.DiffRequest(
-            urn=urn(token, name), old_inputs=to_struct(old), olds=to_struct(outputs or {}), news=to_struct(new)
-        )
-        answer = self.call("Diff", request)
+        answer = self.ask("Diff", token, name, old_inputs=old, olds=outputs or {}, news=new)
         return set(answer.detailedDiff), list(answer.replaces), answer.deleteBeforeReplace
 
     def create(self, token, name, inputs, *, preview=False, timeout=HANGS):
         """Check, then create; return id, checked inputs and outputs."""
         checked = self.check(token, name, inputs)
-        request = provider_pb2.CreateRequest(
-            urn=urn(token, name), properties=to_struct(checked), preview=preview, timeout=timeout
-        )
-        answer = self.call("Create", request)
+        answer = self.ask("Create", token, name, properties=checked, preview=preview, timeout=timeout)
         return answer.id, checked, from_struct(answer.properties)
 
     def update(self, token, name, old, inputs, *, outputs, preview=False):
-        request = provider_pb2.UpdateRequest(
-            urn=urn(token, name),
-            olds=to_struct(outputs),
-            old_inputs=to_struct(old),
-            news=to_struct(inputs),
-            preview=preview,
-            timeout=HANGS,
-        )
-        return from_struct(self.call("Update", request).properties)
+        fields = {"olds": outputs, "old_inputs": old, "news": inputs, "preview": preview, "timeout": HANGS}
+        return from_struct(self.ask("Update", token, name, **fields).properties)
 
     def read(self, token, name, resource_id, *, inputs=None, outputs=None):
-        request = provider_pb2.ReadRequest(
-            urn=urn(token, name), id=resource_id, inputs=to_struct(inputs or {}), properties=to_struct(outputs or {})
-        )
-        answer = self.call("Read", request)
+        answer = self.ask("Read", token, name, id=resource_id, inputs=inputs or {}, properties=outputs or {})
         return answer.id, from_struct(answer.inputs), from_struct(answer.properties)
 
     def delete(self, token, name, resource_id, outputs, *, timeout=HANGS):
-        request = provider_pb2.DeleteRequest(
-            urn=urn(token, name), id=resource_id, properties=to_struct(outputs), timeout=timeout
-        )
-        self.call("Delete", request)
-
-
-def urn(token, name):
-    return f"urn:pulumi:dev::hpkit::kubernetes:{token}::{name}"
+        self.ask("Delete", token, name, id=resource_id, properties=outputs, timeout=timeout)
 
 
 @contextmanager
@@ -124,15 +77,8 @@ def in_process(**settings):
     """The plugin in this process, behind real gRPC; what it tells the engine is kept in `logs`."""
     servicer, logs = KubernetesServicer(), []
     servicer.log = lambda *told: logs.append(told[:2])
-    server, port = serve(servicer)
-    channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=OPTIONS)
-    plugin = Plugin(provider_pb2_grpc.ResourceProviderStub(channel), logs)
-    try:
-        plugin.call("Configure", provider_pb2.ConfigureRequest(args=to_struct(settings)))
-        yield plugin
-    finally:
-        channel.close()
-        server.stop(grace=None).wait()
+    with served(servicer) as stub:
+        yield Kubernetes(stub, logs).configure(**settings)
 
 
 @contextmanager
