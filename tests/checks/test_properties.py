@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import re
 from fractions import Fraction
 
 import pytest
@@ -131,6 +132,53 @@ def test_quotas_made_from_shares_never_exceed_capacity(data):
     for name, count in reserved.items():
         known = plan.capacity.get(name)
         assert count <= (known.guaranteed if known else 0) * shared[name]
+
+
+RAISED = re.compile(r"raise instanceCount of (?P<groups>\S.*) (?:to (?P<to>\d+)|by (?P<by>\d+) in total)\.")
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(organizations())
+def test_the_instance_count_that_cap001_names_is_enough_and_the_least(data):
+    groups = {each["name"]: each for each in data["environments"]["dev"]["cluster"]["instanceGroups"]}
+
+    def over():
+        return {each.message.split(" (")[0]: each for each in findings(data) if each.rule == "CAP001"}
+
+    for finding in over().values():
+        raised = RAISED.search(finding.fix)
+        if raised is None:
+            continue
+        of_type = groups[raised["groups"].split(", ")[0]]
+        name, before = of_type["instanceType"], of_type["instanceCount"]
+        of_type["instanceCount"] = int(raised["to"]) if raised["to"] else before + int(raised["by"])
+        assert not [each for each in over().values() if name in each.message]
+        of_type["instanceCount"] -= 1
+        assert of_type["instanceCount"] == before or [each for each in over().values() if name in each.message]
+        of_type["instanceCount"] += 1
+
+
+@pytest.mark.parametrize("lowered", [("ada", "count", 3), ("bob", "accelerators", 0), ("raised", "", 6)])
+def test_each_fix_of_counts_and_accelerators_together_holds(lowered):
+    name, key, to = lowered
+    data = organization(
+        teams=[team("ada"), team("bob")],
+        groups=[group("gpu", "ml.p5.48xlarge", 4)],
+        allocations={
+            "ada": [{"instanceType": "ml.p5.48xlarge", "count": 5}],
+            "bob": [{"instanceType": "ml.p5.48xlarge", "accelerators": 8}],
+        },
+    )
+    (finding,) = [each for each in findings(data) if each.rule == "CAP001"]
+    assert finding.message == "6 × ml.p5.48xlarge reserved, 4 guaranteed (ada 5 instances, bob 8 accelerators)"
+    assert finding.fix == ("Lower allocations by 2 instances (16 accelerators), or raise instanceCount of gpu to 6.")
+    dev = data["environments"]["dev"]
+    if name == "raised":
+        dev["cluster"]["instanceGroups"][0]["instanceCount"] = to
+    else:
+        rows = dev["governance"]["allocations"]
+        rows[name][0][key], rows["ada"][0]["count"] = to, 3 if name == "ada" else 4
+    assert not {each.rule for each in findings(data)} & {"CAP001"}
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -8,7 +8,6 @@ from hpkit.catalog import InstanceType, find_instance_type
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.governance import SharedPool
 from hpkit.plan.capacity import (
-    DIMENSIONS,
     LIMIT_RESOURCES,
     Amount,
     Overrun,
@@ -26,6 +25,7 @@ from hpkit.plan.capacity import (
 from hpkit.plan.derive import unreserved_instances
 from hpkit.plan.model import QuotaResource
 from hpkit.text.formatting import amount, listing
+from hpkit.text.plural import plural
 from hpkit.text.spelling import near
 
 _SPOT = "SageMaker HyperPod developer guide, Spot instances"
@@ -60,39 +60,65 @@ def excess(
 ) -> str | None:
     """Say by how much pairs (team, quota resource) of one type exceed so many instances of it, and whose they are.
 
-    Returns None when they fit.     A type that the catalog does not know is compared in whole instances only.
+    Returns None when they fit. A type that the catalog does not know is compared in whole instances only.
     """
-    if instance is None:
-        counted = sum(quota_resource.count or 0 for _, quota_resource in quota_resources)
-        found = [Overrun("instances", counted, instances)] if counted > instances else []
-    else:
-        found = list(
-            overruns(reserve((quota_resource, instance) for _, quota_resource in quota_resources), instances, instance)
-        )
-    if not found:
+    over = _overruns(quota_resources, instances, instance)
+    if not over:
         return None
-    first = found[0]
-    who = _contributors(quota_resources, first.dimension, instance)
-    if first.dimension == "instances":
-        return f"{amount(first.reserved)} × {name} reserved, {amount(first.limit)} {what} ({who})"
-    measures = "; ".join(f"{amount(over.reserved)} of {amount(over.limit)} {over.dimension}" for over in found)
-    return f"{name}: {measures} reserved, against the {what} capacity ({first.dimension}: {who})"
+    teams = _contributors(quota_resources, instance)
+    if over[0].dimension == "instances":
+        reserved = amount(_wanted(quota_resources, instance))
+        return f"{reserved} × {name} reserved, {instances} {what} ({teams})"
+    measures = "; ".join(f"{amount(each.reserved)} of {amount(each.limit)} {each.dimension}" for each in over)
+    return f"{name}: {measures} reserved, against the {what} capacity ({teams})"
 
 
-def _contributors(
-    quota_resources: Sequence[tuple[str, QuotaResource]], dimension: str, instance: InstanceType | None
-) -> str:
-    index = DIMENSIONS.index(dimension)
-    totals: dict[str, Amount] = {}
+def _overruns(
+    quota_resources: Sequence[tuple[str, QuotaResource]], instances: int, instance: InstanceType | None
+) -> list[Overrun]:
+    """Return where quota exceeds so many instances.
+
+    That is in instances alone where its sum is a whole number of them or the counts are already too many. MIG slices
+    are compared only where some team reserves them.
+    """
+    wanted = _wanted(quota_resources, instance)
+    counted = sum(quota_resource.count or 0 for _, quota_resource in quota_resources)
+    if counted > instances or (wanted > instances and Fraction(wanted).denominator == 1):
+        return [Overrun("instances", wanted, instances)]
+    if instance is None:
+        return []
+    found = overruns(reserve((quota_resource, instance) for _, quota_resource in quota_resources), instances, instance)
+    has_slices = any(quota_resource.partition for _, quota_resource in quota_resources)
+    return [each for each in found if has_slices or each.dimension != "MIG slices"]
+
+
+def _contributors(quota_resources: Sequence[tuple[str, QuotaResource]], instance: InstanceType | None) -> str:
+    """List the teams with what each reserves, in the units of the file, the largest first."""
+    only_counts = all(quota_resource.count is not None for _, quota_resource in quota_resources)
+    own: dict[str, list[QuotaResource]] = {}
     for team, quota_resource in quota_resources:
-        part = (
-            quota_resource.count
-            if instance is None or dimension == "instances"
-            else usage(quota_resource, instance).vector[index]
-        )
-        totals[team] = totals.get(team, 0) + (part or 0)
-    ranked = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
-    return listing([f"{team} {amount(total)}" for team, total in ranked if total])
+        own.setdefault(team, []).append(quota_resource)
+    sizes = {team: _wanted([(team, row) for row in rows], instance) for team, rows in own.items()}
+    ranked = sorted(own, key=lambda team: (-sizes[team], team))
+    if only_counts:
+        return listing([f"{team} {amount(sizes[team])}" for team in ranked if sizes[team]])
+    return listing(
+        [f"{team} {' + '.join(sorted(filter(None, map(_stated, own[team]))))}" for team in ranked if sizes[team]]
+    )
+
+
+def _stated(quota_resource: QuotaResource) -> str:
+    """Return the amount of a quota resource in its own unit."""
+    if quota_resource.count is not None:
+        return plural(quota_resource.count, "instance")
+    partition = quota_resource.partition
+    parts = [
+        plural(quota_resource.accelerators, "accelerator") if quota_resource.accelerators else "",
+        f"{partition.count} × {partition.type}" if partition else "",
+        f"{amount(quota_resource.v_cpu)} vCPU" if quota_resource.v_cpu else "",
+        _measured(quota_resource.memory_in_gib, "memory GiB") if quota_resource.memory_in_gib else "",
+    ]
+    return " with ".join(part for part in parts if part)
 
 
 def _too_much(
@@ -105,45 +131,93 @@ def _too_much(
 
 def _room(context: Context, name: str, quota_resources: list[tuple[str, QuotaResource]], instances: int) -> str:
     """Say what to change for the quota of a type to fit: the counts of its static groups, or limits of NodePools."""
+    instance = context.instances.get(name)
     elastic = any(each.elastic for _, each in quota_resources)
     standing = [group.spec for group in context.plan.groups if name in group.spec.types and not group.autoscaled]
-    static = [group.name for group in standing if len(group.types) == 1]
+    static = [group for group in standing if len(group.types) == 1]
     pools = [pool.spec for pool in context.plan.node_pools if name in pool.instance_types]
-    if elastic and len(pools) == 1 and name in context.instances:
-        missing = _wanted(quota_resources, context.instances[name]) - instances
-        now = pool_instances(pools[0].limits, context.instances[name]) or 0
-        needed = limits_of(context.instances[name], now + missing)
-        lower = [each for each in pools[0].limits if each in needed and _below(pools[0].limits[each], needed[each])]
-        raised = listing(
-            [f"{each} {_as_needed(pools[0].limits[each], needed[each])} → {needed[each]}" for each in lower]
-        )
-        return f"Lower an allocation, or raise limits of the NodePool {pools[0].name}: {raised}."
+    lower = f"Lower allocations by {_surplus(quota_resources, instances, instance)}"
+    enough = _enough(quota_resources, instances, instance, elastic=elastic)
+    if elastic and len(pools) == 1 and instance is not None and enough is not None:
+        now = pool_instances(pools[0].limits, instance) or 0
+        needed = limits_of(instance, now + enough - instances)
+        low = [each for each in pools[0].limits if each in needed and _below(pools[0].limits[each], needed[each])]
+        raised = listing([f"{each} {_as_needed(pools[0].limits[each], needed[each])} → {needed[each]}" for each in low])
+        return f"{lower}, or raise limits of the NodePool {pools[0].name}: {raised}."
     if elastic and not pools:
-        return f"Lower an allocation, or add a NodePool whose NodeClass has a group of {name}."
+        return f"{lower}, or add a NodePool whose NodeClass has a group of {name}."
     if elastic:
-        return f"Lower an allocation, or raise limits of the NodePools {listing([pool.name for pool in pools])}."
-    if static:
-        return f"Lower an allocation, or raise instanceCount of {listing(static)}."
+        return f"{lower}, or raise limits of the NodePools {listing([pool.name for pool in pools])}."
+    if static and enough is None:
+        return f"{lower}."
+    if static and enough is not None:
+        counts = "raise instanceCount of " + listing([group.name for group in static])
+        if len(static) == 1:
+            return f"{lower}, or {counts} to {static[0].instance_count + enough - instances}."
+        return f"{lower}, or {counts} by {enough - instances} in total."
     if standing:
         flexible = listing([group.name for group in standing])
         return (
             f"Add an instance group with {name} as its only type: {flexible} can start instances of any of its "
             "types, so none is guaranteed."
         )
-    maximum, instance = context.plan.capacity[name].maximum, context.instances.get(name)
-    if maximum is not None and instance is not None and _wanted(quota_resources, instance) > maximum:
+    maximum = context.plan.capacity[name].maximum
+    if maximum is not None and _wanted(quota_resources, instance) > maximum:
         return (
-            f"Lower an allocation: Karpenter manages all groups of {name}, and adds at most {maximum} (CAP002). Then "
-            "set `elastic: true`."
+            f"Lower allocations by {_surplus(quota_resources, maximum, instance)}: Karpenter manages all groups of "
+            f"{name}, and adds at most {maximum} (CAP002). Then set `elastic: true`."
         )
     return "Set `elastic: true`: Karpenter manages all groups of this type, so no instances are guaranteed."
 
 
-def _wanted(quota_resources: list[tuple[str, QuotaResource]], instance: InstanceType) -> int:
-    """Return the whole instances that quota needs in its largest dimension."""
+def _surplus(
+    quota_resources: Sequence[tuple[str, QuotaResource]], instances: int, instance: InstanceType | None
+) -> str:
+    """Say by how much to lower allocations: in instances, accelerators, or each measure that exceeds its limit."""
+    over = _overruns(quota_resources, instances, instance)
+    beyond = _wanted(quota_resources, instance) - instances
+    chips = beyond * (instance.accelerators or 0) if instance else 0
+    with_chips = any(quota_resource.accelerators for _, quota_resource in quota_resources)
+    if over[0].dimension == "instances":
+        accelerators = f" ({_measured(chips, 'accelerators')})" if chips and with_chips else ""
+        return f"{_measured(beyond, 'instances')}{accelerators}"
+    if chips and over[0].dimension == "accelerators" and over[0].reserved - over[0].limit == chips:
+        # Lowering accelerators lowers what is filled up in proportion to them.
+        over = over[:1]
+    return " and ".join(_measured(each.reserved - each.limit, each.dimension) for each in over)
+
+
+def _measured(number: Amount, dimension: str) -> str:
+    """Return so much of a dimension: `1 accelerator`, `8 GiB of memory`."""
+    unit = "GiB of memory" if dimension == "memory GiB" else dimension
+    return f"{amount(number)} {unit.removesuffix('s') if number == 1 else unit}"
+
+
+def _enough(
+    quota_resources: Sequence[tuple[str, QuotaResource]],
+    instances: int,
+    instance: InstanceType | None,
+    *,
+    elastic: bool,
+) -> int | None:
+    """Return the least number of instances that quota fits, None for none; elastic: whose shares grow with them."""
+    grows = [row.share for _, row in quota_resources if row.share is not None and row.elastic == elastic]
+    share = sum(grows, Fraction(0))
+    fixed = math.ceil(
+        _wanted([(team, row) for team, row in quota_resources if row.share is None or row.elastic != elastic], instance)
+    )
+    if share >= 1:
+        return None
+    return max(instances + 1, (fixed - 1) // (1 - share) + 1)
+
+
+def _wanted(quota_resources: Sequence[tuple[str, QuotaResource]], instance: InstanceType | None) -> Amount:
+    """Return the instances that quota needs in its largest dimension."""
+    if instance is None:
+        return sum(quota_resource.count or 0 for _, quota_resource in quota_resources)
     reserved = reserve((quota_resource, instance) for _, quota_resource in quota_resources)
     parts = zip(reserved, dimensions_of(instance), strict=True)
-    return max((math.ceil(Fraction(part) / one) for part, one in parts if part and one), default=0)
+    return max((Fraction(part) / one for part, one in parts if part and one), default=0)
 
 
 def _as_needed(limit: str, needed: str) -> str:
@@ -518,7 +592,7 @@ def _spot_is_not_certain(context: Context) -> Iterator[Issue]:
         written = [(team, row) for team, row in rows if not row.elastic and row.path]
         if known is None or instance is None or not spot.get(name) or not written:
             continue
-        certain, reserved = known.guaranteed - spot[name], _wanted(written, instance)
+        certain, reserved = known.guaranteed - spot[name], math.ceil(_wanted(written, instance))
         if reserved > certain:
             yield Issue(
                 _last_path(written),
