@@ -287,6 +287,14 @@ def test_nothing_but_its_name_its_team_and_its_cluster_replaces_a_quota():
     assert type_facts("hyperpod:index:ComputeQuota").immutable == {"clusterArn", "name", "computeQuotaTarget.teamName"}
 
 
+def test_another_key_of_a_volume_is_refused_on_a_group_that_exists():
+    key = {"rootVolume": True, "volumeKmsKeyId": "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"}
+    edit = {"instanceStorageConfigs": [{"ebsVolumeConfig": key}]}
+    (decision,) = changed(lambda dev: dev["cluster"]["instanceGroups"][0].update(edit)).decisions
+    assert (decision.code, decision.refused) == ("refused", True)
+    assert decision.reason == "volumeKmsKeyId of the root volume of instance group gpu changes"
+
+
 @pytest.mark.parametrize(
     ("edit", "values"),
     [

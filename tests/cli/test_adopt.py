@@ -67,7 +67,7 @@ def test_the_file_is_valid_and_says_what_is_live(live, project):
         "threadsPerCore": 2,
         "labels": {"acme.example/pool": "gpu"},
         "taints": [{"key": "acme.example/gpu", "effect": "NoSchedule"}],
-        "ebsVolumeGiB": 200,
+        "instanceStorageConfigs": [{"ebsVolumeConfig": {"volumeSizeInGB": 200}}],
         "lifecycleScript": "s3://sagemaker-scripts/on_create.sh",
     }
     assert system["instanceCount"] == 1

@@ -66,7 +66,10 @@ def test_a_version_that_is_none_says_how_to_write_one(value, fix):
     [
         ("FairShareWeight", lambda value: organization(teams=[team("a", fairShareWeight=value)])),
         ("ClusterInstanceCount", lambda value: with_group(instanceCount=value)),
-        ("ClusterEbsVolumeSizeInGB", lambda value: with_group(ebsVolumeGiB=value)),
+        (
+            "ClusterEbsVolumeSizeInGB",
+            lambda value: with_group(instanceStorageConfigs=[{"ebsVolumeConfig": {"volumeSizeInGB": value}}]),
+        ),
         ("ClusterThreadsPerCore", lambda value: with_group(threadsPerCore=value)),
     ],
 )

@@ -90,7 +90,8 @@ def test_a_flexible_group_asks_its_types_together():
 def test_the_largest_volume_counts():
     assert volume_need(recording_of(group("a", "ml.m5.4xlarge", 1))) is None
     recording = recording_of(
-        group("a", "ml.m5.4xlarge", 1, ebsVolumeGiB=500), group("b", "ml.m5.4xlarge", 1, ebsVolumeGiB=200)
+        group("a", "ml.m5.4xlarge", 1, instanceStorageConfigs=[{"ebsVolumeConfig": {"volumeSizeInGB": 500}}]),
+        group("b", "ml.m5.4xlarge", 1, instanceStorageConfigs=[{"ebsVolumeConfig": {"volumeSizeInGB": 200}}]),
     )
     assert volume_need(recording) == 500
 

@@ -223,7 +223,9 @@ def test_the_instances_of_a_flexible_group_that_run_are_not_needed_once_more():
 def test_the_volume_quota_is_looked_at_only_for_groups_with_a_volume():
     name = "Maximum size of EBS volume in GB for a SageMaker HyperPod cluster instance"
     assert name not in rows_of(recording_of(), responses())
-    recording = recording_of(group("gpu", "ml.g5.12xlarge", 1, ebsVolumeGiB=2000))
+    recording = recording_of(
+        group("gpu", "ml.g5.12xlarge", 1, instanceStorageConfigs=[{"ebsVolumeConfig": {"volumeSizeInGB": 2000}}])
+    )
     assert rows_of(recording, responses({**AMPLE, name: 1024}))[name].status == "missing"
 
 

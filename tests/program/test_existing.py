@@ -166,7 +166,7 @@ def test_a_group_of_every_kind_says_what_the_api_takes():
             "instanceType": "ml.g5.12xlarge",
             "instanceCount": 2,
             "availabilityZone": "us-west-2a",
-            "ebsVolumeGiB": 500,
+            "instanceStorageConfigs": [{"ebsVolumeConfig": {"volumeSizeInGB": 500}}],
             "threadsPerCore": 1,
             "minInstanceCount": 1,
             "labels": {"team": "a"},

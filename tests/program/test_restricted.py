@@ -40,7 +40,13 @@ def cluster_of(data):
 
 
 def test_a_restricted_group_is_registered_with_what_its_shape_has_and_nothing_else():
-    data = with_groups(nova(ebsVolumeGiB=850, deepHealthChecks=["InstanceStress"], trainingPlanArn=PLAN))
+    data = with_groups(
+        nova(
+            instanceStorageConfigs=[{"ebsVolumeConfig": {"volumeSizeInGB": 850}}],
+            deepHealthChecks=["InstanceStress"],
+            trainingPlanArn=PLAN,
+        )
+    )
     inputs = cluster_of(data)
     (restricted,) = inputs["restrictedInstanceGroups"]
     assert restricted == {

@@ -217,9 +217,15 @@ def _group(group: Mapping[str, Any], live: LivePlatform, remarks: Remarks) -> di
     _auto_patch(group, spec)
     script = group.get("LifeCycleConfig", {})
     spec["lifecycleScript"] = "None"
-    if script.get("OnCreate"):
-        spec["lifecycleScript"] = f"{script['SourceS3Uri']}/{script['OnCreate']}"
-    _add_inexpressible(group, remarks)
+    for event in ("OnCreate", "OnInitComplete"):
+        if script.get(event):
+            spec["lifecycleScript"] = f"{script['SourceS3Uri']}/{script[event]}"
+            spec |= {} if event == "OnCreate" else {"lifecycleEvent": event}
+    if group.get("NetworkInterface"):
+        spec["networkInterface"] = _renamed(group["NetworkInterface"], {"InterfaceType": "interfaceType"})
+    # What a Slurm cluster alone has: an update would remove it.
+    if group.get("SlurmConfig"):
+        remarks.changes.append(f"{spec['name']} has SlurmConfig, which the file can't express")
     return spec
 
 
@@ -245,7 +251,7 @@ def _common(group: Mapping[str, Any], spec: dict[str, Any], live: LivePlatform, 
         )
     if group.get("OnStartDeepHealthChecks"):
         spec["deepHealthChecks"] = list(group["OnStartDeepHealthChecks"])
-    _storage(group, spec, remarks)
+    spec |= _storage(group)
     schedule = group.get("ScheduledUpdateConfig")
     if schedule:
         spec["scheduledUpdate"] = {"scheduleExpression": schedule["ScheduleExpression"]} | _rolling(schedule)
@@ -290,27 +296,21 @@ def _kubernetes(group: Mapping[str, Any], spec: dict[str, Any]) -> None:
         spec["taints"] = [_renamed(taint, {"Key": "key", "Value": "value", "Effect": "effect"}) for taint in taints]
 
 
-def _add_inexpressible(group: Mapping[str, Any], remarks: Remarks) -> None:
-    """Add to the changes the settings of a group that the file cannot express, so that an update would remove them."""
-    for member in ("NetworkInterface", "SlurmConfig"):
-        if group.get(member):
-            remarks.changes.append(f"{group['InstanceGroupName']} has {member}, which the file can't express")
-    if group.get("LifeCycleConfig", {}).get("OnInitComplete"):
-        remarks.changes.append(
-            f"{group['InstanceGroupName']} runs a script on init complete, which the file can't express: it's removed"
-        )
-
-
-def _storage(group: Mapping[str, Any], spec: dict[str, Any], remarks: Remarks) -> None:
-    for storage in group.get("InstanceStorageConfigs", ()):
-        volume = storage.get("EbsVolumeConfig", {})
-        if volume.keys() == {"VolumeSizeInGB"} and "ebsVolumeGiB" not in spec:
-            spec["ebsVolumeGiB"] = volume["VolumeSizeInGB"]
-        else:
-            remarks.changes.append(
-                f"a storage configuration of {group['InstanceGroupName']} ({', '.join(storage)}), which the file "
-                "can't express: new nodes of the group don't get it"
-            )
+def _storage(group: Mapping[str, Any]) -> dict[str, Any]:
+    members = {
+        "EbsVolumeConfig": {
+            "RootVolume": "rootVolume",
+            "VolumeSizeInGB": "volumeSizeInGB",
+            "VolumeKmsKeyId": "volumeKmsKeyId",
+        },
+        "FsxLustreConfig": {"DnsName": "dnsName", "MountName": "mountName", "MountPath": "mountPath"},
+        "FsxOpenZfsConfig": {"DnsName": "dnsName", "MountPath": "mountPath"},
+    }
+    storage = [
+        {member[0].lower() + member[1:]: _renamed(config, members[member]) for member, config in entry.items()}
+        for entry in group.get("InstanceStorageConfigs", ())
+    ]
+    return {"instanceStorageConfigs": storage} if storage else {}
 
 
 def _auto_patch(group: Mapping[str, Any], spec: dict[str, Any]) -> None:

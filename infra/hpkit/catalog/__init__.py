@@ -46,6 +46,7 @@ from hpkit.catalog.replacing import (
     TypeFacts,
     frozen_of_groups,
     object_facts,
+    other_volume_keys,
     sticky_of_groups,
     type_facts,
 )
@@ -132,6 +133,7 @@ __all__ = [
     "node_pool_schema",
     "object_facts",
     "offered_addon",
+    "other_volume_keys",
     "region_in_words",
     "regions",
     "sticky_of_groups",

@@ -1,6 +1,6 @@
 """What of each type cannot change in place: a change of it makes the engine delete one resource and make another."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -93,6 +93,26 @@ def frozen_of_groups() -> tuple[str, ...]:
 def sticky_of_groups() -> tuple[str, ...]:
     """Return the members of an instance group that can change but not be taken away."""
     return tuple(_hyperpod()["groups"]["sticky"])
+
+
+def other_volume_keys(old: Sequence[Any], new: Sequence[Any]) -> list[str]:
+    """Return the volumes of an instance group whose KMS key differs, which an existing group can't change.
+
+    old, new: instanceStorageConfigs. A root volume that isn't listed has AWS's key. Source: HyperPod developer guide,
+    "Customer managed AWS KMS key encryption for SageMaker HyperPod": "KMS key transition isn't currently supported". It
+    doesn't say whether a volume with AWS's key counts.
+    """
+    before, after = _volume_keys(old), _volume_keys(new)
+    return [volume for volume in before if volume in after and before[volume] != after[volume]]
+
+
+def _volume_keys(configs: Sequence[Any]) -> dict[str, Any]:
+    keys: dict[str, Any] = {"root volume": None}
+    for volume in (config["ebsVolumeConfig"] for config in configs if config.get("ebsVolumeConfig")):
+        name = "root volume" if volume.get("rootVolume") else "additional volume"
+        # A key's ID is the last part of its ARN.
+        keys[name] = (volume.get("volumeKmsKeyId") or "").rpartition("/")[2] or None
+    return keys
 
 
 def _is_lower(value: Any, other: Any) -> bool:

@@ -6,7 +6,7 @@ Sources: UpdateCluster of the SageMaker API; BatchDeleteClusterNodes and Instanc
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hpkit.catalog import frozen_of_groups, has_unknown, sticky_of_groups, type_facts
+from hpkit.catalog import frozen_of_groups, has_unknown, other_volume_keys, sticky_of_groups, type_facts
 from hpkit.changes.causes import root_causes
 from hpkit.changes.compare import with_unknown
 from hpkit.changes.decision import CLUSTER, DELETION_ALLOWED, GuardDecision
@@ -131,6 +131,8 @@ def _unchangeable(
             continue
         if _in_any_order(was) != _in_any_order(now) or has_unknown(now):
             yield _reason(name, member, was, now, before, after, _steps_in(new.get(member), replaced))
+    for volume in other_volume_keys(old.get("instanceStorageConfigs", ()), new.get("instanceStorageConfigs", ())):
+        yield f"volumeKmsKeyId of the {volume} of instance group {name} changes"
     for member in sticky_of_groups():
         if member in old and member not in new and member != "instanceRequirements":
             yield f"{member} of instance group {name} is removed"

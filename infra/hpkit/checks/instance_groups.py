@@ -14,7 +14,7 @@ from hpkit.catalog import (
 from hpkit.checks.cron import DAYS, MONTHS, Field, no_such_day, wrong_field
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.autoscaling import NodePool
-from hpkit.config.cluster import BatchSize, InstanceGroup, InstanceGroupBase
+from hpkit.config.cluster import BatchSize, ClusterEbsVolumeConfig, InstanceGroup, InstanceGroupBase
 from hpkit.config.document import Path
 from hpkit.config.network import Zone
 from hpkit.config.suggest import explained
@@ -556,6 +556,53 @@ def _keys_on_nodes(context: Context) -> Iterator[tuple[str, str, Path]]:
             yield owner.name, taint.key, (*path, "taints", index, "key")
 
 
+def _storage(context: Context) -> Iterator[Issue]:
+    for path, group in context.groups:
+        volumes: list[bool] = []
+        for index, storage in enumerate(group.instance_storage_configs):
+            where = (*path, "instanceStorageConfigs", index)
+            given = storage.model_dump(by_alias=True, exclude_none=True)
+            if len(given) != 1:
+                yield Issue(
+                    where,
+                    f"entry {index + 1} of {group.name} has {listing(list(given)) or 'no storage'}; it must have exactly one",
+                    "Set one of ebsVolumeConfig, fsxLustreConfig and fsxOpenZfsConfig in each entry.",
+                )
+            volume = storage.ebs_volume_config
+            if volume is None:
+                continue
+            volumes.append(volume.root_volume)
+            yield from _volume(group, volume, (*where, "ebsVolumeConfig"))
+        if len(volumes) != len(set(volumes)):
+            yield Issue(
+                (*path, "instanceStorageConfigs"),
+                f"{group.name} has {len(volumes)} EBS volumes; HyperPod accepts one root volume and one additional "
+                "volume",
+                "Keep one entry with `rootVolume: true`, and one without.",
+            )
+
+
+def _volume(group: InstanceGroupBase, volume: ClusterEbsVolumeConfig, path: Path) -> Iterator[Issue]:
+    if volume.root_volume and volume.volume_size_in_gb is not None:
+        yield Issue(
+            (*path, "volumeSizeInGB"), "AWS sets the size of the root volume", "Remove volumeSizeInGB from this entry."
+        )
+    if volume.root_volume and volume.volume_kms_key_id is None:
+        yield Issue(
+            path,
+            f"the root volume of {group.name} has no volumeKmsKeyId; without it, AWS's key is used anyway",
+            "Set volumeKmsKeyId to your key, or remove this entry.",
+        )
+    if not volume.root_volume and volume.volume_size_in_gb is None:
+        yield Issue(path, f"the additional volume of {group.name} has no size", "Set volumeSizeInGB, such as 500.")
+    if volume.volume_kms_key_id is not None and not isinstance(group, InstanceGroup):
+        yield Issue(
+            (*path, "volumeKmsKeyId"),
+            f"{group.name} is a restricted instance group, for which HyperPod doesn't support your own KMS keys",
+            "Remove volumeKmsKeyId.",
+        )
+
+
 def _one_zone(context: Context) -> Iterator[Issue]:
     # In an existing network, its owner decides where the groups run.
     for group in context.plan.groups if context.spec.network.existing is None else ():
@@ -604,6 +651,8 @@ RULES = (
     Rule("CLU026", "error", "Deep health checks fit the group's instance types.",
          f"{_MANUAL}, deep health checks (InstanceConnectivity only on instances with multi-node GPU communication)",
          _deep_checks),
+    Rule("CLU047", "error", "Storage of nodes is one that HyperPod accepts.",
+         f"{_MANUAL}, customer managed AWS KMS key encryption for SageMaker HyperPod", _storage),
     Rule("CLU027", "error", "Percentages are within the range that the service accepts.",
          f"{_MANUAL}, managed tiered checkpointing",
          _percentages),

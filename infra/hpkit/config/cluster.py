@@ -6,6 +6,34 @@ from pydantic import Field
 
 from hpkit.config.base import Api, Model
 
+<<<<<<< HEAD
+=======
+__all__ = [
+    "AutoPatch",
+    "BatchSize",
+    "Cluster",
+    "ClusterEbsVolumeConfig",
+    "ClusterFsxLustreConfig",
+    "ClusterFsxOpenZfsConfig",
+    "ClusterInstanceStorageConfig",
+    "ClusterNetworkInterface",
+    "Dependencies",
+    "DeploymentConfig",
+    "DrainPolicy",
+    "EnvironmentConfig",
+    "FSxLustreConfig",
+    "InstanceGroup",
+    "InstanceGroupBase",
+    "OverrideVpcConfig",
+    "RestrictedInstanceGroup",
+    "RestrictedInstanceGroupsConfig",
+    "ScheduledUpdate",
+    "SharedEnvironmentConfig",
+    "Taint",
+    "TieredStorage",
+]
+
+>>>>>>> 2a05e130 (Instance groups: storage as the API takes it (keys of volumes, FSx), the AMI's version, OnInitComplete, EFA-only interfaces)
 # The name of a lifecycleScript that the file doesn't set.
 NO_SCRIPT = "None"
 
@@ -93,6 +121,65 @@ class OverrideVpcConfig(Model):
     )
 
 
+_KEY = r"^(?:arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/)?[a-zA-Z0-9-]{36}$"
+
+
+class ClusterEbsVolumeConfig(Model):
+    """The key of the root volume, or an additional volume at /opt/sagemaker."""
+
+    root_volume: bool = Field(
+        default=False,
+        description="true: the root volume, whose size AWS sets. false: an additional volume at /opt/sagemaker.",
+    )
+    volume_size_in_gb: Annotated[int, Api("ClusterEbsVolumeSizeInGB")] | None = Field(
+        default=None, alias="volumeSizeInGB", description="Size of the additional volume in GiB."
+    )
+    volume_kms_key_id: str | None = Field(
+        default=None,
+        pattern=_KEY,
+        description="ARN or ID of your KMS key, not an alias. Default: AWS's key. Can't change on an existing group.",
+    )
+
+
+class ClusterFsxLustreConfig(Model):
+    """An existing FSx for Lustre file system that the nodes mount."""
+
+    dns_name: Annotated[str, Api("ClusterDnsName")] = Field(description="DNS name of the file system.")
+    mount_name: Annotated[str, Api("ClusterMountName")] = Field(description="Mount name of the file system.")
+    mount_path: Annotated[str, Api("ClusterFsxMountPath")] | None = Field(
+        default=None, description="Folder on the nodes. Default: AWS's."
+    )
+
+
+class ClusterFsxOpenZfsConfig(Model):
+    """An existing FSx for OpenZFS file system that the nodes mount."""
+
+    dns_name: Annotated[str, Api("ClusterDnsName")] = Field(description="DNS name of the file system.")
+    mount_path: Annotated[str, Api("ClusterFsxMountPath")] | None = Field(
+        default=None, description="Folder on the nodes. Default: AWS's."
+    )
+
+
+class ClusterInstanceStorageConfig(Model):
+    """One kind of storage."""
+
+    ebs_volume_config: ClusterEbsVolumeConfig | None = Field(default=None, description="An EBS volume.")
+    fsx_lustre_config: ClusterFsxLustreConfig | None = Field(
+        default=None, description="An FSx for Lustre file system that exists."
+    )
+    fsx_open_zfs_config: ClusterFsxOpenZfsConfig | None = Field(
+        default=None, description="An FSx for OpenZFS file system that exists."
+    )
+
+
+class ClusterNetworkInterface(Model):
+    """The network interface of a node's EFA devices."""
+
+    interface_type: Annotated[Literal["efa", "efa-only"], Api("ClusterInterfaceType")] = Field(
+        description="efa: EFA and ENA. efa-only: no ENA device for IP traffic."
+    )
+
+
 class InstanceGroupBase(Model):
     """What ordinary and restricted instance groups have alike."""
 
@@ -107,10 +194,8 @@ class InstanceGroupBase(Model):
         description="Zone of the group. Default: all zones. With overrideVpcConfig: the zone of its subnets, if "
         "the network doesn't list them.",
     )
-    ebs_volume_gib: Annotated[int, Api("ClusterEbsVolumeSizeInGB")] | None = Field(
-        default=None,
-        alias="ebsVolumeGiB",
-        description="Extra volume at /opt/sagemaker in GiB (VolumeSizeInGB in the API).",
+    instance_storage_configs: tuple[ClusterInstanceStorageConfig, ...] = Field(
+        default=(), max_length=4, description="Storage of each node: EBS volumes and FSx file systems, at most 4."
     )
     threads_per_core: Annotated[int, Api("ClusterThreadsPerCore")] | None = Field(
         default=None,
@@ -170,9 +255,19 @@ class InstanceGroup(InstanceGroupBase):
         default=None,
         description="SHA-256 of that script, as `sha256sum` prints it. A node whose script differs fails.",
     )
+    lifecycle_event: Literal["OnCreate", "OnInitComplete"] = Field(
+        default="OnCreate",
+        description="When lifecycleScript runs: OnCreate, or OnInitComplete, after the AMI's own initialization.",
+    )
     execution_role: Annotated[str, Api("RoleArn")] | None = Field(
         default=None,
         description="Existing IAM role of the nodes. Default: hpkit creates one.",
+    )
+    network_interface: ClusterNetworkInterface | None = Field(
+        default=None, description="Network interface. Default: AWS's. Can't be removed from an existing group."
+    )
+    image_release_version: Annotated[str, Api("ImageReleaseVersion")] | None = Field(
+        default=None, description="Version of HyperPod's AMI for new groups, such as `1.2.3`. Default: the latest."
     )
     image_id: Annotated[str, Api("ImageId")] | None = Field(
         default=None, description="Custom AMI, such as `ami-0a1b2c3d4e5f60718`, or `default`."

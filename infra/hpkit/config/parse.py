@@ -443,7 +443,7 @@ class _Reading:
             return "Write a list: begin each entry with `- `."
         for candidate in self._candidates(detail, path):
             if self._takes(path, candidate, key=detail["loc"] != path):
-                is_size = isinstance(value, str) and key_of(path).endswith("GiB")
+                is_size = isinstance(value, str) and key_of(path).endswith(("GiB", "InGB"))
                 return f"Use `{written(candidate, resolve)}`{'; the unit is GiB' if is_size else ''}."
         return self._described(detail, path)
 

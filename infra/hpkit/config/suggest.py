@@ -462,7 +462,7 @@ def _from_amount(digits: str, unit: str, key: str, *, is_time: bool) -> Iterator
         # As Kubernetes writes them: of a thousand k, of 1024 Ki, and all others with a capital.
         of_1024 = "i" in unit.lower()
         yield f"{digits}{size[1].lower() if size[1] in 'kK' and not of_1024 else size[1].upper()}{'i' * of_1024}"
-        yield from _gib(Fraction(digits), size[1].lower()) if key.endswith("GiB") else ()
+        yield from _gib(Fraction(digits), size[1].lower()) if key.endswith(("GiB", "InGB")) else ()
     elif unit.lower().startswith("milli"):
         yield f"{digits}m"
     elif not unit or not is_time:

@@ -10,6 +10,35 @@ from typing import Final
 
 from hpkit.plan.model import AddonPlan, Plan
 
+<<<<<<< HEAD
+=======
+__all__ = [
+    "KEDA_ACCOUNT",
+    "POD_ACCOUNTS",
+    "ROLE_BY_USER",
+    "MadeRole",
+    "PodAccount",
+    "cluster_role",
+    "execution_roles",
+    "given_roles",
+    "is_associated",
+    "made_roles",
+    "makes_bucket",
+    "makes_certificate_bucket",
+    "makes_inference_keda",
+    "makes_karpenter_role",
+    "makes_keda_role",
+    "makes_node_role",
+    "makes_pod_role",
+    "makes_script",
+    "pod_roles",
+    "service_account_roles",
+    "verified_scripts",
+    "volume_keys",
+    "watches_alarms",
+]
+
+>>>>>>> 2a05e130 (Instance groups: storage as the API takes it (keys of volumes, FSx), the AMI's version, OnInitComplete, EFA-only interfaces)
 _HYPERPOD_METRICS: Final = "amazon-sagemaker-hyperpod-observability"
 _S3_CSI: Final = "aws-mountpoint-s3-csi-driver"
 _FSX_CSI: Final = "aws-fsx-csi-driver"
@@ -78,6 +107,17 @@ def makes_node_role(plan: Plan) -> bool:
 def watches_alarms(plan: Plan) -> bool:
     """Return whether updates of some group with the kit's execution role are rolled back by alarms."""
     return any(group.spec.execution_role is None and group.spec.auto_rollback_alarms for group in plan.groups)
+
+
+def volume_keys(plan: Plan) -> list[str]:
+    """Return the KMS keys of the volumes of groups with the kit's execution role, each an ARN or an ID."""
+    storage = (
+        config.ebs_volume_config
+        for group in plan.groups
+        if group.spec.execution_role is None
+        for config in group.spec.instance_storage_configs
+    )
+    return sorted({key for volume in storage if volume is not None and (key := volume.volume_kms_key_id) is not None})
 
 
 def makes_karpenter_role(plan: Plan) -> bool:

@@ -175,7 +175,8 @@ def _of_type(recording: Recording, type_token: str) -> Iterator[RecordedResource
 def _group(group: Mapping[str, Any], *, autoscaled: bool) -> RegisteredGroup:
     types = [group["instanceType"]] if "instanceType" in group else group["instanceRequirements"]["instanceTypes"]
     storage = group.get("instanceStorageConfigs", ())
-    volumes = [int(each["ebsVolumeConfig"]["volumeSizeInGB"]) for each in storage if "ebsVolumeConfig" in each]
+    sizes = (each.get("ebsVolumeConfig", {}).get("volumeSizeInGB") for each in storage)
+    volumes = [int(size) for size in sizes if size is not None]
     return RegisteredGroup(
         name=group["instanceGroupName"],
         instance_types=tuple(dict.fromkeys(types)),

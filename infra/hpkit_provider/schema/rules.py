@@ -83,14 +83,20 @@ def _object(group: Props, name: str) -> Props:
 
 
 def _storage(group: Props, path: str) -> Rule:
+    volumes = []
     for index, entry in enumerate(_known_entries(group.get("instanceStorageConfigs", []))):
         volume = _object(entry, "ebsVolumeConfig")
         where = f"{path}.instanceStorageConfigs[{index}].ebsVolumeConfig"
+        if len(entry) != 1:
+            yield f"{path}.instanceStorageConfigs[{index}]", "must be exactly one of the kinds of storage"
+        volumes += [volume.get("rootVolume") is True] * bool(volume)
         if volume.get("rootVolume") is True:
             if "volumeSizeInGB" in volume or "volumeKmsKeyId" not in volume:
                 yield where, "a root volume accepts only volumeKmsKeyId, not volumeSizeInGB"
         elif volume and "volumeSizeInGB" not in volume:
             yield f"{where}.volumeSizeInGB", "is required for a volume other than the root volume"
+    if len(volumes) != len(set(volumes)):
+        yield f"{path}.instanceStorageConfigs", "accepts one root volume and one additional volume"
 
 
 def _patching(config: Props, path: str) -> Rule:

@@ -17,7 +17,10 @@ _Group = GroupPlan | RestrictedGroupPlan
 _MEANS: Final = {
     "imageId": "new nodes use it, and existing nodes get it when their software is updated",
     "lifecycleScript": "only new nodes run it",
-    "ebsVolumeGiB": "only new nodes have it",
+    "instanceStorageConfigs": "only new nodes have it",
+    "lifecycleEvent": "only new nodes run the script at this event",
+    "networkInterface": "only new nodes have it",
+    "imageReleaseVersion": "existing nodes keep their image until their software is updated",
     "labels": "pods that select a removed label find no node",
     "trainingPlanArn": "its nodes come from different capacity, and no nodes are added after that ends",
     "deepHealthChecks": "nodes are only tested by these before they accept work",

@@ -1,5 +1,7 @@
 """Sections of a cluster and its groups that a person wrote, as the API takes them: absent where nothing was written."""
 
+from typing import cast
+
 from hpkit.config.cluster import (
     AutoPatch,
     BatchSize,
@@ -21,6 +23,7 @@ from hpkit.program.sdk.types import (
     ClusterAutoPatchConfig,
     ClusterDrainPolicy,
     ClusterInstanceGroupSpecification,
+    ClusterInstanceStorageConfig,
     ClusterKubernetesConfig,
     ClusterKubernetesTaint,
     ClusterRestrictedInstanceGroupsConfig,
@@ -48,6 +51,10 @@ def add_capacity(config: ClusterInstanceGroupSpecification, group: GroupPlan) ->
     add_instances(config, group)
     if spec.image_id is not None:
         config["imageId"] = spec.image_id
+    if spec.image_release_version is not None:
+        config["imageReleaseVersion"] = spec.image_release_version
+    if spec.network_interface is not None:
+        config["networkInterface"] = {"interfaceType": spec.network_interface.interface_type}
 
 
 def add_instances(config: _Group, group: GroupPlan | RestrictedGroupPlan) -> None:
@@ -59,8 +66,11 @@ def add_instances(config: _Group, group: GroupPlan | RestrictedGroupPlan) -> Non
     spec = group.spec
     if spec.training_plan_arn is not None:
         config["trainingPlanArn"] = spec.training_plan_arn
-    if spec.ebs_volume_gib is not None:
-        config["instanceStorageConfigs"] = [{"ebsVolumeConfig": {"volumeSizeInGB": spec.ebs_volume_gib}}]
+    if spec.instance_storage_configs:
+        config["instanceStorageConfigs"] = [
+            cast("ClusterInstanceStorageConfig", storage.model_dump(by_alias=True, exclude_defaults=True))
+            for storage in spec.instance_storage_configs
+        ]
     if group.threads_per_core is not None:
         config["threadsPerCore"] = group.threads_per_core
 

@@ -7,7 +7,7 @@ import json
 import pulumi
 import pulumi_aws as aws
 
-from hpkit.plan.existing import cluster_role, makes_karpenter_role, makes_node_role, watches_alarms
+from hpkit.plan.existing import cluster_role, makes_karpenter_role, makes_node_role, volume_keys, watches_alarms
 from hpkit.plan.model import Plan
 from hpkit.plan.registry import pulled_repositories
 from hpkit.program.components.base import Component, DeployContext, document
@@ -93,6 +93,7 @@ class Identity(Component):
                 # The control plane's subnets are those of the cluster itself.
                 subnet_ids=[*network.control_plane_subnet_ids, *network.node_subnet_ids.values()],
                 security_group_ids=list(network.security_group_ids),
+                volume_keys=volume_keys(self._plan),
                 watches_alarms=watches_alarms(self._plan),
                 pulled=pulled_repositories(self._plan, self._account.id),
             ),

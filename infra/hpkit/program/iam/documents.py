@@ -61,6 +61,7 @@ def instance_role_policy(
     vpc_id: str,
     subnet_ids: Sequence[str],
     security_group_ids: Sequence[str],
+    volume_keys: Sequence[str] = (),
     watches_alarms: bool = False,
     pulled: Sequence[str] | None = None,
 ) -> Document:
@@ -68,6 +69,7 @@ def instance_role_policy(
 
     - bucket_arn: where lifecycle scripts are, None without any.
     - key_arn: what they are encrypted with, None for S3's own key.
+    - volume_keys: ARNs or IDs of the KMS keys of nodes' volumes.
     - watches_alarms: alarms roll back updates of the group.
     - pulled: names of the repositories of this account that nodes pull from, None for all.
     """
@@ -82,6 +84,7 @@ def instance_role_policy(
         bucket=bucket_arn or (),
         scripts=f"{bucket_arn}/*" if bucket_arn else (),
         key=key_arn if bucket_arn and key_arn else (),
+        volume_keys=[key if key.startswith("arn:") else account.arn("kms", f"key/{key}") for key in volume_keys],
         alarms="*" if watches_alarms else (),
         any_images=any_images if pulled is None else (),
         others_images=() if pulled is None else any_images,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from hpkit.catalog import other_volume_keys
 from hpkit_provider.aws.client import Document
 from hpkit_provider.aws.statuses import classify_status
 from hpkit_provider.engine.values import Props, has_unknown
@@ -77,6 +78,12 @@ def _refused_of_groups(spec: Field, old: Props, new: Props, list_name: str) -> l
             )
             for member in frozen
         ]
+        storage = [_known_storage(side) for side in (past, group)]
+        refused += [
+            f"{list_name}[{name}].instanceStorageConfigs: the KMS key of the {volume} can't change on an existing "
+            "group: give the group a new name"
+            for volume in other_volume_keys(*storage)
+        ]
         refused += [
             f"{list_name}[{name}].{member.name}: can't be removed from an existing group: give the group a new name"
             for member in item.members
@@ -84,6 +91,11 @@ def _refused_of_groups(spec: Field, old: Props, new: Props, list_name: str) -> l
             if member.sticky and member.name in past.keys() - group.keys() and member.name != "instanceRequirements"
         ]
     return refused
+
+
+def _known_storage(group: Props) -> list[Any]:
+    storage = group.get("instanceStorageConfigs", [])
+    return [] if has_unknown(storage) else storage
 
 
 def _differs(old: Any, new: Any) -> bool:

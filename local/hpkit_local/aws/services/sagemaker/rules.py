@@ -86,6 +86,17 @@ def _check_count(group: Record, *, continuous: bool) -> None:
 
 
 def _check_storage(group: Record) -> None:
+    """Rules of volumes (developer guide, "Customer managed AWS KMS key encryption for SageMaker HyperPod")."""
+    roots = Counter(
+        bool(config["EbsVolumeConfig"].get("RootVolume"))
+        for config in group.get("InstanceStorageConfigs", [])
+        if "EbsVolumeConfig" in config
+    )
+    if any(times > 1 for times in roots.values()):
+        raise refuse(
+            f"Instance group '{group['InstanceGroupName']}': InstanceStorageConfigs takes one root volume and one "
+            "secondary volume"
+        )
     for config in group.get("InstanceStorageConfigs", []):
         volume = config.get("EbsVolumeConfig")
         if volume is None:
@@ -167,6 +178,27 @@ def check_autoscaling(ctx: Context, settings: Record, mode: str | None) -> None:
         raise refuse("AutoScaling needs NodeRecovery Automatic")
 
 
+def _check_volume_keys(old: Record, new: Record) -> None:
+    """Refuse another key of a volume (developer guide, "Customer managed AWS KMS key encryption")."""
+    if "InstanceStorageConfigs" not in new:
+        return
+    was, now = (
+        {
+            bool(volume.get("RootVolume")): volume.get("VolumeKmsKeyId", "").rpartition("/")[2]
+            for volume in (config.get("EbsVolumeConfig") for config in side.get("InstanceStorageConfigs", []))
+            if volume is not None
+        }
+        for side in (old, new)
+    )
+    # A root volume that isn't listed has a key of AWS.
+    was, now = ({True: "", **keys} for keys in (was, now))
+    if any(was[root] != now[root] for root in was.keys() & now.keys()):
+        raise refuse(
+            f"Instance group '{old['InstanceGroupName']}': the KMS key of a volume cannot be changed; create a new "
+            "instance group"
+        )
+
+
 def check_replacement(old: Record, new: Record, live_types: set[str]) -> None:
     """Refuse what cannot change on a group that exists (UpdateCluster API reference)."""
     name = old["InstanceGroupName"]
@@ -181,6 +213,7 @@ def check_replacement(old: Record, new: Record, live_types: set[str]) -> None:
             )
         if member in ("OverrideVpcConfig", "CapacityRequirements") and member in new and member not in old:
             raise refuse(f"Instance group '{name}': {member} cannot be added after creation; create a new group")
+    _check_volume_keys(old, new)
     if "InstanceRequirements" in new:
         lost = live_types - set(new["InstanceRequirements"]["InstanceTypes"])
         if lost:

@@ -71,6 +71,10 @@ RULES: dict[str, tuple[Mutation, str]] = {
         _group(InstanceStorageConfigs=[{"EbsVolumeConfig": {"VolumeKmsKeyId": "k"}}]),
         "VolumeSizeInGB is required",
     ),
+    "two root volumes": (
+        _group(InstanceStorageConfigs=[{"EbsVolumeConfig": {"RootVolume": True, "VolumeKmsKeyId": "k"}}] * 2),
+        "takes one root volume and one secondary volume",
+    ),
     "two scripts": (
         _group(LifeCycleConfig={"SourceS3Uri": "s3://sagemaker-scripts", "OnCreate": "a", "OnInitComplete": "b"}),
         "LifeCycleConfig takes OnCreate or OnInitComplete, not both",

@@ -39,6 +39,11 @@ IMMUTABLE: dict[str, tuple[Callable[[Any], dict[str, Any]], Callable[[Any], dict
         lambda _: {"CapacityRequirements": {"Spot": {}}},
         "CapacityRequirements cannot be changed",
     ),
+    "KMS key": (
+        lambda _: {"InstanceStorageConfigs": [{"EbsVolumeConfig": {"VolumeSizeInGB": 10, "VolumeKmsKeyId": "a"}}]},
+        lambda _: {"InstanceStorageConfigs": [{"EbsVolumeConfig": {"VolumeSizeInGB": 10, "VolumeKmsKeyId": "b"}}]},
+        "the KMS key of a volume cannot be changed",
+    ),
 }
 
 
