@@ -15,7 +15,7 @@ from hpkit.cli import SECTIONS
 
 FILE: Final = "docs/reference/commands.md"
 # An option that this many commands share is described once.
-_COMMON: Final = 6
+_COMMON: Final = 5
 _WIDTH: Final = 10_000
 
 
@@ -36,7 +36,9 @@ def commands_page() -> str:
         for title, commands in SECTIONS.items()
     }
     counts = Counter(option for entries in sections.values() for entry in entries for option in entry.options)
-    common = [option for option, count in counts.items() if count >= _COMMON]
+    # The most frequent meaning of an option.
+    meanings = {name: (name, meaning) for (name, meaning), _ in reversed(counts.most_common())}
+    common = [option for option in counts if counts[option] >= _COMMON and meanings[option[0]] == option]
     parts = list[str]()
     for title, entries in sections.items():
         parts.append(f"## {title}")

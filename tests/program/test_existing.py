@@ -15,6 +15,7 @@ NETWORK = {
     }
 }
 EKS = {"version": "1.35", "existing": {"name": "found"}}
+KEY = "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"
 
 
 def test_an_existing_network_is_used_as_it_is():
@@ -178,6 +179,27 @@ def test_a_group_of_every_kind_says_what_the_api_takes():
             },
         },
         {
+            "name": "late",
+            "instanceType": "ml.p5.48xlarge",
+            "instanceCount": 1,
+            "availabilityZone": "us-west-2a",
+            "instanceStorageConfigs": [
+                {"ebsVolumeConfig": {"rootVolume": True, "volumeKmsKeyId": KEY}},
+                {
+                    "fsxLustreConfig": {
+                        "dnsName": "fs-0a1b2c3d4e5f60718.fsx.us-west-2.amazonaws.com",
+                        "mountName": "fsx",
+                        "mountPath": "/fsx",
+                    }
+                },
+                {"fsxOpenZfsConfig": {"dnsName": "fs-0b1b2c3d4e5f60718.fsx.us-west-2.amazonaws.com"}},
+            ],
+            "lifecycleScript": "s3://sagemaker-mine/folder/run.sh",
+            "lifecycleEvent": "OnInitComplete",
+            "imageReleaseVersion": "1.2.3",
+            "networkInterface": {"interfaceType": "efa-only"},
+        },
+        {
             "name": "any",
             "instanceTypes": ["ml.m5.4xlarge", "ml.c5.4xlarge"],
             "instanceCount": 1,
@@ -196,3 +218,12 @@ def test_a_group_of_every_kind_says_what_the_api_takes():
     assert found["any"]["instanceRequirements"] == {"instanceTypes": ["ml.m5.4xlarge", "ml.c5.4xlarge"]}
     assert found["any"]["capacityRequirements"] == {"spot": {}}
     assert found["any"]["overrideVpcConfig"]["subnets"] == ["nodes-us-west-2a-id", "nodes-us-west-2b-id"]
+    assert found["late"]["instanceStorageConfigs"] == groups[1]["instanceStorageConfigs"]
+    assert found["late"]["lifeCycleConfig"] == {"sourceS3Uri": "s3://sagemaker-mine/folder", "onInitComplete": "run.sh"}
+    assert (found["late"]["imageReleaseVersion"], found["late"]["networkInterface"]) == (
+        "1.2.3",
+        {"interfaceType": "efa-only"},
+    )
+    rights = json.loads(program.named("aws:iam/rolePolicy:RolePolicy")["nodes"].inputs["policy"])
+    grants = [each for each in rights["Statement"] if "kms:CreateGrant" in each["Action"]]
+    assert [each["Resource"] for each in grants] == [[f"arn:aws:kms:us-west-2:123456789012:key/{KEY}"]]

@@ -359,7 +359,7 @@ def _time_for_deep_checks(context: Context) -> Iterator[Issue]:
     groups, minutes = awaited_groups(context.plan), context.plan.spec.cluster.nodes_ready_minutes
     if groups and all(group.deep_health_checks for group in groups) and minutes < _DEEP_CHECK_MINUTES:
         yield Issue(
-            (*context.path, "cluster", "nodesReadyMinutes"),
+            (*context.path, "cluster"),
             f"`up` waits {minutes} min for nodes, but every group that can run the add-ons "
             f"({listing([group.name for group in groups])}) has deep health checks, which take up to "
             f"{_DEEP_CHECK_MINUTES} min",
@@ -561,11 +561,11 @@ def _storage(context: Context) -> Iterator[Issue]:
         volumes: list[bool] = []
         for index, storage in enumerate(group.instance_storage_configs):
             where = (*path, "instanceStorageConfigs", index)
-            given = storage.model_dump(by_alias=True, exclude_none=True)
+            given = list(storage.model_dump(by_alias=True, exclude_none=True))
             if len(given) != 1:
                 yield Issue(
                     where,
-                    f"entry {index + 1} of {group.name} has {listing(list(given)) or 'no storage'}; it must have exactly one",
+                    f"entry {index + 1} of {group.name} has {listing(given) or 'no storage'}; it must have exactly one",
                     "Set one of ebsVolumeConfig, fsxLustreConfig and fsxOpenZfsConfig in each entry.",
                 )
             volume = storage.ebs_volume_config

@@ -199,10 +199,10 @@ class HyperPod(Component):
     def _lifecycle(self, spec: InstanceGroup) -> ClusterLifeCycleConfig:
         if spec.lifecycle_script is None:
             return {"sourceS3Uri": self._storage.lifecycle_uri or "", "onCreate": ON_CREATE}
+        folder: pulumi.Input[str]
+        folder, _, script = spec.lifecycle_script.rpartition("/")
         if spec.verified_script is not None:
             folder, script = self._storage.loader_uris[spec.verified_script], ON_CREATE
-        else:
-            folder, _, script = spec.lifecycle_script.rpartition("/")
         if spec.lifecycle_event == "OnInitComplete":
             return {"sourceS3Uri": folder, "onInitComplete": script}
         return {"sourceS3Uri": folder, "onCreate": script}
