@@ -6,34 +6,6 @@ from pydantic import Field
 
 from hpkit.config.base import Api, Model
 
-<<<<<<< HEAD
-=======
-__all__ = [
-    "AutoPatch",
-    "BatchSize",
-    "Cluster",
-    "ClusterEbsVolumeConfig",
-    "ClusterFsxLustreConfig",
-    "ClusterFsxOpenZfsConfig",
-    "ClusterInstanceStorageConfig",
-    "ClusterNetworkInterface",
-    "Dependencies",
-    "DeploymentConfig",
-    "DrainPolicy",
-    "EnvironmentConfig",
-    "FSxLustreConfig",
-    "InstanceGroup",
-    "InstanceGroupBase",
-    "OverrideVpcConfig",
-    "RestrictedInstanceGroup",
-    "RestrictedInstanceGroupsConfig",
-    "ScheduledUpdate",
-    "SharedEnvironmentConfig",
-    "Taint",
-    "TieredStorage",
-]
-
->>>>>>> 2a05e130 (Instance groups: storage as the API takes it (keys of volumes, FSx), the AMI's version, OnInitComplete, EFA-only interfaces)
 # The name of a lifecycleScript that the file doesn't set.
 NO_SCRIPT = "None"
 
