@@ -364,8 +364,8 @@ def test_a_team_name_that_kueue_cannot_take_is_an_error_of_the_file():
     [
         ({"quotas": [quota(ActivationState="Disabled")]}, "the quota of nlp is disabled"),
         (
-            {"cluster": cluster(InstanceGroups=[group(NetworkInterface={"InterfaceType": "efa-only"})])},
-            "gpu has NetworkInterface",
+            {"cluster": cluster(InstanceGroups=[group(SlurmConfig={"NodeType": "Compute"})])},
+            "gpu has SlurmConfig",
         ),
         (
             {
