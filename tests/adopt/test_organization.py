@@ -367,16 +367,27 @@ def test_a_team_name_that_kueue_cannot_take_is_an_error_of_the_file():
             {"cluster": cluster(InstanceGroups=[group(SlurmConfig={"NodeType": "Compute"})])},
             "gpu has SlurmConfig",
         ),
-        (
-            {
-                "cluster": cluster(
-                    InstanceGroups=[group(InstanceStorageConfigs=[{"EbsVolumeConfig": {"RootVolume": True}}])]
-                )
-            },
-            "a storage configuration of gpu",
-        ),
     ],
-    ids=["disabled quota", "network interface", "storage"],
+    ids=["disabled quota", "slurm"],
 )
 def test_what_the_file_cannot_say_is_listed_with_what_happens_to_it(change, says):
     assert says in "\n".join(file_of(live(**change)).remarks.changes)
+
+
+def test_storage_interface_and_event_of_a_group_are_those_of_the_file():
+    key = {"RootVolume": True, "VolumeKmsKeyId": "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"}
+    gpu = group(
+        InstanceStorageConfigs=[{"EbsVolumeConfig": key}, {"FsxOpenZfsConfig": {"DnsName": "fs-1.fsx"}}],
+        NetworkInterface={"InterfaceType": "efa-only"},
+        LifeCycleConfig={"SourceS3Uri": "s3://sagemaker-scripts", "OnInitComplete": "run.sh"},
+    )
+    (written,) = spec_of(live(cluster=cluster(InstanceGroups=[gpu])))["cluster"]["instanceGroups"]
+    assert written["instanceStorageConfigs"] == [
+        {"ebsVolumeConfig": {"rootVolume": True, "volumeKmsKeyId": key["VolumeKmsKeyId"]}},
+        {"fsxOpenZfsConfig": {"dnsName": "fs-1.fsx"}},
+    ]
+    assert written["networkInterface"] == {"interfaceType": "efa-only"}
+    assert (written["lifecycleScript"], written["lifecycleEvent"]) == (
+        "s3://sagemaker-scripts/run.sh",
+        "OnInitComplete",
+    )
