@@ -20,9 +20,13 @@ WEIGHTS = (0, 0.5, 1, 1, 1, 2, 3)
 
 @st.composite
 def cases(draw: st.DrawFn, kind: str) -> Case:
-    """Draw a case: of kind `cycle` a state and what waits, of kind `scenario` steps, of `topology` those on nodes."""
+    """Draw a case: of kind `cycle` a state and what waits, of kind `scenario` steps, of `topology` those on nodes, and
+    of `gang` those in which pods are late.
+    """
     if kind == "topology":
         return draw(_on_nodes())
+    if kind == "gang":
+        return draw(_with_late_pods())
     flavors = [f"f{n}" for n in range(draw(st.integers(1, 3)))]
     resources = ["gpu", "cpu", "pods"][: draw(st.sampled_from((1, 1, 2, 2, 3)))]
     cohorts = draw(_cohorts(flavors, resources))
@@ -45,6 +49,25 @@ def cases(draw: st.DrawFn, kind: str) -> Case:
     else:
         case["steps"] = draw(_steps(queues))
     return case
+
+
+@st.composite
+def _with_late_pods(draw: st.DrawFn) -> Case:
+    """Draw a scenario in which pods are late again and again, and workloads are requeued now and then."""
+    case = draw(cases("scenario"))
+    for step in case["steps"]:
+        queue = draw(st.sampled_from(case["queues"]))["name"]
+        step["time_out"] = {"queue": queue, "count": draw(st.integers(1, 3))} if draw(st.booleans()) else None
+        step["requeue"] = draw(st.booleans())
+    limits = st.sampled_from((None, None, 0, 1, 2))
+    gang = {
+        "timestamp": draw(st.sampled_from(("Eviction", "Creation"))),
+        "backoff_limit_count": draw(limits),
+        "backoff_base_s": draw(st.sampled_from((0, 1, 60))),
+        "backoff_max_s": draw(st.sampled_from((1, 90, 3600))),
+    }
+    again = [{"submit": [], "finish": None, "time_out": None, "requeue": True} for _ in range(2)]
+    return {**case, "wait_for_pods_ready": gang, "steps": [*case["steps"], *again]}
 
 
 @st.composite

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from hpkit.kueue.model import WaitForPodsReady
 from hpkit.text.plural import plural
 from hpkit_whatif.admission import (
     Admission,
@@ -46,7 +47,7 @@ EXPECTED = {
     "placement": ("domains", "fits_only"),
     "scenario": (
         "admitted", "admitted_includes", "running", "waiting", "pending_names", "pending_includes", "pending",
-        "preempted", "preempted_count", "flavors", "share", "places",
+        "preempted", "preempted_count", "flavors", "share", "places", "backoffs",
     ),
 }  # fmt: skip
 
@@ -125,6 +126,20 @@ def model(case: Case) -> Model:
         cohorts=tuple(_cohort(each) for each in case.get("cohorts") or ()),
         fair_sharing=strategies,
         topologies=_topologies(case),
+        wait_for_pods_ready=_gang(case.get("wait_for_pods_ready")),
+    )
+
+
+def _gang(data: Case | None) -> WaitForPodsReady | None:
+    if data is None:
+        return None
+    return WaitForPodsReady(
+        timeout=math.inf,
+        recovery_timeout=0,
+        timestamp=data["timestamp"],
+        backoff_limit_count=data["backoff_limit_count"],
+        backoff_base_seconds=data["backoff_base_s"],
+        backoff_max_seconds=data["backoff_max_s"],
     )
 
 
@@ -246,6 +261,7 @@ def run_scenario(case: Case) -> list[dict[str, Any]]:
     """Run the steps of a scenario; each result is all that `expect` may ask for."""
     simulator = Simulator(model(case))
     preempted: list[dict[str, str]] = []
+    backoffs: dict[str, int] = {}
     found = []
     for step in case["steps"]:
         for each in step.get("submit") or ():
@@ -253,10 +269,24 @@ def run_scenario(case: Case) -> list[dict[str, Any]]:
             simulator.now += TICK
         for name in _finished(step.get("finish"), simulator):
             simulator.finish(name)
+        _time_out(step.get("time_out"), simulator, backoffs)
+        if step.get("requeue"):
+            simulator.now = max([simulator.now, *simulator.backoffs().values()]) + TICK
+            simulator.requeue()
+            backoffs.clear()
         outcome = simulator.run_until_quiet(tick=TICK)
         preempted += [{"name": each.name, "reason": each.reason} for each in outcome.preempted]
-        found.append(_state(case, simulator, preempted, flapping=bool(outcome.flapping)))
+        state = _state(case, simulator, preempted, flapping=bool(outcome.flapping))
+        found.append({**state, "backoffs": dict(backoffs)})
     return found
+
+
+def _time_out(data: Case | None, simulator: Simulator, backoffs: dict[str, int]) -> None:
+    """Let so many workloads of a queue have pods that aren't ready in time; note how long each backs off."""
+    for name in _finished(data, simulator):
+        if simulator.time_out(name):
+            backoffs[name] = int(simulator.backoffs()[name] - simulator.now)
+        simulator.now += TICK
 
 
 def _finished(finish: Case | None, simulator: Simulator) -> list[str]:
@@ -269,7 +299,8 @@ def _finished(finish: Case | None, simulator: Simulator) -> list[str]:
 
 
 def _state(case: Case, simulator: Simulator, preempted: list[dict[str, str]], *, flapping: bool) -> dict[str, Any]:
-    running, waiting = simulator.running(), simulator.pending()
+    running = simulator.running()
+    waiting = [each for each in simulator.pending() if each.name not in simulator.backoffs()]
     shares = {queue["name"]: simulator.share(queue["name"]) for queue in case["queues"]}
     above = {queue["cohort"] for queue in case["queues"] if queue.get("cohort")}
     above |= {cohort["name"] for cohort in case.get("cohorts") or ()}
@@ -390,7 +421,7 @@ def _compare_state(expect: Case, found: Case) -> list[str]:
         elif key == "share":
             got = {name: found[key].get(name) for name in wanted}
             same = all(_close(wanted[name], got[name]) for name in wanted)
-        elif key == "places":
+        elif key in ("places", "backoffs"):
             got = found[key]
             same = got == wanted
         elif key in ("running", "waiting", "preempted_count", "flavors"):

@@ -17,7 +17,11 @@ from tests.whatif.admission.cases import drawn
 
 KEPT = Path(__file__).with_name("kept")
 NIGHTLY = os.environ.get("HPKIT_NIGHTLY") == "1"
-COUNTS = {"cycle": 1500, "scenario": 500, "topology": 300} if NIGHTLY else {"cycle": 40, "scenario": 10, "topology": 8}
+COUNTS = (
+    {"cycle": 1500, "scenario": 500, "topology": 300, "gang": 100}
+    if NIGHTLY
+    else {"cycle": 40, "scenario": 10, "topology": 8, "gang": 10}
+)
 SEEDS = (1, 2) if NIGHTLY else (1,)
 AGAIN = 24
 UNSURE = {"WaitingForQuota", "ExceedsMaxQuota"}
@@ -35,6 +39,7 @@ def expected(case, answer):
                     "preempted": got["preempted"],
                     "share": got["share"],
                     **({"places": _places(got)} if "topology" in case else {}),
+                    **({"backoffs": got["backoffs"]} if "wait_for_pods_ready" in case else {}),
                 },
             }
             for step, got in zip(case["steps"], answer, strict=True)

@@ -42,6 +42,7 @@ import (
 	utiltestingapi "sigs.k8s.io/kueue/pkg/util/testing/v1beta2"
 	testingnode "sigs.k8s.io/kueue/pkg/util/testingjobs/node"
 	"sigs.k8s.io/kueue/pkg/workload"
+	workloadevict "sigs.k8s.io/kueue/pkg/workload/evict"
 )
 
 const (
@@ -127,9 +128,23 @@ type oracleTopology struct {
 	} `json:"nodes"`
 }
 
+// oracleGang is gang scheduling: what a workload does whose pods are not ready in time.
+type oracleGang struct {
+	Timestamp config.RequeuingTimestamp `json:"timestamp"`
+	Limit     *int32                    `json:"backoff_limit_count"`
+	Base      int32                     `json:"backoff_base_s"`
+	Most      int32                     `json:"backoff_max_s"`
+}
+
 type oracleStep struct {
 	Submit []oracleWorkload `json:"submit"`
-	Finish *struct {
+	// Of this queue so many have pods that are not ready in time; after Requeue, all that back off are back.
+	TimeOut *struct {
+		Queue string `json:"queue"`
+		Count int    `json:"count"`
+	} `json:"time_out"`
+	Requeue bool `json:"requeue"`
+	Finish  *struct {
 		Names []string `json:"names"`
 		Queue string   `json:"queue"`
 		Count int      `json:"count"`
@@ -143,12 +158,13 @@ type oracleCase struct {
 	FairSharing *struct {
 		Strategies []config.PreemptionStrategy `json:"strategies"`
 	} `json:"fair_sharing"`
-	Topology *oracleTopology `json:"topology"`
-	Cohorts []oracleCohort   `json:"cohorts"`
-	Queues  []oracleQueue    `json:"queues"`
-	Running []oracleWorkload `json:"running"`
-	Pending []oracleWorkload `json:"pending"`
-	Steps   []oracleStep     `json:"steps"`
+	Gang     *oracleGang      `json:"wait_for_pods_ready"`
+	Topology *oracleTopology  `json:"topology"`
+	Cohorts  []oracleCohort   `json:"cohorts"`
+	Queues   []oracleQueue    `json:"queues"`
+	Running  []oracleWorkload `json:"running"`
+	Pending  []oracleWorkload `json:"pending"`
+	Steps    []oracleStep     `json:"steps"`
 }
 
 type object = map[string]any
@@ -316,6 +332,9 @@ type world struct {
 	routines  *sync.WaitGroup
 	expected  *expectations.Store
 	given     sets.Set[string]
+	gang      *oracleGang
+	// Of each workload that was evicted for its pods, how many seconds it backs off.
+	backoffs map[string]int
 }
 
 func must(t *testing.T, err error) {
@@ -328,6 +347,11 @@ func must(t *testing.T, err error) {
 func newWorld(ctx context.Context, t *testing.T, given *oracleCase) *world {
 	_, log := utiltesting.ContextWithLog(t)
 	w := &world{t: t, ctx: ctx, zero: time.Now().Truncate(time.Second), routines: &sync.WaitGroup{}, given: sets.New[string]()}
+	w.gang, w.backoffs = given.Gang, map[string]int{}
+	timestamp := config.EvictionTimestamp
+	if w.gang != nil {
+		timestamp = w.gang.Timestamp
+	}
 	w.clock = testingclock.NewFakeClock(w.zero)
 	var locals []kueue.LocalQueue
 	for _, queue := range given.Queues {
@@ -349,7 +373,8 @@ func newWorld(ctx context.Context, t *testing.T, given *oracleCase) *world {
 	w.client = builder.Build()
 	w.expected = preemptexpectations.New()
 	w.cache = schdcache.New(w.client)
-	queues, requeuer := qcache.NewManagerForUnitTestsWithRequeuer(w.client, w.cache, qcache.WithPreemptionExpectations(w.expected))
+	queues, requeuer := qcache.NewManagerForUnitTestsWithRequeuer(w.client, w.cache, qcache.WithPreemptionExpectations(w.expected),
+		qcache.WithPodsReadyRequeuingTimestamp(timestamp))
 	w.queues, w.requeue = queues, requeuer.ProcessRequeues
 	for i := range locals {
 		must(t, w.queues.AddLocalQueue(ctx, &locals[i]))
@@ -384,7 +409,7 @@ func newWorld(ctx context.Context, t *testing.T, given *oracleCase) *world {
 		sharing = &config.FairSharing{PreemptionStrategies: given.FairSharing.Strategies}
 	}
 	w.scheduler = New(w.queues, w.cache, w.client, &utiltesting.EventRecorder{},
-		WithFairSharing(sharing), WithClock(t, w.clock), WithPreemptionExpectations(w.expected))
+		WithFairSharing(sharing), WithClock(t, w.clock), WithPreemptionExpectations(w.expected), WithPodsReadyRequeuingTimestamp(timestamp))
 	w.scheduler.setAdmissionRoutineWrapper(routine.NewWrapper(func() { w.routines.Add(1) }, func() { w.routines.Done() }))
 	go w.queues.CleanUpOnContext(ctx)
 	// New queues ask to be looked at again; unanswered, that would be done with the first that is evicted anywhere.
@@ -568,6 +593,68 @@ func (w *world) finish(name string, all map[string]*kueue.Workload) {
 	w.requeue(w.ctx)
 }
 
+// timeOut does what Kueue's controllers do with a workload whose pods are not ready in time.
+func (w *world) timeOut(name string, all map[string]*kueue.Workload) {
+	_, log := utiltesting.ContextWithLog(w.t)
+	each := all[name]
+	var count int32
+	if each.Status.RequeueState != nil && each.Status.RequeueState.Count != nil {
+		count = *each.Status.RequeueState.Count
+	}
+	if w.gang.Limit != nil && count+1 > *w.gang.Limit {
+		w.finish(name, all)
+		return
+	}
+	queue := each.Status.Admission.ClusterQueue
+	workload.UpdateRequeueState(each, w.gang.Base, w.gang.Most, w.clock)
+	w.backoffs[name] = int(each.Status.RequeueState.RequeueAt.Sub(w.clock.Now()).Seconds())
+	workloadevict.SetEvictedCondition(each, w.clock.Now(), kueue.WorkloadEvictedByPodsReadyTimeout, "late")
+	workload.UnsetQuotaReservationWithCondition(each, "Pending", "evicted", w.clock.Now())
+	workload.SetRequeuedCondition(each, kueue.WorkloadEvictedByPodsReadyTimeout, "late", false)
+	must(w.t, w.client.Status().Update(w.ctx, each))
+	must(w.t, w.cache.DeleteWorkload(log, workload.Key(each)))
+	qcache.NotifyRetryInadmissible(w.queues, sets.New(queue))
+	w.requeue(w.ctx)
+}
+
+// endBackoffs lets all wait again that back off, in the order in which their time comes.
+func (w *world) endBackoffs() {
+	_, log := utiltesting.ContextWithLog(w.t)
+	var late []*kueue.Workload
+	for name, each := range w.workloads() {
+		if _, backs := w.backoffs[name]; backs {
+			late = append(late, each)
+			if at := each.Status.RequeueState.RequeueAt.Time; at.After(w.clock.Now()) {
+				w.clock.SetTime(at)
+			}
+		}
+	}
+	w.clock.Step(time.Second)
+	slices.SortFunc(late, func(a, b *kueue.Workload) int {
+		if at := a.Status.RequeueState.RequeueAt.Compare(b.Status.RequeueState.RequeueAt.Time); at != 0 {
+			return at
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	for _, each := range late {
+		each.Status.RequeueState.RequeueAt = nil
+		workload.SetRequeuedCondition(each, kueue.WorkloadBackoffFinished, "over", true)
+		must(w.t, w.client.Status().Update(w.ctx, each))
+		must(w.t, w.queues.AddOrUpdateWorkload(log, each))
+	}
+	w.backoffs = map[string]int{}
+}
+
+func admittedIn(all map[string]*kueue.Workload, queue string, count int) []string {
+	var found []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if isTrue(all[name], kueue.WorkloadQuotaReserved) && string(all[name].Status.Admission.ClusterQueue) == queue {
+			found = append(found, name)
+		}
+	}
+	return found[:min(count, len(found))]
+}
+
 func scenario(w *world, steps []oracleStep) []object {
 	_, log := utiltesting.ContextWithLog(w.t)
 	var found []object
@@ -584,17 +671,21 @@ func scenario(w *world, steps []oracleStep) []object {
 			all := w.workloads()
 			chosen := step.Finish.Names
 			if step.Finish.Count > 0 {
-				for _, name := range slices.Sorted(maps.Keys(all)) {
-					each := all[name]
-					if isTrue(each, kueue.WorkloadQuotaReserved) && string(each.Status.Admission.ClusterQueue) == step.Finish.Queue {
-						chosen = append(chosen, name)
-					}
-				}
-				chosen = chosen[:min(step.Finish.Count, len(chosen))]
+				chosen = append(chosen, admittedIn(all, step.Finish.Queue, step.Finish.Count)...)
 			}
 			for _, name := range chosen {
 				w.finish(name, all)
 			}
+		}
+		if step.TimeOut != nil {
+			all := w.workloads()
+			for _, name := range admittedIn(all, step.TimeOut.Queue, step.TimeOut.Count) {
+				w.timeOut(name, all)
+				w.clock.Step(time.Second)
+			}
+		}
+		if step.Requeue {
+			w.endBackoffs()
 		}
 		rests := w.rest(&preempted)
 		all := w.workloads()
@@ -614,7 +705,7 @@ func scenario(w *world, steps []oracleStep) []object {
 		}
 		found = append(found, object{
 			"admitted": admitted, "pod_sets": flavors, "pending": w.pending(all), "share": share,
-			"preempted": sorted(slices.Clone(preempted)), "rests": rests,
+			"preempted": sorted(slices.Clone(preempted)), "rests": rests, "backoffs": maps.Clone(w.backoffs),
 		})
 	}
 	return found
