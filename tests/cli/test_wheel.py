@@ -5,7 +5,6 @@ Each virtual environment sees exactly the packages that the wheel's own metadata
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -226,36 +225,37 @@ def test_the_extra_brings_all_that_the_local_cloud_imports(with_local, project):
 @pytest.mark.engine
 @pytest.mark.cluster
 @pytest.mark.timeout(900)
-def test_a_project_made_by_the_wheel_goes_up_and_is_reviewed_without_the_repository(with_local, tmp_path):
+def test_the_readmes_commands_lead_from_the_wheel_to_a_reviewed_change_without_the_repository(with_local, tmp_path):
     from hpkit.cache import cache_root
 
-    given = {"HPKIT_CACHE": str(cache_root()), "PATH": os.environ["PATH"]}
+    person = {f"GIT_{role}_{part}": "n@example.com" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
     offline = {"https_proxy": "http://127.0.0.1:9", "no_proxy": "127.0.0.1,localhost"}
+    path = f"{with_local}:{os.environ['PATH']}"
+    given = {"HPKIT_CACHE": str(cache_root()), "HOME": str(tmp_path), "PATH": path, **person, **offline}
 
-    def typed(*arguments):
-        answer = run(with_local, *arguments, cwd=tmp_path, **given, **offline)
+    def typed(line):
+        answer = subprocess.run(
+            ["bash", "-c", line], cwd=tmp_path, env=given, capture_output=True, text=True, timeout=900
+        )
         assert answer.returncode == 0, answer.stdout + answer.stderr
         return answer.stdout
 
     (block,) = PROJECT
-    commands = [shlex.split(line, comments=True)[1:] for line in block.splitlines()]
-    made, *rest = [words[1:] for words in commands if words[0] == "hpkit"]
-    assert "wrote wheels/hpkit-" in typed(*made)
+    installed, made, committed, up, changed, reviewed = (line.removeprefix("$ ") for line in block.splitlines())
+    assert installed == "pip install './hpkit-0.1.0-py3-none-any.whl[local]'", "as with_local is made"
     (tmp_path / ".venv").symlink_to(with_local.parent)
-    git = ("git", "-c", "user.name=n", "-c", "user.email=n@example.com")
-    for command in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "begin")):
-        subprocess.run([*git, *command], cwd=tmp_path, check=True)
-    up, preview, down = rest
+    assert "wrote wheels/hpkit-" in typed(made)
+    typed(committed)
     try:
-        assert "resources created" in typed(*up)
-        file = tmp_path / "stacks" / "acme.yaml"
-        file.write_text(re.sub(r"(models: .*count:) 5", r"\1 4", file.read_text()))
-        state = subprocess.run(
-            [*git, "status", "--porcelain"], cwd=tmp_path, capture_output=True, text=True, check=True
-        )
-        assert " M stacks/acme.yaml" in state.stdout
-        assert ".local" not in state.stdout, "keys and state of the local cloud aren't committed"
-        assert "1 resource to update" in typed(*preview)
-        assert "models" in typed("review", "--base", "main")
+        (created,) = re.findall(r"(\d+) resources created", typed(up))
+        assert int(created) > 100, "as the README says"
+        typed(changed)
+        state = typed("git status --porcelain")
+        assert " M stacks/acme.yaml" in state
+        assert ".local" not in state, "keys and state of the local cloud aren't committed"
+        said = typed(reviewed)
+        assert "models: guarantee of ml.g6e.xlarge 5 → 4" in said
+        assert "update hyperpod.ComputeQuota models" in said
+        assert "1 resource to update" in typed("hpkit local preview")
     finally:
-        assert "resources deleted" in typed(*down)
+        assert "resources deleted" in typed("hpkit local down --yes")
