@@ -17,11 +17,11 @@ from hpkit_provider.engine.plugin_server import OPTIONS
 from hpkit_provider.engine.values import from_struct
 from hpkit_provider.resources.compute_quota.amounts import reserved_amounts
 from hpkit_provider.server import HyperpodServicer
+from tests.local.aws.conftest import GOVERNANCE, Cloud
 from tests.plugin import FailedError, PartlyFailedError, Plugin, served
 
 PLUGIN = Path(sys.prefix) / "bin" / "pulumi-resource-hyperpod"
 TYPE = "ml.g5.12xlarge"
-GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_REGION": "us-west-2"}
 
 
@@ -185,42 +185,11 @@ class World:
     """What must be there before a HyperPod cluster can be: network, roles, EKS."""
 
     def __init__(self, endpoint, *, client=None):
-        self.endpoint = endpoint
-        ec2, iam, s3, self.eks, self.sm = (
-            (client or endpoint.client)(service) for service in ("ec2", "iam", "s3", "eks", "sagemaker")
-        )
-        vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
-        self.subnets = [
-            ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{i}.0/24", AvailabilityZone=f"us-west-2{zone}")["Subnet"][
-                "SubnetId"
-            ]
-            for i, zone in enumerate("ab")
-        ]
-        self.sg = ec2.create_security_group(GroupName="nodes", Description="nodes", VpcId=vpc)["GroupId"]
-        self.roles = {
-            name: self._role(iam, name, service)
-            for name, service in (
-                ("eks", "eks.amazonaws.com"),
-                ("node", "sagemaker.amazonaws.com"),
-                ("karpenter", "hyperpod.sagemaker.amazonaws.com"),
-            )
-        }
-        s3.create_bucket(Bucket="sagemaker-x", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
-        s3.put_object(Bucket="sagemaker-x", Key="on_create.sh")
-        self.eks_arn = self.eks.create_cluster(
-            name="kube",
-            roleArn=self.roles["eks"],
-            version="1.35",
-            resourcesVpcConfig={"subnetIds": self.subnets},
-            accessConfig={"authenticationMode": "API"},
-        )["cluster"]["arn"]
+        self.cloud = cloud = Cloud(endpoint, client=client)
+        self.endpoint, self.eks, self.sm = endpoint, cloud.eks, cloud.sm
+        self.subnets, self.sg, self.eks_arn = cloud.subnets, cloud.sg, cloud.eks_arn
+        self.roles = {"eks": cloud.eks_role, "node": cloud.node_role, "karpenter": cloud.karpenter_role}
         self.settings = {"region": "us-west-2", "endpoint": endpoint.url, "capacityWaitSeconds": "2"}
-
-    @staticmethod
-    def _role(iam, name, service):
-        statement = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
-        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-        return iam.create_role(RoleName=name, AssumeRolePolicyDocument=policy)["Role"]["Arn"]
 
     def group(self, name="gpu", count=4, **more):
         return {
@@ -228,7 +197,7 @@ class World:
             "instanceType": TYPE,
             "instanceCount": count,
             "executionRole": self.roles["node"],
-            "lifeCycleConfig": {"sourceS3Uri": "s3://sagemaker-x", "onCreate": "on_create.sh"},
+            "lifeCycleConfig": {"sourceS3Uri": "s3://sagemaker-scripts", "onCreate": "on_create.sh"},
             **more,
         }
 

@@ -123,8 +123,7 @@ def test_autoscaling_that_failed_takes_a_better_role(world, engine):
         engine.up("Cluster", "c", inputs)
     world.endpoint.set_faults({"failed-create": None})
     engine.refresh("Cluster", "c")
-    iam = world.endpoint.client("iam")
-    better = World._role(iam, "better", "hyperpod.sagemaker.amazonaws.com")
+    better = world.cloud.role("better", "hyperpod.sagemaker.amazonaws.com")
     engine.up("Cluster", "c", {**inputs, "clusterRole": better})
     live = world.sm.describe_cluster(ClusterName="train")
     assert (live["ClusterRole"], live["AutoScaling"]["Status"]) == (better, "InService")
@@ -212,7 +211,8 @@ def test_a_failed_update_is_kept_and_retried_by_the_next_run(world, engine):
 
 
 def test_a_failed_cluster_names_reason_and_events_and_is_replaced(world, engine):
-    inputs = world.cluster(world.group(lifeCycleConfig={"sourceS3Uri": "s3://sagemaker-x", "onCreate": "nope.sh"}))
+    nowhere = {"sourceS3Uri": "s3://sagemaker-scripts", "onCreate": "nope.sh"}
+    inputs = world.cluster(world.group(lifeCycleConfig=nowhere))
     with pytest.raises(PartlyFailedError, match=r"nope\.sh not found(.|\n)*Last events"):
         engine.up("Cluster", "c", inputs)
     engine.up("Cluster", "c", world.cluster())
@@ -286,7 +286,7 @@ def test_software_is_never_updated_as_a_side_effect(world, engine):
         "InstanceCount": 4,
         "InstanceType": TYPE,
         "ExecutionRole": world.roles["node"],
-        "LifeCycleConfig": {"SourceS3Uri": "s3://sagemaker-x", "OnCreate": "on_create.sh"},
+        "LifeCycleConfig": {"SourceS3Uri": "s3://sagemaker-scripts", "OnCreate": "on_create.sh"},
         "ImageId": "ami-0fedcba9876543210",
     }
     world.sm.update_cluster(ClusterName="train", InstanceGroups=[patched])
