@@ -75,6 +75,14 @@ def test_grafana_reads_cloudwatch_with_and_without_prometheus():
     assert not any(action.startswith("aps:") for action in actions(without, "grafana"))
 
 
+@pytest.mark.parametrize("prometheus", [True, False])
+def test_one_add_on_alone_measures_accelerators(prometheus):
+    addon = observed(cloudwatch=True, prometheus=prometheus).named("eks/addon:Addon")["amazon-cloudwatch-observability"]
+    values = json.loads(addon.inputs["configurationValues"])
+    kubernetes = values["agent"]["config"]["logs"]["metrics_collected"]["kubernetes"]
+    assert kubernetes.get("accelerated_compute_metrics", True) is not prometheus
+
+
 def test_users_of_grafana_have_the_roles_that_the_file_says():
     program = observed(
         grafana=True, grafanaRoles={"ADMIN": {"groupIds": ["g1"]}, "VIEWER": {"userIds": ["u2", "u1"], "groupIds": []}}

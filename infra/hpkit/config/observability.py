@@ -118,7 +118,9 @@ class GrafanaAlerts(Model):
 class Observability(Model):
     """Metrics, dashboards and alerts."""
 
-    cloudwatch: bool = Field(default=False, description="CloudWatch add-on with Kueue metrics.")
+    cloudwatch: bool = Field(
+        default=False, description="CloudWatch add-on with Kueue metrics. With `prometheus`, without GPU metrics."
+    )
     prometheus: bool = Field(default=False, description="Amazon Managed Service for Prometheus.")
     grafana: bool = Field(
         default=False, description="Amazon Managed Grafana. Requires IAM Identity Center for its users."

@@ -5,9 +5,16 @@ from typing import Any
 from hpkit.config.observability import MetricsProvider
 
 
-def cloudwatch_values() -> dict[str, Any]:
-    """Return Container Insights with Kueue's metrics (Amazon CloudWatch user guide; add-on v2.4.0 or newer)."""
+def cloudwatch_values(*, accelerators: bool) -> dict[str, Any]:
+    """Return Container Insights with Kueue's metrics (Amazon CloudWatch user guide; add-on v2.4.0 or newer).
+
+    accelerators: whether it measures them (same guide, "Opt out of accelerated compute metrics collection"). The
+    HyperPod observability add-on always does, and two DCGM exporters on a node can't share the GPUs' profiling
+    hardware (NVIDIA/dcgm-exporter issue 7).
+    """
     kubernetes = {"enhanced_container_insights": True, "kueue_container_insights": True}
+    if not accelerators:
+        kubernetes["accelerated_compute_metrics"] = False
     return {"agent": {"config": {"logs": {"metrics_collected": {"kubernetes": kubernetes}}}}}
 
 

@@ -45,7 +45,7 @@ class Observability(Component):
         values: dict[str, pulumi.Input[Mapping[str, Any]]] = {}
         policies: dict[str, pulumi.Output[str]] = {}
         if spec.cloudwatch:
-            values[_CLOUDWATCH] = cloudwatch_values()
+            values[_CLOUDWATCH] = cloudwatch_values(accelerators=not spec.prometheus)
         if spec.prometheus:
             self.workspace = self._prometheus()
             if spec.alerts is not None:
