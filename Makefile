@@ -94,7 +94,7 @@ release: install
 	$(BIN)/python .ci/bill_of_materials.py dist/hpkit.cdx.json
 
 lock:
-	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --universal \
+	uv pip compile --quiet --generate-hashes --no-emit-index-url --universal \
 	  --python-version 3.11 --extra dev --custom-compile-command "make lock" pyproject.toml -o requirements.lock
 
 # Independent scanners, with an environment of their own: they bring more packages than the kit has. Needs Go and git.

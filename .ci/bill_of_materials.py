@@ -8,8 +8,6 @@ import re
 import sys
 import tomllib
 import uuid
-from collections.abc import Iterable, Iterator
-from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 from cyclonedx.model import ExternalReference, ExternalReferenceType, HashAlgorithm, HashType, Property, XsUri
@@ -19,7 +17,9 @@ from cyclonedx.model.license import LicenseExpression
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
+
+from hpkit.scaffold.lock import needed_packages
 
 ROOT = Path(__file__).parents[1]
 _PINNED = re.compile(
@@ -29,9 +29,11 @@ _PINNED = re.compile(
 
 def bill_of_materials(project: dict, lock: str) -> str:
     """Return the bill of a project, by `[project]` of pyproject.toml, that is tested with what a lock file pins."""
-    needed = dict.fromkeys(_closure(project["dependencies"]), ComponentScope.REQUIRED)
-    local = dict.fromkeys(_closure(project["optional-dependencies"]["local"]), ComponentScope.OPTIONAL)
-    scopes = local | needed
+    needed, local = (
+        needed_packages(map(Requirement, asked), lock)
+        for asked in (project["dependencies"], project["optional-dependencies"]["local"])
+    )
+    scopes = dict.fromkeys(local, ComponentScope.OPTIONAL) | dict.fromkeys(needed, ComponentScope.REQUIRED)
     whole = Component(
         name=project["name"],
         version=project["version"],
@@ -51,7 +53,7 @@ def bill_of_materials(project: dict, lock: str) -> str:
 
 
 def _component(
-    name: str, version: str, marker: str | None, hashes: str, scopes: dict[str, ComponentScope]
+    name: str, version: str, marker: str | None, hashes: str, scopes: dict[NormalizedName, ComponentScope]
 ) -> Component:
     digests = re.findall(r"sha256:([0-9a-f]{64})", hashes)
     return Component(
@@ -72,26 +74,6 @@ def _component(
         ],
         properties=[Property(name="marker", value=marker)] if marker else [],
     )
-
-
-def _closure(requirements: Iterable[str]) -> Iterator[str]:
-    """Give the names of packages that requirements lead to, as far as they are installed here."""
-    waiting, seen = [Requirement(each) for each in requirements], set()
-    while waiting:
-        wanted = waiting.pop()
-        name = canonicalize_name(wanted.name)
-        key = (name, frozenset(wanted.extras))
-        if key in seen:
-            continue
-        seen.add(key)
-        yield name
-        try:
-            further = [Requirement(each) for each in requires(name) or ()]
-        except PackageNotFoundError:
-            # Of another platform.
-            continue
-        extras = [{"extra": extra} for extra in (*wanted.extras, "")]
-        waiting += [each for each in further if each.marker is None or any(map(each.marker.evaluate, extras))]
 
 
 def main() -> None:

@@ -1,15 +1,20 @@
 """`hpkit init`: what it writes validates, and is what the repository itself uses."""
 
 import re
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 import pytest
 import yaml
 from click.testing import CliRunner
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from hpkit.cli.init import command
 from hpkit.project import load
 from hpkit.scaffold import EXAMPLES, PIPELINES, Choice, project_files
+from hpkit.scaffold.lock import needed_packages
 
 ROOT = Path(__file__).parents[2]
 
@@ -88,8 +93,44 @@ def test_the_lock_of_a_project_is_the_part_of_the_kits_own_that_the_local_extra_
     assert {"pulumi", "boto3", "moto", "psutil", "grpcio"} <= names
     assert names.isdisjoint({"pytest", "mypy", "joblib", "mkdocs-material"})
     for entry in re.split(r"\n(?=\w)", lock)[1:]:
-        assert entry in own
+        assert entry.strip() in own
         assert "--hash=sha256:" in entry
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
+def test_the_lock_of_a_project_pins_each_package_once_on_every_python(version, platform):
+    lock = project_files(Choice("acme", "startup", "none", "0.1.0"))["requirements.lock"]
+    there = {"python_version": version, "python_full_version": f"{version}.9", "sys_platform": platform, "extra": ""}
+
+    def holds(requirement, extra=""):
+        return requirement.marker is None or requirement.marker.evaluate({**there, "extra": extra})
+
+    pins = [Requirement(each) for each in re.findall(r"^(\w[^\\]+?) \\$", lock, re.MULTILINE)]
+    pinned = [(canonicalize_name(pin.name), str(pin.specifier)) for pin in pins if holds(pin)]
+    assert len(pinned) == len(dict(pinned)), "two versions of a package"
+    todo = [Requirement("hpkit[local]")]
+    seen = set()
+    while todo:
+        needed = todo.pop()
+        name = canonicalize_name(needed.name)
+        if name != "hpkit":
+            assert dict(pinned)[name].removeprefix("==") in needed.specifier, needed
+        if (name, tuple(needed.extras)) not in seen:
+            seen.add((name, tuple(needed.extras)))
+            with suppress(PackageNotFoundError):  # for another Python than this one
+                asked = map(Requirement, requires(name) or ())
+                todo += [each for each in asked if any(holds(each, extra) for extra in needed.extras or {""})]
+
+
+def test_what_is_needed_under_another_python_is_followed_though_it_is_not_installed_here():
+    lock = (
+        "absent==2 ; python_full_version < '3.12' \\\n    # via one\n"
+        "deeper==3 ; python_full_version < '3.12' \\\n    # via absent\n"
+        "one==1 \\\n    # via\n    #   hpkit (pyproject.toml)\n    #   other\n"
+        "other==1 \\\n    # via hpkit (pyproject.toml)\n"
+    )
+    assert needed_packages([Requirement("One[fast]>=1")], lock) == {"one", "absent", "deeper"}
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)

@@ -1,8 +1,8 @@
 """The packages that hpkit needs, each with its version and hashes: what a project's pipelines install."""
 
 import re
-from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, requires
+from collections.abc import Iterable
+from importlib.metadata import requires
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -12,33 +12,36 @@ _LOCK = Path(__file__).parent / "requirements.lock"
 
 
 def locked_requirements(extra: str) -> str:
-    """Return the part of the kit's own lock file that hpkit with an extra needs, on every platform."""
-    entries = {
-        canonicalize_name(entry.partition("==")[0]): entry
-        for entry in re.split(r"^(?=[A-Za-z0-9])", _LOCK.read_text(encoding="utf-8"), flags=re.MULTILINE)
-        if "==" in entry
-    }
-    needed: set[NormalizedName] = set()
-    todo = [(canonicalize_name("hpkit"), frozenset({extra}))]
-    seen = set(todo)
-    while todo:
-        for requirement in _requirements(*todo.pop()):
-            name = canonicalize_name(requirement.name)
-            following = (name, frozenset(requirement.extras))
-            if name in entries and following not in seen:
-                needed.add(name)
-                seen.add(following)
-                todo.append(following)
-    return "".join(entries[name] for name in sorted(needed))
+    """Return the part of the kit's own lock file that hpkit with an extra needs, on every platform and Python."""
+    lock = _LOCK.read_text(encoding="utf-8")
+    asked = [
+        each
+        for each in map(Requirement, requires("hpkit") or [])
+        if each.marker is None or each.marker.evaluate({"extra": extra})
+    ]
+    needed = needed_packages(asked, lock)
+    kept = (entry for name, entry in _entries(lock) if name in needed)
+    return "".join(re.sub(r"^ +#.*\n", "", entry, flags=re.MULTILINE) for entry in kept)
 
 
-def _requirements(name: str, extras: frozenset[str]) -> Iterator[Requirement]:
-    """Yield what a package needs; for another platform it may not be installed here, and needs nothing then."""
-    try:
-        listed = requires(name) or []
-    except PackageNotFoundError:
-        return
-    for requirement in map(Requirement, listed):
-        marker = requirement.marker
-        if marker is None or "extra" not in str(marker) or any(marker.evaluate({"extra": extra}) for extra in extras):
-            yield requirement
+def needed_packages(asked: Iterable[Requirement], lock: str) -> set[NormalizedName]:
+    """Return the packages of a lock file that requirements lead to.
+
+    The lock file says what needs each package. Metadata of installed packages doesn't: those for another platform or
+    Python aren't installed here.
+    """
+    needed = {canonicalize_name(each.name) for each in asked}
+    while more := {name for name, entry in _entries(lock) if name not in needed and needed & _needed_by(entry)}:
+        needed |= more
+    return needed
+
+
+def _entries(lock: str) -> list[tuple[NormalizedName, str]]:
+    """Return each pin with the package's name; a package can have several, each for other Pythons."""
+    entries = re.split(r"^(?=[A-Za-z0-9])", lock, flags=re.MULTILINE)
+    return [(canonicalize_name(entry.partition("==")[0]), entry) for entry in entries if "==" in entry]
+
+
+def _needed_by(entry: str) -> set[NormalizedName]:
+    """Return the packages that an entry names after `# via`."""
+    return {canonicalize_name(name) for name in re.findall(r"^ +#(?: via)? +([\w.-]+)$", entry, re.MULTILINE)}
