@@ -44,15 +44,25 @@ def test_folders_and_files_that_a_page_names_exist(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands_of_a_page_exist(page):
+    assert unknown_commands(page) == []
+
+
+def test_commands_that_messages_name_exist():
+    folders = ("infra", "local", "policies", "whatif", ".github")
+    files = (each for folder in folders for each in sorted((ROOT / folder).rglob("*")))
+    named = {each: unknown_commands(each) for each in files if each.suffix in {".py", ".md", ".yml", ".yaml"}}
+    assert {str(each): words for each, words in named.items() if words} == {}
+
+
+def unknown_commands(file):
     known = {name: each.children for section in SECTIONS.values() for name, each in section.items()}
-    text = page.read_text(encoding="utf-8")
+    text = file.read_text(encoding="utf-8")
     typed = re.findall(r"(?:`|\$ )(?:\.venv/bin/)?hpkit ([a-z][a-z-]*)(?: ([a-z][a-z-]+))?", text)
-    unknown = [
+    return [
         " ".join(words)
         for words in typed
         if words[0] not in known or (words[1] and known[words[0]] and words[1] not in known[words[0]])
     ]
-    assert unknown == []
 
 
 def test_pages_are_short():

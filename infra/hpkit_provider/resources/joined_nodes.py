@@ -80,8 +80,8 @@ class JoinedNodes:
         raise TimedOutError(
             "\n  ".join([f"no node can run pods: {counts}", *self._reasons()])
             + f"\nWhat to do: read the log of the lifecycle script, in log group {where}, stream LifecycleConfig/GROUP/"
-            "INSTANCE-ID. `hpkit status` shows the cluster's events. Then run `pulumi up` again, which continues from "
-            "here. If the nodes only need longer, for deep health checks for example, raise "
+            "INSTANCE-ID. `hpkit cluster status` shows the cluster's events. Then run `pulumi up` again, which "
+            "continues from here. If the nodes only need longer, for deep health checks for example, raise "
             "cluster.nodesReadyMinutes."
         )
 
