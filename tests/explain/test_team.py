@@ -229,3 +229,9 @@ def test_when_a_job_is_evicted_because_its_pods_do_not_start_is_explained():
     assert "after 30 seconds, and after twice as long each further time, at most 90. After 1 attempt" in text
     assert "waits without a limit" in text
     assert "Jobs are admitted one by one" in text
+
+
+def test_what_roles_can_submit_is_what_the_teams_workloads_include():
+    plan = plan_of({"john": 2}, {"john": {"workloads": ["inference"]}})
+    (_, (_, submitted)), *_ = team_text(explain_team(plan, "john"))
+    assert submitted == "Roles that can submit Deployments: john."

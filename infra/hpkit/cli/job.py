@@ -45,7 +45,9 @@ class JobLint(TypedDict):
 @click.option(
     "--team", required=True, metavar="T", shell_complete=complete_teams, help="Team whose quota the job uses."
 )
-@click.option("--kind", type=click.Choice(KINDS), default="job", show_default=True)
+@click.option(
+    "--kind", type=click.Choice(KINDS), help="Default: job, or deployment for a team that runs only inference."
+)
 @click.option("--name", default="train", show_default=True, metavar="NAME", help="Name of the job.")
 @click.option("--instance-type", required=True, metavar="TYPE", help="Instance type. Each pod gets a whole instance.")
 @click.option("--count", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Number of pods.")
@@ -59,7 +61,7 @@ class JobLint(TypedDict):
 def new(
     stack: str | None,
     team: str,
-    kind: str,
+    kind: str | None,
     name: str,
     instance_type: str,
     count: int,
@@ -85,7 +87,7 @@ def new(
     document = manifest(
         plan,
         whose,
-        kind=kind,
+        kind=kind or ("job" if "training" in whose.spec.workloads else "deployment"),
         name=_name(name),
         instance_type=instance_type,
         count=count,

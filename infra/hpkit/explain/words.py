@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from hpkit.catalog import InstanceType
 from hpkit.catalog.prices import near_price
@@ -62,10 +63,13 @@ def _queue(team: TeamPlan) -> tuple[str, ...]:
     members = listing(_role_names(team.spec.members), _MOST_PEERS)
     return (
         f"Jobs go to queue {team.local_queue} in namespace {team.namespace}.",
-        f"Roles that can submit them: {members}."
+        f"Roles that can submit {' and '.join(_SUBMITTED[each] for each in team.spec.workloads)}: {members}."
         if members
-        else "Roles that can submit them: only administrators, because the team has no members here.",
+        else "Roles that can submit work: only administrators, because the team has no members here.",
     )
+
+
+_SUBMITTED: Final = {"training": "training jobs", "inference": "Deployments"}
 
 
 def _role_names(members: Sequence[str]) -> list[str]:

@@ -452,6 +452,16 @@ def test_a_priority_class_that_is_not_the_teams_is_said():
     assert found.fix == "Use one of experiment-priority, or remove the label"
 
 
+def test_a_kind_that_the_teams_workloads_do_not_include_is_said():
+    john = next(each for each in PLAN.teams if each.name == "john")
+    spec = john.spec.model_copy(update={"workloads": ("inference",)})
+    plan = dataclasses.replace(PLAN, teams=(dataclasses.replace(john, spec=spec),))
+    (found,) = findings(changed(lambda *_: None), plan=plan)
+    assert (found.check, found.line) == ("kind", 2)
+    assert found.message == "members of john can't create a Job: the team's workloads are inference"
+    assert found.fix == "Use a kind that they can create (Deployment), or add training to `teams[john].workloads`"
+
+
 def test_documents_that_kueue_does_not_queue_are_passed_over():
     assert findings({"kind": "ConfigMap"}, {"kind": "Service", "metadata": {}}) == []
     assert list(lint(read_manifests("job.yaml", ""), PLAN)) == []

@@ -6,11 +6,12 @@ import pytest
 import yaml
 
 from hpkit.catalog import NETWORK_LAYERS, find_instance_type, instance_types, kubelet_reserved
-from hpkit.cluster.jobs.kinds import KINDS, templates, units
+from hpkit.cluster.jobs.kinds import KINDS, WORKLOADS, templates, units
 from hpkit.cluster.jobs.lint import Manifest, lint, read_manifests
 from hpkit.cluster.jobs.new import PRIORITY, QUEUE, manifest, resources_of, team_of, verdict
 from hpkit.errors import SelectionError
 from hpkit.plan.capacity import quantity
+from hpkit.program.components.rbac import workload_rules
 from hpkit.project import load_stack
 from hpkit_whatif.admission import EFA
 from tests.cluster.jobs.builders import text_of
@@ -20,7 +21,15 @@ KIND = "ml.g5.12xlarge"
 
 @pytest.fixture
 def plan():
-    return load_stack("handson-dev").plans["dev"]
+    return with_workloads("training", "inference")
+
+
+def with_workloads(*workloads):
+    plan = load_stack("handson-dev").plans["dev"]
+    teams = [
+        dataclasses.replace(each, spec=each.spec.model_copy(update={"workloads": workloads})) for each in plan.teams
+    ]
+    return dataclasses.replace(plan, teams=tuple(teams))
 
 
 def made(plan, team="john", **more):
@@ -37,7 +46,8 @@ def pods_of(document):
 def test_every_pod_and_job_that_is_made_names_the_queue(plan, kind):
     document = made(plan, kind=kind, count=2)
     for pods in pods_of(document):
-        assert pods.labelled
+        # Kueue itself writes the queue into the template of a Deployment.
+        assert pods.labelled or kind == "deployment"
         for path in pods.labelled:
             here = document
             for step in path:
@@ -98,6 +108,25 @@ def test_every_kind_carries_queue_priority_and_whole_instances_and_has_no_findin
     assert container["resources"]["limits"]["nvidia.com/gpu"] == 4
     assert isinstance(read_manifests("f", text_of(document)), Manifest)
     assert list(lint(read_manifests("f", text_of(document)), plan)) == []
+
+
+def test_kinds_that_the_teams_workloads_do_not_include_are_refused():
+    with pytest.raises(SelectionError) as refused:
+        made(with_workloads("inference"))
+    assert str(refused.value) == "john can't run Jobs: its workloads are inference; use --kind deployment"
+    with pytest.raises(SelectionError, match=r"can't run Deployments.*use --kind job or pytorchjob or"):
+        made(with_workloads("training"), kind="deployment")
+    assert made(with_workloads("inference"), kind="deployment")["kind"] == "Deployment"
+
+
+def test_every_kind_needs_the_workload_whose_rules_create_it():
+    for kind, workload in WORKLOADS.items():
+        opened = [
+            each
+            for each in ("training", "inference")
+            if any(f"{kind.lower()}s" in rule.resources for rule in workload_rules(each))
+        ]
+        assert opened == [workload], kind
 
 
 def test_a_pod_fits_beside_the_kubelet_and_daemon_sets_on_every_type_whose_size_is_known():

@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from hpkit.config.governance import Workload
+
 Path = tuple[str | int, ...]
 # Kinds that `hpkit job new` writes.
-KINDS: Final = ("job", "pytorchjob", "jobset", "rayjob")
+KINDS: Final = ("job", "pytorchjob", "jobset", "rayjob", "deployment")
 _REPLICA_SPECS: Final = {
     "PyTorchJob": "pytorchReplicaSpecs",
     "TFJob": "tfReplicaSpecs",
@@ -28,6 +30,11 @@ _QUEUED: Final = (
     "Job", *_REPLICA_SPECS, "JobSet", "RayJob", "RayCluster", "Pod", "Deployment", "StatefulSet", "LeaderWorkerSet",
     "AppWrapper", "HyperPodPyTorchJob",
 )  # fmt: skip
+# Kind → the entry of a team's `workloads` without which its members can't create it.
+WORKLOADS: Final[Mapping[str, Workload]] = {
+    **dict.fromkeys(("Job", *_REPLICA_SPECS, "JobSet", "RayJob", "RayCluster", "HyperPodPyTorchJob"), "training"),
+    "Deployment": "inference",
+}
 # Kinds that the add-on's admission policy checks.
 _GUARDED: Final = ("Pod", "Deployment", "StatefulSet", "Job", "RayCluster")
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from hpkit.catalog import NETWORK_LAYERS, InstanceType, find_instance_type
 from hpkit.cluster.jobs.fits import Fit, fit
-from hpkit.cluster.jobs.kinds import PodTemplate, Unit, mapping, mappings, templates, units
+from hpkit.cluster.jobs.kinds import WORKLOADS, PodTemplate, Unit, mapping, mappings, templates, units
 from hpkit.cluster.jobs.limits import breaches, breaches_of_pods
 from hpkit.cluster.jobs.new import PRIORITY, QUEUE, TOPOLOGY, priorities_of
 from hpkit.cluster.jobs.resources import instance_type_of, pod_sets_of, requests_of, types_of
@@ -19,6 +19,7 @@ from hpkit.config.edit import Layout, patched, with_value, with_values
 from hpkit.errors import InputError
 from hpkit.plan.model import NAMESPACE_PREFIX, POD_SECURITY_LEVEL, Plan, TeamPlan
 from hpkit.plan.team_limits import pod_limits
+from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 
 Path = tuple[str | int, ...]
@@ -141,6 +142,7 @@ class _Job:
         if wrong is not None:
             yield wrong
         if team is not None:
+            yield from self._kind(team)
             yield from self._queue(team)
         yield from self._priority(team)
         yield from self._topology()
@@ -208,6 +210,24 @@ class _Job:
 
     def _label(self, name: str, path: Path = ()) -> Any:
         return mapping(mapping(_at(self._unit.content, path).get("metadata")).get("labels")).get(name)
+
+    def _kind(self, team: TeamPlan) -> Iterator[JobFinding]:
+        """Say if members of the team can't create objects of the kind."""
+        needed = WORKLOADS.get(self._unit.kind)
+        if not team.spec.members or needed is None or needed in team.spec.workloads:
+            return
+        kinds = listing([kind for kind, workload in WORKLOADS.items() if workload in team.spec.workloads])
+        line, column = self._layout.locate((*self._unit.namespaced, "kind"))
+        yield JobFinding(
+            self._file,
+            line,
+            column,
+            "error",
+            "kind",
+            f"members of {team.name} can't create a {self._unit.kind}: the team's workloads are "
+            f"{', '.join(team.spec.workloads)}",
+            f"Use a kind that they can create ({kinds}), or add {needed} to `teams[{team.name}].workloads`",
+        )
 
     def _queue(self, team: TeamPlan) -> Iterator[JobFinding]:
         for path in ((), *dict.fromkeys(path for each in self._templates for path in each.labelled)):

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from hpkit.catalog import EFA, InstanceType, find_instance_type, kubelet_reserved
 from hpkit.cluster.jobs.fits import Fit, fit
-from hpkit.cluster.jobs.kinds import templates, units
+from hpkit.cluster.jobs.kinds import WORKLOADS, templates, units
 from hpkit.cluster.jobs.resources import pod_sets_of
+from hpkit.config.governance import Workload
 from hpkit.errors import SelectionError
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.text.spelling import hint
@@ -54,6 +55,11 @@ def manifest(
     of NETWORK_LAYERS. SelectionError for what the stack does not have.
     """
     _require_type(plan, instance_type)
+    if workload_of(kind) not in team.spec.workloads:
+        raise SelectionError(
+            f"{team.name} can't run {_NAMES[kind]}s: its workloads are {', '.join(team.spec.workloads)}; use --kind "
+            f"{' or '.join(name for name in _NAMES if workload_of(name) in team.spec.workloads)}"
+        )
     labels = {QUEUE: team.local_queue}
     if priority is not None:
         labels[PRIORITY] = _priority(plan, team, priority)
@@ -65,7 +71,7 @@ def manifest(
     container = {
         "name": "pytorch" if kind == "pytorchjob" else "main",
         "image": image,
-        "command": ["python", "train.py"],
+        "command": ["python", "serve.py" if kind == "deployment" else "train.py"],
         "resources": resources,
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }
@@ -142,11 +148,30 @@ def _ray_job(head: Document, template: Document, count: int) -> Document:
     return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": head, "spec": spec}
 
 
+def _deployment(head: Document, template: Document, count: int) -> Document:
+    own = {"app": head["name"]}
+    template["metadata"]["labels"] |= own
+    spec = {"replicas": count, "selector": {"matchLabels": own}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": head, "spec": spec}
+
+
 def _once(template: Document) -> Document:
     return {**template, "spec": {"restartPolicy": "Never", **template["spec"]}}
 
 
-_BUILDERS: Final = {"job": _job, "pytorchjob": _pytorch_job, "jobset": _job_set, "rayjob": _ray_job}
+_BUILDERS: Final = {
+    "job": _job,
+    "pytorchjob": _pytorch_job,
+    "jobset": _job_set,
+    "rayjob": _ray_job,
+    "deployment": _deployment,
+}
+_NAMES: Final = {name.lower(): name for name in WORKLOADS if name.lower() in _BUILDERS}
+
+
+def workload_of(kind: str) -> Workload:
+    """Return the entry of a team's `workloads` that a kind of `hpkit job new` needs."""
+    return WORKLOADS[_NAMES[kind]]
 
 
 def verdict(plan: Plan, team: TeamPlan, document: Mapping[str, Any]) -> Fit:
