@@ -87,11 +87,12 @@ pictures: install tools
 # Everything that decides whether a change may land; CI runs this and nothing else.
 test: lint types pages docs prose unit audit
 
-# The wheel and its bill of materials, in dist/; the same commit gives the same bytes.
+# The wheel, its bill of materials and the template for `pulumi new`, in dist/; the same commit gives the same bytes.
 release: install
 	rm -rf dist
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build --target wheel
 	$(BIN)/python .ci/bill_of_materials.py dist/hpkit.cdx.json
+	$(BIN)/python .ci/pulumi_template.py dist/*.whl dist/hpkit-pulumi-template.zip
 
 lock:
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --universal \

@@ -20,8 +20,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from hpkit.cli import command_lines
+from hpkit.cli.tools import pulumi_environment
 from hpkit.scaffold.lock import locked_requirements
-from tests.test_readme import PROJECT
+from tests.test_readme import PROJECT, README
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGES = {
@@ -259,3 +260,24 @@ def test_the_readmes_commands_lead_from_the_wheel_to_a_reviewed_change_without_t
         assert "1 resource to update" in typed("hpkit local preview")
     finally:
         assert "resources deleted" in typed("hpkit local down --yes")
+
+
+@pytest.mark.engine
+def test_the_template_of_a_release_makes_the_project_that_init_makes(wheel, with_local, tmp_path):
+    archive, project = tmp_path / "hpkit-pulumi-template.zip", tmp_path / "project"
+    script = ROOT / ".ci" / "pulumi_template.py"
+    for target in (archive, tmp_path / "again.zip"):
+        subprocess.run([sys.executable, script, wheel, target], check=True, timeout=60)
+    assert archive.read_bytes() == (tmp_path / "again.zip").read_bytes()
+    shutil.unpack_archive(archive, tmp_path)
+    project.mkdir()
+    (project / ".venv").symlink_to(with_local.parent)
+    words = ["pulumi", "new", "../hpkit-pulumi-template", "--force", "--name", "hyperpod"]
+    assert " ".join(words) in README
+    given = {**pulumi_environment(), "PULUMI_BACKEND_URL": tmp_path.as_uri(), "PULUMI_HOME": str(tmp_path / "home")}
+    subprocess.run([*words, "--generate-only", "--yes"], cwd=project, env=given, check=True, timeout=300)
+    said = run(with_local, "init", "hyperpod", "--dry-run", cwd=project).stdout
+    assert "kept Pulumi.yaml" in said
+    assert "would write" not in said
+    assert "name: hyperpod\n" in (project / "Pulumi.yaml").read_text()
+    assert run(with_local, "validate", cwd=project).stdout.startswith("0 errors")
