@@ -1,7 +1,7 @@
 """The template for `pulumi new`: the files of `hpkit init`, and the wheel.
 
-`python .ci/pulumi_template.py dist/hpkit-0.1.0-py3-none-any.whl dist/hpkit-pulumi-template.zip`. The same inputs give the
-same bytes. Pulumi fills in the project's name, and renames no file: the organization file has a name of its own.
+`python .ci/pulumi_template.py dist/*.whl dist/hpkit-pulumi-template.zip`. The same inputs give the same bytes. Pulumi
+fills in the project's name, and renames no file: the organization file has a name of its own.
 """
 
 import sys
