@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 
-from hpkit.catalog import find_region, instance_types, kubernetes_versions, regions
+from hpkit.catalog import TASK_GOVERNANCE, find_region, instance_types, is_older, kubernetes_versions, regions
 from hpkit.catalog import limit as limit_of
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
@@ -26,6 +26,8 @@ _MOST_RESOURCES = 15
 _DOCUMENTED_BORROW_LIMIT = 500
 _MOST_CLASSES = 10
 _MOST_TEAM_NAME = 40
+# With Kueue 0.12; recoveryTimeout is unknown to older ones, which refuse unknown keys.
+_KNOWS_RECOVERY = "v1.3.1"
 _GANG = "Kueue's source, Configuration API: waitForPodsReady"
 # Seconds. Kueue's maintainers recommend 30 minutes for clusters that scale.
 _NODE_STARTS = 900
@@ -312,6 +314,14 @@ def _gang_scheduling(context: Context) -> Iterator[Issue]:
     if gang is None or not gang.enable:
         return
     path: Path = (*context.path, "governance", "gangScheduling")
+    addon = context.spec.addons.get(TASK_GOVERNANCE)
+    if addon is not None and addon.version is not None and is_older(addon.version, _KNOWS_RECOVERY):
+        yield Issue(
+            (*context.path, "addons", TASK_GOVERNANCE),
+            f"{TASK_GOVERNANCE} is at version {addon.version}, whose Kueue refuses to start with the settings of gang "
+            f"scheduling; {_KNOWS_RECOVERY} is the oldest known to accept them",
+            "Remove the version, or set `gangScheduling: {enable: false}`.",
+        )
     if not gang.timeout_seconds:
         yield Issue(
             (*path, "timeout"),

@@ -57,7 +57,7 @@ def _with_late_pods(draw: st.DrawFn) -> Case:
     case = draw(cases("scenario"))
     for step in case["steps"]:
         queue = draw(st.sampled_from(case["queues"]))["name"]
-        step["time_out"] = {"queue": queue, "count": draw(st.integers(1, 3))} if draw(st.booleans()) else None
+        step["time_out"] = {"queue": queue, "count": draw(st.integers(1, 3))} if draw(st.integers(0, 3)) else None
         step["requeue"] = draw(st.booleans())
     limits = st.sampled_from((None, None, 0, 1, 2))
     gang = {
@@ -66,7 +66,11 @@ def _with_late_pods(draw: st.DrawFn) -> Case:
         "backoff_base_s": draw(st.sampled_from((0, 1, 60))),
         "backoff_max_s": draw(st.sampled_from((1, 90, 3600))),
     }
-    again = [{"submit": [], "finish": None, "time_out": None, "requeue": True} for _ in range(2)]
+    queues = [queue["name"] for queue in case["queues"]]
+    again = [
+        {"submit": [], "finish": None, "time_out": {"queue": name, "count": 2}, "requeue": True}
+        for name in [draw(st.sampled_from(queues)) for _ in range(3)]
+    ]
     return {**case, "wait_for_pods_ready": gang, "steps": [*case["steps"], *again]}
 
 

@@ -269,11 +269,11 @@ def run_scenario(case: Case) -> list[dict[str, Any]]:
             simulator.now += TICK
         for name in _finished(step.get("finish"), simulator):
             simulator.finish(name)
-        _time_out(step.get("time_out"), simulator, backoffs)
         if step.get("requeue"):
             simulator.now = max([simulator.now, *simulator.backoffs().values()]) + TICK
             simulator.requeue()
             backoffs.clear()
+        _time_out(step.get("time_out"), simulator, backoffs)
         outcome = simulator.run_until_quiet(tick=TICK)
         preempted += [{"name": each.name, "reason": each.reason} for each in outcome.preempted]
         state = _state(case, simulator, preempted, flapping=bool(outcome.flapping))

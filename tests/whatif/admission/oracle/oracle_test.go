@@ -138,7 +138,7 @@ type oracleGang struct {
 
 type oracleStep struct {
 	Submit []oracleWorkload `json:"submit"`
-	// Of this queue so many have pods that are not ready in time; after Requeue, all that back off are back.
+	// With Requeue, all that back off are back; then so many of a queue have pods that are not ready in time.
 	TimeOut *struct {
 		Queue string `json:"queue"`
 		Count int    `json:"count"`
@@ -677,15 +677,15 @@ func scenario(w *world, steps []oracleStep) []object {
 				w.finish(name, all)
 			}
 		}
+		if step.Requeue {
+			w.endBackoffs()
+		}
 		if step.TimeOut != nil {
 			all := w.workloads()
 			for _, name := range admittedIn(all, step.TimeOut.Queue, step.TimeOut.Count) {
 				w.timeOut(name, all)
 				w.clock.Step(time.Second)
 			}
-		}
-		if step.Requeue {
-			w.endBackoffs()
 		}
 		rests := w.rest(&preempted)
 		all := w.workloads()
