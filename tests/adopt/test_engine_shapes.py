@@ -129,7 +129,7 @@ def test_a_platform_of_another_stack_is_adopted_lived_in_and_handed_back(instanc
     before = live.settled()
     said = adopted(shell, "handson")
     assert "is adopted, with 4 differences; none deletes or replaces a resource" in said, said
-    assert "handson-dev/" in said, said
+    assert said.count("'handson-dev'") == said.count("'acme-prod'") == 4, said
     lives_on(shell, repository, live, before, a_team_more={"create": 1, "update": 1}, first=NAMED_AFTER_THE_STACK)
 
 
