@@ -1,5 +1,7 @@
 """`hpkit job`: what it writes, what it says, and what it leaves alone."""
 
+import re
+
 import pytest
 import yaml
 
@@ -21,11 +23,13 @@ def test_a_job_is_written_and_has_nothing_to_lint(tmp_path):
     assert "already exists; name another file, or add --force" in again.stderr
 
 
-def test_a_job_that_can_never_run_is_written_and_exits_1():
-    made = hpkit(*NEW, "--count", 9, cwd=ROOT)
-    assert made.returncode == 1
-    assert yaml.safe_load(made.stdout)["spec"]["parallelism"] == 9
+def test_a_job_that_can_never_run_is_not_written_so_the_corrected_command_works(tmp_path):
+    file = tmp_path / "job.yaml"
+    made = hpkit(*NEW, "--count", 9, "--output", file, cwd=ROOT)
+    assert (made.returncode, made.stdout, file.exists()) == (1, "", False)
     assert "It can never run: at most 4 of" in " ".join(made.stderr.split())
+    assert hpkit(*NEW, "--count", 2, "--output", file, cwd=ROOT).returncode == 0
+    assert yaml.safe_load(file.read_text(encoding="utf-8"))["spec"]["parallelism"] == 2
 
 
 @pytest.mark.parametrize(
@@ -67,8 +71,8 @@ def test_mistakes_are_shown_with_their_place_and_put_right(tmp_path):
 
 def test_what_stays_wrong_after_writing_is_said_and_exits_1(tmp_path):
     file = tmp_path / "job.yaml"
-    hpkit(*NEW, "--count", 9, "--output", file, cwd=ROOT)
-    text = file.read_text(encoding="utf-8")
+    hpkit(*NEW, "--count", 2, "--output", file, cwd=ROOT)
+    text = re.sub(r"(parallelism|completions): 2", r"\1: 9", file.read_text(encoding="utf-8"))
     file.write_text(text.replace("  namespace: hyperpod-ns-john\n", ""), encoding="utf-8")
     mended = hpkit("job", "lint", "--write", "--stack", "handson-dev", file, cwd=ROOT)
     assert mended.returncode == 1

@@ -74,7 +74,7 @@ def new(
     """Write a job manifest that task governance admits: queue, priority, topology, and whole instances.
 
     Reports on standard error whether the job fits the team's own quota, fits only with borrowed capacity, or can never
-    run. In the last case it exits 1.
+    run. In the last case it writes nothing and exits 1.
     """
     import yaml
 
@@ -96,14 +96,14 @@ def new(
         image=image,
     )
     found = verdict(plan, whose, document)
+    click.echo(folded(f"{found.words[:1].upper()}{found.words[1:]}.", "", ""), err=True)
+    if found.kind == "never":
+        sys.exit(1)
     text = yaml.safe_dump(document, sort_keys=False)
     if output is None:
         click.echo(text, nl=False)
     else:
         output.write_text(text, encoding="utf-8")
-    click.echo(folded(f"{found.words[:1].upper()}{found.words[1:]}.", "", ""), err=True)
-    if found.kind == "never":
-        sys.exit(1)
 
 
 def _name(name: str) -> str:
