@@ -635,3 +635,15 @@ def test_doctor_says_which_tool_on_path_is_taken_and_which_is_passed_over(tmp_pa
     assert "as Kubernetes 1.35 for any version in the stack's file" in rows["kube-apiserver"]["purpose"]
     assert (rows["kube-apiserver"]["from"], rows["kube-apiserver"]["note"]) == ("missing", passed_over)
     assert "skipped" in hpkit("local", "doctor", cwd=ROOT, **found).stdout
+
+
+@pytest.mark.parametrize("verbose", [True, False])
+def test_a_run_that_pulumi_refuses_exits_with_a_code_that_the_page_of_commands_has(verbose, tmp_path):
+    class Refused:
+        log = tmp_path / "pulumi.log"
+
+        def run(self, *_, **__):
+            return 255
+
+    Refused.log.write_text("error: preview failed\n", encoding="utf-8")
+    assert local_stack._run(Refused(), "preview", "acme-dev", (), verbose=verbose) == 1

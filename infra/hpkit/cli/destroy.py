@@ -41,7 +41,7 @@ def command(stack: str, yes: bool, extra: tuple[str, ...]) -> None:
         _quietly("state", "unprotect", "--all", "--yes", "--stack", stack, environment=environment)
     command = ["pulumi", "destroy", "--yes", "--stack", stack, *extra]
     done = subprocess.run(command, cwd=project_root(), env=environment, check=False)  # noqa: S603 - what the user typed
-    sys.exit(done.returncode)
+    sys.exit(int(done.returncode != 0))
 
 
 def _refuse_held(ending: Teardown) -> None:

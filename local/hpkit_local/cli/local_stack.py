@@ -120,15 +120,15 @@ def _refuse_second(stack: str, instance: Instance) -> None:
 
 
 def _run(ready: Stack, verb: str, stack: str, extra: tuple[str, ...], *, verbose: bool) -> int:
-    """Run Pulumi and show how far it is, or print its own lines; return its exit code."""
+    """Run Pulumi and show how far it is, or print its own lines; return 0, or 1 if Pulumi failed."""
     if verbose or _PRINTS.intersection(extra):
-        return ready.run(verb, *extra)
+        return int(ready.run(verb, *extra) != 0)
     progress = Progress(verb, stack)
     with progress:
         code = ready.run(verb, *extra, show=progress.show)
     for line in progress.result(failed=code != 0, log=ready.log):
         click.echo(line, err=code != 0)
-    return code
+    return int(code != 0)
 
 
 @click.command("up")
@@ -280,7 +280,7 @@ def _name(name: str | None) -> str:
 
 
 def _delete(ready: Stack, verb: str, name: str | None, extra: tuple[str, ...], *, yes: bool, verbose: bool) -> None:
-    """Delete all of a stack, after asking where it is protected; exit with Pulumi's code when that fails."""
+    """Delete all of a stack, after asking where it is protected; exit 1 if that fails."""
     ending = ready.ending()
     if ending.refusal and not yes:
         _ask(ending, verb, name)
