@@ -17,7 +17,7 @@ PROJECT = re.findall(
     r"```console\n(.*?)```", README.partition("## Start your own project")[2].partition("\n## ")[0], re.DOTALL
 )
 TRIED = re.findall(r"```console\n(.*?)```", README.partition("## Try it")[2].partition("\n## ")[0], re.DOTALL)
-BY_HAND = [line.removeprefix("$ ") for block in TRIED if "make up" in block for line in block.splitlines()]
+BY_HAND = [line.removeprefix("$ ") for block in TRIED for line in block.splitlines()]
 SECONDS = 600
 
 # In a fresh clone no environment is activated and no `make` runs, which would have the one below it say more.
