@@ -4,6 +4,7 @@ import re
 import textwrap
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 
@@ -20,6 +21,8 @@ PAGES = sorted(
         *(ROOT / "docs").rglob("*.md"),
     ]
 )
+# Options of other tools that pages name next to commands of hpkit: Pulumi's, AWS's.
+OF_OTHERS = {"--policy-pack-config", "--refresh", "--create-bucket-configuration"}
 # Of all pages under docs/ together.
 WORDS = 60_000
 
@@ -63,6 +66,48 @@ def unknown_commands(file):
         for words in typed
         if words[0] not in known or (words[1] and known[words[0]] and words[1] not in known[words[0]])
     ]
+
+
+def options_of(command, words):
+    """Yield each command below one, as it is typed, with its options."""
+    yield words, {name for each in command.params for name in (*each.opts, *each.secondary_opts)} | {"--help"}
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from options_of(command.get_command(context, name), f"{words} {name}")
+
+
+@pytest.fixture(scope="module")
+def options():
+    commands = [(name, each.load(name)) for section in SECTIONS.values() for name, each in section.items()]
+    return {words: found for name, command in commands for words, found in options_of(command, name)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_options_of_a_page_are_those_of_the_commands_that_its_section_names(page, options):
+    def options_below(command):
+        return {each for words, found in options.items() if f"{words} ".startswith(f"{command} ") for each in found}
+
+    def named(text):
+        words = text.split()
+        return next((each for each in (" ".join(words[:count]) for count in (3, 2, 1)) if each in options), None)
+
+    wrong = []
+    text = page.read_text(encoding="utf-8")
+    for typed in re.findall(r"(?:`|\$ )(?:\.venv/bin/)?hpkit ([^`\n]+)", text):
+        own = re.split(r" -- | [#|] | && |\)", typed)[0]
+        if named(own):
+            wrong += [
+                (named(own), each) for each in re.findall(r" (--[a-z-]+)", own) if each not in options_below(named(own))
+            ]
+    for section in re.split(r"^#+ ", text, flags=re.MULTILINE):
+        commands = {named(typed) for typed in re.findall(r"hpkit ([a-z -]+)", section)} - {None}
+        if commands:
+            known = OF_OTHERS.union({"--format"}, *map(options_below, commands))
+            wrong += [
+                (section.splitlines()[0], each) for each in re.findall(r"`(--[a-z-]+)", section) if each not in known
+            ]
+    assert wrong == []
 
 
 def test_pages_are_short():
