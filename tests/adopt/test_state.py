@@ -3,17 +3,20 @@
 import copy
 import dataclasses
 import json
+import shlex
 from types import SimpleNamespace
 
 from hpkit.adopt.imports import imports_of, is_state_only
 from hpkit.adopt.prepare import answers_of
 from hpkit.adopt.state import undeclared, with_objects, with_state_only, with_write_only_inputs
+from hpkit.cli.adopt import command
 from hpkit.plan.derive import derive
 from hpkit.program.recording import record
 from hpkit.project import load
 from hpkit_provider.resources.imported_inputs import imported_inputs
-from tests.adopt.builders import ACCOUNT, entry, live
+from tests.adopt.builders import ACCOUNT, cluster, entry, live
 from tests.adopt.test_organization import prepared
+from tests.builders import organization, typed
 
 EMPTY = {"version": 3, "deployment": {"manifest": {}, "secrets_providers": {"type": "passphrase"}}}
 
@@ -84,6 +87,25 @@ def test_every_import_is_a_resource_of_the_program_with_its_parent_and_provider(
         assert (imported["type"], imported["logicalName"]) == (resource.type, resource.name)
         assert table.get(imported.get("parent"), "") == resource.parent
         assert table[imported["provider"]] == resource.provider
+
+
+def test_a_file_that_would_create_the_platform_again_is_stopped_with_the_command_that_writes_another():
+    platform = live(cluster=cluster(ClusterName="acme"))
+    plan = derive(typed(organization()), "dev")
+    *seconds, other = imports_of(record(plan), platform).blockers
+    assert [each.partition(" second ")[2] for each in seconds] == [
+        "VPC: name the existing one in network.existing",
+        "EKS cluster: name the existing one in eks.existing",
+    ]
+    words = shlex.split(other.partition(": ")[2])
+    assert words[:3] == ["hpkit", "aws", "adopt"]
+    context = command.make_context("adopt", words[3:])
+    assert {key: context.params[key] for key in ("cluster", "organization", "environment", "force")} == {
+        "cluster": platform.arn,
+        "organization": "acme",
+        "environment": "dev",
+        "force": True,
+    }
 
 
 def test_the_plugin_accepts_the_inputs_that_are_ids(tmp_path):

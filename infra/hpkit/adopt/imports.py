@@ -25,8 +25,12 @@ _APPLIED: Final = (
     "kubernetes:core/v1:NamespacePatch",
     "kubernetes:rbac.authorization.k8s.io/",
 )
-# A second one would be a second platform: the file has to name the existing one.
-_ONLY_ONE: Final = ("aws:ec2/vpc:Vpc", "aws:eks/cluster:Cluster", "hyperpod:index:Cluster")
+# A second one would be a second platform: the key of the file that has to name the existing one.
+_ONLY_ONE: Final = {
+    "aws:ec2/vpc:Vpc": ("VPC", "network.existing"),
+    "aws:eks/cluster:Cluster": ("EKS cluster", "eks.existing"),
+    "hyperpod:index:Cluster": ("HyperPod cluster", "cluster.name"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +91,21 @@ def imports_of(recording: Recording, live: LivePlatform) -> Imports:
         if found is not None:
             entries.append(_entry(each, found, recording))
         elif each.type in _ONLY_ONE:
-            blockers.append(
-                f"the file would create a second {each.type.rpartition(':')[2]} ({each.name}): name the existing one"
-            )
+            what, key = _ONLY_ONE[each.type]
+            blockers.append(f"the file would create a second {what}: name the existing one in {key}")
         else:
             created.append(f"{each.type} {each.name}")
+    if blockers:
+        blockers.append(f"or commit this file, and let hpkit write it again: {_adopt_command(recording, live)}")
     return Imports({"nameTable": table, "resources": entries}, tuple(objects), tuple(created), tuple(blockers))
+
+
+def _adopt_command(recording: Recording, live: LivePlatform) -> str:
+    organization, environment = recording.plan.organization, recording.plan.environment
+    return (
+        f"hpkit aws adopt --cluster {live.arn} --organization {organization} --environment {environment} "
+        f"--output stacks/{organization}.yaml --force"
+    )
 
 
 def _label(resource: RecordedResource, project: str) -> str:
