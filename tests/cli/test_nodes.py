@@ -1,6 +1,7 @@
 """Operations on nodes, from the command line down to what SageMaker and the API server are asked."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -73,12 +74,13 @@ def there(monkeypatch):
     def api(*_, **__):
         yield server
 
-    monkeypatch.setattr(nodes, "observe", lambda *_, **__: seen)
+    answer = SimpleNamespace(server=server, service=service, seen=seen)
+    monkeypatch.setattr(nodes, "observe", lambda *_, **__: answer.seen)
     monkeypatch.setattr(nodes, "kubernetes_api", api)
     monkeypatch.setattr("hpkit.cli.aws_session.aws_session", lambda *_: service)
     found = SimpleNamespace(eks={}, hyperpod={"ClusterStatus": "InService"})
     monkeypatch.setattr("hpkit.cluster.live.read.find", lambda *_: found)
-    return SimpleNamespace(server=server, service=service)
+    return answer
 
 
 def run(*words, cwd=ROOT):
@@ -143,3 +145,44 @@ def test_nodes_that_nobody_waits_for_stay_closed_until_the_service_has_acted(the
     assert code == 1, "one was refused"
     assert there.server.closed == {"hyperpod-i-1": False, **{f"hyperpod-{each}": True for each in IDS[1:]}}
     assert "kubectl uncordon hyperpod-i-2 hyperpod-i-3 hyperpod-i-4" in said
+
+
+def test_pods_that_were_not_read_are_not_reported_as_none(there):
+    there.seen = replace(there.seen, nodes=(), pods=(), tasks=(), unread=frozenset({"nodes", "pods"}))
+    code, said = run("reboot", "i-1", "--dry-run")
+    assert code == 0, said
+    assert "Running, ?: ? (not all pods could be read)" in said
+    _, said = run("list")
+    assert said.count("?") == 2 * len(IDS)
+    _, said = run("list", "--format", "json")
+    assert said.count('"pods": null, ') == said.count('"ready": null, ') == len(IDS)
+
+
+def test_pods_of_one_team_alone_are_not_all(there):
+    there.seen = replace(there.seen, namespaces=("hyperpod-ns-john",))
+    _, said = run("list", "--group", "gpu")
+    assert said.count("john/train, ?") == len(IDS)
+
+
+@pytest.mark.parametrize("words", [("reboot", "i-2"), ("replace", "i-2"), ("update", "--group", "gpu")])
+def test_nodes_whose_pods_could_not_be_read_are_not_drained(there, words):
+    there.seen = replace(there.seen, nodes=(), pods=(), unread=frozenset({"nodes", "pods"}))
+    code, said = run(*words, "--yes")
+    assert code == 1
+    assert "nothing was done: nodes and their pods couldn't be read" in said
+    assert there.service.requests == []
+
+
+def test_nodes_that_could_not_be_read_are_no_empty_topology(there, monkeypatch):
+    there.seen = replace(there.seen, nodes=(), unread=frozenset({"nodes"}))
+    monkeypatch.setattr("hpkit.cli.topology.observe", lambda *_, **__: there.seen)
+    answer = hpkit("cluster", "topology", "--stack", "handson-dev", cwd=ROOT)
+    assert answer.returncode == 1
+    assert "the nodes couldn't be read" in answer.stderr
+
+
+def test_a_list_of_tasks_reads_no_quota_which_members_of_a_team_cannot(there, monkeypatch):
+    asked = []
+    monkeypatch.setattr("hpkit.cli.jobs.observe", lambda *_, **how: asked.append(how) or there.seen)
+    assert hpkit("job", "list", "--stack", "handson-dev", cwd=ROOT).returncode == 0
+    assert [how["quotas"] for how in asked] == [False]

@@ -33,6 +33,7 @@ class _Principal(TypedDict):
     principal: str
     inFile: Annotated[list[str], "Where the stack file names it."]
     madeTheCluster: bool
+    unread: Annotated[bool, "Bindings couldn't be read, so it may have more grants."]
     grants: list[_Grant]
 
 
@@ -101,10 +102,6 @@ def _places(plan: Plan, rows: Sequence[Row]) -> list[str]:
     return [CLUSTER, *teams, *others]
 
 
-def _cell(row: Row, place: str) -> str:
-    return ", ".join(dict.fromkeys(grant.role for grant in row.grants.get(place, ())))
-
-
 def _as_dict(plan: Plan, rows: Sequence[Row], differs: Sequence[str]) -> PrincipalList:
     return {
         "stack": plan.stack,
@@ -113,6 +110,7 @@ def _as_dict(plan: Plan, rows: Sequence[Row], differs: Sequence[str]) -> Princip
                 "principal": row.principal,
                 "inFile": list(row.file),
                 "madeTheCluster": row.of_creator,
+                "unread": row.unread,
                 "grants": [
                     {"place": place, "role": grant.role, "through": grant.through}
                     for place, grants in row.grants.items()
@@ -132,7 +130,7 @@ def _as_csv(places: Sequence[str], rows: Sequence[Row]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["principal", "in file", *places])
     for row in rows:
-        cells = (row.principal, called(row), *(_cell(row, place) for place in places))
+        cells = (row.principal, called(row), *(row.cell(place) for place in places))
         writer.writerow([csv_cell(each) for each in cells])
     return text.getvalue()
 
@@ -144,7 +142,8 @@ def _print(places: Sequence[str], rows: Sequence[Row], differs: Sequence[str]) -
     lines = [("principal", "where", "role", "in the file")]
     for row in rows:
         inside = called(row)
-        cells = [(place, _cell(row, place)) for place in places if _cell(row, place)] or [("", "nothing")]
+        cells = [(place, row.cell(place)) for place in places if row.grants.get(place)]
+        cells = cells or [("?", "?") if row.unread else ("", "nothing")]
         lines += [
             (row.principal if not number else "", place, role, inside if not number else "")
             for number, (place, role) in enumerate(cells)

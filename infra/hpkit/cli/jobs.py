@@ -55,7 +55,7 @@ def command(stack: str | None, profile: str | None, team: str | None, everything
     known = [each.name for each in plan.teams]
     if team is not None and team not in known:
         raise click.UsageError(f"{plan.stack} has no team {team}; it has {', '.join(known) or 'none'}")
-    observed = observe(plan, profile, aws=())
+    observed = observe(plan, profile, aws=(), quotas=False)
     _require_read(plan, observed, team)
     tasks = [
         task

@@ -39,12 +39,12 @@ class _Node(TypedDict):
     instanceType: str
     status: Annotated[str, "Status in SageMaker."]
     message: str | None
-    registered: Annotated[bool, "Whether Kubernetes has the node."]
-    ready: bool
-    cordoned: bool
+    registered: Annotated[bool | None, "Whether Kubernetes has the node. null: not read."]
+    ready: Annotated[bool | None, "null: not read."]
+    cordoned: Annotated[bool | None, "null: not read."]
     release: str | None
     releaseStatus: str | None
-    pods: int
+    pods: Annotated[int | None, "null: pods of some namespaces weren't read."]
     tasks: Annotated[dict[str, int], "Pods of each task."]
 
 
@@ -111,19 +111,21 @@ def _as_dict(node: Node) -> _Node:
         "instanceType": node.instance.instance_type,
         "status": node.instance.status,
         "message": node.instance.message or None,
-        "registered": node.node is not None,
-        "ready": node.ready,
-        "cordoned": node.node is not None and node.node.cordoned,
+        "registered": node.node is not None if node.registration_read else None,
+        "ready": node.ready if node.registration_read else None,
+        "cordoned": (node.node is not None and node.node.cordoned) if node.registration_read else None,
         "release": node.instance.release or None,
         "releaseStatus": node.instance.release_status or None,
-        "pods": len(node.pods),
+        "pods": len(node.pods) if node.pods_read else None,
         "tasks": dict(node.tasks),
     }
 
 
 def _row(node: Node) -> tuple[str, ...]:
     states = [node.instance.status]
-    if node.node is None:
+    if not node.registration_read:
+        states.append("?")
+    elif node.node is None:
         states.append("not registered")
     elif not node.node.ready:
         states.append("not ready")
@@ -136,8 +138,14 @@ def _row(node: Node) -> tuple[str, ...]:
         node.instance.instance_type,
         ", ".join(states),
         f"{node.instance.release}{behind}",
-        ", ".join(sorted(node.tasks)) or (plural(len(node.pods), "pod") if node.pods else ""),
+        _runs(node),
     )
+
+
+def _runs(node: Node) -> str:
+    """Return what runs on a node; `?` if there may be more."""
+    runs = sorted(node.tasks) or ([plural(len(node.pods), "pod")] if node.pods else [])
+    return ", ".join(runs if node.pods_read else [*runs, "?"])
 
 
 def _operation_options(command: Command) -> Command:
@@ -246,9 +254,10 @@ def update(groups: tuple[str, ...], release: str | None, batch: str | None, **op
     _announce("update", chosen, f"{', '.join(names)} to {release or 'the newest release'}", _warning(size))
     if told.dry_run:
         return
+    drained = told if size is None else replace_fields(told, no_drain=True)
+    _require_read(chosen, drained)
     _confirm(told, "update", len(chosen))
     session = _session(told, plan)
-    drained = told if size is None else replace_fields(told, no_drain=True)
     with _drained(session, plan, chosen, drained) as stay_closed:
         update_software(session, plan.spec.cluster.name, names, release=release, batch=size)
         click.echo("the service has started")
@@ -309,6 +318,7 @@ def _operate(verb: Verb, names: Sequence[str], told: _Options, *, write: bool = 
     if told.dry_run:
         _say_file(loaded, plan, counts_after(observed, chosen) if verb == "delete" else {}, write=False)
         return
+    _require_read(chosen, told)
     _confirm(told, verb, len(chosen))
     session = _session(told, plan)
     with _drained(session, plan, chosen, told) as stay_closed:
@@ -329,12 +339,14 @@ def _operate(verb: Verb, names: Sequence[str], told: _Options, *, write: bool = 
 def _announce(verb: str, chosen: Sequence[Node], what: str, warning: str) -> None:
     click.echo(f"{verb} {what}:")
     for node in chosen:
-        status = node.instance.status if node.ready else f"{node.instance.status}, not ready"
+        state = "not ready" if node.registration_read else "?"
+        status = node.instance.status if node.ready else f"{node.instance.status}, {state}"
         runs = ", ".join(f"{name} ({plural(count, 'pod')})" for name, count in sorted(node.tasks.items())[:_NAMED])
         more = f" and {len(node.tasks) - _NAMED} more" if len(node.tasks) > _NAMED else ""
         others = len(node.pods) - sum(node.tasks.values())
         beside = plural(others, "other pod") if others else ""
-        there = "; ".join(part for part in (runs + more, beside) if part) or "no pods"
+        unread = "" if node.pods_read else "? (not all pods could be read)"
+        there = "; ".join(part for part in (runs + more, beside, unread) if part) or "no pods"
         what = f"{node.id}  {node.instance.group} {node.instance.instance_type}, {status}"
         click.echo(folded(f"{what}: {there}", "      ", "  "))
     teams = sorted({team for node in chosen for team in node.teams})
@@ -354,6 +366,16 @@ def _confirm(told: _Options, verb: str, count: int) -> None:
         sure = False
     if not sure:
         raise ToolError("nothing was done")
+
+
+def _require_read(chosen: Sequence[Node], told: _Options) -> None:
+    """Raise ToolError if nodes are to be drained whose pods or state couldn't be read."""
+    if not told.no_drain and not all(node.pods_read and node.registration_read for node in chosen):
+        raise ToolError(
+            "nothing was done: nodes and their pods couldn't be read, so they can't be drained. Use a role that can "
+            "list nodes, and pods in all namespaces, such as one in eks.administrators. Add --no-drain only if the "
+            "pods may be stopped"
+        )
 
 
 def _session(told: _Options, plan: Plan) -> Session:

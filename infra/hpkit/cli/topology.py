@@ -12,6 +12,7 @@ from hpkit.cli.documents import json_document
 from hpkit.cli.formats import folded, output_options, width
 from hpkit.cli.live_common import choose_stack, observe, platform_options, rights
 from hpkit.cli.tables import columns
+from hpkit.errors import ToolError
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ def command(stack: str | None, profile: str | None, form: str) -> None:
 
     plan = choose_stack(stack)
     observed = observe(plan, profile, aws=(), quotas=False)
+    if "nodes" in observed.unread:
+        raise ToolError("the nodes couldn't be read. Use a role that can list nodes, such as one in eks.viewers")
     tree, places = tree_of(observed), placements(observed)
     if form == "json":
         tasks = [_placement(each) for each in places]

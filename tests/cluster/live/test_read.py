@@ -67,7 +67,7 @@ def test_use_and_tasks_that_were_not_read_are_no_zero():
         namespaces=("hyperpod-ns-john",),
     )  # fmt: skip
     (leaf,) = [leaf for branch in tree_of(seen) for leaf in branch.all_leaves()]
-    assert (leaf.used, leaf.use_words) == (None, "unknown use of 4 gpu")
+    assert (leaf.used, leaf.use_words) == (None, "? of 4 gpu")
     shown = {team.team: (team.runs_words, team.waits_words) for team in status_of(seen).teams}
     assert shown == {"john": ("0", "0"), "smith": ("?", "?")}
 

@@ -15,7 +15,7 @@ def as_html(stack: str, places: Sequence[str], rows: Sequence[Row], differs: Seq
         [
             row.principal,
             called(row),
-            *(", ".join(dict.fromkeys(grant.role for grant in row.grants.get(place, ()))) for place in places),
+            *(row.cell(place) for place in places),
         ]
         for row in rows
     ]

@@ -85,12 +85,19 @@ class Row:
     """What one principal may do: place (CLUSTER, or a namespace) → roles.
 
     file: what the stack file calls it; of_creator: it does not, but made the cluster, and so was let in by EKS.
+    unread: bindings couldn't be read, so that it may have more roles.
     """
 
     principal: str
     file: tuple[str, ...]
     grants: Mapping[str, tuple[Grant, ...]] = field(default_factory=dict)
     of_creator: bool = False
+    unread: bool = False
+
+    def cell(self, place: str) -> str:
+        """Return the roles in a place, in words; `?` if there may be more."""
+        roles = dict.fromkeys(grant.role for grant in self.grants.get(place, ()))
+        return ", ".join([*roles, "?"] if self.unread else roles)
 
 
 def matrix(access: Access, plan: Plan) -> tuple[Row, ...]:
@@ -100,7 +107,7 @@ def matrix(access: Access, plan: Plan) -> tuple[Row, ...]:
         if entry.type == _OF_PEOPLE:
             file = _in_file(plan, entry.principal)
             made = entry.of_creator and not file
-            rows[entry.principal] = Row(entry.principal, file, dict(_grants(access, entry)), made)
+            rows[entry.principal] = Row(entry.principal, file, dict(_grants(access, entry)), made, bool(access.unknown))
     for principal in _named(plan):
         rows.setdefault(principal, Row(principal, _in_file(plan, principal)))
     return tuple(rows[name] for name in sorted(rows))

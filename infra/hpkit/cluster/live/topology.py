@@ -33,7 +33,7 @@ class Leaf:
     @property
     def use_words(self) -> str:
         """Return how many pieces of the main resource are in use, and of how many."""
-        used = "unknown use" if self.used is None else amount(self.used)
+        used = "?" if self.used is None else amount(self.used)
         return f"{used} of {amount(self.allocatable)} {self.resource.rpartition('/')[2]}"
 
 

@@ -27,13 +27,16 @@ _CHANGING: Final = ("Pending", "ShuttingDown", "SystemUpdating")
 class Node:
     """An instance, the node that it registered as (None before it did), and the pods there, DaemonSets' left out.
 
-    tasks: team/name of what Kueue admitted → its pods on the node.
+    tasks: team/name of what Kueue admitted → its pods on the node. pods_read: whether pods of all namespaces were read,
+    so that no others run there; registration_read: whether node is known.
     """
 
     instance: ClusterNode
     node: KubernetesNode | None
     pods: tuple[Pod, ...]
     tasks: Mapping[str, int]
+    pods_read: bool = True
+    registration_read: bool = True
 
     @property
     def id(self) -> str:
@@ -65,6 +68,7 @@ def nodes_of(observed: Observed) -> tuple[Node, ...]:
     for pod in observed.pods:
         if pod.node is not None and pod.owner != "DaemonSet":
             pods[pod.node].append(pod)
+    pods_read = observed.namespaces is None and "pods" not in observed.unread
     names = {(task.namespace, task.name): f"{task.team}/{task.owner_name}" for task in observed.tasks}
     found = []
     for instance in sorted(observed.platform.nodes, key=lambda each: (each.group, each.instance_id)):
@@ -73,7 +77,9 @@ def nodes_of(observed: Observed) -> tuple[Node, ...]:
         tasks = Counter(
             names.get((pod.namespace, pod.task), f"{team_of(pod.namespace)}/{pod.task}") for pod in there if pod.task
         )
-        found.append(Node(instance, registered.get(name), there, dict(tasks)))
+        found.append(
+            Node(instance, registered.get(name), there, dict(tasks), pods_read, "nodes" not in observed.unread)
+        )
     return tuple(found)
 
 

@@ -59,7 +59,7 @@ _REVIEW: Final = (
 # Source of the actions: Service Authorization Reference, to which tests/program/iam/test_commands.py holds them.
 COMMANDS: Final[Mapping[str, CommandRights]] = {
     "cluster status": CommandRights(_READ, (*_LIST, ("get", "configmaps"))),
-    "job list": CommandRights(_FIND, _LIST),
+    "job list": CommandRights(_FIND, _PLACES),
     "job why": CommandRights(_FIND, _LIST),
     "cluster topology": CommandRights(_FIND, _PLACES),
     "whatif record": CommandRights(_FIND, _LIST),
