@@ -138,6 +138,10 @@ def test_elastic_quota_names_the_node_pool_and_how_far_it_goes():
     text = said(derive(typed(data), "dev"), "a")
     assert "Has 8 instances that rely on Karpenter (elastic): NodePool pool adds nodes when jobs wait," in text
     assert "up to 17 in all" in text
+    data["environments"]["dev"]["governance"]["allocations"] = {
+        "a": [{"instanceType": GPU, "count": 1, "elastic": True}]
+    }
+    assert "Has 1 instance that relies on Karpenter" in said(derive(typed(data), "dev"), "a")
 
 
 def test_weights_are_said_beside_those_of_teams_that_want_the_same():

@@ -68,7 +68,7 @@ def not_of_lustre(size_path: Path, size: int, throughput_path: Path, throughput:
         known = listing([str(each) for each in _THROUGHPUTS])
         yield Issue(
             throughput_path,
-            f"{throughput} MB/s per TiB isn't a valid throughput: it must be one of {known}",
+            f"{throughput} MB/s per TiB isn't a valid throughput",
             f"Use one of {known}.",
         )
 

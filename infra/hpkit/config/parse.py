@@ -451,7 +451,7 @@ class _Reading:
         """Return what a key takes, in words."""
         value, kind = detail["input"], detail["type"]
         if kind == "literal_error":
-            return f"Use one of {members_of(detail)}."
+            return "Write one of these values."
         if kind in ("model_type", "model_attributes_type"):
             return f"Use a map: {keys_of_map(path, value)}."
         if kind == "tuple_type" and fields_at((*path, 0)):

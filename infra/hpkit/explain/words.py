@@ -106,8 +106,9 @@ def _has(part: TypeExplanation, so: str) -> str:
     if part.elastic:
         most = "without a limit" if capacity.maximum is None else f"up to {capacity.maximum} in all"
         also = "also " if part.reserved else ""
+        rely = "relies" if part.elastic == 1 else "rely"
         sentences.append(
-            f"Has {also}{_instances(part.elastic)} that rely on Karpenter (elastic): NodePool "
+            f"Has {also}{_instances(part.elastic)} that {rely} on Karpenter (elastic): NodePool "
             f"{' and '.join(capacity.pools) or '(none)'} adds nodes when jobs wait, {most}. New nodes take minutes, "
             "and AWS may have none available."
         )

@@ -126,7 +126,13 @@ def select(kind):
             "has no priority class zzz-priority",
             "one of training-priority, experiment-priority, or remove the label",
         ),
-        (select("ml.g5.24xlarge"), "instance-type", "has no instances of ml.g5.24xlarge", "Use `ml.g5.12xlarge`"),
+        (
+            select("ml.g5.24xlarge"),
+            "instance-type",
+            "has no instances of ml.g5.24xlarge",
+            "Use one of ml.g5.12xlarge, ml.m5.4xlarge",
+        ),
+        (select("ml.g5.12xlage"), "instance-type", "has no instances of ml.g5.12xlage", "Use `ml.g5.12xlarge`"),
         (
             lambda document, _l, _t: document["spec"].update(parallelism=9),
             "quota",

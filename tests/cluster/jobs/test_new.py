@@ -197,6 +197,10 @@ def test_topology_stands_on_the_pods_where_the_stack_schedules_by_it():
     [
         ({"team": "jon"}, "has no team jon; did you mean john?"),
         ({"instance_type": "ml.g5.12xlage"}, "has no instances of ml.g5.12xlage; did you mean ml.g5.12xlarge?"),
+        (
+            {"instance_type": "ml.p5.48xlarge"},
+            "has no instances of ml.p5.48xlarge; it has ml.g5.12xlarge, ml.m5.4xlarge",
+        ),
         ({"instance_type": "z"}, "has no instances of z; it has ml.g5.12xlarge, ml.m5.4xlarge"),
         ({"priority": "trainin"}, "has no priority class trainin; did you mean training?"),
         ({"priority": "zzz"}, "has no priority class zzz; it has training, experiment"),

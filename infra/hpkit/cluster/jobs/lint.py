@@ -356,7 +356,7 @@ class _Job:
                 continue
             chosen = instance_type_of(each.template)
             key = "nodeSelector" if chosen is not None and chosen not in known else "affinity"
-            meant = near(chosen, known) if chosen is not None else None
+            meant = None if chosen is None or find_instance_type(chosen) else near(chosen, known)
             yield self._say(
                 (*each.path, "spec", key),
                 "instance-type",

@@ -213,7 +213,9 @@ def _devices(kind: InstanceType) -> dict[str, int]:
 def _require_type(plan: Plan, instance_type: str) -> None:
     known = list(plan.capacity)
     if instance_type not in known:
-        raise SelectionError(f"{plan.stack} has no instances of {instance_type}; {hint(instance_type, known)}")
+        # An existing type is meant as it is: one that is spelt like it has other accelerators, or none.
+        meant = hint("" if find_instance_type(instance_type) else instance_type, known)
+        raise SelectionError(f"{plan.stack} has no instances of {instance_type}; {meant}")
 
 
 def _require_topology(plan: Plan, instance_type: str) -> None:
