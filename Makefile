@@ -92,6 +92,7 @@ release: install
 	rm -rf dist
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build --target wheel
 	$(BIN)/python .ci/bill_of_materials.py dist/hpkit.cdx.json
+	wheel=$$(echo dist/*.whl) && $(BIN)/python .ci/release_lock.py $$wheel $${wheel%-py3-none-any.whl}.lock
 	$(BIN)/python .ci/pulumi_template.py dist/*.whl dist/hpkit-pulumi-template.zip
 
 lock:

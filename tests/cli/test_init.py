@@ -97,6 +97,14 @@ def test_the_lock_of_a_project_is_the_part_of_the_kits_own_that_the_local_extra_
         assert "--hash=sha256:" in entry
 
 
+def test_the_readme_of_a_project_begins_the_branch_that_its_reviews_compare_with():
+    readme = project_files(Choice("acme", "startup", "none", "0.1.0"))["README.md"]
+    begun, compared = re.search(r"git init -b (\w+)", readme), re.search(r"hpkit review --base (\w+)", readme)
+    assert begun is not None
+    assert compared is not None
+    assert begun[1] == compared[1]
+
+
 @pytest.mark.parametrize("platform", ["linux", "darwin"])
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
 def test_the_lock_of_a_project_pins_each_package_once_on_every_python(version, platform):

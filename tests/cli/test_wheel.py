@@ -223,6 +223,21 @@ def test_the_extra_brings_all_that_the_local_cloud_imports(with_local, project):
     assert said == f"default isn't running. To start it: {with_local / 'hpkit'} local start --name default\n"
 
 
+def test_the_lock_of_a_release_installs_the_wheel_of_its_hash_with_pinned_packages(wheel, tmp_path):
+    copy = shutil.copy(wheel, tmp_path)
+    script = ROOT / ".ci" / "release_lock.py"
+    subprocess.run([sys.executable, script, copy, tmp_path / "hpkit-0.1.0.lock"], check=True, timeout=60)
+
+    def installed():
+        words = [sys.executable, "-m", "pip", "install", "--no-index", "--dry-run", "-r", "hpkit-0.1.0.lock"]
+        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+
+    assert installed().returncode == 0, installed().stderr
+    with zipfile.ZipFile(copy, "a") as archive:
+        archive.writestr("hpkit/more.py", "")
+    assert "DO NOT MATCH THE HASHES" in installed().stderr
+
+
 @pytest.mark.engine
 @pytest.mark.cluster
 @pytest.mark.timeout(900)
@@ -243,7 +258,7 @@ def test_the_readmes_commands_lead_from_the_wheel_to_a_reviewed_change_without_t
 
     (block,) = PROJECT
     installed, made, committed, up, changed, reviewed = (line.removeprefix("$ ") for line in block.splitlines())
-    assert installed == "pip install './hpkit-0.1.0-py3-none-any.whl[local]'", "as with_local is made"
+    assert installed.split("  ")[0] == "pip install -r hpkit-0.1.0.lock", "as with_local is made"
     (tmp_path / ".venv").symlink_to(with_local.parent)
     assert "wrote wheels/hpkit-" in typed(made)
     typed(committed)
