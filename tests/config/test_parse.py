@@ -178,3 +178,24 @@ def test_a_long_name_with_one_wrong_letter_is_refused_at_once():
 def test_a_name_with_a_line_break_at_its_end_is_refused():
     data = organization(top={"clusterPolicy": {"priorityClasses": [{"name": "training\n", "weight": 1}]}})
     assert only(data).rule == "CFG002"
+
+
+ADA, ADA_OF_PROD = "arn:aws:iam::123456789012:role/ada", "arn:aws:iam::222222222222:role/ada"
+
+
+@pytest.mark.parametrize(
+    ("allocated", "fix"),
+    [
+        (("prod",), f'Use `"{ADA_OF_PROD}"`.'),
+        (("dev", "prod"), f"Use the role's ARN, of each account that has the role: `{ADA}`, `{ADA_OF_PROD}`."),
+    ],
+)
+def test_a_role_name_becomes_an_arn_of_the_accounts_where_its_team_is(allocated, fix):
+    data = organization(teams=[team("ada", members=["ada"])])
+    dev = data["environments"]["dev"]
+    data["environments"]["prod"] = {**dev, "account": "222222222222", "governance": {"allocations": {}}}
+    for name in allocated:
+        row = {"instanceType": "ml.g5.12xlarge", "count": 1}
+        data["environments"][name]["governance"]["allocations"]["ada"] = [row]
+    (found,) = [each for each in findings(data) if each.rule == "CFG002"]
+    assert found.fix == fix

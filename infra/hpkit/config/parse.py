@@ -6,7 +6,7 @@ with a wrong value is left out and the others are checked.
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
@@ -459,6 +459,9 @@ class _Reading:
         if kind in _NUMBERS:
             return self._number(detail, path)
         if role := self._role_name(value, path):
+            arns = [f"`arn:aws:iam::{account}:role/{role}`" for account in self._accounts(path)]
+            if len(arns) > 1:
+                return f"Use the role's ARN, of each account that has the role: {', '.join(arns)}."
             arn = f"arn:aws:iam::ACCOUNT:role/{role}"
             return f"Use the role's ARN: `{arn}`. Replace ACCOUNT with the account's 12 digits."
         # Where any text may stand, none is a time.
@@ -499,16 +502,26 @@ class _Reading:
         members = [resolve(each) for each in members_of(detail).split(", ")] if "expected" in context else []
         if path[2:3] == ("addons",) and detail["input"] in (None, True):
             yield {}
-        raw, key = self.document.raw(path), key_of(path)
-        yield from candidates(detail["input"], raw, key, bounds=bounds, members=members, accounts=self._accounts(path))
+        raw, key, accounts = self.document.raw(path), key_of(path), self._accounts(path)
+        if len(accounts) > 1:
+            # None of several is likelier than the others.
+            accounts = ()
+        yield from candidates(detail["input"], raw, key, bounds=bounds, members=members, accounts=accounts)
         if detail["type"] in ("model_type", "model_attributes_type"):
             yield from self._of_one_key(path, detail["input"])
 
     def _accounts(self, path: Path) -> tuple[str, ...]:
-        """Return the account that a path is in: its environment's, or those of all environments in their order."""
+        """Return the account that a path is in: its environment's, else those of all environments in their order.
+
+        Of a team, those are the environments where it has an allocation, if it has one.
+        """
         environments = self._data.get("environments")
         known = environments if isinstance(environments, dict) else {}
         specs = [known.get(path[1])] if path[0] == "environments" and len(path) > 1 else list(known.values())
+        if path[0] == "teams" and len(path) > 1:
+            name = _mapping_at(self._data, ("teams", path[1])).get("name")
+            own = [spec for spec in specs if name in _mapping_at(spec, ("governance", "allocations"))]
+            specs = own or specs
         accounts = (str(spec.get("account")) for spec in specs if isinstance(spec, dict))
         return tuple(dict.fromkeys(account for account in accounts if re.fullmatch(r"[0-9]{12}", account)))
 
@@ -554,6 +567,14 @@ def _at(data: Any, path: Path) -> Any:
     for step in path:
         data = data[step]
     return data
+
+
+def _mapping_at(data: Any, path: Path) -> Mapping[str, Any]:
+    """Return the map at a path; an empty one if something else is there, or nothing."""
+    for step in path:
+        known = isinstance(data, dict) or (isinstance(data, tuple) and isinstance(step, int) and step < len(data))
+        data = (data.get(step) if isinstance(data, dict) else data[step]) if known else None
+    return data if isinstance(data, dict) else {}
 
 
 def _with(data: Any, path: Path, value: Any) -> Any:
