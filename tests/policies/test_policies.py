@@ -263,7 +263,10 @@ def test_parameters_open_what_they_name():
     stack["ingress"] = changed(stack["ingress"], "cidrIpv4", "0.0.0.0/0")
     assert messages(BY_NAME["security-group-not-open"], stack, publicPorts=[443]) == []
     stack["addon"] = changed(stack["addon"], "addonVersion", ABSENT)
-    assert messages(BY_NAME["eks-addons-pinned"], stack, unpinned=["vpc-cni"]) == []
+    pinned = BY_NAME["eks-addons-pinned"]
+    (found,) = results_of(pinned, stack)
+    assert "`aws eks describe-addon-versions --addon-name vpc-cni` lists versions" in found.fix
+    assert messages(pinned, stack, unpinned=["vpc-cni"]) == []
 
 
 def test_what_the_program_registers_of_the_organizations_file_opens_what_it_names():

@@ -76,7 +76,8 @@ def _pinned(addon: Resource, settings: Settings) -> Results:
     if addon.get_or_unknown("addonVersion") is None and name not in settings[_UNPINNED.name]:
         yield Violation(
             f"the add-on {name} has no addonVersion, so two runs of the same program can install different versions",
-            f"Pin its version (`addons` in the organization file), or list it in {_UNPINNED.name}.",
+            f"Pin its version (`addons` in the organization file; `aws eks describe-addon-versions --addon-name {name}`"
+            f" lists versions), or list it in {_UNPINNED.name}.",
         )
 
 
