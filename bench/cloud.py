@@ -17,6 +17,8 @@ from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
 from tests.program.cloud import Program
 
+__all__ = ["NAT_SECONDS", "Told", "cloud", "noise", "registered_by", "started", "told_by"]
+
 # The endpoint makes a NAT gateway at once. On AWS it is pending for a minute or two.
 NAT_SECONDS = 120.0
 

@@ -13,6 +13,8 @@ from generate.sdk import resource_files
 from hpkit.config.reference import reference
 from hpkit.project import project_root
 
+__all__ = ["FILES"]
+
 FILES: dict[str, Callable[[], str]] = {
     "infra/hpkit/catalog/data/service_model.json": service_model_text,
     "infra/hpkit/catalog/data/hyperpod.json": hyperpod_text,

@@ -9,6 +9,8 @@ from hpkit.program.iam.rules import actions_of_call
 from hpkit.program.recording import record
 from hpkit.project import load_stack, project_root
 
+__all__ = ["FILE", "asked_actions", "asked_by_stack", "given_actions", "reasons"]
+
 FILE = "tests/program/asked.txt"
 
 

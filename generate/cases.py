@@ -26,6 +26,8 @@ from hpkit.config.edit import Layout, patched
 from hpkit.errors import InputError
 from hpkit.project import Loaded, cluster_problems, environments_in, project_root, stack_file_problems
 
+__all__ = ["Case", "Expected", "case_file", "cases", "unchanged"]
+
 # What the base names is supported on that day, so that no case changes as time goes by.
 _TODAY = datetime.date(2026, 11, 22)
 

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+__all__ = ["service_model_text"]
+
 # Everything reachable from these is kept: what the kit lets people write.
 _OPERATIONS = ("CreateCluster", "UpdateCluster", "CreateComputeQuota", "CreateClusterSchedulerConfig")
 _KEPT = ("min", "max", "pattern", "enum")

@@ -13,6 +13,8 @@ import click
 
 from hpkit.cli import SECTIONS
 
+__all__ = ["FILE", "commands_page"]
+
 FILE: Final = "docs/reference/commands.md"
 # An option that this many commands share is described once.
 _COMMON: Final = 5

@@ -12,6 +12,8 @@ from hpkit.program.iam.deployer import NO_ACCOUNT, SIZE_LIMIT, calling_types, de
 from hpkit.program.recording import Answers, record
 from hpkit.project import load_stack
 
+__all__ = ["FILES"]
+
 _EXAMPLE: Final = "handson-dev"
 
 

@@ -19,6 +19,8 @@ from hpkit.errors import ToolError
 from hpkit.preflight.calls import KUBERNETES_VERSIONS
 from hpkit.project import project_root, today
 
+__all__ = ["FILE", "command"]
+
 FILE: Final = "infra/hpkit/catalog/data/eks.json"
 _SOURCE: Final = "account"
 _DAYS: Final = {

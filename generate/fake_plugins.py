@@ -6,6 +6,8 @@ from hpkit_local.plugins.aws import VERSION
 from hpkit_local.plugins.aws.resource_type import Prop, ResourceType
 from hpkit_local.plugins.aws.table import FUNCTIONS, RESOURCE_TYPES
 
+__all__ = ["render"]
+
 _INTRODUCTION = f"""\
 On this page you look up which types of Pulumi's `aws` plugin {VERSION} work on the local cloud. There the engine loads
 a fake plugin in its place. The engine, the `pulumi_aws` SDK, state, previews and refreshes are real.

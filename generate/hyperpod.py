@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hpkit_provider.schema.field_table import Field
 
+__all__ = ["hyperpod_text"]
+
 _SETS = ("immutable", "sets", "present", "undisclosed")
 
 

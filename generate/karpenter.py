@@ -9,6 +9,8 @@ from hpkit.errors import InputError
 from hpkit.project import project_root
 from hpkit.text.compact_json import compact_json
 
+__all__ = ["FILE", "karpenter_text"]
+
 FILE = "infra/hpkit/catalog/data/karpenter.json"
 _TOOL = "karpenter-crds"
 

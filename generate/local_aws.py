@@ -15,6 +15,8 @@ from hpkit_local.aws.moto_state import moto_services
 from hpkit_local.aws.protocol import service_model
 from hpkit_local.aws.service import MACHINES, Service, services
 
+__all__ = ["render"]
+
 _INTRODUCTION = (
     "On this page you look up which AWS operations the local cloud answers, how long changes take, and which faults "
     "you can inject. Requests and answers of hpkit's own services are checked against the service's API model. An "

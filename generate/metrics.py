@@ -8,6 +8,8 @@ from hpkit.errors import InputError
 from hpkit.project import project_root
 from hpkit.text.compact_json import compact_json
 
+__all__ = ["FILE", "kueue_metrics", "kueue_metrics_text"]
+
 FILE = "infra/hpkit/catalog/data/kueue_metrics.json"
 _TOOL = "kueue-metrics"
 _SOURCE = "pkg/metrics/metrics.go"

@@ -17,6 +17,8 @@ from rich.text import Text
 
 from hpkit.project import project_root
 
+__all__ = ["main"]
+
 IMAGES: Final = project_root() / "docs" / "images"
 BIN: Final = Path(sys.executable).parent
 WIDTH: Final = 100

@@ -7,6 +7,8 @@ from hpkit_policies.model import Policy
 from hpkit_policies.pack import POLICIES
 from hpkit_policies.waivers import RunState, configuration_policy
 
+__all__ = ["page"]
+
 _HEAD: Final = """# Policies of the pack
 
 This page is generated from the policies (`make generate`). How to run them, and how an organization sets levels,

@@ -12,6 +12,19 @@ import yaml
 from hpkit.errors import ToolError
 from hpkit.project import project_root
 
+__all__ = [
+    "CERTAINTIES",
+    "DATA",
+    "FOLDER",
+    "PAGE",
+    "Proof",
+    "Refusal",
+    "depended_rules",
+    "proofs",
+    "refusals",
+    "refusals_page",
+]
+
 FOLDER: Final = "local/hpkit_local/aws"
 DATA: Final = "tests/local/aws/refusals.yaml"
 RULES_DATA: Final = "tests/aws_rules.yaml"

@@ -11,6 +11,8 @@ from generate.cases import Case, cases, unchanged
 from hpkit.checks import RULES
 from hpkit.checks.rule import Rule
 
+__all__ = ["examples_text", "rules_page"]
+
 # Of an example that the page shows; a longer one is shown by the command.
 _MOST_LINES = 3
 # What the kit itself demands has no other source.

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from typing import Any
 
+__all__ = ["resource_files"]
+
 _HEADER = '"""{title}."""\n\n# Written by `make generate` from the schema of the plugin; do not edit.\n\n'
 _FOLDER = "infra/hpkit/program/sdk"
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}

@@ -9,6 +9,8 @@ from hpkit.program.components.admission import policies_of
 from hpkit.program.components.admission_files import policies_of_users
 from hpkit.program.components.rbac import VERBS, PolicyRule, cluster_rules, team_rules, workload_rules
 
+__all__ = ["ATTACKS", "FILES", "FILES_ATTACK", "PREFIX"]
+
 PREFIX: Final = "test_a_member_wants_"
 FILES_ATTACK: Final = "test_a_member_reads_files_of_another_team_as_its_user_group_or_root"
 _RBAC = "RBAC"

@@ -11,6 +11,8 @@ from generate.examples import example_stacks
 from hpkit.program.recording import RecordedResource, record
 from hpkit.project import load_stack, project_root
 
+__all__ = ["FOLDER", "parse_urns", "registered", "urn_files"]
+
 FOLDER = "tests/program/urns"
 # Fields that the engine doesn't compare: made-up ids and the plugin's version, or that the URN already has.
 _NOT_COMPARED = {"urn", "type", "name", "made", "version"}

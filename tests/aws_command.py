@@ -9,6 +9,8 @@ import sys
 import boto3
 from botocore import xform_name
 
+__all__ = ["command_in"]
+
 
 def command_in(folder):
     """Write the command `aws` into a folder for a PATH."""

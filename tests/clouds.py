@@ -20,6 +20,8 @@ from tests.local.chaos.harness import MARK
 from tests.program.cloud import Live, Program, Repository
 from tests.running import AT_ONCE, eventually, running
 
+__all__ = ["Clouds"]
+
 # Of the examples.
 REGIONS = ("us-west-2", "us-east-1")
 

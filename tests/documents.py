@@ -7,6 +7,8 @@ import jsonschema
 from hpkit.cli.documents import schema_of
 from hpkit.text.formatting import json_text
 
+__all__ = ["closed", "document", "plain"]
+
 
 def document(text):
     """Return a document; AssertionError where it isn't one."""

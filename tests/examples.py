@@ -5,6 +5,8 @@ from pathlib import Path
 
 from generate.examples import EXAMPLES
 
+__all__ = ["ROOT", "copy_examples", "copy_project"]
+
 ROOT = Path(__file__).parent.parent
 _SHARED = ("scenarios", "schema.json")
 

@@ -9,6 +9,8 @@ from hpkit_local.toolchain.cache import locked
 from hpkit_local.toolchain.golang import build_test
 from hpkit_local.toolchain.steps import Steps
 
+__all__ = ["go_test"]
+
 
 def go_test(name: str, source: Path, module: str, package: str, *, recipe: Path, version: str = "") -> Path:
     """Return the executable of a test that is put into a package of a module; ToolError if it can't be built.

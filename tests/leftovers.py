@@ -6,6 +6,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
+__all__ = ["ended_with_this_process"]
+
 ROOT = Path(__file__).parents[1]
 
 

@@ -7,6 +7,8 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
+__all__ = ["Shell", "Step", "agrees", "steps_of"]
+
 SECONDS = 600
 # What Kueue or kubelets do is there a moment after kubectl has answered.
 PATIENCE = 90.0

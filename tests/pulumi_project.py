@@ -11,6 +11,8 @@ import pytest
 from hpkit.errors import ToolError
 from hpkit_local.toolchain import tool_path
 
+__all__ = ["PulumiProject"]
+
 
 class PulumiProject:
     """A project with its own state; `spec` is what its program reads."""

@@ -18,6 +18,20 @@ from hpkit_local.toolchain import TOOL_NAMES, TOOLS, Found, get_all, tool_path
 from hpkit_local.toolchain.table import tool_named
 from tests.leftovers import ended_with_this_process
 
+__all__ = [
+    "AT_ONCE",
+    "HANGS",
+    "WITH_PULUMI",
+    "bring_dependencies",
+    "chart_mirror",
+    "eventually",
+    "held_port",
+    "helm",
+    "making",
+    "running",
+    "tools_or_skip",
+]
+
 AT_ONCE = ("--latency-factor", "0")
 # What an instance needs, and Pulumi to work on it.
 WITH_PULUMI = [tool.name for tool in TOOLS if not tool.by_name]

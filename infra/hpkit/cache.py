@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+__all__ = ["cache_root"]
+
 
 def cache_root() -> Path:
     """Return the folder: HPKIT_CACHE, else hpkit below XDG_CACHE_HOME, else ~/.cache/hpkit."""

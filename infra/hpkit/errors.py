@@ -13,6 +13,16 @@ The command line prints the message and exits 1; a traceback is always a bug.
 
 from collections.abc import Iterable
 
+__all__ = [
+    "CatalogError",
+    "FindingsError",
+    "HpkitError",
+    "InputError",
+    "MissingClusterError",
+    "SelectionError",
+    "ToolError",
+]
+
 
 class HpkitError(Exception):
     """Base of all errors that are reported as one message: what is wrong, where, how to fix it."""

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from hpkit.errors import ToolError
 
+__all__ = ["extension", "is_installed", "need", "optional_command"]
+
 _REQUIREMENT: Final = re.compile(r"""(?P<name>[\w.-]+).*;.*\bextra\s*==\s*["'](?P<extra>[\w.-]+)["']""")
 # What an entry point of the group "hpkit.extensions" adds → the extra that brings it
 _EXTRAS: Final = {

@@ -23,6 +23,29 @@ from hpkit.plan.derive import derive, derive_all
 from hpkit.plan.model import Plan
 from hpkit.text.spelling import near
 
+__all__ = [
+    "Loaded",
+    "cluster_problems",
+    "environments_in",
+    "is_local",
+    "load",
+    "load_stack",
+    "organization_files",
+    "policy_file",
+    "policy_settings",
+    "project_findings",
+    "project_root",
+    "pulumi_project",
+    "read_settings",
+    "require_environment",
+    "require_names",
+    "select",
+    "split_stack",
+    "stack_file_problems",
+    "stack_names",
+    "today",
+]
+
 # What the program reads of a stack's own file.
 _KEYS: Final = ("hpkit:organization", "hpkit:environment")
 _PLUGIN: Final = "hyperpod"

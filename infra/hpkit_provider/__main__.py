@@ -4,6 +4,8 @@ import sys
 
 from hpkit_provider.engine.entry_point import begin
 
+__all__ = ["main"]
+
 
 def main() -> int:
     """Serve the engine until it ends the process."""

@@ -30,6 +30,8 @@ from hpkit_provider.schema.field_table import RESOURCES
 from hpkit_provider.schema.package import schema_text
 from hpkit_provider.schema.provider_settings import SETTINGS, allows_replacement, changed_settings, leaving_teams
 
+__all__ = ["HyperpodServicer"]
+
 _HANDLERS: tuple[type[Handler], ...] = (
     ClusterHandler,
     AutoscaledGroupHandler,

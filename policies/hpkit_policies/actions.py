@@ -5,6 +5,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+__all__ = ["takes_resource"]
+
 _TABLE: Final = Path(__file__).with_name("actions.json")
 
 

@@ -20,6 +20,8 @@ from hpkit_policies.model import (
 )
 from hpkit_policies.waivers import WAIVERS, RunState
 
+__all__ = ["plain", "to_pulumi"]
+
 _OWN = "hyperpod:"
 
 

@@ -13,6 +13,8 @@ from hpkit_policies.pack import POLICIES
 from hpkit_policies.values import unknown_names, wrong
 from hpkit_policies.waivers import WAIVERS, RunState, configuration_policy
 
+__all__ = ["problems", "unknown_teams"]
+
 _POLICIES: Final = {policy.name: policy for policy in (*POLICIES, configuration_policy(RunState()))}
 _LEVELS: Final = get_args(Level)
 _REGIONS, _BUDGET = "regions-allowed", "budget-of-teams"

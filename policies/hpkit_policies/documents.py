@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+__all__ = ["DocumentError", "Statement", "statements"]
+
 _BINDING: Final = re.compile(
     r"(?:ForAnyValue:)?(?:String(?:Equals|EqualsIgnoreCase|Like)|Arn(?:Equals|Like))", re.IGNORECASE
 )

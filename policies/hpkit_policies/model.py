@@ -5,6 +5,24 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Literal
 
+__all__ = [
+    "POLICY_FILE",
+    "UNKNOWN",
+    "Level",
+    "Parameter",
+    "Policy",
+    "Resource",
+    "Results",
+    "Settings",
+    "Undecided",
+    "Unknown",
+    "UnknownInputError",
+    "Violation",
+    "is_known",
+    "of_type",
+    "unknown_as_undecided",
+]
+
 # An organization's settings of the pack. What reports findings of one file names that organization's.
 POLICY_FILE: Final = "stacks/<organization>.policy.json"
 Level = Literal["advisory", "mandatory", "remediate", "disabled"]

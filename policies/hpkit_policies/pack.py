@@ -23,6 +23,8 @@ from hpkit_policies.rules import (
 )
 from hpkit_policies.waivers import RunState, configuration_policy
 
+__all__ = ["POLICIES", "run"]
+
 POLICIES: Final[tuple[Policy, ...]] = (
     *capacity.POLICIES,
     *cluster.POLICIES,

@@ -16,6 +16,8 @@ from hpkit_policies.waivers import RunState, configuration_policy
 if TYPE_CHECKING:
     from hpkit.program.recording import RecordedResource
 
+__all__ = ["PolicyFinding", "parse_recording", "run_policies"]
+
 _PROVIDER = "pulumi:providers:"
 _LEVEL = "enforcementLevel"
 

@@ -20,6 +20,23 @@ from hpkit.plan.capacity import (
 )
 from hpkit_policies.model import UNKNOWN, Resource, of_type
 
+__all__ = [
+    "CLUSTER",
+    "NODE_CLASS",
+    "NODE_POOL",
+    "QUOTA",
+    "Capacity",
+    "Quota",
+    "cluster_capacity",
+    "instance_groups",
+    "instance_types",
+    "known_types",
+    "node_class_owners",
+    "owned_groups",
+    "parse_quota",
+    "quotas_by_cluster",
+]
+
 CLUSTER: Final = "hyperpod:index:Cluster"
 QUOTA: Final = "hyperpod:index:ComputeQuota"
 NODE_CLASS: Final = "kubernetes:karpenter.sagemaker.amazonaws.com/v1:HyperpodNodeClass"

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from hpkit.catalog import aws_regions, find_instance_type, find_nearest
 
+__all__ = ["unknown_names", "wrong"]
+
 _KINDS: Final[Mapping[str, tuple[str, tuple[type, ...]]]] = {
     "array": ("a list", (list,)),
     "integer": ("a whole number", (int,)),

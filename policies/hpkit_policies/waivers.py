@@ -8,6 +8,8 @@ from typing import Any
 from hpkit.plan.waiver_length import LONGEST_DAYS, is_too_long
 from hpkit_policies.model import POLICY_FILE, Parameter, Policy, Resource, Results, Settings, Undecided, Violation
 
+__all__ = ["WAIVERS", "RunState", "configuration_policy"]
+
 WAIVERS = Parameter(
     "waivers",
     "Accepted violations, by resource name, with a reason and an end date.",

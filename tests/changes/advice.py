@@ -8,6 +8,8 @@ from typing import Any
 
 import yaml
 
+__all__ = ["runs"]
+
 Data = Any
 _NEW_PLACE = "elsewhere"
 

@@ -16,6 +16,8 @@ from hpkit.plan.model import Plan
 from hpkit.program.recording import Recording, record
 from tests.changes.key_values import Edit, edits
 
+__all__ = ["Outcome", "outcomes", "refusals"]
+
 # Before any waiver of the examples could expire: what a page says must not depend on the day.
 _TODAY = datetime.date(2026, 1, 1)
 

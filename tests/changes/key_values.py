@@ -10,6 +10,8 @@ from typing import Any
 from hpkit.catalog import instance_types, regions
 from hpkit.config.reference import json_schema
 
+__all__ = ["Edit", "edits"]
+
 Path = tuple[str | int, ...]
 _NAME = "<name>"
 _MOST = 12

@@ -10,6 +10,8 @@ from click.testing import CliRunner
 
 from hpkit.cli import main
 
+__all__ = ["hpkit"]
+
 
 def hpkit(*arguments, cwd, **environment):
     """Run the command in a folder, with these variables beside those that there are, and return what it answered."""

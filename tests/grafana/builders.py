@@ -4,6 +4,8 @@ from hpkit.grafana.desired import desired
 from hpkit.plan.derive import derive
 from tests.builders import organization, team, typed
 
+__all__ = ["TOPIC", "URL", "file_of", "plan_of", "wanted_of"]
+
 G5 = "ml.g5.12xlarge"
 TOPIC = "arn:aws:sns:us-west-2:123456789012:ops"
 URL = "https://aps-workspaces.us-west-2.amazonaws.com/workspaces/ws-1"

@@ -5,6 +5,8 @@ from typing import Any
 
 import promql_parser
 
+__all__ = ["as_prometheus", "grouped", "parsed", "selectors"]
+
 _PARTS = ("lhs", "rhs", "expr", "args", "vector_selector", "param")
 
 

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict
 from hpkit.config import Organization, parse, read_text
 from hpkit.config.edit import Layout, Value, patched
 
+__all__ = ["Company", "companies"]
+
 FOLDER = Path(__file__).parent
 INDENT = " " * 4
 

@@ -17,6 +17,8 @@ from generate.examples import example_stacks
 from hpkit.project import project_root
 from hpkit_local.supervisor.instance import Instance
 
+__all__ = ["Asked", "recorded", "write"]
+
 Result = TypeVar("Result")
 
 

@@ -19,6 +19,19 @@ from hpkit_local.supervisor.pulumi_stack import Stack
 from tests.examples import copy_examples
 from tests.local.plugins.aws.inventory import inventory
 
+__all__ = [
+    "KUEUE",
+    "NODE_CLASSES",
+    "NODE_POOLS",
+    "RBAC",
+    "ROOT",
+    "WRITTEN_AT_THE_END",
+    "Live",
+    "Program",
+    "Repository",
+    "change_every_part",
+]
+
 ROOT = Path(__file__).parents[2]
 SECONDS = 900
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -18,6 +18,8 @@ from tests.program.cloud import NODE_CLASSES, NODE_POOLS, Live, Program, change_
 from tests.program.states import differences as differences_of_states
 from tests.running import eventually
 
+__all__ = ["live_through"]
+
 
 def live_through(stack, instance, repository):
     """Take a stack through its life and check each step; return the types of what was made."""

@@ -13,6 +13,8 @@ from hpkit.config import format_path, parse, read_text
 from tests.builders import plain
 from tests.checks.test_fixtures import CASES
 
+__all__ = ["Mutant", "mistaken", "mutant"]
+
 # Warnings that say that the service may refuse: an add-on of which the kit knows nothing.
 _DOUBTS = ("ADD016",)
 

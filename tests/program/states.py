@@ -5,6 +5,8 @@ from itertools import product
 
 from hpkit.program.recording import Recording
 
+__all__ = ["differences"]
+
 _STACK = "pulumi:pulumi:Stack"
 # Outputs that others may hold: what a recording makes up.
 _GIVEN = ("arn", "endpoint", "certificateAuthority", "clusterArn", "prometheusEndpoint")

@@ -16,6 +16,8 @@ from hpkit_local.plugins.aws.servicer import AwsServicer
 from hpkit_provider.engine.values import from_struct, to_struct
 from hpkit_provider.server import HyperpodServicer
 
+__all__ = ["RefusedError", "up"]
+
 STACK = "pulumi:pulumi:Stack"
 
 

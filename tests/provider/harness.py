@@ -272,3 +272,16 @@ def quota(arn, team, count, **more):
         "computeQuotaTarget": {"teamName": team, "fairShareWeight": 10},
         **more,
     }
+
+
+__all__ = [
+    "TYPE",
+    "Engine",
+    "FailedError",
+    "PartlyFailedError",
+    "Process",
+    "Watch",
+    "World",
+    "in_process",
+    "quota",
+]

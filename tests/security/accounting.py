@@ -9,6 +9,8 @@ from kubernetes.utils.quantity import parse_quantity
 from hpkit_local.kubernetes.api import RefusedError
 from tests.running import HANGS
 
+__all__ = ["ALLOWED_SECONDS", "counted", "pause", "settled_excess", "taken"]
+
 # The longest grace period that members may give (teamLimits.terminationGracePeriodSeconds, its default).
 ALLOWED_SECONDS = 600
 QUEUES = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"

@@ -18,6 +18,8 @@ from json import loads
 
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 
+__all__ = ["Request", "allows", "decide", "managed"]
+
 
 @dataclass(frozen=True)
 class Request:

@@ -4,6 +4,20 @@ from copy import deepcopy
 
 from tests.security.members import ATTACK, container, job, pod
 
+__all__ = [
+    "BAD_PODS",
+    "GOOD_PODS",
+    "KINDS",
+    "KUBEFLOW",
+    "RAY_EVASIONS",
+    "THEIRS",
+    "group",
+    "ray",
+    "service",
+    "templates_in",
+    "workload",
+]
+
 KUBEFLOW = {
     "JAXJob": ("kubeflow.org/v1", "jaxReplicaSpecs", "Worker"),
     "MPIJob": ("kubeflow.org/v2beta1", "mpiReplicaSpecs", "Launcher"),

@@ -11,6 +11,21 @@ from hpkit_local.kubernetes.api import Api, RefusedError
 from hpkit_local.kubernetes.client import configuration_of
 from tests.running import eventually
 
+__all__ = [
+    "ATTACK",
+    "CORE",
+    "JOBS",
+    "NAMESPACE",
+    "container",
+    "delete",
+    "job",
+    "member",
+    "pod",
+    "refused",
+    "tidy",
+    "tried",
+]
+
 NAMESPACE = "hyperpod-ns-john"
 CORE = f"/api/v1/namespaces/{NAMESPACE}"
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"

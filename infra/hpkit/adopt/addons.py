@@ -11,6 +11,8 @@ from hpkit.plan.existing import POD_ACCOUNTS, ROLE_BY_USER
 if TYPE_CHECKING:
     from hpkit.adopt.remarks import Remarks
 
+__all__ = ["addons_of", "association_of"]
+
 
 def addons_of(live: LivePlatform, remarks: Remarks) -> dict[str, Any]:
     """Return the add-ons of the file by name; those that are left out are added to the remarks, with the reason."""

@@ -10,6 +10,8 @@ from hpkit.adopt.imports import Imports
 from hpkit.adopt.live_platform import LivePlatform
 from hpkit.plan.model import Plan
 
+__all__ = ["adopted_resources"]
+
 # They exist in the state alone.
 _OURS_ALONE = ("hyperpod:index:ChangeGuard", "hyperpod:index:Readiness")
 

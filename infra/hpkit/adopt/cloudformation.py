@@ -13,6 +13,8 @@ from typing import Any
 from hpkit.adopt.handover_model import ManagedResource, Step, When, string
 from hpkit.errors import InputError
 
+__all__ = ["STACK", "cloudformation_steps", "is_handler", "nested", "read_cloudformation", "read_stacks"]
+
 STACK = "AWS::CloudFormation::Stack"
 _RETAIN, _RELEASE = "hpkit-retain", "hpkit-let-go"
 _GONE = frozenset({"DELETE_COMPLETE", "DELETE_SKIPPED"})

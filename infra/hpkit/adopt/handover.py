@@ -13,6 +13,8 @@ from hpkit.adopt.handover_model import AdoptedResource, ManagedResource, Step
 from hpkit.adopt.resource_types import RESOURCE_TYPES, parent_id
 from hpkit.adopt.terraform import terraform_steps
 
+__all__ = ["Handover", "HandoverPlan", "Match", "as_data", "handover", "lines", "steps"]
+
 _WIDTH = 100
 
 

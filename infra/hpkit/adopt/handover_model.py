@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+__all__ = ["AdoptedResource", "ManagedResource", "Step", "Tool", "When", "string"]
+
 When = Literal["before import", "after import"]
 Tool = Literal["terraform", "cloudformation"]
 

@@ -16,6 +16,8 @@ from hpkit.adopt.addons import association_of
 from hpkit.adopt.live_platform import LivePlatform
 from hpkit.program.recording import RecordedResource, Recording
 
+__all__ = ["IMPORTED", "Imports", "LiveObject", "imports_of", "is_state_only"]
+
 _PROVIDER: Final = "pulumi:providers:"
 # Pulumi's plugin names the field manager of each object so, with random digits behind it.
 _MANAGER: Final = "pulumi-kubernetes-"

@@ -9,6 +9,8 @@ from typing import Any
 from hpkit.adopt.live_platform import LivePlatform
 from hpkit.catalog import find_instance_type
 
+__all__ = ["autoscaling_of", "leave_counts_to_karpenter"]
+
 _REQUIREMENT = ("key", "operator", "values")
 _BUDGET = ("nodes", "schedule", "duration", "reasons")
 _TEMPLATE = ("nodeClassRef", "requirements", "taints", "expireAfter")

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+__all__ = ["LiveAccessEntry", "LiveAddon", "LivePlatform"]
+
 Document = Mapping[str, Any]
 
 

@@ -17,6 +17,8 @@ from hpkit.plan.access import TEAM_ROLE
 from hpkit.plan.model import NAMESPACE_PREFIX
 from hpkit.plan.names import GROUP_PREFIX
 
+__all__ = ["Adopted", "adopt"]
+
 _ADMIN = "AmazonEKSClusterAdminPolicy"
 # A quota or policy in any other status is in transition, or failed and cannot be updated.
 _STEADY = ("Created", "Updated")

@@ -16,6 +16,8 @@ from hpkit.config import parse, read_text
 from hpkit.plan.derive import derive
 from hpkit.program.recording import Answers, record
 
+__all__ = ["Prepared", "answers_of", "prepare"]
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final
 
+__all__ = ["Difference", "differences"]
+
 _UNCHANGED: Final = ("same", "read", "refresh", "read-discard")
 # Operations that delete a resource, now or as a part of its replacement.
 _DESTRUCTIVE: Final = ("delete", "replace", "create-replacement", "delete-replaced", "discard", "discard-replaced")

@@ -13,6 +13,8 @@ from typing import Any
 
 from hpkit.errors import ToolError
 
+__all__ = ["PulumiStack"]
+
 _LOCKED = "the stack is currently locked"
 # What Pulumi says of a state file that ends too early.
 _CUT_OFF = re.compile(r"\bEOF\b|unexpected end of JSON input")

@@ -20,6 +20,8 @@ from hpkit.clients.kubernetes import KUBERNETES_ERRORS, dynamic_client
 from hpkit.errors import ToolError
 from hpkit.plan.names import GROUP_PREFIX
 
+__all__ = ["CLUSTER_ARN", "CLUSTER_NAME", "read"]
+
 CLUSTER_ARN: Final = re.compile(r"arn:aws[a-z-]*:sagemaker:([a-z0-9-]+):\d{12}:cluster/[a-z0-9]{12}\Z")
 CLUSTER_NAME: Final = re.compile(r"[a-zA-Z0-9](?:-*[a-zA-Z0-9]){0,62}\Z")
 Progress = Callable[[str], None]

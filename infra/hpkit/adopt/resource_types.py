@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+__all__ = ["RESOURCE_TYPES", "ToolTypes", "parent_id"]
+
 
 @dataclass(frozen=True, slots=True)
 class ToolTypes:

@@ -16,6 +16,8 @@ from typing import Any, Final
 from hpkit.adopt.imports import LiveObject, is_state_only
 from hpkit.program.recording import RecordedResource, Recording
 
+__all__ = ["undeclared", "with_objects", "with_state_only", "with_write_only_inputs"]
+
 _STACK: Final = "pulumi:pulumi:Stack"
 # Inputs that no response of AWS contains:
 # - How to resolve conflicts (EKS API, CreateAddon and UpdateAddon).

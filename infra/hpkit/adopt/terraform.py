@@ -12,6 +12,8 @@ from typing import Any
 from hpkit.adopt.handover_model import ManagedResource, Step, string
 from hpkit.errors import InputError
 
+__all__ = ["read_terraform", "terraform_steps"]
+
 _VERSION = 4
 _BACKUP = "terraform-state-before-hpkit.json"
 _PULL = "`terraform state pull` (or `tofu state pull`) writes the expected format"

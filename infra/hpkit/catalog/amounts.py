@@ -7,6 +7,8 @@ from typing import Final
 from hpkit.catalog.instances import InstanceType, find_instance_type
 from hpkit.errors import CatalogError
 
+__all__ = ["EFA", "QUEUE_RESOURCES", "Amounts", "amounts_of_instances", "amounts_of_part", "countable_type"]
+
 EFA: Final = "vpc.amazonaws.com/efa"
 # What a team's queue counts, in the order of `flavorsUsage` in the HyperPod CLI's walkthrough of task governance.
 QUEUE_RESOURCES: Final = ("cpu", "memory", "nvidia.com/gpu", "aws.amazon.com/neurondevice", EFA)

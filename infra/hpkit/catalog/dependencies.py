@@ -7,6 +7,16 @@ from typing import Any, Final
 
 from hpkit.catalog.instances import read_data
 
+__all__ = [
+    "CHARTS_FOLDER",
+    "Alternative",
+    "ChartImage",
+    "PinnedChart",
+    "PublishedChart",
+    "dependencies_chart",
+    "keda_chart",
+]
+
 # Folder of the project that packages of charts are kept in, for the engine to take them from.
 CHARTS_FOLDER: Final = ".hpkit/charts"
 

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from hpkit.catalog.replacing import TypeFacts
 
+__all__ = ["UNKNOWN", "Difference", "differences", "has_unknown"]
+
 
 class _Unknown:
     """A value that is known only after other resources are created."""

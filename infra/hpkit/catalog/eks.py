@@ -9,6 +9,18 @@ from typing import Any, Final, Literal
 from hpkit.catalog.instances import Source, read_data
 from hpkit.catalog.services import addons
 
+__all__ = [
+    "ClusterHour",
+    "KubernetesVersion",
+    "OfferedAddon",
+    "Support",
+    "addon_pin",
+    "cluster_hour",
+    "eks_versions",
+    "find_kubernetes_version",
+    "offered_addon",
+]
+
 Support = Literal["STANDARD_SUPPORT", "EXTENDED_SUPPORT", "UNSUPPORTED"]
 _BUILD: Final = "-eksbuild."
 

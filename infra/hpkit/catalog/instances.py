@@ -10,6 +10,19 @@ from typing import Any, Final
 
 from hpkit.errors import CatalogError
 
+__all__ = [
+    "ACCELERATOR_RESOURCES",
+    "DEVICE_RESOURCES",
+    "InstanceType",
+    "MigProfile",
+    "Source",
+    "find_instance_type",
+    "find_nearest",
+    "instance_type",
+    "instance_types",
+    "read_data",
+]
+
 # Resource names that the device plugins publish, as the HyperPod CLI requests them.
 ACCELERATOR_RESOURCES: Final = {"gpu": "nvidia.com/gpu", "trainium": "aws.amazon.com/neurondevice"}
 # How many similar names an error suggests.

@@ -6,6 +6,8 @@ from typing import Any
 
 from hpkit.catalog.instances import read_data
 
+__all__ = ["node_pool_schema"]
+
 
 @cache
 def node_pool_schema() -> Mapping[str, Any]:

@@ -6,6 +6,8 @@ from functools import cache
 
 from hpkit.catalog.instances import read_data
 
+__all__ = ["Metric", "kueue_metrics_version", "metrics"]
+
 _OF_HISTOGRAMS = {"_bucket": ("le",), "_sum": (), "_count": ()}
 
 

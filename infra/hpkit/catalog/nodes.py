@@ -4,6 +4,8 @@ Sources: SageMaker developer guide, "Using topology-aware scheduling"; SageMaker
 whose reservations are those of the EKS AMI.
 """
 
+__all__ = ["NETWORK_LAYERS", "kubelet_reserved"]
+
 # From the widest down: nodes that share the third are nearest.
 NETWORK_LAYERS = tuple(f"topology.k8s.aws/network-node-layer-{number}" for number in (1, 2, 3))
 

@@ -12,6 +12,15 @@ from typing import Final
 
 from hpkit.catalog.instances import Source, read_data
 
+__all__ = [
+    "HOURS_PER_MONTH",
+    "Price",
+    "find_price",
+    "near_monthly_cost",
+    "near_note",
+    "near_price",
+]
+
 # The month of AWS's own pricing calculator: 8,760 hours a year ÷ 12.
 HOURS_PER_MONTH: Final = 730
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from hpkit.catalog.instances import read_data
 
+__all__ = ["TypeFacts", "frozen_of_groups", "object_facts", "sticky_of_groups", "type_facts"]
+
 
 @dataclass(frozen=True, slots=True)
 class TypeFacts:

@@ -7,6 +7,30 @@ from typing import Any, Final
 
 from hpkit.catalog.instances import Source, read_data
 
+__all__ = [
+    "INFERENCE_OPERATOR",
+    "PLACEHOLDER_ACCOUNT",
+    "TASK_GOVERNANCE",
+    "AddOn",
+    "AddOnVersion",
+    "Region",
+    "ShapeLimits",
+    "addons",
+    "aws_regions",
+    "find_region",
+    "grafana_regions",
+    "is_offered",
+    "is_older",
+    "kubernetes_versions",
+    "last_zone",
+    "limit",
+    "region_in_words",
+    "regions",
+    "topology_gates",
+    "vpc_endpoints",
+]
+
+
 # AWS's in its documentation, the examples' and the local cloud's. On AWS, nobody deploys to it.
 PLACEHOLDER_ACCOUNT: Final = "123456789012"
 INFERENCE_OPERATOR = "amazon-sagemaker-hyperpod-inference"

@@ -10,6 +10,8 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+__all__ = ["reserved_types", "training_plan_dates", "training_plan_problem"]
+
 _TARGET: Final = "hyperpod-cluster"
 _ENDED: Final = ("Expired", "Failed")
 

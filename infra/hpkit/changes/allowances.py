@@ -6,6 +6,8 @@ from dataclasses import replace
 from hpkit.changes.decision import GUARDED_TYPES, REPLACE, UNPROTECTED, Allowance, GuardDecision
 from hpkit.plan.model import Plan
 
+__all__ = ["with_advice"]
+
 
 def with_advice(decisions: Sequence[GuardDecision], before: Plan, after: Plan) -> list[GuardDecision]:
     """Return the decisions, those that an allowance lifts with all allowances that the change needs."""

@@ -6,6 +6,8 @@ from typing import Final
 
 from hpkit.changes.steps import Cause, Step
 
+__all__ = ["describe", "is_plain", "place_text", "root_causes", "value_text"]
+
 # A list entry without a name is identified by its index.
 _NUMBERED: Final = re.compile(r"\[\d+\]")
 _LONGEST: Final = 120

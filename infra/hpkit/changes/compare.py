@@ -7,6 +7,8 @@ from typing import Any
 from hpkit.catalog import UNKNOWN, TypeFacts, object_facts, type_facts
 from hpkit.changes.recorded import RecordedResource
 
+__all__ = ["deletes_first", "facts_of", "with_unknown"]
+
 _RELEASE = "kubernetes:helm.sh/v3:Release"
 
 

@@ -7,6 +7,19 @@ package decide the same without an engine.
 from dataclasses import dataclass
 from typing import Final
 
+__all__ = [
+    "CLUSTER",
+    "DELETION_ALLOWED",
+    "EKS",
+    "GUARDED_TYPES",
+    "RELOCATIONS",
+    "REPLACE",
+    "UNPROTECTED",
+    "VPC",
+    "Allowance",
+    "GuardDecision",
+]
+
 # The codes of decisions about a stack that moves elsewhere. No allowance covers them.
 RELOCATIONS: Final = ("another-account", "another-region")
 CLUSTER: Final = "hyperpod:index:Cluster"

@@ -10,6 +10,8 @@ from hpkit.changes.recorded import Recorded
 from hpkit.plan.model import Plan
 from hpkit.plan.protected import parts_allowed, parts_of
 
+__all__ = ["CODES", "RENAMED", "deletion_decisions", "renamed_parts"]
+
 # Each by its key in `allowDelete`: the code of its decision, and what it goes with, as `allowReplace` calls that.
 CODES: Final = {
     "teams": "team-leaves",

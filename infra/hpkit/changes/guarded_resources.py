@@ -13,6 +13,8 @@ from hpkit.changes.steps import Step
 from hpkit.plan.model import Plan
 from hpkit.text.formatting import listing
 
+__all__ = ["GUARDED_NAMES", "relocation_decision", "resource_decisions", "version_decisions"]
+
 GUARDED_NAMES: Final = {
     "vpc": "the VPC",
     "eks": "the EKS cluster",

@@ -14,6 +14,8 @@ from hpkit.changes.recorded import Recorded, RecordedResource
 from hpkit.changes.steps import Step
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 
+__all__ = ["deleted_groups", "group_decisions", "group_deletions", "renamed_group"]
+
 _Group = GroupPlan | RestrictedGroupPlan
 _MEMBERS: Final = ("instanceGroups", "restrictedInstanceGroups")
 

@@ -12,6 +12,15 @@ from hpkit.plan.capacity import Amount, TeamShare, TypeQuota
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import Plan, TeamPlan
 
+__all__ = [
+    "CapacityChange",
+    "Change",
+    "PlanDiff",
+    "ShareChange",
+    "TeamChange",
+    "diff",
+]
+
 S = TypeVar("S")
 T = TypeVar("T")
 

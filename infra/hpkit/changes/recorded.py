@@ -5,6 +5,8 @@ from typing import Any, Protocol
 
 from hpkit.plan.model import Plan
 
+__all__ = ["Recorded", "RecordedResource"]
+
 
 class RecordedResource(Protocol):
     """One registration, as hpkit.program.recording keeps it."""

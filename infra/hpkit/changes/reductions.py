@@ -18,6 +18,8 @@ from hpkit.changes.steps import Step, texts_in
 from hpkit.plan.capacity import quantity
 from hpkit.plan.model import Plan
 
+__all__ = ["Edit", "Reduction", "edits_of_plans", "reductions_of", "reductions_of_plan"]
+
 _VERSION: Final = re.compile(r"v?\d+(?:\.\d+)+(?:-eksbuild\.\d+)?")
 _TOKEN: Final = re.compile(r"[\w][\w:/.@*-]*")
 _KEYS_OF_PLAN: Final = TypeFacts(

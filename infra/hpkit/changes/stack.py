@@ -14,6 +14,8 @@ from hpkit.changes.steps import Action, Step, steps_of
 from hpkit.plan.model import Plan
 from hpkit.plan.protected import parts_allowed, parts_of
 
+__all__ = ["StackChange", "UnusedAllowance", "change", "change_of_plans"]
+
 
 @dataclass(frozen=True, slots=True)
 class UnusedAllowance:

@@ -13,6 +13,8 @@ from hpkit.catalog import UNKNOWN, differences, has_unknown
 from hpkit.changes.compare import deletes_first, facts_of, with_unknown
 from hpkit.changes.recorded import Recorded, RecordedResource
 
+__all__ = ["Action", "Cause", "Step", "steps_of", "texts_in"]
+
 Action = Literal["replace", "delete", "update", "create"]
 _ORDER: tuple[Action, ...] = ("replace", "delete", "update", "create")
 _HOLDS_NOTHING = ("pulumi:providers:", "hyperpod:index:ChangeGuard", "hyperpod:index:Readiness")

@@ -11,6 +11,8 @@ from hpkit.plan.names import partition_of
 from hpkit.plan.principals import principal_of
 from hpkit.text.formatting import listing
 
+__all__ = ["RULES"]
+
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
 _ARNS = "AWS General Reference, Amazon Resource Names"
 _ARN = re.compile(

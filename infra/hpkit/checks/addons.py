@@ -11,6 +11,8 @@ from hpkit.plan.existing import POD_ACCOUNTS, ROLE_BY_USER, makes_pod_role
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 
+__all__ = ["RULES"]
+
 _CHART = "SageMaker HyperPod CLI, Helm chart: conditions of its parts"
 _CLUSTERS = "SageMaker HyperPod developer guide, setting up clusters for model deployment"
 _CONTRACT = "hpkit configuration reference"

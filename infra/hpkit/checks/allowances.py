@@ -6,6 +6,8 @@ from typing import Final
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.plan.protected import parts_of
 
+__all__ = ["RULES"]
+
 # What one of each is called, by the key of allowDelete.
 _PARTS: Final = {
     "teams": "team",

@@ -28,6 +28,8 @@ from hpkit.text.formatting import amount, listing
 from hpkit.text.plural import plural
 from hpkit.text.spelling import near
 
+__all__ = ["RULES", "amounts", "excess"]
+
 _SPOT = "SageMaker HyperPod developer guide, Spot instances"
 _GUIDE = "SageMaker HyperPod developer guide, task governance: compute allocations"
 _QuotaResources = dict[str, list[tuple[str, QuotaResource]]]

@@ -12,6 +12,8 @@ from hpkit.plan.registry import region_of_registry
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 
+__all__ = ["RULES"]
+
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
 _API = "SageMaker API: CreateCluster"
 _CONTRACT = "hpkit configuration reference"

@@ -8,6 +8,8 @@ from hpkit.config.document import Path
 from hpkit.config.governance import Sharing
 from hpkit.plan.derive import OWN_TAGS
 
+__all__ = ["RULES"]
+
 _CONTRACT = "hpkit configuration reference"
 
 

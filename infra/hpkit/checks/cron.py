@@ -2,6 +2,8 @@
 
 from typing import Final
 
+__all__ = ["DAYS", "MONTHS", "Field", "no_such_day", "wrong_field"]
+
 MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 # What a field counts, its least and its most value, names that stand for values from the least on.

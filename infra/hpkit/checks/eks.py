@@ -17,6 +17,8 @@ from hpkit.config.document import Path
 from hpkit.plan.endpoint import documentation_ranges, private_ranges, reserved_ranges, world_ranges
 from hpkit.text.formatting import listing
 
+__all__ = ["RULES"]
+
 _EKS = "Amazon EKS user guide, cluster endpoint access"
 _EKS_NETWORK = "Amazon EKS user guide, VPC and subnet considerations"
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"

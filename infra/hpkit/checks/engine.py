@@ -29,6 +29,8 @@ from hpkit.config.parse import Parsed
 from hpkit.plan.derive import derive_all
 from hpkit.plan.model import Plan
 
+__all__ = ["RULES", "check", "rule_by_id"]
+
 _BY_PREFIX = (
     access, addons, allowances, capacity, cluster, config_file, eks, governance, instance_groups, karpenter, network,
     observability, storage, teams, waivers,

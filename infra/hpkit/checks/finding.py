@@ -5,6 +5,8 @@ from typing import Any, Final, Literal
 
 from hpkit.text.printable import printable
 
+__all__ = ["Finding", "Severity", "Summary", "summarize"]
+
 # What all quota of an environment comes to together.
 _OF_SUMS: Final = ("CAP005", "CAP006")
 Severity = Literal["error", "warning"]

@@ -12,6 +12,8 @@ from hpkit.config.governance import ClusterPolicy, ComputeQuotaResource, Sharing
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 
+__all__ = ["RULES"]
+
 _GUIDE = "SageMaker HyperPod developer guide, task governance"
 _API = "SageMaker API: CreateComputeQuota, CreateClusterSchedulerConfig"
 _QUOTA = "SageMaker API: CreateComputeQuota"

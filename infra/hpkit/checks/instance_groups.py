@@ -24,6 +24,8 @@ from hpkit.text.formatting import listing
 from hpkit.text.plural import plural
 from hpkit.text.spelling import near
 
+__all__ = ["RULES", "addresses_needed"]
+
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
 _API = "SageMaker API: CreateCluster"
 _RESERVED = (

@@ -34,6 +34,8 @@ from hpkit.text.formatting import listing
 from hpkit.text.plural import plural
 from hpkit.text.spelling import near
 
+__all__ = ["RULES", "SAID_ELSEWHERE"]
+
 _GUIDE = "SageMaker HyperPod developer guide, autoscaling on EKS"
 _NODE_POOLS = "Karpenter documentation, NodePools"
 _CRD = "Karpenter's CRD of NodePool, karpenter.sh/v1"

@@ -17,6 +17,8 @@ from hpkit.plan.subnets import LARGEST_PREFIX, LAST_ZONE, RANGE_PREFIXES, own_pa
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 
+__all__ = ["RULES", "vpc_ranges"]
+
 _PEERING = "Amazon VPC peering guide, unsupported configurations: overlapping CIDR blocks"
 _VPC = "Amazon VPC user guide, CIDR blocks"
 _EKS = "Amazon EKS user guide, VPC and subnet considerations"

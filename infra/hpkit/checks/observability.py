@@ -10,6 +10,8 @@ from hpkit.config.observability import Observability
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import hint
 
+__all__ = ["RULES"]
+
 _PROMETHEUS = "Amazon Managed Service for Prometheus user guide, alert manager"
 _GRAFANA = "Amazon Managed Grafana user guide, users and permissions"
 _REGIONS = "Amazon Managed Grafana user guide, supported Regions"

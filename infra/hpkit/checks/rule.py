@@ -17,6 +17,8 @@ from hpkit.plan.derive import instances_of, quotas_of
 from hpkit.plan.model import Plan
 from hpkit.plan.principals import admits
 
+__all__ = ["Context", "Issue", "Member", "PlacedIssue", "Rule"]
+
 _ZONE = re.compile(r"[a-z]{2}(?:-[a-z]+)+-[0-9][a-z]\Z")
 
 

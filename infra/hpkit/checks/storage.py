@@ -10,6 +10,8 @@ from hpkit.plan.lustre import folder_image, has_team_volumes
 from hpkit.plan.registry import is_out_of_reach
 from hpkit.text.formatting import listing
 
+__all__ = ["RULES", "not_of_lustre"]
+
 _GOVERNANCE = "SageMaker HyperPod developer guide, task governance: a team's namespace comes with its quota"
 _FSX = "Amazon FSx for Lustre user guide, file system deployment"
 _CREATE = "Amazon FSx API reference, CreateFileSystem: StorageCapacity; UpdateFileSystem (PERSISTENT_2)"

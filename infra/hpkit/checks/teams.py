@@ -14,6 +14,8 @@ from hpkit.plan.team_limits import LONGEST_GRACE, MORE_VOLUMES, NOT_READY, VOLUM
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 
+__all__ = ["RULES"]
+
 _BEST_PRACTICES = "AWS Machine Learning Blog, best practices for SageMaker HyperPod task governance"
 _ECR = "Amazon ECR user guide, interface VPC endpoints; IAM permissions for pulling an image"
 _TAINTS = "Kubernetes, taints and tolerations; SageMaker developer guide, HyperPod node health"

@@ -10,6 +10,8 @@ from hpkit.config.organization import Waiver
 from hpkit.plan.waiver_length import LONGEST_DAYS, is_too_long
 from hpkit.text.spelling import near
 
+__all__ = ["RULES", "apply", "covers"]
+
 RULES = (
     Rule("WAI001", "error", "Waivers haven't expired.", "hpkit configuration reference", waivable=False),
     Rule("WAI002", "warning", "Waivers have an effect.", "hpkit configuration reference", waivable=False),

@@ -21,6 +21,8 @@ from hpkit.text.spelling import near
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+__all__ = ["EXPECTED", "SECTIONS", "Command", "command_lines", "main"]
+
 
 @dataclass(frozen=True)
 class Command:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from hpkit.cluster.access.model import Row
     from hpkit.plan.model import Plan
 
+__all__ = ["AccessCheck", "PrincipalList", "command"]
+
 
 class _Grant(TypedDict):
     place: Annotated[str, "A namespace, or `cluster`."]

@@ -18,6 +18,8 @@ from hpkit.text.plural import plural
 if TYPE_CHECKING:
     from hpkit.adopt.prepare import Prepared
 
+__all__ = ["command"]
+
 
 @click.group("adopt", invoke_without_command=True)
 @click.option("--cluster", metavar="NAME", help="Name or ARN of the HyperPod cluster.")

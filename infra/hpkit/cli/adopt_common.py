@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from hpkit.adopt.live_platform import LivePlatform
     from hpkit.program.recording import Recording
 
+__all__ = ["import_file", "plan_of", "read", "registered", "stop_at", "write"]
+
 
 def read(cluster: str, region: str) -> "LivePlatform":
     """Read a live platform; raises ToolError with code and message of what the APIs refuse."""

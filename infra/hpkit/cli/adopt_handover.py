@@ -16,6 +16,8 @@ from hpkit.errors import ToolError
 if TYPE_CHECKING:
     from hpkit.adopt import ManagedResource
 
+__all__ = ["handover"]
+
 
 @click.command("handover")
 @stack_option("The stack", required=True)

@@ -16,6 +16,8 @@ from hpkit.project import project_root
 if TYPE_CHECKING:
     from hpkit.adopt.imports import Imports
 
+__all__ = ["run", "undo"]
+
 
 @click.command("run")
 @stack_option("The stack", required=True)

@@ -12,6 +12,8 @@ from hpkit.project import project_root
 if TYPE_CHECKING:
     from boto3 import Session
 
+__all__ = ["STACK", "aws_session", "hint_of_local_cloud"]
+
 # The name under which a command keeps the stack that it asks AWS about, for messages about a failure.
 STACK = "hpkit.stack"
 

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+__all__ = ["command"]
+
 
 @click.command("fetch-chart")
 @click.option(

@@ -4,6 +4,8 @@ import click
 
 from hpkit.config.chart import chart_hash
 
+__all__ = ["command"]
+
 
 @click.command("hash-chart")
 @click.argument("path", metavar="PATH")

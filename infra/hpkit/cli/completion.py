@@ -9,6 +9,16 @@ import click
 if TYPE_CHECKING:
     from hpkit.plan.model import Plan
 
+__all__ = [
+    "STACK_VARIABLE",
+    "complete_groups",
+    "complete_rules",
+    "complete_stacks",
+    "complete_teams",
+    "stack_option",
+    "stacks_option",
+]
+
 Command = TypeVar("Command", bound=Callable[..., None])
 # Names the stack of a shell; `hpkit local env` sets it.
 STACK_VARIABLE = "HPKIT_STACK"

@@ -24,6 +24,8 @@ from hpkit.program.iam.deployer import (
 from hpkit.program.iam.live import LiveResource, account_of, live_resources
 from hpkit.project import Loaded
 
+__all__ = ["command"]
+
 _ACCOUNT: Final = f"12 digits of the account. Default: the file's account, or the placeholder {NO_ACCOUNT}."
 
 

@@ -14,6 +14,8 @@ from hpkit.program.teardown import Teardown, holders, teardown_of
 from hpkit.project import project_root
 from hpkit.text.plural import plural
 
+__all__ = ["command"]
+
 
 @click.command("destroy")
 @stack_option("The stack", required=True, variable=False)

@@ -32,6 +32,8 @@ from hpkit.errors import HpkitError, SelectionError, ToolError
 from hpkit.text.formatting import camel_case, json_text
 from hpkit.text.spelling import hint
 
+__all__ = ["API_VERSION", "KINDS", "Error", "Kind", "error_document", "json_document", "schema_of"]
+
 API_VERSION: Final = "hpkit/v1"
 Fields = ParamSpec("Fields")
 _MISUSE: Final = 2

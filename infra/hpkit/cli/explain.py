@@ -27,6 +27,8 @@ from hpkit.project import Loaded, select
 from hpkit.text.formatting import json_number
 from hpkit.text.spelling import near
 
+__all__ = ["InstanceGroup", "Team", "command"]
+
 
 class _Rival(TypedDict):
     team: str

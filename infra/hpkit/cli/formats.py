@@ -20,6 +20,8 @@ from hpkit.text.formatting import json_text
 from hpkit.text.plural import plural
 from hpkit.text.printable import printable, printable_lines
 
+__all__ = ["WRITERS", "Validation", "colored", "folded", "output_option", "output_options", "width"]
+
 Writer = Callable[[list[Finding], list[Loaded]], str]
 Command = TypeVar("Command", bound=Callable[..., None])
 _COLORS = {"error": "red", "warning": "yellow"}

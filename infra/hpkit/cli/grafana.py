@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from hpkit.grafana.desired import Desired
 
+__all__ = ["command"]
+
 _NOBODYS = "000000000000"
 
 

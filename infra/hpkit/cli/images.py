@@ -17,6 +17,8 @@ from hpkit.plan.model import Plan
 from hpkit.program.charts import MirroredImage
 from hpkit.project import Loaded, project_root
 
+__all__ = ["ImageList", "command"]
+
 
 class ImageList(TypedDict):
     """Images that the nodes of a stack pull."""

@@ -20,6 +20,8 @@ from hpkit.errors import SelectionError, ToolError
 from hpkit.project import load, pulumi_project
 from hpkit.scaffold import EXAMPLES, PIPELINES, Choice, project_files
 
+__all__ = ["command"]
+
 _ACCOUNT = re.compile(r"\d{12}")
 _DEFAULT_EXAMPLE = "startup"
 

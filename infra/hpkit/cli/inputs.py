@@ -16,6 +16,8 @@ from hpkit.text.plural import plural
 if TYPE_CHECKING:
     from hpkit.program.recording import Answers, Recording
 
+__all__ = ["plans_of", "record_plan", "resolve"]
+
 _DEFECT = "This is a bug in hpkit, not in your file. Report it with this traceback and, if you can, with"
 
 

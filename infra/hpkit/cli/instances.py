@@ -11,6 +11,8 @@ from hpkit.cli.formats import folded, output_options
 from hpkit.cli.tables import console, grid
 from hpkit.errors import InputError
 
+__all__ = ["InstanceTypeList", "command"]
+
 
 class _InstanceType(TypedDict):
     """An instance type; null: unknown."""

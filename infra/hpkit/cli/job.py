@@ -20,6 +20,8 @@ from hpkit.text.plural import plural
 if TYPE_CHECKING:
     from hpkit.cluster.jobs.lint import JobFinding
 
+__all__ = ["JobLint", "lint", "new"]
+
 _COLORS = {"error": "red", "warning": "yellow"}
 
 

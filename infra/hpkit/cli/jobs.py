@@ -18,6 +18,8 @@ from hpkit.text.formatting import amount
 if TYPE_CHECKING:
     from hpkit.cluster.live.model import Observed, Task
 
+__all__ = ["JobList", "command"]
+
 
 class _Job(TypedDict):
     team: str

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hpkit.cluster.live.read import AwsPart
 
 Command = TypeVar("Command", bound=Callable[..., None])
+__all__ = ["age", "choose_file", "choose_stack", "kubernetes_api", "observe", "platform_options", "rights"]
 
 
 def platform_options(command: Command) -> Command:

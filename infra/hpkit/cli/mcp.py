@@ -26,6 +26,8 @@ from hpkit.text.formatting import camel_case
 if TYPE_CHECKING:
     from mcp import types
 
+__all__ = ["command"]
+
 _SECONDS: Final = 300
 _AT_ONCE: Final = 2
 _MOST_BYTES: Final = 8 << 20

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from hpkit.plan.model import Plan
     from hpkit.project import Loaded
 
+__all__ = ["NodeList", "command"]
+
 
 class _Node(TypedDict):
     id: str

@@ -17,6 +17,8 @@ from hpkit.text.printable import printable_lines
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+__all__ = ["confirm", "output_to", "own", "printable_output"]
+
 
 class _Printable:
     """A text stream that writes to another what is printable of a text; all else is the other stream's."""

@@ -16,6 +16,8 @@ from hpkit.project import Loaded
 if TYPE_CHECKING:
     from hpkit.program.recording import Node, Recording
 
+__all__ = ["PlanList", "command"]
+
 
 class _Node(TypedDict):
     """A resource, a component, or a part of a resource."""

@@ -7,6 +7,8 @@ from hpkit.errors import InputError
 from hpkit.plan.budgets import BUDGET_POLICY, Budget, budgets_of
 from hpkit.project import policy_settings, read_settings
 
+__all__ = ["budgets", "budgets_in"]
+
 
 def budgets(organization: str) -> tuple[Budget, ...]:
     """Return what an organization gives its teams and projects a month; none where its policy file says nothing.

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from hpkit.config import Organization
     from hpkit.program.recording import Recording
 
+__all__ = ["OfferingList", "Preflight", "command"]
+
 
 class Preflight(TypedDict):
     """Whether an account has what a stack needs."""

@@ -18,6 +18,8 @@ from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import Plan, RestrictedGroupPlan
 from hpkit.text.formatting import amount, json_number
 
+__all__ = ["QuotaList", "command"]
+
 
 class _Share(TypedDict):
     """A team's part of an instance type, in instances."""

@@ -29,6 +29,8 @@ from hpkit.project import is_local, policy_file, policy_settings, project_root, 
 if TYPE_CHECKING:
     from hpkit.program.recording import Recording
 
+__all__ = ["command"]
+
 
 @click.command("review")
 @click.option(

@@ -12,6 +12,8 @@ import click
 
 from hpkit.errors import ToolError
 
+__all__ = ["Base", "changed_files", "content_at", "files_at", "find_base"]
+
 _DEFAULTS = ("origin/main", "main", "origin/HEAD")
 _SECONDS = 60
 

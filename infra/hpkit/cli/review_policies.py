@@ -18,6 +18,8 @@ from hpkit.project import Loaded, policy_file, policy_settings
 if TYPE_CHECKING:
     from hpkit.program.recording import Recording
 
+__all__ = ["violations_of"]
+
 # Returns what a plan registers in a stack of that name, in that account; "" is one that nobody knows.
 Record = Callable[[Plan, str, str], "Recording"]
 

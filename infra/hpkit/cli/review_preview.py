@@ -8,6 +8,8 @@ from hpkit.changes.review.model import Preview
 from hpkit.changes.review.preview import parse_preview
 from hpkit.errors import InputError, ToolError
 
+__all__ = ["run_preview"]
+
 _SECONDS = 1800
 
 

@@ -28,6 +28,8 @@ from hpkit.project import (
     stack_file_problems,
 )
 
+__all__ = ["Scope", "scope_of"]
+
 # A change here reaches every stack; tests, docs and the local cloud reach none.
 _CODE = ("infra/", "policies/", "Pulumi.yaml", "pyproject.toml", "requirements.lock")
 _STACKS = "stacks"

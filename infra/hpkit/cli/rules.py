@@ -17,6 +17,8 @@ from hpkit.config.suggest import rule_id as written
 from hpkit.errors import InputError
 from hpkit.text.spelling import near
 
+__all__ = ["RuleList", "command", "examples"]
+
 
 class _ExampleFinding(TypedDict):
     path: str

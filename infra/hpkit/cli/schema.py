@@ -8,6 +8,8 @@ from hpkit.config.reference import schema_text
 from hpkit.extensions import extension
 from hpkit.text.formatting import json_text
 
+__all__ = ["command"]
+
 
 @click.command("schema")
 @output_options()

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+__all__ = ["SHELLS", "called", "exports", "line_to_use", "own_shell", "to_use", "undone"]
+
 SHELLS = ("bash", "zsh", "fish", "powershell")
 _BY_NAME = {"pwsh": "powershell", "powershell": "powershell", "zsh": "zsh", "fish": "fish"}
 # Kept by the shell itself, not exported and not printed: what was set before may be the keys of an account.

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from hpkit.cluster.live.sections import Section
     from hpkit.cluster.live.status import Status, TeamStatus
 
+__all__ = ["command"]
+
 
 _WAITING = 5
 # Below it a table of eight columns would break its words.

@@ -18,6 +18,8 @@ from hpkit.plan.model import Plan
 from hpkit.project import project_root
 from hpkit.text.plural import plural
 
+__all__ = ["ClusterStatusList", "document_of", "read_all", "rows_table"]
+
 # A stack takes about ten calls at the same time.
 _AT_ONCE = 8
 

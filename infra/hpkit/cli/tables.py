@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+__all__ = ["columns", "console", "grid", "lines_of", "paper", "plan_of", "text_of"]
+
 # Beyond a terminal's 80: a table is read by its columns, and these are many.
 _WIDTH = 120
 

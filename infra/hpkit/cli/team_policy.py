@@ -14,6 +14,8 @@ from hpkit.program.iam.deployer import NO_ACCOUNT
 from hpkit.program.iam.documents import scientist_policy
 from hpkit.text.formatting import json_text
 
+__all__ = ["command"]
+
 
 @click.command("team-policy")
 @stack_option("Stack that the team works on", required=True)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from hpkit.extensions import extension, is_installed
 
+__all__ = ["pulumi_environment"]
+
 
 def pulumi_environment() -> dict[str, str]:
     """Return the environment in which `pulumi` and its language host are those that `hpkit local doctor` shows.

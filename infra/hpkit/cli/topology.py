@@ -18,6 +18,8 @@ from hpkit.text.plural import plural
 if TYPE_CHECKING:
     from hpkit.cluster.live.topology import Branch, Leaf, Placement
 
+__all__ = ["Topology", "command"]
+
 
 class _Node(TypedDict):
     name: str

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from hpkit.cluster.upgrade.patches import PatchedStep
     from hpkit.plan.model import Plan
 
+__all__ = ["Upgrade", "command"]
+
 
 class _Step(TypedDict):
     title: str

@@ -11,6 +11,8 @@ from hpkit.cli.inputs import resolve
 from hpkit.cli.output import own
 from hpkit.project import project_findings
 
+__all__ = ["command"]
+
 
 @click.command("validate")
 @click.argument("files", nargs=-1, metavar="[FILE]...")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from hpkit.program.recording import Recording
     from hpkit_policies.recorded import PolicyFinding
 
+__all__ = ["checked_settings", "policy_findings", "stack_findings"]
+
 
 def policy_findings(loaded: Loaded) -> list[Finding]:
     """Return what the pack reports of every environment of a file; mandatory policies are errors.

@@ -11,6 +11,8 @@ from hpkit.cli.documents import json_document
 from hpkit.cli.formats import folded, output_options
 from hpkit.cli.live_common import age, choose_stack, observe, platform_options, rights
 
+__all__ = ["WaitingJob", "command"]
+
 
 class WaitingJob(TypedDict):
     """Why a job is waiting, and what would let it run."""

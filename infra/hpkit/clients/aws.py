@@ -14,6 +14,8 @@ from botocore.config import Config
 
 from hpkit.clients.calls import ApiCall, FailedCall
 
+__all__ = ["call_all"]
+
 _MAX_PARALLEL: Final = 12
 _CONFIG: Final = Config(
     connect_timeout=5,

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+__all__ = ["ApiCall", "FailedCall", "Responses"]
+
 # The prefix of a service's actions in IAM, where it is not the SDK's name of the service.
 _IAM_PREFIXES = {"service-quotas": "servicequotas", "sso-admin": "sso"}
 # Actions that have another name than their operation (Service Authorization Reference).

@@ -20,6 +20,8 @@ from urllib3.exceptions import HTTPError
 
 from hpkit.clients.calls import FailedCall
 
+__all__ = ["KUBERNETES_ERRORS", "api_client", "dynamic_client", "find_admission", "find_kueue"]
+
 _KUEUE_GROUP: Final = "kueue.x-k8s.io"
 _KUEUE_NAMESPACE: Final = "kueue-system"
 _ADMISSION: Final = "admissionregistration.k8s.io/v1"

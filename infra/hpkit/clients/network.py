@@ -8,6 +8,8 @@ from urllib.request import urlopen
 
 from hpkit.clients.calls import FailedCall
 
+__all__ = ["find_address", "try_endpoint"]
+
 # Amazon's own: it answers with the address that a request came from.
 _CHECKIP: Final = "https://checkip.amazonaws.com"
 _SECONDS: Final = 5.0

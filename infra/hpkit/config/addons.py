@@ -7,6 +7,8 @@ from pydantic_core import PydanticCustomError
 
 from hpkit.config.base import Api, Model
 
+__all__ = ["Addon"]
+
 
 def _json(value: Any) -> Any:
     """Return a value of a document as JSON has it."""

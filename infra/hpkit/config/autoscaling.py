@@ -7,6 +7,9 @@ from pydantic import Field
 from hpkit.config.base import Api, Model, Name, Quantity
 from hpkit.config.cluster import Taint
 
+__all__ = ["Autoscaling", "Budget", "Disruption", "Keda", "NodeClass", "NodePool", "Requirement", "WarmPool"]
+
+
 # Forms of the NodePool's CRD; a test holds them to it.
 _SCHEDULE: Final = (
     r"^(?:@(?:annually|yearly|monthly|weekly|daily|midnight|hourly)|[0-9A-Za-z*/,?-]+(?:\s[0-9A-Za-z*/,?-]+){4})$"

@@ -19,6 +19,8 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from hpkit.catalog import limit
 
+__all__ = ["BUCKET_PATTERN", "DNS_LABEL", "Api", "BucketName", "Model", "Name", "Quantity", "Version", "is_name"]
+
 
 class Model(BaseModel):
     """Frozen, strict, camelCase in files, and closed: an unknown key is an error."""

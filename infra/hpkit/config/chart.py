@@ -14,6 +14,8 @@ from hpkit.config.document import Problem
 from hpkit.config.organization import Organization
 from hpkit.errors import InputError
 
+__all__ = ["chart_hash", "chart_problems", "contents_hash"]
+
 _GIT = ".git"
 # sha256sum writes these in another form, and a line break could make one name look like two.
 _REFUSED_IN_NAMES = ("\\", "\n", "\r")

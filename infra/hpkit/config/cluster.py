@@ -6,6 +6,26 @@ from pydantic import Field
 
 from hpkit.config.base import Api, Model
 
+__all__ = [
+    "AutoPatch",
+    "BatchSize",
+    "Cluster",
+    "Dependencies",
+    "DeploymentConfig",
+    "DrainPolicy",
+    "EnvironmentConfig",
+    "FSxLustreConfig",
+    "InstanceGroup",
+    "InstanceGroupBase",
+    "OverrideVpcConfig",
+    "RestrictedInstanceGroup",
+    "RestrictedInstanceGroupsConfig",
+    "ScheduledUpdate",
+    "SharedEnvironmentConfig",
+    "Taint",
+    "TieredStorage",
+]
+
 # The name of a lifecycleScript that the file doesn't set.
 NO_SCRIPT = "None"
 

@@ -11,6 +11,18 @@ from pydantic import BaseModel
 from hpkit.config.document import Path
 from hpkit.config.organization import Organization
 
+__all__ = [
+    "ANY",
+    "description",
+    "field_description",
+    "fields_at",
+    "homes_of",
+    "inner_types",
+    "kinds_at",
+    "required_at",
+    "step_into",
+]
+
 # A step into any entry of a map or list.
 ANY: Final = "*"
 

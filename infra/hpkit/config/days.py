@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+__all__ = ["days_meant"]
+
 _DAY = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})\Z")
 _YEAR_FIRST = re.compile(r"(\d{4})[./-]?(\d{1,2})[./-]?(\d{1,2})\Z")
 _IN_WORDS = re.compile(

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+__all__ = ["Document", "Mark", "Node", "Path", "Problem", "find_item", "format_path", "item_label"]
+
 Path = tuple[str | int, ...]
 
 # What tells an item of a list from the others, and may stand in brackets.

@@ -15,6 +15,8 @@ from hpkit.config.document import Document, Path, find_item, format_path
 from hpkit.config.load import read_text, resolve
 from hpkit.errors import InputError
 
+__all__ = ["Edit", "Layout", "Value", "diff", "edited", "patched", "with_value", "with_values"]
+
 _STEPS: Final = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 _END: Final = "+"
 # An anchor or a tag before a value.

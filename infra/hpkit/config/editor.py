@@ -17,6 +17,8 @@ from hpkit.catalog import (
     vpc_endpoints,
 )
 
+__all__ = ["HINTS", "VALUES", "Hint", "decorated", "definitions", "optional", "title_of", "with_markdown"]
+
 
 @dataclass(frozen=True, slots=True)
 class Hint:

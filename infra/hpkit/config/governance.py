@@ -9,6 +9,27 @@ from hpkit.config.base import Api, Model, Name
 from hpkit.config.registry import RepositoryName
 from hpkit.config.team_limits import TeamLimits
 
+__all__ = [
+    "MOST_ID",
+    "AbsoluteBorrowLimit",
+    "AcceleratorPartition",
+    "ClusterPolicy",
+    "ComputeQuotaResource",
+    "GangScheduling",
+    "Governance",
+    "PreemptTeamTasks",
+    "PriorityClass",
+    "RequeuingStrategy",
+    "SharedPool",
+    "Sharing",
+    "SharingStrategy",
+    "Team",
+    "TeamOverride",
+    "UserIds",
+    "Workload",
+]
+
+
 # Kubernetes API, SecurityContext: runAsUser and runAsGroup are signed and of 32 bits.
 MOST_ID: Final = 2**31 - 1
 

@@ -10,6 +10,8 @@ from pydantic import Field
 
 from hpkit.config.base import BucketName, Model
 
+__all__ = ["Inference"]
+
 
 class Inference(Model):
     """The inference operator, as its EKS add-on, with its roles and the add-ons that it needs."""

@@ -19,6 +19,8 @@ from hpkit.config.suggest import YAML_1_1_BOOLS, written
 from hpkit.config.syntax import syntax_error
 from hpkit.errors import InputError
 
+__all__ = ["IN_CURLY_QUOTES", "MAX_BYTES", "read_file", "read_text", "resolve"]
+
 MAX_BYTES: Final = 4 * 1024 * 1024
 _MAX_DEPTH: Final = 64
 _MAX_NODES: Final = 1_000_000

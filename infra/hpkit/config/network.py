@@ -6,6 +6,8 @@ from pydantic import Field
 
 from hpkit.config.base import Api, Model, Version
 
+__all__ = ["Eks", "Endpoint", "ExistingEks", "ExistingNetwork", "Network", "Zone"]
+
 _ZONE = r"^[a-z]{2}(?:-[a-z]+)+-[0-9]+[a-z]$"
 
 

@@ -12,6 +12,18 @@ from pydantic import Field
 
 from hpkit.config.base import Model
 
+__all__ = [
+    "AdvancedMetrics",
+    "Alerts",
+    "BasicMetrics",
+    "GrafanaAlerts",
+    "GrafanaDashboards",
+    "GrafanaUsers",
+    "Metrics",
+    "MetricsProvider",
+    "Observability",
+]
+
 _TOPIC = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$"
 
 

@@ -16,6 +16,9 @@ from hpkit.config.observability import Observability
 from hpkit.config.registry import Registry
 from hpkit.config.storage import Storage
 
+__all__ = ["AllowDelete", "Environment", "Organization", "Waiver"]
+
+
 ENVIRONMENT_PATTERN = r"^[a-z0-9]+$"
 REGION_PATTERN = r"^[a-z]{2}(?:-[a-z]+)+-[0-9]+$"
 

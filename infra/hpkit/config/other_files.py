@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from hpkit.text.spelling import alike
 
+__all__ = ["other_file"]
+
 # Keys at the top of files that other tools read, and what such a file is.
 _TOOLS: Final[tuple[tuple[frozenset[str], str], ...]] = (
     (frozenset({"apiVersion", "kind"}), "a Kubernetes manifest"),

@@ -40,6 +40,8 @@ from hpkit.config.wording import (
     shown,
 )
 
+__all__ = ["Parsed", "parse"]
+
 # Each tries one value in the place of another; a file of nothing but wrong values is not worth more.
 _MOST_TRIALS = 400
 _NAME_ONE = "Name an organization file: it starts with `organization: <name>`, and is in stacks/."

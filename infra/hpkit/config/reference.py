@@ -12,6 +12,8 @@ from hpkit.config.editor import HINTS, decorated, definitions, optional, title_o
 from hpkit.config.organization import Organization
 from hpkit.text.compact_json import compact_json
 
+__all__ = ["json_schema", "reference", "schema_text"]
+
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of an organization file."""

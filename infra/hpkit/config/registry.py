@@ -6,6 +6,8 @@ from pydantic import Field
 
 from hpkit.config.base import Model
 
+__all__ = ["Registry", "RepositoryName"]
+
 # Amazon ECR API reference, CreateRepository: the pattern of repositoryName.
 _NAME = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*"
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+__all__ = ["from_list", "from_map", "shapes_of"]
+
 # A key and a value, as AWS lists tags.
 _PAIR: Final = 2
 # As kubectl has taints.

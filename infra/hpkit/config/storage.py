@@ -6,6 +6,8 @@ from pydantic import Field
 
 from hpkit.config.base import BucketName, Model
 
+__all__ = ["ExistingStorage", "Lustre", "RootSquash", "Storage"]
+
 # Amazon FSx API reference, LustreRootSquashConfiguration: NoSquashNids.
 _NID = r"^([0-9\[\]\-]*\.){3}([0-9\[\]\-]*)@tcp$"
 

@@ -16,6 +16,20 @@ from hpkit.config.days import days_meant
 from hpkit.config.shapes import from_list, from_map, shapes_of
 from hpkit.text.spelling import alike, near
 
+__all__ = [
+    "ON_WHEN_EMPTY",
+    "YAML_1_1_BOOLS",
+    "candidates",
+    "explained",
+    "is_alike",
+    "key_candidates",
+    "nearest",
+    "rule_id",
+    "seconds_of",
+    "units",
+    "written",
+]
+
 # Words that tools of YAML 1.1 read as true and false.
 YAML_1_1_BOOLS: Final = re.compile(r"(?:yes|no|on|off)\Z", re.IGNORECASE)
 _MINOR_VERSION = re.compile(r"v?(1\.[0-9]{2})[.-]")

@@ -10,6 +10,8 @@ import yaml
 
 from hpkit.config.document import Mark
 
+__all__ = ["syntax_error"]
+
 _NO_SPACE = re.compile(r"(?P<before>\s*(?:-\s+)?)(?P<key>[A-Za-z][A-Za-z0-9-]*):(?P<value>[^\s/:][^:]*)\Z")
 # Where YAML wants a space, one of those that web pages and word processors write: nothing is seen less.
 _OTHER_SPACE = re.compile(r"(?:^|:|-)\s*?([\u00a0\u2000-\u200a\u202f\u205f\u3000])")

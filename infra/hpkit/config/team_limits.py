@@ -6,6 +6,8 @@ from pydantic import Field
 
 from hpkit.config.base import Model, Quantity
 
+__all__ = ["DefaultRequests", "Publication", "TeamLimits"]
+
 Publication = Literal["Ingress", "LoadBalancer", "NodePort"]
 
 

@@ -15,6 +15,19 @@ from hpkit.config.organization import ENVIRONMENT_PATTERN, REGION_PATTERN, Organ
 from hpkit.config.suggest import written
 from hpkit.text.printable import quoted
 
+__all__ = [
+    "EXPRESSIONS",
+    "called",
+    "example",
+    "expected",
+    "is_number",
+    "key_of",
+    "keys_of_map",
+    "members_of",
+    "root_errors",
+    "shown",
+]
+
 # What a rule reads as an expression, whose words alone are none.
 EXPRESSIONS = ("scheduleExpression",)
 _MOST_KEYS = 3

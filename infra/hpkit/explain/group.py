@@ -9,6 +9,8 @@ from hpkit.plan.derive import instances_of, quotas_of
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 from hpkit.text.spelling import hint
 
+__all__ = ["GroupExplanation", "explain_group"]
+
 
 @dataclass(frozen=True, slots=True)
 class GroupExplanation:

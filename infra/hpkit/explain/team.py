@@ -17,6 +17,8 @@ from hpkit.plan.derive import instances_of, quotas_of
 from hpkit.plan.model import Plan, QuotaResource, TeamPlan
 from hpkit.text.spelling import near
 
+__all__ = ["Bound", "Peer", "TeamExplanation", "TypeExplanation", "explain_team"]
+
 # What keeps a team from borrowing more:
 # - It never borrows.
 # - It has nothing that a percentage could refer to.

@@ -13,6 +13,8 @@ from hpkit.plan.model import Plan, TeamPlan
 from hpkit.text.formatting import amount, listing
 from hpkit.text.plural import plural
 
+__all__ = ["Section", "group_text", "team_text"]
+
 # A heading, and the paragraphs below it.
 Section = tuple[str, tuple[str, ...]]
 _MOST_PEERS = 5

@@ -11,6 +11,8 @@ from hpkit.grafana.dashboards import DATA_SOURCE_NAME
 from hpkit.grafana.identity import uid_of
 from hpkit.plan.model import CLUSTER_QUEUE_SUFFIX, NAMESPACE_PREFIX, Plan
 
+__all__ = ["STACK_LABEL", "alert_rules", "contact_point", "route"]
+
 # Only alerts with this label take the kit's branch of the notification policy.
 STACK_LABEL: Final = "hpkit_stack"
 _GROUP: Final = "hpkit"

@@ -7,6 +7,8 @@ from typing import Any, Final, Literal
 from hpkit.grafana.alerts import STACK_LABEL
 from hpkit.grafana.desired import KINDS, Desired, GrafanaObject, Kind
 
+__all__ = ["Change", "Found", "changes", "differences", "without_route"]
+
 _SHOWN: Final = 5
 
 

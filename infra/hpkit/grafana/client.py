@@ -21,6 +21,8 @@ from hpkit.grafana.identity import prefix_of, uid_of
 if TYPE_CHECKING:
     from hpkit.grafana.workspace import Access
 
+__all__ = ["Client"]
+
 _NOT_FOUND: Final = 404
 _ERRORS: Final = 400
 _CHANGED_MEANWHILE: Final = (409, 412)

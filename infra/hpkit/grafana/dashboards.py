@@ -12,6 +12,8 @@ from hpkit.catalog import find_instance_type
 from hpkit.grafana.identity import uid_of
 from hpkit.plan.model import Plan
 
+__all__ = ["DATA_SOURCE_NAME", "dashboards"]
+
 DATA_SOURCE_NAME: Final = "prometheus"
 _OF_CLUSTER: Final = ("teams", "waits", "gpus", "nodes")
 

@@ -8,6 +8,8 @@ from hpkit.grafana.dashboards import DATA_SOURCE_NAME, dashboards
 from hpkit.grafana.identity import uid_of
 from hpkit.plan.model import Plan
 
+__all__ = ["KINDS", "Desired", "GrafanaObject", "Kind", "desired"]
+
 Kind = Literal["data source", "folder", "dashboard", "contact point", "alert rule"]
 # In the order in which they need each other.
 KINDS: Final[tuple[Kind, ...]] = ("data source", "folder", "dashboard", "contact point", "alert rule")

@@ -7,6 +7,8 @@ so that a digest of it stands there.
 import hashlib
 from typing import Final
 
+__all__ = ["prefix_of", "uid_of"]
+
 _MOST: Final = 40
 _DIGITS: Final = 8
 

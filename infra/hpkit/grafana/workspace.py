@@ -19,6 +19,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
 
+__all__ = ["RIGHTS", "Access", "account_of", "find_workspace", "let_in", "prometheus_url"]
+
 # What a caller must be allowed, in IAM's words; a test holds it to what is called.
 RIGHTS: Final = (
     "aps:DescribeWorkspace",

@@ -19,6 +19,8 @@ from hpkit.kueue.model import WaitForPodsReady
 from hpkit.kueue.organization import wait_for_pods_ready_of
 from hpkit.plan.model import Plan
 
+__all__ = ["configured", "gang_differences", "gang_of", "gates_of", "with_feature_gates", "with_gang_scheduling"]
+
 _KEY: Final = "waitForPodsReady"
 _OFF_GATE: Final = "DisableWaitForPodsReady"
 _WITH_GATE: Final = "0.19.0"

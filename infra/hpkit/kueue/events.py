@@ -7,6 +7,8 @@ from typing import Literal
 
 from hpkit.kueue.model import PodSetAssignment
 
+__all__ = ["Admitted", "Event", "Outcome", "Pending", "Preempted"]
+
 
 @dataclass(frozen=True, slots=True)
 class Admitted:

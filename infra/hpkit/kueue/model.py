@@ -10,6 +10,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+__all__ = [
+    "Admission",
+    "BorrowWithinCohort",
+    "ClusterQueue",
+    "Cohort",
+    "FlavorFungibility",
+    "FlavorQuotas",
+    "Model",
+    "Node",
+    "PodSet",
+    "PodSetAssignment",
+    "Preemption",
+    "ResourceGroup",
+    "ResourceQuota",
+    "Strategy",
+    "Topology",
+    "TopologyRequest",
+    "WaitForPodsReady",
+    "Workload",
+    "per_unit",
+]
+
 Policy = Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority", "Any"]
 Strategy = Literal["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 Fungibility = Literal["MayStopSearch", "TryNextFlavor"]

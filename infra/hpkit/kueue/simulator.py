@@ -9,6 +9,8 @@ from hpkit.extensions import extension
 from hpkit.kueue.events import Event, Outcome
 from hpkit.kueue.model import Model, PodSetAssignment, Workload
 
+__all__ = ["Simulator", "simulator"]
+
 
 class Simulator(Protocol):
     """What the kit needs of the simulator; `hpkit_whatif.admission.Simulator` documents each method."""

@@ -7,6 +7,8 @@ from typing import Final
 from hpkit.plan.model import Plan
 from hpkit.plan.names import GROUP_PREFIX
 
+__all__ = ["ADMINISTRATOR_POLICY", "TEAM_ROLE", "VIEWER_POLICY", "groups_of"]
+
 # Access policies of EKS. A viewer reads Kueue's ConfigMap for a preview; all objects, and the Secrets that hold Helm's
 # releases, for one with --refresh.
 ADMINISTRATOR_POLICY: Final = "AmazonEKSClusterAdminPolicy"

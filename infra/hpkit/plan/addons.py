@@ -6,6 +6,8 @@ from hpkit.config.organization import Environment
 from hpkit.plan.dependencies import alternatives_brought, dependencies_of
 from hpkit.plan.model import AddonPlan
 
+__all__ = ["addons_of"]
+
 _BASE_ADDONS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
 
 

@@ -13,6 +13,8 @@ from hpkit.catalog.prices import near_price
 from hpkit.errors import InputError
 from hpkit.plan.capacity import Amount, TypeQuota
 
+__all__ = ["BUDGET_POLICY", "Budget", "Spent", "budget_cells", "budgets_of", "reserved_cost", "spent"]
+
 # The policy in whose settings an organization says what it gives.
 BUDGET_POLICY: Final = "budget-of-teams"
 

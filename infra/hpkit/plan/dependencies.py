@@ -8,6 +8,16 @@ from hpkit.config.organization import Environment
 from hpkit.plan.merging import merged
 from hpkit.plan.model import DependenciesPlan
 
+__all__ = [
+    "alternatives_brought",
+    "chart_images",
+    "dependencies_of",
+    "is_regional",
+    "mirror_name",
+    "unmirrored_images",
+    "with_registry",
+]
+
 _HEALTH: Final = "health-monitoring-agent"
 
 

@@ -40,6 +40,17 @@ from hpkit.plan.model import (
 )
 from hpkit.plan.principals import admits
 
+__all__ = [
+    "OWN_TAGS",
+    "ZONE_KEY",
+    "derive",
+    "derive_all",
+    "instances_of",
+    "quotas_of",
+    "share_of",
+    "unreserved_instances",
+]
+
 # What a cluster without internet needs. For nodes: ec2, ecr, s3, sts, logs, monitoring. For access to them: ssm. For
 # pod identity and the Kubernetes API: eks-auth, eks. For operators: sagemaker.api. For keys and metrics: kms, aps.
 _CLOSED = (

@@ -3,6 +3,8 @@
 import ipaddress
 from collections.abc import Iterable, Sequence
 
+__all__ = ["address_within", "admits", "documentation_ranges", "private_ranges", "reserved_ranges", "world_ranges"]
+
 # As many addresses as the largest range that anybody has: what lets in more lets in the world, in however many parts.
 _LARGEST_IPV4, _LARGEST_IPV6 = 2**24, 2**112
 

@@ -10,6 +10,31 @@ from typing import Final
 
 from hpkit.plan.model import AddonPlan, Plan
 
+__all__ = [
+    "KEDA_ACCOUNT",
+    "POD_ACCOUNTS",
+    "ROLE_BY_USER",
+    "MadeRole",
+    "PodAccount",
+    "cluster_role",
+    "execution_roles",
+    "given_roles",
+    "is_associated",
+    "made_roles",
+    "makes_bucket",
+    "makes_certificate_bucket",
+    "makes_inference_keda",
+    "makes_karpenter_role",
+    "makes_keda_role",
+    "makes_node_role",
+    "makes_pod_role",
+    "makes_script",
+    "pod_roles",
+    "service_account_roles",
+    "verified_scripts",
+    "watches_alarms",
+]
+
 _HYPERPOD_METRICS: Final = "amazon-sagemaker-hyperpod-observability"
 _S3_CSI: Final = "aws-mountpoint-s3-csi-driver"
 _FSX_CSI: Final = "aws-fsx-csi-driver"

@@ -8,6 +8,8 @@ from hpkit.catalog import find_instance_type
 from hpkit.config.cluster import InstanceGroup
 from hpkit.plan.model import Plan
 
+__all__ = ["awaited_groups", "taints_against_addons"]
+
 _KEEPS_AWAY: Final = ("NoSchedule", "NoExecute")
 # Of EKS's CoreDNS add-on.
 _TOLERATED: Final = ("CriticalAddonsOnly", "node-role.kubernetes.io/control-plane")

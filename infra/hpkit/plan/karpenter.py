@@ -6,6 +6,15 @@ from typing import Any, Final
 
 from hpkit.config.autoscaling import NodeClass, NodePool
 
+__all__ = [
+    "NODE_CLASS_KIND",
+    "NODE_CLASS_VERSION",
+    "NODE_POOL_KIND",
+    "NODE_POOL_VERSION",
+    "node_class_spec",
+    "node_pool_spec",
+]
+
 _NODE_CLASS_GROUP: Final = "karpenter.sagemaker.amazonaws.com"
 NODE_CLASS_VERSION: Final = f"{_NODE_CLASS_GROUP}/v1"
 NODE_CLASS_KIND: Final = "HyperpodNodeClass"

@@ -6,6 +6,8 @@ from hpkit.config.organization import Environment
 from hpkit.plan.dependencies import mirror_name
 from hpkit.plan.model import Plan, TeamPlan
 
+__all__ = ["CLAIM", "FOLDER", "STORAGE_CLASS", "folder_image", "folder_image_source", "has_team_volumes", "volume_name"]
+
 # As the driver's examples and AWS's own modules for HyperPod call them.
 STORAGE_CLASS: Final = "fsx-sc"
 CLAIM: Final = "fsx-claim"

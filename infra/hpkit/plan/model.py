@@ -16,6 +16,24 @@ from hpkit.config.governance import ClusterPolicy, GangScheduling, Team
 from hpkit.config.organization import Environment
 from hpkit.plan.user_ids import user_ids_of
 
+__all__ = [
+    "CLUSTER_QUEUE_SUFFIX",
+    "NAMESPACE_PREFIX",
+    "POD_SECURITY_LEVEL",
+    "AddonPlan",
+    "DependenciesPlan",
+    "GroupPlan",
+    "NetworkPlan",
+    "NodePoolPlan",
+    "Partition",
+    "Plan",
+    "QuotaResource",
+    "RestrictedGroupPlan",
+    "TeamPlan",
+    "TypeCapacity",
+    "ZonePlan",
+]
+
 _MULTITHREADED: Final = 2
 # How the service names what it makes of a team.
 NAMESPACE_PREFIX: Final = "hyperpod-ns-"

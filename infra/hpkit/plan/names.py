@@ -4,6 +4,19 @@ import hashlib
 
 from hpkit.plan.model import Plan
 
+__all__ = [
+    "GROUP_PREFIX",
+    "bounded",
+    "bucket_name",
+    "certificate_bucket_name",
+    "inference_role_name",
+    "log_group",
+    "partition_of",
+    "role_name",
+    "short_type",
+    "topic_name",
+]
+
 # Kubernetes groups of data scientists, one per team.
 GROUP_PREFIX = "hyperpod:team:"
 _ROLE_LIMIT = 64

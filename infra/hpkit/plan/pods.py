@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, TypeVar
 
+__all__ = ["claims_of", "may_go_to", "pod_requests", "selects"]
+
 Number = TypeVar("Number", int, Decimal)
 Convert = Callable[[str, object], Number]
 

@@ -3,6 +3,17 @@
 from hpkit.config.organization import Environment
 from hpkit.plan.model import Plan
 
+__all__ = [
+    "Principal",
+    "admits",
+    "is_administrator",
+    "is_deployer",
+    "is_viewer",
+    "principal_of",
+    "teams_of",
+    "writers_of",
+]
+
 Principal = tuple[str, str]
 
 

@@ -9,6 +9,18 @@ from hpkit.plan.existing import makes_bucket, makes_certificate_bucket
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 from hpkit.plan.registry import repositories_of
 
+__all__ = [
+    "DEPENDENCIES",
+    "allowed_in",
+    "contents_of",
+    "kept",
+    "leaving_teams",
+    "nested_of",
+    "parts_allowed",
+    "parts_of",
+    "places_of",
+]
+
 # What the chart of what HyperPod expects is called, in the cluster and in `allowDelete.addons`.
 DEPENDENCIES: Final = "hyperpod-dependencies"
 _CHART: Final = (

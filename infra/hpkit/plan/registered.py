@@ -11,6 +11,8 @@ from typing import Any, Final
 from hpkit.config.document import Path
 from hpkit.plan.model import Plan
 
+__all__ = ["SECTIONS", "Registered", "config_path"]
+
 # Class of the program's component that registers a resource → section of the environment that describes it.
 SECTIONS: Final[Mapping[str, Path]] = {
     "Access": ("eks",),

@@ -11,6 +11,17 @@ from hpkit.plan.dependencies import with_registry
 from hpkit.plan.lustre import folder_image
 from hpkit.plan.model import Plan, TeamPlan
 
+__all__ = [
+    "NEEDED_ENDPOINTS",
+    "Repository",
+    "is_out_of_reach",
+    "lifecycle_policy",
+    "pulled_repositories",
+    "region_of_registry",
+    "repositories_of",
+    "repository_prefix",
+]
+
 # Amazon ECR user guide, "Amazon ECR interface VPC endpoints": layers come from S3, by its gateway endpoint.
 NEEDED_ENDPOINTS: Final = ("ecr.api", "ecr.dkr", "s3")
 _IN_ECR: Final = re.compile(

@@ -4,6 +4,8 @@ import ipaddress
 
 from hpkit.config.network import ExistingNetwork
 
+__all__ = ["LARGEST_PREFIX", "RANGE_PREFIXES", "control_plane_cidr", "control_plane_subnets", "own_part", "public_cidr"]
+
 # The first sixteenth of the VPC's range is cut into 16 equal blocks: eight for public subnets, eight for the control
 # plane. A zone's block follows from its letter alone, so that a zone added later moves no other.
 _PART = 4

@@ -9,6 +9,23 @@ from hpkit.config.team_limits import DefaultRequests, Publication, TeamLimits
 from hpkit.plan.model import Plan
 from hpkit.plan.registry import repository_prefix
 
+__all__ = [
+    "GROUP_KEYS",
+    "LONGEST_GRACE",
+    "MIG_PREFIX",
+    "MORE_VOLUMES",
+    "NOT_READY",
+    "REPLICA_TYPES",
+    "TOLERATED_SECONDS",
+    "VOLUMES",
+    "WORK_KEYS",
+    "PodLimits",
+    "is_kueue_key",
+    "is_reserved_taint",
+    "pod_limits",
+    "repository_team",
+]
+
 # A day: a longer grace period is a way to keep instances, not to write a checkpoint.
 LONGEST_GRACE: Final = 86_400
 # Names of extended resources; EKS adds a toleration of that key to pods that request one (Kubernetes, admission

@@ -5,6 +5,8 @@ from typing import Final
 
 from hpkit.config.governance import MOST_ID, UserIds
 
+__all__ = ["SQUASHED", "user_ids_of"]
+
 # `nobody` of the Linux kernel (fs.overflowuid): what root of a client becomes on the file system.
 SQUASHED: Final = 65534
 _FIRST: Final = 1_000_000

@@ -3,6 +3,8 @@
 import datetime
 from typing import Final
 
+__all__ = ["LONGEST_DAYS", "is_too_long"]
+
 # Waivers are renewed within a year; a longer one would be another rule.
 LONGEST_DAYS: Final = 366
 

@@ -11,6 +11,8 @@ from hpkit.plan.principals import is_administrator, is_viewer, teams_of
 from hpkit.preflight.calls import CALLER, SERVICE_ROLE, eks_cluster, role, role_arns
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 
+__all__ = ["check_account", "check_roles"]
+
 _AREA: Final = "account"
 _ROLES: Final = "roles"
 

@@ -17,6 +17,8 @@ from hpkit.preflight.model import CheckResult, call_failed, changed, ok
 if TYPE_CHECKING:
     from hpkit.program.recording import Recording
 
+__all__ = ["check_admission"]
+
 _AREA: Final = "kubernetes"
 _WHAT: Final = "admission of the teams' namespaces"
 _GROUP: Final = "kubernetes:admissionregistration.k8s.io/v1:"

@@ -19,6 +19,17 @@ from hpkit.preflight.needs import count_registered, made_role_names, zones_of_ga
 if TYPE_CHECKING:
     from hpkit.program.recording import Recording
 
+__all__ = [
+    "ADDRESSES", "ADMISSION", "ALL_SUBNETS", "CALLER", "CLUSTERS", "COUNTED", "EKS_CLUSTERS", "ENDPOINT", "GATEWAYS",
+    "IDENTITY_CENTER", "INTERFACES", "KUBERNETES", "KUBERNETES_VERSIONS", "NAT_GATEWAYS", "PUBLIC_ADDRESS",
+    "SERVICE_ROLE", "VPCS", "ZONES", "CountedType", "access_entry", "addon_versions", "applied_quotas",
+    "bucket_encryption", "bucket_location", "bucket_tags", "cluster", "default_quotas", "eks_addon", "eks_cluster",
+    "eks_name", "existing_bucket", "first_calls", "further_calls", "is_reached", "made_buckets", "needed_addons",
+    "offerings",
+    "oidc_provider", "oidc_provider_arn", "principals", "role", "role_arns", "security_groups", "simulations",
+    "subnets", "tags", "topic", "training_plan",
+]  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class CountedType:

@@ -23,6 +23,8 @@ from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 from hpkit.preflight.usage import UNMARKED, ownership
 from hpkit.text.formatting import listing
 
+__all__ = ["check_eks"]
+
 _AREA: Final = "eks"
 _GOVERNANCE: Final = "amazon-sagemaker-hyperpod-taskgovernance"
 _MODES: Final = ("API", "API_AND_CONFIG_MAP")

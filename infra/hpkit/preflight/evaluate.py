@@ -24,6 +24,8 @@ from hpkit.preflight.training_plans import check_training_plans
 if TYPE_CHECKING:
     from hpkit.program.recording import Recording
 
+__all__ = ["count_by_status", "evaluate"]
+
 
 def evaluate(
     organization: Organization, recording: Recording, responses: Responses, *, on_local_cloud: bool = False

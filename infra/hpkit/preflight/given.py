@@ -17,6 +17,8 @@ from hpkit.preflight.calls import bucket_encryption, bucket_location, existing_b
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 from hpkit.text.formatting import listing
 
+__all__ = ["check_given"]
+
 _ROLES: Final = "roles"
 _STORAGE: Final = "storage"
 _NODES: Final = "sagemaker.amazonaws.com"

@@ -9,6 +9,8 @@ from hpkit.preflight.calls import CLUSTERS, eks_name
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 from hpkit.preflight.usage import UNMARKED, cluster_ownership, other_clusters
 
+__all__ = ["check_hyperpod"]
+
 _AREA: Final = "hyperpod"
 
 

@@ -15,6 +15,8 @@ from hpkit.preflight.usage import UNMARKED, ownership
 if TYPE_CHECKING:
     from hpkit.program.recording import Recording
 
+__all__ = ["check_names"]
+
 _AREA: Final = "names"
 _RENAME: Final = "Delete it if it's unused, or rename the organization or environment"
 

@@ -17,6 +17,22 @@ from hpkit.plan.model import GroupPlan, NodePoolPlan, Plan
 if TYPE_CHECKING:
     from hpkit.program.recording import RecordedResource, Recording
 
+__all__ = [
+    "FlexibleNeed",
+    "InstanceNeed",
+    "InterfaceNeed",
+    "RegisteredGroup",
+    "count_registered",
+    "instance_needs",
+    "interface_need",
+    "interfaces_per_node",
+    "made_role_names",
+    "registered_groups",
+    "total_need",
+    "volume_need",
+    "zones_of_gateways",
+]
+
 # EKS puts two to four interfaces of its control plane into the VPC (EKS user guide, network requirements).
 _CONTROL_PLANE_INTERFACES: Final = 4
 

@@ -13,6 +13,8 @@ from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 from hpkit.preflight.usage import live_cluster, without_running
 from hpkit.text.formatting import listing
 
+__all__ = ["check_network", "check_zones"]
+
 _ZONES: Final = "zones"
 _NETWORK: Final = "network"
 _CONTROL_PLANE_ZONES: Final = 2

@@ -9,6 +9,8 @@ from hpkit.plan.model import Plan
 from hpkit.preflight.calls import IDENTITY_CENTER, topic
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 
+__all__ = ["check_observability"]
+
 _AREA: Final = "observability"
 _SENDER: Final = "aps.amazonaws.com"
 _SENDS: Final = ("*", "sns:*", "sns:publish")

@@ -36,6 +36,8 @@ from hpkit.preflight.usage import count_instances, count_own, ownership, running
 if TYPE_CHECKING:
     from hpkit.program.recording import Recording
 
+__all__ = ["check_quotas"]
+
 _AREA: Final = "quotas"
 _PER_CLUSTER: Final = "Maximum number instances allowed per SageMaker HyperPod cluster"
 _ALL_CLUSTERS: Final = "Total number of instances allowed across SageMaker HyperPod clusters"

@@ -12,6 +12,8 @@ from hpkit.preflight.calls import ENDPOINT, PUBLIC_ADDRESS, eks_cluster, eks_nam
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 from hpkit.text.formatting import listing
 
+__all__ = ["check_reach"]
+
 _AREA: Final = "eks"
 _WHAT: Final = "Kubernetes API reachable from here"
 

@@ -14,6 +14,8 @@ from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 from hpkit.preflight.usage import without_running
 from hpkit.text.formatting import listing
 
+__all__ = ["Offering", "check_training_plans", "offering_calls", "offerings_of"]
+
 _AREA: Final = "capacity"
 
 

@@ -10,6 +10,20 @@ from hpkit.config.cluster import InstanceGroupBase
 from hpkit.plan.model import Plan
 from hpkit.preflight.calls import CLUSTERS, cluster, eks_name, tags
 
+__all__ = [
+    "UNMARKED",
+    "Ownership",
+    "RunningGroup",
+    "cluster_ownership",
+    "count_instances",
+    "count_own",
+    "live_cluster",
+    "other_clusters",
+    "ownership",
+    "running_groups",
+    "without_running",
+]
+
 # unmarked: the stack sets no tags, but its HyperPod cluster is live, so that the resource may well be its own.
 Ownership = Literal["own", "unmarked", "other"]
 UNMARKED: Final = (

@@ -18,6 +18,8 @@ from hpkit.program.components import build
 from hpkit.project import is_local, load_stack, project_root
 from hpkit.text.printable import printable_lines
 
+__all__ = ["Platform", "gate", "run"]
+
 
 def gate(stack: str) -> Plan:
     """Return the plan of a stack; every finding becomes a diagnostic, and an error ends the run before it begins."""

@@ -10,6 +10,8 @@ from hpkit.errors import InputError
 from hpkit.plan.pods import claims_of, selects
 from hpkit.text.plural import plural
 
+__all__ = ["Holder", "Teardown", "counts_as_resource", "holders", "resources_in", "teardown_of"]
+
 _CLUSTER = "hyperpod:index:Cluster"
 _QUOTA = "hyperpod:index:ComputeQuota"
 _CLAIM_KIND = "PersistentVolumeClaim"

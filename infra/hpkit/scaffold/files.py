@@ -12,6 +12,8 @@ from hpkit.catalog import PLACEHOLDER_ACCOUNT
 from hpkit.config.reference import schema_text
 from hpkit.scaffold.lock import locked_requirements
 
+__all__ = ["EXAMPLES", "PIPELINES", "Choice", "project_files"]
+
 _FOLDER: Final = Path(__file__).parent
 _POLICIES: Final = "stacks/{}.policy.json"
 # By name, since stacks/ of a fork also holds its own organizations.

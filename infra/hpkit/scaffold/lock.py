@@ -8,6 +8,8 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 
+__all__ = ["locked_requirements"]
+
 _LOCK = Path(__file__).parent / "requirements.lock"
 
 

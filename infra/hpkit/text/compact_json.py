@@ -3,6 +3,8 @@
 import json
 from typing import Any, Final
 
+__all__ = ["compact_json"]
+
 _WIDTH: Final = 120
 
 

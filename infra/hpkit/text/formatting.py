@@ -8,6 +8,19 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+__all__ = [
+    "aligned",
+    "amount",
+    "borrowed",
+    "camel_case",
+    "figure",
+    "json_number",
+    "json_text",
+    "listing",
+    "percent",
+    "span",
+]
+
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 

@@ -1,5 +1,7 @@
 """Counts as a person writes them."""
 
+__all__ = ["plural"]
+
 
 def plural(number: int, word: str) -> str:
     """Return `1 team`, `2 teams`, `1,000 policies`; word: the singular."""

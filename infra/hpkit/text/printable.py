@@ -7,6 +7,8 @@ escaped JSON stays JSON with the same value.
 import re
 from typing import Final
 
+__all__ = ["csv_cell", "printable", "printable_lines", "quoted"]
+
 # What shows nothing, moves the cursor, or changes the order of what is shown. These are the general categories Cc, Cf,
 # Cs, Zl and Zp, all spaces except the common one, and Default_Ignorable_Code_Point (Unicode 16,
 # DerivedCoreProperties.txt).

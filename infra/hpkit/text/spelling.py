@@ -4,6 +4,8 @@ import difflib
 import re
 from collections.abc import Iterable
 
+__all__ = ["alike", "hint", "near"]
+
 _ALIKE = 0.6
 _NEARLY_THE_SAME = 0.8
 

@@ -24,6 +24,8 @@ from hpkit_provider.aws.errors import classify, refused
 from hpkit_provider.engine.errors import RefusedError
 from hpkit_provider.engine.task import Task
 
+__all__ = ["ClientSettings", "Document", "SageMakerApi", "is_loopback", "operation_name", "settings_from"]
+
 Document = dict[str, Any]  # what an operation takes or answers, in API form
 
 _CONNECTIONS = 64

@@ -11,6 +11,8 @@ from botocore.exceptions import ClientError, EndpointConnectionError, HTTPClient
 from hpkit_provider.engine import refusals
 from hpkit_provider.engine.errors import RefusedError
 
+__all__ = ["ErrorKind", "classify", "refused"]
+
 # "role" is a role that cannot be assumed (yet), "refused" everything that trying again does not help.
 ErrorKind = Literal["throttled", "transient", "conflict", "not found", "role", "health check running", "refused"]
 

@@ -15,6 +15,8 @@ from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
 from hpkit_provider.aws.client import SageMakerApi, is_loopback
 from hpkit_provider.engine.errors import RefusedError
 
+__all__ = ["EksApi", "Unanswered"]
+
 _SECONDS = 20.0
 _LONGEST_MESSAGE = 300
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+__all__ = ["StatusKind", "classify_status"]
+
 StatusKind = Literal["modifying", "ready", "failed", "deleted"]
 
 _READY: Final = frozenset({"InService", "Created", "Updated"})

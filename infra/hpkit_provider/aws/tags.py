@@ -5,6 +5,8 @@ from __future__ import annotations
 from hpkit_provider.aws.client import SageMakerApi
 from hpkit_provider.engine.task import Task
 
+__all__ = ["live_tags", "set_tags"]
+
 Tags = list[dict[str, str]]
 
 

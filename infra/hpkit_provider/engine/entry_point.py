@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
+__all__ = ["begin"]
+
 # A plugin uses a few modules deep in these packages. The packages' `__init__` modules load much more, which takes
 # longer than all of the plugin's own modules. Empty folders replace them.
 _MERE_FOLDERS = ("pulumi", "pulumi.runtime", "kubernetes")

@@ -12,6 +12,15 @@ from __future__ import annotations
 
 from typing import Any
 
+__all__ = [
+    "CancelledError",
+    "ChangeFailedError",
+    "InitFailedError",
+    "PluginError",
+    "RefusedError",
+    "TimedOutError",
+]
+
 
 class PluginError(Exception):
     """Anything that ends an operation; its text is all that a person sees."""

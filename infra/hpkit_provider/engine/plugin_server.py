@@ -32,6 +32,8 @@ from hpkit.text.printable import printable_lines
 from hpkit_provider.engine.errors import InitFailedError, PluginError
 from hpkit_provider.engine.values import Props, from_struct, is_unknown, to_struct
 
+__all__ = ["OPTIONS", "PluginServicer", "announce", "old_settings", "readable", "run", "serve", "urn_type"]
+
 _THREADS = 256
 _GRACE_SECONDS = 4  # for answers under way
 _PARENT_SECONDS = 1.0

@@ -9,6 +9,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from hpkit_provider.engine.errors import RefusedError
 
+__all__ = ["refused"]
+
 _ADVICE: Final = {
     "AccessDeniedException": "grant the caller this permission",
     "UnrecognizedClientException": "check the credentials: `aws sts get-caller-identity`",

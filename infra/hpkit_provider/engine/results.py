@@ -10,6 +10,8 @@ from pulumi.runtime.proto import provider_pb2
 
 from hpkit.catalog import Difference
 
+__all__ = ["CheckFailure", "PropertyChange", "diff_response", "property_changes"]
+
 
 @dataclass(frozen=True)
 class CheckFailure:

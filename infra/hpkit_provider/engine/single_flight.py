@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+__all__ = ["Answer", "SingleFlight"]
+
 T = TypeVar("T")
 
 

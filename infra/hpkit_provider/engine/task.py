@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 from hpkit_provider.engine.errors import CancelledError, TimedOutError
 
+__all__ = ["Log", "Task", "silent"]
+
 Log = Callable[[str, str, bool, str], None]  # severity, message, ephemeral, urn
 _GROWTH = 1.7
 

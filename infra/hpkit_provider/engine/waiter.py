@@ -9,6 +9,8 @@ from typing import Final, TypeVar
 
 from hpkit_provider.engine.task import Task
 
+__all__ = ["wait"]
+
 T = TypeVar("T")
 _MIN_POLL_SECONDS: Final = 0.15
 

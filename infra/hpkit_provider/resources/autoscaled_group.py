@@ -18,6 +18,8 @@ from hpkit_provider.resources.cluster.live_cluster import LiveCluster
 from hpkit_provider.resources.handler import Handler, ResourceState
 from hpkit_provider.schema.field_table import table
 
+__all__ = ["AutoscaledGroupHandler"]
+
 
 class AutoscaledGroupHandler(Handler):
     """Handler of hyperpod:index:AutoscaledGroup; its id is the cluster's ARN, a slash, the group's name."""

@@ -15,6 +15,8 @@ from hpkit_provider.engine.values import Props, is_unknown
 from hpkit_provider.resources.handler import Handler, ResourceDiff, ResourceState
 from hpkit_provider.resources.imported_inputs import imported_inputs
 
+__all__ = ["ChangeGuardHandler"]
+
 _EXAMPLE: Final = {"subject": "acme-dev", "identity": {"vpc": "vpc-0123456789abcdef0"}}
 
 

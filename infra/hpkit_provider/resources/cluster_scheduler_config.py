@@ -10,6 +10,8 @@ from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 from hpkit_provider.resources.versioned_handler import VersionedHandler
 
+__all__ = ["ClusterSchedulerConfigHandler"]
+
 
 class ClusterSchedulerConfigHandler(VersionedHandler):
     """Handler of hyperpod:index:ClusterSchedulerConfig."""

@@ -15,6 +15,8 @@ from typing import Final
 
 from hpkit_provider.engine.task import Task
 
+__all__ = ["DeclaredGroups"]
+
 _LOCK_POLL_SECONDS: Final = 0.3
 
 

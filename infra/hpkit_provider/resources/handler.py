@@ -15,6 +15,16 @@ from hpkit_provider.resources.declared_groups import DeclaredGroups
 from hpkit_provider.schema.diff import changes
 from hpkit_provider.schema.field_table import RESOURCES, Field, ResourceTable, table
 
+__all__ = [
+    "CONFLICT_RETRIES",
+    "MAX_UPDATES",
+    "Clients",
+    "Handler",
+    "ResourceDiff",
+    "ResourceState",
+    "forced_replacement",
+]
+
 CONFLICT_RETRIES: Final = 12
 # How many accepted updates may leave a difference.
 MAX_UPDATES: Final = 40

@@ -8,6 +8,8 @@ from hpkit_provider.engine.errors import RefusedError
 from hpkit_provider.engine.values import Props
 from hpkit_provider.schema.check import check
 
+__all__ = ["imported_inputs"]
+
 
 def imported_inputs(resource: str, text: str, *, example: Props) -> Props:
     """Read the ID that an import gives; raises RefusedError with the problem."""

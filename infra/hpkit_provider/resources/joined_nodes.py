@@ -12,6 +12,8 @@ from hpkit_provider.aws.kubernetes import EksApi, Unanswered
 from hpkit_provider.engine.errors import TimedOutError
 from hpkit_provider.engine.task import Task
 
+__all__ = ["JoinedNodes"]
+
 _GROUP: Final = "sagemaker.amazonaws.com/instance-group-name"
 _HEALTH: Final = "sagemaker.amazonaws.com/node-health-status"
 _PAGE: Final = 500

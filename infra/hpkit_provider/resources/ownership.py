@@ -12,6 +12,8 @@ from hpkit_provider.engine.errors import RefusedError
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
+__all__ = ["require_own"]
+
 
 def require_own(api: SageMakerApi, task: Task, document: Document, inputs: Props, *, name: str) -> None:
     """Refuse what somebody else made; name: of the resource, as in `ComputeQuota`.

@@ -24,6 +24,8 @@ from hpkit_provider.resources.handler import Handler, ResourceState
 from hpkit_provider.resources.imported_inputs import imported_inputs
 from hpkit_provider.resources.joined_nodes import JoinedNodes
 
+__all__ = ["ReadinessHandler"]
+
 _MAX_POLL_SECONDS: Final = 10.0
 _POLL_FRACTION: Final = 0.05
 # AWS names no number: "several seconds" for EKS, "usually less than five minutes" for KMS. In the only public

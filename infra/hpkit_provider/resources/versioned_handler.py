@@ -38,6 +38,8 @@ from hpkit_provider.schema.field_table import from_api, to_api
 from hpkit_provider.schema.projection import project
 from hpkit_provider.schema.resets import with_resets
 
+__all__ = ["VersionedHandler"]
+
 T = TypeVar("T")
 _MAX_POLL_SECONDS: Final = 10.0
 _POLL_FRACTION: Final = 0.25  # of the time waited; an organization has hundreds of quotas

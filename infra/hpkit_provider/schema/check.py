@@ -13,6 +13,8 @@ from hpkit_provider.engine.values import Props, is_unknown
 from hpkit_provider.schema.field_table import Field, table
 from hpkit_provider.schema.rules import RULES
 
+__all__ = ["check"]
+
 _SHOWN = 8
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),

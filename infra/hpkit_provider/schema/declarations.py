@@ -11,6 +11,8 @@ from typing import Final
 
 from hpkit_provider.schema.field import Behavior, Field, ResourceTable
 
+__all__ = ["RESOURCES"]
+
 
 def _output(name: str, text: str, kind: str = "string") -> Field:
     return Field(name, name[0].upper() + name[1:], kind, text=text)

@@ -8,6 +8,8 @@ from hpkit.catalog import differences
 from hpkit_provider.engine.results import PropertyChange, property_changes
 from hpkit_provider.schema.field_table import Field
 
+__all__ = ["changes", "same", "says_nothing"]
+
 
 def changes(spec: Field, old: Any, new: Any) -> list[PropertyChange]:
     """Return what differs; nothing for a mere change of order where order means nothing."""

@@ -9,6 +9,8 @@ from typing import Any
 
 from hpkit.catalog import TypeFacts
 
+__all__ = ["Behavior", "Field", "ResourceTable"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Behavior:

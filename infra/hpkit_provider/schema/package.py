@@ -9,6 +9,8 @@ from hpkit_provider import VERSION
 from hpkit_provider.schema.field_table import RESOURCES, Field, ResourceTable, table
 from hpkit_provider.schema.provider_settings import SETTINGS
 
+__all__ = ["package_schema", "schema_text"]
+
 _SCALARS = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean", "timestamp": "string"}
 
 

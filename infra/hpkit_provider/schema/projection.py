@@ -11,6 +11,8 @@ from typing import Any
 from hpkit_provider.schema.diff import same
 from hpkit_provider.schema.field_table import Field
 
+__all__ = ["project"]
+
 
 def project(spec: Field, declared: Any, live: Any) -> Any:
     """Return the live value, as the program states it wherever that means the same."""

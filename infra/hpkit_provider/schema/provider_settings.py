@@ -12,6 +12,8 @@ from typing import Final
 from hpkit_provider.engine.errors import RefusedError
 from hpkit_provider.engine.values import Props, is_unknown
 
+__all__ = ["SETTINGS", "allows_replacement", "changed_settings", "leaving_teams"]
+
 SETTINGS: Final = {
     "region": "AWS region; else aws:region, else the environment's.",
     "endpoint": "URL of the SageMaker API; for a local cloud.",

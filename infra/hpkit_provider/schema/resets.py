@@ -5,6 +5,8 @@ from __future__ import annotations
 from hpkit_provider.engine.values import Props
 from hpkit_provider.schema.field import Field
 
+__all__ = ["with_resets"]
+
 
 def with_resets(spec: Field, inputs: Props) -> Props:
     """Write out what the inputs leave to the service, so that it goes back to the service's default."""

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from hpkit_provider.engine.values import Props, is_unknown
 
+__all__ = ["RULES"]
+
 Rule = Iterator[tuple[str, str]]
 _MEASURES: Final = ("accelerators", "vCpu", "memoryInGiB", "acceleratorPartition")
 

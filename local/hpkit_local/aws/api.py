@@ -14,6 +14,8 @@ from hpkit_local.aws.protocol import Call, parameters, service_model
 from hpkit_local.aws.service import services
 from hpkit_local.aws.validation import WrongTypeError, check_request, violations
 
+__all__ = ["HOSTS", "OPERATIONS", "Operation", "check_rules", "invoke", "is_own", "operation", "page", "rule"]
+
 Operation = Callable[[Context, Record], Record]
 OPERATIONS: dict[tuple[str, str], Operation] = {}
 TOKEN_SECONDS = 8 * 3600  # BatchAddClusterNodes: "The token is valid for 8 hours"

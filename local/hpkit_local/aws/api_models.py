@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from botocore import loaders
 
+__all__ = ["share"]
+
 _Key = tuple[object, ...]
 _known: dict[_Key, object] = {}
 _new_loader = loaders.create_loader

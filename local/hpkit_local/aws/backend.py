@@ -20,6 +20,8 @@ from hpkit_local.aws.moto_state import DEFAULT_ACCOUNT, MotoState, moto_services
 from hpkit_local.aws.service import ACTIONS, MACHINES
 from hpkit_local.aws.state import StateFile
 
+__all__ = ["Backend", "Context", "EndpointSettings", "Record", "restored"]
+
 Record = dict[str, Any]
 _restored: list[Callable[[Backend], None]] = []
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
+__all__ = ["Clock", "ManualClock", "WallClock"]
+
 
 class Clock(Protocol):
     """Where the endpoint reads the time from."""

@@ -22,6 +22,8 @@ from hpkit_local.aws.moto_state import DEFAULT_ACCOUNT
 from hpkit_local.aws.record import CallRecorder
 from hpkit_local.aws.server import Endpoint
 
+__all__ = ["main"]
+
 
 def main(argv: list[str] | None = None) -> int:
     """Start, print one JSON line with the endpoint, serve until SIGTERM or SIGINT."""

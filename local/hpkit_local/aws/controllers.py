@@ -14,6 +14,8 @@ from typing import Any
 
 from hpkit_local.aws.snapshot import View
 
+__all__ = ["ControllerError", "Controllers", "EksConnection", "RequeueAfter"]
+
 Document = Mapping[str, Any]
 
 

@@ -13,6 +13,8 @@ import json
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
+__all__ = ["EndpointError", "Reply", "ServiceError", "render_error", "unsupported"]
+
 
 class EndpointError(Exception):
     """A mistake in how the endpoint was started or controlled; the message says how to fix it."""

@@ -14,6 +14,8 @@ from fnmatch import fnmatchcase
 from hpkit_local.aws.errors import EndpointError
 from hpkit_local.aws.service import services
 
+__all__ = ["Fault", "Faults", "known_faults", "parse_fault"]
+
 _OF_ALL: dict[str, str] = {
     "throttle": "probability that a call is answered with ThrottlingException",
     "conflict": "probability that a changing call is answered with the conflict error of its API model",

@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Any
 
+__all__ = ["FORM_TYPES", "is_form", "refusal"]
+
 # What a browser sends to any site without asking it first (Fetch standard, "CORS-safelisted request-header").
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
 _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?")

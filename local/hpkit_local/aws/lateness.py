@@ -10,6 +10,8 @@ from typing import Final
 
 from hpkit_local.aws.backend import Context, Record
 
+__all__ = ["LATENESS", "Lateness", "is_effective", "late_seconds", "when_effective"]
+
 
 @dataclass(frozen=True)
 class Lateness:

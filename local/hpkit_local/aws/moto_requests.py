@@ -19,6 +19,8 @@ from hpkit_local.aws.protocol import Call, parameters, path_segments, service_mo
 from hpkit_local.aws.service import services
 from hpkit_local.aws.validation import check_request
 
+__all__ = ["check_moto_request"]
+
 
 def check_moto_request(call: Call, environ: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters of a request; refuse one that breaks the model of its service."""

@@ -29,6 +29,8 @@ from hpkit_local.aws.service import Service, services
 if TYPE_CHECKING:
     from moto.backends import SERVICE_NAMES
 
+__all__ = ["DEFAULT_ACCOUNT", "MotoState", "before_call", "moto_services", "swapped"]
+
 DEFAULT_ACCOUNT: str = DEFAULT_ACCOUNT_ID
 
 _swap = threading.RLock()

@@ -7,6 +7,8 @@ import sys
 import unicodedata
 from functools import cache
 
+__all__ = ["compile_pattern"]
+
 # The same language in linear time: the original nests repetitions and takes exponentially long to refuse.
 _EQUIVALENT = {
     r"[a-z0-9]([-a-z0-9]*[a-z0-9]){0,39}?": r"[a-z0-9]([-a-z0-9]*[a-z0-9])?",

@@ -17,6 +17,8 @@ from hpkit_local.aws.errors import Reply, ServiceError
 from hpkit_local.aws.guard import is_form
 from hpkit_local.aws.service import services
 
+__all__ = ["Call", "check_signed", "parameters", "path_segments", "read_call", "render", "service_model"]
+
 # S3 tells these apart by a header, all other operations by method, path and query.
 _COPIES = {"CopyObject": "PutObject", "UploadPartCopy": "UploadPart"}
 _RPC = re.compile(r"/service/[^/]+/operation/([^/]+)")

@@ -16,6 +16,8 @@ from urllib.parse import parse_qs
 from hpkit_local.aws.errors import EndpointError, ServiceError
 from hpkit_local.aws.protocol import Call, parameters
 
+__all__ = ["CallRecorder", "identifiers", "read_record"]
+
 _NAMES = re.compile(
     r"(?:Id|ARN|Arn|Name|name|Role|Bucket|Key|keyId|ResourceId|resource|resourceIdentifier|resourceArns?|alias"
     r"|InstanceProfile|PathPrefix|logGroupNamePrefix|Prefix|Scope)(?:\.\d+|\.member\.\d+)*$|Tag(?:s\.member)?\.\d+\."

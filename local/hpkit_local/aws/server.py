@@ -24,6 +24,8 @@ from hpkit_local.aws.record import CallRecorder
 from hpkit_local.aws.service import services
 from hpkit_local.aws.view import BackendView
 
+__all__ = ["Endpoint"]
+
 _log = logging.getLogger(__name__)
 _STATUS_TEXT = {
     200: "OK",

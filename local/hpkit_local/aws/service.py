@@ -20,6 +20,8 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+__all__ = ["ACTIONS", "MACHINES", "Machine", "Service", "action", "declare", "resource_modules", "services"]
+
 _PACKAGE = "hpkit_local.aws.services"
 
 

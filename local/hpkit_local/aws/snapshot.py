@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+__all__ = ["Snapshot", "View"]
+
 Documents = dict[str, dict[str, Any]]
 
 

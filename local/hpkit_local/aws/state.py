@@ -11,6 +11,8 @@ from pathlib import Path
 
 from hpkit_local.aws.errors import EndpointError
 
+__all__ = ["StateFile"]
+
 FORMAT = 2
 # More than there can be requests under way when the process is killed.
 _ANSWERS = 1000

@@ -18,6 +18,8 @@ from hpkit_local.aws.server import Endpoint
 from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.aws.view import BackendView
 
+__all__ = ["RunningEndpoint", "client", "running_endpoint"]
+
 
 def client(url: str, service: str, *, region: str = "us-west-2") -> Any:
     """Return a boto3 client of the endpoint at `url`, with dummy credentials and without retries."""

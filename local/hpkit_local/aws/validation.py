@@ -16,6 +16,8 @@ from botocore.model import ListShape, MapShape, Shape, StructureShape
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.patterns import compile_pattern
 
+__all__ = ["WrongTypeError", "check_request", "violations"]
+
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),

@@ -11,6 +11,8 @@ from hpkit_local.aws.api import OPERATIONS
 from hpkit_local.aws.backend import Backend, Context, Record
 from hpkit_local.aws.snapshot import Snapshot
 
+__all__ = ["BackendView", "part"]
+
 Part = Callable[[Snapshot, Context], None]
 _parts: list[Part] = []
 

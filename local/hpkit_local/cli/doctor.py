@@ -11,6 +11,8 @@ from hpkit.cli.documents import json_document
 from hpkit.cli.formats import folded, output_options
 from hpkit.cli.tables import grid, lines_of
 
+__all__ = ["ToolList", "command"]
+
 _Tool = TypedDict(
     "_Tool",
     {"tool": str, "version": str, "from": str, "path": str, "purpose": str, "get": str, "note": str},

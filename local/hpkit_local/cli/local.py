@@ -18,6 +18,8 @@ from hpkit_local.cli.local_env import env
 from hpkit_local.cli.local_stack import COMMANDS
 from hpkit_local.cli.local_status import list_all, status
 
+__all__ = ["command"]
+
 _FOLLOW_SECONDS = 0.3
 # What an option says that leaves it to the stack again.
 _OF_STACK = "stack"

@@ -15,6 +15,8 @@ from hpkit.extensions import need
 if TYPE_CHECKING:
     from hpkit_local.cloud import Instance
 
+__all__ = ["force_option", "in_repository", "instance_of", "root_of", "to_stderr", "wait_option", "where"]
+
 _FOLDER = click.Path(file_okay=False, exists=True, path_type=Path)
 _ONLY = "Name of the instance. Default: the only one that is running or exists."
 

@@ -13,6 +13,8 @@ from hpkit.cli.shells import SHELLS, called, exports, own_shell, undone
 from hpkit.errors import ToolError
 from hpkit_local.cli.local_common import instance_of, to_stderr, where
 
+__all__ = ["Environment", "env", "stack_environment"]
+
 
 class Environment(TypedDict):
     """Variables that point AWS, Kubernetes and Pulumi at an instance."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from hpkit_local.cloud import EngineEvents, ResourceChange, Work
 
+__all__ = ["Progress"]
+
 _MOST_WORK = 8
 # A log gets a line when so much time has passed, then twice as much: few lines, however long a run takes.
 _FIRST_LINE_SECONDS = 5.0

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from hpkit.program.teardown import Teardown
     from hpkit_local.cloud import Instance, Stack
 
+__all__ = ["COMMANDS"]
+
 _EXAMPLE = "handson-dev"
 # What Pulumi is asked to print is printed.
 _PRINTS = frozenset({"--diff", "--json", "-j", "--show-sames", "--debug", "-d"})

@@ -16,6 +16,8 @@ from hpkit_local.cli.local_common import in_repository, instance_of, root_of, wh
 if TYPE_CHECKING:
     from hpkit_local.cloud import Overview, Usage
 
+__all__ = ["InstanceList", "InstanceStatus", "list_all", "status"]
+
 
 class _Usage(TypedDict):
     memoryBytes: int

@@ -13,6 +13,8 @@ from typing import Any
 from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
 
+__all__ = ["access", "group_of"]
+
 _RBAC = "rbac.authorization.k8s.io"
 # Source: EKS user guide, "Access policy permissions"; the roles are Kubernetes' own user-facing ones.
 _ROLES = {

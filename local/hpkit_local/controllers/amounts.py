@@ -9,6 +9,8 @@ from typing import Any
 
 from hpkit.catalog import Amounts, amounts_of_instances, amounts_of_part
 
+__all__ = ["amounts", "quantity"]
+
 
 def amounts(resources: Iterable[Mapping[str, Any]]) -> dict[str, Amounts]:
     """Return the sum of the resources, by instance type."""

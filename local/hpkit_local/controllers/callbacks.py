@@ -22,6 +22,8 @@ from hpkit_local.controllers.tokens import review
 from hpkit_local.kubernetes.api import Api
 from hpkit_local.kubernetes.forwarder import Forwarder
 
+__all__ = ["ENDPOINT_PORT", "ClusterControllers", "make"]
+
 # The variable with the port of EKS's endpoint; without it, a free one.
 ENDPOINT_PORT = "HPKIT_EKS_PORT"
 

@@ -12,6 +12,8 @@ from typing import Final
 
 from hpkit_local.kubernetes.api import Api
 
+__all__ = ["has_cert_manager", "missing_dependencies"]
+
 _AGENT: Final = "/apis/apps/v1/namespaces/aws-hyperpod/daemonsets/health-monitoring-agent"
 _RECORDED: Final = "/api/v1/namespaces/kube-system/secrets/hpkit.release.v1.hyperpod-dependencies"
 _CERTIFICATES: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/certificates.cert-manager.io"

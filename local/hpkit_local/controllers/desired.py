@@ -11,6 +11,8 @@ from hpkit_local.controllers.nodes import NodeMark, nodes
 from hpkit_local.controllers.objects import Manifests
 from hpkit_local.controllers.policy import governance
 
+__all__ = ["desired"]
+
 
 def desired(
     snapshot: Snapshot, *, namespaces: Collection[str], registered: Collection[str], marks: Mapping[str, NodeMark]

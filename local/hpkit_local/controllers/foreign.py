@@ -5,6 +5,8 @@ from __future__ import annotations
 from hpkit_local.controllers.objects import MANAGED
 from hpkit_local.kubernetes.api import Api
 
+__all__ = ["foreign_kueue"]
+
 _HOOKS = "/apis/admissionregistration.k8s.io/v1"
 
 

@@ -17,6 +17,17 @@ from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
 from hpkit_local.kubernetes.control_plane import NODE_ANNOTATION, UNREACHABLE
 
+__all__ = [
+    "READY",
+    "NodeMark",
+    "capacity_of",
+    "group_labels",
+    "group_taints",
+    "node_name",
+    "nodes",
+    "provider_id",
+]
+
 Document = Mapping[str, Any]
 
 # Which nodes are near each other is EC2's affair; here it is those whose addresses are.

@@ -10,6 +10,8 @@ from typing import Any
 
 from hpkit_local.kubernetes.client import ApiResource
 
+__all__ = ["KINDS", "MANAGED", "SHIPPED_ANNOTATION", "Manifest", "Manifests"]
+
 # Every object made here carries this label: what has it and is no longer desired is deleted.
 # On what may be edited: which text was written here last.
 SHIPPED_ANNOTATION = "hpkit.local/shipped"

@@ -11,6 +11,8 @@ from typing import Any
 
 from hpkit_local.aws.snapshot import Snapshot
 
+__all__ = ["PendingChanges", "with_pending"]
+
 PendingChanges = Mapping[str, Mapping[str, Any] | None]
 # While Karpenter is being switched off it is still there.
 _ON = ("InService", "Deleting")

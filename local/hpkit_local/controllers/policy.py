@@ -17,6 +17,8 @@ from hpkit_local.kubernetes.control_plane import READY_ANNOTATION
 from hpkit_local.kubernetes.kueue import INTEGRATIONS, OUTSIDE, SHIPPED_GATES
 from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, POD_LABELS, digest
 
+__all__ = ["ADDON", "governance", "is_fair"]
+
 ADDON = "amazon-sagemaker-hyperpod-taskgovernance"
 _ADMISSION = "hyperpod-task-governance-admission-policy"
 _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"

@@ -19,6 +19,8 @@ from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.controllers.amounts import amounts, quantity
 from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
 
+__all__ = ["COHORT", "TOPOLOGY", "namespace_of", "queues"]
+
 COHORT = "hyperpod-cohort"
 TOPOLOGY = "hyperpod-default"
 _IDLE = "hyperpod-ns-idle-resource-sharing-cq-1"

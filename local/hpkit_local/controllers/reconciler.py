@@ -28,6 +28,8 @@ from hpkit_local.kubernetes.client import ApiResource
 from hpkit_local.kubernetes.control_plane import READY_ANNOTATION
 from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, POD_LABELS, digest, running
 
+__all__ = ["Reconciler"]
+
 _log = logging.getLogger(__name__)
 _FIELD_MANAGER = "sagemaker.amazonaws.com"
 _IDLE_SECONDS = 1.5

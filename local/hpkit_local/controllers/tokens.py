@@ -22,6 +22,8 @@ from hpkit_local.aws.services.eks.view import Caller, caller_of
 from hpkit_local.aws.snapshot import View
 from hpkit_local.controllers.access import group_of
 
+__all__ = ["review"]
+
 _PREFIX = "k8s-aws-v1."
 _LONGEST = timedelta(minutes=15)
 _SKEW = timedelta(minutes=5)

@@ -8,6 +8,8 @@ from typing import Any
 
 from hpkit_local.kubernetes.api import Api, RefusedError
 
+__all__ = ["wipe"]
+
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _HOOKS = "/apis/admissionregistration.k8s.io/v1"
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"

@@ -23,6 +23,8 @@ from hpkit_local.kubernetes.client import (
     request,
 )
 
+__all__ = ["Api", "RefusedError"]
+
 # A large CRD takes a busy API server more than ten.
 _SECONDS = 30
 _FIELD_MANAGER = "hpkit-local"

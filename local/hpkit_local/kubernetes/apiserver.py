@@ -11,6 +11,8 @@ from hpkit_local.processes.files import write_private
 from hpkit_local.processes.health import http_status
 from hpkit_local.processes.service import Service
 
+__all__ = ["apiserver", "write_kubeconfig", "write_reviews"]
+
 
 def apiserver(
     executable: Path,

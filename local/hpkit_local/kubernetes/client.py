@@ -14,6 +14,17 @@ from urllib.parse import quote, urlencode
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.config.kube_config import KubeConfigLoader
 
+__all__ = [
+    "APPLY_PATCH",
+    "JSON",
+    "MERGE_PATCH",
+    "METADATA_LIST",
+    "ApiResource",
+    "configuration_of",
+    "loopback_client",
+    "request",
+]
+
 JSON = "application/json"
 APPLY_PATCH = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"

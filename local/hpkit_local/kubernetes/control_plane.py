@@ -12,6 +12,8 @@ from hpkit_local.kubernetes.pki import Pair
 from hpkit_local.processes.health import http_status
 from hpkit_local.processes.service import Service
 
+__all__ = ["NODE_ANNOTATION", "READY_ANNOTATION", "UNREACHABLE", "controller_manager", "kwok", "scheduler"]
+
 # Nodes with this annotation are kwok's.
 NODE_ANNOTATION = {"kwok.x-k8s.io/node": "fake"}
 # "false" on a pod: it runs, and is not ready until this is "true".

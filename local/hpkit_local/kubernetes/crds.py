@@ -10,6 +10,8 @@ import yaml
 
 from hpkit_local.kubernetes.api import Api
 
+__all__ = ["apply_crds", "crds_in", "documents"]
+
 _PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _DIGEST = "hpkit.local/digest"
 # As in Kueue 0.19.2, config/components/crd/kustomization.yaml.

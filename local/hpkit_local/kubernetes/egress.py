@@ -17,6 +17,8 @@ from hpkit_local.kubernetes.pki import Pair, authority, signed
 from hpkit_local.kubernetes.relay import Reader, Relay, Writer
 from hpkit_local.processes.files import write_private
 
+__all__ = ["Egress", "FrontProxy", "front_proxy", "write_selection"]
+
 _SECONDS = 5.0
 
 

@@ -11,6 +11,8 @@ from hpkit_local.processes.files import write_private
 from hpkit_local.processes.health import http_status
 from hpkit_local.processes.service import Service
 
+__all__ = ["etcd"]
+
 
 def etcd(executable: Path, data: Path, *, ports: dict[str, int]) -> Service:
     """Return the service; ports `etcd`, `etcd-peer` and `etcd-metrics`.

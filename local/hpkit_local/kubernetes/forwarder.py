@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from hpkit_local.kubernetes.relay import Reader, Relay, Writer
 
+__all__ = ["Forwarder"]
+
 
 class Forwarder(Relay):
     """Forwards connections while `admits` says so, asked for each that begins and whenever a caller sends something.

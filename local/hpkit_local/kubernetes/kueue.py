@@ -12,6 +12,8 @@ from hpkit_local.processes.files import write_private
 from hpkit_local.processes.health import http_status
 from hpkit_local.processes.service import Service
 
+__all__ = ["INTEGRATIONS", "NAMESPACE", "OUTSIDE", "OWN_GATES", "SECRET", "SERVICE", "SHIPPED_GATES", "Kueue"]
+
 NAMESPACE = "kueue-system"
 SERVICE = "kueue-webhook-service"
 SECRET = "kueue-webhook-server-cert"  # noqa: S105 - a Secret's name

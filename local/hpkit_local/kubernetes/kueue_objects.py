@@ -12,6 +12,8 @@ from hpkit_local.kubernetes.crds import apply_crds, documents
 from hpkit_local.kubernetes.kueue import NAMESPACE, OUTSIDE, SECRET, SERVICE
 from hpkit_local.kubernetes.pki import Pair, authority, signed
 
+__all__ = ["apply_objects"]
+
 _HOOKS = "/apis/admissionregistration.k8s.io/v1"
 # Kueue's webhooks for foreign kinds skip the cluster's own namespaces; those for its own kinds don't. Source: its
 # config/components/webhook/kustomization.yaml.

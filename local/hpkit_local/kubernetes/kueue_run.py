@@ -33,6 +33,8 @@ from hpkit_local.processes.files import write_private
 from hpkit_local.processes.health import http_status
 from hpkit_local.processes.process import Identity, end, identify, spawn
 
+__all__ = ["CONFIG_KEY", "CONFIG_MAP", "POD_LABELS", "digest", "main", "merged", "running"]
+
 _FOLDER = "/api/v1/namespaces/kueue-system/configmaps"
 _PODS = "/api/v1/namespaces/kueue-system/pods"
 POD_LABELS = {"control-plane": "controller-manager", "app.kubernetes.io/name": "kueue"}

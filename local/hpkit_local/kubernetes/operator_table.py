@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+__all__ = ["OPERATORS", "Operator"]
+
 
 @dataclass(frozen=True)
 class Operator:

@@ -29,6 +29,8 @@ from hpkit_local.processes.files import write_private
 from hpkit_local.processes.ports import free_ports
 from hpkit_local.processes.process import Identity, end, identify, spawn
 
+__all__ = ["Operators", "at_mounts", "write_mount"]
+
 _TOKEN_SECONDS = 7 * 24 * 3600
 _END_SECONDS = 4.0
 _PAUSE_SECONDS = 5.0

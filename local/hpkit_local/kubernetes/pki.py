@@ -16,6 +16,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from hpkit_local.processes.files import write_private
 
+__all__ = ["Pair", "authority", "signed"]
+
 _LIFETIME = datetime.timedelta(days=3650)
 _SLACK = datetime.timedelta(days=1)
 

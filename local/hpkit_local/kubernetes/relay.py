@@ -10,6 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+__all__ = ["Reader", "Relay", "Writer"]
+
 Reader = asyncio.StreamReader
 Writer = asyncio.StreamWriter
 MayPass = Callable[[], Awaitable[bool]]

@@ -13,6 +13,8 @@ import hpkit
 import hpkit_local
 from hpkit.errors import ToolError
 
+__all__ = ["PACKAGES", "install"]
+
 PACKAGES = ("aws", "kubernetes")
 _MODE = 0o755
 

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+__all__ = ["write_private"]
+
 
 def write_private(path: Path, content: bytes) -> None:
     """Replace a file in one step; mode 0600 from its first byte on."""

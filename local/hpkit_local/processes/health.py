@@ -6,6 +6,8 @@ from typing import Any
 
 import urllib3
 
+__all__ = ["http_status"]
+
 _SECONDS = 2.0
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+__all__ = ["free_ports", "hold_ports"]
+
 _NONE: Mapping[str, int] = MappingProxyType({})
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _FIRST = 10_000

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import psutil
 
+__all__ = ["Identity", "bound_to_parent", "end", "identify", "spawn"]
+
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _POLL_SECONDS = 0.05

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+__all__ = ["Service"]
+
 
 def _nothing() -> None:
     return None

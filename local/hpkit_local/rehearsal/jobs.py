@@ -10,6 +10,8 @@ from hpkit.kueue.model import PodSet, PodSetAssignment, Workload, per_unit
 from hpkit_local.kubernetes.client import ApiResource
 from hpkit_local.rehearsal.objects import REHEARSED
 
+__all__ = ["JOBS", "TASK", "assignments", "controlled", "job_of", "namespace_of", "status_of_ended"]
+
 JOBS = ApiResource("batch/v1", "Job", "jobs", namespaced=True)
 TASK = "hpkit.local/task"
 """The annotation with the task's name, which need not be one that Kubernetes allows."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from hpkit_local.kubernetes.api import Api
 from hpkit_local.rehearsal.objects import REHEARSED
 
+__all__ = ["Activity", "Metrics"]
+
 _NAME = "hpkit-rehearsal"
 _NAMESPACE = "kueue-system"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -11,6 +11,8 @@ from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.controllers.objects import KINDS, MANAGED, Manifest
 from hpkit_local.controllers.policy import ADDON, governance
 
+__all__ = ["REHEARSED", "node_objects", "path_of", "team_objects"]
+
 REHEARSED = {"hpkit.local/rehearsal": "true"}
 """The label of all that a rehearsal makes."""
 

@@ -16,6 +16,8 @@ from hpkit_local.kubernetes.client import ApiResource
 from hpkit_local.rehearsal.jobs import JOBS, assignments, controlled, job_of, namespace_of, status_of_ended
 from hpkit_local.rehearsal.metrics import Activity, Metrics
 
+__all__ = ["KueueScheduler"]
+
 # In this version, domains of a topology are written one by one.
 _WORKLOADS = ApiResource("kueue.x-k8s.io/v1beta1", "Workload", "workloads", namespaced=True)
 _LABELS = "hpkit.local/rehearsal=true"

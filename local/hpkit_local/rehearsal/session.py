@@ -23,6 +23,8 @@ from hpkit_local.rehearsal.scheduler import KueueScheduler
 if TYPE_CHECKING:
     from hpkit_local.supervisor.instance import Instance
 
+__all__ = ["Session", "rehearsal"]
+
 _KUEUE = "kueue.x-k8s.io/v1beta2"
 _WORKLOADS = ApiResource(_KUEUE, "Workload", "workloads", namespaced=True)
 _LABELS = ",".join(f"{name}={value}" for name, value in REHEARSED.items())

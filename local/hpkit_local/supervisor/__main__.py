@@ -11,6 +11,8 @@ from hpkit.errors import HpkitError
 from hpkit_local.supervisor.instance import Instance
 from hpkit_local.supervisor.supervisor import Supervisor
 
+__all__ = ["main"]
+
 _POLL_SECONDS = 0.1
 _STEADY_SECONDS = 0.5
 

@@ -19,6 +19,21 @@ from hpkit_local.supervisor.lock import exclusive
 from hpkit_local.supervisor.stacks import stacks_up
 from hpkit_local.toolchain import TOOLS, locate, search_path
 
+__all__ = [
+    "VARIABLES",
+    "Starting",
+    "begin",
+    "environment",
+    "find_root",
+    "reset",
+    "running",
+    "service_endpoints",
+    "shell_environment",
+    "start",
+    "stop",
+    "take_caller",
+]
+
 # What `environment` sets, in addition to endpoints of single services; unsetting it needs no instance.
 VARIABLES = (
     "HPKIT_STACK",

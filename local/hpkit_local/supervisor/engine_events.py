@@ -17,6 +17,8 @@ from typing import Any
 
 from hpkit.program.teardown import counts_as_resource
 
+__all__ = ["EngineEvents", "ResourceChange", "Work"]
+
 _COLOR = re.compile(r"<\{%[^%]*%\}>")
 _CHANGES = {
     "create": "created",

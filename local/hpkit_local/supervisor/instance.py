@@ -15,6 +15,8 @@ from hpkit_local.processes.files import write_private
 from hpkit_local.processes.ports import hold_ports
 from hpkit_local.processes.process import Identity
 
+__all__ = ["LATENCY_FACTOR", "PORTS", "Instance", "ServiceState", "State"]
+
 PORTS = (
     *("aws", "eks", "etcd", "etcd-peer", "etcd-metrics", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
     *("egress", "kwok", "kueue-webhook", "kueue-health", "kueue-metrics"),

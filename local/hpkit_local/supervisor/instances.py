@@ -7,6 +7,8 @@ from hpkit.errors import SelectionError, ToolError
 from hpkit_local.supervisor.instance import Instance, State
 from hpkit_local.supervisor.stacks import StackThere, stacks_up
 
+__all__ = ["DEFAULT", "Overview", "candidates", "instances", "overviews", "the_only"]
+
 DEFAULT = "default"
 
 

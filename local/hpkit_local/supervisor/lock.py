@@ -15,6 +15,8 @@ from pathlib import Path
 from hpkit.errors import ToolError
 from hpkit_local.supervisor.instance import Instance
 
+__all__ = ["Holder", "exclusive", "holder_of"]
+
 _POLL_SECONDS = 0.1
 # A holder writes its name right after it has the lock; one that was halted in between has none.
 _NAME_POLLS = 20

@@ -11,6 +11,8 @@ import psutil
 
 from hpkit_local.processes.process import bound_to_parent
 
+__all__ = ["Ended", "run"]
+
 _WATCH_SECONDS = 0.2
 # What Pulumi may take to write down what it knows, once told, and once told again.
 _END_SECONDS = (5.0, 3.0)

@@ -27,6 +27,8 @@ from hpkit_local.supervisor.pulumi_run import Ended, run
 from hpkit_local.supervisor.stacks import reads_of, stacks_of
 from hpkit_local.toolchain import tool_path
 
+__all__ = ["VERBS", "Stack"]
+
 VERBS = ("up", "preview", "refresh", "destroy")
 _WITHOUT_QUESTIONS = dict.fromkeys(("up", "refresh", "destroy"), ("--yes", "--skip-preview"))
 _AFTER_INTERRUPTION = {

@@ -16,6 +16,8 @@ from hpkit_local.processes.service import Service
 from hpkit_local.supervisor.instance import LATENCY_FACTOR, Instance
 from hpkit_local.toolchain import KUBERNETES_MINOR, TOOLS, expected_path, tool_path
 
+__all__ = ["services_of"]
+
 
 def services_of(instance: Instance) -> list[Service]:
     """Return the services on the instance's ports, and write certificates and kubeconfig that they need."""

@@ -9,6 +9,8 @@ from typing import Any
 from hpkit.program.teardown import resources_in
 from hpkit_local.supervisor.instance import Instance
 
+__all__ = ["StackThere", "reads_of", "stacks_of", "stacks_up"]
+
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 

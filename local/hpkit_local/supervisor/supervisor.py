@@ -10,6 +10,8 @@ from hpkit_local.processes.process import Identity, end, identify, spawn
 from hpkit_local.processes.service import Service
 from hpkit_local.supervisor.instance import Instance, ServiceState, State
 
+__all__ = ["Supervisor"]
+
 _FIRST_PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 10.0
 _STEADY_SECONDS = 30.0

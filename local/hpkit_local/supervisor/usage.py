@@ -8,6 +8,8 @@ import psutil
 
 from hpkit_local.processes.process import Identity
 
+__all__ = ["Usage", "usage_of"]
+
 
 @dataclass(frozen=True)
 class Usage:

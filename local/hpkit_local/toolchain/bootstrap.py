@@ -14,6 +14,8 @@ from hpkit_local.toolchain.model import GoBuild, GoFiles, Image, PyPi, Release, 
 from hpkit_local.toolchain.steps import Steps, stop
 from hpkit_local.toolchain.table import GO
 
+__all__ = ["get", "get_all"]
+
 _AT_ONCE = 2
 
 

@@ -12,6 +12,8 @@ from hpkit.cache import cache_root
 from hpkit.errors import ToolError
 from hpkit_local.toolchain.model import Tool
 
+__all__ = ["Say", "installed", "locked", "staging", "tool_folder"]
+
 Say = Callable[[str], None]
 
 _LOCK_POLL_SECONDS = 0.2

@@ -12,6 +12,8 @@ from typing import BinaryIO
 
 from hpkit_local.toolchain.steps import EVERY_SECONDS
 
+__all__ = ["BLOCK", "NotToBeHad", "checksum", "download", "of_this_machine", "opened"]
+
 BLOCK = 1 << 20
 _CONNECT_SECONDS = 4.0
 _MEGABYTE = 1_000_000

@@ -15,6 +15,8 @@ from hpkit.errors import ToolError
 from hpkit_local.toolchain.model import Copy, GoBuild, GoFiles, Tool
 from hpkit_local.toolchain.steps import Steps
 
+__all__ = ["build", "build_test", "take"]
+
 _standard_library = threading.Lock()
 
 

@@ -20,6 +20,8 @@ from hpkit_local.toolchain.cache import Say
 from hpkit_local.toolchain.download import BLOCK, NotToBeHad, download, of_this_machine, opened
 from hpkit_local.toolchain.model import Image, Tool
 
+__all__ = ["take"]
+
 _TYPES = (
     "application/vnd.oci.image.index.v1+json",
     "application/vnd.docker.distribution.manifest.list.v2+json",

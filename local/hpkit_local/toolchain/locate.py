@@ -13,6 +13,8 @@ from hpkit_local.toolchain.model import Tool
 from hpkit_local.toolchain.table import tool_named
 from hpkit_local.toolchain.versions import Version, parse
 
+__all__ = ["Found", "ask_version", "expected_path", "locate", "search_path", "tool_path"]
+
 _ASK_SECONDS = 20
 
 

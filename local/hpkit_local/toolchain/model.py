@@ -5,6 +5,8 @@ from pathlib import Path
 
 from hpkit_local.toolchain.versions import Range
 
+__all__ = ["Copy", "GoBuild", "GoFiles", "Image", "PyPi", "Release", "Source", "Tool"]
+
 
 @dataclass(frozen=True)
 class Release:

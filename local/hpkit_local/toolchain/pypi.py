@@ -7,6 +7,8 @@ from pathlib import Path
 from hpkit_local.toolchain.model import PyPi, Tool
 from hpkit_local.toolchain.steps import Steps
 
+__all__ = ["install"]
+
 
 def install(tool: Tool, source: PyPi, *, into: Path, steps: Steps) -> None:
     """Install the package next to `into` and link the tool's executables there."""

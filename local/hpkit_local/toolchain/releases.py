@@ -11,6 +11,8 @@ from hpkit_local.toolchain.cache import Say, locked
 from hpkit_local.toolchain.download import BLOCK, NotToBeHad, checksum, download, of_this_machine, opened
 from hpkit_local.toolchain.model import Release, Tool
 
+__all__ = ["take"]
+
 
 def take(tool: Tool, source: Release, *, into: Path, say: Say) -> None:
     """Put the release's executables into a folder; NotToBeHad if it is out of reach or its checksum is wrong."""

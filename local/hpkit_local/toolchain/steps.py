@@ -12,6 +12,8 @@ from hpkit.cache import cache_root
 from hpkit.errors import ToolError
 from hpkit_local.toolchain.cache import Say
 
+__all__ = ["EVERY_SECONDS", "Steps", "spoken", "stop"]
+
 EVERY_SECONDS = 15.0
 _BOUND = Path(__file__).with_name("bound.py")
 _SHOWN_LINES = 8

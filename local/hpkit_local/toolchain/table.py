@@ -10,6 +10,8 @@ from pathlib import Path
 from hpkit_local.toolchain.model import Copy, GoBuild, GoFiles, Image, PyPi, Release, Tool
 from hpkit_local.toolchain.versions import Range
 
+__all__ = ["GO", "KUBERNETES_MINOR", "TOOLS", "TOOL_NAMES", "tool_named"]
+
 _MODULES = Path(__file__).parent / "modules"
 
 _PULUMI = "3.200.0"

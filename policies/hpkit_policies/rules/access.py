@@ -17,6 +17,8 @@ from hpkit_policies.model import (
     unknown_as_undecided,
 )
 
+__all__ = ["POLICIES"]
+
 # In any version of the API, and also as a patch of an existing object.
 _ROLE_BINDING: Final = re.compile(r"kubernetes:rbac\.authorization\.k8s\.io/\w+:RoleBinding(?:Patch)?")
 _CLUSTER_ROLE_BINDING: Final = re.compile(r"kubernetes:rbac\.authorization\.k8s\.io/\w+:ClusterRoleBinding(?:Patch)?")

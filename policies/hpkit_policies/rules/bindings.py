@@ -16,6 +16,8 @@ from hpkit_policies.model import (
     unknown_as_undecided,
 )
 
+__all__ = ["POLICIES"]
+
 _RBAC: Final = re.compile(
     r"kubernetes:rbac\.authorization\.k8s\.io/\w+:(?P<scope>Cluster)?(?P<thing>RoleBinding|Role)(?:Patch)?"
 )

@@ -24,6 +24,8 @@ from hpkit_policies.stack_inputs import (
     quotas_by_cluster,
 )
 
+__all__ = ["POLICIES"]
+
 _Reserved = tuple[str, Amount | None]
 _BY_HAND = "Calculate the cost by hand: the catalog has no price for the type in this region or on its continent."
 

@@ -20,6 +20,8 @@ from hpkit_policies.stack_inputs import (
     quotas_by_cluster,
 )
 
+__all__ = ["POLICIES"]
+
 
 def _fits_capacity(resources: Sequence[Resource], _settings: Settings) -> Results:
     matched, elsewhere = quotas_by_cluster(resources)

@@ -7,6 +7,8 @@ from hpkit.text.formatting import listing
 from hpkit_policies.model import UNKNOWN, Parameter, Policy, Resource, Results, Settings, Undecided, Violation
 from hpkit_policies.stack_inputs import CLUSTER, QUOTA, instance_types, parse_quota
 
+__all__ = ["POLICIES"]
+
 _TYPES = Parameter(
     "allowed",
     "Allowed instance types. Empty: all.",

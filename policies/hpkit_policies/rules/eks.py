@@ -7,6 +7,8 @@ from hpkit.plan.endpoint import world_ranges
 from hpkit.text.formatting import listing
 from hpkit_policies.model import Parameter, Policy, Resource, Results, Settings, Violation
 
+__all__ = ["POLICIES"]
+
 _CLUSTER: Final = "aws:eks/cluster:Cluster"
 _ADDON: Final = "aws:eks/addon:Addon"
 # A chart's resources pass the pack one by one only where Pulumi renders it; Helm itself installs those of a Release.

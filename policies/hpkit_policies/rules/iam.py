@@ -12,6 +12,8 @@ from hpkit_policies.actions import takes_resource
 from hpkit_policies.documents import DocumentError, Statement, statements
 from hpkit_policies.model import UNKNOWN, Parameter, Policy, Resource, Results, Settings, Undecided, Violation
 
+__all__ = ["JUDGED", "POLICIES"]
+
 _ARN_PARTS: Final = 6
 _ROLE: Final = "aws:iam/role:Role"
 _DOCUMENTS: Final = (

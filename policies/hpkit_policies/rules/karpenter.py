@@ -15,6 +15,8 @@ from hpkit_policies.stack_inputs import (
     node_class_owners,
 )
 
+__all__ = ["POLICIES"]
+
 
 def _groups_exist(resources: Sequence[Resource], _settings: Settings) -> Results:
     clusters = of_type(resources, CLUSTER)

@@ -8,6 +8,8 @@ from hpkit.plan.endpoint import world_ranges
 from hpkit.text.formatting import listing
 from hpkit_policies.model import UNKNOWN, Parameter, Policy, Resource, Results, Settings, Undecided, Violation, of_type
 
+__all__ = ["JUDGED", "POLICIES"]
+
 _GROUPS: Final = ("aws:ec2/securityGroup:SecurityGroup", "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup")
 _RULE: Final = "aws:ec2/securityGroupRule:SecurityGroupRule"
 _INGRESS: Final = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"

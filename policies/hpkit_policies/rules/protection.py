@@ -10,6 +10,8 @@ from typing import Any, Final
 from hpkit_policies.model import Parameter, Policy, Resource, Results, Settings, Violation, of_type
 from hpkit_policies.stack_inputs import CLUSTER
 
+__all__ = ["GUARD", "POLICIES"]
+
 # Resource type → its name in `allowReplace` of an organization's file and of a ChangeGuard.
 _PROTECTED: Final = {CLUSTER: "cluster", "aws:eks/cluster:Cluster": "eks", "aws:ec2/vpc:Vpc": "vpc"}
 GUARD: Final = "hyperpod:index:ChangeGuard"

@@ -18,6 +18,8 @@ from hpkit_policies.model import (
     unknown_as_undecided,
 )
 
+__all__ = ["JUDGED", "POLICIES"]
+
 # Each companion has the token of today and the one that programs for version 6 of the provider use.
 _BUCKETS: Final = ("aws:s3/bucket:Bucket", "aws:s3/bucketV2:BucketV2")
 _BLOCKS: Final = ("aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",)

@@ -17,6 +17,8 @@ from hpkit_policies.model import (
     is_known,
 )
 
+__all__ = ["POLICIES"]
+
 # Tags of the plugin's resources are a list of {key, value}, as in the SageMaker API; all others have a map.
 _LISTED: Final = ("hyperpod:index:Cluster", "hyperpod:index:ClusterSchedulerConfig", "hyperpod:index:ComputeQuota")
 _MAPPED: Final = (

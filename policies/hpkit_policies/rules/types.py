@@ -11,6 +11,8 @@ from hpkit.text.formatting import listing
 from hpkit_policies.model import Parameter, Policy, Resource, Results, Settings, Violation
 from hpkit_policies.rules import iam, network, storage
 
+__all__ = ["POLICIES"]
+
 _PROVIDERS: Final = "pulumi:providers:"
 _PACKAGES: Final = frozenset({"aws", "hpkit", "hyperpod", "kubernetes", "pulumi"})
 # Types that the kit doesn't create and that grant nothing by themselves, or that another policy of the pack judges.

@@ -17,6 +17,8 @@ from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
 from tests.running import eventually
 
+__all__ = ["MARK", "Run", "marked", "run_of"]
+
 MARK = "HPKIT_TEST_MARK"
 # Retries go on for a minute or two where what was killed stays away.
 SECONDS = 900

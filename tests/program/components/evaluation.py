@@ -7,6 +7,8 @@ from cel_expr_python.ext import ext_optional, ext_strings
 
 from hpkit.plan.names import GROUP_PREFIX
 
+__all__ = ["answers", "request_of"]
+
 _RESOURCES = {"Ingress": "ingresses"}
 
 

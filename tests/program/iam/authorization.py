@@ -7,6 +7,8 @@ from functools import cache
 from policy_sentry.querying.actions import get_action_data
 from policy_sentry.shared.iam_data import get_service_prefix_data
 
+__all__ = ["access_level", "can_be_narrowed", "dependent_actions", "is_action", "problems", "resource_formats"]
+
 _TAG_KEYS = ("aws:RequestTag/", "aws:ResourceTag/", "s3:RequestObjectTag/", "sagemaker:ResourceTag/")
 
 

@@ -13,6 +13,8 @@ import yaml
 
 from hpkit.adopt.resource_types import RESOURCE_TYPES
 
+__all__ = ["BETWEEN", "NOT_CONVERTED", "SINGULAR", "converted", "manifests", "terraform"]
+
 # Types of resources that no scanner here knows in any form, with the reason.
 NOT_CONVERTED = {
     "hyperpod:": "no provider of Terraform that scanners know has HyperPod: the policy pack judges it",

@@ -18,6 +18,8 @@ from hpkit.program.recording import record
 from hpkit.project import select
 from tests.security.scanners.documents import BETWEEN, converted, manifests, terraform
 
+__all__ = ["SCANNERS", "Answer", "Finding", "compare", "read_answers", "write_documents"]
+
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[2]
 SCANNERS = ("bandit", "check-jsonschema", "checkov", "kube-score", "semgrep", "zizmor")

@@ -16,6 +16,9 @@ from hpkit_whatif.admission.queue import Task
 from hpkit_whatif.admission.topology import Grid
 from hpkit_whatif.admission.tree import Pairs, QueueNode, Usage
 
+__all__ = ["Asked", "Assignment", "Chosen", "Mode", "Request", "Resolver", "Simulate", "assign", "scaled_counts"]
+
+
 _MOST_REMEMBERED = 64
 
 

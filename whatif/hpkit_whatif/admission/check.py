@@ -24,6 +24,8 @@ from hpkit.kueue.model import (
     Workload,
 )
 
+__all__ = ["refuse_admission", "refuse_model", "refuse_pod_sets"]
+
 _POLICIES = get_args(Policy)
 _LOWER = ("Never", "LowerPriority")
 _STRATEGIES = get_args(Strategy)

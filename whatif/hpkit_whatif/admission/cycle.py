@@ -17,6 +17,8 @@ from hpkit_whatif.admission.queue import Queue, Task
 from hpkit_whatif.admission.tree import Pairs, TreeNode
 from hpkit_whatif.admission.turn import Entry, classic_order, fair_order
 
+__all__ = ["Cycle"]
+
 
 class Cycle:
     """Runs cycles over queues; what they decide is in the entries that `run` returns."""

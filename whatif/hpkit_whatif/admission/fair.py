@@ -14,6 +14,8 @@ from hpkit_whatif.admission.preempt import Reason, Search, Target, fill_back, is
 from hpkit_whatif.admission.queue import Task
 from hpkit_whatif.admission.tree import QueueNode, TreeNode, Usage
 
+__all__ = ["fair"]
+
 Share = tuple[int, float]
 _BELOW_ALL: Share = (0, -1.0)
 

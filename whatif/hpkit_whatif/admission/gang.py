@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from hpkit.kueue.model import WaitForPodsReady
 
+__all__ = ["backoff_of", "is_retried"]
+
 # Beyond it, any base has passed any limit.
 _MOST_DOUBLINGS = 32
 

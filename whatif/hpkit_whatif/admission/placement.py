@@ -13,6 +13,8 @@ from hpkit_whatif.admission.assign import Assignment, Chosen, Mode, PodSetReques
 from hpkit_whatif.admission.queue import Task
 from hpkit_whatif.admission.topology import Grid, NoPlaceError
 
+__all__ = ["Places"]
+
 Placed = tuple[tuple[Grid, Mapping[str, int], tuple[tuple[str, int], ...]], ...]
 
 

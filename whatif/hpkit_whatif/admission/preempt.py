@@ -14,6 +14,8 @@ from hpkit.kueue.model import BorrowWithinCohort
 from hpkit_whatif.admission.queue import Queue, Task
 from hpkit_whatif.admission.tree import QueueNode, TreeNode, Usage
 
+__all__ = ["Reason", "Search", "Target", "classic", "fill_back", "is_hopeless", "permits"]
+
 Reason = Literal["InClusterQueue", "InCohortReclamation", "InCohortFairSharing", "InCohortReclaimWhileBorrowing"]
 Target = tuple[Task, Reason]
 

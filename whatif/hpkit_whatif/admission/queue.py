@@ -15,6 +15,8 @@ from typing import Literal, Protocol
 from hpkit.kueue.model import PodSetAssignment, Workload
 from hpkit_whatif.admission.tree import QueueNode, TreeNode, Usage
 
+__all__ = ["Queue", "Shape", "Task"]
+
 _NONE: frozenset[int] = frozenset()
 
 State = Literal["waiting", "running", "backing off", "gone"]

@@ -18,6 +18,8 @@ from hpkit_whatif.admission.queue import Queue, Task
 from hpkit_whatif.admission.tree import Pairs, TreeNode, build
 from hpkit_whatif.admission.turn import Entry
 
+__all__ = ["Simulator"]
+
 
 class Simulator:
     """Queues, what waits in them and what runs: advanced cycle by cycle or event by event.

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 from hpkit.kueue.model import Node, TopologyRequest
 
+__all__ = ["Domain", "Grid", "NoPlaceError", "Requests"]
+
 Requests = Mapping[str, int]
 HOSTNAME = "kubernetes.io/hostname"
 

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from hpkit.kueue.model import ClusterQueue, FlavorQuotas, Model
 
+__all__ = ["Pairs", "QueueNode", "TreeNode", "Usage", "build"]
+
 NEEDS_ROOM = 1000
 TOO_MUCH = -1
 NOT_NOW = -2

@@ -14,6 +14,8 @@ from hpkit_whatif.admission.preempt import Target
 from hpkit_whatif.admission.queue import Task
 from hpkit_whatif.admission.tree import QueueNode, TreeNode, Usage
 
+__all__ = ["Entry", "classic_order", "fair_order"]
+
 
 @dataclass(slots=True)
 class Entry:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from hpkit_whatif.recommend import Recommendation
     from hpkit_whatif.recommend.model import CapacityChange, TeamResult
 
+__all__ = ["command"]
+
 Figure = TypeVar("Figure")
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from hpkit.plan.model import Plan
     from hpkit_whatif.scenario.traces import Shape
 
+__all__ = ["command"]
+
 _NO_PLACES = "a CSV has no placement and topology"
 _TRACES = ("alibaba-2023",)
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from hpkit_whatif.scenario import Source
     from hpkit_whatif.simulate import Recorder, Report
 
+__all__ = ["MOST_TASKS", "Rehearsal", "command"]
+
 MOST_TASKS = 1000
 """Each of them takes a second or more: Kueue counts in whole seconds when something was created."""
 

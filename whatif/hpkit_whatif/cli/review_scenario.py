@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Side = TypeVar("Side")
 T = TypeVar("T")
+__all__ = ["scenario_changes"]
 
 
 def scenario_changes(stacks: Iterable[StackInput], file: str) -> dict[str, ScenarioChange]:

@@ -15,6 +15,8 @@ from hpkit.text.plural import plural
 if TYPE_CHECKING:
     from hpkit_whatif.simulate import Report
 
+__all__ = ["command", "rendered"]
+
 _MOST_ROWS = 40
 _MOST_REASONS = 10
 _MOST_ITEMS = 3

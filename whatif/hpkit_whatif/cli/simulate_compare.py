@@ -22,6 +22,8 @@ from hpkit_whatif.simulate import Report
 from hpkit_whatif.simulate.report import Simulation
 from hpkit_whatif.simulate.run import simulate_tasks
 
+__all__ = ["SimulationComparison", "compared"]
+
 
 class _Side(TypedDict):
     source: Annotated[str, "The file, stack or git reference."]

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+__all__ = ["SimulationList", "varied"]
+
 
 class _Run(TypedDict):
     warnings: list[str]

@@ -9,6 +9,8 @@ from typing import Final
 from hpkit_whatif.recommend.levers import Lever, State, per_instance
 from hpkit_whatif.recommend.search import Evaluate, Outcome
 
+__all__ = ["cheapest"]
+
 _MOST_STEPS: Final = 16
 Price = Callable[[str], Decimal | None]
 

@@ -14,6 +14,8 @@ from hpkit.text.spelling import hint
 from hpkit_whatif.scenario.model import duration
 from hpkit_whatif.simulate.report import Report, TeamReport
 
+__all__ = ["GRAMMAR", "Goal", "Measure", "parse_goal"]
+
 Measure = Literal["p50", "p95", "max", "preemptions", "lost", "utilization", "fairness"]
 GRAMMAR: Final = (
     "p50|p95|max wait of TEAM|all < DURATION",

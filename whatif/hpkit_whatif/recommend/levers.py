@@ -10,6 +10,8 @@ from hpkit.catalog import find_instance_type
 from hpkit.config.document import Document, Path
 from hpkit.plan.model import Plan, QuotaResource, TeamPlan
 
+__all__ = ["Lever", "State", "find_levers", "instance_levers", "moves", "per_instance"]
+
 Value = int | str
 State = tuple[Value, ...]
 """The value of each lever, in their order."""

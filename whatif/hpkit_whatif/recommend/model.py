@@ -11,6 +11,16 @@ from hpkit_whatif.recommend.goals import Goal
 from hpkit_whatif.simulate.report import Report
 from hpkit_whatif.simulate.vary import mean_wait, means
 
+__all__ = [
+    "CapacityChange",
+    "Confidence",
+    "GoalResult",
+    "Recommendation",
+    "RecommendedPolicy",
+    "TeamResult",
+    "ValueChange",
+]
+
 T = TypeVar("T")
 
 

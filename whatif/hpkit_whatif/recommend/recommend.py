@@ -33,6 +33,8 @@ from hpkit_whatif.simulate.quotas import over_reserved
 from hpkit_whatif.simulate.report import Report
 from hpkit_whatif.simulate.workers import Cluster, simulate_plans
 
+__all__ = ["recommend"]
+
 
 def recommend(
     loaded: Loaded,

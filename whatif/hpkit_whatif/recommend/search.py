@@ -11,6 +11,8 @@ from hpkit_whatif.recommend.goals import Goal
 from hpkit_whatif.recommend.levers import Lever, State, moves
 from hpkit_whatif.simulate.report import Report
 
+__all__ = ["Outcome", "Search", "evaluate_goals", "search"]
+
 # So many are simulated before the next are chosen; it does not follow the workers, so that the result does not either.
 _BATCH: Final = 8
 _KICK: Final = 3

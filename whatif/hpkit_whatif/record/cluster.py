@@ -22,6 +22,8 @@ from hpkit_whatif.record.places import NOT_READ, group_racks, parse_placement
 from hpkit_whatif.scenario.model import MOST_NAME, Placement, Rack, TaskSpec
 from hpkit_whatif.scenario.workloads import Tasks, scenario_model
 
+__all__ = ["Recorded", "recorded"]
+
 _GIB: Final = 1024**3
 _MOST_PRIORITY: Final = 100
 _FRACTIONS: Final = 3

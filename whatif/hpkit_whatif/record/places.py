@@ -12,6 +12,8 @@ from hpkit.catalog import NETWORK_LAYERS, find_instance_type
 from hpkit.cluster.live.model import KubernetesNode, Task
 from hpkit_whatif.scenario.model import MOST_PODS, Placement, Rack
 
+__all__ = ["NOT_READ", "group_racks", "parse_placement"]
+
 NOT_READ = "Workloads request a placement that a scenario can't express"
 
 

@@ -13,6 +13,8 @@ from typing import TextIO
 from hpkit.errors import InputError
 from hpkit_whatif.scenario.model import Rack, TaskSpec, written_duration
 
+__all__ = ["Yaml", "writing"]
+
 
 @dataclass(frozen=True, slots=True)
 class Yaml:

@@ -13,6 +13,8 @@ from typing import Protocol
 
 from hpkit_whatif.admission import Admitted, Event, Preempted, Workload
 
+__all__ = ["Scheduler", "apart", "run"]
+
 # Far below what anybody writes, so that no two events of a scenario happen at once.
 _SUBMIT_STEP = 1e-4
 _RUN_STEP = 1e-6

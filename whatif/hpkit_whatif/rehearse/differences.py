@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from hpkit_whatif.admission import Event, PodSetAssignment
 
+__all__ = ["event_differences"]
+
 
 def event_differences(real: Iterable[Event], simulated: Iterable[Event]) -> list[str]:
     """Return what differs, a line for each task at each moment; nothing where both did the same.

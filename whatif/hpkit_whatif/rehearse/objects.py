@@ -8,6 +8,8 @@ from typing import Any
 from hpkit.plan.model import Plan
 from hpkit_whatif.admission import ClusterQueue, FlavorQuotas, Model, per_unit
 
+__all__ = ["object_differences"]
+
 Document = Mapping[str, Any]
 Quantity = Callable[[str], float]
 _TYPE = "node.kubernetes.io/instance-type"

@@ -6,6 +6,8 @@ from typing import Any
 
 from hpkit.plan.model import Plan, QuotaResource, TeamPlan
 
+__all__ = ["policy_request", "quota_requests"]
+
 Document = dict[str, Any]
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from hpkit_whatif.scenario.model import MOST_SECONDS, Choice, Distribution, Generator, TaskSpec
 
+__all__ = ["generated"]
+
 _HOUR = 3600.0
 _DAY = 24
 

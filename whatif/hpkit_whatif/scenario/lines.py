@@ -10,6 +10,8 @@ from typing import Final, TextIO
 
 from hpkit.errors import InputError
 
+__all__ = ["lines", "opened"]
+
 # What Python makes of a byte that isn't UTF-8, with the error handler surrogateescape.
 _NO_UTF8: Final = re.compile("[\udc80-\udcff]")
 _LONGEST: Final = 1_000_000

@@ -10,6 +10,22 @@ from pydantic_core import PydanticCustomError
 from hpkit.config.base import Model
 from hpkit.text.printable import printable, quoted
 
+__all__ = [
+    "MOST_NAME",
+    "MOST_PODS",
+    "MOST_SECONDS",
+    "Choice",
+    "Distribution",
+    "Generator",
+    "Pattern",
+    "Placement",
+    "Rack",
+    "Scenario",
+    "TaskSpec",
+    "duration",
+    "written_duration",
+]
+
 MOST_SECONDS = 36525 * 86400.0
 """A hundred years: the longest duration."""
 MOST_NAME = 200

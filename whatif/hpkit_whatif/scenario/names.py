@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from array import array
 
+__all__ = ["Names"]
+
 _FIRST = 1024
 _ALL = (1 << 64) - 1
 

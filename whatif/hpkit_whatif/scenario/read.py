@@ -28,6 +28,8 @@ from hpkit_whatif.scenario.lines import lines, opened
 from hpkit_whatif.scenario.model import Scenario, TaskSpec, written_duration
 from hpkit_whatif.scenario.names import Names
 
+__all__ = ["COLUMNS", "Located", "Source", "open_scenario", "write_csv"]
+
 COLUMNS = tuple(field.alias or name for name, field in TaskSpec.model_fields.items() if name != "placement")
 _NEEDED = ("name", "team", "submit", "run")
 _WHOLE = ("count", "accelerators", "pods")

@@ -6,6 +6,8 @@ from hpkit.config.contract import inner_types
 from hpkit.text.compact_json import compact_json
 from hpkit_whatif.scenario.model import Scenario
 
+__all__ = ["schema_text"]
+
 
 def schema_text() -> str:
     """Return the JSON Schema (draft 2020-12) of a scenario file, as its file holds it."""

@@ -27,6 +27,8 @@ from hpkit_whatif.admission import (
 from hpkit_whatif.scenario.model import Rack, TaskSpec
 from hpkit_whatif.scenario.read import Located
 
+__all__ = ["Task", "Tasks", "of_teams", "rack_nodes", "scenario_model"]
+
 _HOST = "kubernetes.io/hostname"
 _GIB = 1024**3
 _LAST = ("cpu", "memory", EFA)

@@ -9,6 +9,8 @@ from typing import Final
 from hpkit.text.printable import csv_cell
 from hpkit_whatif.simulate.report import Report, TaskReport
 
+__all__ = ["COLUMNS", "as_csv"]
+
 COLUMNS: Final = (
     "name", "team", "instanceType", "instances", "priority", "submit", "admitted", "finished", "wait", "admissions",
     "borrowed", "borrowedFrom", "preempted", "preemptedAt", "preemptedBy", "preemptionReasons", "lost", "never",

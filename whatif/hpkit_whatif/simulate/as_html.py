@@ -12,6 +12,8 @@ from hpkit.text.formatting import borrowed, figure, percent, span
 from hpkit_whatif.simulate.notable import notable
 from hpkit_whatif.simulate.report import Report, TeamReport
 
+__all__ = ["MOST_ROWS", "as_html"]
+
 MOST_ROWS = 500
 """So many tasks the page lists, the notable ones."""
 

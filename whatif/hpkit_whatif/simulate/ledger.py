@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 
 from hpkit_whatif.simulate.quotas import NOBODY, TypeQuota
 
+__all__ = ["Account", "Ledger"]
+
 
 class Loan:
     """What a running task takes beyond its team's quota: of each lender, by resource."""

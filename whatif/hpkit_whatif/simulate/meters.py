@@ -6,6 +6,8 @@ from array import array
 
 from hpkit_whatif.simulate.report import Series
 
+__all__ = ["Gauge", "Timeline", "Waits"]
+
 _STEPS = 240
 _FIRST_STEP = 15.0
 _MOST_WAITS = 1 << 20

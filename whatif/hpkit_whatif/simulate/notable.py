@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from hpkit_whatif.simulate.report import TaskReport
 
+__all__ = ["Kept", "notable"]
+
 
 def notable(tasks: Sequence[TaskReport], most: int) -> list[TaskReport]:
     """Return at most so many tasks, in the order of their submission.

@@ -9,6 +9,8 @@ from hpkit.plan.capacity import overruns, reserve
 from hpkit.plan.model import Plan, QuotaResource
 from hpkit_whatif.admission import EFA, IDLE_QUEUE, Model, amounts_of
 
+__all__ = ["NOBODY", "TypeQuota", "over_reserved", "type_quotas"]
+
 NOBODY = ""
 """Whose is what no team reserved."""
 

@@ -9,6 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Final, TypedDict
 
+__all__ = [
+    "QUEUED",
+    "Admission",
+    "ClusterReport",
+    "Eviction",
+    "Report",
+    "Series",
+    "Simulation",
+    "Skipped",
+    "TaskReport",
+    "TeamReport",
+]
+
 QUEUED: Final = "Queued"
 """Instead of a reason of Kueue's, of a task that it has not looked at yet."""
 _WORDS: Final = {

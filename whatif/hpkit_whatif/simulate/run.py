@@ -27,6 +27,8 @@ from hpkit_whatif.simulate.report import (
     reason_in_words,
 )
 
+__all__ = ["MOST_TASKS", "Recorder", "simulate", "simulate_tasks"]
+
 MOST_TASKS = 100_000
 """So many tasks a report holds one by one, the notable ones where there are more; all are counted."""
 MOST_SKIPPED = 1000

@@ -21,6 +21,19 @@ from hpkit_whatif.scenario.read import Source
 from hpkit_whatif.simulate.report import Report
 from hpkit_whatif.simulate.workers import Cluster, simulate_plans
 
+__all__ = [
+    "MOST_POLICIES",
+    "Change",
+    "Result",
+    "Variation",
+    "changed",
+    "grid",
+    "mean_wait",
+    "means",
+    "sweep",
+    "variation",
+]
+
 MOST_POLICIES = 10_000
 _UNKNOWN_KEY = "CFG001"
 

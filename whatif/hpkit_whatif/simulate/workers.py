@@ -16,6 +16,8 @@ from hpkit_whatif.scenario.read import Located, Source
 from hpkit_whatif.simulate.report import Report
 from hpkit_whatif.simulate.run import simulate_tasks
 
+__all__ = ["Cluster", "cluster", "simulate_plans"]
+
 _ADDRESS = re.compile(r"dask://(?P<host>\[[0-9a-fA-F:.]+\]|[^\s/:\[\]]+):(?P<port>[0-9]{1,5})/?\Z")
 _CONNECT_SECONDS = 10
 # Two thousand plans of a tenth of a second each are one task in fifty for a worker, and not one network trip each.

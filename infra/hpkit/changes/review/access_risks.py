@@ -16,6 +16,8 @@ from hpkit.plan.user_ids import SQUASHED
 from hpkit.text.formatting import listing
 from hpkit.text.plural import plural
 
+__all__ = ["access_risks"]
+
 _ANYWHERE: Final = "0.0.0.0/0"
 
 

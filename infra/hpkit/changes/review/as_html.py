@@ -9,6 +9,8 @@ from hpkit.changes.review.charts import capacity_chart, team_charts
 from hpkit.changes.review.model import Review
 from hpkit.text.plural import plural
 
+__all__ = ["as_html"]
+
 
 @cache
 def _template() -> Template:

@@ -25,6 +25,8 @@ from hpkit.changes.review.model import (
 from hpkit.changes.review.tables import concerned_teams, nodes_lost
 from hpkit.text.formatting import json_number
 
+__all__ = ["ChangeReview", "as_dict"]
+
 T = TypeVar("T")
 Written = TypeVar("Written")
 Number = int | float

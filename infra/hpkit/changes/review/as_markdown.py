@@ -12,6 +12,8 @@ from hpkit.changes.review.model import FindingChanges, Review, StackReview, Verd
 from hpkit.text.plural import plural
 from hpkit.text.printable import printable
 
+__all__ = ["LIMIT", "MARKER", "as_markdown", "escape"]
+
 # GitHub refuses a comment of more than 65,536 characters; the rest is room for what a workflow puts around it.
 LIMIT: Final = 60_000
 # A workflow finds its own earlier comment by this line, and edits it.

@@ -8,6 +8,8 @@ from hpkit.changes.review.model import FindingChanges, Review, StackReview
 from hpkit.text.formatting import aligned
 from hpkit.text.printable import printable
 
+__all__ = ["as_text"]
+
 _MOST = 40
 _INDENT = "  "
 

@@ -14,6 +14,8 @@ from hpkit.plan.budgets import Budget, budget_cells
 from hpkit.plan.model import Plan
 from hpkit.text.formatting import listing
 
+__all__ = ["budget_risks"]
+
 _POLICY_FILE = "the organization's policy file"
 
 

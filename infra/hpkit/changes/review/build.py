@@ -35,6 +35,8 @@ from hpkit.plan.model import Plan
 from hpkit.text.formatting import span
 from hpkit.text.plural import plural
 
+__all__ = ["FileInput", "FileVersion", "StackInput", "StackVersion", "accounts_of", "plan_of", "review"]
+
 # Returns what a plan registers in a stack of that name, in that account; "" is one that nobody knows.
 Record = Callable[[Plan, str, str], Recorded]
 # A tenth more and a minute: below that, waits differ by chance.

@@ -10,6 +10,8 @@ from hpkit.changes.review.formatting import as_fraction, quantity
 from hpkit.changes.review.model import StackReview
 from hpkit.plan.capacity import Amount
 
+__all__ = ["Bar", "Chart", "capacity_chart", "team_charts"]
+
 _MOST: Final = 30
 
 

@@ -16,6 +16,19 @@ from hpkit.plan.capacity import Amount, pods_on, pool_instances
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import GroupPlan, NodePoolPlan, Plan, RestrictedGroupPlan
 
+__all__ = [
+    "FindPrice",
+    "budget_changes",
+    "group_cost",
+    "guaranteed_cost",
+    "maximum_cost",
+    "pool_cost",
+    "quota_cost",
+    "ready_cost",
+    "ready_nodes",
+    "total",
+]
+
 FindPrice = Callable[[str, str], Price | None]
 
 

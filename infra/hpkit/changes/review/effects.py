@@ -11,6 +11,8 @@ from hpkit.changes.review.cost import group_cost, pool_cost, total
 from hpkit.changes.review.model import MoneyChange, Risk
 from hpkit.plan.model import Plan
 
+__all__ = ["GRAVITY", "gravest_risks_first", "with_effects"]
+
 _OF_ALL: Final = {f"{action}-{key}" for action in ("replace", "delete") for key in GUARDED_TYPES.values()} | {
     "another-account", "another-region", "addon-leaves", "configuration", "dependency-leaves", "governance-leaves",
     "nat-gateway-leaves", "node-recovery", "shared-pool", "policy", "priority-order", "priority-class-leaves",

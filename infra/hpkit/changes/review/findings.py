@@ -8,6 +8,8 @@ from hpkit.checks import Finding
 from hpkit.checks.waivers import covers
 from hpkit.config.organization import Waiver
 
+__all__ = ["compare_findings"]
+
 
 def compare_findings(
     before: Sequence[Finding], after: Sequence[Finding], waivers: Sequence[Waiver] = ()

@@ -8,6 +8,19 @@ from hpkit.changes.review.model import Cost
 from hpkit.plan.capacity import Amount
 from hpkit.text.formatting import amount
 
+__all__ = [
+    "arrow",
+    "as_fraction",
+    "cost",
+    "cost_change",
+    "cost_sides",
+    "decreased",
+    "maximum",
+    "money",
+    "quantity",
+    "signed_money",
+]
+
 _CENT = Decimal("0.01")
 
 

@@ -12,6 +12,8 @@ from hpkit.changes.review.model import Risk
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 from hpkit.text.plural import plural
 
+__all__ = ["group_risks"]
+
 _Group = GroupPlan | RestrictedGroupPlan
 # What another value means for those who run jobs.
 _MEANS: Final = {

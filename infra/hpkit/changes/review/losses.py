@@ -13,6 +13,8 @@ from hpkit.plan.capacity import DIMENSIONS, usage
 from hpkit.plan.lustre import CLAIM
 from hpkit.plan.model import Plan, TeamPlan
 
+__all__ = ["TEAM_RESOURCES", "losses_of"]
+
 # What the program makes for each team under the team's name, by the last part of its type.
 TEAM_RESOURCES: Final = frozenset(
     ("ComputeQuota", "LimitRange", "NamespacePatch", "PersistentVolume", "PersistentVolumeClaim", "Role", "RoleBinding")

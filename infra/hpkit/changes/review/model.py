@@ -11,6 +11,26 @@ from hpkit.checks import Finding
 from hpkit.plan.budgets import Budget, Spent
 from hpkit.plan.capacity import Amount
 
+__all__ = [
+    "BudgetChange",
+    "Cost",
+    "FileReview",
+    "FindingChanges",
+    "Loss",
+    "MoneyChange",
+    "Preview",
+    "PreviewStep",
+    "Review",
+    "Risk",
+    "ScenarioChange",
+    "StackReview",
+    "Status",
+    "TeamWaits",
+    "Verdict",
+    "gravest_first",
+    "worst",
+]
+
 Status = Literal["added", "removed", "changed", "unchanged", "unreadable"]
 Verdict = Literal["ok", "attention", "blocked"]
 _UNKNOWN: Change[Any] = Change(None, None)

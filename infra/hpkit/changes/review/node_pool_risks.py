@@ -16,6 +16,8 @@ from hpkit.plan.capacity import pool_instances
 from hpkit.plan.model import NodePoolPlan, Plan
 from hpkit.text.formatting import listing
 
+__all__ = ["node_pool_risks"]
+
 # What another value means for those who run jobs.
 _MEANS: Final = {
     "disruption": "the time at which Karpenter ends nodes and their pods changes",

@@ -8,6 +8,8 @@ from hpkit.changes.plan_diff import Change
 from hpkit.changes.review.model import Risk
 from hpkit.text.formatting import listing
 
+__all__ = ["PolicySettings", "policy_risks"]
+
 # Policy → level, or its level and parameters.
 PolicySettings = Mapping[str, Any]
 _LEVEL: Final = "enforcementLevel"

@@ -12,6 +12,8 @@ from hpkit.changes.review.model import Preview, PreviewStep
 from hpkit.errors import InputError
 from hpkit.program.teardown import counts_as_resource
 
+__all__ = ["parse_preview"]
+
 # The engine tells a replacement as up to three steps of one URN, of which one says why.
 _ACTIONS: dict[str, Action] = {
     "create": "create",

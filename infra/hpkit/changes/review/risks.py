@@ -30,6 +30,8 @@ from hpkit.plan.names import short_type
 from hpkit.text.formatting import amount, listing
 from hpkit.text.plural import plural
 
+__all__ = ["risks_of", "with_rename_risks"]
+
 # The resource that a decision is about, by its code: last part of the type, and what stands before its name.
 _TEAM, _POOL = (("ComputeQuota", ""),), (("NodePool", "node-pool-"),)
 _NAMED = {

@@ -12,6 +12,8 @@ from hpkit.plan.names import short_type
 from hpkit.text.formatting import listing
 from hpkit.text.plural import plural
 
+__all__ = ["setting_risks"]
+
 # Settings that a specific risk or loss covers: type and place → codes of risks, or kinds of losses. Where the pattern
 # has a `subject`, the risk must be about that subject; otherwise any risk with the code covers the setting.
 _SAID: Final = tuple(

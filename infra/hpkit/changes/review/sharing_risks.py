@@ -13,6 +13,8 @@ from hpkit.changes.review.formatting import arrow, as_fraction, decreased, quant
 from hpkit.changes.review.model import Risk
 from hpkit.text.formatting import amount, listing
 
+__all__ = ["sharing_risks"]
+
 _POLICY_MEANS: Final = {
     ("fairShare", "Enabled"): "idle compute is shared by the weights of the teams",
     ("fairShare", "Disabled"): "idle compute goes to the first request, regardless of the teams' weights",

@@ -13,6 +13,8 @@ from hpkit.changes import is_plain, value_text
 from hpkit.changes.review.model import Risk
 from hpkit.plan.model import Plan
 
+__all__ = ["software_risks"]
+
 # What people who run jobs no longer have.
 _WITHOUT: Final = {
     "health-monitoring-agent": "failed nodes are no longer detected, so none is rebooted or replaced",

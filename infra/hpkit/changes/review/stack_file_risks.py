@@ -7,6 +7,8 @@ from hpkit.changes.plan_diff import Change
 from hpkit.changes.review.model import Risk
 from hpkit.text.formatting import listing
 
+__all__ = ["StackSettings", "stack_file_risks"]
+
 # Key of the stack file → value, including the keys of its `config`.
 StackSettings = Mapping[str, Any]
 _SECRETS: Final = ("secretsprovider", "encryptedkey", "encryptionsalt")

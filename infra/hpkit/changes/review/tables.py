@@ -31,6 +31,42 @@ from hpkit.program.teardown import counts_as_resource
 from hpkit.text.formatting import figure, listing, percent, span
 from hpkit.text.plural import plural
 
+__all__ = [
+    "BUDGET_HEAD",
+    "CAPACITY_HEAD",
+    "COST_HEAD",
+    "RESOURCE_HEAD",
+    "SUMMARY_HEAD",
+    "TEAM_HEAD",
+    "VERDICTS",
+    "WAIT_HEAD",
+    "Row",
+    "budget_rows",
+    "capacity_rows",
+    "changed_teams",
+    "concerned_teams",
+    "cost_rows",
+    "finding_groups",
+    "headline",
+    "location",
+    "loss_lines",
+    "nodes_lost",
+    "policy_lines",
+    "preview_lines",
+    "resource_lines",
+    "resource_rows",
+    "risk_line",
+    "rule_and_path",
+    "scenario_lines",
+    "setting_list",
+    "step_row",
+    "summary_rows",
+    "team_table",
+    "unknown_lines",
+    "wait_rows",
+    "when_lost",
+]
+
 T = TypeVar("T")
 Row = tuple[str, ...]
 

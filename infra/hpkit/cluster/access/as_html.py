@@ -8,6 +8,8 @@ from hpkit.cluster.access.model import Row, called
 from hpkit.cluster.live.page import page
 from hpkit.cluster.live.sections import Section
 
+__all__ = ["as_html"]
+
 
 def as_html(stack: str, places: Sequence[str], rows: Sequence[Row], differs: Sequence[str]) -> str:
     """Return the page: a row for each principal, a column for each place, and where the stack file says otherwise."""

@@ -16,6 +16,8 @@ from hpkit.cluster.live.kubernetes import Kubernetes
 from hpkit.errors import SelectionError
 from hpkit.text.spelling import near
 
+__all__ = ["Answer", "Resource", "allows", "check", "find_resource", "resources_of"]
+
 _DISCOVERY: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _ROLES: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles"

@@ -15,6 +15,21 @@ from hpkit.plan.names import GROUP_PREFIX
 from hpkit.plan.principals import principal_of
 from hpkit.text.spelling import near
 
+__all__ = [
+    "CLUSTER",
+    "Access",
+    "Binding",
+    "Entry",
+    "Grant",
+    "Policy",
+    "Row",
+    "called",
+    "differences",
+    "find_entry",
+    "matrix",
+    "without_entry",
+]
+
 # The column of what holds in the whole cluster.
 CLUSTER: Final = "cluster"
 # An entry of nodes or of a service is made by that, and is nobody's.

@@ -18,6 +18,8 @@ from hpkit.cluster.live.read import find
 from hpkit.errors import ToolError
 from hpkit.plan.access import ADMINISTRATOR_POLICY
 
+__all__ = ["read_access", "read_entries"]
+
 _RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 # EKS creates the creator's entry with the cluster. It accepts other entries once the cluster is active, minutes later.
 # That is inferred: DescribeCluster doesn't report whether an entry exists.

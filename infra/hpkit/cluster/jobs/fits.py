@@ -16,6 +16,8 @@ from hpkit.plan.derive import instances_of
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.text.formatting import figure
 
+__all__ = ["Fit", "fit"]
+
 _GIB: Final = 1024**3
 
 

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from hpkit.config.governance import Workload
 
+__all__ = ["KINDS", "WORKLOADS", "Path", "PodTemplate", "Unit", "mapping", "mappings", "templates", "units"]
+
 Path = tuple[str | int, ...]
 # Kinds that `hpkit job new` writes.
 KINDS: Final = ("job", "pytorchjob", "jobset", "rayjob", "deployment")

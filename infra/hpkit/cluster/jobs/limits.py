@@ -21,6 +21,8 @@ from hpkit.plan.team_limits import (
     repository_team,
 )
 
+__all__ = ["Breach", "breaches", "breaches_of_pods"]
+
 Path = tuple[str | int, ...]
 _METADATA = ("labels", "annotations")
 _SCHEDULING = ("spec", "runPolicy", "schedulingPolicy", "priorityClass")

@@ -22,6 +22,8 @@ from hpkit.plan.team_limits import pod_limits
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 
+__all__ = ["JobFinding", "Manifest", "lint", "read_manifests", "repaired"]
+
 Path = tuple[str | int, ...]
 Severity = Literal["error", "warning"]
 _TOPOLOGY_PREFIX = "kueue.x-k8s.io/podset-"

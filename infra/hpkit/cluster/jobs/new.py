@@ -16,6 +16,8 @@ from hpkit.errors import SelectionError
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.text.spelling import hint
 
+__all__ = ["PRIORITY", "QUEUE", "TOPOLOGY", "manifest", "priorities_of", "resources_of", "team_of", "verdict"]
+
 QUEUE: Final = "kueue.x-k8s.io/queue-name"
 PRIORITY: Final = "kueue.x-k8s.io/priority-class"
 TOPOLOGY: Final[Mapping[str, str]] = {

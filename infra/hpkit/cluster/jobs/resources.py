@@ -11,6 +11,8 @@ from hpkit.plan.capacity import INSTANCE_TYPE_KEY, quantity
 from hpkit.plan.model import Plan
 from hpkit.plan.pods import may_go_to, pod_requests
 
+__all__ = ["instance_type_of", "pod_sets_of", "requests_of", "types_of"]
+
 _KEYS: Final = (INSTANCE_TYPE_KEY,)
 
 

@@ -11,6 +11,8 @@ from hpkit.cluster.live.status import Status, policy_words
 from hpkit.cluster.live.topology import Branch, Placement
 from hpkit.text.plural import plural
 
+__all__ = ["status_html", "topology_html"]
+
 
 def status_html(title: str, status: Status, differs: Sequence[str]) -> str:
     """Return the page of `hpkit cluster status`; title names stack and region."""

@@ -8,6 +8,8 @@ from hpkit.cluster.live.status import Status, TeamStatus, WaitingTask
 from hpkit.plan.model import Plan
 from hpkit.text.formatting import json_number
 
+__all__ = ["ClusterStatus", "status_document"]
+
 
 class _Cluster(TypedDict):
     name: str

@@ -13,6 +13,8 @@ from typing import Final
 from hpkit.cluster.live.topology import Branch, Leaf
 from hpkit.text.plural import plural
 
+__all__ = ["topology_svg"]
+
 _WIDTH: Final = 368
 _GAP, _LINE, _CELL, _BETWEEN = 6, 14, 20, 4
 # Characters of the label's font in a box, by its width in pixels; a longer name ends in an ellipsis.

@@ -16,6 +16,8 @@ from hpkit.kueue.organization import model_of
 from hpkit.plan.model import Plan
 from hpkit.text.formatting import amount
 
+__all__ = ["differences"]
+
 _ZERO: Final = Decimal(0)
 
 

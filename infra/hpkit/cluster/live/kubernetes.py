@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from kubernetes.client import ApiException
 
+__all__ = ["CONFLICT", "FORBIDDEN", "NOT_FOUND", "TOO_MANY_REQUESTS", "Kubernetes", "message_of"]
+
 FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409

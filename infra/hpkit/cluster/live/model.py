@@ -13,6 +13,29 @@ from typing import Any, Literal
 
 from hpkit.plan.model import CLUSTER_QUEUE_SUFFIX, NAMESPACE_PREFIX
 
+__all__ = [
+    "AddonHealth",
+    "ClusterEvent",
+    "ClusterNode",
+    "Condition",
+    "Flavor",
+    "Group",
+    "KubernetesNode",
+    "NodePool",
+    "Observed",
+    "Platform",
+    "Pod",
+    "Queue",
+    "Quota",
+    "SchedulerPolicy",
+    "Task",
+    "TaskPods",
+    "TaskState",
+    "TopologyAsked",
+    "team_of",
+]
+
+
 TaskState = Literal["running", "starting", "pending", "stopped", "succeeded", "failed"]
 
 

@@ -9,6 +9,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from hpkit.cluster.live.sections import Section
 
+__all__ = ["page"]
+
 
 @cache
 def _template() -> Template:

@@ -32,6 +32,18 @@ from hpkit.cluster.live.model import (
 )
 from hpkit.plan.pods import pod_requests
 
+__all__ = [
+    "flavor_of",
+    "group_of",
+    "node_of",
+    "node_pool_of",
+    "platform_of",
+    "pod_of",
+    "queue_of",
+    "task_of",
+    "topology_asked",
+]
+
 Amounts = dict[str, Decimal]
 Key = TypeVar("Key", bound=Hashable)
 # How long a pod of the local cloud runs; elsewhere nobody reads it.

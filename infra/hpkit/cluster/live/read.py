@@ -22,6 +22,8 @@ from hpkit.cluster.live.model import Observed, Platform
 from hpkit.cluster.live.parse import flavor_of, node_of, node_pool_of, platform_of, pod_of, queue_of, task_of
 from hpkit.errors import MissingClusterError, ToolError
 
+__all__ = ["AWS_PARTS", "AwsPart", "Clusters", "ask", "find", "objects_of", "read"]
+
 AwsPart = Literal["nodes", "policy", "addons", "events"]
 AWS_PARTS: Final[tuple[AwsPart, ...]] = get_args(AwsPart)
 

@@ -11,6 +11,8 @@ from hpkit.cluster.live.status import Status
 from hpkit.cluster.live.waiting import counted, sized
 from hpkit.text.formatting import amount
 
+__all__ = ["Section", "groups_section", "limit_words", "pools_section", "teams_section"]
+
 
 @dataclass(frozen=True, slots=True)
 class Section:

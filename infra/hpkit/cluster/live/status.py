@@ -14,6 +14,17 @@ from hpkit.cluster.live.model import Group, NodePool, Observed, Platform, Queue,
 from hpkit.cluster.live.waiting import waiting_reason
 from hpkit.text.formatting import amount
 
+__all__ = [
+    "GroupStatus",
+    "Share",
+    "Status",
+    "TeamStatus",
+    "WaitingTask",
+    "main_resource",
+    "policy_words",
+    "status_of",
+]
+
 _ACCELERATORS = ("nvidia.com/gpu", "aws.amazon.com/neurondevice", "aws.amazon.com/neuroncore", "aws.amazon.com/neuron")
 # Of ClusterInstanceStatus in SageMaker's API: those that do not end by themselves.
 _FAILING = ("Failure", "NotFound")

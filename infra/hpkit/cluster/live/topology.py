@@ -14,6 +14,8 @@ from hpkit.cluster.live.model import KubernetesNode, Observed, Pod, team_of
 from hpkit.cluster.live.status import main_resource
 from hpkit.text.formatting import amount
 
+__all__ = ["Branch", "Leaf", "Placement", "placements", "tree_of"]
+
 _NO_LAYER = "(no network layer)"
 
 

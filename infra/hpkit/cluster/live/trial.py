@@ -31,6 +31,8 @@ from hpkit.kueue.model import (
 from hpkit.kueue.simulator import simulator
 from hpkit.plan.pods import may_go_to
 
+__all__ = ["Trial"]
+
 
 class Trial:
     """The queues and tasks of a cohort as the simulator takes them up, again for each question about one task.

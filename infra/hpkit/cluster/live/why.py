@@ -16,6 +16,8 @@ from hpkit.errors import SelectionError, ToolError
 from hpkit.extensions import is_installed
 from hpkit.kueue.model import Strategy
 
+__all__ = ["Explanation", "explain", "find_task", "holders"]
+
 # As many running tasks are tried one by one; more would take longer than anybody waits.
 _MOST_TRIED: Final = 50
 _SHOWN: Final = 5

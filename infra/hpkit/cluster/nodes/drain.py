@@ -16,6 +16,8 @@ from hpkit.cluster.live.kubernetes import NOT_FOUND, TOO_MANY_REQUESTS, Kubernet
 from hpkit.errors import ToolError
 from hpkit.text.plural import plural
 
+__all__ = ["Clock", "Drain", "DrainedPods", "cordon", "drain"]
+
 _MIRROR: Final = "kubernetes.io/config.mirror"
 _ENDED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 _PAUSE_SECONDS: Final = 2.0

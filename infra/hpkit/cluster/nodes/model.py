@@ -12,6 +12,8 @@ from hpkit.errors import SelectionError
 from hpkit.plan.model import Plan
 from hpkit.text.spelling import near
 
+__all__ = ["LIMITS", "Node", "Verb", "choose", "counts_after", "nodes_of", "objections"]
+
 Verb = Literal["replace", "reboot", "delete"]
 
 # How many instance ids one request takes.

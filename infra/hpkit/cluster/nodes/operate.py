@@ -13,6 +13,8 @@ from hpkit.cluster.nodes.drain import Clock
 from hpkit.cluster.nodes.model import LIMITS, Verb
 from hpkit.errors import ToolError
 
+__all__ = ["OPERATIONS", "Batch", "Outcome", "follow", "hand_over", "statuses", "update_software"]
+
 # Verb → operation of SageMaker's API.
 OPERATIONS: Final[Mapping[Verb, str]] = {
     "replace": "BatchReplaceClusterNodes",

@@ -9,6 +9,8 @@ from typing import Any
 from hpkit.config.document import Document, Path
 from hpkit.config.edit import edited, with_values
 
+__all__ = ["count_paths", "counted", "with_counts"]
+
 
 def count_paths(document: Document, environment: str) -> dict[str, Path]:
     """Return instance group → the path of its count in an environment, of ordinary and restricted groups."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from hpkit.catalog import OfferedAddon
 from hpkit.config.document import Path
 
+__all__ = ["Running", "Step", "UpgradePlan"]
+
 
 @dataclass(frozen=True, slots=True)
 class Running:

@@ -13,6 +13,8 @@ from hpkit.errors import HpkitError
 from hpkit.plan.derive import derive
 from hpkit.plan.model import Plan
 
+__all__ = ["PatchedStep", "patched"]
+
 Record = Callable[[Plan], Recorded]
 
 

@@ -14,6 +14,8 @@ from hpkit.clients.calls import ApiCall, FailedCall, Responses
 from hpkit.cluster.live.model import Observed
 from hpkit.cluster.upgrade.model import Running
 
+__all__ = ["offered_addons", "running_of"]
+
 
 def running_of(observed: Observed, offered: Mapping[tuple[str, str], OfferedAddon]) -> Running:
     """Return what a platform runs; its platform must have been read."""

@@ -20,6 +20,8 @@ from hpkit.errors import SelectionError
 from hpkit.plan.model import Plan
 from hpkit.text.plural import plural
 
+__all__ = ["plan_upgrade", "versions_between"]
+
 _GUIDE: Final = "https://docs.aws.amazon.com/eks/latest/userguide"
 _HYPERPOD: Final = "https://docs.aws.amazon.com/sagemaker/latest/dg"
 _AMI_NOTES: Final = f"{_HYPERPOD}/sagemaker-hyperpod-release-ami-eks.html"

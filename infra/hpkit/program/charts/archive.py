@@ -11,6 +11,8 @@ from typing import Final
 
 from hpkit.errors import InputError
 
+__all__ = ["Files", "read_archive", "write_archive"]
+
 # Path inside the chart → content.
 Files = Mapping[str, bytes]
 

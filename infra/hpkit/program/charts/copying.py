@@ -14,6 +14,8 @@ from typing import Any, Final, Literal
 from hpkit.errors import ToolError
 from hpkit.program.charts.images import MirroredImage
 
+__all__ = ["Tool", "copy_commands", "copying_tool", "mirror"]
+
 Tool = Literal["crane", "skopeo"]
 _ECR: Final = re.compile(r"^(?P<account>[0-9]{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(?:\.cn)?$")
 _LOGIN: Final = {"crane": ("auth", "login"), "skopeo": ("login",)}

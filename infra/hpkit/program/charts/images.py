@@ -8,6 +8,8 @@ import yaml
 
 from hpkit.plan.dependencies import is_regional, mirror_name, with_registry
 
+__all__ = ["MirroredImage", "images_in", "mirrored"]
+
 _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 
 

@@ -24,6 +24,8 @@ from hpkit.config.chart import contents_hash
 from hpkit.errors import InputError, ToolError
 from hpkit.program.charts.archive import Files, read_archive, write_archive
 
+__all__ = ["MIRROR", "Package", "cache_folder", "ensure_package", "kept_package"]
+
 MIRROR: Final = "HPKIT_MIRROR"
 Pin = PinnedChart | PublishedChart
 _SECONDS: Final = 20.0

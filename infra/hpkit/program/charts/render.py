@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from hpkit.errors import ToolError
 
+__all__ = ["rendered"]
+
 _SECONDS: Final = 120
 
 

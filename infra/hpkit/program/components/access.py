@@ -24,6 +24,8 @@ from hpkit.program.components.eks import Eks
 from hpkit.program.components.network import Network
 from hpkit.program.components.rbac import PolicyRule, cluster_rules, team_rules
 
+__all__ = ["Access"]
+
 _RBAC = "rbac.authorization.k8s.io"
 # The program's values override those of any other manager: the service makes the namespace.
 _FORCE = {"pulumi.com/patchForce": "true"}

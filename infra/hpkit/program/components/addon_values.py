@@ -4,6 +4,8 @@ from typing import Any
 
 from hpkit.config.observability import MetricsProvider
 
+__all__ = ["cloudwatch_values", "hyperpod_values"]
+
 
 def cloudwatch_values(*, accelerators: bool) -> dict[str, Any]:
     """Return Container Insights with Kueue's metrics (Amazon CloudWatch user guide; add-on v2.4.0 or newer).

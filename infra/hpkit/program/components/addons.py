@@ -19,6 +19,8 @@ from hpkit.program.components.base import Component, DeployContext
 from hpkit.program.components.eks import Eks
 from hpkit.program.components.pod_identity import PodRoles
 
+__all__ = ["Addons"]
+
 
 class Addons(Component):
     """Some of the plan's add-ons; installed by name.

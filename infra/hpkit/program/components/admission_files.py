@@ -11,6 +11,8 @@ from hpkit.plan.lustre import CLAIM
 from hpkit.plan.model import TeamPlan
 from hpkit.program.components.admission_model import CREATE, AdmissionPolicy, Refusal, ResourceRule
 
+__all__ = ["policies_of_users"]
+
 _PODS = (ResourceRule(("",), ("pods",)), "object.spec")
 _JOBS = (ResourceRule(("batch",), ("jobs",)), "object.spec.template.spec")
 

@@ -10,6 +10,8 @@ In a running job, Kueue compares the containers with what it admitted, and no ot
 from hpkit.program.components.admission_model import BOTH, IS_MEMBER, AdmissionPolicy, Refusal, ResourceRule
 from hpkit.program.components.admission_pods import FRAMEWORKS, templates
 
+__all__ = ["lifecycle_policies"]
+
 _MEMBER = {"sent-by-a-member": IS_MEMBER}
 _WORK = (ResourceRule(("",), ("pods",)), ResourceRule(FRAMEWORKS, ("*",)))
 _KUBEFLOW = "kubeflow.org"

@@ -19,6 +19,8 @@ from hpkit.program.components.admission_model import (
 )
 from hpkit.program.components.admission_pods import FRAMEWORKS, IMAGES, IMAGES_MESSAGE, templates
 
+__all__ = ["member_policies"]
+
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _RANK = "kueue.x-k8s.io/priority-class"
 _KUEUE = "kueue.x-k8s.io/"

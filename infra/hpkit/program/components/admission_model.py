@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 from hpkit.plan.names import GROUP_PREFIX
 
+__all__ = ["BOTH", "CREATE", "IS_MEMBER", "AdmissionPolicy", "Refusal", "ResourceRule", "cel_list"]
+
 CREATE, BOTH = ("CREATE",), ("CREATE", "UPDATE")
 IS_MEMBER = f"request.userInfo.groups.exists(group, group.startsWith('{GROUP_PREFIX}'))"
 

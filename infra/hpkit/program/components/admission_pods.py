@@ -14,6 +14,8 @@ from hpkit.program.components.admission_model import (
     cel_list,
 )
 
+__all__ = ["FRAMEWORKS", "IMAGES", "IMAGES_MESSAGE", "pod_policies", "templates"]
+
 # API groups of the kinds that make pods.
 FRAMEWORKS = (
     "apps",

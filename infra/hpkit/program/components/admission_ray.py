@@ -7,6 +7,8 @@ at least `minReplicas` (ray-operator/controllers/ray/utils/util.go, GetWorkerGro
 from hpkit.plan.team_limits import PodLimits
 from hpkit.program.components.admission_model import BOTH, IS_MEMBER, AdmissionPolicy, Refusal, ResourceRule, cel_list
 
+__all__ = ["ray_policy"]
+
 # A RayCluster has the cluster's fields in its spec, a RayJob in spec.rayClusterSpec.
 _CLUSTERS = "[object.?spec.orValue({}), object.?spec.?rayClusterSpec.orValue({})]"
 

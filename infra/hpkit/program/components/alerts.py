@@ -9,6 +9,8 @@ from typing import Any
 
 from hpkit.plan.model import Plan, TeamPlan
 
+__all__ = ["alert_manager", "alert_rules"]
+
 _WAITING_MINUTES = 30
 _PREEMPTIONS_AN_HOUR = 10
 

@@ -27,6 +27,8 @@ from hpkit.program.components.pod_identity import PodRoles
 from hpkit.program.components.warm_pool import WarmPools
 from hpkit.program.iam.documents import keda_policy
 
+__all__ = ["Autoscaling"]
+
 # The service says by this condition that groups and subnets are right; until then a pool has nothing to grow with.
 _READY = {"pulumi.com/waitFor": "condition=Ready"}
 # A NodePool is gone when its nodes are drained and deleted, which takes longer than the ten minutes that Pulumi waits.

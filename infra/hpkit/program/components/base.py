@@ -12,6 +12,8 @@ import pulumi
 from hpkit.program.components.credentials import Credentials
 from hpkit.program.iam.account import AwsAccount
 
+__all__ = ["Component", "DeployContext", "document"]
+
 
 class Component(pulumi.ComponentResource):
     """A part of the platform; its type is `hpkit:index:<class>`."""

@@ -7,6 +7,8 @@ import pulumi_aws as aws
 
 from hpkit.program.components.base import Component
 
+__all__ = ["harden"]
+
 _OLD_VERSIONS_DAYS = 90
 
 

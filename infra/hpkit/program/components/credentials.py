@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import pulumi
 
+__all__ = ["Credentials", "configured"]
+
 # Of a role to assume, what `aws eks get-token` can say too, and what makes nobody else of it.
 _KNOWN: Final = frozenset({"roleArn", "sessionName", "duration"})
 # What could reach the aws provider alone.

@@ -21,6 +21,8 @@ from hpkit.program.components.network import Network
 from hpkit.program.iam.documents import key_policy
 from hpkit.program.sdk import Readiness
 
+__all__ = ["Eks"]
+
 _LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 _KEY_DELETION_DAYS = 30
 _HTTPS = 443

@@ -21,6 +21,8 @@ from hpkit.program.sdk.types import (
     SchedulerConfig,
 )
 
+__all__ = ["Governance"]
+
 
 class Governance(Component):
     """The policy, and the quotas by team, for what must wait until a team's namespace exists."""

@@ -34,6 +34,16 @@ from hpkit.program.sdk.types import (
     ScheduledUpdateConfig,
 )
 
+__all__ = [
+    "add_capacity",
+    "add_checks",
+    "add_instances",
+    "add_upkeep",
+    "environment",
+    "shared_environment",
+    "tiered_storage",
+]
+
 _Group = ClusterInstanceGroupSpecification | ClusterRestrictedInstanceGroupSpecification
 
 

@@ -15,6 +15,8 @@ from hpkit.plan.model import Plan
 from hpkit.plan.protected import allowed_in, contents_of, kept, nested_of, parts_allowed, parts_of, places_of
 from hpkit.program.sdk import ChangeGuard
 
+__all__ = ["guard_base", "guard_cluster", "guard_groups", "guard_parts", "guard_version"]
+
 # What the last guard keeps, by its names in `allowReplace`. The first one keeps what the cluster depends on.
 _LAST = ("cluster", "grafana", "prometheus")
 

@@ -34,6 +34,8 @@ from hpkit.program.sdk.types import (
     VpcConfig,
 )
 
+__all__ = ["Dependencies", "HyperPod", "tags_of"]
+
 
 class Dependencies(Component):
     """The dependencies chart: health monitoring agent, device plugins, EFA, training operators, their RBAC.

@@ -22,6 +22,8 @@ from hpkit.program.iam.documents import (
     service_trust,
 )
 
+__all__ = ["Identity"]
+
 
 class Identity(Component):
     """Roles of one environment.

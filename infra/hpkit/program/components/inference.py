@@ -36,6 +36,8 @@ from hpkit.program.iam.documents import (
     web_identity_trust,
 )
 
+__all__ = ["Inference"]
+
 _NAMESPACE = "hyperpod-inference-system"
 _MANAGED = "AmazonSageMakerHyperPodInferenceAccess"
 _S3_CSI = "aws-mountpoint-s3-csi-driver"

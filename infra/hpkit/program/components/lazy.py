@@ -16,6 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+__all__ = ["PACKAGES"]
+
 PACKAGES = (
     *(
         f"pulumi_aws.{name}"

@@ -21,6 +21,8 @@ from hpkit.plan.user_ids import SQUASHED
 from hpkit.program.components.base import Component
 from hpkit.program.components.eks import Eks
 
+__all__ = ["TeamVolumes"]
+
 _DRIVER = "fsx.csi.aws.com"
 _ACCESS_MODES = ("ReadWriteMany",)
 # What the smallest file system has. It limits nothing, and what a claim requests can never change, while a file system

@@ -12,6 +12,8 @@ from hpkit.plan.protected import kept
 from hpkit.plan.subnets import control_plane_cidr, control_plane_subnets, public_cidr
 from hpkit.program.components.base import Component, DeployContext
 
+__all__ = ["Network"]
+
 _ANYWHERE = "0.0.0.0/0"
 
 

@@ -20,6 +20,8 @@ from hpkit.program.components.base import Component, DeployContext, document
 from hpkit.program.components.roles import Roles
 from hpkit.program.iam.documents import grafana_policy, metrics_policy, service_trust, topic_policy
 
+__all__ = ["Observability"]
+
 _CLOUDWATCH = "amazon-cloudwatch-observability"
 _HYPERPOD = "amazon-sagemaker-hyperpod-observability"
 

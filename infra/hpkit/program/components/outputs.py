@@ -6,6 +6,8 @@ from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import Plan
 from hpkit.text.formatting import json_number
 
+__all__ = ["team_table"]
+
 
 def team_table(plan: Plan) -> dict[str, dict[str, Any]]:
     """Return team → namespace, queue, ranks, and by instance type what is guaranteed, elastic and may be borrowed.

@@ -39,6 +39,8 @@ from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.documents import lustre_policy, volumes_policy
 from hpkit.program.sdk import Provider
 
+__all__ = ["build"]
+
 # Zones where EKS cannot place its control plane (Amazon EKS user guide, VPC and subnet considerations).
 _NO_CONTROL_PLANE = ["use1-az3", "usw1-az2", "cac1-az3"]
 _EBS_CSI, _FSX_CSI = "aws-ebs-csi-driver", "aws-fsx-csi-driver"

@@ -15,6 +15,8 @@ from hpkit.program.components.roles import Roles
 from hpkit.program.iam.documents import pod_trust
 from hpkit.program.sdk import Readiness
 
+__all__ = ["PodRoles"]
+
 _MINUTES = 5
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from hpkit.config.governance import Workload
 
+__all__ = ["VERBS", "PolicyRule", "cluster_rules", "team_rules", "workload_rules"]
+
 _READ = ["get", "list", "watch"]
 _WRITE = [*_READ, "create", "delete", "deletecollection", "patch", "update"]
 # What each verb is needed for, whatever the resource.

@@ -11,6 +11,8 @@ from hpkit.plan.model import Plan
 from hpkit.plan.registry import lifecycle_policy, repositories_of
 from hpkit.program.components.base import Component
 
+__all__ = ["Registry"]
+
 
 class Registry(Component):
     """A repository for each name that a team of the environment has in `registry`.

@@ -13,6 +13,8 @@ from hpkit.plan.names import role_name
 from hpkit.program.components.base import Component
 from hpkit.program.iam.account import AwsAccount, managed_policy
 
+__all__ = ["Roles"]
+
 
 class Roles:
     """Makes roles of one environment, as children of a component. Their tags are the provider's default tags."""

@@ -21,6 +21,8 @@ from hpkit.program.components.base import Component
 from hpkit.program.components.eks import Eks
 from hpkit.program.sdk import ClusterSchedulerConfig, Readiness
 
+__all__ = ["Scheduling", "kueue_runs"]
+
 _NAMESPACE = "kueue-system"
 _CONFIG = "kueue-manager-config"
 _DEPLOYMENT = "kueue-controller-manager"

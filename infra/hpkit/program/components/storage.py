@@ -27,6 +27,8 @@ from hpkit.program.components.buckets import harden
 from hpkit.program.components.network import Network
 from hpkit.program.iam.documents import bucket_policy
 
+__all__ = ["ON_CREATE", "Storage", "loader"]
+
 ON_CREATE = "on_create.sh"
 _FOLDER = Path(__file__).parent / "lifecycle"
 

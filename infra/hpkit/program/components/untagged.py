@@ -6,6 +6,8 @@ from typing import Final
 
 import pulumi
 
+__all__ = ["untagged"]
+
 # Where the tags of a resource stand, by the prefix of its type; tagsAll has the provider's own among them.
 _TAGS: Final = {"aws:": ("tags", "tagsAll"), "hyperpod:": ("tags",)}
 

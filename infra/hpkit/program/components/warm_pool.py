@@ -17,6 +17,8 @@ from hpkit.config.autoscaling import NodePool, WarmPool
 from hpkit.program.components.base import Component
 from hpkit.program.components.eks import Eks
 
+__all__ = ["WarmPools"]
+
 _NAME = "hpkit-warm-pool"
 # Below 0, which every pod has that names no PriorityClass.
 _PRIORITY = -10

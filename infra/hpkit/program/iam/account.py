@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+__all__ = ["AwsAccount", "managed_policy"]
+
 
 @dataclass(frozen=True, slots=True)
 class AwsAccount:

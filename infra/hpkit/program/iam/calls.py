@@ -5,6 +5,8 @@ from functools import cache
 
 from hpkit.program.iam.template import read
 
+__all__ = ["TypeCalls", "always", "calls"]
+
 
 @dataclass(frozen=True, slots=True)
 class TypeCalls:

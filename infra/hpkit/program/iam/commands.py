@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+__all__ = ["COMMANDS", "CommandRights"]
+
 
 @dataclass(frozen=True, slots=True)
 class CommandRights:

@@ -46,6 +46,18 @@ from hpkit.program.iam.rules import Rule, actions_of_call, rules
 from hpkit.program.iam.template import Values, fill
 from hpkit.text.compact_json import compact_json
 
+__all__ = [
+    "NO_ACCOUNT",
+    "SIZE_LIMIT",
+    "NamedDocument",
+    "actions_of",
+    "bystander_policies",
+    "calling_types",
+    "deployer_policies",
+    "policies_text",
+    "viewer_policies",
+]
+
 # Well-formed, so that IAM takes the policy, and nobody's, so that it then allows nothing.
 NO_ACCOUNT: Final = "000000000000"
 # IAM user guide, quotas: characters of a managed policy, white space not counted.

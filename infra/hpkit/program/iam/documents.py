@@ -6,6 +6,29 @@ from typing import Any
 from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.template import fill, read
 
+__all__ = [
+    "bucket_policy",
+    "bystander_document",
+    "grafana_policy",
+    "inference_policy",
+    "instance_role_policy",
+    "karpenter_role_policy",
+    "keda_policy",
+    "key_policy",
+    "load_balancer_policy",
+    "lustre_policy",
+    "metrics_policy",
+    "models_policy",
+    "pod_trust",
+    "sagemaker_trust",
+    "scientist_policy",
+    "secrets_key_policy",
+    "service_trust",
+    "topic_policy",
+    "volumes_policy",
+    "web_identity_trust",
+]
+
 Document = dict[str, Any]
 
 

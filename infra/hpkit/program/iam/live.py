@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from hpkit.program.iam.account import AwsAccount
 
+__all__ = ["LiveResource", "account_of", "live_resources"]
+
 # Types whose state has an id and no ARN: the resource type in their ARN (Service Authorization Reference, Amazon EC2).
 _EC2_TYPES: Final = {
     "aws:ec2/eip:Eip": "elastic-ip",

@@ -5,6 +5,8 @@ from functools import cache
 
 from hpkit.program.iam.template import read
 
+__all__ = ["Rule", "actions_of_call", "rules"]
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:

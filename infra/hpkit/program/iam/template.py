@@ -8,6 +8,8 @@ from typing import Any
 
 import yaml
 
+__all__ = ["Values", "fill", "read"]
+
 # What stands for a placeholder: one text, or any number of them where the placeholder is a whole entry of a list.
 Values = Mapping[str, str | Sequence[str]]
 

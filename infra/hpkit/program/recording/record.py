@@ -21,6 +21,8 @@ from hpkit.catalog import PLACEHOLDER_ACCOUNT
 from hpkit.plan.model import Plan
 from hpkit.program.components import build
 
+__all__ = ["PROJECT", "Answers", "RecordedResource", "Recording", "record"]
+
 PROJECT = "hpkit"
 _STACK = "pulumi:pulumi:Stack"
 

@@ -13,6 +13,8 @@ from hpkit.plan.model import GroupPlan, Plan, QuotaResource, RestrictedGroupPlan
 from hpkit.plan.names import short_type
 from hpkit.program.recording.record import RecordedResource, Recording
 
+__all__ = ["UNKNOWN_ACCOUNT", "Node", "tree_of"]
+
 # Only AWS knows it; as long as an account's number, since long names are cut to what the number leaves.
 UNKNOWN_ACCOUNT: Final = "<account-id>"
 _COMPONENT: Final = "hpkit:index:"

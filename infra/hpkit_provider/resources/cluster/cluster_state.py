@@ -10,6 +10,19 @@ from hpkit_provider.resources.handler import ResourceState
 from hpkit_provider.schema.field_table import Field, from_api
 from hpkit_provider.schema.projection import project
 
+__all__ = [
+    "GROUPS",
+    "first_stated",
+    "group_names",
+    "groups_with_added_subnets",
+    "live_inputs",
+    "to_state",
+    "with_live_values",
+    "without_added_subnets",
+    "without_autoscaled_counts",
+    "without_inherited_network",
+]
+
 GROUPS: Final = ("instanceGroups", "restrictedInstanceGroups")
 
 

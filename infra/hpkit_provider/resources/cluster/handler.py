@@ -48,6 +48,8 @@ from hpkit_provider.resources.ownership import require_own
 from hpkit_provider.schema.diff import same
 from hpkit_provider.schema.field_table import to_api
 
+__all__ = ["ClusterHandler"]
+
 _SHORT_TASK_SECONDS: Final = 10.0
 
 

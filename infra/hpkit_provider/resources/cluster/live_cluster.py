@@ -16,6 +16,8 @@ from hpkit_provider.engine.waiter import wait
 from hpkit_provider.resources.cluster.update_request import node_counts, settled
 from hpkit_provider.resources.handler import CONFLICT_RETRIES
 
+__all__ = ["MAX_POLL_SECONDS", "POLL_FRACTION", "LiveCluster", "has_failed", "status_line"]
+
 MAX_POLL_SECONDS: Final = 20.0  # seconds between two polls, at most
 POLL_FRACTION: Final = 0.05  # of the time waited, between two polls
 _EVENTS: Final = 3

@@ -13,6 +13,19 @@ from hpkit_provider.engine.results import PropertyChange
 from hpkit_provider.engine.values import Props, has_unknown, is_unknown
 from hpkit_provider.resources.cluster.cluster_state import GROUPS
 
+__all__ = [
+    "RemovedGroup",
+    "deletion_refused",
+    "deletion_warning",
+    "lost_subnets",
+    "nodes_by_group",
+    "removed_groups",
+    "replacement_reasons",
+    "replacement_refused",
+    "unused_allowances",
+    "with_instances",
+]
+
 _NOT_KNOWN = "not known yet, because what it comes from is replaced"
 
 

@@ -9,6 +9,8 @@ from hpkit_provider.engine.errors import PluginError, RefusedError
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
+__all__ = ["require_training_plans"]
+
 
 def require_training_plans(api: SageMakerApi, task: Task, old: Props, new: Props) -> None:
     """Refuse groups that need instances from a training plan that can't supply them.

@@ -20,6 +20,16 @@ from hpkit_provider.schema.field_table import Field, to_api, value_to_api
 from hpkit_provider.schema.projection import project
 from hpkit_provider.schema.resets import with_resets
 
+__all__ = [
+    "UpdateRequest",
+    "next_update",
+    "node_counts",
+    "refused_changes",
+    "removed_autoscaled_groups",
+    "settled",
+    "undeclared_groups",
+]
+
 # What UpdateCluster takes in addition to groups and autoscaling.
 _CLUSTER_MEMBERS: Final = ("nodeRecovery", "tieredStorageConfig", "clusterRole", "restrictedInstanceGroupsConfig")
 

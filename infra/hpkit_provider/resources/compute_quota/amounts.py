@@ -9,6 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+__all__ = [
+    "WHOLE",
+    "Amounts",
+    "ComputeQuotaResource",
+    "Measure",
+    "decreased",
+    "increased",
+    "maximum",
+    "minimum",
+    "reserved_amounts",
+    "total",
+    "with_pro_rata",
+]
+
 WHOLE: Final = "Count"
 _PARTITION: Final = "AcceleratorPartition"
 # The service fills these in, pro rata, where an entry states only another fraction (API reference,

@@ -16,6 +16,8 @@ from hpkit_provider.resources.handler import ResourceDiff, ResourceState
 from hpkit_provider.resources.versioned_handler import VersionedHandler
 from hpkit_provider.schema.field_table import from_api, to_api
 
+__all__ = ["ComputeQuotaHandler"]
+
 _LIST_MAX_AGE: Final = 0.3  # many quotas wait at once: they may share a list that is this old
 
 

@@ -48,6 +48,8 @@ from hpkit_provider.resources.compute_quota.snapshot import (
     types_without_limit,
 )
 
+__all__ = ["QuotaLedger"]
+
 _MAX_POLL_SECONDS: Final = 3.0
 _CAPACITY_MAX_AGE: Final = 10.0
 _PAGE_SIZE: Final = 100

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from hpkit_provider.engine.task import Task
 
+__all__ = ["PendingDecrease", "PendingDecreases"]
+
 
 @dataclass
 class PendingDecrease:

@@ -8,6 +8,15 @@ from typing import Final
 
 from hpkit_provider.resources.compute_quota.amounts import WHOLE, Amounts, Measure, increased, total, with_pro_rata
 
+__all__ = [
+    "QuotaSnapshot",
+    "capacity_timeout",
+    "decrease_failed",
+    "missing_instances",
+    "preview_warning",
+    "types_without_limit",
+]
+
 _SHOWN: Final = 8
 # The engine names a resource only when the one before it has a slot (`--parallel`, four times the processors). That
 # many increases in a row keep it from ever naming the decreases. A preview has the same order and slots.

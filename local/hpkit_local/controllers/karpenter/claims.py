@@ -49,6 +49,8 @@ from hpkit_local.controllers.nodes import (
 )
 from hpkit_local.kubernetes.api import Api, RefusedError
 
+__all__ = ["CLAIMS", "Provisioner", "marks"]
+
 _log = logging.getLogger(__name__)
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 _LOGICAL, _EMPTY = "hpkit.local/node-logical-id", "hpkit.local/empty"

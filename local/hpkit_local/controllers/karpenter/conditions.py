@@ -20,6 +20,18 @@ from hpkit_local.kubernetes.api import Api
 from hpkit_local.kubernetes.crds import crds_in
 from hpkit_local.toolchain import tool_path
 
+__all__ = [
+    "CAPACITY_LABEL",
+    "CLASSES",
+    "POOLS",
+    "POOL_LABEL",
+    "TYPE_LABEL",
+    "ZONE_LABEL",
+    "kinds",
+    "set_conditions",
+    "update_status",
+]
+
 CLASSES = "/apis/karpenter.sagemaker.amazonaws.com/v1/hyperpodnodeclasses"
 POOLS = "/apis/karpenter.sh/v1/nodepools"
 POOL_LABEL = "karpenter.sh/nodepool"

@@ -13,6 +13,18 @@ from typing import Any
 
 from kubernetes.utils.quantity import parse_quantity
 
+__all__ = [
+    "Launch",
+    "Offering",
+    "Room",
+    "amounts_of",
+    "is_daemons",
+    "launches",
+    "matches_all",
+    "requests",
+    "waits_for_node",
+]
+
 Document = Mapping[str, Any]
 Amounts = Mapping[str, Decimal]
 

@@ -3,4 +3,6 @@
 Does not: take part when a stack targets AWS; it refuses to start work unless AWS_ENDPOINT_URL is a loopback address.
 """
 
+__all__ = ["VERSION"]
+
 VERSION = "7.51.1"  # of the real plugin, whose types and properties this one answers for

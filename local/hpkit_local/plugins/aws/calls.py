@@ -19,6 +19,8 @@ from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.refusals import refused
 from hpkit_provider.engine.task import Task
 
+__all__ = ["Account", "Calls", "Clients"]
+
 _TRIES = 8
 _FIRST, _MOST = 0.1, 3.0
 _PATIENCE_SECONDS = 60.0

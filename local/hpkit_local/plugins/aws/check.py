@@ -12,6 +12,8 @@ from hpkit_local.plugins.aws.resource_type import Prop, ResourceType
 from hpkit_provider.engine.results import CheckFailure
 from hpkit_provider.engine.values import Props, is_unknown
 
+__all__ = ["DEFAULTS", "check", "named"]
+
 DEFAULTS = "__defaults"  # where the real provider, too, keeps the names of inputs it made up
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),

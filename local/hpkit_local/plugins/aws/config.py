@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props, is_unknown
 
+__all__ = ["CONFIG", "Settings", "loopback", "settings_from"]
+
 CONFIG: Final = {
     "region": "the default region of resources",
     "defaultTags": "tags of every resource",

@@ -12,6 +12,8 @@ from hpkit_local.plugins.aws.resource_type import Prop, ResourceType
 from hpkit_provider.engine.results import PropertyChange
 from hpkit_provider.engine.values import Props
 
+__all__ = ["changes", "clashes", "inputs_of", "overlaid"]
+
 
 def changes(resource_type: ResourceType, old: Props, new: Props) -> Iterator[PropertyChange]:
     """Yield the properties that differ, tags left out."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_provider.engine.values import Props
 
+__all__ = ["Function"]
+
 
 @dataclass(frozen=True)
 class Function:

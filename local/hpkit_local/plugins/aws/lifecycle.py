@@ -13,6 +13,8 @@ from hpkit_provider.engine.errors import InitFailedError, PluginError
 from hpkit_provider.engine.results import PropertyChange
 from hpkit_provider.engine.values import UNKNOWN, Props, is_unknown
 
+__all__ = ["ResourceState", "create", "delete", "differences", "preview_outputs", "read", "update"]
+
 Tags = dict[str, str]
 
 

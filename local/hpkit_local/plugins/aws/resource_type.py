@@ -13,6 +13,8 @@ from hpkit_provider.engine.values import Props
 if TYPE_CHECKING:
     from hpkit_local.plugins.aws.calls import Calls
 
+__all__ = ["REGION", "Change", "Prop", "ResourceType", "Tagging", "defaults"]
+
 
 @dataclass(frozen=True)
 class Prop:

@@ -26,6 +26,8 @@ from hpkit_provider.engine.results import diff_response
 from hpkit_provider.engine.task import Task, silent
 from hpkit_provider.engine.values import Props, from_struct, is_unknown, to_struct
 
+__all__ = ["AwsServicer"]
+
 _OWN = ("version", "pluginDownloadURL", "__internal")
 _INVOKE_SECONDS = 120.0
 

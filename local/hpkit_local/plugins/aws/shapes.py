@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+__all__ = ["camel", "pascal", "policy_text", "tag_list", "tag_map"]
+
 Tags = dict[str, str]
 
 

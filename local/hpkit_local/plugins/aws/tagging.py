@@ -10,6 +10,8 @@ from hpkit_local.plugins.aws.resource_type import Tagging
 from hpkit_local.plugins.aws.shapes import tag_list
 from hpkit_provider.engine.values import Props
 
+__all__ = ["BY_ARN", "arn_of", "tagging"]
+
 _ARNS = ("arn", "accessEntryArn", "associationArn")
 
 

@@ -9,6 +9,8 @@ from hpkit_local.plugins.aws.calls import Calls
 from hpkit_provider.engine.errors import ChangeFailedError
 from hpkit_provider.engine.waiter import wait
 
+__all__ = ["until"]
+
 _MOST = 5.0
 _SHARE = 0.05  # of the time waited, between two looks
 

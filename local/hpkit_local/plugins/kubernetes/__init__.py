@@ -6,4 +6,6 @@ docs/reference/fake-kubernetes-plugin.md.
 
 from importlib.metadata import version
 
+__all__ = ["VERSION"]
+
 VERSION = version("pulumi_kubernetes")

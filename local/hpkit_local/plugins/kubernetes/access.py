@@ -16,6 +16,8 @@ from hpkit_local.kubernetes.client import configuration_of, loopback_client
 from hpkit_local.plugins.kubernetes.token import EksToken, eks_token
 from hpkit_provider.engine.errors import PluginError
 
+__all__ = ["KNOWN", "Access", "connect"]
+
 # Of what the official plugin's provider accepts, what the program sets; the engine sends the rest.
 KNOWN = frozenset({"enableServerSideApply", "kubeconfig", "version", "pluginDownloadURL", "__internal"})
 

@@ -15,6 +15,8 @@ from hpkit_local.plugins.kubernetes.access import Access
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.task import Task
 
+__all__ = ["ApiError", "RetryingApi"]
+
 _SECONDS = 30
 _PATIENCE_SECONDS = 300.0  # a cloud that is started again is up by then, on the busiest machine
 _FIRST, _MOST = 0.1, 2.0

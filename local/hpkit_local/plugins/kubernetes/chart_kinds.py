@@ -22,6 +22,8 @@ from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
+__all__ = ["create_kinds", "kinds_of"]
+
 _MANAGER: Final = "helm"  # as whom helm creates objects
 _AT_ONCE: Final = 4
 _MANIFESTS: Final = (".yaml", ".yml", ".json")

@@ -16,6 +16,8 @@ from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
+__all__ = ["MIRROR", "Chart", "chart_of"]
+
 MIRROR: Final = "HPKIT_MIRROR"
 
 

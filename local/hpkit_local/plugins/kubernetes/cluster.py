@@ -14,6 +14,8 @@ from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
+__all__ = ["Cluster"]
+
 _FIRST, _MOST = 0.1, 2.0
 _REFUSED_FOR_NOW = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 _PROPAGATION: Final = {"orphan": "Orphan", "background": "Background"}

@@ -7,6 +7,8 @@ from hpkit_local.plugins.kubernetes.objects import AUTONAMED, annotation, is_pat
 from hpkit_provider.engine.results import PropertyChange, property_changes
 from hpkit_provider.engine.values import Props
 
+__all__ = ["changes", "deletes_first"]
+
 
 def changes(token: str, old: Props, new: Props, *, release: bool) -> list[PropertyChange]:
     """Return what differs between two objects, or two Helm releases."""

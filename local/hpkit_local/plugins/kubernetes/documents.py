@@ -4,6 +4,8 @@ from typing import Any
 
 import yaml
 
+__all__ = ["documents_of"]
+
 
 class _Loader(yaml.CSafeLoader):
     """What looks like a date is text, for JSON has no dates."""

@@ -19,6 +19,8 @@ from hpkit_local.toolchain import tool_path
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.task import Task
 
+__all__ = ["Answer", "Helm", "HelmRun"]
+
 _LOOK_SECONDS: Final = 0.2
 _GRACE_SECONDS: Final = 10  # in which helm writes down that a release failed
 # What `--debug` prints while helm waits (helm.sh/helm/v3/pkg/kube/ready.go), after the place in its source.

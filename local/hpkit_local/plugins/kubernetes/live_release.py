@@ -10,6 +10,8 @@ from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
+__all__ = ["LiveRelease", "live_release"]
+
 _NOT_FOUND: Final = "release: not found"
 
 

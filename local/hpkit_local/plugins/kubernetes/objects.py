@@ -11,6 +11,23 @@ from typing import Any
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props, is_unknown
 
+__all__ = [
+    "AUTONAMED",
+    "SERVER_FIELDS",
+    "LiveObject",
+    "Ref",
+    "annotation",
+    "applied",
+    "clean",
+    "is_patch",
+    "manager_of",
+    "metadata_of",
+    "named",
+    "ref_of",
+    "seen_inputs",
+    "typed",
+]
+
 AUTONAMED = "pulumi.com/autonamed"
 # Metadata that only the server writes.
 SERVER_FIELDS = (

@@ -8,6 +8,8 @@ from hpkit_local.plugins.kubernetes.ready import tests_of
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import UNKNOWN, Props, has_unknown, is_unknown
 
+__all__ = ["preview_outputs"]
+
 # What is another in each new object, though a dry run gives it a value.
 _PER_OBJECT = ("creationTimestamp", "generation", "resourceVersion", "uid")
 _PER_CHANGE = ("generation", "resourceVersion")

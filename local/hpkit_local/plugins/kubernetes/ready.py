@@ -12,6 +12,8 @@ from hpkit_local.plugins.kubernetes.objects import annotation
 from hpkit_provider.engine.errors import ChangeFailedError, PluginError
 from hpkit_provider.engine.values import Props
 
+__all__ = ["Condition", "PodReady", "Test", "tests_of", "why_not"]
+
 
 class Test(Protocol):
     """Something that must hold of an object."""

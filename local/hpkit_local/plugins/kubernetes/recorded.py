@@ -9,6 +9,8 @@ from hpkit_local.plugins.kubernetes.cluster import Cluster
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
+__all__ = ["RECORDED", "RecordedReleases"]
+
 RECORDED: Final = "recorded"
 _MANAGER: Final = "pulumi-kubernetes"
 _TYPE: Final = "hpkit.local/release.v1"

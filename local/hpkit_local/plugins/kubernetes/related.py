@@ -11,6 +11,8 @@ from hpkit_provider.engine.errors import ChangeFailedError
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
+__all__ = ["Related"]
+
 _MOST: Final = 3
 
 

@@ -21,6 +21,8 @@ from hpkit_provider.engine.errors import InitFailedError, PluginError
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import UNKNOWN, Props, is_unknown
 
+__all__ = ["SECONDS", "TOKEN", "Release", "checked"]
+
 TOKEN: Final = "kubernetes:helm.sh/v3:Release"  # noqa: S105 - a type's token
 SECONDS: Final = 24 * 3600.0  # `timeout` bounds each of helm's waits; the official plugin bounds the whole in no way
 _ASKING_SECONDS: Final = 30.0

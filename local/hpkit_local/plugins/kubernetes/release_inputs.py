@@ -11,6 +11,8 @@ from typing import Any, Final
 from hpkit_local.plugins.kubernetes.helm import HelmRun
 from hpkit_provider.engine.values import Props, is_unknown
 
+__all__ = ["failures", "flags", "values_files", "waits", "with_values"]
+
 _SECONDS: Final = 300  # the official plugin's default for releases
 _KNOWN: Final = frozenset(
     {

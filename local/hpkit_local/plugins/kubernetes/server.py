@@ -36,6 +36,8 @@ from hpkit_provider.engine.results import PropertyChange, diff_response
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props, from_struct, is_unknown, to_struct
 
+__all__ = ["KubernetesServicer"]
+
 _SECONDS = 600.0  # the official plugin's default
 _LOOKING_SECONDS = 15.0  # for a chart that could not be had when its release was recorded
 

@@ -21,6 +21,8 @@ from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
+__all__ = ["SWITCH", "chart_documents", "stand_in"]
+
 SWITCH: Final = "HPKIT_STAND_INS"
 _NAME: Final = "training-operator"
 _MANIFESTS: Final = "training-operator-manifests"

@@ -20,6 +20,8 @@ from botocore.session import Session
 
 from hpkit_provider.engine.errors import PluginError
 
+__all__ = ["EksToken", "eks_token"]
+
 # As in the AWS CLI. By its parameters, the URL is valid for 60 s. EKS accepts the token for 15 minutes, and the CLI
 # states 14.
 _URL_SECONDS = 60

@@ -12,6 +12,8 @@ from hpkit_provider.engine.errors import CancelledError, ChangeFailedError, Init
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
+__all__ = ["Readiness", "why"]
+
 _FIRST, _MOST = 0.1, 0.3
 _LAST_QUESTION_SECONDS = 5.0
 

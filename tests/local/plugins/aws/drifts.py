@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+__all__ = ["DRIFTS"]
+
 Drift = Callable[[Callable[[str], Any], dict[str, Any]], Any]
 _OTHER = json.dumps(
     {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": "*", "Action": "s3:*", "Resource": "*"}]}

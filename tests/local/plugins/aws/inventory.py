@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from hpkit_local.aws.testing import RunningEndpoint
 
+__all__ = ["inventory"]
+
 # Service, operation, member of the answer, key of an entry (none: entries are names).
 _LISTS = (
     ("ec2", "describe_vpcs", "Vpcs", "VpcId"),

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+__all__ = ["ROWS", "Row", "references", "stack"]
+
 
 @dataclass(frozen=True)
 class Row:

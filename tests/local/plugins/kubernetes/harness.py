@@ -10,6 +10,8 @@ from hpkit_provider.engine.values import from_struct
 from tests.plugin import FailedError, Plugin, served
 from tests.running import HANGS
 
+__all__ = ["CRD", "FailedError", "Plugin", "in_background", "in_process", "when_possible"]
+
 CRD = {
     "metadata": {"name": "widgets.acme.example"},
     "spec": {

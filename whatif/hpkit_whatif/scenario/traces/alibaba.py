@@ -15,6 +15,8 @@ from hpkit.errors import InputError
 from hpkit_whatif.scenario.lines import lines, opened
 from hpkit_whatif.scenario.traces.model import Tally, TraceTask
 
+__all__ = ["alibaba_2023"]
+
 _POD_COLUMNS: Final = (
     "name", "num_gpu", "gpu_milli", "qos", "creation_time", "deletion_time", "scheduled_time",
 )  # fmt: skip

@@ -17,6 +17,8 @@ from hpkit_whatif.scenario.traces.model import Shape, Tally, TraceTask
 from hpkit_whatif.scenario.traces.teams import Teams
 from hpkit_whatif.scenario.workloads import Tasks
 
+__all__ = ["convert_tasks"]
+
 _SORTED_AT_ONCE: Final = 100_000
 _MOST_OPEN: Final = 200
 # For `#` and a number behind a name.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+__all__ = ["Teams"]
+
 
 class Teams:
     """Gives a trace's groups to a stack's teams: as was said, and the others in turn, as they come."""

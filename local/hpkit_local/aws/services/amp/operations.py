@@ -11,6 +11,8 @@ from hpkit_local.aws.api import operation
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 
+__all__: list[str] = []
+
 _TABLE = "alertmanager"
 
 

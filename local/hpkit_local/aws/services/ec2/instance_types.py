@@ -14,6 +14,8 @@ from moto.utilities import utils
 from hpkit_local.aws import api_models
 from hpkit_local.aws.moto_state import before_call
 
+__all__ = ["load_instance_types", "needs_instance_types"]
+
 _TABLES: Final = "ec2/resources/instance_type"
 _ASKING: Final = re.compile("Instance|Spot|Fleet|Launch")
 

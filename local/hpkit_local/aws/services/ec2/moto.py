@@ -17,6 +17,8 @@ from moto.ec2.models.vpcs import VPCBackend
 from moto.ec2.responses.vpcs import VPCs
 from moto.ec2.utils import random_private_ip
 
+__all__: list[str] = []
+
 _modify_vpc_endpoint = VPCBackend.modify_vpc_endpoint
 _delete_subnet = SubnetBackend.delete_subnet
 _delete_vpc = VPCBackend.delete_vpc

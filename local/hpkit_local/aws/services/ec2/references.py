@@ -8,6 +8,8 @@ from typing import Any
 from hpkit_local.aws.backend import Context
 from hpkit_local.aws.errors import ServiceError
 
+__all__ = ["Subnet", "require_security_group", "require_subnet"]
+
 INVALID = "ValidationException"
 
 

@@ -11,6 +11,8 @@ from hpkit_local.aws.api import rule
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 
+__all__ = ["ADDRESSES", "VPCS"]
+
 # VPC user guide, quotas; EC2 user guide, Elastic IP addresses: what an account has that asked for no more.
 VPCS: Final = 5
 ADDRESSES: Final = 5

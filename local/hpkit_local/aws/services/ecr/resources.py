@@ -10,6 +10,8 @@ from hpkit_local.plugins.aws.shapes import tag_list, tag_map
 from hpkit_local.plugins.aws.tagging import arn_of, tagging
 from hpkit_provider.engine.values import Props
 
+__all__ = ["RESOURCE_TYPES"]
+
 _SCANNING: Final = "imageScanningConfiguration"
 
 

@@ -8,6 +8,8 @@ from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.services.eks.clusters import require_cluster
 from hpkit_local.aws.services.eks.entries import POLICY_ARN, changed, create_entry, entry_key
 
+__all__: list[str] = []
+
 INVALID = "InvalidParameterException"
 TYPES = ("STANDARD", "EC2_LINUX", "EC2_WINDOWS", "EC2", "FARGATE_LINUX", "HYBRID_LINUX", "HYPERPOD_LINUX")
 # EKS user guide, "Access policy permissions".

@@ -13,6 +13,8 @@ from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.services.eks.addon_versions import ADDONS, AddonInfo, known_version
 from hpkit_local.aws.services.eks.versions import offered, reaches
 
+__all__ = ["check_configuration", "find_addon"]
+
 INVALID = "InvalidParameterException"
 
 

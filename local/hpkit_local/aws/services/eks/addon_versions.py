@@ -13,6 +13,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+__all__ = ["ADDONS", "AddonInfo", "known_version"]
+
 _FORM = re.compile(r"v\d+\.\d+\.\d+-eksbuild\.\d+")
 _EMPTY: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": {}}
 _ANY: dict[str, Any] = {"type": "object"}

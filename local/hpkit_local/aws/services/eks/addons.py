@@ -20,6 +20,8 @@ from hpkit_local.aws.services.eks.podidentity import associate, dissociate
 from hpkit_local.aws.services.eks.updates import finish_update, start_update
 from hpkit_local.aws.services.iam.references import require_role
 
+__all__ = ["addon_document", "is_joined", "nodes_arrived"]
+
 _CERT_MANAGER = "cert-manager"
 INVALID = "InvalidParameterException"
 WAIT_FOR_NODES_SECONDS = 1200

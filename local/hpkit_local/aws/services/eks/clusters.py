@@ -21,6 +21,8 @@ from hpkit_local.aws.services.eks.versions import check_policy_change, check_ver
 from hpkit_local.aws.services.iam.references import require_role
 from hpkit_local.aws.services.kms.references import may_use, require_usable_key
 
+__all__ = ["cluster_document", "require_cluster"]
+
 INVALID = "InvalidParameterException"
 # Source: Amazon EKS API reference, UpgradePolicyRequest.
 DEFAULT_SUPPORT = "EXTENDED"

@@ -14,6 +14,8 @@ from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.services.eks.addon_versions import AddonInfo
 from hpkit_local.aws.services.iam.references import web_identities
 
+__all__ = ["takes_configured_role", "unrendered"]
+
 _REQUIRED = ("executionRoleArn", "tlsCertificateS3Bucket")
 _PREFIX = "SageMakerHyperPodInference"
 

@@ -8,6 +8,19 @@ from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.lateness import is_effective, when_effective
 from hpkit_local.aws.service import action
 
+__all__ = [
+    "POLICY_ARN",
+    "changed",
+    "create_entry",
+    "effective_policies",
+    "ensure_creator_entry",
+    "ensure_node_entry",
+    "entry_key",
+    "is_admitted",
+    "principal_arn",
+    "remove_node_entry",
+]
+
 POLICY_ARN = "arn:aws:eks::aws:cluster-access-policy/"
 
 

@@ -8,6 +8,8 @@ from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.services.eks.clusters import require_cluster
 from hpkit_local.aws.services.iam.references import require_role
 
+__all__ = ["associate", "dissociate"]
+
 INVALID = "InvalidParameterException"
 TRUST = "pods.eks.amazonaws.com"
 

@@ -18,6 +18,8 @@ from hpkit.plan.endpoint import address_within
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 
+__all__ = ["admitted_address", "check_ranges", "why_unreachable"]
+
 _HTTPS = 443
 # RFC 1918 and RFC 6598: of networks that can be connected with a VPC.
 _PRIVATE = [ipaddress.IPv4Network(each) for each in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")]

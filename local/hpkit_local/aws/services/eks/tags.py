@@ -6,6 +6,8 @@ from hpkit_local.aws.api import operation
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 
+__all__: list[str] = []
+
 
 def _tags(ctx: Context, arn: str) -> dict[str, str]:
     places: tuple[tuple[str, str], ...] = (

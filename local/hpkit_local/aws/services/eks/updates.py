@@ -6,6 +6,8 @@ from hpkit_local.aws.api import operation, page
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 
+__all__ = ["finish_update", "start_update"]
+
 
 def start_update(
     ctx: Context, cluster: str, *, kind: str, addon: str = "", params: dict[str, str] | None = None

@@ -19,6 +19,8 @@ from hpkit_local.aws.api import operation, page
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 
+__all__ = ["check_policy_change", "check_version", "default_version", "next_version", "offered", "reaches"]
+
 INVALID = "InvalidParameterException"
 # The deprecated member `status` spells them otherwise.
 _STATUSES = {

@@ -15,6 +15,8 @@ from hpkit_local.aws.services.sts.identity import identity
 from hpkit_local.aws.snapshot import Snapshot, View
 from hpkit_local.aws.view import part
 
+__all__ = ["Caller", "caller_of", "why_cut_off"]
+
 
 @dataclass(frozen=True)
 class Caller:

@@ -6,6 +6,8 @@ from typing import Any
 
 from moto.fsx.models import FileSystem, FSxBackend
 
+__all__: list[str] = []
+
 _create_file_system = FSxBackend.create_file_system
 _describe_file_system = FileSystem.to_dict
 

@@ -7,6 +7,8 @@ from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.protocol import service_model
 
+__all__: list[str] = []
+
 
 @operation("fsx", "UpdateFileSystem")
 def update_file_system(ctx: Context, params: Record) -> Record:

@@ -12,6 +12,8 @@ from hpkit_local.plugins.aws.tagging import arn_of, tagging
 from hpkit_local.plugins.aws.waiting import until
 from hpkit_provider.engine.values import Props
 
+__all__ = ["RESOURCE_TYPES"]
+
 _LOG = (Prop("destination"), Prop("level"))
 _METADATA = (Prop("iops", "integer"), Prop("mode"))
 _SQUASH = (Prop("noSquashNids", "list"), Prop("rootSquash"))

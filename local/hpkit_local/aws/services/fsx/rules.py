@@ -9,6 +9,8 @@ from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.services.ec2.references import require_security_group, require_subnet
 
+__all__: list[str] = []
+
 _LUSTRE_THROUGHPUT: Final = frozenset((125, 250, 500, 1000))
 
 

@@ -12,6 +12,8 @@ from typing import Any
 from hpkit_local.aws.backend import Record
 from hpkit_local.aws.services.grafana.http import GrafanaError, Request, route
 
+__all__: list[str] = []
+
 _RULES = "/api/v1/provisioning/alert-rules"
 _POINTS = "/api/v1/provisioning/contact-points"
 _POLICIES = "/api/v1/provisioning/policies"

@@ -8,6 +8,8 @@ from typing import Any
 from hpkit_local.aws.backend import Record
 from hpkit_local.aws.services.grafana.http import GrafanaError, Request, route
 
+__all__: list[str] = []
+
 _UID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _CHANGED = "has been changed by someone else"
 

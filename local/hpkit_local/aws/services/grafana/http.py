@@ -20,6 +20,8 @@ from hpkit_local.aws.errors import Reply
 from hpkit_local.aws.services.grafana.service_accounts import role_of_token
 from hpkit_local.aws.services.grafana.workspaces import TABLE
 
+__all__ = ["GrafanaError", "Request", "answer", "route", "workspace_of_host"]
+
 _HOST = re.compile(r"(g-[0-9a-f]{10})\.grafana-workspace\.([a-z0-9-]+)\.amazonaws\.com(?::\d+)?")
 _ROLES = ("VIEWER", "EDITOR", "ADMIN")
 _NO_CONTENT = 204

@@ -6,6 +6,8 @@ from hpkit_local.aws.api import operation, page
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.services.grafana.workspaces import require_workspace
 
+__all__: list[str] = []
+
 
 @operation("grafana", "UpdatePermissions")
 def update_permissions(ctx: Context, params: Record) -> Record:

@@ -11,6 +11,8 @@ from hpkit_local.plugins.aws.waiting import until
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
 
+__all__ = ["RESOURCE_TYPES"]
+
 # The provider's name, the request's and the answer's.
 _MEMBERS: Final = {
     "accountAccessType": ("accountAccessType", "accountAccessType"),

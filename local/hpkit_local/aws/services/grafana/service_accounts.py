@@ -9,6 +9,8 @@ from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.services.grafana.workspaces import require_workspace
 
+__all__ = ["role_of_token"]
+
 
 def role_of_token(ctx: Context, workspace: Record, key: str) -> str | None:
     """Return the Grafana role that a token has in a workspace, None for one that is unknown or has ended."""

@@ -7,6 +7,8 @@ from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.services.grafana.workspaces import TABLE
 
+__all__: list[str] = []
+
 
 def _tags(ctx: Context, arn: str) -> dict[str, str]:
     for workspace in ctx.table(TABLE).values():

@@ -14,6 +14,8 @@ from hpkit_local.aws.service import MACHINES, action
 from hpkit_local.aws.services.iam.references import require_role
 from hpkit_local.aws.services.sso_admin.operations import has_identity_center
 
+__all__ = ["TABLE", "arn_of", "require_workspace"]
+
 TABLE = "grafana"
 DEFAULT_VERSION = "10.4"
 VERSIONS = ("8.4", "9.4", "10.4", "12.4")  # Amazon Managed Grafana user guide, "Differences between Grafana versions"

@@ -18,6 +18,8 @@ from moto.iam.aws_managed_policies import aws_managed_policies_data
 from moto.iam.models import AWSManagedPolicy, IAMBackend
 from moto.iam.responses import IamResponse
 
+__all__: list[str] = []
+
 # AWS's own policies, such as AmazonEKSClusterPolicy, must be there to be attached.
 os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
 

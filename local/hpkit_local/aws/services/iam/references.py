@@ -11,6 +11,8 @@ from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.lateness import is_effective
 
+__all__ = ["grants", "has_settled", "may", "note_change", "require_role", "web_identities"]
+
 INVALID = "ValidationException"
 
 

@@ -12,6 +12,8 @@ from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.services.iam.references import note_change
 
+__all__ = ["INLINE_SIZE", "MANAGED_SIZE", "ROLE_POLICIES", "TRUST_SIZE", "statements"]
+
 # IAM user guide, quotas: the defaults of an account; characters are counted without white space.
 ROLE_POLICIES: Final = 10
 TRUST_SIZE: Final = 2048

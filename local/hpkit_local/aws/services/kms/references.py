@@ -7,6 +7,8 @@ from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.lateness import is_effective
 from hpkit_local.aws.services.iam.references import grants, has_settled, may
 
+__all__ = ["may_use", "require_usable_key"]
+
 
 def may_use(ctx: Context, role_arn: str, action: str, key_arn: str) -> bool:
     """Return whether a role may do an action with a key: by the key's policy, or by its own where that policy lets it.

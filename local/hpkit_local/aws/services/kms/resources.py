@@ -9,6 +9,8 @@ from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.tagging import tagging
 from hpkit_provider.engine.values import Props
 
+__all__ = ["RESOURCE_TYPES"]
+
 
 def _create_key(call: Calls, wanted: Props) -> str:
     answer = call(

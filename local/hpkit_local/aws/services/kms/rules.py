@@ -9,6 +9,8 @@ from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.services.iam.rules import statements
 
+__all__: list[str] = []
+
 _KEY_WAIT: Final = range(7, 31)
 
 

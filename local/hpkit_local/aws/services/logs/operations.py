@@ -8,6 +8,8 @@ from hpkit_local.aws.api import operation
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 
+__all__: list[str] = []
+
 
 @operation("logs", "AssociateKmsKey")
 def associate_kms_key(ctx: Context, params: Record) -> Record:

@@ -8,6 +8,8 @@ from hpkit_local.aws.api import rule
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 
+__all__: list[str] = []
+
 _RETENTION: Final = frozenset(
     (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
 )

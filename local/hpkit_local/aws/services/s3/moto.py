@@ -16,6 +16,8 @@ from moto.s3.models import FakeBucket, s3_backends
 
 from hpkit_local.aws.moto_state import swapped
 
+__all__: list[str] = []
+
 
 @swapped
 def _index_buckets() -> None:

@@ -7,6 +7,8 @@ from urllib.parse import urlparse
 from hpkit_local.aws.backend import Context
 from hpkit_local.aws.errors import ServiceError
 
+__all__ = ["object_exists", "object_key_arn", "require_bucket"]
+
 INVALID = "ValidationException"
 
 

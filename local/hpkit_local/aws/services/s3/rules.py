@@ -9,6 +9,8 @@ from hpkit_local.aws.api import rule
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 
+__all__: list[str] = []
+
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _BUCKET_STARTS: Final = ("xn--", "sthree-", "amzn-s3-demo-")
 _BUCKET_ENDS: Final = ("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3")

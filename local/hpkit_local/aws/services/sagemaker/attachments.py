@@ -12,6 +12,8 @@ from hpkit_local.aws.services.sagemaker.events import record_event
 from hpkit_local.aws.services.sagemaker.records import GONE, nodes_of, require
 from hpkit_local.aws.services.sagemaker.rules import refuse
 
+__all__: list[str] = []
+
 # Device names of EBS volumes other than the root and the first data volume.
 _DEVICES = tuple(f"/dev/sd{letter}" for letter in "fghijklmnop")
 

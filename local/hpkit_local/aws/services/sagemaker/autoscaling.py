@@ -7,6 +7,8 @@ from hpkit_local.aws.service import MACHINES, action
 from hpkit_local.aws.services.sagemaker.events import record_event
 from hpkit_local.aws.services.sagemaker.records import describe
 
+__all__ = ["set_autoscaling"]
+
 
 def set_autoscaling(ctx: Context, cluster: Record, wanted: Record) -> None:
     """Move towards `wanted` ({Mode, AutoScalerType}); nothing happens when it is already so."""

@@ -10,6 +10,8 @@ from hpkit_local.aws.services.sagemaker.records import GONE, nodes_of, require
 from hpkit_local.aws.services.sagemaker.rules import refuse
 from hpkit_local.aws.services.sagemaker.scaling import add_nodes, is_continuous, nodes_up, remove_nodes
 
+__all__: list[str] = []
+
 MOST_AT_ONCE = 50
 MOST_DELETED = 99
 MOST_DELETED_BY_LOGICAL_ID = 50

@@ -26,6 +26,8 @@ from hpkit_local.aws.services.sagemaker.rules import (
 from hpkit_local.aws.services.sagemaker.scaling import launch_all, new_group, scale
 from hpkit_local.aws.services.sagemaker.training_plans import check_training_plans
 
+__all__ = ["SETTINGS"]
+
 SETTINGS = (
     "VpcConfig",
     "Orchestrator",

@@ -8,6 +8,8 @@ from hpkit_local.aws.api import operation, page
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.services.sagemaker.records import moment, require
 
+__all__ = ["record_event"]
+
 KEPT = 1000
 
 

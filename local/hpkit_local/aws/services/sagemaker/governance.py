@@ -13,6 +13,19 @@ from hpkit_local.aws.protocol import service_model
 from hpkit_local.aws.service import MACHINES, action
 from hpkit_local.aws.services.sagemaker.records import describe, moment
 
+__all__ = [
+    "VersionedResource",
+    "begin_update",
+    "cluster_by_arn",
+    "created",
+    "document",
+    "find",
+    "new_entry",
+    "principal",
+    "register",
+    "version_of",
+]
+
 ADDON = "amazon-sagemaker-hyperpod-taskgovernance"
 RETRYABLE = ("Created", "Updated", "UpdateFailed")
 MOVING = ("Creating", "Updating", "Deleting")

@@ -9,6 +9,8 @@ from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.services.sagemaker.records import kubernetes_details, moment, require
 
+__all__ = ["node_details"]
+
 
 def node_details(cluster: Record, node: Record) -> Record:
     """One node as DescribeClusterNode shows it."""

@@ -17,6 +17,8 @@ from hpkit_local.aws.services.sagemaker.governance import (
     version_of,
 )
 
+__all__ = ["POLICY"]
+
 PARTS = ("PriorityClasses", "FairShare", "IdleResourceSharing")
 
 

@@ -13,6 +13,8 @@ from hpkit.catalog import find_instance_type
 from hpkit_local.aws.backend import Record
 from hpkit_local.aws.errors import ServiceError
 
+__all__ = ["Shape", "fill_pro_rata", "shape_of"]
+
 FRACTIONS = ("Accelerators", "VCpu", "MemoryInGiB", "AcceleratorPartition")
 
 

@@ -18,6 +18,8 @@ from hpkit_local.aws.services.sagemaker.governance import (
 )
 from hpkit_local.aws.services.sagemaker.pro_rata import fill_pro_rata
 
+__all__ = ["QUOTA", "stored_config"]
+
 QUOTA = VersionedResource(
     "quotas",
     kind="quota",

@@ -14,6 +14,8 @@ from typing import Any
 
 from hpkit_local.aws.backend import Context, Record
 
+__all__ = ["is_cut_off", "reach_of"]
+
 # Without these no node of a closed network works; others are missed by what calls them.
 _NEEDED = {"ec2", "ecr.api", "ecr.dkr", "eks", "sts"}
 _WAYS = ("gateway", "instance", "nat_gateway", "transit_gateway", "interface", "vpc_pcx", "carrier_gateway")

@@ -8,6 +8,8 @@ from typing import Any
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 
+__all__ = ["busy", "current_count", "describe", "moment", "nodes_of", "require"]
+
 GONE = "ShuttingDown"
 
 

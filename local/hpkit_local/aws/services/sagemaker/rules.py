@@ -15,6 +15,8 @@ from hpkit_local.aws.services.ec2.references import Subnet, require_security_gro
 from hpkit_local.aws.services.iam.references import require_role
 from hpkit_local.aws.services.s3.references import require_bucket
 
+__all__ = ["check_autoscaling", "check_groups", "check_references", "check_replacement", "refuse"]
+
 RESERVED_PREFIXES = (
     "kubernetes.io/",
     "k8s.io/",

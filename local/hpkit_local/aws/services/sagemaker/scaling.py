@@ -14,6 +14,8 @@ from hpkit_local.aws.services.sagemaker.nodes import node_details
 from hpkit_local.aws.services.sagemaker.reach import reach_of
 from hpkit_local.aws.services.sagemaker.records import GONE, current_count, describe, nodes_of
 
+__all__ = ["add_nodes", "is_continuous", "launch_all", "new_group", "remove_nodes", "scale"]
+
 RELEASE = "1.0.0"
 MIN_COUNT_SECONDS = 3 * 3600  # continuous provisioning gives MinInstanceCount three hours
 CAPACITY_RETRY_SECONDS = 60

@@ -21,6 +21,8 @@ from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.services.sagemaker.records import moment, nodes_of
 from hpkit_local.aws.services.sagemaker.rules import refuse
 
+__all__ = ["check_training_plans"]
+
 _DEFAULT_HOURS = 7 * 24
 _TARGET = "hyperpod-cluster"
 

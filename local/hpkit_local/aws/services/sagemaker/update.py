@@ -20,6 +20,8 @@ from hpkit_local.aws.services.sagemaker.rules import (
 from hpkit_local.aws.services.sagemaker.scaling import is_continuous, new_group, remove_nodes, scale
 from hpkit_local.aws.services.sagemaker.training_plans import check_training_plans
 
+__all__: list[str] = []
+
 CHANGEABLE = ("NodeRecovery", "TieredStorageConfig", "ClusterRole", "RestrictedInstanceGroupsConfig")
 CHECKING = "DeepHealthCheckInProgress"
 

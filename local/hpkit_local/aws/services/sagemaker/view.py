@@ -16,6 +16,8 @@ from hpkit_local.aws.services.sagemaker.records import describe
 from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.aws.view import part
 
+__all__: list[str] = []
+
 
 @part
 def _add(found: Snapshot, ctx: Context) -> None:

@@ -10,6 +10,8 @@ from hpkit_local.aws.api import operation
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
 
+__all__ = ["has_identity_center"]
+
 _TABLE = "identity-center"
 _FIRST = "arn:aws:sso:::instance/ssoins-0000000000000001"
 _MEMBERS = ("CreatedDate", "IdentityStoreId", "InstanceArn", "Name", "OwnerAccountId", "Status")

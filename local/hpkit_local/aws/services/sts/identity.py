@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from hpkit_local.aws.backend import Context
 
+__all__ = ["identity"]
+
 
 def identity(ctx: Context, access_key: str) -> tuple[str, str, str]:
     """Return user id, ARN and account, as GetCallerIdentity does."""

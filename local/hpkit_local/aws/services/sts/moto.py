@@ -8,6 +8,8 @@ from moto.sts.models import STSBackend
 
 from hpkit_local.aws.backend import Backend, restored
 
+__all__: list[str] = []
+
 # Of the session of callers that moto has no user or session of; no key of moto's own looks like it.
 CALLER_KEY = "caller"
 

@@ -11,6 +11,8 @@ from hpkit_local.plugins.aws.shapes import tag_map
 from hpkit_local.plugins.aws.waiting import until
 from hpkit_provider.engine.values import Props
 
+__all__ = ["RESOURCE_TYPES"]
+
 _SETS = {"subnetIds": "SubnetIds", "routeTableIds": "RouteTableIds", "securityGroupIds": "SecurityGroupIds"}
 
 

@@ -8,6 +8,8 @@ from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.function import Function
 from hpkit_provider.engine.values import Props
 
+__all__ = ["FUNCTIONS"]
+
 
 def _zones(call: Calls, args: Props) -> Props:
     state = [{"Name": "state", "Values": [args["state"]]}] if args.get("state") else []

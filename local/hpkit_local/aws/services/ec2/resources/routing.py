@@ -12,6 +12,8 @@ from hpkit_local.plugins.aws.shapes import pascal, tag_map
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
 
+__all__ = ["RESOURCE_TYPES"]
+
 _DESTINATIONS = ("destinationCidrBlock", "destinationIpv6CidrBlock", "destinationPrefixListId")
 _TARGETS = ("gatewayId", "natGatewayId", "networkInterfaceId", "transitGatewayId", "vpcPeeringConnectionId")
 

@@ -10,6 +10,8 @@ from hpkit_local.plugins.aws.resource_type import Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_map
 from hpkit_provider.engine.values import Props
 
+__all__ = ["RESOURCE_TYPES"]
+
 
 def _create_group(call: Calls, wanted: Props) -> str:
     answer = call(

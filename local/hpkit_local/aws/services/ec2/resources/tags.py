@@ -9,6 +9,8 @@ from hpkit_local.plugins.aws.resource_type import Tagging
 from hpkit_local.plugins.aws.shapes import tag_list
 from hpkit_provider.engine.values import Props
 
+__all__ = ["TAGS", "found", "specifications"]
+
 
 def _change(call: Calls, resource_id: str, _live: Props, changed: dict[str, str], dropped: list[str]) -> None:
     if changed:

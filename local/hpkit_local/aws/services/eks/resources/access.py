@@ -10,6 +10,8 @@ from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.tagging import BY_ARN
 from hpkit_provider.engine.values import Props
 
+__all__ = ["RESOURCE_TYPES"]
+
 
 def _create_entry(call: Calls, wanted: Props) -> str:
     call(

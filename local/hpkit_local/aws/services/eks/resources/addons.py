@@ -11,6 +11,8 @@ from hpkit_local.plugins.aws.tagging import BY_ARN
 from hpkit_local.plugins.aws.waiting import until
 from hpkit_provider.engine.values import Props
 
+__all__ = ["RESOURCE_TYPES"]
+
 _SECONDS = 1200.0  # as long as the real provider waits for an add-on
 
 

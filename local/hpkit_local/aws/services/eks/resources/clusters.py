@@ -12,6 +12,8 @@ from hpkit_local.plugins.aws.waiting import until
 from hpkit_provider.engine.errors import ChangeFailedError, PluginError
 from hpkit_provider.engine.values import Props
 
+__all__ = ["RESOURCE_TYPES", "await_update", "stamp"]
+
 _LOGS = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 
 

@@ -9,6 +9,8 @@ from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.function import Function
 from hpkit_provider.engine.values import Props
 
+__all__ = ["FUNCTIONS"]
+
 
 def _cluster(call: Calls, args: Props) -> Props:
     cluster = call("DescribeCluster", name=args["name"])["cluster"]

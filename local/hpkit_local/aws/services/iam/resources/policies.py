@@ -10,6 +10,8 @@ from hpkit_local.plugins.aws.shapes import policy_text, tag_list, tag_map
 from hpkit_local.plugins.aws.tagging import tagging
 from hpkit_provider.engine.values import Props
 
+__all__ = ["RESOURCE_TYPES"]
+
 
 def _put_inline(call: Calls, wanted: Props) -> str:
     call("PutRolePolicy", RoleName=wanted["role"], PolicyName=wanted["name"], PolicyDocument=wanted["policy"])

@@ -10,6 +10,8 @@ from hpkit_local.plugins.aws.shapes import policy_text, tag_list, tag_map
 from hpkit_local.plugins.aws.tagging import tagging
 from hpkit_provider.engine.values import Props
 
+__all__ = ["RESOURCE_TYPES"]
+
 
 def _create_role(call: Calls, wanted: Props) -> str:
     answer = call(

@@ -9,6 +9,8 @@ from hpkit_local.plugins.aws.resource_type import Prop, ResourceType, Tagging
 from hpkit_local.plugins.aws.shapes import tag_list, tag_map
 from hpkit_provider.engine.values import Props
 
+__all__ = ["RESOURCE_TYPES"]
+
 _ZONES = {"us-east-1": "Z3AQBSTGFYJSTF", "us-west-2": "Z3BJ6K6RIION7M", "eu-west-1": "Z1BKCTXD74EZPE"}
 
 

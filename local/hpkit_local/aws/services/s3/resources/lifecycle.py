@@ -7,6 +7,8 @@ from typing import Any, Final
 from hpkit_local.plugins.aws.resource_type import Prop
 from hpkit_local.plugins.aws.shapes import camel, pascal, tag_list, tag_map
 
+__all__ = ["LIFECYCLE", "from_rules", "to_rules"]
+
 Document = dict[str, Any]
 
 # The provider's name of each part of a rule, and S3's where it is more than another first letter.

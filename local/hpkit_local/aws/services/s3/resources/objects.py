@@ -13,6 +13,8 @@ from hpkit_local.plugins.aws.shapes import tag_list, tag_map
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.values import Props
 
+__all__ = ["RESOURCE_TYPES"]
+
 _HEADERS = {
     "contentType": "ContentType",
     "cacheControl": "CacheControl",

@@ -11,6 +11,8 @@ from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import camel, pascal
 from hpkit_provider.engine.values import Props
 
+__all__ = ["RESOURCE_TYPES"]
+
 Document = dict[str, Any]
 _BUCKET = Prop("bucket", required=True)
 _BLOCKS = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets")
