@@ -8,12 +8,16 @@ PROGRAM = """
 import json
 from pathlib import Path
 
+from pulumi import ResourceOptions
+
 from hpkit.program.sdk import Cluster, ClusterSchedulerConfig, ComputeQuota
 
+made = {}
 spec = json.loads(Path("spec.json").read_text())
 cluster = Cluster("train", **spec["cluster"])
 for name, quota in spec["quotas"].items():
-    ComputeQuota(name, name=name, cluster_arn=cluster.cluster_arn, **quota)
+    after = ResourceOptions(depends_on=[made[other] for other in spec.get("after", {}).get(name, [])])
+    made[name] = ComputeQuota(name, name=name, cluster_arn=cluster.cluster_arn, opts=after, **quota)
 if spec["policy"]:
     ClusterSchedulerConfig("policy", name="policy", cluster_arn=cluster.cluster_arn, scheduler_config=spec["policy"])
 """

@@ -1,0 +1,210 @@
+"""Many quotas, and random programs, under the real Pulumi engine: live is what was declared, and never too much."""
+
+import random
+
+import pytest
+
+from hpkit_local.aws.controllers import Controllers
+from hpkit_local.aws.testing import running_endpoint
+from hpkit_provider.resources.compute_quota.amounts import Measure, reserved_amounts, total
+from tests.local.aws.conftest import Cloud
+from tests.provider.builders import GOVERNANCE, TYPE, Project
+
+pytestmark = [pytest.mark.nightly, pytest.mark.engine, pytest.mark.timeout(1800)]
+
+RUNS = 6
+TEAMS = 200
+CAPACITY = 300
+WHOLE = Measure(TYPE, "Count")
+FRACTION = Measure(TYPE, "Accelerators")
+EACH = 4  # accelerators of an instance
+
+
+class ReservationLog(Controllers):
+    """What is reserved, by measure, whenever the endpoint takes or deletes a quota."""
+
+    def __init__(self):
+        self.live, self.moments = {}, []
+
+    def quota_changed(self, quota, cluster):
+        del cluster
+        self.live[quota["Name"]] = reserved_amounts(quota["ComputeQuotaConfig"])
+        self.moments.append(total(self.live.values()))
+
+    def quota_deleted(self, quota, cluster):
+        del cluster
+        del self.live[quota["Name"]]
+        self.moments.append(total(self.live.values()))
+
+    def begin(self):
+        """Forget what was: count from here on."""
+        self.moments.clear()
+
+
+class Watched:
+    """A project on an endpoint that tells every moment's sum."""
+
+    def __init__(self, folder, endpoint, ledger, *, nodes):
+        self.endpoint, self.ledger, self.cloud = endpoint, ledger, Cloud(endpoint)
+        self.project = Project(folder, endpoint, self.cloud)
+        self.project.spec["cluster"]["instance_groups"][0]["instanceCount"] = nodes
+        self.declare({}, policy=None)
+        self.project.up()
+        self.cloud.eks.create_addon(clusterName="kube", addonName=GOVERNANCE)
+
+    def declare(self, resources, **more):
+        quotas = {
+            team: {
+                "compute_quota_config": {"computeQuotaResources": [{"instanceType": TYPE, **resource}]},
+                "compute_quota_target": {"teamName": team, "fairShareWeight": 10},
+            }
+            for team, resource in resources.items()
+        }
+        self.project.spec = {**self.project.spec, "quotas": quotas, **more}
+
+    def live(self):
+        pages = self.cloud.sm.get_paginator("list_compute_quotas").paginate()
+        entries = [entry for page in pages for entry in page["ComputeQuotaSummaries"]]
+        assert {entry["Status"] for entry in entries} <= {"Created", "Updated"}
+        return {entry["Name"]: entry["ComputeQuotaConfig"]["ComputeQuotaResources"][0] for entry in entries}
+
+    def counts(self, key="Count"):
+        return {name: resource[key] for name, resource in self.live().items() if key in resource}
+
+
+@pytest.fixture
+def watched(tmp_path, request):
+    ledger = ReservationLog()
+    with running_endpoint(controllers=ledger) as endpoint:
+        yield Watched(tmp_path, endpoint, ledger, nodes=request.param)
+
+
+@pytest.mark.parametrize("watched", [CAPACITY], indirect=True)
+def test_two_hundred_quotas_converge_under_throttles_and_never_pass_the_capacity(watched):
+    watched.endpoint.set_faults({"throttle": "0.2", "slow-update": "0.05@quota", "slow-create": "0.05@quota"})
+    teams = [f"team-{number:03}" for number in range(TEAMS)]
+    # The half that grows is named first: it waits in all its places while the engine names the half that shrinks.
+    first = {team: 1 if index < TEAMS // 2 else 2 for index, team in enumerate(teams)}
+    second = {team: 3 - count for team, count in first.items()}
+    for declared in (first, second):
+        watched.ledger.begin()
+        watched.declare({team: {"count": count} for team, count in declared.items()})
+        watched.project.up("--parallel", str(TEAMS))
+        watched.endpoint.set_faults({"throttle": None})
+        assert watched.counts() == declared
+        watched.endpoint.set_faults({"throttle": "0.2"})
+        sums = [live[WHOLE] for live in watched.ledger.moments]
+        assert len(sums) >= TEAMS
+        assert max(sums) == CAPACITY == sum(declared.values())
+
+
+@pytest.mark.parametrize("watched", [8], indirect=True)
+def test_capacity_that_is_named_after_the_growth_is_reported_at_preview(watched):
+    project = watched.project
+    watched.declare({"ada": {"count": 3}, "dee": {"count": 5}})
+    project.up()
+    watched.declare({"ada": {"count": 5}, "dee": {"count": 3}}, after={"dee": ["ada"]})
+    project.write()
+    said = project.run("preview").stdout
+    assert f"The quota 'ada' doesn't fit (2 × {TYPE} too few): dee" in said
+    assert "declare it before those that grow, or raise `--parallel`" in said
+    project.run("config", "set", "hyperpod:capacityWaitSeconds", "1")
+    failed = project.run("up", "--yes", "--skip-preview", check=False)
+    assert failed.returncode != 0
+    assert "The quota 'ada' doesn't fit, and no known change" in failed.stdout
+    watched.declare({"dee": {"count": 3}, "ada": {"count": 5}}, after={"ada": ["dee"]})
+    project.write()
+    assert "doesn't fit" not in project.run("preview").stdout
+    project.up()
+    assert watched.counts() == {"ada": 5, "dee": 3}
+    assert max(live[WHOLE] for live in watched.ledger.moments) == 8
+
+
+def random_program(dice, before, capacity):
+    """Rows by team: each team keeps its measure, and nobody counts on what only a deletion frees."""
+    teams = dice.sample(["ada", "bob", "cyd", "dee", "eve"], dice.randint(2, 5))
+    left = capacity * EACH - sum(weight(resource) for team, resource in before.items() if team not in teams)
+    resources = {}
+    for team in teams:
+        if team in ("ada", "bob"):
+            resources[team] = {"accelerators": dice.randint(0, left)}
+        else:
+            resources[team] = {"count": dice.randint(0, left // EACH)}
+        left -= weight(resources[team])
+    return resources
+
+
+def weight(resource):
+    return resource.get("accelerators", 0) + EACH * resource.get("count", 0)
+
+
+def random_cluster(dice, spec):
+    group = {**spec["instance_groups"][0]}
+    labels = {"acme.example/pool": dice.choice(["a", "b"])} if dice.random() < 0.6 else {}
+    group["kubernetesConfig"] = {"labels": labels}
+    spare = {
+        **group,
+        "instanceGroupName": "spare",
+        "instanceType": "ml.c5.2xlarge",
+        "instanceCount": dice.randint(1, 3),
+    }
+    # The spare group comes and goes with its instances: that it may go is allowed each time.
+    groups = [group, spare] if dice.random() < 0.5 else [group]
+    return {**spec, "instance_groups": groups, "allow_delete_instance_groups": ["spare"]}
+
+
+def model(spec):
+    """What a program declares, as the service tells it."""
+    groups = {
+        group["instanceGroupName"]: (group["instanceCount"], group["kubernetesConfig"]["labels"])
+        for group in spec["cluster"]["instance_groups"]
+    }
+    resources = {
+        name: quota["compute_quota_config"]["computeQuotaResources"][0] for name, quota in spec["quotas"].items()
+    }
+    return (
+        groups,
+        {name: weight(resource) for name, resource in resources.items()},
+        spec["policy"] and spec["policy"]["fairShare"],
+    )
+
+
+def live_model(watched):
+    sm = watched.cloud.sm
+    groups = {
+        group["InstanceGroupName"]: (
+            group["TargetCount"],
+            group.get("KubernetesConfig", {}).get("DesiredLabels", {}),
+        )
+        for group in watched.cloud.describe()["InstanceGroups"]
+    }
+    resources = {
+        name: resource.get("Accelerators", 0) + EACH * resource.get("Count", 0)
+        for name, resource in watched.live().items()
+    }
+    policies = [
+        sm.describe_cluster_scheduler_config(ClusterSchedulerConfigId=entry["ClusterSchedulerConfigId"])
+        for entry in sm.list_cluster_scheduler_configs()["ClusterSchedulerConfigSummaries"]
+    ]
+    shares = [policy["SchedulerConfig"]["FairShare"] for policy in policies]
+    return groups, resources, shares[0] if shares else None
+
+
+@pytest.mark.parametrize("watched", [8], indirect=True)
+def test_random_programs_one_after_the_other_each_end_as_declared(watched):
+    dice = random.Random(11)  # noqa: S311 - repeatable programs, no secret
+    watched.endpoint.set_faults({"throttle": "0.1", "slow-update": "0.1@quota"})
+    resources = {}
+    for _ in range(RUNS):
+        resources = random_program(dice, resources, 8)
+        shares = dice.choice([None, "Enabled", "Disabled"])
+        policy = shares and {"priorityClasses": [{"name": "training", "weight": 80}], "fairShare": shares}
+        watched.ledger.begin()
+        watched.declare(resources, policy=policy, cluster=random_cluster(dice, watched.project.spec["cluster"]))
+        watched.project.up()
+        watched.endpoint.set_faults({"throttle": None})
+        assert live_model(watched) == model(watched.project.spec)
+        watched.endpoint.set_faults({"throttle": "0.1"})
+        reserved = [live.get(FRACTION, 0) + EACH * live.get(WHOLE, 0) for live in watched.ledger.moments]
+        assert max(reserved, default=0) <= 8 * EACH
+    assert watched.project.preview() == {}
