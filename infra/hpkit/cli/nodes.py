@@ -371,7 +371,7 @@ def _confirm(told: _Options, verb: str, count: int) -> None:
 
 
 def _require_read(chosen: Sequence[Node], told: _Options) -> None:
-    """Raise ToolError if nodes are to be drained whose pods or state couldn't be read."""
+    """Raise ToolError if a drain would have to evict pods from nodes that weren't fully read."""
     if not told.no_drain and not all(node.pods_read and node.registration_read for node in chosen):
         raise ToolError(
             "nothing was done: nodes and their pods couldn't be read, so they can't be drained. Use a role that can "
