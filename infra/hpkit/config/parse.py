@@ -522,7 +522,7 @@ class _Reading:
         specs = [known.get(path[1])] if path[0] == "environments" and len(path) > 1 else list(known.values())
         if path[0] == "teams" and len(path) > 1:
             name = _mapping_at(self._data, ("teams", path[1])).get("name")
-            own = [spec for spec in specs if name in _mapping_at(spec, ("governance", "allocations"))]
+            own = [spec for spec in specs if name in list(_mapping_at(spec, ("governance", "allocations")))]
             specs = own or specs
         accounts = (str(spec.get("account")) for spec in specs if isinstance(spec, dict))
         return tuple(dict.fromkeys(account for account in accounts if re.fullmatch(r"[0-9]{12}", account)))
