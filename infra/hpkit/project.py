@@ -41,6 +41,7 @@ __all__ = [
     "require_names",
     "select",
     "split_stack",
+    "stack_config",
     "stack_file_problems",
     "stack_names",
     "today",
@@ -236,8 +237,7 @@ def load_stack(name: str, *, root: Path | None = None) -> Loaded:
     root: the project's folder, if it is not the one from here upward.
     """
     folder = (root or project_root()) / "stacks"
-    settings = folder / f"Pulumi.{name}.yaml"
-    stated = _stated(settings) if settings.is_file() else {}
+    stated = _keys_of(stack_config(name, root=root))
     by_name = split_stack(name) if not {"organization", "environment"} <= stated.keys() else ("", "")
     organization = stated.get("organization", by_name[0])
     environment = stated.get("environment", by_name[1])
@@ -354,7 +354,7 @@ def stack_file_problems(documents: Mapping[str, Document], known: Mapping[str, l
             continue
         wrong = _wrong_stack_file(name, document, known, [Path(each).name for each in documents])
         if wrong is None:
-            stated = _keys_of(document)
+            stated = _keys_of(_config_of(document))
             by_name = name.removeprefix("Pulumi.").removesuffix(".yaml").rpartition("-")
             meant = (stated.get("organization", by_name[0]), stated.get("environment", by_name[2]))
             found += _second_stack(file, document, stacks.setdefault(meant, name), meant)
@@ -431,7 +431,7 @@ def _wrong_stack_file(
     if document.problems:
         first = document.problems[0]
         return first.mark or Mark(1, 1), first.message, first.fix
-    stated, name = _keys_of(document), file.removeprefix("Pulumi.").removesuffix(".yaml")
+    stated, name = _keys_of(_config_of(document)), file.removeprefix("Pulumi.").removesuffix(".yaml")
     by_name = name.rpartition("-")
     organization = stated.get("organization", by_name[0])
     environment = stated.get("environment", by_name[2])
@@ -460,19 +460,21 @@ def _wrong_stack_file(
     return None
 
 
-def _stated(settings: Path) -> dict[str, str]:
-    """Return what a stack's own file says of organization and environment; raises SelectionError if it is broken."""
+def stack_config(stack: str, *, root: Path | None = None) -> dict[str, Any]:
+    """Return the configuration in a stack's own file, {} without one; raises SelectionError if it is broken."""
+    settings = (root or project_root()) / "stacks" / f"Pulumi.{stack}.yaml"
+    if not settings.is_file():
+        return {}
     document = read_text(read_file(settings))
     if document.problems:
         problem = document.problems[0]
         mark = problem.mark or Mark(1, 1)
         place = f"{os.path.relpath(settings)}:{mark.line}:{mark.column}"
         raise SelectionError(f"{place}: {problem.message}. {problem.fix}")
-    return _keys_of(document)
+    return _config_of(document)
 
 
-def _keys_of(document: Document) -> dict[str, str]:
-    config = _config_of(document)
+def _keys_of(config: Mapping[str, Any]) -> dict[str, str]:
     return {key.removeprefix("hpkit:"): config[key] for key in _KEYS if isinstance(config.get(key), str)}
 
 

@@ -13,7 +13,7 @@ from hpkit.cli.adopt import command
 from hpkit.plan.derive import derive
 from hpkit.program.recording import record
 from hpkit.project import load
-from hpkit_provider.resources.imported_inputs import imported_inputs
+from hpkit_provider.resources.state_only import imported_inputs
 from tests.adopt.builders import ACCOUNT, cluster, entry, live
 from tests.adopt.test_organization import prepared
 from tests.builders import organization, typed

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Annotated, TypedDict
 
 import click
-import yaml
 
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.inputs import plans_of, resolve
 from hpkit.cli.tables import grid, paper, text_of
 from hpkit.errors import HpkitError
 from hpkit.plan.model import Plan
-from hpkit.project import project_root
+from hpkit.project import stack_config
 from hpkit.text.plural import plural
 
 __all__ = ["ClusterStatusList", "document_of", "read_all", "rows_table"]
@@ -97,10 +96,7 @@ def _row(plan: Plan, profile: str | None) -> StackRow:
 
 def _profile_of(stack: str) -> str | None:
     """Return the profile with which Pulumi deploys a stack, if its settings name one."""
-    file = project_root() / "stacks" / f"Pulumi.{stack}.yaml"
-    settings = yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else None
-    config = settings.get("config") if isinstance(settings, dict) else None
-    profile = config.get("aws:profile") if isinstance(config, dict) else None
+    profile = stack_config(stack).get("aws:profile")
     return profile if isinstance(profile, str) else None
 
 

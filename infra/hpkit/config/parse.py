@@ -26,7 +26,17 @@ from hpkit.config.document import Document, Mark, Path, Problem, format_path
 from hpkit.config.load import IN_CURLY_QUOTES, resolve
 from hpkit.config.organization import Organization
 from hpkit.config.other_files import other_file
-from hpkit.config.suggest import ON_WHEN_EMPTY, candidates, explained, is_alike, key_candidates, nearest, units, written
+from hpkit.config.suggest import (
+    ON_WHEN_EMPTY,
+    candidates,
+    explained,
+    is_alike,
+    is_size,
+    key_candidates,
+    nearest,
+    units,
+    written,
+)
 from hpkit.config.wording import (
     EXPRESSIONS,
     called,
@@ -445,8 +455,8 @@ class _Reading:
             return "Write a list: begin each entry with `- `."
         for candidate in self._candidates(detail, path):
             if self._takes(path, candidate, key=detail["loc"] != path):
-                is_size = isinstance(value, str) and key_of(path).endswith(("GiB", "InGB"))
-                return f"Use `{written(candidate, resolve)}`{'; the unit is GiB' if is_size else ''}."
+                has_unit = isinstance(value, str) and is_size(key_of(path))
+                return f"Use `{written(candidate, resolve)}`{'; the unit is GiB' if has_unit else ''}."
         return self._described(detail, path)
 
     def _described(self, detail: ErrorDetails, path: Path) -> str:

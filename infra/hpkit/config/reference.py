@@ -6,7 +6,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from hpkit.config.base import Model
 from hpkit.config.contract import inner_types
 from hpkit.config.editor import HINTS, decorated, definitions, optional, title_of, with_markdown
 from hpkit.config.organization import Organization
@@ -60,15 +59,15 @@ def reference() -> str:
     for model in _models():
         lines += ["", f"## {model.__name__}", "", _about(model), ""]
         (base,) = model.__bases__
-        twin = described.setdefault(base, model) if base is not Model else model
-        inherited = base.model_fields if issubclass(base, BaseModel) else {}
+        twin = described.setdefault(base, model)
+        inherited = base.model_fields if twin is not model and issubclass(base, BaseModel) else {}
         same = [name for name, field in inherited.items() if repr(field) == repr(model.model_fields[name])]
-        if twin is not model:
+        if same:
             keys = ", ".join(f"`{model.model_fields[name].alias or name}`" for name in same)
             lines += [f"As for [{twin.__name__}](#{twin.__name__.lower()}): {keys}.", ""]
         lines += ["| key | takes | default | meaning |", "|---|---|---|---|"]
         for name, field in model.model_fields.items():
-            if twin is not model and name in same:
+            if name in same:
                 continue
             takes, _ = _takes(field.annotation)
             default = "required" if field.is_required() else _default(field.default)

@@ -22,6 +22,7 @@ __all__ = [
     "candidates",
     "explained",
     "is_alike",
+    "is_size",
     "key_candidates",
     "nearest",
     "rule_id",
@@ -476,13 +477,18 @@ def _from_amount(digits: str, unit: str, key: str, *, is_time: bool) -> Iterator
         # As Kubernetes writes them: of a thousand k, of 1024 Ki, and all others with a capital.
         of_1024 = "i" in unit.lower()
         yield f"{digits}{size[1].lower() if size[1] in 'kK' and not of_1024 else size[1].upper()}{'i' * of_1024}"
-        yield from _gib(Fraction(digits), size[1].lower()) if key.endswith(("GiB", "InGB")) else ()
+        yield from _gib(Fraction(digits), size[1].lower()) if is_size(key) else ()
     elif unit.lower().startswith("milli"):
         yield f"{digits}m"
     elif not unit or not is_time:
         yield from whole
         if not unit:
             yield from (float(digits), f"{digits}%")
+
+
+def is_size(key: str) -> bool:
+    """Return whether a key takes GiB; the SageMaker API calls some of them GB."""
+    return key.endswith(("GiB", "InGB"))
 
 
 def _gib(number: Fraction, size: str) -> Iterator[int]:

@@ -6,7 +6,6 @@ In v1beta2 the section alone enables it. Since 0.19, so does its absence, unless
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ import yaml
 
 from hpkit.catalog import TASK_GOVERNANCE, AddOn, addons, is_older, topology_gates
 from hpkit.config.edit import Layout, with_value
+from hpkit.config.governance import duration_seconds
 from hpkit.errors import InputError
 from hpkit.kueue.model import WaitForPodsReady
 from hpkit.kueue.organization import wait_for_pods_ready_of
@@ -24,7 +24,6 @@ __all__ = ["configured", "gang_differences", "gang_of", "gates_of", "with_featur
 _KEY: Final = "waitForPodsReady"
 _OFF_GATE: Final = "DisableWaitForPodsReady"
 _WITH_GATE: Final = "0.19.0"
-_SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 # What Kueue waits for if the section has no timeout.
 _TIMEOUT_V1BETA1: Final = 300.0
 _TIMEOUT_V1BETA2: Final = 1800.0
@@ -142,14 +141,16 @@ def _gang(config: Mapping[str, Any], kueue: str | None) -> WaitForPodsReady | No
         section = {}
     if is_v1beta1 and section.get("enable") is not True:
         return None
-    timeout = _in_seconds(section.get("timeout")) or (_TIMEOUT_V1BETA1 if is_v1beta1 else _TIMEOUT_V1BETA2)
+    timeout = duration_seconds(str(section.get("timeout") or "")) or (
+        _TIMEOUT_V1BETA1 if is_v1beta1 else _TIMEOUT_V1BETA2
+    )
     recovery = section.get("recoveryTimeout")
     block = section.get("blockAdmission")
     strategy = section.get("requeuingStrategy") or {}
     base, most = strategy.get("backoffBaseSeconds"), strategy.get("backoffMaxSeconds")
     return WaitForPodsReady(
         timeout,
-        timeout if recovery is None else _in_seconds(recovery),
+        timeout if recovery is None else duration_seconds(str(recovery)),
         block_admission=is_v1beta1 if block is None else block,
         timestamp=strategy.get("timestamp") or "Eviction",
         backoff_limit_count=strategy.get("backoffLimitCount"),
@@ -164,12 +165,6 @@ def _is_v1beta1(config: Mapping[str, Any]) -> bool:
 
 def _has_gate(kueue: str | None) -> bool:
     return kueue is not None and not is_older(kueue, _WITH_GATE)
-
-
-def _in_seconds(duration: Any) -> float:
-    """Return the seconds of a duration as Go writes it."""
-    parts = re.findall(r"([0-9.]+)(h|ms|us|µs|ns|m|s)", str(duration or ""))
-    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
 
 
 def _duration(seconds: float) -> str:

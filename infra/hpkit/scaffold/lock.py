@@ -33,7 +33,8 @@ def needed_packages(asked: Iterable[Requirement], lock: str) -> set[NormalizedNa
     Python aren't installed here.
     """
     needed = {canonicalize_name(each.name) for each in asked}
-    while more := {name for name, entry in _entries(lock) if name not in needed and needed & _needed_by(entry)}:
+    pins = [(name, _needed_by(entry)) for name, entry in _entries(lock)]
+    while more := {name for name, needed_by in pins if name not in needed and needed & needed_by}:
         needed |= more
     return needed
 

@@ -7,24 +7,22 @@ run ends there.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from hpkit_provider.engine.errors import RefusedError
-from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props, is_unknown
-from hpkit_provider.resources.handler import Handler, ResourceDiff, ResourceState
-from hpkit_provider.resources.imported_inputs import imported_inputs
+from hpkit_provider.resources.handler import ResourceDiff
+from hpkit_provider.resources.state_only import StateOnlyHandler
 
 __all__ = ["ChangeGuardHandler"]
 
-_EXAMPLE: Final = {"subject": "acme-dev", "identity": {"vpc": "vpc-0123456789abcdef0"}}
 
-
-class ChangeGuardHandler(Handler):
+class ChangeGuardHandler(StateOnlyHandler):
     """Handler of hyperpod:index:ChangeGuard."""
 
     name: ClassVar[str] = "ChangeGuard"
     seconds: ClassVar[float] = 60.0
+    example: ClassVar[Props] = {"subject": "acme-dev", "identity": {"vpc": "vpc-0123456789abcdef0"}}
 
     def diff(self, old: Props, new: Props, state: Props) -> ResourceDiff:
         """Compare; what would be lost, or a version that is skipped, is an error unless it is allowed."""
@@ -75,29 +73,6 @@ class ChangeGuardHandler(Handler):
                 for name in sorted(_allowed_names(new.get("allowReplace")) - lost.keys())
             ]
         return warnings
-
-    def create(self, task: Task, inputs: Props) -> ResourceState:
-        """Take note of the subject as it is."""
-        return ResourceState(_logical_name(task), inputs, inputs)
-
-    def read(self, task: Task, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
-        """Return what was noted: there is nothing else. At import the id is the JSON text of the inputs."""
-        if state or inputs:
-            return ResourceState(resource_id, state or inputs, inputs or state)
-        given = imported_inputs(self.name, resource_id, example=_EXAMPLE)
-        return ResourceState(_logical_name(task), given, given)
-
-    def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
-        """Take note of the subject as it becomes."""
-        del task, old, state
-        return ResourceState(resource_id, new, new)
-
-    def delete(self, task: Task, resource_id: str) -> None:
-        """Forget the subject."""
-
-
-def _logical_name(task: Task) -> str:
-    return task.urn.rpartition("::")[2]
 
 
 def _lost(old: Props, new: Props) -> dict[str, str]:

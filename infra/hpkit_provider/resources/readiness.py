@@ -20,9 +20,9 @@ from hpkit_provider.engine.errors import TimedOutError
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 from hpkit_provider.engine.waiter import wait
-from hpkit_provider.resources.handler import Handler, ResourceState
-from hpkit_provider.resources.imported_inputs import imported_inputs
+from hpkit_provider.resources.handler import ResourceState
 from hpkit_provider.resources.joined_nodes import JoinedNodes
+from hpkit_provider.resources.state_only import StateOnlyHandler
 
 __all__ = ["ReadinessHandler"]
 
@@ -32,12 +32,8 @@ _POLL_FRACTION: Final = 0.05
 # measurement of the race between a key's policy and CreateCluster, 4 s were enough.
 _SETTLE_SECONDS: Final = 10.0
 _SETTLE_VARIABLE: Final = "HYPERPOD_SETTLE_SECONDS"
-# Any request that a deployer may send, and whom no policy of EKS admits may not.
+# Every deployer can send this request. EKS refuses it to callers without an access policy.
 _ANY_PATH: Final = "/api/v1/nodes?limit=1"
-_EXAMPLE: Final = {
-    "keyArn": "arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f",
-    "minutes": 10,
-}
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ class _Check:
     - lacking: returns what is still missing, "" once it's there.
     - remedy: what to do if it never is.
     - settles: whether one answer isn't enough, since other servers of AWS may not know of it yet.
-    - late: what to do when the time is up; it returns if the run can continue without.
+    - late: called when the time is up; returns whether the run can continue without it.
     """
 
     lacking: Callable[[], str]
@@ -56,41 +52,30 @@ class _Check:
     late: Callable[[], bool] = lambda: False
 
 
-class ReadinessHandler(Handler):
+class ReadinessHandler(StateOnlyHandler):
     """Handler of hyperpod:index:Readiness."""
 
     name: ClassVar[str] = "Readiness"
     seconds: ClassVar[float] = 24 * 3600.0  # its input `minutes` is the limit
+    example: ClassVar[Props] = {
+        "keyArn": "arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f",
+        "minutes": 10,
+    }
 
     def create(self, task: Task, inputs: Props) -> ResourceState:
         """Wait."""
         self._wait(task, inputs)
-        return ResourceState(_logical_name(task), inputs, inputs)
-
-    def read(self, task: Task, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
-        """Return what was waited for. At import the ID is the JSON text of the inputs: what exists is usable."""
-        if state or inputs:
-            return ResourceState(resource_id, state or inputs, inputs or state)
-        given = imported_inputs(self.name, resource_id, example=_EXAMPLE)
-        return ResourceState(_logical_name(task), given, given)
+        return super().create(task, inputs)
 
     def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
         """Wait for what the inputs now name; not for nodes of added groups, as long as others stay."""
-        del state
         staying = [group for group in new.get("instanceGroups", []) if group in old.get("instanceGroups", [])]
         self._wait(task, {**new, "instanceGroups": staying} if staying else new)
-        return ResourceState(resource_id, new, new)
-
-    def delete(self, task: Task, resource_id: str) -> None:
-        """Forget it."""
+        return super().update(task, resource_id, old=old, new=new, state=state)
 
     def _wait(self, task: Task, inputs: Props) -> None:
         for check in _checks(self.api, task, inputs):
             _await(task, check, minutes=inputs["minutes"])
-
-
-def _logical_name(task: Task) -> str:
-    return task.urn.rpartition("::")[2]
 
 
 def _await(task: Task, check: _Check, *, minutes: float) -> None:

@@ -91,7 +91,8 @@ def _storage(group: Props, path: str) -> Rule:
         where = f"{path}.instanceStorageConfigs[{index}].ebsVolumeConfig"
         if len(entry) != 1:
             yield f"{path}.instanceStorageConfigs[{index}]", "must be exactly one of the kinds of storage"
-        volumes += [volume.get("rootVolume") is True] * bool(volume)
+        if volume:
+            volumes.append(volume.get("rootVolume") is True)
         if volume.get("rootVolume") is True:
             if "volumeSizeInGB" in volume or "volumeKmsKeyId" not in volume:
                 yield where, "a root volume accepts only volumeKmsKeyId, not volumeSizeInGB"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hpkit_local.aws.backend import Context
 from hpkit_local.aws.errors import ServiceError
 from hpkit_local.aws.lateness import is_effective
@@ -16,7 +18,7 @@ def may_use(ctx: Context, role_arn: str, action: str, key_arn: str) -> bool:
     Source: AWS KMS developer guide, "Determining access to AWS KMS keys": IAM policies count only if the key's policy
     gives the action to the account. A key of another account isn't here; of it, only the role's policies are read.
     """
-    key = ctx.backend.moto.backend("kms", ctx.region).keys.get(key_arn.rpartition("/")[2])
+    key = _key(ctx, key_arn)
     own = may(ctx, role_arn, action, key_arn)
     if key is None:
         return own
@@ -30,7 +32,11 @@ def require_usable_key(ctx: Context, key_arn: str, *, role_arn: str, code: str) 
 
     Source of the message: hashicorp/terraform-provider-aws, issue 49247.
     """
-    key = ctx.backend.moto.backend("kms", ctx.region).keys.get(key_arn.rpartition("/")[2])
+    key = _key(ctx, key_arn)
     is_known = key is None or is_effective(ctx, "key-rights", key.creation_date)
     if not is_known or not has_settled(ctx, role_arn):
         raise ServiceError(code, f"Access denied to KMS key {key_arn} due to explicit deny policy or revoked grant")
+
+
+def _key(ctx: Context, arn: str) -> Any:
+    return ctx.backend.moto.backend("kms", ctx.region).keys.get(arn.rpartition("/")[2])

@@ -1,0 +1,58 @@
+"""What resources that exist only in the state have in common. The ID that imports one is the JSON text of its inputs."""
+
+from __future__ import annotations
+
+import json
+from typing import ClassVar
+
+from hpkit_provider.engine.errors import RefusedError
+from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.values import Props
+from hpkit_provider.resources.handler import Handler, ResourceState
+from hpkit_provider.schema.check import check
+
+__all__ = ["StateOnlyHandler", "imported_inputs"]
+
+
+class StateOnlyHandler(Handler):
+    """A resource that AWS doesn't know. `example` is the inputs that messages show."""
+
+    example: ClassVar[Props]
+
+    def create(self, task: Task, inputs: Props) -> ResourceState:
+        """Take note of the inputs."""
+        return ResourceState(_logical_name(task), inputs, inputs)
+
+    def read(self, task: Task, resource_id: str, inputs: Props, state: Props) -> ResourceState | None:
+        """Return what was noted: there is nothing else. At import the ID is the JSON text of the inputs."""
+        if state or inputs:
+            return ResourceState(resource_id, state or inputs, inputs or state)
+        given = imported_inputs(self.name, resource_id, example=self.example)
+        return ResourceState(_logical_name(task), given, given)
+
+    def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
+        """Take note of the new inputs."""
+        del task, old, state
+        return ResourceState(resource_id, new, new)
+
+    def delete(self, task: Task, resource_id: str) -> None:
+        """Forget it."""
+
+
+def _logical_name(task: Task) -> str:
+    return task.urn.rpartition("::")[2]
+
+
+def imported_inputs(resource: str, text: str, *, example: Props) -> Props:
+    """Read the ID that an import gives; raises RefusedError with the problem."""
+    what_to_do = f"What to do: use the JSON text of its inputs as the ID, such as '{json.dumps(example)}'."
+    try:
+        inputs = json.loads(text)
+    except ValueError as error:
+        raise RefusedError(f"The ID {text!r} of a {resource} isn't valid JSON ({error}). {what_to_do}") from None
+    if not isinstance(inputs, dict):
+        raise RefusedError(f"The ID {text!r} of a {resource} isn't a JSON object. {what_to_do}")
+    failures = [f"{failure.path} {failure.reason}" for failure in check(resource, inputs)]
+    if failures:
+        raise RefusedError(f"The ID of a {resource} has invalid inputs: {'; '.join(failures)}. {what_to_do}")
+    return inputs
