@@ -1,4 +1,4 @@
-"""What resources that exist only in the state have in common. The ID that imports one is the JSON text of its inputs."""
+"""What resources that exist only in the state have in common. An import's ID is the JSON text of the inputs."""
 
 from __future__ import annotations
 
