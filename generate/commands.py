@@ -17,8 +17,10 @@ __all__ = ["FILE", "commands_page"]
 
 FILE: Final = "docs/reference/commands.md"
 # An option that this many commands share is described once.
-_COMMON: Final = 5
+_COMMON: Final = 3
 _WIDTH: Final = 10_000
+# The page says once which variable sets the stack.
+_ENVIRONMENT: Final = re.compile(r" Default(?: without files)?: HPKIT_STACK\.")
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,9 @@ def commands_page() -> str:
         parts.append(f"## {title}")
         for entry in entries:
             own = [option for option in entry.options if option not in common]
-            shared = ", ".join(f"`{each[0]}`".replace("\\|", "|") for each in entry.options if each in common)
+            shared = ", ".join(f"`{_names(each[0])}`" for each in entry.options if each in common)
             parts += [f"### `{entry.typed}`", entry.text, _table(own) if own else ""]
-            parts.append(f"[Common options](#common-options): {shared}." if shared else "")
+            parts.append(f"[Common](#common-options): {shared}." if shared else "")
     template = Template((Path(__file__).parent / "commands.md").read_text(encoding="utf-8"))
     return template.substitute(COMMON=_table(common), COMMANDS="\n\n".join(part for part in parts if part))
 
@@ -58,7 +60,7 @@ def _entries(command: click.Command, parent: click.Context, line: str = "") -> I
     context = click.Context(command, parent, info_name=command.name, terminal_width=_WIDTH, max_content_width=_WIDTH)
     children = command.list_commands(context) if isinstance(command, click.Group) else []
     options = [
-        (record[0].replace("|", "\\|"), _text(record[1]).replace("|", "\\|"))
+        (record[0].replace("|", "\\|"), _ENVIRONMENT.sub("", _text(record[1])).replace("|", "\\|"))
         for each in command.get_params(context)
         if isinstance(each, click.Option) and "--help" not in each.opts and (record := each.get_help_record(context))
     ]
@@ -69,6 +71,11 @@ def _entries(command: click.Command, parent: click.Context, line: str = "") -> I
         child = command.get_command(context, name) if isinstance(command, click.Group) else None
         if child:
             yield from _entries(child, context)
+
+
+def _names(option: str) -> str:
+    """Return an option's names without what it takes, which the table of common options shows."""
+    return re.split(r"(?<![,/]) (?![-/])", option)[0]
 
 
 def _table(options: list[tuple[str, str]]) -> str:

@@ -2,8 +2,9 @@
 
 import difflib
 import json
+from collections import Counter
 from functools import cache
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from textwrap import dedent
 from typing import Any
 
@@ -15,6 +16,7 @@ __all__ = ["examples_text", "rules_page"]
 
 # Of an example that the page shows; a longer one is shown by the command.
 _MOST_LINES = 3
+_MOST_LETTERS = 100
 # What the kit itself demands has no other source.
 _OWN = "hpkit configuration reference"
 # The guides that most rules are from.
@@ -88,9 +90,16 @@ def rules_page() -> str:
         "`hpkit catalog rules <id>` explains one rule, with its message and its fix, and has longer examples (…).",
         f"Rules marked *always* can't be waived. –: without it. HyperPod guide: the {_GUIDE}.",
     ]
-    for prefix, rules in groupby(RULES, key=lambda rule: rule.id.rstrip("0123456789")):
-        lines += ["", f"## {prefix}", "", "| rule | demands | fails | passes |", "|---|---|---|---|"]
-        lines += [_row(rule, _examples()[rule.id]["diff"]) for rule in rules]
+    for prefix, group in groupby(RULES, key=lambda rule: rule.id.rstrip("0123456789")):
+        rules = list(group)
+        counts = Counter(rule.source for rule in rules)
+        # The source of most rules of a section is named once.
+        common, count = counts.most_common(1)[0]
+        common = common if count > 1 and common != _OWN else ""
+        lines += ["", f"## {prefix}", ""]
+        lines += [f"Source, unless a rule names another: {_shorter(common)}.", ""] if common else []
+        lines += ["| rule | demands | fails | passes |", "|---|---|---|---|"]
+        lines += [_row(rule, _source(rule, common), _examples()[rule.id]["diff"]) for rule in rules]
     return "\n".join(lines) + "\n"
 
 
@@ -98,13 +107,19 @@ def _shorter(source: str) -> str:
     return source.replace(_GUIDE, "HyperPod guide").replace(_EKS_GUIDE, "EKS guide")
 
 
-def _row(rule: Rule, example: list[str]) -> str:
+def _source(rule: Rule, common: str) -> str:
+    """Return a rule's source, or nothing if the section names it; in such a section, hpkit's own rules name hpkit."""
+    if rule.source == _OWN:
+        return "<br>Source: hpkit" if common else ""
+    return "" if rule.source == common else f"<br>Source: {_shorter(rule.source)}"
+
+
+def _row(rule: Rule, source: str, example: list[str]) -> str:
     anchor = f'<a id="{rule.id.lower()}"></a>{rule.id}'
     severity = rule.severity if rule.waivable else f"{rule.severity}, *always*"
     sides = [[line[2:] for line in example if line.startswith(sign)] for sign in "-+"]
-    is_long = max(map(len, sides)) > _MOST_LINES
+    is_long = max(map(len, sides)) > _MOST_LINES or max(map(len, chain(*sides)), default=0) > _MOST_LETTERS
     shown = "… | …" if is_long else f"{_code(sides[0])} | {_code(sides[1])}"
-    source = "" if rule.source == _OWN else f"<br>Source: {_shorter(rule.source)}"
     return f"| {anchor} ({severity}) | {rule.title}{source} | {shown} |"
 
 

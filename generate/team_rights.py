@@ -18,7 +18,6 @@ _READ = ("get", "list", "watch")
 _LEVEL = "Pod Security `baseline`"
 _LIMIT_RANGE = "LimitRange `hpkit-requests`"
 _REASONS: Final = {
-    _RBAC: "no rule above allows it",
     _LEVEL: "it is root on the node",
     _LIMIT_RANGE: "Kueue would count nothing and assign no instance type; they get `teamLimits.defaultRequests`",
 }
@@ -128,6 +127,7 @@ def _page() -> str:
         "TEAM": _rights(team_rules(())),
         "CLUSTER": _rights(cluster_rules()),
         "VERBS": _table("verb", "is needed", rows=[(f"`{verb}`", why) for verb, why in VERBS.items()]),
+        "RBAC": "\n".join(f"- {what}" for part, what in ATTACKS if part == _RBAC),
         "REFUSED": _table("refused", "by", "because", rows=_refused()),
     }
     return Template((Path(__file__).parent / "team_rights.md").read_text(encoding="utf-8")).substitute(parts)
@@ -149,17 +149,22 @@ def _verbs(rule: PolicyRule) -> str:
 
 def _refused() -> list[tuple[str, ...]]:
     reasons = {(policy.name, each.field): each.reason for policy in policies_of(()) for each in policy.refusals}
-    rows: list[tuple[str, ...]] = [
+    # The policy for Jobs has the same refusals.
+    users = policies_of_users(())[0]
+    rows = [
         (
             f"`{what}`" if (part, what) in reasons else what,
             f"`{part}`" if (part, what) in reasons else part,
             reasons.get((part, what)) or _REASONS[part],
         )
         for part, what in ATTACKS
-    ]
-    # The policy for Jobs has the same refusals.
-    users = policies_of_users(())[0]
-    return rows + [(f"`{each.field}`", f"`{users.name}`", each.reason) for each in users.refusals]
+        if part != _RBAC
+    ] + [(f"`{each.field}`", f"`{users.name}`", each.reason) for each in users.refusals]
+    # Fields that one policy refuses for the same reason share a row.
+    fields: dict[tuple[str, str], list[str]] = {}
+    for what, part, reason in rows:
+        fields.setdefault((part, reason), []).append(what)
+    return [(", ".join(whats), part, reason) for (part, reason), whats in fields.items()]
 
 
 def _code(words: Iterable[str]) -> str:
