@@ -202,6 +202,23 @@ def test_quota_counts_what_karpenter_may_add_as_maximum():
     assert [share["elastic"] for share in gpu["teams"]] == [0, 8]
 
 
+def test_quota_and_plan_show_how_a_share_was_rounded(tmp_path):
+    shares = {
+        "john": [{"instanceType": "ml.g5.12xlarge", "share": "60%"}],
+        "smith": [{"instanceType": "ml.m5.4xlarge", "share": "50%"}],
+    }
+    groups = [group("gpu", "ml.g5.12xlarge", 3), group("cpu", "ml.m5.4xlarge", 2)]
+    data = organization(teams=[team("john"), team("smith")], groups=groups, allocations=shares)
+    file = tmp_path / "acme.yaml"
+    file.write_text(json.dumps(data))
+    shown = hpkit("quota", str(file), cwd=ROOT).stdout
+    assert "john: 60% of 3 is 1.8, rounded down to 1" in shown
+    assert "smith: 50%" not in shown, "a share that is whole isn't rounded"
+    tree = hpkit("plan", str(file), cwd=ROOT).stdout
+    assert "1 instance, 60% of 3 is 1.8, rounded down to 1" in tree
+    assert "1 instance, 50 %" in tree
+
+
 def test_quota_names_restricted_groups_apart(tmp_path):
     data = organization(groups=[group("gpu", "ml.g5.12xlarge", 4)])
     nova = {"name": "nova", "instanceType": "ml.p5.48xlarge", "instanceCount": 2, "availabilityZone": "us-west-2a"}

@@ -11,7 +11,7 @@ from hpkit.catalog import (
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
 from hpkit.config.network import Network
-from hpkit.config.suggest import explained
+from hpkit.config.suggest import DASHES, explained, other_dash
 from hpkit.plan.endpoint import reserved_ranges
 from hpkit.plan.subnets import LARGEST_PREFIX, LAST_ZONE, RANGE_PREFIXES, own_part
 from hpkit.text.formatting import listing
@@ -171,9 +171,11 @@ def _free_range(context: Context, what: str) -> ipaddress.IPv4Network:
 
 def _spelt_otherwise(text: str) -> ipaddress.IPv4Network | None:
     """Return the range of a text that writes it by its ends, with a part less, the other slash, or host bits."""
-    first, dash, last = text.replace(" ", "").partition("-")
+    first, dash, last = DASHES.sub("-", text).replace(" ", "").partition("-")
     slashed = text.replace("\\", "/").replace(" ", "")
     try:
+        if dash and "." not in last:
+            return ipaddress.IPv4Network(f"{first}/{last}", strict=False)
         if dash:
             found = list(ipaddress.summarize_address_range(ipaddress.IPv4Address(first), ipaddress.IPv4Address(last)))
             return found[0] if len(found) == 1 else None
@@ -214,7 +216,7 @@ def _of_callers(what: str) -> bool:
 
 def _reason(what: str, cidr: str, message: str) -> str:
     if "host bits" not in message:
-        return "not an IPv4 range"
+        return f"not an IPv4 range; it contains {dash}" if (dash := other_dash(cidr)) else "not an IPv4 range"
     fits = _of_callers(what) or _is_of_a_size(ipaddress.IPv4Network(cidr, strict=False))
     return "it has host bits set" + ("" if fits else f", and AWS accepts /{_LARGEST} to /{_SMALLEST}")
 

@@ -13,7 +13,7 @@ from hpkit.cli.inputs import plans_of, resolve
 from hpkit.cli.policy_settings import budgets
 from hpkit.cli.tables import console, grid
 from hpkit.plan.budgets import Budget, Spent, budget_cells, spent
-from hpkit.plan.capacity import TeamShare, TypeQuota
+from hpkit.plan.capacity import TeamShare, TypeQuota, rounding
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import Plan, RestrictedGroupPlan
 from hpkit.text.formatting import amount, json_number
@@ -141,6 +141,19 @@ def _budget_as_dict(budget: Budget, cost: Spent) -> _Budget:
     }
 
 
+def _rounded(plan: Plan, quota: TypeQuota) -> list[str]:
+    """Return a line for each share of an instance type that was rounded."""
+    lines = [
+        f"{team.name}: {line}"
+        for team in plan.teams
+        for resource in team.quota_resources
+        if resource.instance_type == quota.instance_type and (line := rounding(resource, quota.capacity))
+    ]
+    return (
+        [*lines, "The sum of a type's shares is rounded down; the largest fractions are rounded up."] if lines else []
+    )
+
+
 def _restricted(group: RestrictedGroupPlan) -> _RestrictedGroup:
     spec = group.spec
     return {"name": spec.name, "instanceType": spec.instance_type, "instanceCount": spec.instance_count}
@@ -181,6 +194,8 @@ def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:
             cells.append("unknown" if dollars is None else f"{near}{dollars:,}")
             rows.add_row(share.team, *cells)
         paper.print(rows)
+        for line in _rounded(plan, quota):
+            paper.print(line)
     budgets_there = _budgets(plan, table)
     if budgets_there:
         rows = grid("budget", "US$ a month", "given", "left")

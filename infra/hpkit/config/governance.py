@@ -198,7 +198,7 @@ class ComputeQuotaResource(Model):
         default=None,
         pattern=r"^(?:100|[1-9]?[0-9])(?:\.[0-9]{1,3})?%$",
         description="Percent of the type's guaranteed instances (with `elastic`, of the maximum), such as `40%`. "
-        "Rounded to whole instances by the largest remainder.",
+        "Whole instances: the sum of a type's shares is rounded down, so a single `60%` of 3 is 1.",
     )
     # Developer guide, task governance, "Policies": reserved quota "should not surpass" the capacity. Whether the API
     # refuses more than the running instances isn't documented.

@@ -7,6 +7,7 @@ import ipaddress
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final
@@ -14,9 +15,11 @@ from typing import Any, Final
 from hpkit.catalog import aws_regions, find_instance_type, region_in_words, vpc_endpoints
 from hpkit.config.days import days_meant
 from hpkit.config.shapes import from_list, from_map, shapes_of
+from hpkit.text.plural import plural
 from hpkit.text.spelling import alike, near
 
 __all__ = [
+    "DASHES",
     "ON_WHEN_EMPTY",
     "YAML_1_1_BOOLS",
     "candidates",
@@ -25,6 +28,7 @@ __all__ = [
     "is_size",
     "key_candidates",
     "nearest",
+    "other_dash",
     "rule_id",
     "seconds_of",
     "units",
@@ -33,6 +37,8 @@ __all__ = [
 
 # Words that tools of YAML 1.1 read as true and false.
 YAML_1_1_BOOLS: Final = re.compile(r"(?:yes|no|on|off)\Z", re.IGNORECASE)
+# Dashes that word processors and web pages write where a hyphen is meant.
+DASHES: Final = re.compile("[\u2010-\u2015\u2212]")
 _MINOR_VERSION = re.compile(r"v?(1\.[0-9]{2})[.-]")
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)\Z")
 _FRACTION = re.compile(r"(\d{1,4})\s*/\s*(\d{1,4})\Z")
@@ -46,6 +52,8 @@ _NOT_JOINED = re.compile(r"[0-9][.,/][0-9]|:")
 _SESSION = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.*\Z")
 _PERSON = re.compile(r"arn:(aws[a-z-]*):iam::(\d{12}):(?:user/.+|root)\Z")
 _NO_ROLE = re.compile(r"arn:(aws[a-z-]*):iam::(\d{12}):(group|instance-profile|policy)/.+\Z")
+_ACCOUNT_OF_ARN = re.compile(r"(arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:)(\d*)(:.+)\Z")
+_WILDCARD = re.compile(r"(arn:aws[a-z-]*:iam::\d{12}:role/)[^*?]*[*?].*\Z")
 _ONE_COLON = re.compile(r"arn:(aws[a-z-]*):iam:(?=\d{12}:)")
 _KEYS_NAME = re.compile(r"(?:arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:)?alias/.+\Z")
 _KEYS_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
@@ -179,6 +187,19 @@ def explained(value: Any, key: str = "") -> tuple[str, str, str] | None:
             f"Use a role: {role}, with NAME as `aws iam list-roles` prints it.",
             role,
         )
+    if (arn := _ACCOUNT_OF_ARN.match(value)) and len(arn[2]) != _ACCOUNT_DIGITS:
+        has = f"has {plural(len(arn[2]), 'digit')}; an account ID has {_ACCOUNT_DIGITS}" if arn[2] else "is missing"
+        role = value.rpartition("/")[2]
+        printed = f"`aws iam get-role --role-name {role} --query Role.Arn` prints the ARN."
+        fix = f"Use all {_ACCOUNT_DIGITS} digits{f': {printed}' if ':role/' in arn[3] else ' of the account.'}"
+        name = re.sub(":(?:user/.+|root)\\Z", ":role/NAME", arn[3])
+        return f"whose account ID {has}", fix, f"{arn[1]}123456789012{name}"
+    if wildcard := _WILDCARD.match(value):
+        fix = "List the ARN of each role; `aws iam list-roles --query 'Roles[].Arn'` prints them."
+        return "which has a wildcard; each role needs its own entry", fix, f"{wildcard[1]}NAME"
+    if dash := other_dash(value):
+        meant = DASHES.sub("-", value)
+        return f"which contains {dash} instead of a hyphen", f"Use `{meant}`.", meant
     if _ZONE_ID.match(value):
         return (
             "which is a zone ID; use the zone's name, which differs between accounts",
@@ -199,6 +220,12 @@ def explained(value: Any, key: str = "") -> tuple[str, str, str] | None:
             "arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f",
         )
     return None
+
+
+def other_dash(text: str) -> str:
+    """Return a text's first dash that isn't a hyphen, with its name, as `–` (en dash); "" without one."""
+    found = DASHES.search(text)
+    return f"`{found[0]}` ({unicodedata.name(found[0]).lower()})" if found else ""
 
 
 def _a(kind: str) -> str:

@@ -15,6 +15,7 @@ from typing import Final
 
 from hpkit.catalog import DEVICE_RESOURCES, EFA, InstanceType
 from hpkit.plan.model import Partition, QuotaResource, TeamPlan, TypeCapacity
+from hpkit.text.formatting import amount as written
 from hpkit.text.plural import plural
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "quantity",
     "quota_table",
     "reserve",
+    "rounding",
     "type_capacities",
     "unit_problem",
     "usage",
@@ -209,6 +211,16 @@ def apportion(total: int, shares: Mapping[str, Fraction]) -> dict[str, int]:
     for name in by_remainder[:left]:
         whole[name] += 1
     return whole
+
+
+def rounding(quota_resource: QuotaResource, capacity: TypeCapacity | None) -> str:
+    """Return how the share of a quota resource was rounded, as `60% of 3 is 1.8, rounded down to 1`; "" if not."""
+    share, count = quota_resource.share, quota_resource.count
+    total = None if capacity is None else capacity.maximum if quota_resource.elastic else capacity.guaranteed
+    if share is None or count is None or not total or share * total == count:
+        return ""
+    direction = "down" if count < share * total else "up"
+    return f"{written(share * 100)}% of {total} is {written(share * total)}, rounded {direction} to {count}"
 
 
 def reserve(quota_resources: Iterable[tuple[QuotaResource, InstanceType]]) -> Vector:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
+from hpkit.plan.capacity import rounding
 from hpkit.plan.model import GroupPlan, Plan, QuotaResource, RestrictedGroupPlan, TeamPlan
 from hpkit.plan.names import short_type
 from hpkit.program.recording.record import RecordedResource, Recording
@@ -237,7 +238,7 @@ def _quota(inputs: Mapping[str, Any], plan: Plan) -> str:
 
 def _quota_resources(resource: RecordedResource, plan: Plan) -> Iterator[Node]:
     yield from (
-        Node("", quota_resource.instance_type, _quota_resource(quota_resource))
+        Node("", quota_resource.instance_type, _quota_resource(quota_resource, plan))
         for quota_resource in _team(resource.inputs, plan).quota_resources
     )
 
@@ -246,7 +247,8 @@ def _team(inputs: Mapping[str, Any], plan: Plan) -> TeamPlan:
     return next(team for team in plan.teams if team.name == inputs["computeQuotaTarget"]["teamName"])
 
 
-def _quota_resource(quota_resource: QuotaResource) -> str:
+def _quota_resource(quota_resource: QuotaResource, plan: Plan) -> str:
+    rounded = rounding(quota_resource, plan.capacity.get(quota_resource.instance_type))
     partition = quota_resource.partition
     amounts = {
         "instance" if quota_resource.count == 1 else "instances": quota_resource.count,
@@ -254,10 +256,10 @@ def _quota_resource(quota_resource: QuotaResource) -> str:
         f"× {partition.type}" if partition else "": partition.count if partition else None,
         "vCPU": quota_resource.v_cpu,
         "GiB": quota_resource.memory_in_gib,
-        "%": None if quota_resource.share is None else quota_resource.share * 100,
+        "%": None if quota_resource.share is None or rounded else quota_resource.share * 100,
     }
     parts = [f"{_number(value)} {unit}" for unit, value in amounts.items() if value is not None]
-    return ", ".join(parts) + (", elastic" if quota_resource.elastic else "")
+    return ", ".join([*parts, *([rounded] if rounded else [])]) + (", elastic" if quota_resource.elastic else "")
 
 
 def _number(value: Fraction | int) -> str:
