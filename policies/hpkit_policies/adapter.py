@@ -144,7 +144,7 @@ def _with_inputs(resource: Resource, inputs: Mapping[str, Any]) -> Resource:
     stated = (
         {name: value for name, value in inputs.items() if is_known(value)} if resource.type.startswith(_OWN) else {}
     )
-    return replace(resource, props={**resource.props, **inputs, **known_outputs, **stated})
+    return replace(resource, props={**resource.props, **inputs, **known_outputs, **stated}, inputs=inputs)
 
 
 def _inert(text: str) -> str:

@@ -49,7 +49,8 @@ class UnknownInputError(Exception):
 class Resource:
     """A resource as it is registered: inputs for resource policies, outputs for stack policies.
 
-    property_dependencies: input → URNs that it comes from; the engine tells it to stack policies only.
+    property_dependencies: input → URNs that it comes from; the engine tells it to stack policies only. inputs: what it
+    was registered with, where props has outputs.
     """
 
     type: str
@@ -60,6 +61,11 @@ class Resource:
     provider: Mapping[str, Any] = field(default_factory=dict)
     dependencies: tuple[str, ...] = ()
     property_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    inputs: Mapping[str, Any] | None = None
+
+    def is_stated(self, name: str) -> bool:
+        """Return whether the program sets a property; AWS sets others, which only outputs have."""
+        return (self.props if self.inputs is None else self.inputs).get(name) is not None
 
     def get(self, path: str, default: Any = None) -> Any:
         """Return the input at a dotted path, or default; raises UnknownInputError where not all of it is known yet."""
@@ -123,7 +129,8 @@ class Policy:
     """A policy as data: exactly one of validate (of a resource) and validate_stack (of all of them) is given.
 
     types are the resource types that validate is called for, empty for all. remediate returns the inputs to set, for
-    the organizations that choose the level `remediate`.
+    the organizations that choose the level `remediate`. join turns all violations of validate_stack that aren't waived
+    into one.
     """
 
     name: str
@@ -135,6 +142,7 @@ class Policy:
     remediate: Callable[[Resource, Settings], Mapping[str, Any]] | None = None
     parameters: tuple[Parameter, ...] = ()
     waivable: bool = True
+    join: Callable[[Sequence[Violation]], Violation] | None = None
 
     @property
     def defaults(self) -> dict[str, Any]:

@@ -65,8 +65,9 @@ class RunState:
     def not_waived(
         self, policy: Policy, results: Iterable[Violation | Undecided], resource: Resource | None
     ) -> Results:
-        """Pass on what no valid waiver covers; resource is the one checked, in a resource policy."""
+        """Pass on what no valid waiver covers, joined if the policy does so; resource: the one that it checked."""
         run = self._runs[policy.name]
+        kept: list[Violation] = []
         waived = {waiver["resource"] for waiver in self._waivers(run) if not self._void(waiver)}
         for item in results:
             subject = item.resource or resource
@@ -77,7 +78,11 @@ class RunState:
                 continue
             run.violating.add(name)
             if name not in waived:
-                yield item
+                kept.append(item)
+                if policy.join is None:
+                    yield item
+        if policy.join is not None and kept:
+            yield policy.join(kept)
 
     def validate_configuration(self, _resources: Sequence[Resource], _settings: Settings) -> Results:
         """Say which parameters no policy has, and which waivers have ended, waive nothing, or may not be."""

@@ -2,20 +2,26 @@
 
 import ast
 import json
+import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
+import jmespath
 import pytest
 
+from hpkit.catalog import OfferedAddon
 from hpkit.catalog.prices import find_price
 from hpkit_policies.model import Undecided, Violation
 from hpkit_policies.pack import POLICIES
 from hpkit_policies.recorded import run_policies
+from hpkit_policies.waivers import RunState
 from tests.policies.builders import (
     ABSENT,
     LISTED_TAGS,
     TAGS,
     TLS_ONLY,
+    TODAY,
     allow,
     changed,
     document,
@@ -23,6 +29,7 @@ from tests.policies.builders import (
     happy,
     messages,
     quota,
+    resource,
     results_of,
     trust,
 )
@@ -264,9 +271,40 @@ def test_parameters_open_what_they_name():
     assert messages(BY_NAME["security-group-not-open"], stack, publicPorts=[443]) == []
     stack["addon"] = changed(stack["addon"], "addonVersion", ABSENT)
     pinned = BY_NAME["eks-addons-pinned"]
-    (found,) = results_of(pinned, stack)
-    assert "`aws eks describe-addon-versions --addon-name vpc-cni` lists versions" in found.fix
     assert messages(pinned, stack, unpinned=["vpc-cni"]) == []
+
+
+def test_addons_without_a_version_are_one_violation_with_the_command_that_prints_the_versions(monkeypatch):
+    pinned = BY_NAME["eks-addons-pinned"]
+    stack = happy()
+    stack["eks"] = replace(stack["eks"], props={**stack["eks"].props, "version": "1.35"})
+    stack["addon"] = changed(stack["addon"], "addonVersion", ABSENT)
+    # After `up`, outputs have the version that EKS chose.
+    stack["other"] = resource("aws:eks/addon:Addon", "coredns", addonName="coredns", addonVersion="v1.13.2-eksbuild.1")
+    stack["other"] = replace(stack["other"], inputs={"addonName": "coredns"})
+
+    def found(**settings):
+        run_state = RunState(TODAY)
+        run_state.observe(pinned, settings)
+        return list(run_state.not_waived(pinned, results_of(pinned, stack, **settings), None))
+
+    (together,) = found()
+    assert together.message.startswith("coredns, vpc-cni have no addonVersion")
+    command = re.search(r"`(aws eks .*?)`", together.fix)[1]
+    assert " --kubernetes-version 1.35 " in command
+    query = shlex.split(command)[shlex.split(command).index("--query") + 1]
+    versions = [("v2", False), ("v1", True)]
+    offered = [{"addonVersion": name, "compatibilities": [{"defaultVersion": default}]} for name, default in versions]
+    answer = {
+        "addons": [{"addonName": name, "addonVersions": offered} for name in ("vpc-cni", "kube-proxy", "coredns")]
+    }
+    assert jmespath.search(query, answer) == "vpc-cni: v1, coredns: v1"
+    waiver = {"resource": "coredns", "reason": "next week", "until": "2026-12-31"}
+    (rest,) = found(waivers=[waiver])
+    assert rest.message.startswith("vpc-cni has no addonVersion")
+    monkeypatch.setattr("hpkit_policies.rules.eks.offered_addon", lambda *_: OfferedAddon(("v2", "v1"), "v1"))
+    (known,) = found()
+    assert "`addons: {coredns: v1, vpc-cni: v1}`" in known.fix
 
 
 def test_what_the_program_registers_of_the_organizations_file_opens_what_it_names():

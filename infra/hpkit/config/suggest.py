@@ -178,25 +178,8 @@ def explained(value: Any, key: str = "") -> tuple[str, str, str] | None:
         return None
     if _VARIABLE.search(value):
         return "which is a variable; variables aren't expanded here", "Replace it with its value.", ""
-    if found := _PERSON.match(value) or _NO_ROLE.match(value):
-        partition, account, *kind = found.groups()
-        role = f"arn:{partition}:iam::{account}:role/NAME"
-        whose = f"the ARN of {_a(kind[0])}" if kind else "an account's or a user's"
-        return (
-            f"which is {whose}; only roles can get access",
-            f"Use a role: {role}, with NAME as `aws iam list-roles` prints it.",
-            role,
-        )
-    if (arn := _ACCOUNT_OF_ARN.match(value)) and len(arn[2]) != _ACCOUNT_DIGITS:
-        has = f"has {plural(len(arn[2]), 'digit')}; an account ID has {_ACCOUNT_DIGITS}" if arn[2] else "is missing"
-        role = value.rpartition("/")[2]
-        printed = f"`aws iam get-role --role-name {role} --query Role.Arn` prints the ARN."
-        fix = f"Use all {_ACCOUNT_DIGITS} digits{f': {printed}' if ':role/' in arn[3] else ' of the account.'}"
-        name = re.sub(":(?:user/.+|root)\\Z", ":role/NAME", arn[3])
-        return f"whose account ID {has}", fix, f"{arn[1]}123456789012{name}"
-    if wildcard := _WILDCARD.match(value):
-        fix = "List the ARN of each role; `aws iam list-roles --query 'Roles[].Arn'` prints them."
-        return "which has a wildcard; each role needs its own entry", fix, f"{wildcard[1]}NAME"
+    if arn := _explained_arn(value):
+        return arn
     if dash := other_dash(value):
         meant = DASHES.sub("-", value)
         return f"which contains {dash} instead of a hyphen", f"Use `{meant}`.", meant
@@ -219,6 +202,30 @@ def explained(value: Any, key: str = "") -> tuple[str, str, str] | None:
             f"Use the key's ARN, which `aws kms describe-key --key-id {value} --query KeyMetadata.Arn` prints.",
             "arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f",
         )
+    return None
+
+
+def _explained_arn(value: str) -> tuple[str, str, str] | None:
+    """Return the same for the ARN of a principal that isn't a role, without a whole account ID, or with a wildcard."""
+    if found := _PERSON.match(value) or _NO_ROLE.match(value):
+        partition, account, *kind = found.groups()
+        role = f"arn:{partition}:iam::{account}:role/NAME"
+        whose = f"the ARN of {_a(kind[0])}" if kind else "an account's or a user's"
+        return (
+            f"which is {whose}; only roles can get access",
+            f"Use a role: {role}, with NAME as `aws iam list-roles` prints it.",
+            role,
+        )
+    if (arn := _ACCOUNT_OF_ARN.match(value)) and len(arn[2]) != _ACCOUNT_DIGITS:
+        has = f"has {plural(len(arn[2]), 'digit')}; an account ID has {_ACCOUNT_DIGITS}" if arn[2] else "is missing"
+        role = value.rpartition("/")[2]
+        printed = f"`aws iam get-role --role-name {role} --query Role.Arn` prints the ARN."
+        fix = f"Use all {_ACCOUNT_DIGITS} digits{f': {printed}' if ':role/' in arn[3] else ' of the account.'}"
+        name = re.sub(":(?:user/.+|root)\\Z", ":role/NAME", arn[3])
+        return f"whose account ID {has}", fix, f"{arn[1]}123456789012{name}"
+    if wildcard := _WILDCARD.match(value):
+        fix = "List the ARN of each role; `aws iam list-roles --query 'Roles[].Arn'` prints them."
+        return "which has a wildcard; each role needs its own entry", fix, f"{wildcard[1]}NAME"
     return None
 
 

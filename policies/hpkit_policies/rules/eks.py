@@ -1,11 +1,13 @@
 """EKS: who reaches the API, what it logs, how it keeps secrets, and which add-ons it runs."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
+from hpkit.catalog import offered_addon
 from hpkit.plan.endpoint import world_ranges
 from hpkit.text.formatting import listing
-from hpkit_policies.model import Parameter, Policy, Resource, Results, Settings, Violation
+from hpkit_policies.model import Parameter, Policy, Resource, Results, Settings, Violation, of_type
 
 __all__ = ["POLICIES"]
 
@@ -73,14 +75,40 @@ def _authentication(cluster: Resource, settings: Settings) -> Results:
         )
 
 
-def _pinned(addon: Resource, settings: Settings) -> Results:
-    name = addon.get("addonName")
-    if addon.get_or_unknown("addonVersion") is None and name not in settings[_UNPINNED.name]:
-        yield Violation(
-            f"the add-on {name} has no addonVersion, so two runs of the same program can install different versions",
-            f"Pin its version (`addons` in the organization file; `aws eks describe-addon-versions --addon-name {name}`"
-            f" lists versions), or list it in {_UNPINNED.name}.",
+def _pinned(resources: Sequence[Resource], settings: Settings) -> Results:
+    clusters = of_type(resources, _CLUSTER)
+    cluster = clusters[0] if len(clusters) == 1 else None
+    for addon in of_type(resources, _ADDON):
+        name = addon.get("addonName")
+        if not addon.is_stated("addonVersion") and name not in settings[_UNPINNED.name]:
+            yield Violation(f"{name} has no addonVersion", f"List it in {_UNPINNED.name}.", addon, cause=cluster)
+
+
+def _pinned_together(unpinned: Sequence[Violation]) -> Violation:
+    """Return one violation for all add-ons without a version, with the versions to write."""
+    names = sorted(each.resource.get("addonName") for each in unpinned if each.resource is not None)
+    cluster = unpinned[0].cause
+    version = None if cluster is None else cluster.get_or_unknown("version")
+    kubernetes = version if isinstance(version, str) else ""
+    offered = {name: offered_addon(name, kubernetes) for name in names}
+    defaults = {name: each.default for name, each in offered.items() if each is not None and each.default is not None}
+    if len(defaults) == len(names):
+        versions = f"`addons: {{{', '.join(f'{name}: {version}' for name, version in defaults.items())}}}`"
+    else:
+        # EKS user guide, "Verify Amazon EKS add-on version compatibility": compatibilities[0].defaultVersion.
+        chosen = " || ".join(f"addonName=='{name}'" for name in names)
+        default = "addonVersions[?compatibilities[0].defaultVersion].addonVersion | [0]"
+        command = (
+            f"aws eks describe-addon-versions{f' --kubernetes-version {kubernetes}' if kubernetes else ''} "
+            f"--output text --query \"join(', ', addons[?{chosen}].join(': ', [addonName, {default}]))\""
         )
+        versions = f"`addons: {{VERSIONS}}`, with VERSIONS as `{command}` prints them"
+    has = "has" if len(names) == 1 else "have"
+    return Violation(
+        f"{listing(names)} {has} no addonVersion, so two runs of the same program can install different versions",
+        f"In the environment, set {versions}. Outside hpkit, set addonVersion. Or list them in {_UNPINNED.name}.",
+        unpinned[0].resource,
+    )
 
 
 def _chart_pinned(release: Resource, _settings: Settings) -> Results:
@@ -129,8 +157,8 @@ POLICIES = (
         description="EKS add-ons have a pinned version.",
         # Advice by default: AWS documents no version for most of them, so the kit itself cannot pin those.
         level="advisory",
-        types=(_ADDON,),
-        validate=_pinned,
+        validate_stack=_pinned,
+        join=_pinned_together,
         parameters=(_UNPINNED,),
     ),
     Policy(
