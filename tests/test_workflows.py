@@ -276,9 +276,12 @@ def github_script(file, job, name):
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="the runner has jq")
 @pytest.mark.parametrize("where", ["GitHub", "GitLab"])
-def test_a_new_organization_without_stack_files_is_previewed_under_the_pack(new_organization, gitlab, where):
+def test_affected_stacks_are_previewed_under_the_pack_also_without_stack_files(new_organization, gitlab, where):
+    stacks = {"acme-dev": "added", "acme-prod": "unchanged", "acme-old": "removed"}
+    reviewed = {"stacks": [{"stack": name, "status": status} for name, status in stacks.items()]}
+    (new_organization / "review").write_text(json.dumps(reviewed))
     if where == "GitHub":
-        command, script = github_script("pull-request.yml", "policy", "Preview every stack")
+        command, script = github_script("pull-request.yml", "policy", "Preview the affected stacks")
     else:
         command, script = ["bash", "-e"], "\n".join(gitlab[1]["policy"]["script"])
     run_script(new_organization, command, script)

@@ -255,6 +255,21 @@ def test_code_touches_every_stack_and_the_note_says_so(repository):
     assert "infra/__main__.py" in said["notes"][0]
 
 
+@pytest.mark.parametrize("file", ["__main__.py", "acme/network.py", "requirements.txt", "requirements.lock"])
+def test_code_of_a_project_with_its_program_at_the_top_touches_every_stack(repository, file):
+    repository.write(file, b"print()\n")
+    assert set(verdicts(repository.review())) == {"acme-dev", "other-dev"}
+
+
+def test_code_beside_the_programs_own_folder_touches_no_stack(repository):
+    repository.write("Pulumi.yaml", b"name: hpkit\nruntime: python\nmain: infra\n")
+    repository.commit()
+    repository.write("local/cloud.py", b"print()\n")
+    assert verdicts(repository.review("--base", "HEAD")) == {}
+    repository.write("infra/stack.py", b"print()\n")
+    assert set(verdicts(repository.review("--base", "HEAD"))) == {"acme-dev", "other-dev"}
+
+
 def test_documents_and_tests_touch_no_stack(repository):
     repository.write("docs/notes.md", b"words\n")
     repository.write("tests/test_it.py", b"words\n")

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import click
 
@@ -23,6 +23,7 @@ from hpkit.project import (
     load,
     organization_files,
     policy_file,
+    pulumi_project,
     require_names,
     split_stack,
     stack_file_problems,
@@ -30,8 +31,9 @@ from hpkit.project import (
 
 __all__ = ["Scope", "scope_of"]
 
-# A change here reaches every stack; tests, docs and the local cloud reach none.
-_CODE = ("infra/", "policies/", "Pulumi.yaml", "pyproject.toml", "requirements.lock")
+# A change here, or in the program that Pulumi.yaml names, affects every stack; tests and docs affect none.
+_CODE = ("policies/", "Pulumi.yaml", "pyproject.toml", "requirements.")
+_NO_CODE = ("tests/", "docs/", ".")
 _STACKS = "stacks"
 
 
@@ -114,9 +116,9 @@ def scope_of(folder: Path, base: Base, wanted: tuple[str, ...]) -> Scope:
     changed = changed_files(folder, base)
     after = _here(folder)
     before = _at_base(folder, base, changed, after)
-    why = _touched(changed, before, after)
+    code = _code(changed, folder)
+    why = _touched(changed, code, before, after)
     notes: list[str] = []
-    code = [name for name in changed if name.startswith(_CODE)]
     if code:
         shown = f"{code[0]} and {len(code) - 1} more" if len(code) > 1 else code[0]
         notes.append(
@@ -157,14 +159,34 @@ def _left_placeholder(before: Plan | None, after: Plan | None) -> bool:
     return accounts[0] == PLACEHOLDER_ACCOUNT and accounts[1] not in (None, PLACEHOLDER_ACCOUNT)
 
 
-def _touched(changed: list[str], before: _Tree, after: _Tree) -> dict[str, str]:
+def _code(changed: Sequence[str], folder: Path) -> list[str]:
+    """Return the changed files that can affect every stack.
+
+    A program in a folder of its own is that folder. A program in the project's folder, which is what `hpkit init`
+    writes, can import any module of the project.
+    """
+    try:
+        program = PurePosixPath(pulumi_project(folder)[1])
+    except InputError:
+        program = PurePosixPath()
+    program = program.parent if program.suffix == ".py" else program
+
+    def is_code(name: str) -> bool:
+        if name.startswith(_CODE):
+            return True
+        if program != PurePosixPath():
+            return PurePosixPath(name).is_relative_to(program)
+        return name.endswith(".py") and not name.startswith(_NO_CODE)
+
+    return [name for name in changed if is_code(name)]
+
+
+def _touched(changed: Sequence[str], code: Sequence[str], before: _Tree, after: _Tree) -> dict[str, str]:
     """Return stack → why it is touched; the most particular reason stands."""
     why: dict[str, str] = {}
     everything = before.stacks.keys() | after.stacks.keys()
-    for name in changed:
-        if name.startswith(_CODE):
-            for stack in everything:
-                why.setdefault(stack, "code changed")
+    if code:
+        why = dict.fromkeys(everything, "code changed")
     for name in changed:
         for tree in (before, after):
             for stack, place in tree.stacks.items():

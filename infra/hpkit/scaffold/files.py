@@ -30,7 +30,7 @@ _IN_WORKFLOWS: Final = (
     ("hashFiles('local/hpkit_local/toolchain/**')", "hashFiles('requirements.*')"),
     (
         '"infra/**", "policies/**", "requirements.lock", "Pulumi.yaml"',
-        '"policies/**", "requirements.*", "*.py", "Pulumi.yaml"',
+        '"policies/**", "requirements.*", "**.py", "Pulumi.yaml"',
     ),
 )
 # In an example: what stands for the organization's own.
