@@ -88,8 +88,8 @@ def _pinned_together(unpinned: Sequence[Violation]) -> Violation:
     """Return one violation for all add-ons without a version, with the versions to write."""
     names = sorted(each.resource.get("addonName") for each in unpinned if each.resource is not None)
     cluster = unpinned[0].cause
-    version = None if cluster is None else cluster.get_or_unknown("version")
-    kubernetes = version if isinstance(version, str) else ""
+    stated = None if cluster is None else cluster.get_or_unknown("version")
+    kubernetes = stated if isinstance(stated, str) else ""
     offered = {name: offered_addon(name, kubernetes) for name in names}
     defaults = {name: each.default for name, each in offered.items() if each is not None and each.default is not None}
     if len(defaults) == len(names):
@@ -98,10 +98,9 @@ def _pinned_together(unpinned: Sequence[Violation]) -> Violation:
         # EKS user guide, "Verify Amazon EKS add-on version compatibility": compatibilities[0].defaultVersion.
         chosen = " || ".join(f"addonName=='{name}'" for name in names)
         default = "addonVersions[?compatibilities[0].defaultVersion].addonVersion | [0]"
-        command = (
-            f"aws eks describe-addon-versions{f' --kubernetes-version {kubernetes}' if kubernetes else ''} "
-            f"--output text --query \"join(', ', addons[?{chosen}].join(': ', [addonName, {default}]))\""
-        )
+        query = f"join(', ', addons[?{chosen}]" + f".join(': ', [addonName, {default}]))"
+        version = f" --kubernetes-version {kubernetes}" if kubernetes else ""
+        command = f'aws eks describe-addon-versions{version} --output text --query "{query}"'
         versions = f"`addons: {{VERSIONS}}`, with VERSIONS as `{command}` prints them"
     has = "has" if len(names) == 1 else "have"
     return Violation(
