@@ -33,7 +33,7 @@ def api(allowed):
 def test_a_teams_member_reads_the_namespace_of_the_team():
     unknown = []
     found = objects_of(
-        api(("namespaces/hyperpod-ns-john/", "nodes", "cluster", "classes", "flavors", "pools")),
+        api(("namespaces/hyperpod-ns-john/", "nodes", "cluster", "classes", "flavors")),
         unknown,
         namespaces=TEAMS,
     )

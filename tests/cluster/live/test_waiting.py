@@ -1,9 +1,14 @@
 """Kueue's conditions in words; that they are Kueue's own words is tested with a real one (test_platform.py)."""
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
+from hpkit.cluster.live.parse import task_of
 from hpkit.cluster.live.waiting import preemption, preemptor, preemptor_queue, waiting_reason
-from tests.cluster.live.builders import GPU, KIND, NOW, queue, task
+from hpkit.cluster.live.why import explain
+from tests.cluster.live.builders import GPU, KIND, NOW, observed, queue, task
 
 LARGE = (
     f"couldn't assign flavors to pod set main: insufficient quota for {GPU} in flavor {KIND}, previously considered "
@@ -98,6 +103,50 @@ def test_a_task_that_was_preempted_says_so_first():
     )
     assert preemptor(waiting) == "uid-own"
     assert preemptor(task("smith", "train", 1)) is None
+
+
+def test_a_task_whose_pods_were_not_ready_in_time_says_so_and_when_it_is_retried():
+    evicted = (True, "PodsReadyTimeout", "Exceeded the PodsReady timeout hyperpod-ns-john/job-train")
+    requeued = (False, "PodsReadyTimeout", evicted[2])
+    waiting = task("john", "train", 1, Evicted=evicted, Requeued=requeued, QuotaReserved=(False, "Pending", evicted[2]))
+    said = "it was evicted, because its pods weren't all ready in time (gang scheduling)"
+    events = "; for the cause, run `kubectl get events -n hyperpod-ns-john`"
+    assert waiting_reason(waiting, queue("john", 4), NOW) == said + events
+    seen = observed(queues=(queue("john", 4),), tasks=(waiting,))
+    later = replace(waiting, retry_at=NOW + timedelta(minutes=2))
+    found = explain(seen, later, fair_sharing=None)
+    assert (found.remedies, found.outlook) == (
+        (), "Kueue retries it at 2026-11-22 12:02:00 UTC, and doesn't admit it before"
+    )  # fmt: skip
+    assert explain(seen, replace(waiting, retry_at=NOW), fair_sharing=None).remedies != ()
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (
+            "DeactivatedDueToRequeuingLimitExceeded",
+            "and `gangScheduling.requeuingStrategy` allows no more retries. Fix",
+        ),
+        ("DeactivatedDueToMaximumExecutionTimeExceeded", "it ran longer than its label kueue.x-k8s.io/max-exec-time"),
+        ("Deactivated", "it was stopped manually: spec.active of its Workload is false"),
+    ],
+)
+def test_a_task_that_kueue_deactivated_is_not_said_to_be_stopped_by_hand(reason, words):
+    stopped = replace(task("john", "train", 1, Evicted=(True, reason, "The workload is deactivated")), active=False)
+    seen = observed(queues=(queue("john", 4),), tasks=(stopped,))
+    found = explain(seen, stopped, fair_sharing=None).reason
+    assert words in found
+    assert ("kubectl patch workload job-train -n hyperpod-ns-john" in found) == (reason != "Deactivated")
+
+
+def test_the_time_of_a_retry_is_read():
+    workload = {
+        "metadata": {"name": "a", "namespace": "b", "uid": "c", "creationTimestamp": "2026-11-22T11:00:00Z"},
+        "spec": {"podSets": []},
+        "status": {"requeueState": {"count": 2, "requeueAt": "2026-11-22T12:02:00Z"}},
+    }
+    assert task_of(workload, {}).retry_at == NOW + timedelta(minutes=2)
 
 
 def test_a_task_that_runs_again_still_says_why_and_by_whom_it_was_preempted():

@@ -220,7 +220,8 @@ class Task:
 
     queue: of the ClusterQueue, empty where none serves its LocalQueue. requests: of all its pods, by resource. usage:
     what it was given last, by (flavor, resource). conditions by type. pod_sets: its pods, by what they ask for.
-    longest: the seconds that it runs at most, None where nothing says so.
+    longest: the seconds that it runs at most, None where nothing says so. retry_at: when Kueue queues it again after an
+    eviction.
     """
 
     name: str
@@ -240,6 +241,7 @@ class Task:
     conditions: Mapping[str, Condition]
     pod_sets: tuple[TaskPods, ...] = ()
     longest: float | None = None
+    retry_at: datetime | None = None
 
     @property
     def holds(self) -> Mapping[tuple[str, str], Decimal]:

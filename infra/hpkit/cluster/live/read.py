@@ -58,8 +58,8 @@ def read(
 
     - aws: what SageMaker and EKS are asked about in addition to the two clusters; if empty, the result has no platform.
     - inside: whether the Kubernetes API is asked.
-    - quotas: whether queues, flavors, NodePools and priority classes are listed, too, not only nodes and their pods.
-    - settings: whether Kueue's own configuration is read.
+    - quotas: whether queues, flavors and priority classes are listed, too, not only nodes and their pods.
+    - settings: whether Kueue's own configuration and Karpenter's NodePools are read, which a team's members may not.
     - namespaces: where pods and tasks are read when the caller may not list them everywhere.
 
     Raises ToolError when the cluster or its EKS cluster cannot be described: all else depends on them.
@@ -240,7 +240,7 @@ def objects_of(
     """Return the fields of Observed that an API server says; a kind that may not be listed is in unknown."""
     objects = _Objects(api, unknown, namespaces)
     kueue = {"kueue_configuration": objects.kueue_configuration()} if settings else {}
-    return {**kueue, **objects.read(quotas=quotas)}
+    return {**kueue, **objects.read(quotas=quotas, pools=settings)}
 
 
 class _Objects:
@@ -254,10 +254,10 @@ class _Objects:
         # Of a kind that may not be listed everywhere, where it may be.
         self._read_in: dict[str, set[str]] = {}
 
-    def read(self, *, quotas: bool) -> dict[str, Any]:
+    def read(self, *, quotas: bool, pools: bool = False) -> dict[str, Any]:
         """Return the fields of Observed that the Kubernetes API says."""
         kueue = self._api.version_of("kueue.x-k8s.io")
-        karpenter = self._api.version_of("karpenter.sh") if quotas else None
+        karpenter = self._api.version_of("karpenter.sh") if pools else None
         wanted: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
             "nodes": ("/api/v1/nodes", (_FROM_CACHE,)),
             "pods": ("/api/v1/pods", (_ALIVE,)),

@@ -15,6 +15,8 @@ from hpkit.text.formatting import amount
 __all__ = [
     "amount",
     "counted",
+    "deactivation",
+    "eviction",
     "message_words",
     "preemption",
     "preemptor",
@@ -50,6 +52,19 @@ _WHY_PREEMPTED: Final = {
 }
 
 
+_NOT_READY: Final = "its pods weren't all ready in time (gang scheduling)"
+_WHY_EVICTED: Final = {
+    "PodsReadyTimeout": _NOT_READY,
+    "NodeFailures": "its nodes failed",
+    "AdmissionCheck": "an admission check rejected it",
+    "ClusterQueueStopped": "its ClusterQueue was stopped",
+    "LocalQueueStopped": "its LocalQueue was stopped",
+}
+_WHY_DEACTIVATED: Final = {
+    "RequeuingLimitExceeded": f"{_NOT_READY}, and `gangScheduling.requeuingStrategy` allows no more retries",
+    "MaximumExecutionTimeExceeded": "it ran longer than its label kueue.x-k8s.io/max-exec-time-seconds allows",
+    "AdmissionCheck": "an admission check rejected it",
+}
 # What the message says of each; the reason goes when the task is admitted again (workload.go, "Previously: ").
 _PREEMPTED_BY_MESSAGE: Final = {
     "due to reclamation within the cohort while borrowing": "InCohortReclaimWhileBorrowing",
@@ -92,7 +107,7 @@ def message_words(task: Task, now: datetime) -> str:
         return "it has quota, and is waiting for its nodes to start or its pods to be placed"
     message = "" if reserved is None else reserved.message
     words = _quota_words(message)
-    again = preemption(task)
+    again = eviction(task) or preemption(task)
     if again:
         return f"{again}; now {words}" if words else again
     return words or message or _undecided(task, now)
@@ -166,6 +181,34 @@ def preemption(task: Task) -> str:
     """Return why a task was last preempted, in words; empty where it was not."""
     found = _last_preemption(task)
     return "" if found is None else f"it was preempted, because {_WHY_PREEMPTED.get(*found)}"
+
+
+def eviction(task: Task) -> str:
+    """Return why a pending task was last evicted, in words; empty if it wasn't, or was preempted.
+
+    Source: Kueue 0.19, reasons of WorkloadEvicted in workload_types.go, and reconcileNotReadyTimeout.
+    """
+    found = task.conditions.get("Evicted")
+    if found is None or not found.status or found.reason not in _WHY_EVICTED:
+        return ""
+    events = f"; for the cause, run `kubectl get events -n {task.namespace}`"
+    return f"it was evicted, because {_WHY_EVICTED[found.reason]}{events if found.reason == 'PodsReadyTimeout' else ''}"
+
+
+def deactivation(task: Task) -> str:
+    """Return why a task's Workload is inactive, and how to run the task again.
+
+    Source: Kueue 0.19, triggerDeactivation and SetDeactivationTarget; the reason is `DeactivatedDueTo` and the cause.
+    """
+    found = task.conditions.get("Evicted")
+    cause = "" if found is None else found.reason.removeprefix("DeactivatedDueTo")
+    if cause not in _WHY_DEACTIVATED:
+        return "it was stopped manually: spec.active of its Workload is false"
+    patch = f"""kubectl patch workload {task.name} -n {task.namespace} --type merge -p '{{"spec":{{"active":true}}}}'"""
+    return (
+        f"Kueue deactivated it, because {_WHY_DEACTIVATED[cause]}. Fix the cause, then submit it again, or have an "
+        f"administrator run `{patch}`"
+    )
 
 
 def preemptor(task: Task) -> str | None:

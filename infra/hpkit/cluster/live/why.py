@@ -11,7 +11,15 @@ from typing import Final
 
 from hpkit.cluster.live.model import Observed, Queue, Task
 from hpkit.cluster.live.trial import Trial
-from hpkit.cluster.live.waiting import counted, message_words, preemption, preemptor, preemptor_queue, waiting_reason
+from hpkit.cluster.live.waiting import (
+    counted,
+    deactivation,
+    message_words,
+    preemption,
+    preemptor,
+    preemptor_queue,
+    waiting_reason,
+)
 from hpkit.errors import SelectionError, ToolError
 from hpkit.extensions import is_installed
 from hpkit.kueue.model import Strategy
@@ -101,6 +109,9 @@ def explain(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Expl
         return Explanation(task, reason, by, outlook="it can only run once its queue is active")
     if task.holds:
         return Explanation(task, reason, by, outlook="it needs no more quota")
+    if task.retry_at is not None and task.retry_at > observed.time:
+        when = f"Kueue retries it at {task.retry_at:%Y-%m-%d %H:%M:%S} UTC, and doesn't admit it before"
+        return Explanation(task, reason, by, outlook=when)
     trial = Trial(observed, task, queue, fair_sharing)
     holding = tuple(holders(trial, observed, task, queue))
     if not is_installed("simulator"):
@@ -143,7 +154,7 @@ def _not_waiting(observed: Observed, task: Task) -> str:
     words = {
         "running": "it's running",
         "starting": "it's admitted, but not all of its pods are ready yet",
-        "stopped": "it was stopped manually: spec.active of its Workload is false",
+        "stopped": deactivation(task),
         "succeeded": "it has finished",
         "failed": "it has failed",
     }
