@@ -9,7 +9,8 @@ How to add a case to tests/stacks/rules/RULE.yaml:
    `rule` where it is another one.
 5. `today` is the day on which it is looked at, where it matters.
 6. `file` is the name of the file, and `stackFiles` are stack files beside it, name → text, where those matter; `beside`
-   are organization files beside it, name → what they have in place of which text of the base.
+   are organization files beside it, name → what they have in place of which text of the base; `files` are those that it
+   names in `include` or `defaults`, name → text.
 7. `make generate` puts the case, with line and column, among the rule's examples.
 """
 
@@ -22,7 +23,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hpkit.checks import Finding
 from hpkit.config import parse, read_file, read_text
+from hpkit.config.compose import composed
 from hpkit.config.edit import Layout, patched
+from hpkit.config.folder import ChangedFolder
 from hpkit.errors import InputError
 from hpkit.project import Loaded, cluster_problems, environments_in, project_root, stack_file_problems
 
@@ -55,6 +58,7 @@ class _Passing(_Strict):
     file: str = ""
     stack_files: dict[str, str] = Field(default={}, alias="stackFiles")
     beside: dict[str, dict[str, str]] = {}
+    files: dict[str, str] = {}
 
 
 class _Failing(_Passing):
@@ -78,10 +82,11 @@ class Case(_Strict):
     file: str
     stack_files: dict[str, str]
     beside: dict[str, str]
+    files: dict[str, str]
 
     def findings(self) -> list[Finding]:
         """Return what `hpkit validate` finds."""
-        document = read_text(self.text.encode())
+        document = composed(read_text(self.text.encode()), ChangedFolder(self.files), self.file)
         reported = list(Loaded(self.file, document, parse(document)).findings_on(self.today))
         environments = {"acme": environments_in(document)}
         reported += stack_file_problems(
@@ -151,6 +156,7 @@ def _case(rule: str, name: str, fragment: _Passing, layout: Layout, finds: tuple
         today=fragment.today,
         file=fragment.file or f"{rule}.{name}.yaml",
         stack_files=fragment.stack_files,
+        files=fragment.files,
         beside={name: _replaced(base.text, texts) for name, texts in fragment.beside.items()},
     )
 

@@ -56,7 +56,7 @@ def _whole(case: Case) -> list[str]:
     """Return the lines of a case's organization file, and of the other files that matter."""
     named = case.file != f"{case.rule}.{case.name}.yaml"
     lines = [*([f"# {case.file}"] if named else []), *case.text.splitlines()]
-    for name, text in {**case.stack_files, **case.beside}.items():
+    for name, text in {**case.files, **case.stack_files, **case.beside}.items():
         lines += [f"# {name}", *text.splitlines()]
     return lines
 

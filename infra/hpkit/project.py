@@ -17,7 +17,9 @@ from hpkit.checks import Finding, check
 from hpkit.config import Document, Organization, Parsed, parse, read_file, read_text
 from hpkit.config.base import is_name
 from hpkit.config.chart import chart_problems
+from hpkit.config.compose import composed
 from hpkit.config.document import Mark, Problem
+from hpkit.config.folder import DiskFolder
 from hpkit.errors import InputError, SelectionError, ToolError
 from hpkit.plan.derive import derive, derive_all
 from hpkit.plan.model import Plan
@@ -50,6 +52,8 @@ __all__ = [
 # What the program reads of a stack's own file.
 _KEYS: Final = ("hpkit:organization", "hpkit:environment")
 _PLUGIN: Final = "hyperpod"
+# Folders of what isn't a file of a project, such as standard input.
+_PIPES: Final = ("/dev", "/proc")
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ class Loaded:
     def _file_name(self, organization: Organization) -> Iterator[Problem]:
         """Compare the name of a file in stacks/, by which stacks find it, with the organization's."""
         file, name = Path(self.file), organization.organization
-        if file.stem != name and file.resolve().parent == project_root() / "stacks":
+        if file.stem != name and file.parent.resolve() == (project_root() / "stacks").resolve():
             yield Problem(
                 "CFG007",
                 ("organization",),
@@ -223,12 +227,21 @@ def load(file: str | os.PathLike[str], environment: str | None = None) -> Loaded
     inside = Path(file).is_absolute() and Path(file).is_relative_to(Path.cwd())
     shown = os.path.relpath(file) if inside else os.fspath(file)
     try:
-        document = read_text(read_file(file))
+        document = _composed(file, shown)
     except InputError as error:
         what = str(error).removeprefix(f"{os.fspath(file)}: ")
         problem = Problem("CFG005", (), what, _file_meant(shown), Mark(1, 1))
         document = Document(None, (problem,), None)
     return Loaded(shown, document, parse(document), environment)
+
+
+def _composed(file: str | os.PathLike[str], shown: str) -> Document:
+    """Read an organization file with its other files, whose paths are relative to its folder; of a pipe, to here."""
+    folder, own = os.path.split(shown)
+    if any(Path(folder).is_relative_to(each) for each in _PIPES):
+        return composed(read_text(read_file(file)), DiskFolder(Path()), "")
+    prefix = f"{folder}{os.sep}" if folder and folder != os.sep else folder
+    return composed(read_text(read_file(file)), DiskFolder(Path(file).parent), own, prefix)
 
 
 def load_stack(name: str, *, root: Path | None = None) -> Loaded:
@@ -269,7 +282,9 @@ def select(files: Iterable[str], stacks: Iterable[str]) -> list[Loaded]:
         raise SelectionError("use either files or stacks, not both")
     if stacks:
         return [load_stack(name) for name in stacks]
-    found = [Path(file) for file in files] or organization_files()
+    if files:
+        return [load(file) for file in files]
+    found = organization_files()
     if not found:
         folder = project_root() / "stacks"
         nearly = sorted(file.name for file in folder.glob("*.yml") if not file.name.startswith("Pulumi."))
@@ -279,7 +294,10 @@ def select(files: Iterable[str], stacks: Iterable[str]) -> list[Loaded]:
             else "name one, or run `hpkit init` to start from an example"
         )
         raise SelectionError(f"no organization file in {folder}; {what}")
-    return [load(file) for file in found]
+    loaded = [load(file) for file in found]
+    # A file in stacks/ that an organization file names is part of that one.
+    parts = {name for each in loaded for name in each.document.parts}
+    return [each for each in loaded if each.file not in parts]
 
 
 def policy_file(organization: str) -> str:

@@ -19,7 +19,8 @@ def test_a_case_has_the_findings_that_it_lists_and_no_other(case):
     ]
     assert said == [expected.model_dump(exclude={"at"}) for expected in case.expected]
     for finding, expected in zip(found, case.expected, strict=True):
-        lines = case.stack_files.get(finding.file, case.text).splitlines()
+        texts = case.files | case.stack_files | {case.file: case.text}
+        lines = texts.get(finding.file, case.text).splitlines()
         assert lines[finding.line - 1][finding.column - 1 :].startswith(expected.at)
 
 

@@ -63,7 +63,7 @@ def _sources():
     found |= {
         f"{case.rule}.{case.name}": case.text
         for case in CASES
-        if case.passes and not case.stack_files and case.today == usual
+        if case.passes and not case.stack_files and not case.files and case.today == usual
     }
     # What is there already stands in an account, which the endpoint begins without, and in one account alone.
     return {

@@ -42,11 +42,12 @@ def _unique_names(context: Context) -> Iterator[Issue]:
 
 
 def _twice(what: str, named: list[tuple[Path, str]]) -> Iterator[Issue]:
-    seen: set[str] = set()
+    seen: dict[str, Path] = {}
     for path, name in named:
-        if name in seen:
-            yield Issue((*path, "name"), f"the {what} name `{name}` is used twice", f"Give each {what} a unique name.")
-        seen.add(name)
+        here = (*path, "name")
+        if seen.setdefault(name, here) != here:
+            message, fix = f"the {what} name `{name}` is used twice", f"Give each {what} a unique name."
+            yield Issue(here, message, fix, first=seen[name])
 
 
 def _tags(context: Context) -> Iterator[Issue]:
@@ -132,6 +133,8 @@ RULES = (
     Rule("CFG011", "warning", "Cluster names are unique across organization files.", "SageMaker API: CreateCluster",
          waivable=False),
     Rule("CFG013", "warning", "Keys have a value.", _CONTRACT, waivable=False),
+    Rule("CFG014", "error", "The paths in `include` and `defaults` lead to files in the organization file's folder.",
+         _CONTRACT, waivable=False),
     Rule("CFG012", "error", "Files in stacks/ end in .yaml.", "Pulumi, stack configuration", waivable=False),
     Rule("CFG001", "error", "All keys are known.", _CONTRACT, waivable=False),
     Rule("CFG002", "error", "Values have the type, format and range that the API accepts.", "SageMaker API model",

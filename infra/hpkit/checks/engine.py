@@ -57,20 +57,19 @@ def check(
     plans: environment → plan of those to look at, absent: all of the file's. file is the name to show; today decides
     which waivers have expired and which versions are supported. policies: what the organization's policy file sets.
     """
-    issues = {
-        _key(problem.rule, problem.path, problem.message): PlacedIssue.of_problem(problem)
-        for problem in parsed.problems
-    }
+    issues = {_key(placed): placed for placed in map(PlacedIssue.of_problem, parsed.problems)}
     if parsed.organization is not None:
         wanted = derive_all(parsed.organization) if plans is None else plans
         for placed in _found(parsed, parsed.organization, wanted, today, policies or {}):
-            issues.setdefault(_key(placed.rule, placed.issue.path, placed.issue.message), placed)
+            issues.setdefault(_key(placed), placed)
     findings = [_finding(placed, parsed.document, file) for placed in issues.values()]
     return sorted(findings, key=lambda finding: finding.order)
 
 
-def _key(rule: str, path: Path, message: str) -> tuple[str, Path, str]:
-    return rule, path, message
+def _key(placed: PlacedIssue) -> tuple[str, Path, str, str]:
+    """Return what tells a finding from others: one without a path is of its whole file."""
+    issue, mark = placed.issue, placed.mark
+    return placed.rule, issue.path, issue.message, mark.file if mark and not issue.path else ""
 
 
 def _found(
@@ -90,18 +89,25 @@ def _found(
 
 def _finding(placed: PlacedIssue, document: Document, file: str) -> Finding:
     issue = placed.issue
-    if placed.line_and_column is not None:
-        line, column = placed.line_and_column
-    else:
-        mark = document.locate(issue.path)
-        line, column = mark.line, mark.column
+    mark = placed.mark or document.locate(issue.path)
+    message = issue.message
+    if issue.first is not None:
+        first = document.locate(issue.first)
+        where = (
+            f"in line {first.line}"
+            if first.file == mark.file
+            else f"at {first.file or file}:{first.line}:{first.column}"
+        )
+        message += f"; the first is {where}"
+    if issue.path and mark.file and mark.file == document.defaults:
+        message += f"; {file} uses this default"
     return Finding(
         rule=placed.rule,
         severity=issue.severity or _BY_ID[placed.rule].severity,
         path=format_path(issue.path, document.data),
-        file=file,
-        line=line,
-        column=column,
-        message=issue.message,
+        file=mark.file or file,
+        line=mark.line,
+        column=mark.column,
+        message=message,
         fix=issue.fix,
     )

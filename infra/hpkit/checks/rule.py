@@ -10,7 +10,7 @@ from typing import Final
 from hpkit.catalog import InstanceType, find_instance_type, find_nearest, find_region
 from hpkit.checks.finding import Severity
 from hpkit.config.cluster import InstanceGroupBase
-from hpkit.config.document import Path, Problem
+from hpkit.config.document import Mark, Path, Problem
 from hpkit.config.organization import Environment, Organization
 from hpkit.plan.capacity import TypeQuota, unit_problem
 from hpkit.plan.derive import instances_of, quotas_of
@@ -27,6 +27,7 @@ class Issue:
     """What a rule found; the engine places it in the file. severity overrides the rule's own.
 
     policy: the policy of the pack that reports the same of what is registered; a waiver of the rule doesn't waive it.
+    first: the place that this one repeats.
     """
 
     path: Path
@@ -34,21 +35,21 @@ class Issue:
     fix: str
     severity: Severity | None = None
     policy: str = ""
+    first: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedIssue:
-    """An issue with its rule, and for problems of the text the line and column that the reader gave."""
+    """An issue with its rule, and for problems of the text the place that the reader gave."""
 
     rule: str
     issue: Issue
-    line_and_column: tuple[int, int] | None = None
+    mark: Mark | None = None
 
     @classmethod
     def of_problem(cls, problem: Problem) -> "PlacedIssue":
         """Return what reading the file found."""
-        mark = (problem.mark.line, problem.mark.column) if problem.mark else None
-        return cls(problem.rule, Issue(problem.path, problem.message, problem.fix, problem.severity), mark)
+        return cls(problem.rule, Issue(problem.path, problem.message, problem.fix, problem.severity), problem.mark)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-__all__ = ["Document", "Mark", "Node", "Path", "Problem", "find_item", "format_path", "item_label"]
+__all__ = ["Document", "Mark", "Node", "Path", "Problem", "find_item", "format_path", "is_named", "item_label"]
 
 Path = tuple[str | int, ...]
 
@@ -17,10 +17,11 @@ _LABEL = re.compile(r"[A-Za-z][\w.:/@+-]{0,47}|[0-9][0-9.]*/[0-9]+")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Mark:
-    """A place in a file; line and column count from 1."""
+    """A place in a file; line and column count from 1. file: "" for the file that was read itself."""
 
     line: int
     column: int
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +52,30 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What one file says: plain values (maps as dict, lists as tuple) and where each stands."""
+    """What a file says: plain values (maps as dict, lists as tuple) and where each stands.
+
+    An organization file can be made of several files:
+
+    - parts: what each of them says alone, by the name in a Mark.
+    - reads: the names of the others, as patterns: `stacks/teams/*.yaml`.
+    - defaults: the one that others may share.
+    - is_whole: False if one couldn't be read.
+    """
 
     data: Any
     problems: tuple[Problem, ...]
-    _root: Node | None
+    root: Node | None
+    parts: Mapping[str, "Document"] = field(default_factory=dict)
+    reads: tuple[str, ...] = ()
+    defaults: str = ""
+    is_whole: bool = True
 
     def locate(self, path: Path, *, key: bool = False) -> Mark:
         """Return the place of the value at path, or of the nearest value above it.
 
         With key, the place of the last step's key instead of its value.
         """
-        node, mark = self._root, Mark(1, 1)
+        node, mark = self.root, Mark(1, 1)
         for position, step in enumerate(path):
             if node is None:
                 break
@@ -74,17 +87,45 @@ class Document:
 
     def renamed(self, path: Path, key: str) -> "Document":
         """Return the document with another key in place of the last one of path, where that stands."""
-        root = self._root and _renamed(self._root, path, key)
-        return Document(root.value if root else None, self.problems, root)
+        root = self.root and _renamed(self.root, path, key)
+        return replace(self, data=root.value if root else None, root=root)
 
     def raw(self, path: Path) -> str | None:
         """Return a plain scalar as it was typed (`1.30`, not 1.3), or None for anything else."""
-        node = self._root
+        node = self.root
         for step in path:
             if node is None:
                 return None
             node = node.children.get(step)
         return node.raw if node is not None else None
+
+    def is_made_of(self, file: str) -> bool:
+        """Return whether a name is that of another file that this one reads, or would read if it existed."""
+        return any(is_named(pattern, file) for pattern in self.reads)
+
+    def home(self, path: Path) -> tuple[str, Path] | None:
+        """Return the file that states the value at path, or would take it, and the path there.
+
+        None where the value is stated elsewhere, such as in defaults for all environments.
+        """
+        mark = self.locate(path)
+        if mark.file not in self.parts:
+            return ("", path) if not self.parts else None
+        part, inner = self.parts[mark.file], path
+        if path[:1] == ("teams",) and len(path) > 1 and isinstance(path[1], int):
+            others = [self.locate(("teams", index)).file for index in range(path[1])]
+            inner = ("teams", others.count(mark.file), *path[2:])
+        return (mark.file, inner) if part.locate(inner) == mark else None
+
+
+def is_named(pattern: str, name: str) -> bool:
+    """Return whether a file's name fits a pattern, whose one `*` stands for any part of a name that isn't hidden."""
+    before, star, after = pattern.partition("*")
+    middle = name[len(before) : len(name) - len(after)]
+    is_hidden = middle.startswith(".") and (not before or before.endswith("/"))
+    if not star or len(name) < len(before) + len(after):
+        return name == pattern
+    return name.startswith(before) and name.endswith(after) and "/" not in middle and not is_hidden
 
 
 def _renamed(node: Node, path: Path, key: str) -> Node:

@@ -66,7 +66,13 @@ _SECONDS: Final = Hint(30, "seconds")
 
 # Model → key → what an editor shows. A test asks for each key that takes text or a number.
 HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
-    "Organization": {"organization": Hint("acme"), "tags": Hint({"cost-center": "ml"})},
+    "Organization": {
+        "organization": Hint("acme"),
+        "include": Hint("teams/*.yaml"),
+        "defaults": Hint("shared.yaml"),
+        "environmentDefaults": Hint({"region": "us-west-2"}),
+        "tags": Hint({"cost-center": "ml"}),
+    },
     "ClusterPolicy": {"description": Hint("Training before experiments")},
     "PriorityClass": {"name": Hint("training"), "weight": Hint(80, "none, a rank")},
     "Team": {

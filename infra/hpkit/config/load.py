@@ -19,11 +19,11 @@ from hpkit.config.suggest import YAML_1_1_BOOLS, written
 from hpkit.config.syntax import syntax_error
 from hpkit.errors import InputError
 
-__all__ = ["IN_CURLY_QUOTES", "MAX_BYTES", "read_file", "read_text", "resolve"]
+__all__ = ["IN_CURLY_QUOTES", "MAX_BYTES", "MAX_NODES", "read_file", "read_text", "resolve", "size"]
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 _MAX_DEPTH: Final = 64
-_MAX_NODES: Final = 1_000_000
+MAX_NODES: Final = 1_000_000
 
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
@@ -183,7 +183,7 @@ class _Composer:
         while True:
             done: Node | None = None
             self.count += 1
-            if self.count > _MAX_NODES:
+            if self.count > MAX_NODES:
                 raise _RefusedError(
                     "the file contains more than a million values", "Remove repeated aliases.", _mark(event)
                 )
@@ -241,7 +241,7 @@ class _Composer:
                 f"Mark the value with &{name} first.",
                 mark,
             )
-        self.count += _size(node)
+        self.count += size(node)
         return node
 
     def _scalar(self, event: yaml.ScalarEvent, stack: "list[_Frame]") -> Node:
@@ -374,12 +374,12 @@ def _path(stack: list[_Frame], last: str | None) -> ValuePath:
     return tuple(steps)
 
 
-def _size(node: Node) -> int:
+def size(node: Node) -> int:
     """Count the values below a node, so that aliases of aliases cannot grow without bound."""
     total, todo = 0, [node]
     while todo:
         total += 1
-        if total > _MAX_NODES:
+        if total > MAX_NODES:
             break
         todo.extend(todo.pop().children.values())
     return total

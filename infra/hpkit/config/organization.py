@@ -1,7 +1,7 @@
 """The root of an organization file, and one environment."""
 
 import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
@@ -16,8 +16,11 @@ from hpkit.config.observability import Observability
 from hpkit.config.registry import Registry
 from hpkit.config.storage import Storage
 
-__all__ = ["AllowDelete", "Environment", "Organization", "Waiver"]
+__all__ = ["FOR_ENVIRONMENTS", "MOST_PATTERNS", "AllowDelete", "Environment", "Organization", "Waiver"]
 
+FOR_ENVIRONMENTS: Final = "environmentDefaults"
+# Each is compared with the names in its folder.
+MOST_PATTERNS: Final = 100
 
 ENVIRONMENT_PATTERN = r"^[a-z0-9]+$"
 REGION_PATTERN = r"^[a-z]{2}(?:-[a-z]+)+-[0-9]+$"
@@ -110,9 +113,26 @@ class Environment(Model):
 
 
 class Organization(Model):
-    """Teams and environments of one organization."""
+    """Teams and environments of one organization.
+
+    Paths in `include` and `defaults` are relative to the file's folder and can't leave it. Maps are merged by key; a
+    list or a single value applies as a whole. An environment's own value wins over `environmentDefaults` in this file,
+    which wins over the shared file's. `tags` and `clusterPolicy` in this file win too. `null` turns a default off.
+    """
 
     organization: Name = Field(description="Name. Stacks are named `<organization>-<environment>`.")
+    include: tuple[str, ...] = Field(
+        default=(),
+        max_length=MOST_PATTERNS,
+        description="Files with more `teams`, such as `teams/*.yaml`. They can have no other key.",
+    )
+    defaults: str | None = Field(
+        default=None,
+        description="A file that organizations share, with `tags`, `clusterPolicy` and `environmentDefaults`.",
+    )
+    environment_defaults: dict[str, Any] = Field(
+        default={}, description="Keys of `Environment`, for all environments that don't state them."
+    )
     tags: dict[Annotated[str, Api("TagKey")], Annotated[str, Api("TagValue")]] = Field(
         default={},
         description="Tags of every resource, if manageTags is true: letters, digits, spaces and _ . : / = + - @.",

@@ -31,6 +31,8 @@ _TOOLS: Final[tuple[tuple[frozenset[str], str], ...]] = (
 _POLICY = re.compile(r"all\Z|[a-z]+(?:-[a-z0-9]+)+\Z")
 _LEVELS: Final = ("advisory", "mandatory", "remediate", "disabled")
 
+# What a file has that an organization file names.
+_PARTS: Final = ("teams", "tags", "clusterPolicy", "environmentDefaults")
 # What one of these keys, or a key that is nearly one of them, begins, is meant for this kit.
 _OWN: Final = ("clusterPolicy", "environments", "organization", "teams")
 _MOST_SHOWN: Final = 3
@@ -42,6 +44,8 @@ def other_file(data: Mapping[str, Any]) -> str | None:
         return None
     if data and all(_POLICY.match(key) and (isinstance(each, dict) or each in _LEVELS) for key, each in data.items()):
         return "the policy pack's settings (stacks/<organization>.policy.json), not an organization file"
+    if data and all(key in _PARTS or key.startswith("x-") for key in data):
+        return "a file for `include` or `defaults`, not an organization file"
     found = next((what for keys, what in _TOOLS if keys <= data.keys()), None)
     kind = data.get("kind")
     if found is not None:

@@ -109,6 +109,10 @@ def parse(document: Document) -> Parsed:
     ]
     said = {problem.path for problem in read}
     problems = [problem for problem in reading.problems if problem.path not in said]
+    if not document.is_whole:
+        # What a file that can't be read states isn't missing.
+        problems = [problem for problem in problems if problem.rule != "CFG003"]
+        return Parsed(None, (*read, *problems, *nothing), reading.document, ((),))
     return Parsed(organization, (*read, *problems, *nothing), reading.document, tuple(reading.unread))
 
 

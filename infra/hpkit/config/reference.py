@@ -2,13 +2,14 @@
 
 import inspect
 import typing
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from pydantic import BaseModel
 
 from hpkit.config.contract import inner_types
 from hpkit.config.editor import HINTS, decorated, definitions, optional, title_of, with_markdown
-from hpkit.config.organization import Organization
+from hpkit.config.organization import FOR_ENVIRONMENTS, Environment, Organization
 from hpkit.text.compact_json import compact_json
 
 __all__ = ["json_schema", "reference", "schema_text"]
@@ -32,10 +33,57 @@ def json_schema() -> dict[str, Any]:
         if hasattr(model, "shorthand"):
             schema["$defs"][model.__name__] = {"anyOf": [{"type": "string"}, schema["$defs"][model.__name__]]}
     schema["$defs"] |= definitions()
+    _with_other_files(schema)
     # Top-level keys that begin with x- hold anchors, and are not read.
     schema["patternProperties"] = {"^x-": {}}
     dialect = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": dialect, **schema, "title": "hpkit organization"}
+
+
+def _with_other_files(schema: dict[str, Any]) -> None:
+    """Let defaults state required keys, and let the files that an organization file names have the same schema.
+
+    In a file without defaults, an editor demands the keys all the same.
+    """
+    merged = {model.__name__ for model in _models_in_maps(Environment)}
+    demanded = _demanded(Environment, merged)
+    for name in merged:
+        schema["$defs"][name].pop("required", None)
+    described = {key: schema["properties"][FOR_ENVIRONMENTS][key] for key in ("title", "description", "examples")}
+    schema["properties"][FOR_ENVIRONMENTS] = with_markdown({"$ref": "#/$defs/Environment", **described})
+    required = schema.pop("required")
+    schema["dependentRequired"] = {key: [other for other in required if other != key] for key in required}
+    schema["if"] = {"anyOf": [{"required": [key]} for key in ("defaults", FOR_ENVIRONMENTS)]}
+    schema["else"] = {"properties": {"environments": {"additionalProperties": demanded}}}
+
+
+def _models_in_maps(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the models that a value of a type consists of, except for those of a list's items."""
+    for part in inner_types(annotation):
+        if isinstance(part, type) and issubclass(part, BaseModel):
+            yield part
+            for field in part.model_fields.values():
+                yield from _models_in_maps(field.annotation)
+        elif typing.get_origin(part) is dict:
+            yield from _models_in_maps(typing.get_args(part)[1])
+
+
+def _demanded(annotation: Any, models: Collection[str]) -> dict[str, Any]:
+    """Return a schema that only demands the required keys of some models."""
+    for part in inner_types(annotation):
+        if isinstance(part, type) and issubclass(part, BaseModel):
+            fields = {field.alias or name: field for name, field in part.model_fields.items()}
+            required = [key for key, field in fields.items() if field.is_required() and part.__name__ in models]
+            inner = {key: _demanded(field.annotation, models) for key, field in fields.items()}
+            properties = {key: each for key, each in inner.items() if each}
+            return {key: value for key, value in (("required", required), ("properties", properties)) if value}
+        arguments, key = (
+            typing.get_args(part),
+            {dict: "additionalProperties", tuple: "items"}.get(typing.get_origin(part)),
+        )
+        if key and (inside := _demanded(arguments[-1 if key == "additionalProperties" else 0], models)):
+            return {key: inside}
+    return {}
 
 
 def schema_text() -> str:

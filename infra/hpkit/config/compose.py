@@ -1,0 +1,328 @@
+"""One document from an organization file and the other files that it names.
+
+`include` adds teams from other files. `defaults` names a file whose keys apply where the organization file states none,
+and `environmentDefaults` in either applies to each environment. Maps are merged by key, and anything else as a whole.
+
+Does not: follow symbolic links, leave the organization file's folder, or let the other files name further ones.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import Final
+
+from hpkit.config.contract import fields_at
+from hpkit.config.document import Document, Mark, Node, Path, Problem, is_named
+from hpkit.config.folder import Entry, Folder
+from hpkit.config.load import MAX_BYTES, MAX_NODES, read_text, size
+from hpkit.config.organization import FOR_ENVIRONMENTS, MOST_PATTERNS
+from hpkit.errors import InputError
+from hpkit.text.spelling import near
+
+__all__ = ["composed"]
+
+_ENDING: Final = ".yaml"
+# Key of the organization file → the keys that its files can have.
+_ALLOWED: Final[Mapping[str, tuple[str, ...]]] = {
+    "include": ("teams",),
+    "defaults": ("tags", "clusterPolicy", FOR_ENVIRONMENTS),
+}
+_BEGIN: Final = {
+    "include": "Start with `teams:` and a list of teams.",
+    "defaults": f"Start with one of the keys {', '.join(_ALLOWED['defaults'])}.",
+}
+
+
+def composed(document: Document, folder: Folder, own: str, prefix: str = "") -> Document:
+    """Return an organization file together with what its other files state.
+
+    own: the file's name in its folder; prefix: what comes before the names in that folder where users read them.
+    """
+    root = document.root
+    if root is None or not isinstance(root.value, dict) or not root.value.keys() & {*_ALLOWED, FOR_ENVIRONMENTS}:
+        return document
+    return _Composing(document, root, folder, own, prefix).document()
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A path that the organization file states: its key, where it is, and the path itself."""
+
+    key: str
+    path: Path
+    mark: Mark
+    text: str
+
+
+class _Composing:
+    """One organization file on its way to a document of several files."""
+
+    def __init__(self, document: Document, root: Node, folder: Folder, own: str, prefix: str) -> None:
+        self._own = document
+        self._root = root
+        self._folder = folder
+        self._name = own
+        self._prefix = prefix
+        self._problems: list[Problem] = []
+        self._parts: dict[str, Document] = {"": document}
+        self._entries: dict[str, Mapping[str, Entry]] = {}
+
+    def document(self) -> Document:
+        named = list(self._named())
+        files: dict[str, _Named] = {}
+        # Of two paths that mean one file, the first counts.
+        for each in named:
+            for name in self._matching(each):
+                files.setdefault(name, each)
+        parts = [(each, part) for each, part in self._read(files) if part.root is not None]
+        teams = [part.root for each, part in parts if each.key == "include" and part.root]
+        root = _with_teams(_without(self._root, self._understood()), teams)
+        for each, part in parts:
+            if each.key == "defaults" and part.root:
+                root = _merged(root, part.root)
+        root = self._with_environments(self._bounded(root))
+        found = [*self._placed(root), *self._problems]
+        return replace(
+            self._own,
+            data=root.value,
+            root=root,
+            problems=tuple(found),
+            parts=self._parts,
+            reads=tuple(f"{self._prefix}{PurePosixPath(each.text)}" for each in named),
+            defaults=next((f"{self._prefix}{name}" for name, each in files.items() if each.key == "defaults"), ""),
+            is_whole=not self._problems,
+        )
+
+    def _understood(self) -> set[str]:
+        """Return the keys that have done their work; what isn't of the right type remains, to be reported."""
+        data = self._own.data
+        include = data.get("include")
+        return {
+            *(["defaults"] if isinstance(data.get("defaults"), str) else []),
+            *(["include"] if isinstance(include, tuple) and all(isinstance(each, str) for each in include) else []),
+        }
+
+    def _named(self) -> Iterator[_Named]:
+        """Yield the paths that are in order, and report the others."""
+        stated: list[tuple[Path, object]] = [(("defaults",), self._own.data.get("defaults"))]
+        include = self._own.data.get("include")
+        if isinstance(include, tuple):
+            stated += [(("include", index), each) for index, each in enumerate(include[:MOST_PATTERNS])]
+        for path, text in stated:
+            if isinstance(text, str):
+                named = _Named(str(path[0]), path, self._own.locate(path), text)
+                wrong = _wrong_path(named)
+                if wrong is None:
+                    yield named
+                else:
+                    self._report(named, *wrong)
+
+    def _matching(self, named: _Named) -> list[str]:
+        """Return the files that a path means, sorted; reports it if there are none, or if one can't be used."""
+        *folders, last = PurePosixPath(named.text).parts
+        under = ""
+        for step in folders:
+            if self._listed(under).get(step) == "link":
+                self._report(named, f"`{under}{step}` is a symbolic link", "Replace it with the folder itself.")
+                return []
+            under += f"{step}/"
+        listed = self._listed(under)
+        found = sorted(name for name in listed if is_named(last, name) and (listed[name] != "folder" or name == last))
+        good = [name for name in found if listed[name] == "file" and under + name != self._name]
+        for name in found:
+            if under + name == self._name:
+                message, fix = f"`{named.text}` includes the organization file itself", "Use a path that excludes it."
+                self._report(named, message, fix)
+            elif listed[name] != "file":
+                what = "a symbolic link" if listed[name] == "link" else "not a regular file"
+                self._report(named, f"`{under}{name}` is {what}", "Replace it with a regular file.")
+        if not found and "*" in last:
+            self._report(named, f"`{named.text}` matches no file", "Create such a file, or remove the entry.")
+        elif not found:
+            likely = near(last, [name for name, kind in listed.items() if kind == "file" and name.endswith(_ENDING)])
+            fix = f"Did you mean `{under}{likely}`?" if likely else "Create the file, or remove the path."
+            self._report(named, f"`{named.text}` doesn't exist", fix)
+        return [under + name for name in good]
+
+    def _listed(self, under: str) -> Mapping[str, Entry]:
+        if under not in self._entries:
+            self._entries[under] = self._folder.entries(under.rstrip("/"))
+        return self._entries[under]
+
+    def _read(self, files: Mapping[str, _Named]) -> Iterator[tuple[_Named, Document]]:
+        """Yield what each file states."""
+        total = 0
+        contents = self._folder.contents(list(files))
+        for name, named in files.items():
+            try:
+                content = next(contents)
+            except (InputError, StopIteration) as error:
+                self._report(named, f"`{name}` can't be read: {error}", "Make it readable.")
+                return
+            total += len(content)
+            if total > MAX_BYTES >= len(content):
+                limit = f"{MAX_BYTES // 1024 // 1024} MiB"
+                message = f"the files of an organization are larger than {limit} together"
+                self._report(named, message, "Keep generated lists out of them.")
+                return
+            shown = f"{self._prefix}{name}"
+            part = _in_file(read_text(content), shown)
+            root = self._checked(part, named, shown)
+            self._parts[shown] = replace(part, root=root, data=root.value if root else None)
+            yield named, self._parts[shown]
+
+    def _checked(self, part: Document, named: _Named, shown: str) -> Node | None:
+        """Return what is valid at the top of another file, and report the rest."""
+        root, start = part.root, Mark(1, 1, shown)
+        if root is None or not isinstance(root.value, dict):
+            if not part.problems:
+                message = "the file is empty" if root is None or root.value is None else "the file isn't a map"
+                self._problems.append(Problem("CFG005", (), message, _BEGIN[named.key], root.mark if root else start))
+            else:
+                # Placed here, since a file that can't be read has no value that a path could lead to.
+                self._problems += part.problems
+            return None
+        allowed = _ALLOWED[named.key]
+        wrong = [key for key in root.keys if key not in allowed and not key.startswith("x-")]
+        for key in wrong:
+            likely = near(key, allowed)
+            fix = f"Did you mean `{likely}`?" if likely else f"Known keys: {', '.join(allowed)}."
+            if key in fields_at(()):
+                fix = f"Move it to {self._prefix}{self._name}."
+            message = f"a file of `{named.key}` can't have the key `{key}`"
+            self._problems.append(Problem("CFG001", (), message, fix, root.keys[key]))
+        teams = root.children.get("teams")
+        if named.key == "include" and teams is None and not wrong:
+            self._problems.append(Problem("CFG003", (), "`teams` is missing", _BEGIN["include"], root.mark))
+        elif named.key == "include" and teams is not None and not isinstance(teams.value, tuple):
+            message, fix = "`teams` isn't a list", "Begin each team with `- name:`."
+            self._problems.append(Problem("CFG002", (), message, fix, root.keys["teams"]))
+            wrong.append("teams")
+        return _without(root, {key for key in root.children if key not in allowed or key in wrong})
+
+    def _bounded(self, root: Node) -> Node:
+        """Return the root, or what the organization file states alone if the whole is too large."""
+        if size(root) <= MAX_NODES:
+            return root
+        message = "the files of the organization contain more than a million values together"
+        self._problems.append(Problem("CFG005", (), message, "Remove repeated aliases.", root.mark))
+        return _without(self._root, self._understood())
+
+    def _with_environments(self, root: Node) -> Node:
+        """Return the root with the keys of environmentDefaults in each environment, and without that key."""
+        defaults, environments = root.children.get(FOR_ENVIRONMENTS), root.children.get("environments")
+        if defaults is None or not isinstance(defaults.value, dict):
+            return root
+        root = _without(root, {FOR_ENVIRONMENTS})
+        if environments is None or not isinstance(environments.value, dict):
+            return root
+        if len(environments.children) * size(defaults) > MAX_NODES:
+            message = f"with `{FOR_ENVIRONMENTS}`, the environments contain more than a million values"
+            fix = "Remove repeated aliases, or environments."
+            self._problems.append(Problem("CFG005", (FOR_ENVIRONMENTS,), message, fix, defaults.mark))
+            return root
+        children = {
+            name: _merged(each, defaults) if isinstance(each.value, dict) else defaults if _is_nothing(each) else each
+            for name, each in environments.children.items()
+        }
+        return _with(root, "environments", _map(environments, children, environments.keys))
+
+    def _report(self, named: _Named, message: str, fix: str) -> None:
+        self._problems.append(Problem("CFG014", named.path, message, fix, named.mark))
+
+    def _placed(self, root: Node) -> Iterator[Problem]:
+        """Yield what is wrong with the text of each file, with the paths that the values have in the whole."""
+        whole = Document(root.value, (), root)
+        environments = root.children.get("environments")
+        names = list(environments.children) if environments is not None else []
+        first: dict[str, int] = {}
+        for index, team in enumerate(root.children["teams"].children.values() if "teams" in root.children else ()):
+            first.setdefault(team.mark.file, index)
+        for shown, part in self._parts.items():
+            for problem in part.problems if part.root is not None else ():
+                mark, (top, *rest) = problem.mark or part.locate(problem.path), problem.path or ("",)
+                paths: list[Path] = [problem.path]
+                if top == FOR_ENVIRONMENTS:
+                    applied: list[Path] = [("environments", name, *rest) for name in names]
+                    paths = [
+                        way for way in applied if mark in (whole.locate(way), whole.locate(way, key=True))
+                    ] or paths
+                elif top == "teams" and rest and isinstance(rest[0], int):
+                    paths = [("teams", first.get(shown, 0) + rest[0], *rest[1:])]
+                yield from (replace(problem, path=path, mark=mark) for path in paths)
+
+
+def _wrong_path(named: _Named) -> tuple[str, str] | None:
+    """Return what is wrong with a path by its text alone, and what to do."""
+    text, path = named.text, PurePosixPath(named.text)
+    shown = f"`{text}`"
+    if path.is_absolute() or "\\" in text or ":" in text or text.startswith("~"):
+        return f"{shown} isn't relative to the organization file's folder", "Use a path such as `teams/nlp.yaml`."
+    if ".." in path.parts:
+        return f"{shown} leads out of the organization file's folder", "Move the file into that folder."
+    if any(part.startswith(".") for part in path.parts):
+        return f"{shown} is hidden", "Use names that don't begin with a dot."
+    if not text.endswith(_ENDING):
+        fix = f"Rename it to {path.stem}{_ENDING}." if path.suffix == ".yml" else "Use a path such as `teams/nlp.yaml`."
+        return f"{shown} isn't the name of a {_ENDING} file", fix
+    if text.count("*") > (named.key == "include") or "*" in str(path.parent):
+        if named.key == "defaults":
+            return f"{shown} contains `*`, but `defaults` takes one file", "Use a path such as `shared.yaml`."
+        message = f"{shown} contains `*`, but only the file's name can contain `*`, once"
+        return message, "List each file, or each folder."
+    return None
+
+
+def _in_file(document: Document, file: str) -> Document:
+    """Return a document whose marks name its file."""
+    todo, done = [document.root] if document.root is not None else [], set[int]()
+    while todo:
+        node = todo.pop()
+        if id(node) not in done:
+            done.add(id(node))
+            node.mark = replace(node.mark, file=file)
+            node.keys = {key: replace(mark, file=file) for key, mark in node.keys.items()}
+            todo += node.children.values()
+    problems = [replace(each, mark=each.mark and replace(each.mark, file=file)) for each in document.problems]
+    return replace(document, problems=tuple(problems))
+
+
+def _is_nothing(node: Node) -> bool:
+    """Return whether nothing is written after a key; `null` and `~` state that a default doesn't apply."""
+    return node.value is None and node.raw == ""
+
+
+def _map(node: Node, children: dict[str | int, Node], keys: dict[str, Mark]) -> Node:
+    return Node({key: child.value for key, child in children.items()}, node.mark, node.raw, keys, children)
+
+
+def _with(root: Node, key: str, value: Node) -> Node:
+    return _map(root, {**root.children, key: value}, {key: value.mark, **root.keys})
+
+
+def _without(root: Node, keys: Collection[str | int]) -> Node:
+    return _map(root, {key: child for key, child in root.children.items() if key not in keys}, root.keys)
+
+
+def _merged(own: Node, default: Node) -> Node:
+    """Return a map with the keys of another that it doesn't state."""
+    children, keys = dict(own.children), dict(own.keys)
+    for key, value in default.children.items():
+        stated = children.get(key)
+        if stated is None or _is_nothing(stated):
+            children[key], keys[str(key)] = value, default.keys[str(key)]
+        elif isinstance(stated.value, dict) and isinstance(value.value, dict):
+            children[key] = _merged(stated, value)
+    return _map(own, children, keys)
+
+
+def _with_teams(root: Node, parts: Sequence[Node]) -> Node:
+    """Return the root with the teams of other files after its own."""
+    lists = [part.children["teams"] for part in parts if "teams" in part.children]
+    if "teams" in root.children and not _is_nothing(root.children["teams"]):
+        lists = [root.children["teams"], *lists]
+    if not lists or not isinstance(lists[0].value, tuple):
+        return root
+    teams = [team for each in lists for team in each.children.values()]
+    value = tuple(team.value for team in teams)
+    return _with(root, "teams", Node(value, lists[0].mark, children=dict(enumerate(teams))))
