@@ -109,9 +109,9 @@ def test_a_list_of_summaries_needs_the_name_of_its_stack():
     ("text", "says"),
     [
         ("", "not JSON"),
-        ("3", "not an answer"),
-        ('{"StackResources": {}}', "not an answer"),
-        ('{"StackResources": [1]}', "not an answer"),
+        ("3", "not the resources of a stack"),
+        ('{"StackResources": {}}', "not the resources of a stack"),
+        ('{"StackResources": [1]}', "not the resources of a stack"),
         ("[]", "contains no resource"),
         ('{"StackResources": []}', "contains no resource"),
         ('{"StackResources": [{"StackName": "s"}]}', "without LogicalResourceId"),

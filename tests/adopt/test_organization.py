@@ -234,7 +234,7 @@ def test_quotas_that_only_karpenters_nodes_can_hold_are_elastic_and_that_is_said
         "governance": {"allocations": rows(ada={"count": 4}, bob={"accelerators": 4}, cyd={"count": 1})},
     }
     said = leave_counts_to_karpenter(spec)
-    assert said == ["the quota of ada on ml.g5.12xlarge is elastic: it counts on nodes that Karpenter adds"]
+    assert said == ["the quota of ada on ml.g5.12xlarge is elastic: it relies on nodes that Karpenter adds"]
     elastic = {team for team, (row,) in spec["governance"]["allocations"].items() if row.get("elastic")}
     assert elastic == {"ada"}
     assert [group["instanceCount"] for group in spec["cluster"]["instanceGroups"]] == [2, 0]

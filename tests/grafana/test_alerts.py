@@ -23,10 +23,10 @@ def test_of_waits_only_one_tells():
     both = rules(alerts={"emails": ["ops@example.com"]})
     assert rules().keys() - both.keys() == {
         "Kueue admits nothing",
-        "Work waits below the guarantee",
-        "Many preemptions",
+        "Tasks wait although the team is below its guarantee",
+        "A team preempts often",
     }
-    assert "GPU is hot" in both
+    assert "GPU is too hot" in both
 
 
 def test_limits_are_those_of_the_file():
@@ -41,12 +41,12 @@ def test_limits_are_those_of_the_file():
             "unhealthyNodeMinutes": 9,
         }
     )
-    assert found["Work waits below the guarantee"]["for"] == "7m"
-    assert expression(found["Many preemptions"]).endswith("> 3")
-    assert expression(found["GPU is hot"]).endswith("> 77")
-    assert expression(found["GPUs in use are idle"]).endswith("> 80")
-    assert found["GPUs in use are idle"]["for"] == "240m"
-    assert found["Node is not healthy"]["for"] == "9m"
+    assert found["Tasks wait although the team is below its guarantee"]["for"] == "7m"
+    assert expression(found["A team preempts often"]).endswith("> 3")
+    assert expression(found["GPU is too hot"]).endswith("> 77")
+    assert expression(found["Allocated GPUs are idle"]).endswith("> 80")
+    assert found["Allocated GPUs are idle"]["for"] == "240m"
+    assert found["Node is unhealthy"]["for"] == "9m"
 
 
 def test_only_alerts_of_the_stack_take_its_branch():

@@ -139,10 +139,10 @@ def test_alert_rules_fire_for_whom_they_should_and_for_nobody_else():
     assert fires == {
         "Kueue admits nothing": ["cluster"],
         # Ada's work waits too, but she has more than her guarantee.
-        "Work waits below the guarantee": ["bob"],
-        "Many preemptions": ["bob"],
-        "GPU is hot": ["1"],
+        "Tasks wait although the team is below its guarantee": ["bob"],
+        "A team preempts often": ["bob"],
+        "GPU is too hot": ["1"],
         "GPU reports an XID error": ["1"],
-        "GPUs in use are idle": ["bob"],
-        "Node is not healthy": ["n2"],
+        "Allocated GPUs are idle": ["bob"],
+        "Node is unhealthy": ["n2"],
     }

@@ -49,7 +49,7 @@ def _rows(answer: object, file: str) -> list[dict[str, Any]]:
     if isinstance(answer, dict):
         rows = answer.get("StackResources", answer.get("StackResourceSummaries"))
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise InputError(f"{file}: not an answer about a stack's resources; {_ASK}")
+        raise InputError(f"{file}: not the resources of a stack; {_ASK}")
     return rows
 
 
@@ -178,8 +178,8 @@ are in a bucket of AWS and change there, so an update from the root can make une
 - Update each nested stack itself, as below. Never update the root from its old template again: that would remove the
   Retain."""
 _OTHERWISE = """\
-If too much of the template refers to a resource, it can't be removed yet, and the stack can keep its record for a
-while. Retain and the deletion protection stay, and these policies refuse every update that would touch it.
+If many parts of the template refer to a resource, you can keep its record in the stack for now. Retain and the
+deletion protection stay, and these policies refuse every update that would touch it.
 A policy only applies to updates, and a stack has one policy: `get-stack-policy` shows what this replaces."""
 
 
@@ -248,7 +248,7 @@ def _change(stack: str, label: str, say: str) -> list[Step]:
 def _remove(stack: str, ours: Sequence[str], *, empty: bool) -> list[Step]:
     one = len(ours) == 1
     say = (
-        f"{stack}: remove {', '.join(ours)} from the template, and replace each Ref and GetAtt to "
+        f"{stack}: remove {', '.join(ours)} from the template, and replace each Ref and GetAtt that refers to "
         f"{'it' if one else 'them'} with a plain value."
     )
     if empty:

@@ -49,7 +49,7 @@ def leave_counts_to_karpenter(spec: dict[str, Any]) -> list[str]:
                 left -= amount
             else:
                 row["elastic"] = True
-                assumed.append(f"the quota of {team} on {kind} is elastic: it counts on nodes that Karpenter adds")
+                assumed.append(f"the quota of {team} on {kind} is elastic: it relies on nodes that Karpenter adds")
     return assumed
 
 

@@ -87,7 +87,10 @@ def _add_blockers(live: LivePlatform, remarks: Remarks) -> None:
         block(f"the cluster only has restricted instance groups ({names}): add an ordinary instance group")
     if len(live.policies) > 1:
         names = ", ".join(str(each["Name"]) for each in live.policies)
-        block(f"{len(live.policies)} cluster policies ({names}), but HyperPod documents only one: delete the others")
+        block(
+            f"{len(live.policies)} cluster policies ({names}), but HyperPod documents one per cluster: delete the "
+            f"others"
+        )
     teams = [_team(quota) for quota in live.quotas]
     for team in sorted({team for team in teams if teams.count(team) > 1}):
         names = ", ".join(str(quota["Name"]) for quota in live.quotas if _team(quota) == team)

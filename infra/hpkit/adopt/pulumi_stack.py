@@ -95,7 +95,7 @@ class PulumiStack:
             return done.stdout
         said = (done.stderr or done.stdout).strip()
         if _LOCKED in said:
-            said = f"{said}\nIf no other run is at work: `pulumi cancel --yes --stack {self.stack}`"
+            said = f"{said}\nIf no other run is active: `pulumi cancel --yes --stack {self.stack}`"
         if _CUT_OFF.search(said):
             said = (
                 f"{said}\nThe state file is incomplete: a run was killed while Pulumi wrote it. A file backend keeps "

@@ -44,7 +44,7 @@ def read(session: Session, name_or_arn: str, *, on_progress: Progress) -> LivePl
     cluster = _required(api, ApiCall("sagemaker", "DescribeCluster", {"ClusterName": name_or_arn}))
     orchestrator = cluster.get("Orchestrator", {}).get("Eks")
     if orchestrator is None:
-        raise ToolError(f"{cluster['ClusterName']} is not orchestrated by EKS, which is all that hpkit provisions")
+        raise ToolError(f"{cluster['ClusterName']} is not orchestrated by EKS, and hpkit supports only EKS")
     name = str(orchestrator["ClusterArn"]).rpartition("/")[2]
     eks = _required(api, ApiCall("eks", "DescribeCluster", {"name": name}))["cluster"]
     subnets = sorted({subnet for config in _networks(cluster) for subnet in config["Subnets"]})
@@ -195,7 +195,8 @@ class _KubernetesReader:
             said = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
             self.unknown.append(
                 f"the Kubernetes API of {eks['name']} doesn't accept this identity ({said}). "
-                "Run it from where the API is reachable, as a role that has an access entry with a view policy"
+                "Run the command from a network that reaches the API, with a role that has an access entry with a "
+                "view policy"
             )
 
     def _read(self, client: Any) -> None:

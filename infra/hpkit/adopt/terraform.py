@@ -185,7 +185,8 @@ def terraform_steps(released: Sequence[ManagedResource], *, kept: Sequence[Manag
         ),
         Step(
             "after import",
-            f"Terraform forgets what Pulumi owns and destroys nothing. Undo: `terraform state push -force {_BACKUP}`",
+            f"Terraform forgets what Pulumi owns and destroys nothing. To undo this, run `terraform state push "
+            f"-force {_BACKUP}`",
             tuple(f"terraform state rm {shlex.quote(each.address)}" for each in released),
         ),
     ]

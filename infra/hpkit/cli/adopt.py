@@ -49,7 +49,7 @@ def command(
     from hpkit.adopt.prepare import prepare
 
     if cluster is None:
-        raise click.UsageError("name the HyperPod cluster with --cluster: its name or ARN")
+        raise click.UsageError("set the HyperPod cluster's name or ARN with --cluster")
     region, file = _region(cluster, region), output
     if file is not None and file.exists() and not force:
         raise click.UsageError(f"{file} already exists; name another file, or add --force")

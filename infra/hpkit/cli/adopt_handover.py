@@ -46,7 +46,7 @@ def handover(stack: str, states: tuple[Path, ...], stacks: tuple[str, ...], form
     from hpkit.adopt.adopted_resources import adopted_resources
 
     if not states and not stacks:
-        raise click.UsageError("name the current owner of the platform: --terraform FILE or --cloudformation STACK")
+        raise click.UsageError("specify the tool that manages the platform: --terraform FILE or --cloudformation STACK")
     plan = plan_of(stack)
     live, _, imports = registered(plan)
     found = handed_over(_managed(states, stacks, plan.spec.region), adopted_resources(plan, live, imports))

@@ -22,17 +22,18 @@ def _json(value: Any) -> Any:
 
 
 class Addon(Model):
-    """An EKS add-on. A text instead of a map is its version."""
+    """An EKS add-on. Text instead of a map sets its version."""
 
     # The key that text alone stands for.
     shorthand: ClassVar[str] = "version"
 
     version: str | None = Field(
-        default=None, min_length=1, description="Version. Default: hpkit's pin, else EKS's default."
+        default=None, min_length=1, description="Version. Default: hpkit's pin, or EKS's default if there is no pin."
     )
     configuration_values: Annotated[dict[str, Any], BeforeValidator(_json)] = Field(
         default={},
-        description="Values that `aws eks describe-addon-configuration` lists; merged over hpkit's.",
+        description="Configuration values, as `aws eks describe-addon-configuration` lists them. They override "
+        "hpkit's values.",
     )
     role: Annotated[str, Api("RoleArn")] | None = Field(
         default=None,

@@ -30,7 +30,7 @@ class NodeClass(Model):
 class Requirement(Model):
     """A NodePool requirement."""
 
-    key: str = Field(description="Label key: instance type, zone or architecture.")
+    key: str = Field(description="Label key of the instance type, zone or architecture.")
     operator: str = Field(description="In or Exists.")
     values: tuple[str, ...] = Field(default=(), description="Values for In.")
 
@@ -38,7 +38,9 @@ class Requirement(Model):
 class Budget(Model):
     """How many nodes Karpenter may disrupt at once."""
 
-    nodes: str = Field(pattern=r"^(?:[0-9]+|(?:100|[0-9]{1,2})%)$", description='A number or percentage, "10%".')
+    nodes: str = Field(
+        pattern=r"^(?:[0-9]+|(?:100|[0-9]{1,2})%)$", description='Number or percentage of nodes, such as "10%".'
+    )
     schedule: str | None = Field(
         default=None,
         pattern=_SCHEDULE,
@@ -68,17 +70,17 @@ class Disruption(Model):
 
 
 class WarmPool(Model):
-    """Placeholder pods that keep nodes of a NodePool ready; any other pod replaces them at once."""
+    """Placeholder pods that keep nodes of a NodePool ready. Any other pod replaces them immediately."""
 
     replicas: int = Field(ge=1, le=1000, description="Number of placeholder pods.")
     requests: dict[str, Quantity] = Field(
         min_length=1,
-        description="Requests of each placeholder, about those of your pods: cpu, memory, nvidia.com/gpu.",
+        description="Requests of each placeholder: cpu, memory, nvidia.com/gpu. Use about the same as your pods.",
     )
     image: str = Field(
         default="public.ecr.aws/eks-distro/kubernetes/pause:3.10",
         min_length=1,
-        description="Image that sleeps. In a closed network, use a registry that nodes can reach.",
+        description="Image that only waits. In a closed network, use a registry that nodes can reach.",
     )
 
 
@@ -88,10 +90,10 @@ class NodePool(Model):
     name: Name = Field(description="Name of the NodePool.")
     node_class: str = Field(description="Name of a node class of this environment.")
     requirements: tuple[Requirement, ...] = Field(
-        default=(), description="Limits to types and zones of the groups. Default: all of them."
+        default=(), description="Instance types and zones that the pool may use. Default: all of its groups."
     )
     limits: dict[str, Quantity] = Field(
-        default={}, description="Maximum sums of the pool: cpu, memory, nvidia.com/gpu, nodes."
+        default={}, description="Maximum total of the pool's nodes: cpu, memory, nvidia.com/gpu, nodes."
     )
     disruption: Disruption = Field(default=Disruption(), description="When nodes are removed.")
     expire_after: str = Field(
@@ -106,7 +108,7 @@ class NodePool(Model):
 
 
 class Keda(Model):
-    """KEDA, which scales pods; its pending pods make Karpenter add nodes."""
+    """KEDA, which scales Deployments. Karpenter adds nodes for their pending pods."""
 
     cloudwatch: bool = Field(default=True, description="Allow reading all CloudWatch metrics of the account.")
     prometheus: bool = Field(
@@ -125,7 +127,7 @@ class Keda(Model):
 class Autoscaling(Model):
     """Managed Karpenter of one environment."""
 
-    node_classes: tuple[NodeClass, ...] = Field(description="Groups that Karpenter fills.", min_length=1)
+    node_classes: tuple[NodeClass, ...] = Field(description="Groups whose nodes Karpenter adds.", min_length=1)
     node_pools: tuple[NodePool, ...] = Field(default=(), description="Node types and limits of Karpenter.")
     keda: Keda | None = Field(default=None, description="Default: off.")
     cluster_role: Annotated[str, Api("RoleArn")] | None = Field(

@@ -47,7 +47,7 @@ class BatchSize(Model):
     """How many nodes at a time."""
 
     type: Annotated[Literal["INSTANCE_COUNT", "CAPACITY_PERCENTAGE"], Api("NodeUnavailabilityType")] = Field(
-        description="Instances, or percent of the group."
+        description="Unit of value: instances, or percent of the group."
     )
     value: Annotated[int, Api("NodeUnavailabilityValue")] = Field(description="At least 1.")
 
@@ -56,7 +56,9 @@ class DeploymentConfig(Model):
     """Batches of an update."""
 
     maximum_batch_size: BatchSize = Field(description="Nodes that may be updated at once.")
-    rollback_maximum_batch_size: BatchSize | None = Field(default=None, description="The same for a rollback.")
+    rollback_maximum_batch_size: BatchSize | None = Field(
+        default=None, description="Nodes that may be rolled back at once."
+    )
     wait_interval_in_seconds: Annotated[int, Api("WaitTimeIntervalInSeconds")] | None = Field(
         default=None, description="Seconds between batches, 0–3600."
     )
@@ -80,7 +82,7 @@ class DrainPolicy(Model):
     """How a node is drained before patching."""
 
     drain_timeout_in_seconds: Annotated[int, Api("DrainTimeoutInSecondsValue")] | None = Field(
-        default=None, description="0–5400. Default of the service: 3600."
+        default=None, description="Seconds, 0–5400. The service's default is 3600."
     )
     on_drain_timeout: Annotated[Literal["Force", "Skip"], Api("ClusterOnDrainTimeout")] | None = Field(
         default=None, description="Force, or Skip (the service's default)."
@@ -94,7 +96,7 @@ class AutoPatch(Model):
         Field(description="WhenIdle, WhenAllIdle or DrainFirst.")
     )
     idle_wait_window_in_seconds: Annotated[int, Api("IdleWaitWindowInSecondsValue")] | None = Field(
-        default=None, description="3600–2160000. Default of the service: 86400."
+        default=None, description="Seconds, 3600–2160000. The service's default is 86400."
     )
     drain_policy: DrainPolicy | None = Field(default=None, description="Only with DrainFirst.")
     deployment_config: DeploymentConfig | None = Field(
@@ -117,11 +119,11 @@ _KEY = r"^(?:arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/)?[a-zA-Z0-9-]{36}$"
 
 
 class ClusterEbsVolumeConfig(Model):
-    """The key of the root volume, or an additional volume at /opt/sagemaker."""
+    """Encryption of the root volume, or an additional volume at /opt/sagemaker."""
 
     root_volume: bool = Field(
         default=False,
-        description="true: the root volume, whose size AWS sets. false: an additional volume at /opt/sagemaker.",
+        description="true: configures the root volume, whose size AWS sets. false: adds a volume at /opt/sagemaker.",
     )
     volume_size_in_gb: Annotated[int, Api("ClusterEbsVolumeSizeInGB")] | None = Field(
         default=None, alias="volumeSizeInGB", description="Size of the additional volume in GiB."
@@ -157,10 +159,10 @@ class ClusterInstanceStorageConfig(Model):
 
     ebs_volume_config: ClusterEbsVolumeConfig | None = Field(default=None, description="An EBS volume.")
     fsx_lustre_config: ClusterFsxLustreConfig | None = Field(
-        default=None, description="An FSx for Lustre file system that exists."
+        default=None, description="An existing FSx for Lustre file system."
     )
     fsx_open_zfs_config: ClusterFsxOpenZfsConfig | None = Field(
-        default=None, description="An FSx for OpenZFS file system that exists."
+        default=None, description="An existing FSx for OpenZFS file system."
     )
 
 
@@ -168,7 +170,7 @@ class ClusterNetworkInterface(Model):
     """The network interface of a node's EFA devices."""
 
     interface_type: Annotated[Literal["efa", "efa-only"], Api("ClusterInterfaceType")] = Field(
-        description="efa: EFA and ENA. efa-only: no ENA device for IP traffic."
+        description="efa: EFA and ENA. efa-only: EFA without an ENA device for IP traffic."
     )
 
 
@@ -191,20 +193,21 @@ class InstanceGroupBase(Model):
     )
     threads_per_core: Annotated[int, Api("ClusterThreadsPerCore")] | None = Field(
         default=None,
-        description="1 or 2. 1 halves the vCPUs for pods and quotas. Default: 2 if all types support it. Can't "
+        description="Threads per CPU core, 1 or 2. With 1, pods and quotas have half the vCPUs. Default: 2 if all "
+        "types support it. Can't "
         "change on an existing group.",
     )
     deep_health_checks: tuple[Annotated[DeepHealthCheck, Api("DeepHealthCheckType")], ...] = Field(
         default=(),
-        description="Stress tests before a node accepts work; they take an hour or more.",
+        description="Stress tests that run before a node accepts work. They take an hour or more.",
     )
     training_plan_arn: Annotated[str, Api("TrainingPlanArn")] | None = Field(
         default=None, description="Training plan whose reserved capacity the group uses."
     )
     override_vpc_config: OverrideVpcConfig | None = Field(
         default=None,
-        description="Exact subnets and security groups with network.existing, instead of availabilityZone. The "
-        "API treats the cluster's own as none.",
+        description="Subnets and security groups, instead of availabilityZone. Requires network.existing. Don't list "
+        "only the cluster's own: the API treats them as absent.",
     )
     scheduled_update: ScheduledUpdate | None = Field(default=None, description="Scheduled AMI updates.")
 
@@ -220,14 +223,14 @@ class InstanceGroupBase(Model):
 
 
 class InstanceGroup(InstanceGroupBase):
-    """Identical nodes, in one zone or in all."""
+    """A group of identical nodes, in one zone or in all zones."""
 
     instance_type: str | None = Field(default=None, description="An `ml.*` instance type.")
     instance_types: tuple[str, ...] = Field(
         default=(), description="Types of a flexible group in order of preference, at most 20."
     )
     min_instance_count: Annotated[int, Api("ClusterInstanceCount")] | None = Field(
-        default=None, description="Creation waits for this number of nodes, for three hours at most."
+        default=None, description="Number of nodes that creation waits for, up to three hours."
     )
     capacity_type: Literal["OnDemand", "Spot"] = Field(
         default="OnDemand", description="OnDemand or Spot. Can't change after creation."
@@ -302,13 +305,13 @@ class InstanceGroup(InstanceGroupBase):
 
 
 class FSxLustreConfig(Model):
-    """FSx for Lustre file system that the service creates for restricted groups, at the account's cost."""
+    """FSx for Lustre file system that the service creates for restricted groups. Your account pays for it."""
 
     size_in_gib: Annotated[int, Api("FSxLustreSizeInGiB")] = Field(
-        alias="sizeInGiB", description="GiB: 1200, or a multiple of 2400, at most 100800."
+        alias="sizeInGiB", description="Size in GiB: 1200, or a multiple of 2400, up to 100800."
     )
     per_unit_storage_throughput: Annotated[int, Api("FSxLustrePerUnitStorageThroughput")] = Field(
-        description="MB/s for each TiB: 125, 250, 500 or 1000."
+        description="Throughput in MB/s per TiB: 125, 250, 500 or 1000."
     )
 
 
@@ -372,7 +375,7 @@ class TieredStorage(Model):
 class Dependencies(Model):
     """The chart that HyperPod requires on EKS: health monitoring agent, device plugins, EFA, training operators.
 
-    Absent, or without `chart`: the one that the kit pins.
+    Without `chart`, the kit's pinned chart is installed.
     """
 
     installed: bool = Field(
@@ -387,7 +390,7 @@ class Dependencies(Model):
     version: str | None = Field(
         default=None,
         pattern=r"^[0-9]+\.[0-9]+\.[0-9]+(?:[-+][0-9A-Za-z.-]+)?$",
-        description="Version of your chart, not a branch.",
+        description="Version of your chart. A branch isn't allowed.",
     )
     sha256: str | None = Field(
         default=None,
@@ -397,8 +400,8 @@ class Dependencies(Model):
     image_registry: str | None = Field(
         default=None,
         pattern=r"^[a-z0-9][a-z0-9.-]*(?::[0-9]+)?(?:/[a-z0-9]+(?:[._-][a-z0-9]+)*)*$",
-        description="Registry, with an optional prefix, of the images that `hpkit aws images --mirror` copied. "
-        "Required for closed networks. For your own chart, set its values.",
+        description="Registry, with an optional prefix, to which `hpkit aws images --mirror` copied the images. "
+        "Required for closed networks. With your own chart, use `values` instead.",
     )
     values: dict[str, Any] = Field(default={}, description="Chart values, merged over hpkit's.")
 
@@ -418,7 +421,7 @@ class Cluster(Model):
 
     name: Annotated[str, Api("ClusterName")] = Field(description="Name. Changing it creates another cluster.")
     node_recovery: Annotated[Literal["Automatic", "None"], Api("ClusterNodeRecovery")] = Field(
-        default="Automatic", description="Automatic: faulty nodes are replaced. Required for Karpenter."
+        default="Automatic", description="Automatic: faulty nodes are replaced, which Karpenter requires."
     )
     instance_groups: tuple[InstanceGroup, ...] = Field(
         description="Groups, identified by name.", min_length=1, max_length=100
@@ -429,7 +432,9 @@ class Cluster(Model):
         max_length=100,
     )
     restricted_instance_groups_config: RestrictedInstanceGroupsConfig | None = Field(
-        default=None, description="Settings that they share. Default: each has an environmentConfig."
+        default=None,
+        description="Settings that all restricted groups share. Without them, each group requires an "
+        "environmentConfig.",
     )
     nodes_ready_minutes: int = Field(
         default=45,

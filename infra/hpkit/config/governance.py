@@ -58,15 +58,17 @@ class PriorityClass(Model):
 
 
 class ClusterPolicy(Model):
-    """How the cluster ranks tasks and hands out idle compute (the API's ClusterSchedulerConfig)."""
+    """How the cluster orders tasks and shares idle compute (the API's ClusterSchedulerConfig)."""
 
     task_prioritization: Literal["Rank", "FirstComeFirstServed"] = Field(
         default="FirstComeFirstServed",
-        description="Rank: by priority class. FirstComeFirstServed: by age, without priority classes.",
+        description="Order of tasks. Rank: by priority class. FirstComeFirstServed: by age, without priority classes.",
     )
     priority_classes: tuple[PriorityClass, ...] = Field(default=(), description="At most 10, with different weights.")
     fair_share: Annotated[Literal["Enabled", "Disabled"], Api("FairShare")] = Field(
-        default="Enabled", description="Enabled: idle compute goes by the teams' weights. Disabled: by age."
+        default="Enabled",
+        description="Order in which teams get idle compute. Enabled: by weight. Disabled: by priority and age of the "
+        "tasks.",
     )
     description: Annotated[str, Api("EntityDescription")] | None = Field(
         default=None, description="Description of the policy in the API, at most 1024 characters."
@@ -99,7 +101,8 @@ class Sharing(Model):
     )
     borrow_limit: int | None = Field(
         default=None,
-        description="Percent of the team's quota that it may borrow in addition, 1–500 (at most 10,000). The "
+        description="Percent of its quota that the team may borrow in addition: documented up to 500, accepted up to "
+        "10,000. The "
         "service's default is 50. For limits in instances, use absoluteBorrowLimits.",
     )
     absolute_borrow_limits: tuple[AbsoluteBorrowLimit, ...] = Field(
@@ -125,7 +128,7 @@ class Team(Model):
     sharing: Sharing = Field(default=Sharing(), description="Lending and borrowing.")
     preempt_team_tasks: Annotated[PreemptTeamTasks, Api("PreemptTeamTasks")] = Field(
         default="LowerPriority",
-        description="LowerPriority: a higher class preempts a lower one of the team. Never: it waits.",
+        description="LowerPriority: a task preempts tasks of its team with a lower priority. Never: it waits.",
     )
     members: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
         default=(),
@@ -182,12 +185,13 @@ class TeamOverride(Model):
 
 
 class ComputeQuotaResource(Model):
-    """Quota of a team for one instance type: one measure, or fractions that belong together."""
+    """Quota of a team for one instance type: whole instances, a share, or parts of an instance."""
 
     instance_type: str = Field(description="An `ml.*` instance type of this environment.")
     count: Annotated[int, Api("InstanceCount")] | None = Field(default=None, description="Whole instances.")
     accelerators: Annotated[int, Api("AcceleratorsAmount")] | None = Field(
-        default=None, description="GPUs or Trainium chips. vCPUs and memory follow pro rata unless set."
+        default=None,
+        description="GPUs or Trainium chips. Unless you set vCPUs and memory, they are added in proportion.",
     )
     v_cpu: Annotated[float, Api("VCpuAmount")] | None = Field(default=None, description="vCPUs.")
     memory_in_gib: Annotated[float, Api("MemoryInGiBAmount")] | None = Field(
@@ -215,7 +219,7 @@ class RequeuingStrategy(Model):
 
     timestamp: Literal["Eviction", "Creation"] = Field(
         default="Eviction",
-        description="Place in the queue. Eviction: by the time of the eviction. Creation: its old place.",
+        description="Position in the queue. Eviction: by the time of the eviction. Creation: the previous position.",
     )
     backoff_limit_count: _Count | None = Field(
         default=None,
@@ -275,9 +279,12 @@ class Governance(Model):
 
     cluster_policy: ClusterPolicy | None = Field(default=None, description="Replaces the organization's whole policy.")
     allocations: dict[str, tuple[ComputeQuotaResource, ...]] = Field(
-        default={}, description="Team → reserved quota. A team without an allocation has no queue in this environment."
+        default={},
+        description="Reserved quota of each team. A team without an allocation has no queue in this environment.",
     )
-    overrides: dict[str, TeamOverride] = Field(default={}, description="Team → settings that differ from `teams` here.")
+    overrides: dict[str, TeamOverride] = Field(
+        default={}, description="Settings of a team that differ from `teams` in this environment."
+    )
     shared_pool: SharedPool | None = Field(default=None, description="Pool of unreserved instances. Default: none.")
     topology_aware_scheduling: Literal["Enabled", "Disabled", "Unmanaged"] | None = Field(
         default=None,
@@ -286,16 +293,15 @@ class Governance(Model):
     )
     gang_scheduling: GangScheduling | None = Field(
         default=None,
-        description="Gang scheduling. Default: off; with `topologyAwareScheduling: Unmanaged`, as the cluster has it.",
+        description="Gang scheduling. Default: off. With `topologyAwareScheduling: Unmanaged`, the cluster's setting "
+        "is kept.",
     )
     policy_name: Annotated[str, Api("EntityName")] | None = Field(
         default=None,
-        description="Name of the cluster policy in the API; it can't change. Default: the stack's name.",
+        description="Name of the cluster policy in the API, which can't change. Default: the stack's name.",
     )
     quota_names: dict[str, Annotated[str, Api("EntityName")]] = Field(
         default={},
-        description="Team → name of its quota in the API; it can't change. Default: the team's name.",
+        description="Name of a team's quota in the API, which can't change. Default: the team's name.",
     )
-    team_limits: TeamLimits = Field(
-        default=TeamLimits(), description="Limits of members' work beyond the safe defaults."
-    )
+    team_limits: TeamLimits = Field(default=TeamLimits(), description="Limits on what members run.")

@@ -55,7 +55,7 @@ class Network(Model):
 
 
 class Endpoint(Model):
-    """Access to the Kubernetes API."""
+    """Which networks can reach the Kubernetes API."""
 
     public: bool = Field(default=False, description="Reachable from publicCidrs outside the VPC.")
     public_cidrs: tuple[str, ...] = Field(default=(), description="Your public IPv4 ranges that may reach it.")
@@ -82,7 +82,9 @@ class Eks(Model):
         "another year at a higher price (EXTENDED). Can't change after standard support ends.",
     )
     endpoint: Endpoint = Field(
-        default=Endpoint(), description="Private by default. With a new VPC, set who can reach it."
+        default=Endpoint(),
+        description="Which networks can reach the Kubernetes API. Default: private. A new VPC requires publicCidrs "
+        "or privateFrom.",
     )
     administrators: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
         default=(), description="IAM roles of cluster administrators, such as `arn:aws:iam::123456789012:role/admin`."

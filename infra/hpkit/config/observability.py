@@ -49,7 +49,7 @@ class AdvancedMetrics(Model):
 
 
 class MetricsProvider(Model):
-    """Metrics of the HyperPod observability add-on. Missing kinds keep the add-on's defaults."""
+    """Metrics of the HyperPod observability add-on. Kinds that aren't set keep the add-on's defaults."""
 
     training_metrics: Metrics | None = Field(default=None, description="Training jobs.")
     inference_metrics: BasicMetrics | None = Field(default=None, description="Inference endpoints.")
@@ -60,12 +60,14 @@ class MetricsProvider(Model):
     scaling_metrics: AdvancedMetrics | None = Field(default=None, description="KEDA.")
     cluster_metrics: Metrics | None = Field(default=None, description="Kubernetes API server and kube-state-metrics.")
     custom_metrics: Metrics | None = Field(
-        default=None, description="The same, for versions of the add-on without `clusterMetrics`."
+        default=None, description="The same as `clusterMetrics`, for add-on versions that don't support it."
     )
     node_metrics: Metrics | None = Field(default=None, description="Nodes.")
     accelerated_compute_metrics: Metrics | None = Field(default=None, description="GPUs and Trainium.")
     network_metrics: AdvancedMetrics | None = Field(default=None, description="EFA.")
-    ray_metrics: AdvancedMetrics | None = Field(default=None, description="Ray, in newer versions of the add-on.")
+    ray_metrics: AdvancedMetrics | None = Field(
+        default=None, description="Ray. Requires a newer version of the add-on."
+    )
 
 
 class Alerts(Model):
@@ -103,7 +105,7 @@ class GrafanaDashboards(Model):
 class GrafanaAlerts(Model):
     """Alert rules that Grafana evaluates, and their topic; `hpkit cluster grafana apply` creates them.
 
-    Those about waits and preemptions are left out where `alerts` has Managed Prometheus tell of these.
+    Alerts about waits and preemptions are omitted if `alerts` is set, because Managed Prometheus sends them.
     """
 
     sns_topic_arn: str | None = Field(
@@ -112,7 +114,10 @@ class GrafanaAlerts(Model):
         description="Existing topic that the workspace's role may publish to. Default: that of `alerts`.",
     )
     waiting_minutes: int = Field(
-        default=30, ge=1, le=1440, description="Minutes that work may wait while the team is below its guarantee."
+        default=30,
+        ge=1,
+        le=1440,
+        description="Minutes that a task may wait while its team uses less than its guarantee.",
     )
     preemptions_per_hour: int = Field(
         default=10, ge=1, description="Preemptions per team and hour that raise an alert."
@@ -123,7 +128,7 @@ class GrafanaAlerts(Model):
     )
     idle_gpu_hours: int = Field(default=2, ge=1, le=24, description="Hours that GPUs may be idle.")
     unhealthy_node_minutes: int = Field(
-        default=15, ge=1, le=1440, description="Minutes that a node may be other than Schedulable."
+        default=15, ge=1, le=1440, description="Minutes that a node may be in a state other than Schedulable."
     )
 
 
@@ -131,14 +136,14 @@ class Observability(Model):
     """Metrics, dashboards and alerts."""
 
     cloudwatch: bool = Field(
-        default=False, description="CloudWatch add-on with Kueue metrics. With `prometheus`, without GPU metrics."
+        default=False, description="CloudWatch add-on with Kueue metrics, and, unless `prometheus` is on, GPU metrics."
     )
     prometheus: bool = Field(default=False, description="Amazon Managed Service for Prometheus.")
     grafana: bool = Field(
         default=False, description="Amazon Managed Grafana. Requires IAM Identity Center for its users."
     )
     grafana_roles: dict[Literal["ADMIN", "EDITOR", "VIEWER"], GrafanaUsers] = Field(
-        default={}, description="Role in Grafana → users and groups. An ADMIN is required to set it up."
+        default={}, description="Users and groups of each Grafana role. Setting up the workspace requires an ADMIN."
     )
     alerts: Alerts | None = Field(default=None, description="Recipients of alerts. Default: none.")
     grafana_dashboards: GrafanaDashboards = Field(

@@ -47,7 +47,7 @@ class AllowDelete(Model):
         default=(), description="Teams whose quota and pending jobs may be deleted in this environment."
     )
     node_pools: tuple[str, ...] = Field(
-        default=(), description="NodePools that may be deleted; Karpenter evicts their pods and ends their nodes."
+        default=(), description="NodePools that may be deleted. Karpenter evicts their pods and terminates their nodes."
     )
     addons: tuple[str, ...] = Field(
         default=(),
@@ -88,21 +88,26 @@ class Environment(Model):
     network: Network = Field(description="VPC, zones, and access to the internet.")
     eks: Eks = Field(description="The EKS cluster.")
     cluster: Cluster = Field(description="The HyperPod cluster.")
-    storage: Storage | None = Field(default=None, description="Keys and file systems. Default: a bucket with SSE-S3.")
+    storage: Storage | None = Field(
+        default=None, description="Keys and file systems. Default: a bucket that is encrypted with SSE-S3."
+    )
     registry: Registry | None = Field(default=None, description="Settings for the repositories in `teams[].registry`.")
     autoscaling: Autoscaling | None = Field(default=None, description="Managed Karpenter. Default: off.")
     governance: Governance | None = Field(default=None, description="Task governance. Default: off.")
     observability: Observability | None = Field(default=None, description="Metrics. Default: off.")
     inference: Inference | None = Field(default=None, description="The inference operator. Default: none.")
     addons: dict[str, Addon] = Field(
-        default={}, description="EKS add-on → version, instead of hpkit's pin, or a map with its configuration."
+        default={},
+        description="EKS add-ons. The value is a version, which replaces hpkit's pin, or a map with the configuration.",
     )
     manage_tags: bool = Field(
         default=True,
         description="False: hpkit neither sets nor changes tags. Several HyperPod add-ons need resources with the "
         "tag `SageMaker: true`.",
     )
-    protect: bool = Field(default=False, description="Deletion protection for cluster, EKS, VPC, buckets.")
+    protect: bool = Field(
+        default=False, description="Deletion protection for the HyperPod cluster, the EKS cluster, the VPC and buckets."
+    )
     allow_replace: tuple[
         Literal["bucket", "cluster", "eks", "fileSystem", "grafana", "key", "prometheus", "vpc"], ...
     ] = Field(default=(), description="Resources that a change may replace. Otherwise the preview fails.")
@@ -141,8 +146,8 @@ class Organization(Model):
     cluster_policy: ClusterPolicy = Field(
         default=ClusterPolicy(), description="Policy of environments without their own."
     )
-    teams: tuple[Team, ...] = Field(default=(), description="Teams, and how they share.")
+    teams: tuple[Team, ...] = Field(default=(), description="Teams and their sharing settings.")
     environments: dict[Annotated[str, Field(pattern=ENVIRONMENT_PATTERN, max_length=20)], Environment] = Field(
-        description="Name → environment. Names contain letters and digits only.",
+        description="Map of names to environments. Names contain only letters and digits.",
         min_length=1,
     )

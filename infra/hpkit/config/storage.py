@@ -26,15 +26,15 @@ class RootSquash(Model):
 class Lustre(Model):
     """A persistent FSx for Lustre file system, with its CSI add-on."""
 
-    availability_zone: str = Field(description="Zone of the file system; use that of its groups.")
+    availability_zone: str = Field(description="Zone of the file system. Use the zone of the groups that mount it.")
     storage_capacity_gib: int = Field(
         alias="storageCapacityGiB",
         ge=1200,
-        description="GiB: 1200, or a multiple of 2400.",
+        description="Size in GiB: 1200, or a multiple of 2400.",
         json_schema_extra={"multipleOf": 1200},
     )
     per_unit_storage_throughput: Annotated[int, Field(ge=125, le=1000)] = Field(
-        default=250, description="MB/s for each TiB: 125, 250, 500 or 1000."
+        default=250, description="Throughput in MB/s per TiB: 125, 250, 500 or 1000."
     )
     teams: bool = Field(
         default=False,
@@ -57,7 +57,7 @@ class ExistingStorage(Model):
     """An existing bucket; hpkit doesn't change it."""
 
     bucket: BucketName = Field(
-        description="Name. hpkit adds its script only if a group runs it.",
+        description="Name. hpkit uploads its lifecycle script only if a group uses it.",
     )
 
 

@@ -42,5 +42,5 @@ class TeamLimits(Model):
         "LoadBalancer, and Ingress.",
     )
     default_requests: DefaultRequests = Field(
-        default=DefaultRequests(), description="Requests of containers that state none."
+        default=DefaultRequests(), description="Requests of containers that set none."
     )

@@ -88,7 +88,7 @@ def _of_queues(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
         _rule(
             plan,
             "waiting-within-guarantee",
-            "Work waits below the guarantee",
+            "Tasks wait although the team is below its guarantee",
             f"{waiting} > 0 and on (cluster_queue) {fullest} < 1",
             "Tasks of {{ $labels.team }} are pending although the team is below its guarantee.",
             minutes=spec.waiting_minutes,
@@ -96,9 +96,9 @@ def _of_queues(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
         _rule(
             plan,
             "preempted-often",
-            "Many preemptions",
+            "A team preempts often",
             f"sum by (team) ({_by_team(preempted, 'preempting_cluster_queue')}) > {spec.preemptions_per_hour}",
-            f"{{{{ $labels.team }}}} reclaimed compute more than {spec.preemptions_per_hour} times in an hour.",
+            f"{{{{ $labels.team }}}} preempted other tasks more than {spec.preemptions_per_hour} times in an hour.",
             minutes=0,
         ),
     ]
@@ -112,9 +112,9 @@ def _of_gpus(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
         _rule(
             plan,
             "gpu-hot",
-            "GPU is hot",
+            "GPU is too hot",
             f"max by (Hostname, gpu) (DCGM_FI_DEV_GPU_TEMP) > {spec.gpu_temperature}",
-            f"GPU {{{{ $labels.gpu }}}} of {{{{ $labels.Hostname }}}} is above {spec.gpu_temperature} °C.",
+            f"GPU {{{{ $labels.gpu }}}} on {{{{ $labels.Hostname }}}} is above {spec.gpu_temperature} °C.",
             minutes=5,
         ),
         _rule(
@@ -122,17 +122,18 @@ def _of_gpus(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
             "gpu-error",
             "GPU reports an XID error",
             "max by (Hostname, gpu) (DCGM_FI_DEV_XID_ERRORS) > 0",
-            "GPU {{ $labels.gpu }} of {{ $labels.Hostname }} reports XID {{ $values.A }}.",
+            "GPU {{ $labels.gpu }} on {{ $labels.Hostname }} reports XID error {{ $values.A }}.",
             minutes=0,
             severity="critical",
         ),
         _rule(
             plan,
             "gpu-idle",
-            "GPUs in use are idle",
+            "Allocated GPUs are idle",
             # The idle share: a utilization of 0 would not be above the rule's threshold.
             f"100 - {mean} > {100 - spec.idle_gpu_percent}",
-            f"GPUs of {{{{ $labels.team }}}} were below {spec.idle_gpu_percent} % busy for {spec.idle_gpu_hours} h.",
+            f"GPUs of {{{{ $labels.team }}}} were less than {spec.idle_gpu_percent} % busy for {spec.idle_gpu_hours} "
+            f"h.",
             minutes=spec.idle_gpu_hours * _MINUTES_OF_AN_HOUR,
         ),
     ]
@@ -145,9 +146,9 @@ def _of_nodes(plan: Plan, spec: GrafanaAlerts) -> list[dict[str, Any]]:
         _rule(
             plan,
             "node-unhealthy",
-            "Node is not healthy",
+            "Node is unhealthy",
             f"count by (node, {health}) ({sick})",
-            f"{{{{ $labels.node }}}} is {{{{ $labels.{health} }}}}.",
+            f"Node {{{{ $labels.node }}}} is {{{{ $labels.{health} }}}}.",
             minutes=spec.unhealthy_node_minutes,
             severity="critical",
         )

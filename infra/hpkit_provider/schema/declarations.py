@@ -26,7 +26,7 @@ _KIT_OWN = (
         "list",
         identity="*",
         item=_NAMES,
-        text="Names of the groups whose counts belong to managed Karpenter: never sent again, never a difference.",
+        text="Names of the groups that managed Karpenter scales. Their counts are ignored after creation.",
     ),
     Field("allowReplace", "", "boolean", silent=True, text="Whether a change may replace the cluster."),
     Field(
@@ -36,7 +36,7 @@ _KIT_OWN = (
         identity="*",
         item=_NAMES,
         silent=True,
-        text="Names of the groups that a change may delete although they have instances.",
+        text="Names of groups with instances that a change may delete.",
     ),
 )
 # What the program states for policies; SageMaker has no such properties.
@@ -48,7 +48,8 @@ _STATED_OF_QUOTA = (
         identity="*",
         item=_NAMES,
         silent=True,
-        text="Instance types whose quota may count on nodes that Karpenter adds. Policies read it; SageMaker doesn't.",
+        text="Instance types whose quota may rely on nodes that Karpenter adds. For policies; it isn't sent to "
+        "SageMaker.",
     ),
     Field(
         "futureInstanceTypes",
@@ -57,7 +58,7 @@ _STATED_OF_QUOTA = (
         identity="*",
         item=_NAMES,
         silent=True,
-        text="Instance types whose quota may precede any instance group. Policies read it; SageMaker doesn't.",
+        text="Instance types whose quota may exist before an instance group. For policies; it isn't sent to SageMaker.",
     ),
 )
 
@@ -88,7 +89,7 @@ _GUARDED = (
         item=_NAMES,
         key=_NAMES,
         silent=True,
-        text="What each of them is and what is deleted with it, for messages.",
+        text="Description of each guarded resource and of what is deleted with it, for messages.",
     ),
     Field(
         "nested",
@@ -96,7 +97,7 @@ _GUARDED = (
         "list",
         item=_NAMES,
         silent=True,
-        text="Names of resources that depend on each other, the lowest first.",
+        text="Names of resources that depend on each other, in order: each depends on the one before it.",
     ),
     Field(
         "allowReplace",
@@ -105,7 +106,7 @@ _GUARDED = (
         identity="*",
         item=_NAMES,
         silent=True,
-        text="Names of what may be replaced or deleted; then only a warning is shown.",
+        text="Names of resources that may be replaced or deleted, with a warning only.",
     ),
     Field("where", "", "string", silent=True, text="Where to set allowReplace, for messages."),
     Field(
@@ -118,7 +119,13 @@ _GUARDED = (
         text="Settings that can't change in place: an existing setting keeps its value.",
     ),
     Field("remedy", "", "string", silent=True, text="What to do instead of changing a fixed setting."),
-    Field("version", "", "string", pattern=_VERSION, text="Kubernetes minor version: one up at a time, never down."),
+    Field(
+        "version",
+        "",
+        "string",
+        pattern=_VERSION,
+        text="Kubernetes minor version. It can only increase, by one at a time.",
+    ),
 )
 
 _AUTOSCALED_GROUP = (
@@ -127,10 +134,15 @@ _AUTOSCALED_GROUP = (
 )
 
 _READINESS = (
-    Field("minutes", "", "number", required=True, minimum=1, silent=True, text="How long to wait at most."),
-    Field("eksClusterName", "", "string", text="EKS cluster whose Kubernetes API is asked."),
-    Field("endpoint", "", "string", text="Address of that API. Alone, the API must admit the caller."),
-    Field("certificateAuthority", "", "string", text="Its certificate authority, in base64."),
+    Field("minutes", "", "number", required=True, minimum=1, silent=True, text="Maximum wait in minutes."),
+    Field("eksClusterName", "", "string", text="EKS cluster whose Kubernetes API is read."),
+    Field(
+        "endpoint",
+        "",
+        "string",
+        text="Address of the Kubernetes API. Without other inputs, only access for the caller is awaited.",
+    ),
+    Field("certificateAuthority", "", "string", text="Certificate authority of the Kubernetes API, in base64."),
     Field("clusterArn", "", "string", text="HyperPod cluster that has the groups."),
     Field(
         "instanceGroups",
@@ -155,7 +167,7 @@ _READINESS = (
         "map",
         item=_NAMES,
         key=_NAMES,
-        text="IDs of Pod Identity associations that must be in force, by `namespace/service-account`.",
+        text="IDs of Pod Identity associations that must be effective, by `namespace/service-account`.",
     ),
 )
 
@@ -259,14 +271,18 @@ RESOURCES: Final = {
             behaviors=_CLUSTER_BEHAVIORS,
             outputs=(
                 _output("clusterArn", "ARN of the cluster."),
-                _output("clusterStatus", "Status as the service last said it."),
-                _output("creationTime", "When the cluster was made."),
+                _output("clusterStatus", "Last status that the service reported."),
+                _output("creationTime", "Creation time of the cluster."),
                 _output("failureMessage", "Why the last change failed."),
                 replace(
-                    _output("managedInstanceGroups", "Groups made or taken over; only these are ever removed.", "list"),
+                    _output(
+                        "managedInstanceGroups",
+                        "Groups that this resource created or adopted. It deletes no others.",
+                        "list",
+                    ),
                     item=_NAMES,
                 ),
-                _output("creationFailed", "The cluster never came to be: the next update replaces it.", "boolean"),
+                _output("creationFailed", "Whether creation failed. The next update then replaces it.", "boolean"),
             ),
         ),
         ResourceTable(
@@ -280,38 +296,38 @@ RESOURCES: Final = {
         ResourceTable(
             name="ComputeQuota",
             operation="CreateComputeQuota",
-            text="What a team has reserved on a cluster, and how it shares it.",
+            text="A team's reserved quota on a cluster, and its sharing settings.",
             replacing=frozenset({"name", "clusterArn", "computeQuotaTarget.teamName"}),
             extra=_STATED_OF_QUOTA,
             identities={"tags": "key"},
             behaviors=_QUOTA_BEHAVIORS,
             outputs=(
                 _output("computeQuotaArn", "ARN of the quota."),
-                _output("computeQuotaId", "Id of the quota."),
-                _output("computeQuotaVersion", "Version; the service counts it up with each update.", "integer"),
-                _output("status", "Status as the service last said it."),
+                _output("computeQuotaId", "ID of the quota."),
+                _output("computeQuotaVersion", "Version, which increases with each update.", "integer"),
+                _output("status", "Last status that the service reported."),
                 _output("failureReason", "Why the last change failed."),
             ),
         ),
         ResourceTable(
             name="ClusterSchedulerConfig",
             operation="CreateClusterSchedulerConfig",
-            text="The policy of a cluster: task priorities, fair share, sharing of idle compute. One per cluster.",
+            text="The only scheduling policy of a cluster: task priorities, fair share, sharing of idle compute.",
             replacing=frozenset({"name", "clusterArn"}),
             identities={"schedulerConfig.priorityClasses": "name", "tags": "key"},
             behaviors=_SCHEDULER_BEHAVIORS,
             outputs=(
                 _output("clusterSchedulerConfigArn", "ARN of the policy."),
-                _output("clusterSchedulerConfigId", "Id of the policy."),
-                _output("clusterSchedulerConfigVersion", "Version; counted up with each update.", "integer"),
-                _output("status", "Status as the service last said it."),
+                _output("clusterSchedulerConfigId", "ID of the policy."),
+                _output("clusterSchedulerConfigVersion", "Version, which increases with each update.", "integer"),
+                _output("status", "Last status that the service reported."),
                 _output("failureReason", "Why the last change failed."),
             ),
         ),
         ResourceTable(
             name="Readiness",
             operation="",
-            text="Waits until what it names can be used. It creates nothing.",
+            text="Waits until the listed resources can be used. It creates nothing.",
             replacing=frozenset(),
             extra=_READINESS,
             outputs=(),

@@ -15,16 +15,18 @@ from hpkit_provider.engine.values import Props, is_unknown
 __all__ = ["SETTINGS", "allows_replacement", "changed_settings", "leaving_teams"]
 
 SETTINGS: Final = {
-    "region": "AWS region; else aws:region, else the environment's.",
-    "endpoint": "URL of the SageMaker API; for a local cloud.",
-    "profile": "Named profile; else aws:profile, else the environment's.",
-    "accountId": "Account that the credentials must be of: with another one's, nothing is read or changed.",
-    "assumeRoleArn": "Role to assume for every call.",
-    "nodeWaitSeconds": "How long to wait for nodes once a cluster is InService (1200); then go on with a warning.",
-    "allowReplace": "`true` lets a change replace clusters.",
-    "contents": "What another account or region would lose, as messages say it.",
-    "leavingTeams": "Teams, separated by commas, whose quotas this run deletes: they give way to growing quotas first.",
-    "capacityWaitSeconds": "How long a growing quota waits for capacity that no known change will free (20).",
+    "region": "AWS region. Default: aws:region, or the region in the environment variables.",
+    "endpoint": "URL of the SageMaker API, for a local cloud.",
+    "profile": "Named profile. Default: aws:profile, or the profile in the environment variables.",
+    "accountId": "Required account of the credentials. With credentials of another account, nothing is read or "
+    "changed.",
+    "assumeRoleArn": "Role to assume for each call.",
+    "nodeWaitSeconds": "Seconds to wait for nodes after a cluster is InService (1200), before continuing with a "
+    "warning.",
+    "allowReplace": "`true` allows changes that replace clusters.",
+    "contents": "What a move to another account or region would delete, for messages.",
+    "leavingTeams": "Comma-separated teams whose quotas this run deletes. They are set to 0 before other quotas grow.",
+    "capacityWaitSeconds": "Seconds that a growing quota waits for capacity that no known change will free (20).",
 }
 # Never a difference by themselves: they only appear in messages.
 _MESSAGE_TEXTS: Final = frozenset({"contents"})

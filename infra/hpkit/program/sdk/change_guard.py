@@ -35,14 +35,14 @@ class ChangeGuard(pulumi.CustomResource):
         Args:
             resource_name: Name in the program.
             subject: Name of the guarded resource in messages.
-            allow_replace: Names of what may be replaced or deleted; then only a warning is shown.
-            contents: What each of them is and what is deleted with it, for messages.
+            allow_replace: Names of resources that may be replaced or deleted, with a warning only.
+            contents: Description of each guarded resource and of what is deleted with it, for messages.
             fixed: Settings that can't change in place: an existing setting keeps its value.
             identity: Live ID of each guarded resource, by its name in allowReplace.
-            nested: Names of resources that depend on each other, the lowest first.
+            nested: Names of resources that depend on each other, in order: each depends on the one before it.
             parts: Live name of each part, such as `teams/nlp`; deleting one requires its name in allowReplace.
             remedy: What to do instead of changing a fixed setting.
-            version: Kubernetes minor version: one up at a time, never down.
+            version: Kubernetes minor version. It can only increase, by one at a time.
             where: Where to set allowReplace, for messages.
             opts: Options of the engine.
         """

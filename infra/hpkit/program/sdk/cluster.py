@@ -57,12 +57,11 @@ class Cluster(pulumi.CustomResource):
                 the resource.
             vpc_config: Specifies the Amazon Virtual Private Cloud (VPC) that is associated with the Amazon
                 SageMaker HyperPod cluster. A change replaces the resource.
-            allow_delete_instance_groups: Names of the groups that a change may delete although they have
-                instances.
+            allow_delete_instance_groups: Names of groups with instances that a change may delete.
             allow_replace: Whether a change may replace the cluster.
             auto_scaling: The autoscaling configuration for the cluster.
-            autoscaled_instance_groups: Names of the groups whose counts belong to managed Karpenter: never sent
-                again, never a difference.
+            autoscaled_instance_groups: Names of the groups that managed Karpenter scales. Their counts are
+                ignored after creation.
             cluster_role: The Amazon Resource Name (ARN) of the IAM role that HyperPod assumes to perform
                 cluster autoscaling operations.
             instance_groups: The instance groups to be created in the SageMaker HyperPod cluster.
@@ -113,12 +112,12 @@ class Cluster(pulumi.CustomResource):
 
     @property
     def cluster_status(self) -> pulumi.Output[str]:
-        """Status as the service last said it."""
+        """Last status that the service reported."""
         return cast("pulumi.Output[str]", self.__dict__["clusterStatus"])
 
     @property
     def creation_time(self) -> pulumi.Output[str]:
-        """When the cluster was made."""
+        """Creation time of the cluster."""
         return cast("pulumi.Output[str]", self.__dict__["creationTime"])
 
     @property
@@ -128,10 +127,10 @@ class Cluster(pulumi.CustomResource):
 
     @property
     def managed_instance_groups(self) -> pulumi.Output[Sequence[str]]:
-        """Groups made or taken over; only these are ever removed."""
+        """Groups that this resource created or adopted. It deletes no others."""
         return cast("pulumi.Output[Sequence[str]]", self.__dict__["managedInstanceGroups"])
 
     @property
     def creation_failed(self) -> pulumi.Output[bool]:
-        """The cluster never came to be: the next update replaces it."""
+        """Whether creation failed. The next update then replaces it."""
         return cast("pulumi.Output[bool]", self.__dict__["creationFailed"])

@@ -1,4 +1,4 @@
-"""The policy of a cluster: task priorities, fair share, sharing of idle compute. One per cluster."""
+"""The only scheduling policy of a cluster: task priorities, fair share, sharing of idle compute."""
 
 # Written by `make generate` from the schema of the plugin; do not edit.
 
@@ -18,7 +18,7 @@ __all__ = ["ClusterSchedulerConfig"]
 
 
 class ClusterSchedulerConfig(pulumi.CustomResource):
-    """The policy of a cluster: task priorities, fair share, sharing of idle compute. One per cluster."""
+    """The only scheduling policy of a cluster: task priorities, fair share, sharing of idle compute."""
 
     def __init__(
         self,
@@ -67,17 +67,17 @@ class ClusterSchedulerConfig(pulumi.CustomResource):
 
     @property
     def cluster_scheduler_config_id(self) -> pulumi.Output[str]:
-        """Id of the policy."""
+        """ID of the policy."""
         return cast("pulumi.Output[str]", self.__dict__["clusterSchedulerConfigId"])
 
     @property
     def cluster_scheduler_config_version(self) -> pulumi.Output[int]:
-        """Version; counted up with each update."""
+        """Version, which increases with each update."""
         return cast("pulumi.Output[int]", self.__dict__["clusterSchedulerConfigVersion"])
 
     @property
     def status(self) -> pulumi.Output[str]:
-        """Status as the service last said it."""
+        """Last status that the service reported."""
         return cast("pulumi.Output[str]", self.__dict__["status"])
 
     @property

@@ -1,4 +1,4 @@
-"""What a team has reserved on a cluster, and how it shares it."""
+"""A team's reserved quota on a cluster, and its sharing settings."""
 
 # Written by `make generate` from the schema of the plugin; do not edit.
 
@@ -19,7 +19,7 @@ __all__ = ["ComputeQuota"]
 
 
 class ComputeQuota(pulumi.CustomResource):
-    """What a team has reserved on a cluster, and how it shares it."""
+    """A team's reserved quota on a cluster, and its sharing settings."""
 
     def __init__(
         self,
@@ -46,10 +46,10 @@ class ComputeQuota(pulumi.CustomResource):
             name: The name of the compute allocation definition. A change replaces the resource.
             activation_state: The state of the compute allocation being described.
             description: Description of the compute allocation definition.
-            elastic_instance_types: Instance types whose quota may count on nodes that Karpenter adds. Policies
-                read it; SageMaker doesn't.
-            future_instance_types: Instance types whose quota may precede any instance group. Policies read it;
-                SageMaker doesn't.
+            elastic_instance_types: Instance types whose quota may rely on nodes that Karpenter adds. For
+                policies; it isn't sent to SageMaker.
+            future_instance_types: Instance types whose quota may exist before an instance group. For policies;
+                it isn't sent to SageMaker.
             tags: Tags of the compute allocation definition.
             opts: Options of the engine.
         """
@@ -82,17 +82,17 @@ class ComputeQuota(pulumi.CustomResource):
 
     @property
     def compute_quota_id(self) -> pulumi.Output[str]:
-        """Id of the quota."""
+        """ID of the quota."""
         return cast("pulumi.Output[str]", self.__dict__["computeQuotaId"])
 
     @property
     def compute_quota_version(self) -> pulumi.Output[int]:
-        """Version; the service counts it up with each update."""
+        """Version, which increases with each update."""
         return cast("pulumi.Output[int]", self.__dict__["computeQuotaVersion"])
 
     @property
     def status(self) -> pulumi.Output[str]:
-        """Status as the service last said it."""
+        """Last status that the service reported."""
         return cast("pulumi.Output[str]", self.__dict__["status"])
 
     @property

@@ -32,19 +32,20 @@ class Provider(pulumi.ProviderResource):
 
         Args:
             resource_name: Name in the program.
-            region: AWS region; else aws:region, else the environment's.
-            endpoint: URL of the SageMaker API; for a local cloud.
-            profile: Named profile; else aws:profile, else the environment's.
-            account_id: Account that the credentials must be of: with another one's, nothing is read or changed.
-            assume_role_arn: Role to assume for every call.
-            node_wait_seconds: How long to wait for nodes once a cluster is InService (1200); then go on with a
-                warning.
-            allow_replace: `true` lets a change replace clusters.
-            contents: What another account or region would lose, as messages say it.
-            leaving_teams: Teams, separated by commas, whose quotas this run deletes: they give way to growing
-                quotas first.
-            capacity_wait_seconds: How long a growing quota waits for capacity that no known change will free
-                (20).
+            region: AWS region. Default: aws:region, or the region in the environment variables.
+            endpoint: URL of the SageMaker API, for a local cloud.
+            profile: Named profile. Default: aws:profile, or the profile in the environment variables.
+            account_id: Required account of the credentials. With credentials of another account, nothing is
+                read or changed.
+            assume_role_arn: Role to assume for each call.
+            node_wait_seconds: Seconds to wait for nodes after a cluster is InService (1200), before continuing
+                with a warning.
+            allow_replace: `true` allows changes that replace clusters.
+            contents: What a move to another account or region would delete, for messages.
+            leaving_teams: Comma-separated teams whose quotas this run deletes. They are set to 0 before other
+                quotas grow.
+            capacity_wait_seconds: Seconds that a growing quota waits for capacity that no known change will
+                free (20).
             opts: Options of the engine.
         """
         super().__init__(

@@ -1,4 +1,4 @@
-"""Waits until what it names can be used. It creates nothing."""
+"""Waits until the listed resources can be used. It creates nothing."""
 
 # Written by `make generate` from the schema of the plugin; do not edit.
 
@@ -12,7 +12,7 @@ __all__ = ["Readiness"]
 
 
 class Readiness(pulumi.CustomResource):
-    """Waits until what it names can be used. It creates nothing."""
+    """Waits until the listed resources can be used. It creates nothing."""
 
     def __init__(
         self,
@@ -33,15 +33,16 @@ class Readiness(pulumi.CustomResource):
 
         Args:
             resource_name: Name in the program.
-            minutes: How long to wait at most.
-            certificate_authority: Its certificate authority, in base64.
+            minutes: Maximum wait in minutes.
+            certificate_authority: Certificate authority of the Kubernetes API, in base64.
             cluster_arn: HyperPod cluster that has the groups.
             deployments: Deployments that must be available, `namespace/name`.
-            eks_cluster_name: EKS cluster whose Kubernetes API is asked.
-            endpoint: Address of that API. Alone, the API must admit the caller.
+            eks_cluster_name: EKS cluster whose Kubernetes API is read.
+            endpoint: Address of the Kubernetes API. Without other inputs, only access for the caller is
+                awaited.
             instance_groups: Instance groups whose nodes must be Ready and schedulable.
             key_arn: KMS key that must be enabled.
-            pod_identity_associations: IDs of Pod Identity associations that must be in force, by
+            pod_identity_associations: IDs of Pod Identity associations that must be effective, by
                 `namespace/service-account`.
             opts: Options of the engine.
         """

@@ -17,11 +17,11 @@ __all__ = ["CONFIG", "Settings", "loopback", "settings_from"]
 CONFIG: Final = {
     "region": "the default region of resources",
     "defaultTags": "tags of every resource",
-    "allowedAccountIds": "the only accounts to work in",
-    "forbiddenAccountIds": "accounts not to work in",
+    "allowedAccountIds": "allowed accounts",
+    "forbiddenAccountIds": "forbidden accounts",
     "assumeRoles": "roles to assume, in order",
     "endpoints": "a separate endpoint for a service; loopback only",
-    "profile": "not used: the local endpoint asks for no credentials",
+    "profile": "ignored: the local endpoint requires no credentials",
     "accessKey": "not used",
     "secretKey": "not used",
     "token": "not used",
@@ -29,7 +29,7 @@ CONFIG: Final = {
     "retryMode": "not used",
     "sharedConfigFiles": "not used",
     "sharedCredentialsFiles": "not used",
-    "s3UsePathStyle": "not used: always so",
+    "s3UsePathStyle": "ignored: always enabled",
     "skipCredentialsValidation": "not used",
     "skipMetadataApiCheck": "not used",
     "skipRegionValidation": "not used",
@@ -79,9 +79,9 @@ def loopback(url: str, source: str) -> str:
     if not inside:
         shown = f"{source} is {url!r}" if url else f"{source} is not set"
         raise PluginError(
-            f"This aws plugin is the local cloud's fake and works on a loopback endpoint only, but {shown}. "
-            "To use the local cloud, set it as `hpkit local env` shows; to work in AWS, unset PULUMI_HOME, "
-            "so that the engine takes the real plugin."
+            f"This aws plugin is the local cloud's fake and accepts only loopback endpoints, but {shown}. "
+            "To use the local cloud, set it as `hpkit local env` shows; to deploy to AWS, unset PULUMI_HOME, so that "
+            "the engine uses the real plugin."
         )
     return url
 

@@ -35,7 +35,7 @@ def chart_of(task: Task, helm: HelmRun, inputs: Props) -> Chart:
     if Path(name).exists():
         return Chart(Path(name).absolute())
     if Path(name).is_absolute() or name.startswith("."):
-        return Chart(None, f"there is no {name}")
+        return Chart(None, f"{name} doesn't exist")
     kept = _kept(name, str(inputs.get("version") or ""))
     if kept is not None:
         task.progress(f"chart {kept.name} of {MIRROR}")

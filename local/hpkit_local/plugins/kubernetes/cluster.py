@@ -37,7 +37,7 @@ class Cluster:
         if kind is None:
             raise PluginError(
                 f"the API server doesn't serve {inputs['kind']} of {inputs['apiVersion']}. What to do: check "
-                "apiVersion and kind; for a custom resource let it depend on its CustomResourceDefinition (depends_on)."
+                f"apiVersion and kind. A custom resource must depend on its CustomResourceDefinition (depends_on)."
             )
         return kind, ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
 
@@ -221,7 +221,7 @@ def _readable(error: ApiError, inputs: Props) -> PluginError:
         )
     if "immutable" in error.message:
         return PluginError(
-            f"{what}: {error.message} What to do: let Pulumi make a new one (`pulumi up --replace URN`, or the "
-            "resource option replace_on_changes)."
+            f"{what}: {error.message} What to do: let Pulumi replace it (`pulumi up --replace URN`, or the resource "
+            f"option replace_on_changes)."
         )
     return PluginError(f"{what} was rejected ({error.code} {error.reason}): {error.message}")

@@ -108,8 +108,8 @@ class KubernetesServicer(PluginServicer):
     def Construct(self, request: Any, context: Any) -> Any:
         """Refuse the components that the official plugin makes by itself."""
         raise PluginError(
-            f"{request.type} is made inside the official Kubernetes plugin, and the local cloud's fake plugin makes no "
-            "components. What to do: use single resources."
+            f"{request.type} is a component of the official Kubernetes plugin, and the local cloud's fake plugin has "
+            f"no components. What to do: use single resources."
         )
 
     @readable

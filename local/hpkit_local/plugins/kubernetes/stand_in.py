@@ -75,7 +75,7 @@ def _bring(task: Task, helm: HelmRun, namespace: str) -> str:
     if answer.code:
         return f"No substitute for its training operator could be installed: {answer.error}"
     if not os.access(expected_path(_NAME), os.X_OK):
-        return f"A substitute installs the kinds {_SAID}, which nothing runs before {_GET}"
+        return f"A substitute installs the kinds {_SAID}, but their jobs don't run until you run {_GET}"
     return f"Instead, Kubeflow's training operator {version} runs {_SAID}"
 
 

@@ -165,7 +165,7 @@ def test_default_tags_are_part_of_what_is_compared_and_shown():
 
 @pytest.mark.parametrize("url", ["", "https://ec2.us-west-2.amazonaws.com", "http://10.0.0.1:4566", "http://[::2]:1"])
 def test_any_endpoint_that_is_not_loopback_is_refused(url):
-    with pytest.raises(PluginError, match="works on a loopback endpoint only"):
+    with pytest.raises(PluginError, match="accepts only loopback endpoints"):
         settings_from({}, {**ENVIRONMENT, "AWS_ENDPOINT_URL": url})
 
 

@@ -143,7 +143,7 @@ def test_without_a_kubeconfig_the_plugin_says_what_it_lacks_when_it_is_needed(mo
 
 
 def test_a_component_of_the_official_plugin_is_refused():
-    with in_process() as plugin, pytest.raises(FailedError, match=r"helm\.sh/v4:Chart is made inside the official"):
+    with in_process() as plugin, pytest.raises(FailedError, match=r"helm\.sh/v4:Chart is a component of the official"):
         plugin.call("Construct", provider_pb2.ConstructRequest(type="kubernetes:helm.sh/v4:Chart"))
 
 

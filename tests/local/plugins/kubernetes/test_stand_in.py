@@ -80,7 +80,10 @@ def test_the_switch_leaves_it_out(task, helm, manifests, monkeypatch):
 def test_it_is_installed_where_the_chart_is_out_of_reach(task, helm, manifests):
     said = stand_in(task, helm, RELEASE, wanted=True, new=True)
     assert called(helm) == [("upgrade", "training-operator")]
-    assert "PyTorchJob, TFJob, XGBoostJob and PaddleJob, which nothing runs before `hpkit local doctor --fix" in said
+    assert (
+        "PyTorchJob, TFJob, XGBoostJob and PaddleJob, but their jobs don't run until you run `hpkit local doctor --fix"
+        in said
+    )
 
 
 def test_with_its_executable_it_is_said_to_run(task, helm, manifests, tmp_path):
