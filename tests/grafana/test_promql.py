@@ -89,27 +89,27 @@ def test_prometheus_answers_every_query_of_every_panel():
     answers = asked(*(expression for _, expression in found))
     empty = [title for (title, _), samples in zip(found, answers, strict=True) if not samples]
     # Nobody evicted Bob, and his pods say nothing of memory.
-    assert empty == ["Preemptions, in an hour", "GPU memory by pod"]
+    assert empty == ["Preemptions per hour", "GPU memory by pod"]
 
 
 def test_each_query_says_what_its_title_says():
     answers = {
-        "Use by team": {"ada": 12, "bob": 2},
+        "Usage by team": {"ada": 12, "bob": 2},
         "Guarantee by team": {"ada": 8, "bob": 8},
-        "Use of the guarantee": {"ada": 150, "bob": 25},
+        "Used part of the guarantee": {"ada": 150, "bob": 25},
         "Borrowed": {"ada": 4, "bob": 0},
         "Idle guarantee": {"ada": 0, "bob": 6},
         "Waiting": {"ada": 1, "bob": 2},
         "Running": {"ada": 3, "bob": 1},
-        "Average wait": {"bob": 45},
-        "Median wait": {"bob": 60},
-        "Preempted for the team, in an hour": {"bob": 60},
+        "Wait time, average": {"bob": 45},
+        "Wait time, median": {"bob": 60},
+        "Preemptions that the team caused, per hour": {"bob": 60},
         "Utilization by team": {"ada": 90, "bob": 1},
         "Memory by team": {"ada": 75},
     }
     found = asked(*map(expression_of, answers))
     assert {title: by("team", samples) for title, samples in zip(answers, found, strict=True)} == answers
-    nodes = {"CPU": {"n1": 25}, "Fullest file system": {"n1": 75}, "Packets dropped by EFA": {"n1": 1}}
+    nodes = {"CPU": {"n1": 25}, "Use of the fullest file system": {"n1": 75}, "Packets dropped by EFA": {"n1": 1}}
     found = asked(*map(expression_of, nodes))
     assert {title: by("instance", samples) for title, samples in zip(nodes, found, strict=True)} == nodes
     (health,) = asked(expression_of("Nodes by health"))
@@ -118,7 +118,7 @@ def test_each_query_says_what_its_title_says():
 
 
 def test_the_run_time_of_a_task_is_what_all_ran_for_each_that_finished():
-    (found,) = asked(expression_of("Average run time, in a day"))
+    (found,) = asked(expression_of("Average run time over a day"))
     # One ran at any time, and one and a half finished.
     assert 86_400 / by("team", found)["bob"] == pytest.approx(0.0125 * 120, rel=0.02)
 

@@ -83,7 +83,9 @@ class Team(TypedDict):
 class _Price(TypedDict):
     instanceType: str
     hourly: Annotated[str | None, "US dollars; null: the catalog has no price."]
-    region: NotRequired[Annotated[str, "In another region than the stack's, the price is about right."]]
+    region: NotRequired[
+        Annotated[str, "Region of the price, if the stack's region has none. The price is then approximate."]
+    ]
     source: NotRequired[str]
     date: NotRequired[str]
 

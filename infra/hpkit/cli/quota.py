@@ -31,7 +31,9 @@ class _Share(TypedDict):
     borrowable: Annotated[int | float, "The limit, or what other teams can lend if that is less."]
     lendable: int | float
     monthlyUsd: Annotated[int | None, "On-demand price of the quota; null: the catalog has no price."]
-    pricesOf: Annotated[str | None, "Region of the price. In another region, it's about right."]
+    pricesOf: Annotated[
+        str | None, "Region of the price. If it's another region than the stack's, the price is approximate."
+    ]
 
 
 class _TypeQuota(TypedDict):

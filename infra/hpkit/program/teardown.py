@@ -96,7 +96,7 @@ def teardown_of(stack: str, exported: str) -> Teardown:
             eks=next(map(_eks, _of(made, _CLUSTER)), ""),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"the state of {stack} is not what `pulumi stack export` writes ({error})") from None
+        raise InputError(f"the state of {stack} isn't valid output of `pulumi stack export` ({error})") from None
 
 
 def holders(ending: Teardown, read: Callable[[str], Mapping[str, Any] | None]) -> list[Holder]:

@@ -97,7 +97,7 @@ def _certificate(
 def _read(issuer: Pair) -> tuple[x509.Name, _Key]:
     key = serialization.load_pem_private_key(issuer.key.read_bytes(), password=None)
     if not isinstance(key, _Key):
-        raise TypeError(f"{issuer.key} is a key of neither kind")
+        raise TypeError(f"{issuer.key} is neither an EC nor an RSA key")
     return x509.load_pem_x509_certificate(issuer.certificate.read_bytes()).subject, key
 
 

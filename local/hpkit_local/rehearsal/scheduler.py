@@ -109,7 +109,7 @@ class KueueScheduler:
             if since > _HANGS_SECONDS:
                 raise ToolError(
                     f"Kueue didn't settle within {_HANGS_SECONDS:.0f} s; {seen.problem or 'waiting'}: "
-                    f"{', '.join(self._waiting()) or 'nothing'}. What to do: look at `hpkit local logs kueue`"
+                    f"{', '.join(self._waiting()) or 'nothing'}. What to do: run `hpkit local logs kueue`"
                 )
             self._sleep(_POLL_SECONDS)
 

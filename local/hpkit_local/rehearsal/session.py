@@ -159,7 +159,7 @@ def _await(holds: Callable[[], bool], what: str) -> None:
     ends = time.monotonic() + _HANGS_SECONDS
     while not holds():
         if time.monotonic() > ends:
-            raise ToolError(f"not within {_HANGS_SECONDS:.0f} s: {what}. What to do: look at `hpkit local logs kueue`")
+            raise ToolError(f"not within {_HANGS_SECONDS:.0f} s: {what}. What to do: run `hpkit local logs kueue`")
         time.sleep(_POLL_SECONDS)
 
 

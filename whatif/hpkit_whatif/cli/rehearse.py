@@ -145,7 +145,8 @@ class Rehearsal:
         late = next((each.name for each in workloads if each.start), None)
         if late is not None:
             raise InputError(
-                f"{source.file}: task {late} has `start`, but a rehearsal has no pods that could be late. Simulate it"
+                f"{source.file}: task {late} has `start`, but a rehearsal runs no pods. Use `hpkit whatif simulate` "
+                f"instead"
             )
         return cls(plan, source, model, workloads, recorder, classes)
 

@@ -172,7 +172,7 @@ class _Window:
             return submit, None
         run = finished - max(admitted, self._begin)
         if run <= 0:
-            self._left_out("ran for less than a second: left out")
+            self._left_out("ran for less than a second, and were left out")
             return None
         return submit, run
 

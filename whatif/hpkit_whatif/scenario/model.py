@@ -83,10 +83,10 @@ class Placement(Model):
     """How close to each other the pods of a task must be."""
 
     mode: Literal["required", "preferred", "unconstrained"] = Field(
-        description="required: under one network node of the layer, or not at all. preferred: as close as it can be."
+        description="required: all pods under one network node of the layer. preferred: as close as possible."
     )
     layer: Annotated[int, Field(ge=1, le=3)] | None = Field(
-        default=None, description="Network layer 1 (widest) to 3; none for unconstrained."
+        default=None, description="Network layer, from 1 (widest) to 3. Not with unconstrained."
     )
 
 
@@ -94,17 +94,20 @@ class _Size(Model):
     """What each pod of a task asks: whole instances, or parts of one."""
 
     instance_type: str | None = Field(
-        default=None, description="An `ml.*` instance type; may be left out where the team's quota has one alone."
+        default=None, description="An `ml.*` instance type. Optional if the team has quota for only one."
     )
-    count: _Positive | None = Field(default=None, description="Whole instances, a pod on each.")
+    count: _Positive | None = Field(default=None, description="Whole instances, with one pod each.")
     accelerators: _Positive | None = Field(
-        default=None, description="GPUs or Trainium chips of a pod; vCPU and memory follow pro rata unless given."
+        default=None,
+        description="GPUs or Trainium chips per pod. Unless you set vCPUs and memory, they are added in proportion.",
     )
-    v_cpu: _Asked | None = Field(default=None, description="vCPUs of a pod; 0: it asks for none.")
+    v_cpu: _Asked | None = Field(default=None, description="vCPUs per pod. 0: none are requested.")
     memory_in_gib: _Asked | None = Field(
-        default=None, alias="memoryInGiB", description="Memory of a pod in GiB; 0: it asks for none."
+        default=None, alias="memoryInGiB", description="Memory per pod in GiB. 0: none is requested."
     )
-    pods: _Positive = Field(default=1, description="How many such pods begin together; with `count` as many as that.")
+    pods: _Positive = Field(
+        default=1, description="Number of pods that start together. With `count`, one per instance."
+    )
     placement: Placement | None = Field(default=None, description="Where topology-aware scheduling puts the pods.")
 
 
@@ -119,29 +122,31 @@ class TaskSpec(_Size):
     """One task."""
 
     name: Annotated[str, AfterValidator(_one_line)] = Field(
-        min_length=1, max_length=MOST_NAME, description="Name, once in a scenario."
+        min_length=1, max_length=MOST_NAME, description="Name, unique in the scenario."
     )
     team: str = Field(description="A team of the stack.")
     priority: str | int = Field(
-        default=0, description="A priority class of the stack, or a weight; without classes every task has 0."
+        default=0, description="Priority class of the stack, or a weight. Without classes, every task has weight 0."
     )
-    submit: Seconds = Field(default=0.0, description="When it enters the queue, from the scenario's beginning.")
-    run: Seconds | None = Field(default=None, description="How long it runs once its pods are ready; absent: for ever.")
+    submit: Seconds = Field(
+        default=0.0, description="Time from the start of the scenario until the task enters the queue."
+    )
+    run: Seconds | None = Field(default=None, description="Run time after the pods are ready. Default: endless.")
     start: Seconds = Field(
         default=0.0,
-        description="How long its pods take to become ready, each time it is admitted: for gang scheduling.",
+        description="Time until the pods are ready, each time the task is admitted. For gang scheduling.",
     )
 
 
 class Choice(Model):
     """One of several sizes, with how often it occurs against the others."""
 
-    weight: _Amount = Field(default=1.0, description="How often, against the others.")
+    weight: _Amount = Field(default=1.0, description="Frequency compared with the other sizes.")
     count: _Positive | None = Field(default=None, description="Whole instances.")
-    accelerators: _Positive | None = Field(default=None, description="Accelerators of a pod.")
-    v_cpu: _Asked | None = Field(default=None, description="vCPUs of a pod; 0: it asks for none.")
+    accelerators: _Positive | None = Field(default=None, description="Accelerators per pod.")
+    v_cpu: _Asked | None = Field(default=None, description="vCPUs per pod. 0: none are requested.")
     memory_in_gib: _Asked | None = Field(
-        default=None, alias="memoryInGiB", description="Memory of a pod in GiB; 0: it asks for none."
+        default=None, alias="memoryInGiB", description="Memory per pod in GiB. 0: none is requested."
     )
     pods: _Positive = Field(default=1, description="Pods of this size.")
 
@@ -149,22 +154,22 @@ class Choice(Model):
 class Distribution(Model):
     """How long tasks run: always the same, exponential, or lognormal, as traces of GPU clusters have it."""
 
-    kind: Literal["constant", "exponential", "lognormal"] = Field(description="Its shape.")
-    mean: Seconds = Field(description="The mean; of lognormal the median.")
+    kind: Literal["constant", "exponential", "lognormal"] = Field(description="Kind of distribution.")
+    mean: Seconds = Field(description="Mean, or for lognormal, the median.")
     sigma: Annotated[float, Field(ge=0, le=5)] = Field(
-        default=1.0, description="Of lognormal alone: the spread of the logarithm; 0 is constant."
+        default=1.0, description="Standard deviation of the logarithm, for lognormal only. 0 is constant."
     )
-    most: Seconds | None = Field(default=None, description="What is longer is cut off here.")
+    most: Seconds | None = Field(default=None, description="Maximum. Longer values are cut off.")
 
 
 class Pattern(Model):
     """How busy hours and days are against each other; the scenario begins on Monday at midnight."""
 
     hours: Annotated[tuple[_Weight, ...], Field(min_length=24, max_length=24)] = Field(
-        default=(1.0,) * 24, description="24 weights, from midnight on."
+        default=(1.0,) * 24, description="24 weights of hours, starting at midnight."
     )
     days: Annotated[tuple[_Weight, ...], Field(min_length=7, max_length=7)] = Field(
-        default=(1.0,) * 7, description="7 weights, from Monday on."
+        default=(1.0,) * 7, description="7 weights of days, starting on Monday."
     )
 
 
@@ -172,40 +177,40 @@ class Generator(Model):
     """Tasks drawn at random, the same ones for the same seed."""
 
     name: Annotated[str, AfterValidator(_one_line)] = Field(
-        min_length=1, max_length=100, description="What the tasks' names begin with."
+        min_length=1, max_length=100, description="Prefix of the tasks' names."
     )
     team: str = Field(description="A team of the stack.")
     priority: str | int = Field(default=0, description="Priority of each task.")
     instance_type: str | None = Field(default=None, description="Instance type of each task.")
     per_hour: Annotated[float, Field(gt=0, le=1_000_000)] = Field(
-        description="Tasks an hour on average (a Poisson process)."
+        description="Average number of tasks per hour (a Poisson process)."
     )
-    begin: Seconds = Field(default=0.0, description="When the first may come.")
-    last: Seconds = Field(description="For how long tasks come.")
-    sizes: tuple[Choice, ...] = Field(min_length=1, description="What they ask, by weight.")
-    run: Distribution = Field(description="How long they run.")
-    pattern: Pattern = Field(default=Pattern(), description="Busy and quiet hours and days.")
-    seed: int = Field(default=0, description="Another seed, other tasks of the same kind.")
+    begin: Seconds = Field(default=0.0, description="Earliest time of the first task.")
+    last: Seconds = Field(description="How long tasks are generated.")
+    sizes: tuple[Choice, ...] = Field(min_length=1, description="Sizes of the tasks, with weights.")
+    run: Distribution = Field(description="Run times of the tasks.")
+    pattern: Pattern = Field(default=Pattern(), description="Weights of hours and days.")
+    seed: int = Field(default=0, description="Random seed. Another seed gives other tasks of the same kind.")
 
 
 class Rack(Model):
     """Nodes of one instance type under the same network nodes."""
 
     instance_type: str = Field(description="An `ml.*` instance type.")
-    nodes: _Positive = Field(description="How many.")
+    nodes: _Positive = Field(description="Number of nodes.")
     layers: Annotated[tuple[str, ...], Field(min_length=3, max_length=3)] = Field(
-        description="Their network nodes of layer 1, 2 and 3, as the node labels have them."
+        description="Network nodes of layers 1, 2 and 3, as in the node labels."
     )
 
 
 class Scenario(Model):
     """What is asked of a stack over time."""
 
-    description: str = Field(default="", description="What it is about.")
-    until: Seconds | None = Field(default=None, description="When to stop; absent: when nothing more happens.")
-    tasks: tuple[TaskSpec, ...] = Field(default=(), description="Tasks, one by one.")
-    generators: tuple[Generator, ...] = Field(default=(), description="Tasks drawn at random.")
-    files: tuple[str, ...] = Field(default=(), description="CSV files of tasks, from this file's folder.")
+    description: str = Field(default="", description="Description of the scenario.")
+    until: Seconds | None = Field(default=None, description="When to stop. Default: when nothing more happens.")
+    tasks: tuple[TaskSpec, ...] = Field(default=(), description="Individual tasks.")
+    generators: tuple[Generator, ...] = Field(default=(), description="Generators of random tasks.")
+    files: tuple[str, ...] = Field(default=(), description="CSV files of tasks, relative to this file's folder.")
     topology: tuple[Rack, ...] = Field(
-        default=(), description="Where nodes stand; without it every node is as close as any other."
+        default=(), description="Network positions of the nodes. Without them, all nodes are equally close."
     )

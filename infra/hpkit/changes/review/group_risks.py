@@ -28,7 +28,7 @@ _MEANS: Final = {
     "deepHealthChecks": "nodes are only tested by these before they accept work",
     "lifecycleScriptSha256": "only new nodes verify the script's digest",
     "minInstanceCount": "updates wait for a different number of nodes",
-    "autoPatch": "the time at which its nodes are patched, and restarted, changes",
+    "autoPatch": "the time changes at which its nodes are patched and restarted",
     "scheduledUpdate": "the time at which its nodes are updated, and restarted, changes",
 }
 # The service refuses to change some of these, which a guard reports; the count is reported separately.

@@ -21,7 +21,7 @@ __all__ = ["node_pool_risks"]
 # What another value means for those who run jobs.
 _MEANS: Final = {
     "disruption": "the time at which Karpenter ends nodes and their pods changes",
-    "expireAfter": "the time that a node and its pods may live changes",
+    "expireAfter": "the maximum lifetime of a node and its pods changes",
     "taints": "different pods can run on its nodes",
     "labels": "pods that select a removed label find no node",
     "weight": "the order in which NodePools are tried changes",

@@ -151,7 +151,7 @@ def _send_away(
         if against_budgets:
             api.delete(path, options)
             done.deleted.add(name)
-            say(f"deleted {name}, against its budget")
+            say(f"deleted {name}, although its disruption budget forbids it")
         else:
             body = {
                 "apiVersion": "policy/v1",

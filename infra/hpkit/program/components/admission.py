@@ -64,8 +64,8 @@ def _services() -> AdmissionPolicy:
             Refusal(
                 "spec.externalIPs",
                 "object.spec.?externalIPs.orValue([]).size() == 0",
-                "spec.externalIPs takes the traffic of addresses that aren't the team's. Remove it",
-                "every node would send traffic to that address to the team's pods (CVE-2020-8554)",
+                "spec.externalIPs redirects the traffic of other addresses. Remove it",
+                "nodes would send the traffic of that address to the team's pods (CVE-2020-8554)",
             ),
         ),
     )

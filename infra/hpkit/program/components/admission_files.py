@@ -53,25 +53,25 @@ def _refusals(spec: str, literal: str) -> tuple[Refusal, ...]:
                 "securityContext.runAsUser",
                 every("runAsUser"),
                 f"securityContext.runAsUser must be one of {range_words}",
-                "root and other teams' users own other files on the shared file system",
+                "root and the users of other teams can access other files on the shared file system",
             ),
             (
                 "securityContext.runAsGroup",
                 every("runAsGroup"),
                 f"securityContext.runAsGroup must be one of {range_words}",
-                "a group of another team reads that team's files",
+                "a group of another team can read that team's files",
             ),
             (
                 "securityContext.supplementalGroups",
                 f"{groups} && {optional}",
                 f"securityContext.supplementalGroups and fsGroup must be of {range_words}",
-                "a group of another team reads that team's files",
+                "a group of another team can read that team's files",
             ),
             (
                 "securityContext.allowPrivilegeEscalation",
                 f"{containers}.all(c, !c.?securityContext.?allowPrivilegeEscalation.orValue(true))",
                 f"securityContext.allowPrivilegeEscalation must be false in each container, with the claim {CLAIM}",
-                "a program of the image that is setuid root would become any user",
+                "a setuid-root program in the image could become any user",
             ),
         )
     )

@@ -64,7 +64,7 @@ def _orphans() -> Refusal:
         f"request.?options.?propagationPolicy.orValue({older}) != 'Orphan'",
         "a deletion must not orphan the pods: use --cascade=background or --cascade=foreground. An API client sets "
         "propagationPolicy, since the default of Jobs is Orphan",
-        "orphaned pods run on, and Kueue frees their quota",
+        "orphaned pods keep running, but Kueue frees their quota",
     )
 
 
@@ -74,7 +74,7 @@ def _parts() -> Refusal:
         "Jobs that a controller made",
         f"request.resource.group != 'batch' || !{_CONTROLLED}",
         "this Job belongs to another object, such as a JobSet, which would create it again. Delete its owner instead",
-        "Kueue frees the quota of a Job that succeeded, and JobSet runs it again when it is deleted",
+        "Kueue frees the quota when a Job succeeds, but JobSet runs a deleted Job again",
     )
 
 
@@ -86,20 +86,20 @@ def _lifecycle() -> tuple[Refusal, ...]:
             "metadata.finalizers",
             f"object{_FINALIZERS}.all(name, name in {old}) && "
             f"(request.operation == 'CREATE' || {old}.all(name, name in object{_FINALIZERS}))",
-            "metadata.finalizers are written by controllers alone. Leave them as they are",
-            "Kueue frees the quota of a job that is being deleted; a finalizer keeps the job, and so its pods",
+            "only controllers write metadata.finalizers. Don't change them",
+            "Kueue frees the quota of a job that is being deleted, but a finalizer keeps the job and its pods",
         ),
         Refusal(
             "metadata.finalizers of pod templates",
             f"{templates('object')}.all(template, template.?metadata.?finalizers.orValue([]).size() == 0)",
             "metadata.finalizers of a pod template aren't allowed. Remove them",
-            "each pod would stay after its deletion, and with it the namespace",
+            "deleted pods would remain, so the namespace couldn't be deleted",
         ),
         Refusal(
             "what a controller made",
             f"request.operation == 'CREATE' || !{_CONTROLLED}",
             "this object belongs to another one, such as a Job to its JobSet. Change its owner instead",
-            "Kueue counts the owner: a part that grows isn't counted, and a pod whose labels change leaves its owner",
+            "Kueue counts the owner: growing parts aren't counted, and a pod with other labels leaves its owner",
         ),
         Refusal(
             "pod templates",
@@ -107,26 +107,26 @@ def _lifecycle() -> tuple[Refusal, ...]:
             "oldObject.?spec.?suspend.orValue(false) || oldObject.?spec.?runPolicy.?suspend.orValue(false) || "
             f"{templates('object')} == {templates('oldObject')}",
             "pod templates of a job that runs can't change. Delete the job and create another",
-            "Kueue compares containers alone, so that pods could move to an instance type that isn't the team's",
+            "Kueue compares only containers, so pods could move to another team's instance type",
         ),
         Refusal(
             "spec.runPolicy.cleanPodPolicy of an MPIJob",
             f"request.kind.kind != 'MPIJob' || object{_CLEAN} in ['Running', 'All']",
             "spec.runPolicy.cleanPodPolicy of an MPIJob must be Running or All",
-            "workers run on after the launcher ends, and so does the job, which holds its quota",
+            "workers would keep running after the launcher ends, and the job would keep its quota",
         ),
         Refusal(
             "spec.runPolicy.cleanPodPolicy",
             f"request.operation == 'CREATE' || object{_CLEAN} == oldObject{_CLEAN}",
             "spec.runPolicy.cleanPodPolicy can't change. Delete the job and create another",
-            "changed to None between a job's end and its cleanup, it would leave pods that nothing counts",
+            "if it changes to None before the cleanup of an ended job, pods remain that no quota counts",
         ),
         Refusal(
             "spec.replicatedJobs[].template.spec.ttlSecondsAfterFinished",
             "object.?spec.?replicatedJobs.orValue([]).all(job, "
             "!job.?template.?spec.?ttlSecondsAfterFinished.hasValue())",
             "ttlSecondsAfterFinished of Jobs in a JobSet isn't allowed. Set spec.ttlSecondsAfterFinished of the JobSet",
-            "Kueue frees the quota of a Job that succeeded, and JobSet runs it again when it is deleted",
+            "Kueue frees the quota when a Job succeeds, but JobSet runs a deleted Job again",
         ),
     )
 
@@ -136,8 +136,8 @@ def _finalizers() -> Refusal:
     return Refusal(
         "metadata.finalizers",
         f"object{_FINALIZERS}.all(name, name in {old})",
-        "metadata.finalizers are written by controllers alone. Remove those that you add",
-        "a finalizer that nobody removes keeps the namespace, so that the team can't be removed",
+        "only controllers write metadata.finalizers. Remove those that you add",
+        "a finalizer that no controller removes keeps the namespace, so the team can't be deleted",
     )
 
 
@@ -163,7 +163,7 @@ def _ends() -> Refusal:
         f"{replicas}.all(role, object.status.replicaStatuses[role].?active.orValue(0) == 0)",
         "a job whose cleanPodPolicy is None ends when all of its pods have ended. Set spec.runPolicy.cleanPodPolicy to "
         "Running to end them with the job",
-        "Kueue frees the quota of a job that ended, and the operator leaves the pods that still run",
+        "Kueue frees the quota when a job ends, but the operator leaves running pods",
     )
 
 
@@ -184,5 +184,5 @@ def _restarts() -> Refusal:
         f"request.resource.group != '{_JOB_SETS}' || "
         f"object.?status.?restarts.orValue(0) <= oldObject.?status.?restarts.orValue(0) || ({none_succeeded})",
         "a JobSet can't restart after one of its Jobs has succeeded. Delete the JobSet and create another",
-        "Kueue frees the quota of a Job that succeeded, and a restart runs it again",
+        "Kueue frees the quota when a Job succeeds, but a restart runs it again",
     )

@@ -61,7 +61,7 @@ def member_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[Admiss
                     f"request.?options.?gracePeriodSeconds.orValue(0) <= {limits.grace_seconds}",
                     f"a pod may take at most {limits.grace_seconds} seconds to stop. Delete it with a shorter "
                     "--grace-period, or without one",
-                    "Kueue frees the quota of a pod that stops, which would keep the accelerators",
+                    "Kueue frees the quota of a pod while it stops, but the pod keeps its accelerators",
                 ),
             ),
             conditions=_MEMBER,
@@ -83,7 +83,7 @@ def member_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[Admiss
                     "object.?type.orValue('') != 'kubernetes.io/service-account-token'",
                     "a Secret of type kubernetes.io/service-account-token holds the rights of a service account. "
                     "Use another type",
-                    "Kubernetes would write the token of any service account of the namespace into it",
+                    "Kubernetes would write the token of a service account in the namespace into the Secret",
                 ),
             ),
             conditions=_MEMBER,
@@ -113,27 +113,27 @@ def _of_queues(ranks: dict[str, list[str]]) -> tuple[Refusal, ...]:
         Refusal(
             "metadata.ownerReferences",
             f"object{_OWNERS} == (request.operation == 'CREATE' ? [] : oldObject{_OWNERS})",
-            "metadata.ownerReferences are written by controllers alone. Remove them",
-            "Kueue doesn't count what poses as part of an admitted job",
+            "only controllers write metadata.ownerReferences. Remove them",
+            "Kueue doesn't count objects that claim to belong to an admitted job",
         ),
         Refusal(
             "metadata.labels",
             f"object.metadata.?labels[?'{_QUEUE}'].orValue('') == request.namespace + '-localqueue'",
             f"the label {_QUEUE} must name the team's queue, `<namespace>-localqueue`",
-            "no quota counts work without a queue",
+            "jobs without a queue aren't counted by any quota",
         ),
         Refusal(
             _RANK,
             f"!(request.namespace in {bounds}) || ({ranked})" if ranks else "true",
             f"the label {_RANK} must name one of the team's priorityClasses in the organization file",
-            "the team's work would go before that of others by a rank that isn't the team's",
+            "the job would get a priority that the team may not use",
         ),
         Refusal(
             "spec.runPolicy.schedulingPolicy.priorityClass",
             "object.?spec.?runPolicy.?schedulingPolicy.?priorityClass.orValue('') == ''",
             "spec.runPolicy.schedulingPolicy.priorityClass isn't allowed. Rank work by the label "
             "kueue.x-k8s.io/priority-class",
-            "Kueue takes any PriorityClass of the cluster for the rank of the job, those of the system included",
+            "Kueue accepts any PriorityClass of the cluster as the job's priority, including system classes",
         ),
         Refusal(
             "types of replicas",
@@ -143,13 +143,13 @@ def _of_queues(ranks: dict[str, list[str]]) -> tuple[Refusal, ...]:
             ),
             "the types of replicas must be spelled as Kueue counts them. "
             + "; ".join(f"{field}: {', '.join(names)}" for field, names in REPLICA_TYPES.items()),
-            "the training operator runs replicas of any name in a TFJob, and Kueue counts only these",
+            "the training operator runs replicas with any name in a TFJob, but Kueue counts only these",
         ),
         Refusal(
             "spec.suspend",
             f"request.operation == 'CREATE' || ({kept})",
             "only Kueue sets spec.suspend to false, when the queue has capacity",
-            "the job would run until Kueue stops it, again and again",
+            "the job would repeatedly run until Kueue stops it",
         ),
     )
 
@@ -182,7 +182,7 @@ def _of_kueues_keys() -> tuple[Refusal, ...]:
             "labels and annotations of kueue.x-k8s.io may be: "
             + ", ".join(key.removeprefix(_KUEUE) for key in (*WORK_KEYS, *GROUP_KEYS))
             + "; those of pod groups on pods alone. Remove the others",
-            "the others are Kueue's own notes, by which a pod could ride on the quota of another",
+            "with Kueue's internal labels, a pod could use the quota of another pod",
         ),
         Refusal(
             _ROLE,
@@ -201,7 +201,7 @@ def _of_groups() -> tuple[Refusal, ...]:
             "!variables.isGroup || object.spec.?initContainers.orValue([]).all(container, "
             "container.?restartPolicy.orValue('') == '')",
             "a pod of a pod group must not have init containers with a restartPolicy. Make it a container",
-            "Kueue's hash doesn't tell such a pod from one whose init containers end, and which requests less",
+            "Kueue's hash is the same as for a pod whose init containers end and that requests less",
         ),
     )
 
@@ -235,7 +235,7 @@ def _of_running_pods(limits: PodLimits) -> tuple[Refusal, ...]:
                 spec="object.spec", repositories=limits.repositories.rstrip("/"), prefix=len(NAMESPACE_PREFIX)
             ),
             IMAGES_MESSAGE,
-            "nodes pull the images of every team, so that any pod could read them",
+            "nodes pull images for all teams, so any pod could read them",
         ),
     )
 
@@ -250,5 +250,5 @@ def _publication(limits: PodLimits) -> Refusal:
         f"request.resource.resource == 'ingresses' ? {ingress} : ({service})",
         "members publish nothing outside the cluster: the type must be ClusterIP or ExternalName, unless "
         "teamLimits.publish in the organization file names the type",
-        "the work would be reachable from outside the cluster",
+        "the service would be reachable from outside the cluster",
     )

@@ -128,20 +128,20 @@ def _refusals(accounts: Mapping[str, list[str]], limits: PodLimits) -> tuple[Ref
             "!spec.?priorityClassName.orValue('').startsWith('system-')",
             "spec.priorityClassName must not be a class of the system. Rank work by the label "
             "kueue.x-k8s.io/priority-class",
-            "the pod would evict the pods of every other team, and Kueue takes the class for the rank of the whole job",
+            "the pod would evict pods of other teams, and Kueue uses the class as the priority of the whole job",
         ),
         refusal(
             "spec.nodeName",
             "spec.?nodeName.orValue('') == ''",
             "spec.nodeName bypasses the scheduler. Use nodeSelector or affinity",
-            "the pod would run on instances that its queue hasn't assigned to it, in spite of their taints",
+            "the pod would run on instances that its queue didn't assign, despite their taints",
         ),
         refusal(
             "spec.tolerations",
             f"spec.?tolerations.orValue([]).all(toleration, {_tolerated(limits)})",
             "spec.tolerations may name accelerators, EFA, taints of the organization file, and teamLimits.tolerations; "
             f"not-ready and unreachable for at most {TOLERATED_SECONDS} seconds. Remove the others",
-            "the pod would run on nodes that are faulty, being checked, leaving, or reserved for others",
+            "the pod would run on nodes that are faulty, being checked, being removed, or reserved for others",
         ),
         refusal(
             "spec.serviceAccountName",
@@ -154,32 +154,32 @@ def _refusals(accounts: Mapping[str, list[str]], limits: PodLimits) -> tuple[Ref
             f"spec.?terminationGracePeriodSeconds.orValue(30) <= {limits.grace_seconds}",
             f"spec.terminationGracePeriodSeconds must be at most {limits.grace_seconds} seconds "
             "(teamLimits.terminationGracePeriodSeconds in the organization file)",
-            "Kueue frees the quota of a job while its pods still stop, and those would keep the accelerators",
+            "Kueue frees the quota of a job while its pods stop, but the pods keep their accelerators",
         ),
         refusal(
             "spec.volumes",
             f"spec.?volumes.orValue([]).all(volume, {volumes})",
             f"spec.volumes must be of the types {', '.join(limits.volumes)}. For shared data, use a claim",
-            "other types reach the node's files, or mount remote storage with the rights of the node",
+            "other types can access the node's files, or mount remote storage with the node's permissions",
         ),
         refusal(
             "spec.containers[].image",
             IMAGES.format(spec="spec", repositories=limits.repositories.rstrip("/"), prefix=len(NAMESPACE_PREFIX)),
             IMAGES_MESSAGE,
-            "nodes pull the images of every team, so that any pod could read them",
+            "nodes pull images for all teams, so any pod could read them",
         ),
         refusal(
             "spec.containers[].resources",
             f"request.resource.group == 'apps' || {_REQUESTED}",
             "a container with a limit of cpu or memory must request it too. Add resources.requests.cpu and memory, for "
             "example with the values of the limits",
-            "Kueue counts the default requests, and the pod requests its limits",
+            "Kueue would count the default requests, but the pod gets its limits",
         ),
         refusal(
             "spec.resourceClaims",
             "spec.?resourceClaims.orValue([]).size() == 0",
             "spec.resourceClaims isn't allowed. Request accelerators as resources, such as nvidia.com/gpu",
-            "the queue doesn't count devices that are claimed",
+            "queues don't count claimed devices",
         ),
         refusal(
             "spec.affinity",
@@ -187,7 +187,7 @@ def _refusals(accounts: Mapping[str, list[str]], limits: PodLimits) -> tuple[Ref
             "term.?namespaces.orValue([]).all(name, name == request.namespace))",
             "spec.affinity.podAffinity and podAntiAffinity must not select pods of other namespaces. Remove "
             "namespaces and namespaceSelector from their terms",
-            "the scheduler keeps the pods of other teams away from every node that such a pod excludes them from",
+            "such a pod can keep the pods of other teams off its nodes",
         ),
     )
 
@@ -243,7 +243,7 @@ def _ranks(teams: Sequence[TeamPlan]) -> tuple[Refusal, ...]:
             "spec.priorityClassRef",
             "!variables.rankChanged || !variables.rank.startsWith('system-') || variables.rankSource in " + sources,
             "the rank must not be a PriorityClass of the system. Rank work by the label kueue.x-k8s.io/priority-class",
-            "the work would go before everybody's, and preempt it",
+            "the job would preempt the jobs of all teams",
         ),
         Refusal(
             "spec.priorityClassRef of the team",
@@ -252,6 +252,6 @@ def _ranks(teams: Sequence[TeamPlan]) -> tuple[Refusal, ...]:
             else "true",
             "the rank must be one of the team's priorityClasses in the organization file, given by the label "
             "kueue.x-k8s.io/priority-class",
-            "the team's work would go before that of others by a rank that isn't the team's",
+            "the job would get a priority that the team may not use",
         ),
     )

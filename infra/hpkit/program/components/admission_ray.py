@@ -37,7 +37,7 @@ def _sizes() -> tuple[Refusal, ...]:
             "variables.clusters.all(cluster, cluster.?workerGroupSpecs.orValue([]).all(group, "
             "group.?minReplicas.orValue(0) <= group.?replicas.orValue(1)))",
             "minReplicas of a worker group must not exceed its replicas. Set both to the same number",
-            "KubeRay starts at least minReplicas pods, and Kueue counts replicas",
+            "KubeRay starts at least minReplicas pods, but Kueue counts replicas",
         ),
         Refusal(
             "spec.clusterSelector",
@@ -47,20 +47,20 @@ def _sizes() -> tuple[Refusal, ...]:
             "object.?spec.?submissionMode.orValue('') in ['HTTPMode', 'InteractiveMode']))",
             "spec.clusterSelector of a RayJob can't change, and requires submissionMode HTTPMode or InteractiveMode. "
             "Otherwise remove it and write rayClusterSpec",
-            "Kueue neither counts nor stops a RayJob that selects a cluster, and its submitter is a pod",
+            "Kueue neither counts nor stops a RayJob that selects a cluster, but its submitter is a pod",
         ),
         Refusal(
             "spec.ttlSecondsAfterFinished",
             "request.kind.kind != 'RayJob' || object.?spec.?ttlSecondsAfterFinished.orValue(0) == 0",
             "spec.ttlSecondsAfterFinished of a RayJob must be 0. Remove it",
-            "Kueue frees the quota of a job that ended, and its cluster would run on for that time",
+            "Kueue frees the quota when the job ends, but its cluster would run for that time",
         ),
         Refusal(
             "spec.deletionStrategy",
             "!object.?spec.?deletionStrategy.hasValue() && !object.?spec.?deletionPolicy.hasValue()",
             "spec.deletionStrategy and deletionPolicy of a RayJob aren't allowed. Set shutdownAfterJobFinishes to true "
             "instead",
-            "Kueue frees the quota of a job that ended, and parts of its cluster would run on",
+            "Kueue frees the quota when the job ends, but parts of its cluster would keep running",
         ),
     )
 
@@ -75,5 +75,5 @@ def _publication(limits: PodLimits) -> Refusal:
         f"{ingress})",
         "members publish nothing outside the cluster: the Service of a Ray head must be of type ClusterIP, without "
         "enableIngress, unless teamLimits.publish in the organization file names the type",
-        "KubeRay would publish the head, whose dashboard runs any code",
+        "KubeRay would publish the Ray head, whose dashboard runs any code",
     )

@@ -16,14 +16,14 @@ _READ = ["get", "list", "watch"]
 _WRITE = [*_READ, "create", "delete", "deletecollection", "patch", "update"]
 # What each verb is needed for, whatever the resource.
 VERBS = {
-    "get": "to look at one, and `kubectl exec` and `port-forward` of older clients",
-    "list": "to find one's own",
-    "watch": "to follow one while it runs (`kubectl get -w`, `kubectl wait`)",
-    "create": "to submit",
-    "delete": "to end or remove one",
-    "deletecollection": "to remove all of a label (`kubectl delete -l`)",
-    "patch": "to change one (`kubectl apply`, `label`, `scale`)",
-    "update": "to change one (`kubectl replace`, `edit`, SDKs)",
+    "get": "to read one object, and for `kubectl exec` and `port-forward` of older clients",
+    "list": "to list objects",
+    "watch": "to follow changes (`kubectl get -w`, `kubectl wait`)",
+    "create": "to create objects",
+    "delete": "to delete one object",
+    "deletecollection": "to delete all objects with a label (`kubectl delete -l`)",
+    "patch": "to change an object (`kubectl apply`, `label`, `scale`)",
+    "update": "to change an object (`kubectl replace`, `edit`, SDKs)",
 }
 
 
@@ -42,7 +42,11 @@ def team_rules(workloads: Sequence[Workload] = ("training",), *, ingress: bool =
     return [
         *(rule for each in ("training", "inference") if each in workloads for rule in workload_rules(each)),
         *_base(),
-        *([PolicyRule(["networking.k8s.io"], ["ingresses"], _WRITE, "Work that is published.")] if ingress else []),
+        *(
+            [PolicyRule(["networking.k8s.io"], ["ingresses"], _WRITE, "Access from outside the cluster.")]
+            if ingress
+            else []
+        ),
     ]
 
 
@@ -57,21 +61,26 @@ def workload_rules(workload: Workload) -> list[PolicyRule]:
     """
     if workload == "inference":
         return [
-            PolicyRule(["apps"], ["deployments"], _WRITE, "What stays up and answers, such as a model server."),
-            PolicyRule(["apps"], ["deployments/scale"], ["get", "patch", "update"], "More or fewer replicas of it."),
-            PolicyRule(["apps"], ["replicasets"], _READ, "Why a new version of it does not come up."),
-            PolicyRule(["autoscaling"], ["horizontalpodautoscalers"], _WRITE, "Replicas by load."),
-            PolicyRule(["keda.sh"], ["scaledobjects"], _WRITE, "Replicas by a queue or a metric, by KEDA."),
+            PolicyRule(["apps"], ["deployments"], _WRITE, "Long-running services, such as a model server."),
+            PolicyRule(
+                ["apps"], ["deployments/scale"], ["get", "patch", "update"], "Number of replicas of a Deployment."
+            ),
+            PolicyRule(["apps"], ["replicasets"], _READ, "Reason why a new version doesn't start."),
+            PolicyRule(["autoscaling"], ["horizontalpodautoscalers"], _WRITE, "Autoscaling by load."),
+            PolicyRule(["keda.sh"], ["scaledobjects"], _WRITE, "Autoscaling by a queue or a metric, with KEDA."),
         ]
     frameworks = ["jaxjobs", "mpijobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs"]
     return [
-        PolicyRule(["batch"], ["jobs"], _WRITE, "Training and batch work of one's own."),
-        PolicyRule(["kubeflow.org"], frameworks, _WRITE, "The same, as a framework's job."),
+        PolicyRule(["batch"], ["jobs"], _WRITE, "Training and batch jobs."),
+        PolicyRule(["kubeflow.org"], frameworks, _WRITE, "Training jobs of a framework."),
         PolicyRule(
-            ["sagemaker.amazonaws.com"], ["hyperpodpytorchjobs"], _WRITE, "The same, for HyperPod's training operator."
+            ["sagemaker.amazonaws.com"],
+            ["hyperpodpytorchjobs"],
+            _WRITE,
+            "Training jobs of HyperPod's training operator.",
         ),
-        PolicyRule(["ray.io"], ["rayclusters", "rayjobs"], _WRITE, "The same, on Ray."),
-        PolicyRule(["jobset.x-k8s.io"], ["jobsets"], _WRITE, "The same, as several Jobs that belong together."),
+        PolicyRule(["ray.io"], ["rayclusters", "rayjobs"], _WRITE, "Jobs and clusters of Ray."),
+        PolicyRule(["jobset.x-k8s.io"], ["jobsets"], _WRITE, "Groups of related Jobs."),
     ]
 
 
@@ -80,23 +89,30 @@ def _base() -> list[PolicyRule]:
     return [
         PolicyRule([""], ["configmaps"], _WRITE, "Settings and scripts of jobs."),
         PolicyRule([""], ["persistentvolumeclaims"], _WRITE, "Data sets and checkpoints."),
-        PolicyRule([""], ["secrets"], _WRITE, "Keys of registries and trackers; all of the team read them."),
-        PolicyRule([""], ["services"], _WRITE, "How the processes of a job find each other."),
+        PolicyRule(
+            [""], ["secrets"], _WRITE, "Credentials of registries and trackers. All members of the team can read them."
+        ),
+        PolicyRule([""], ["services"], _WRITE, "Names by which the processes of a job find each other."),
         # Users who change a pod could remove Kueue's gate and label. Nothing that a person does requires it.
         PolicyRule(
             [""],
             ["pods"],
             [verb for verb in _WRITE if verb not in ("patch", "update")],
-            "A pod to work in, and the end of one that hangs. Changing one could take Kueue's gate away.",
+            "Interactive pods, and deleting pods that hang. A change could remove Kueue's scheduling gate.",
         ),
         PolicyRule([""], ["pods/exec", "pods/portforward"], ["create", "get"], "Debugging, notebooks, TensorBoard."),
-        PolicyRule([""], ["events", "pods/log", "pods/status"], _READ, "Why work waits or failed."),
-        PolicyRule([""], ["serviceaccounts"], _READ, "Which there are; which one a pod may run as, the file says."),
+        PolicyRule([""], ["events", "pods/log", "pods/status"], _READ, "Reason why a task waits or failed."),
+        PolicyRule(
+            [""],
+            ["serviceaccounts"],
+            _READ,
+            "Existing service accounts. The organization file sets which ones pods may use.",
+        ),
         PolicyRule(
             ["kueue.x-k8s.io"],
             ["localqueues", "workloads", "workloads/status"],
             _READ,
-            "The place in the queue. Priority and quota of a workload are Kueue's to write.",
+            "Position in the queue. Only Kueue writes priority and quota of a workload.",
         ),
     ]
 
@@ -104,14 +120,14 @@ def _base() -> list[PolicyRule]:
 def cluster_rules() -> list[PolicyRule]:
     """Return the rules of every data scientist's ClusterRole: read only, and nothing that holds a secret."""
     return [
-        PolicyRule([""], ["namespaces", "nodes"], _READ, "Which instances there are, and whether they are well."),
+        PolicyRule([""], ["namespaces", "nodes"], _READ, "Existing instances and their health."),
         PolicyRule(
             ["kueue.x-k8s.io"],
             ["clusterqueues", "cohorts", "resourceflavors", "topologies", "workloadpriorityclasses"],
             _READ,
-            "What each team has, lends and borrows, and which ranks there are.",
+            "What each team has, lends and borrows, and the priority classes.",
         ),
         PolicyRule(
-            ["apiextensions.k8s.io"], ["customresourcedefinitions"], ["get", "list"], "Which kinds of jobs can run."
+            ["apiextensions.k8s.io"], ["customresourcedefinitions"], ["get", "list"], "Installed kinds of jobs."
         ),
     ]
