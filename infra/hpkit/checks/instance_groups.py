@@ -363,7 +363,7 @@ def _time_for_deep_checks(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*context.path, "cluster"),
             f"`up` waits {minutes} min for nodes, but all groups that can run the add-ons "
-            f"({listing([group.name for group in groups])}) has deep health checks, which take up to "
+            f"({listing([group.name for group in groups])}) have deep health checks, which take up to "
             f"{_DEEP_CHECK_MINUTES} min",
             f"Set `nodesReadyMinutes: {_DEEP_CHECK_MINUTES}`, or add a small group without deep health checks.",
         )
