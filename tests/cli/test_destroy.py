@@ -71,7 +71,7 @@ def test_an_empty_stack_has_nothing_to_lose(state):
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"deployment": {"resources": [{"custom": true}]}}'])
 def test_text_that_is_no_state_says_so(text):
-    with pytest.raises(InputError, match="is not what `pulumi stack export` writes"):
+    with pytest.raises(InputError, match="isn't valid output of `pulumi stack export`"):
         teardown_of("acme-dev", text)
 
 

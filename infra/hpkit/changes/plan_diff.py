@@ -99,7 +99,7 @@ class CapacityChange:
     instance_type: str
     present: Change[bool]
     guaranteed: Change[int]
-    maximum: Annotated[Change[int], "null on a side that has the type: no NodePool limit bounds it."]
+    maximum: Annotated[Change[int], "On a side that has the type, null means that no NodePool limit bounds it."]
     bounded: Change[bool]
     unreserved: Change[Amount]
     quota: Change[Amount]

@@ -327,7 +327,7 @@ def _gang_scheduling(context: Context) -> Iterator[Issue]:
     if not gang.timeout_seconds:
         yield Issue(
             (*path, "timeout"),
-            f"timeout is {gang.timeout}: Kueue takes that as not set, and waits for its own default",
+            f"timeout is {gang.timeout}: Kueue treats it as not set, and uses its default",
             "Use a duration such as `5m`.",
         )
     strategy = gang.requeuing_strategy

@@ -399,7 +399,7 @@ def _refused(nodes: ipaddress.IPv4Network, vpc: ipaddress.IPv4Network, others: l
     if own is None and of_nodes is not None:
         return f"AWS doesn't add ranges of {of_nodes} to a VPC outside the private ranges"
     if own is not None and of_nodes is not None and own != of_nodes:
-        return f"AWS doesn't combine ranges of {own} and {of_nodes}"
+        return f"AWS doesn't allow ranges of both {own} and {of_nodes} in a VPC"
     if own == _PRIVATE[1] and nodes.overlaps(_DEFAULT_VPC):
         return f"AWS rejects ranges in {_DEFAULT_VPC}, which default VPCs use"
     low = [each for each in (vpc, *others) if each.overlaps(_LOW)]

@@ -69,7 +69,8 @@ def command(
         raise SelectionError("name the organization: `hpkit init acme`")
     if not is_name(name):
         raise SelectionError(
-            f"`{name}` isn't a valid name. Use small letters, digits and hyphens, starting with a letter, such as acme"
+            f"`{name}` isn't a valid name. Use lowercase letters, digits and hyphens, starting with a letter, such "
+            f"as acme"
         )
     if account and not _ACCOUNT.fullmatch(account):
         raise SelectionError(f"--account {account} isn't an AWS account ID. Write its 12 digits, such as 123456789012")

@@ -271,7 +271,7 @@ def patched(text: str, edits: Iterable[Edit]) -> str:
     # Of two additions at one position, the one to the inner value comes first.
     for edit in sorted(edits, key=lambda edit: (edit.start, edit.end, -edit.column)):
         if edit.start < at:
-            raise InputError(f"two changes of one place: {text[edit.start : edit.end].strip() or edit.text.strip()}")
+            raise InputError(f"two edits of one place: {text[edit.start : edit.end].strip() or edit.text.strip()}")
         made += text[at : edit.start] + edit.text.replace("\n", line_end)
         at = edit.end
     return made + text[at:]
@@ -356,7 +356,7 @@ def _pairs(node: yaml.MappingNode, made: dict[int, Any]) -> Iterator[tuple[Any, 
             continue
         name = _data(key, made)
         if isinstance(name, (dict, list)):
-            raise InputError(f"{_place(key)}: no YAML: a key is a map or a list")
+            raise InputError(f"{_place(key)}: a key is a map or a list, which isn't supported")
         if name in known:
             raise InputError(f"{_place(key)}: no YAML: found duplicate key {name}")
         known.add(name)

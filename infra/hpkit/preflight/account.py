@@ -111,9 +111,7 @@ def _role(plan: Plan, responses: Responses, arn: str, *, account: str | None) ->
     what = f"role {arn}"
     role_account = arn.split(":")[4]
     if account is not None and role_account != account:
-        why = (
-            f"It belongs to account {role_account}, and this is {account}; roles of another account can't be looked up"
-        )
+        why = f"It belongs to account {role_account}, but the credentials are for {account}, so it can't be checked"
         fix = "Check that this is the right account (--profile), and the account number in the ARN"
         return unknown(_ROLES, what, why=why, fix=fix, needed=_purpose(plan, arn))
     response = responses.of(role(name))

@@ -92,7 +92,7 @@ def _require_loopback(*endpoints: str | None) -> None:
         raise RefusedError(
             f"AWS_ENDPOINT_URL points to this machine, but another endpoint points to {', '.join(away)}. Nothing was "
             "read or changed. What to do: on a local cloud, remove hyperpod:endpoint, aws:endpoints and "
-            "AWS_ENDPOINT_URL_SAGEMAKER; to work in AWS, unset AWS_ENDPOINT_URL"
+            "AWS_ENDPOINT_URL_SAGEMAKER; to deploy to AWS, unset AWS_ENDPOINT_URL"
         )
 
 

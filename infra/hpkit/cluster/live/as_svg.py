@@ -41,7 +41,7 @@ def topology_svg(tree: Sequence[Branch]) -> str:
         parts += drawn.parts
         top += drawn.height + _GAP
     count = sum(1 for branch in tree for _ in branch.all_leaves())
-    label = f"{plural(count, 'node')} by the layers of the network; filled as far as they are in use"
+    label = f"{plural(count, 'node')} by network layer; the filled part is in use"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {top:g}" width="{_WIDTH}" height="{top:g}" '
         f'role="img" aria-label="{label}"><title>{label}</title><style>{_STYLE}</style>{"".join(parts)}</svg>'

@@ -168,7 +168,7 @@ def _send_away(
             kept.pop(name, None)
         elif error.status == TOO_MANY_REQUESTS:
             if name not in kept:
-                say(f"{name} is kept for now: {message_of(error)}")
+                say(f"{name} can't be evicted yet: {message_of(error)}")
             kept[name] = message_of(error)
         else:
             raise

@@ -138,8 +138,7 @@ def _part(pin: Pin, name: str, url: str, folder: str, sha256: str, say: Callable
     found = contents_hash(files)
     if found != sha256:
         raise ToolError(
-            f"{url} has the contents {found}, and the catalog names {sha256}: it is not what the kit was tried with, "
-            f"and is not used. {_what_to_do(pin)}"
+            f"{url} has the contents {found}, but the catalog requires {sha256}, so it isn't used. {_what_to_do(pin)}"
         )
     write_archive(kept, pin.name, files)
     return files

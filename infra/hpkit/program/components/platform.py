@@ -365,7 +365,7 @@ def _outputs(plan: Plan, eks: Eks, built: HyperPod, registry: Registry | None) -
     region, stack = plan.spec.region, plan.stack
     kubeconfig = pulumi.Output.concat("aws eks update-kubeconfig --region ", region, " --name ", eks.name)
     steps = [
-        f"hpkit quota --stack {stack}    # who has what, and may borrow what",
+        f"hpkit quota --stack {stack}    # each team's quota, and what it may borrow",
         "kubectl get clusterqueues      # the same as the scheduler sees it",
     ]
     return {

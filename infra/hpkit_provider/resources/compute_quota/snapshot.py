@@ -111,8 +111,8 @@ def _no_capacity(missing: Amounts, snapshot: QuotaSnapshot, name: str) -> str:
         )
     return (
         f"The quota {name!r} doesn't fit ({few} too few): {_some(holders)}, which this program doesn't "
-        f"declare{_OR_LATE}, {'holds' if len(holders) == 1 else 'hold'} the capacity, because Pulumi deletes quotas "
-        f"only after it updates others. What to do: {_LEAVING}; {_PLACES}."
+        f"declare{_OR_LATE}, {'holds' if len(holders) == 1 else 'hold'} the capacity, and Pulumi deletes quotas only "
+        f"after it updates others. What to do: {_LEAVING}; {_PLACES}."
     )
 
 
