@@ -5,7 +5,7 @@ import ipaddress
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -47,6 +47,7 @@ __all__ = [
     "stack_file_problems",
     "stack_names",
     "today",
+    "without_parts",
 ]
 
 # What the program reads of a stack's own file.
@@ -221,11 +222,12 @@ def _file_meant(file: str) -> str:
     return f"Did you mean {likely}?" if likely else "Check the file name."
 
 
-def load(file: str | os.PathLike[str], environment: str | None = None) -> Loaded:
+def load(file: str | os.PathLike[str], environment: str | None = None, *, shown: str | None = None) -> Loaded:
     """Read one file; whatever is wrong with it, up to its absence, becomes a problem of the result."""
-    # Files of the project are shown as their folder's users would type them, others as they were given.
-    inside = Path(file).is_absolute() and Path(file).is_relative_to(Path.cwd())
-    shown = os.path.relpath(file) if inside else os.fspath(file)
+    if shown is None:
+        # Files of the project are shown as their folder's users would type them, others as they were given.
+        inside = Path(file).is_absolute() and Path(file).is_relative_to(Path.cwd())
+        shown = os.path.relpath(file) if inside else os.fspath(file)
     try:
         document = _composed(file, shown)
     except InputError as error:
@@ -294,10 +296,13 @@ def select(files: Iterable[str], stacks: Iterable[str]) -> list[Loaded]:
             else "name one, or run `hpkit init` to start from an example"
         )
         raise SelectionError(f"no organization file in {folder}; {what}")
-    loaded = [load(file) for file in found]
-    # A file in stacks/ that an organization file names is part of that one.
+    return without_parts([load(file) for file in found])
+
+
+def without_parts(loaded: Sequence[Loaded]) -> list[Loaded]:
+    """Return organization files without those that are part of another: such a file has no environments itself."""
     parts = {name for each in loaded for name in each.document.parts}
-    return [each for each in loaded if each.file not in parts]
+    return [each for each in loaded if each.file not in parts or environments_in(each.document)]
 
 
 def policy_file(organization: str) -> str:
@@ -395,10 +400,13 @@ def cluster_problems(loaded: Iterable[Loaded]) -> list[Finding]:
                 same = (cluster, region) == (taken.spec.cluster.name, taken.spec.region)
                 if not same or (account and taken.spec.account and account != taken.spec.account):
                     continue
-                mark = each.document.locate(("environments", plan.environment, "cluster", "name"))
+                mark, first = (
+                    of.document.locate(("environments", name.environment, "cluster", "name"))
+                    for of, name in ((each, plan), (other, taken))
+                )
                 message = (
-                    f"{plan.stack} and {taken.stack} ({Path(other.file).name}) both have a cluster {cluster} in "
-                    f"{region}; cluster names are unique in an account and region"
+                    f"{plan.stack} and {taken.stack} ({first.file or other.file}:{first.line}:{first.column}) both "
+                    f"have a cluster {cluster} in {region}; cluster names are unique in an account and region"
                 )
                 place = f"environments.{plan.environment}.cluster.name"
                 # Of two names that an account writes down, one has to change; else to write it down may be all.
@@ -407,7 +415,8 @@ def cluster_problems(loaded: Iterable[Loaded]) -> list[Finding]:
                 fix = f"Use `{plan.stack}`" + (
                     "." if known else "; or, if their accounts differ, set `account` in both files."
                 )
-                found.append(Finding("CFG011", "warning", place, each.file, mark.line, mark.column, message, fix))
+                file = mark.file or each.file
+                found.append(Finding("CFG011", "warning", place, file, mark.line, mark.column, message, fix))
                 break
         before += [(each, plan) for plan in plans]
     return found

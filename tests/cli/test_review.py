@@ -301,6 +301,90 @@ def test_a_base_that_could_not_be_read_is_said(repository):
     assert stack["verdict"] == "attention", "what is lost is not known"
 
 
+def in_files(count=3):
+    """Return an organization whose team and version are in other files, and these by name."""
+    own = acme(count)
+    del own["teams"], own["environments"]["dev"]["eks"]["version"]
+    own |= {"include": ["teams/*.yaml"], "defaults": "shared.yaml"}
+    return own, {
+        "stacks/acme.yaml": own,
+        "stacks/teams/ada.yaml": {"teams": [team("ada")]},
+        "stacks/shared.yaml": {"environmentDefaults": {"eks": {"version": "1.34"}}},
+    }
+
+
+def test_a_change_of_an_included_file_is_a_change_of_its_organization(repository):
+    for name, data in in_files()[1].items():
+        repository.write(name, data)
+    repository.commit()
+    repository.git("checkout", "--quiet", "-b", "change")
+    assert verdicts(repository.review()) == {}
+    repository.write("stacks/teams/ada.yaml", {"teams": [team("ada", fairShareWeight=20)]})
+    (stack,) = repository.review()["stacks"]
+    assert (stack["stack"], stack["why"]) == ("acme-dev", "stacks/teams/ada.yaml changed")
+    assert [each["team"] for each in stack["teams"]] == ["ada"]
+
+
+def test_included_files_are_read_from_the_revision_of_their_organization_file(repository, monkeypatch):
+    own, files = in_files()
+    for name, data in files.items():
+        repository.write(name, data)
+    repository.commit()
+    repository.git("checkout", "--quiet", "-b", "change")
+    for name in list(files)[1:]:
+        (repository.folder / name).unlink()
+    del own["include"], own["defaults"]
+    own["teams"] = [team("ada")]
+    own["environments"]["dev"]["eks"]["version"] = "1.35"
+    repository.write("stacks/acme.yaml", own)
+    monkeypatch.chdir(repository.folder)
+    scope = review_scope.scope_of(repository.folder, find_base(repository.folder, "main"), ())
+    before, after = (side["stacks/acme.yaml"].plans["dev"] for side in (scope.before, scope.after))
+    assert (before.spec.eks.version, after.spec.eks.version) == ("1.34", "1.35")
+    assert [team.name for team in before.teams] == [team.name for team in after.teams] == ["ada"]
+
+
+def test_a_finding_in_an_included_file_blocks_at_its_line(repository):
+    for name, data in in_files()[1].items():
+        repository.write(name, data)
+    repository.commit()
+    repository.git("checkout", "--quiet", "-b", "change")
+    repository.write("stacks/teams/grace.yaml", {"teams": [team("ada")]})
+    said = repository.review(exits=1)
+    (found,) = [finding for file in said["files"] for finding in file["findings"]["new"]]
+    assert (found["rule"], found["file"], found["line"]) == ("CFG004", "stacks/teams/grace.yaml", 2)
+    assert "the first is at stacks/teams/ada.yaml:2:9" in found["message"]
+
+
+def test_an_organization_file_cannot_hide_another(repository):
+    repository.write("stacks/acme.yaml", {**acme(), "defaults": "other.yaml"})
+    said = repository.review(exits=1)
+    assert "other-dev" not in verdicts(said), "it is neither changed nor removed"
+    assert [each["rule"] for file in said["files"] for each in file["findings"]["new"]] == ["CFG001"] * 3
+
+
+def test_the_review_follows_no_link_out_of_the_repository(repository):
+    secret = repository.folder.parent / "secret.yaml"
+    secret.write_text("password: hunter2\n")
+    repository.write(
+        "stacks/acme.yaml", {**acme(), "include": ["teams/a.yaml", "links/*.yaml"], "defaults": "teams/b.yaml"}
+    )
+    (repository.folder / "stacks/teams").mkdir()
+    (repository.folder / "stacks/teams/a.yaml").symlink_to(secret)
+    (repository.folder / "stacks/links").symlink_to(repository.folder.parent)
+    os.mkfifo(repository.folder / "stacks/teams/b.yaml")
+    said = repository.review(exits=1)
+    messages = sorted(
+        each["message"] for file in said["files"] for each in file["findings"]["new"] if each["rule"] == "CFG014"
+    )
+    assert messages == [
+        "`links` is a symbolic link",
+        "`teams/a.yaml` is a symbolic link",
+        "`teams/b.yaml` is not a regular file",
+    ]
+    assert "hunter2" not in json.dumps(said)
+
+
 def test_a_file_under_another_name_is_another_stack(repository):
     file = repository.folder / "stacks" / "other.yaml"
     file.unlink()

@@ -162,7 +162,7 @@ def test_files_of_one_project_are_compared(project):
     assert "CFG011 acme-dev and" not in validate("stacks/acme.yaml", cwd=project).stdout
     said = " ".join(validate(cwd=project).stdout.split())
     assert "warning CFG011 environments.dev.cluster.name" in said
-    assert "other-dev and acme-dev (acme.yaml) both have a cluster acme in us-west-2" in said
+    assert "other-dev and acme-dev (stacks/acme.yaml:23:13) both have a cluster acme in us-west-2" in said
 
 
 def test_a_file_that_ends_in_yml_is_named_where_it_is_missed(project):

@@ -3,19 +3,18 @@
 Does not: change the repository or the index; external diff and text conversion programs are never run.
 """
 
-import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from hpkit.config.folder import run_git
 from hpkit.errors import ToolError
 
 __all__ = ["Base", "changed_files", "content_at", "files_at", "find_base"]
 
 _DEFAULTS = ("origin/main", "main", "origin/HEAD")
-_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ def find_base(folder: Path, ref: str | None) -> Base:
 
     Raises click.UsageError for a reference that is not there, ToolError where git cannot say.
     """
-    inside = _run(folder, "rev-parse", "--git-dir")
+    inside = run_git(folder, "rev-parse", "--git-dir")
     if inside.returncode != 0:
         raise ToolError(
             f"{folder} isn't in a git repository, so there is nothing to compare with: {_last_words(inside)}"
@@ -78,17 +77,17 @@ def files_at(folder: Path, base: Base, under: str) -> list[str]:
 
 def content_at(folder: Path, base: Base, name: str) -> bytes | None:
     """Return what a file held at the base; None when it was not there."""
-    result = _run(folder, "cat-file", "blob", f"{base.commit}:./{name}")
+    result = run_git(folder, "cat-file", "blob", f"{base.commit}:./{name}")
     return result.stdout if result.returncode == 0 else None
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    result = _run(folder, *arguments)
+    result = run_git(folder, *arguments)
     return result.stdout.decode("utf-8", "surrogateescape") if result.returncode == 0 else None
 
 
 def _need(folder: Path, *arguments: str) -> str:
-    result = _run(folder, *arguments)
+    result = run_git(folder, *arguments)
     if result.returncode != 0:
         raise ToolError(f"git {arguments[0]} failed: {_last_words(result)}")
     return result.stdout.decode("utf-8", "surrogateescape")
@@ -97,21 +96,3 @@ def _need(folder: Path, *arguments: str) -> str:
 def _last_words(result: subprocess.CompletedProcess[bytes]) -> str:
     said = result.stderr.decode("utf-8", "replace").strip().splitlines()
     return said[0].removeprefix("fatal: ") if said else "no output"
-
-
-def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    # A lock of the index would disturb others who work in the same tree.
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
-    try:
-        return subprocess.run(  # noqa: S603 - fixed program, arguments in a list, references behind --end-of-options
-            ["git", "-c", "core.quotePath=false", *arguments],  # noqa: S607 - the user's own git
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except FileNotFoundError:
-        raise ToolError("git is not installed; hpkit review needs it to read the base") from None
-    except subprocess.TimeoutExpired:
-        raise ToolError(f"git {arguments[0]} took longer than {_SECONDS} seconds") from None

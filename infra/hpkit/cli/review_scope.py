@@ -1,7 +1,7 @@
 """Which stacks a change touches: from changed files to stacks, each as it is at the base and at the head."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import click
@@ -14,6 +14,8 @@ from hpkit.changes.review.stack_file_risks import StackSettings
 from hpkit.checks import Finding
 from hpkit.cli.review_git import Base, changed_files, content_at, files_at
 from hpkit.config import Document, parse, read_text
+from hpkit.config.compose import composed
+from hpkit.config.folder import GitFolder
 from hpkit.errors import InputError, SelectionError
 from hpkit.plan.model import Plan
 from hpkit.project import (
@@ -27,6 +29,7 @@ from hpkit.project import (
     require_names,
     split_stack,
     stack_file_problems,
+    without_parts,
 )
 
 __all__ = ["Scope", "scope_of"]
@@ -76,9 +79,7 @@ class _Tree:
         documents = {each.file: each.document for each in loaded}
         known = {Path(name).stem: environments_in(document) for name, document in documents.items()}
         found = [*stack_file_problems(other_files, known), *cluster_problems(loaded)]
-        self.files = {
-            each.file: FileVersion(each.plans, (*each.findings, *_of_file(each.file, found))) for each in loaded
-        }
+        self.files = {each.file: FileVersion(each.plans, (*each.findings, *_of(each, found))) for each in loaded}
         self.others = {file: _of_file(file, found) for file in other_files}
         stack_files = {_stack_of(file): document for file, document in other_files.items() if file.endswith(".yaml")}
         self.settings = {name: _settings(document) for name, document in stack_files.items()}
@@ -190,7 +191,8 @@ def _touched(changed: Sequence[str], code: Sequence[str], before: _Tree, after: 
     for name in changed:
         for tree in (before, after):
             for stack, place in tree.stacks.items():
-                if place.file == name:
+                file = tree.loaded.get(place.file)
+                if place.file == name or (file is not None and file.document.is_made_of(name)):
                     why[stack] = f"{name} changed"
                 elif policy_file(place.organization) == name:
                     why.setdefault(stack, f"{name} changed")
@@ -203,9 +205,11 @@ def _touched(changed: Sequence[str], code: Sequence[str], before: _Tree, after: 
 def _at_base(folder: Path, base: Base, changed: Collection[str], after: _Tree) -> _Tree:
     """Read the project at the base; a file that hasn't changed is the head's, which is read and checked once."""
     loaded, other_files = [], {}
+    at_base = GitFolder(folder, base.commit, _STACKS)
     for name in files_at(folder, base, _STACKS):
-        if name not in changed and name in after.loaded:
-            loaded.append(after.loaded[name])
+        same = after.loaded.get(name) if name not in changed else None
+        if same is not None and not any(map(same.document.is_made_of, changed)):
+            loaded.append(same)
             continue
         if name not in changed and name in after.other_files:
             other_files[name] = after.other_files[name]
@@ -217,15 +221,20 @@ def _at_base(folder: Path, base: Base, changed: Collection[str], after: _Tree) -
         if Path(name).name.startswith("Pulumi.") or name.endswith(".yml"):
             other_files[name] = document
         else:
+            document = composed(document, at_base, Path(name).name, f"{_STACKS}/")
             loaded.append(Loaded(name, document, parse(document)))
-    return _Tree(loaded, other_files)
+    return _Tree(without_parts(loaded), other_files)
 
 
 def _here(folder: Path) -> _Tree:
-    loaded = [replace(load(file), file=f"{_STACKS}/{file.name}") for file in organization_files()]
+    loaded = without_parts([load(file, shown=f"{_STACKS}/{file.name}") for file in organization_files()])
     stacks = folder / _STACKS
     files = sorted([*stacks.glob("Pulumi.*.yaml"), *stacks.glob("*.yml")])
     return _Tree(loaded, {f"{_STACKS}/{file.name}": load(file).document for file in files})
+
+
+def _of(loaded: Loaded, found: Sequence[Finding]) -> tuple[Finding, ...]:
+    return tuple(each for each in found if each.file == loaded.file or loaded.document.is_made_of(each.file))
 
 
 def _of_file(file: str, found: Sequence[Finding]) -> tuple[Finding, ...]:

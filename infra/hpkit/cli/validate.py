@@ -39,5 +39,7 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, polic
 
         findings += [finding for each in loaded for finding in policy_findings(each)]
     out = own(sys.stdout) if form == "github" else sys.stdout
+    # A file that organizations share has the same findings in each.
+    findings = list(dict.fromkeys(findings))
     click.echo(WRITERS[form](findings, loaded), file=out, nl=form != "github" or bool(findings))
     sys.exit(1 if summarize(findings).errors else 0)

@@ -118,7 +118,7 @@ class ChangedFolder:
 def run_git(folder: Path, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[bytes]:
     """Return what git answers in a folder, given a text as input; ToolError if it can't run or takes too long.
 
-    External diff and text conversion programs aren't asked for by what the callers run.
+    Callers change nothing, and run no external diff and text conversion program.
     """
     # A lock of the index would disturb others who work in the same tree.
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
@@ -133,6 +133,6 @@ def run_git(folder: Path, *arguments: str, text: str | None = None) -> subproces
             check=False,
         )
     except FileNotFoundError:
-        raise ToolError("git is not installed; hpkit review needs it to read the base") from None
+        raise ToolError("git is not installed; it reads files at other commits") from None
     except subprocess.TimeoutExpired:
         raise ToolError(f"git {arguments[0]} took longer than {_SECONDS} seconds") from None
