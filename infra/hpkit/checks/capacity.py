@@ -289,8 +289,8 @@ def _no_bound(context: Context, name: str, quota_resources: list[tuple[str, Quot
             limits = listing([f"{resource} {limit}" for resource, limit in sorted(pool.spec.limits.items())])
             yield Issue(
                 elastic.path,
-                f"elastic quota of {name} can't be checked: none of the limits of {pool.spec.name} ({limits}) "
-                "applies to a figure that the catalog has for this type",
+                f"elastic quota of {name} can't be checked: no limit of {pool.spec.name} ({limits}) is for a "
+                "resource whose amount the catalog has for this type",
                 "Add a limit for a resource that `hpkit catalog instances` lists for this type.",
                 "warning",
             )

@@ -183,8 +183,8 @@ def _left_standard_support(context: Context) -> Iterator[Issue]:
             f"Kubernetes {eks.version} left standard support on {found.end_of_standard_support}, and supportType is "
             "STANDARD: EKS upgrades existing clusters, and this file would then request a downgrade. Extended "
             f"support costs {_prices()} until {found.end_of_extended_support}",
-            f"Use a newer version{_supported(today)}. Or set `supportType: EXTENDED`, if an existing cluster already "
-            f"had it before that day.",
+            f"Use a newer version{_supported(today)}. Or set `supportType: EXTENDED`; an existing cluster must have "
+            "had it before that day.",
         )
 
 

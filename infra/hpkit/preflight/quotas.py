@@ -275,7 +275,7 @@ def _too_small(plan: Plan, quota: _Quota, demand: _Demand, *, found: str, total:
     if not quota.adjustable:
         fix, command = f"This quota can't be raised by request: ask AWS support for {total}, or plan less", ""
     else:
-        fix = f"Request {total} (for accelerators, AWS may take days), or plan less"
+        fix = f"Request {total} (for accelerators, AWS may take days), or reduce the stack"
         command = (
             "aws service-quotas request-service-quota-increase"
             f" --service-code {quota.service} --quota-code {quota.code} --desired-value {total}"

@@ -24,7 +24,7 @@ GRAMMAR: Final = (
     "utilization > N%",
     "fairness > N",
 )
-"""What a goal may say; `<=` and `>=` are known as well."""
+"""Forms of a goal. `<=` and `>=` are accepted too."""
 
 _GOAL = re.compile(
     r"(?:(?P<quantile>p50|p95|max)\s+wait\s+of\s+(?P<waiting>\S+)"

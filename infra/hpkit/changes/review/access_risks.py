@@ -178,7 +178,7 @@ def _alerts(before: Plan, after: Plan) -> Iterator[Risk]:
     was, now = (_emails(plan) for plan in (before, after))
     gone, come = ([each for each in one if each not in other] for one, other in ((was, now), (now, was)))
     if gone:
-        waits = f"; {listing(come)} gets none before the link that AWS sends there is opened" if come else ""
+        waits = f"; {listing(come)} gets no alerts until the recipient confirms the link that AWS sends" if come else ""
         yield Risk("alerts", "attention", "observability", f"{listing(gone)} no longer gets alerts{waits}")
 
 

@@ -131,7 +131,7 @@ def _of_queues(ranks: dict[str, list[str]]) -> tuple[Refusal, ...]:
         Refusal(
             "spec.runPolicy.schedulingPolicy.priorityClass",
             "object.?spec.?runPolicy.?schedulingPolicy.?priorityClass.orValue('') == ''",
-            "spec.runPolicy.schedulingPolicy.priorityClass isn't allowed. Rank work by the label "
+            "spec.runPolicy.schedulingPolicy.priorityClass isn't allowed. Set the priority with the label "
             "kueue.x-k8s.io/priority-class",
             "Kueue accepts any PriorityClass of the cluster as the job's priority, including system classes",
         ),

@@ -126,7 +126,7 @@ def _refusals(accounts: Mapping[str, list[str]], limits: PodLimits) -> tuple[Ref
         refusal(
             "spec.priorityClassName",
             "!spec.?priorityClassName.orValue('').startsWith('system-')",
-            "spec.priorityClassName must not be a class of the system. Rank work by the label "
+            "spec.priorityClassName must not be a system class. Set the priority with the label "
             "kueue.x-k8s.io/priority-class",
             "the pod would evict pods of other teams, and Kueue uses the class as the priority of the whole job",
         ),
@@ -242,7 +242,7 @@ def _ranks(teams: Sequence[TeamPlan]) -> tuple[Refusal, ...]:
         Refusal(
             "spec.priorityClassRef",
             "!variables.rankChanged || !variables.rank.startsWith('system-') || variables.rankSource in " + sources,
-            "the rank must not be a PriorityClass of the system. Rank work by the label kueue.x-k8s.io/priority-class",
+            "the priority must not be a system PriorityClass. Set it with the label kueue.x-k8s.io/priority-class",
             "the job would preempt the jobs of all teams",
         ),
         Refusal(
@@ -250,7 +250,7 @@ def _ranks(teams: Sequence[TeamPlan]) -> tuple[Refusal, ...]:
             f"!variables.rankChanged || variables.rank == '' || !(request.namespace in {bounds}) || ({own})"
             if labels
             else "true",
-            "the rank must be one of the team's priorityClasses in the organization file, given by the label "
+            "the priority must be one of the team's priorityClasses in the organization file, set with the label "
             "kueue.x-k8s.io/priority-class",
             "the job would get a priority that the team may not use",
         ),
