@@ -82,6 +82,10 @@ class Loaded:
         """Every finding of the file by today's date."""
         return self.findings_on(today())
 
+    def with_text(self, text: str) -> Document:
+        """Return what the file would say with another text, together with the files that it names."""
+        return _composed(self.file, self.file, text.encode())
+
     def findings_on(self, day: datetime.date) -> tuple[Finding, ...]:
         """Return every finding of the file on a day; for one stack, without those of other environments."""
         parsed = self.parsed
@@ -229,7 +233,7 @@ def load(file: str | os.PathLike[str], environment: str | None = None, *, shown:
         inside = Path(file).is_absolute() and Path(file).is_relative_to(Path.cwd())
         shown = os.path.relpath(file) if inside else os.fspath(file)
     try:
-        document = _composed(file, shown)
+        document = _composed(file, shown, read_file(file))
     except InputError as error:
         what = str(error).removeprefix(f"{os.fspath(file)}: ")
         problem = Problem("CFG005", (), what, _file_meant(shown), Mark(1, 1))
@@ -237,13 +241,13 @@ def load(file: str | os.PathLike[str], environment: str | None = None, *, shown:
     return Loaded(shown, document, parse(document), environment)
 
 
-def _composed(file: str | os.PathLike[str], shown: str) -> Document:
+def _composed(file: str | os.PathLike[str], shown: str, content: bytes) -> Document:
     """Read an organization file with its other files, whose paths are relative to its folder; of a pipe, to here."""
     folder, own = os.path.split(shown)
     if any(Path(folder).is_relative_to(each) for each in _PIPES):
-        return composed(read_text(read_file(file)), DiskFolder(Path()), "")
+        return composed(read_text(content), DiskFolder(Path()), "")
     prefix = f"{folder}{os.sep}" if folder and folder != os.sep else folder
-    return composed(read_text(read_file(file)), DiskFolder(Path(file).parent), own, prefix)
+    return composed(read_text(content), DiskFolder(Path(file).parent), own, prefix)
 
 
 def load_stack(name: str, *, root: Path | None = None) -> Loaded:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.builders import organization, team, text_of
 from tests.cli.invoke import hpkit
 
 
@@ -43,6 +44,32 @@ def test_a_group_is_explained_in_both_formats(examples):
     assert "Karpenter manages its count:" in text
     told = json.loads(hpkit("describe", "group", "burst-a", "--format", "json", cwd=examples).stdout)
     assert (told["nodeClass"], told["nodePools"], told["quotas"][0]["maximum"]) == ("burst", ["inference"], 18)
+
+
+def test_a_team_in_several_files_names_the_place_of_each_setting(tmp_path):
+    data = organization(teams=[], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 1}]})
+    data["clusterPolicy"] = {"idleResourceSharing": "Enabled"}
+    data |= {"include": ["teams/*.yaml"], "defaults": "shared.yaml"}
+    overrides = {"governance": {"overrides": {"ada": {"fairShareWeight": 5}}}}
+    files = {
+        "acme.yaml": data,
+        "teams/ada.yaml": {"teams": [team("ada")]},
+        "shared.yaml": {"clusterPolicy": {"fairShare": "Enabled"}, "environmentDefaults": overrides},
+    }
+    (tmp_path / "Pulumi.yaml").touch()
+    (tmp_path / "stacks" / "teams").mkdir(parents=True)
+    for name, each in files.items():
+        (tmp_path / "stacks" / name).write_bytes(text_of(each))
+    told = json.loads(hpkit("describe", "team", "ada", "--format", "json", cwd=tmp_path).stdout)
+    assert {each["path"]: each["file"] for each in told["places"]} == {
+        "teams[ada]": "stacks/teams/ada.yaml",
+        "environments.dev.governance.allocations.ada": "stacks/acme.yaml",
+        "environments.dev.governance.overrides.ada.fairShareWeight": "stacks/shared.yaml",
+        "clusterPolicy.idleResourceSharing": "stacks/acme.yaml",
+        "clusterPolicy.fairShare": "stacks/shared.yaml",
+    }
+    shown = hpkit("describe", "group", "gpu", cwd=tmp_path).stdout
+    assert "environments.dev.cluster.instanceGroups[gpu]: stacks/acme.yaml:" in shown.replace("\n    ", " ")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpkit.config import read_text
+from hpkit.config.compose import composed
 from hpkit.config.edit import diff, edited, with_values
+from hpkit.config.folder import ChangedFolder
 from hpkit.errors import InputError
 from tests.whatif.recommend.builders import ROOT
 
@@ -69,6 +71,33 @@ def test_any_set_of_values_is_what_the_file_says_then(values):
 def test_a_value_that_an_anchor_shares_is_not_changed_alone(path):
     with pytest.raises(InputError, match=r"acme.yaml:11:\d+: .* can't be changed alone: .* Set 20 there by hand"):
         change(TEXT, {path: 20})
+
+
+def in_files(text):
+    shared = "environmentDefaults: {eks: {version: '1.34'}}\n"
+    files = {"teams/nlp.yaml": "teams:\n  - name: nlp\n    fairShareWeight: 5\n", "shared.yaml": shared}
+    return composed(read_text(text.encode()), ChangedFolder(files), "acme.yaml", "stacks/")
+
+
+def test_a_value_of_the_file_is_changed_and_one_of_another_file_is_refused_with_its_place():
+    text = """include: [teams/nlp.yaml]
+defaults: shared.yaml
+environmentDefaults: {cluster: {name: a}}
+teams: [{name: a, fairShareWeight: 1}]
+environments: {dev: {cluster: {nodeRecovery: None}}}
+"""
+    document, dev = in_files(text), ("environments", "dev")
+    after = edited(
+        text, document, {("teams", 0, "fairShareWeight"): 7, (*dev, "protect"): True}, file="stacks/acme.yaml"
+    )
+    assert after == text.replace("Weight: 1", "Weight: 7").replace("dev: {", "dev: {protect: true, ")
+    for path, place in (
+        (("teams", 1, "fairShareWeight"), "stacks/teams/nlp.yaml:3:22"),
+        ((*dev, "eks", "version"), "stacks/shared.yaml:1:38"),
+        ((*dev, "cluster", "name"), "stacks/acme.yaml:3:39"),
+    ):
+        with pytest.raises(InputError, match=f"comes from {place}, .* Set 9 there by hand"):
+            edited(text, document, {path: 9}, file="stacks/acme.yaml")
 
 
 def test_an_anchor_stays_with_its_changed_value():

@@ -10,6 +10,7 @@ from hpkit.cli.completion import complete_groups, complete_teams, stack_option
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import colored, folded, output_options
 from hpkit.cli.inputs import plans_of
+from hpkit.config import Mark, Path, format_path
 from hpkit.errors import SelectionError
 from hpkit.explain import (
     GroupExplanation,
@@ -18,6 +19,8 @@ from hpkit.explain import (
     explain_group,
     explain_team,
     group_text,
+    places_of_group,
+    places_of_team,
     team_text,
 )
 from hpkit.explain.team import Peer
@@ -43,6 +46,13 @@ class _PriorityClass(TypedDict):
 class _Peer(TypedDict):
     team: str
     instances: int | float
+
+
+class _Place(TypedDict):
+    path: str
+    file: str
+    line: int
+    column: int
 
 
 class _TeamType(TypedDict):
@@ -78,6 +88,7 @@ class Team(TypedDict):
     rivals: list[_Rival]
     priorityClasses: list[_PriorityClass]
     types: list[_TeamType]
+    places: Annotated[list[_Place], "Where the files set it."]
 
 
 class _Price(TypedDict):
@@ -116,6 +127,7 @@ class InstanceGroup(TypedDict):
     nodePools: list[str]
     prices: list[_Price]
     quotas: list[_GroupQuota]
+    places: Annotated[list[_Place], "Where the files set it."]
 
 
 class _Kinds(click.Group):
@@ -154,10 +166,11 @@ def _team(team: str, stack: str | None, form: str) -> None:
     organization = loaded.parsed.organization
     known = () if organization is None else tuple(each.name for each in organization.teams)
     explained = explain_team(plan, team, known)
+    places = _places(loaded, places_of_team(loaded.document, plan.environment, team))
     if form == "json":
-        click.echo(json_document(Team, **_team_as_dict(explained)))
+        click.echo(json_document(Team, **_team_as_dict(explained, places)))
     else:
-        _show(team_text(explained))
+        _show((*team_text(explained), _set_in(places)))
 
 
 @command.command("group")
@@ -166,12 +179,13 @@ def _team(team: str, stack: str | None, form: str) -> None:
 @_FORMAT
 def _group(group: str, stack: str | None, form: str) -> None:
     """Describe what an instance GROUP is, what manages its count, and which teams' quota uses it."""
-    plan, _ = _plan_of(stack, lambda plan: group in {each.spec.name for each in plan.all_groups})
+    plan, loaded = _plan_of(stack, lambda plan: group in {each.spec.name for each in plan.all_groups})
     explained = explain_group(plan, group)
+    places = _places(loaded, places_of_group(loaded.document, plan.environment, group))
     if form == "json":
-        click.echo(json_document(InstanceGroup, **_group_as_dict(explained)))
+        click.echo(json_document(InstanceGroup, **_group_as_dict(explained, places)))
     else:
-        _show(group_text(explained))
+        _show((*group_text(explained), _set_in(places)))
 
 
 def _plan_of(stack: str | None, has: Callable[[Plan], bool]) -> tuple[Plan, Loaded]:
@@ -187,6 +201,22 @@ def _plan_of(stack: str | None, has: Callable[[Plan], bool]) -> tuple[Plan, Load
     return found[0]
 
 
+def _places(loaded: Loaded, found: Iterable[tuple[Path, Mark]]) -> list[_Place]:
+    return [
+        {
+            "path": format_path(path, loaded.document.data),
+            "file": mark.file or loaded.file,
+            "line": mark.line,
+            "column": mark.column,
+        }
+        for path, mark in found
+    ]
+
+
+def _set_in(places: Iterable[_Place]) -> Section:
+    return "Set in", tuple(f"{each['path']}: {each['file']}:{each['line']}:{each['column']}" for each in places)
+
+
 def _show(sections: Iterable[Section]) -> None:
     for number, (title, paragraphs) in enumerate(sections):
         click.echo(("\n" if number else "") + colored(title, bold=True))
@@ -194,7 +224,7 @@ def _show(sections: Iterable[Section]) -> None:
             click.echo(folded(paragraph, "    ", "  - "))
 
 
-def _team_as_dict(explained: TeamExplanation) -> Team:
+def _team_as_dict(explained: TeamExplanation, places: list[_Place]) -> Team:
     team = explained.team
     return {
         "stack": explained.plan.stack,
@@ -210,6 +240,7 @@ def _team_as_dict(explained: TeamExplanation) -> Team:
         "rivals": [{"team": each.team, "fairShareWeight": each.fair_share_weight} for each in explained.rivals],
         "priorityClasses": [{"name": each.name, "weight": each.weight} for each in explained.priority_classes],
         "types": [_type_as_dict(part) for part in explained.types],
+        "places": places,
     }
 
 
@@ -236,7 +267,7 @@ def _peer(peer: Peer) -> _Peer:
     return {"team": peer.team, "instances": json_number(peer.instances)}
 
 
-def _group_as_dict(explained: GroupExplanation) -> InstanceGroup:
+def _group_as_dict(explained: GroupExplanation, places: list[_Place]) -> InstanceGroup:
     spec = explained.group.spec
     return {
         "stack": explained.plan.stack,
@@ -260,6 +291,7 @@ def _group_as_dict(explained: GroupExplanation) -> InstanceGroup:
             }
             for quota in explained.quotas
         ],
+        "places": places,
     }
 
 

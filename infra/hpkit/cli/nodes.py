@@ -507,6 +507,6 @@ def _say_file(loaded: Loaded, plan: Plan, counts: Mapping[str, int], *, write: b
         if group in paths:
             mark = loaded.document.locate(paths[group])
             verb = "is now" if write else "must become"
-            click.echo(f"{loaded.file}:{mark.line}:{mark.column}: instanceCount of {group} {verb} {count}")
+            click.echo(f"{mark.file or loaded.file}:{mark.line}:{mark.column}: instanceCount of {group} {verb} {count}")
     if write:
         click.echo(f"next: `pulumi up --stack {plan.stack}`, which has nothing to change in the groups")

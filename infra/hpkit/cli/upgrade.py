@@ -79,7 +79,8 @@ def command(
     running = _running(plan, profile, target, offline=offline)
     found = plan_upgrade(plan, running, versions_between(running.kubernetes, target, today()), today())
     text = read_file(loaded.file).decode("utf-8")
-    steps = list(patched(text, plan, found.steps, file=loaded.file, record=None if quick else _record))
+    record = None if quick else _record
+    steps = list(patched(text, plan, found.steps, file=loaded.file, record=record, read=loaded.with_text))
     written = _write(patches, steps) if patches is not None else []
     if form == "json":
         click.echo(json_document(Upgrade, **_as_dict(plan, running, found, steps)))

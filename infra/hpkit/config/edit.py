@@ -49,14 +49,22 @@ def _with(data: Any, path: Path, value: Any) -> Any:
 def edited(text: str, document: Document, values: Mapping[Path, Any], *, file: str) -> str:
     """Return the text of a file with other values at some paths, and nothing else changed.
 
-    Raises InputError where the text can't express that alone, such as for a value that an anchor or a merge shares.
+    Raises InputError where the text can't express that alone, such as for a value that an anchor or a merge shares, or
+    that another file states.
     """
     path = next(iter(values), ())
-    after = text
+    after, own = text, document.parts.get("", document)
+    for path in values:
+        if document.home(path) != ("", path):
+            mark = document.locate(path)
+            raise InputError(
+                f"{format_path(path, document.data)} comes from {mark.file or file}:{mark.line}:{mark.column}, where "
+                f"it applies to more than this place or belongs to another file. Set {values[path]} there by hand"
+            )
     try:
         for path, value in values.items():
             after = with_value(after, path, value)
-        if read_text(after.encode()).data == with_values(document.data, values):
+        if read_text(after.encode()).data == with_values(own.data, values):
             return after
         path = next(iter(values))
     except InputError:

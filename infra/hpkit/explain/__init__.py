@@ -1,6 +1,7 @@
 """What a plan means for one team or one instance group: facts, and the same in words."""
 
 from hpkit.explain.group import GroupExplanation, explain_group
+from hpkit.explain.places import places_of_group, places_of_team
 from hpkit.explain.team import TeamExplanation, TypeExplanation, explain_team
 from hpkit.explain.words import group_text, team_text
 
@@ -11,5 +12,7 @@ __all__ = [
     "explain_group",
     "explain_team",
     "group_text",
+    "places_of_group",
+    "places_of_team",
     "team_text",
 ]

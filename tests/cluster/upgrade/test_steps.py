@@ -122,7 +122,9 @@ def test_each_patch_applies_on_those_before_it(tmp_path):
     plan = derive(typed(made), "dev")
     (tmp_path / "a.yaml").write_text(text)
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    for each in patched(text, plan, found.steps, file="a.yaml", record=None):
+    for each in patched(
+        text, plan, found.steps, file="a.yaml", record=None, read=lambda text: read_text(text.encode())
+    ):
         assert not each.problem
         if each.patch:
             subprocess.run(["git", "apply"], cwd=tmp_path, input=each.patch, text=True, check=True)

@@ -4,7 +4,7 @@ import os
 import subprocess
 from collections import Counter
 from collections.abc import Collection, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, TypedDict
 
 import click
@@ -12,6 +12,8 @@ import click
 from hpkit.cli.documents import json_document
 from hpkit.cli.tables import grid, paper, plan_of, text_of
 from hpkit.config import parse, read_text
+from hpkit.config.compose import composed
+from hpkit.config.folder import GitFolder
 from hpkit.errors import InputError, SelectionError, ToolError
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded, load, load_stack, project_root
@@ -106,7 +108,10 @@ def _load_revision(reference: str, loaded: Loaded) -> Loaded:
         raise InputError(
             f"{reference} isn't a file, a stack, or a git reference with {name}: {words[-1] if words else ''}"
         )
-    document = read_text(shown.stdout)
+    folder = PurePosixPath(name).parent
+    document = composed(
+        read_text(shown.stdout), GitFolder(root, reference, str(folder)), PurePosixPath(name).name, f"{folder}/"
+    )
     return Loaded(loaded.file, document, parse(document), loaded.environment)
 
 

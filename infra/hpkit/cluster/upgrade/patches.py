@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hpkit.changes import Recorded, StackChange, change
 from hpkit.cluster.upgrade.model import Step
-from hpkit.config import Parsed, parse, read_text
+from hpkit.config import Document, Parsed, parse
 from hpkit.config.edit import diff, edited
 from hpkit.errors import HpkitError
 from hpkit.plan.derive import derive
@@ -15,6 +15,7 @@ from hpkit.plan.model import Plan
 
 __all__ = ["PatchedStep", "patched"]
 
+Read = Callable[[str], Document]
 Record = Callable[[Plan], Recorded]
 
 
@@ -28,16 +29,21 @@ class PatchedStep:
     problem: str = ""
 
 
-def patched(text: str, plan: Plan, steps: Sequence[Step], *, file: str, record: Record | None) -> Iterator[PatchedStep]:
-    """Yield the steps with their patches; record, where given, returns what a plan registers."""
+def patched(
+    text: str, plan: Plan, steps: Sequence[Step], *, file: str, record: Record | None, read: Read
+) -> Iterator[PatchedStep]:
+    """Yield the steps with their patches; record, where given, returns what a plan registers.
+
+    read: turns a text of the stack file into a document, together with the files that it names.
+    """
     before = None if record is None else record(plan)
     for step in steps:
         if not step.edits:
             yield PatchedStep(step, "", None)
             continue
         try:
-            new = edited(text, read_text(text.encode()), step.edits, file=file)
-            after_plan = _plan(new, plan.environment)
+            new = edited(text, read(text), step.edits, file=file)
+            after_plan = _plan(read(new), plan.environment)
         except HpkitError as error:
             yield PatchedStep(step, "", None, str(error))
             continue
@@ -46,8 +52,8 @@ def patched(text: str, plan: Plan, steps: Sequence[Step], *, file: str, record: 
         text, before = new, after
 
 
-def _plan(text: str, environment: str) -> Plan:
-    parsed: Parsed = parse(read_text(text.encode()))
+def _plan(document: Document, environment: str) -> Plan:
+    parsed: Parsed = parse(document)
     if parsed.organization is None or environment not in parsed.organization.environments:
         raise HpkitError("the stack file can't be read with this change; change it by hand")
     return derive(parsed.organization, environment)
