@@ -161,7 +161,7 @@ def _subnet_size(context: Context) -> Iterator[Issue]:
         elif need + _MOST_ADDRESSES * sum(unknown.values()) > addresses:
             yield Issue(
                 path,
-                f"{what}; {need} of them are in use, and the catalog doesn't know how many "
+                f"{what}; its groups use at least {need}, and the catalog doesn't know how many addresses "
                 f"{listing([f'{count} × {name}' for name, count in sorted(unknown.items())])} use",
                 f"Reserve {_MOST_ADDRESSES} addresses per node in the zone, the largest number of any known type.",
                 "warning",

@@ -449,7 +449,7 @@ def _addresses_of_the_internet(context: Context) -> Iterator[Issue]:
             yield Issue(
                 path,
                 f"{what} is {network}, a public range: nodes can't reach the internet hosts that have these addresses",
-                "Choose a range of 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, or for nodes of 100.64.0.0/10.",
+                "Choose a range in 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16, or for nodes, in 100.64.0.0/10.",
             )
 
 

@@ -72,7 +72,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--caller-account", help="the AWS account of callers, if another one (default: the same)")
     parser.add_argument("--caller-role", metavar="ARN", help="the IAM role of callers (default: a user)")
     parser.add_argument("--seed", type=int, help="makes ids and faults repeatable")
-    parser.add_argument("--record", type=Path, metavar="FILE", help="append to it what is called, and on what")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="append each call with its resource to this file")
     parser.add_argument(
         "--controllers",
         metavar="MODULE:FACTORY",

@@ -20,7 +20,7 @@ _OF_ALL: dict[str, str] = {
     "throttle": "probability that a call is answered with ThrottlingException",
     "conflict": "probability that a changing call is answered with the conflict error of its API model",
     "internal": "probability that a call is answered with InternalFailure (HTTP 500)",
-    "latency": "seconds that every call is held back",
+    "latency": "seconds by which each call is delayed",
     "failed-create": "probability that a creation ends in its failed status",
     "failed-update": "probability that an update ends in its failed status",
     "failed-delete": "probability that a deletion ends in its failed status",

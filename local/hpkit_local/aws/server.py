@@ -270,7 +270,7 @@ class Endpoint:
         except EndpointError as error:
             return _json(400, {"error": str(error)})
         pages = "GET /_hpkit/stats, GET /_hpkit/address, GET|POST|DELETE /_hpkit/faults"
-        return _json(404, {"error": f"no {method} {path}; there are {pages}"})
+        return _json(404, {"error": f"{method} {path} doesn't exist; the pages are {pages}"})
 
     def _faults(self, method: str, environ: dict[str, Any]) -> Reply:
         with self.backend.lock:

@@ -112,7 +112,7 @@ class Reconciler:
                 _log.debug("to be tried again: %s", error)
             except Exception as error:  # noqa: BLE001 - a defect must not end the thread
                 _log.exception("reconciling failed")
-                self._fail(f"{type(error).__name__}: {error}; the log of part aws says where")
+                self._fail(f"{type(error).__name__}: {error}; the log of part aws shows where")
             self._wake.wait(pause)
             self._wake.clear()
         if self._api is not None:

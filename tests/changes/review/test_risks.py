@@ -278,7 +278,7 @@ def test_a_new_viewer_reads_secrets_and_asks_for_attention():
     head["environments"]["dev"]["eks"]["viewers"] = [role]
     found = risks(of(), head)["viewers"]
     assert found.verdict == "attention"
-    assert found.message.endswith(f"its Secrets too: {role}")
+    assert found.message.endswith(f"including its Secrets: {role}")
     assert "viewers" not in risks(head, head)
 
 

@@ -191,8 +191,8 @@ def _settings(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -
             change = _difference(then, after_that)
             if key == "nodeClass" and _groups_of(old, before) == _groups_of(new, after):
                 said = (
-                    "its nodes come from the same instance groups. Running nodes count as drifted, and Karpenter ends "
-                    "them and the jobs on them; if you meant a rename, keep the old name"
+                    "its nodes come from the same instance groups. Karpenter replaces running nodes because they "
+                    "drifted, which ends their jobs; if you meant a rename, keep the old name"
                 )
             yield Risk("node-pool-settings", "attention", name, f"{key} of NodePool {name} {change}: {said}")
 
