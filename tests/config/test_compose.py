@@ -1,7 +1,10 @@
 """One organization made of several files: the same organization, the same findings, and each value's own place."""
 
 import re
+import subprocess
+import sys
 
+import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,8 +13,9 @@ from generate.examples import example_files
 from hpkit.checks import check
 from hpkit.config import parse, read_text
 from hpkit.config.compose import composed
-from hpkit.config.folder import ChangedFolder
-from tests.builders import TODAY, organization, plain
+from hpkit.config.folder import ChangedFolder, DiskFolder, GitFolder
+from hpkit.config.load import MAX_BYTES
+from tests.builders import TODAY, organization, plain, team
 
 ORGANIZATIONS = [plain(read_text(file.read_bytes()).data) for file in example_files()]
 _SHARED = ("tags", "clusterPolicy")
@@ -140,3 +144,106 @@ def test_null_turns_a_default_off_and_nothing_at_all_does_not():
     text = "environmentDefaults: {keda: {}}\nenvironments:\n  a: {keda: null}\n  b:\n    keda:\n  c:\n"
     environments = composed(read_text(text.encode()), ChangedFolder({}), "acme.yaml").data["environments"]
     assert environments == {"a": {"keda": None}, "b": {"keda": {}}, "c": {"keda": {}}}
+
+
+class _Bytes:
+    """A folder with one file of any bytes."""
+
+    def __init__(self, content):
+        self.content = content
+
+    def entries(self, under):
+        return {} if under else {"a.yaml": "file", "b.yaml": "file"}
+
+    def contents(self, names):
+        return (self.content for _ in names)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"\xff\xfet\x00", "the file isn't valid UTF-8: byte 0xff at offset 0"),
+        ("teams: []".encode("utf-16"), "the file isn't valid UTF-8: byte 0xff at offset 0"),
+        (b"teams: [\x00]", "the character U+0000 is not allowed in YAML"),
+        (b"#" * (MAX_BYTES + 1), "the file is larger than 4 MiB, the limit for an organization file"),
+        (b"#" * (MAX_BYTES - 1), "the file is empty"),
+        (b"a: &a [1]\n---\nb: 1", "the file contains more than one YAML document"),
+        (b"teams: *roles", "the alias *roles has no anchor before it (anchors so far: none)"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_a_finding_in_that_file(content, message):
+    own = read_text(b"organization: acme\ninclude: [a.yaml]\nenvironments: {}\n")
+    document = composed(own, _Bytes(content), "acme.yaml", "stacks/")
+    (found,) = [each for each in document.problems if each.message == message]
+    assert (found.rule, found.mark.file, found.mark.line) == ("CFG005", "stacks/a.yaml", found.mark.line)
+    assert parse(document).organization is None
+    assert parse(document).unread == ((),)
+
+
+def test_files_are_bounded_together():
+    own = read_text(b"organization: acme\ninclude: [a.yaml, b.yaml]\nenvironments: {}\n")
+    document = composed(own, _Bytes(b"teams: []\n#" + b"x" * (MAX_BYTES // 2)), "acme.yaml")
+    (found,) = document.problems
+    assert found.message == "the files of an organization are larger than 4 MiB together"
+    levels = "".join(f"x-{number}: &l{number} [{', '.join([f'*l{number - 1}'] * 9)}]\n" for number in range(1, 6))
+    bomb = f"x-0: &l0 [1, 2, 3]\n{levels}teams: [{{name: *l5}}]\n".encode()
+    assert len(composed(own, _Bytes(bomb), "acme.yaml").problems) == 0, "each of both is small enough"
+    many = [f"include: [{', '.join(['a.yaml', 'b.yaml'])}]", f"x-d: &d [{', '.join(['1'] * 2000)}]"]
+    many += ["environmentDefaults: {waivers: *d}", f"environments: {{{', '.join(f'e{n}: {{}}' for n in range(600))}}}"]
+    document = composed(read_text("\n".join(many).encode()), _Bytes(b"teams: []"), "acme.yaml")
+    (found,) = document.problems
+    assert found.message == "with `environmentDefaults`, the environments contain more than a million values"
+
+
+def test_paths_are_read_on_disk_and_at_a_commit_alike(tmp_path):
+    folder = tmp_path / "stacks"
+    (folder / "teams").mkdir(parents=True)
+    (folder / "teams" / "ada.yaml").write_text("teams: [{name: ada}]\n")
+    (folder / "teams" / "folder.yaml").mkdir()
+    (folder / "teams" / "folder.yaml" / "x.yaml").touch()
+    (folder / "teams" / "link.yaml").symlink_to("ada.yaml")
+    (folder / "links").symlink_to("teams")
+    (folder / "ü.yaml").write_text("teams: [{name: grace}]\n")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *words], check=True)
+    own = {"include": ["teams/*.yaml", "links/*.yaml", "ü.yaml", "teams/folder.yaml", "none.yaml", "teams/ada.yaml"]}
+    said = [
+        composed(read_text(yaml.safe_dump(own).encode()), each, "acme.yaml", "stacks/")
+        for each in (DiskFolder(folder), GitFolder(tmp_path, "HEAD", "stacks"))
+    ]
+    for document in said:
+        assert [each["name"] for each in document.data["teams"]] == ["ada", "grace"]
+        assert [each.message for each in document.problems] == [
+            "`teams/link.yaml` is a symbolic link",
+            "`links` is a symbolic link",
+            "`teams/folder.yaml` is not a regular file",
+            "`none.yaml` doesn't exist",
+        ]
+        assert document.is_made_of("stacks/teams/new.yaml")
+        assert not document.is_made_of("stacks/teams/deeper/new.yaml")
+
+
+def test_standard_input_names_files_relative_to_the_current_folder(tmp_path):
+    (tmp_path / "team.yaml").write_text("teams: [{name: ada, fairShareWeight: 101}]\n")
+    own = yaml.safe_dump({**organization(), "include": ["team.yaml"]}).encode()
+    words = [sys.executable, "-c", "from hpkit.cli import main; main()", "validate", "/dev/stdin"]
+    answer = subprocess.run(words, cwd=tmp_path, input=own, capture_output=True, check=False)
+    assert answer.stdout.startswith(b"team.yaml:1:38: error CFG002 teams[ada].fairShareWeight")
+
+
+def test_the_fix_of_a_missing_file_is_one_that_exists():
+    files = {"teams/speech.yaml": {"teams": [team("speech")]}}
+    (found,) = read({**organization(), "include": ["teams/speach.yaml"]}, files).problems
+    meant = re.fullmatch(r"Did you mean `(.+)`\?", found.fix)[1]
+    assert read({**organization(), "include": [meant]}, files).problems == ()
+
+
+def test_a_wrong_key_in_defaults_of_environments_is_found_in_each_of_them():
+    own = organization()
+    own["environments"]["prod"] = own["environments"]["dev"]
+    document = read({**own, "environmentDefaults": {"protct": True}}, {})
+    found = [each for each in findings(document) if each.rule == "CFG001"]
+    assert [each.path for each in found] == ["environments.dev.protct", "environments.prod.protct"]
+    assert len({(each.line, each.column) for each in found}) == 1

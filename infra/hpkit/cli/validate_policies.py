@@ -87,7 +87,7 @@ def _finding(violation: "PolicyFinding", plan: Plan, file: str, document: Docume
         rule=violation.policy,
         severity="warning" if violation.level == "advisory" else "error",
         path=format_path(path, document.data),
-        file=file,
+        file=mark.file or file,
         line=mark.line,
         column=mark.column,
         message=violation.message,

@@ -5,14 +5,16 @@ Does not: follow symbolic links, or judge names: a name that leads out of the fo
 
 import os
 import stat
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from hpkit.config.load import MAX_BYTES, read_file
 from hpkit.errors import InputError, ToolError
+
+if TYPE_CHECKING:
+    import subprocess
 
 __all__ = ["ChangedFolder", "DiskFolder", "Entry", "Folder", "GitFolder", "run_git"]
 
@@ -115,11 +117,13 @@ class ChangedFolder:
             yield self.texts[name].encode() if name in self.texts else next(unchanged)
 
 
-def run_git(folder: Path, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[bytes]:
+def run_git(folder: Path, *arguments: str, text: str | None = None) -> "subprocess.CompletedProcess[bytes]":
     """Return what git answers in a folder, given a text as input; ToolError if it can't run or takes too long.
 
     Callers change nothing, and run no external diff and text conversion program.
     """
+    import subprocess  # only reviews need it, and each command starts here
+
     # A lock of the index would disturb others who work in the same tree.
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
     try:
