@@ -413,7 +413,7 @@ def _drained(session: Session, plan: Plan, chosen: Sequence[Node], told: _Option
                     cordon(api, name, unschedulable=False)
     closed = [name for name in done.cordoned if name in stay_closed]
     if closed:
-        click.echo(f"nodes that still exist stay closed until you open them: kubectl uncordon {' '.join(closed)}")
+        click.echo(f"the remaining nodes stay cordoned; to uncordon them, run: kubectl uncordon {' '.join(closed)}")
 
 
 def _progress(line: str) -> None:

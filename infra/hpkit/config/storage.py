@@ -13,7 +13,7 @@ _NID = r"^([0-9\[\]\-]*\.){3}([0-9\[\]\-]*)@tcp$"
 
 
 class RootSquash(Model):
-    """Maps root of clients to user and group 65534 on the file system."""
+    """Maps root on clients to user and group 65534 on the file system."""
 
     no_squash_nids: tuple[Annotated[str, Field(pattern=_NID)], ...] = Field(
         default=(),

@@ -29,8 +29,8 @@ def test_a_change_of_user_ids_makes_files_inaccessible():
 @pytest.mark.parametrize(
     ("before", "after", "part"),
     [
-        ({}, {"rootSquash": {}}, "root of clients becomes 65534"),
-        ({"rootSquash": {}}, {}, "root of every client is root on the file system again"),
+        ({}, {"rootSquash": {}}, "root on clients becomes user 65534"),
+        ({"rootSquash": {}}, {}, "root on every client is root on the file system again"),
         ({"rootSquash": {}}, {"rootSquash": {"noSquashNids": ["10.0.1.6@tcp"]}}, "noSquashNids (10.0.1.6@tcp)"),
     ],
 )

@@ -79,14 +79,14 @@ def test_what_is_wrong_with_a_file_is_said_with_its_place(tmp_path, text, said):
         ("team: jon, count: 1", "team jon, which handson-dev lacks; did you mean john?"),
         (
             "team: john, count: 1, instanceType: ml.p5.48xlarge",
-            "john has no quota; it has ml.g5.12xlarge",
+            "john has no quota for it; it has quota for ml.g5.12xlarge",
         ),
         ("team: john, count: 1, priority: trainng", "class trainng, which doesn't exist; did you mean training?"),
         ("team: john, count: 1, priority: 101", "weights are 0 to 100"),
         ("team: john", "requests nothing"),
         ("team: john, count: 1, accelerators: 1", "count and parts of an instance"),
         ("team: john, count: 2, pods: 2", "with count, each instance has one pod"),
-        ("team: john, accelerators: 5", "asks for 5 of nvidia.com/gpu, and ml.g5.12xlarge has 4"),
+        ("team: john, accelerators: 5", "requests 5 of nvidia.com/gpu, and ml.g5.12xlarge has 4"),
     ],
 )
 def test_a_task_that_its_stack_does_not_know_is_refused(tmp_path, task, said):
@@ -100,8 +100,7 @@ def test_a_task_that_its_stack_does_not_know_is_refused(tmp_path, task, said):
 def test_a_task_that_can_never_run_says_why(tmp_path):
     (found,) = tasks_of(written(tmp_path, "tasks: [{name: a, team: smith, count: 3}]"))
     assert found.never == (
-        "asks for 12 nvidia.com/gpu of ml.g5.12xlarge, and smith can never have more than 8: 4 of its own and 4 "
-        "borrowed"
+        "requests 12 nvidia.com/gpu of ml.g5.12xlarge, but smith can have at most 8: 4 of its own and 4 borrowed"
     )
 
 

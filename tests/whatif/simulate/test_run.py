@@ -151,7 +151,7 @@ def test_a_finished_task_ran_as_long_as_it_was_to():
 def test_a_task_that_can_never_run_is_refused_or_counted(tmp_path):
     file = tmp_path / "s.yaml"
     file.write_text("tasks:\n  - {name: big, team: smith, count: 3}\n  - {name: small, team: smith, count: 1}\n")
-    with pytest.raises(InputError, match=r"s\.yaml:2:5: task big can never run: it asks for 12 nvidia"):
+    with pytest.raises(InputError, match=r"s\.yaml:2:5: task big can never run: it requests 12 nvidia"):
         simulate(plan_of("handson-dev"), open_scenario(file))
     report = simulate(plan_of("handson-dev"), open_scenario(file), lenient=True)
     assert (report.team("smith").never, report.team("smith").admitted) == (1, 1)
@@ -169,7 +169,7 @@ def test_a_task_that_can_never_run_is_left_out_and_named_where_that_is_asked_for
     rows = ["{name: big, team: smith, count: 3}", "{name: small, team: smith, count: 1, run: 1h}"]
     file.write_text("until: 1h\ntasks:\n" + "".join(f"  - {row}\n" for row in rows))
     said = hpkit("whatif", "simulate", file, "--stack", "handson-dev", "--skip-impossible", cwd=ROOT)
-    assert "task big of smith is left out: it asks for 12 nvidia" in " ".join(said.stdout.split())
+    assert "task big of smith is left out: it requests 12 nvidia" in " ".join(said.stdout.split())
     report = simulate(plan_of("handson-dev"), open_scenario(file), skip_impossible=True)
     assert (report.team("smith").submitted, report.team("smith").never, report.impossible) == (1, 0, 1)
     assert [each.name for each in report.skipped] == ["big"]

@@ -204,8 +204,8 @@ class Tasks:
             )
         if find_instance_type(spec.instance_type) is None or spec.instance_type not in flavors:
             raise InputError(
-                f"{place}: task {spec.name} asks for {spec.instance_type}, of which team {team.name} has no quota; "
-                f"it has {', '.join(flavors) or 'none'}"
+                f"{place}: task {spec.name} requests {spec.instance_type}, but team {team.name} has no quota for it; "
+                f"it has quota for {', '.join(flavors) or 'none'}"
             )
         return spec.instance_type
 
@@ -230,7 +230,7 @@ class Tasks:
         for name, amount in amounts.items():
             if amount > whole.get(name, 0):
                 raise InputError(
-                    f"{place}: a pod of task {spec.name} asks for {_shown(name, amount)} of {name}, and "
+                    f"{place}: a pod of task {spec.name} requests {_shown(name, amount)} of {name}, and "
                     f"{instance_type} has "
                     f"{_shown(name, whole.get(name, 0))}; make smaller pods (`pods: 2`), or take whole ones (`count`)"
                 )
@@ -253,9 +253,8 @@ class Tasks:
             if amount * pods > most:
                 own = self._nominal[team.cluster_queue].get((instance_type, name), 0)
                 return (
-                    f"asks for {_shown(name, amount * pods)} {name} of {instance_type}, and {team.name} can never "
-                    "have more "
-                    f"than {_shown(name, most)}: {_shown(name, own)} of its own and {_shown(name, most - own)} borrowed"
+                    f"requests {_shown(name, amount * pods)} {name} of {instance_type}, but {team.name} can have at "
+                    f"most {_shown(name, most)}: {_shown(name, own)} of its own and {_shown(name, most - own)} borrowed"
                 )
         return self._without_place(instance_type, pod_set) if self._topology else None
 
@@ -271,7 +270,7 @@ class Tasks:
             if asked is not None and asked.mode == "required" and asked.level is not None:
                 under = f" under one network node of layer {NETWORK_LAYERS.index(asked.level) + 1}"
             return (
-                f"asks for {pod_set.count} pods on {instance_type}{under}, and the nodes of the scenario's `topology` "
+                f"requests {pod_set.count} pods on {instance_type}{under}, and the nodes of the scenario's `topology` "
                 f"have room for {error.fits_only}"
             )
         return None

@@ -56,10 +56,10 @@ def _files(before: Plan, after: Plan) -> Iterator[Risk]:
         return
     if old.root_squash != new.root_squash:
         means = (
-            "root of every client is root on the file system again"
+            "root on every client is root on the file system again"
             if new.root_squash is None
-            else f"root of clients becomes {SQUASHED}; files that belong to root become inaccessible to it, except on "
-            f"clients in noSquashNids ({listing(list(new.root_squash.no_squash_nids)) or 'none'})"
+            else f"root on clients becomes user {SQUASHED} and can no longer access root's files, except on clients in "
+            f"noSquashNids ({listing(list(new.root_squash.no_squash_nids)) or 'none'})"
         )
         yield Risk("root-squash", "attention", "storage.lustre.rootSquash", f"rootSquash changes: {means}")
     if not (old.teams and new.teams):
