@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hpkit.config import read_text
 from hpkit.config.compose import composed
-from hpkit.config.edit import diff, edited, with_values
+from hpkit.config.edit import diff, edited, edited_files, with_values
 from hpkit.config.folder import ChangedFolder
 from hpkit.errors import InputError
 from tests.whatif.recommend.builders import ROOT
@@ -73,8 +73,21 @@ def test_a_value_that_an_anchor_shares_is_not_changed_alone(path):
         change(TEXT, {path: 20})
 
 
+def test_values_of_several_files_are_changed_each_in_its_own():
+    text = (
+        "include: [teams/nlp.yaml]\ndefaults: shared.yaml\nteams: [{name: a, fairShareWeight: 1}]\nenvironments: {}\n"
+    )
+    document = in_files(text)
+    texts = {"": text, "stacks/teams/nlp.yaml": "teams:\n  - name: nlp\n    fairShareWeight: 5\n"}
+    values = {("teams", number, "fairShareWeight"): 9 for number in (0, 1)}
+    assert edited_files(texts, document, values, file="stacks/acme.yaml") == {
+        "": text.replace("Weight: 1", "Weight: 9"),
+        "stacks/teams/nlp.yaml": "teams:\n  - name: nlp\n    fairShareWeight: 9\n",
+    }
+
+
 def in_files(text):
-    shared = "environmentDefaults: {eks: {version: '1.34'}}\n"
+    shared = "environmentDefaults: {eks: {version: '1.34'}}\nclusterPolicy: {fairShare: Enabled}\n"
     files = {"teams/nlp.yaml": "teams:\n  - name: nlp\n    fairShareWeight: 5\n", "shared.yaml": shared}
     return composed(read_text(text.encode()), ChangedFolder(files), "acme.yaml", "stacks/")
 
@@ -93,6 +106,7 @@ environments: {dev: {cluster: {nodeRecovery: None}}}
     assert after == text.replace("Weight: 1", "Weight: 7").replace("dev: {", "dev: {protect: true, ")
     for path, place in (
         (("teams", 1, "fairShareWeight"), "stacks/teams/nlp.yaml:3:22"),
+        (("clusterPolicy", "fairShare"), "stacks/shared.yaml:2:28"),
         ((*dev, "eks", "version"), "stacks/shared.yaml:1:38"),
         ((*dev, "cluster", "name"), "stacks/acme.yaml:3:39"),
     ):

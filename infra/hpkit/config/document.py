@@ -106,9 +106,11 @@ class Document:
     def home(self, path: Path) -> tuple[str, Path] | None:
         """Return the file that states the value at path, or would take it, and the path there.
 
-        None where the value is stated elsewhere, such as in defaults for all environments.
+        None where the value is stated for more than this path: in defaults for all environments or organizations.
         """
         mark = self.locate(path)
+        if mark.file and mark.file == self.defaults:
+            return None
         if mark.file not in self.parts:
             return ("", path) if not self.parts else None
         part, inner = self.parts[mark.file], path

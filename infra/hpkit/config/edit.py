@@ -15,7 +15,7 @@ from hpkit.config.document import Document, Path, find_item, format_path
 from hpkit.config.load import read_text, resolve
 from hpkit.errors import InputError
 
-__all__ = ["Edit", "Layout", "Value", "diff", "edited", "patched", "with_value", "with_values"]
+__all__ = ["Edit", "Layout", "Value", "diff", "edited", "edited_files", "patched", "with_value", "with_values"]
 
 _STEPS: Final = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 _END: Final = "+"
@@ -52,15 +52,35 @@ def edited(text: str, document: Document, values: Mapping[Path, Any], *, file: s
     Raises InputError where the text can't express that alone, such as for a value that an anchor or a merge shares, or
     that another file states.
     """
-    path = next(iter(values), ())
-    after, own = text, document.parts.get("", document)
-    for path in values:
-        if document.home(path) != ("", path):
+    return edited_files({"": text}, document, values, file=file).get("", text)
+
+
+def edited_files(
+    texts: Mapping[str, str], document: Document, values: Mapping[Path, Any], *, file: str
+) -> dict[str, str]:
+    """Return the texts that change for other values at some paths of an organization of several files.
+
+    texts: those that may change, by the name in a Mark. Raises InputError as `edited` does.
+    """
+    homes: dict[str, dict[Path, Any]] = {}
+    for path, value in values.items():
+        home = document.home(path)
+        if home is None or home[0] not in texts:
             mark = document.locate(path)
             raise InputError(
                 f"{format_path(path, document.data)} comes from {mark.file or file}:{mark.line}:{mark.column}, where "
-                f"it applies to more than this place or belongs to another file. Set {values[path]} there by hand"
+                f"it applies to more than this place or belongs to another file. Set {value} there by hand"
             )
+        homes.setdefault(home[0], {})[home[1]] = value
+    return {
+        name: _edited(texts[name], document.parts.get(name, document), inner, file=name or file)
+        for name, inner in homes.items()
+    }
+
+
+def _edited(text: str, own: Document, values: Mapping[Path, Any], *, file: str) -> str:
+    path = next(iter(values), ())
+    after = text
     try:
         for path, value in values.items():
             after = with_value(after, path, value)
@@ -69,9 +89,9 @@ def edited(text: str, document: Document, values: Mapping[Path, Any], *, file: s
         path = next(iter(values))
     except InputError:
         pass
-    mark = document.locate(path)
+    mark = own.locate(path)
     raise InputError(
-        f"{file}:{mark.line}:{mark.column}: {format_path(path, document.data)} can't be changed alone: an anchor "
+        f"{file}:{mark.line}:{mark.column}: {format_path(path, own.data)} can't be changed alone: an anchor "
         f"or a merge also uses its value elsewhere. Set {values[path]} there by hand"
     )
 

@@ -122,14 +122,17 @@ def _write(recommendation: Recommendation, *, met: bool, capacity: bool) -> None
     if not met:
         click.echo(f"{recommendation.file} wasn't changed: the goals aren't met", err=True)
         return
-    text = recommendation.capacity.text if capacity and recommendation.capacity is not None else recommendation.text
-    file = Path(recommendation.file)
-    try:
-        bom = file.read_bytes().startswith(b"\xef\xbb\xbf")
-        file.write_bytes((b"\xef\xbb\xbf" if bom else b"") + text.encode())
-    except OSError as error:
-        raise InputError(f"{os.fspath(file)} can't be written: {error.strerror}") from None
-    click.echo(f"wrote {recommendation.file}", err=True)
+    texts = recommendation.capacity.texts if capacity and recommendation.capacity is not None else recommendation.texts
+    if not texts:
+        click.echo(f"{recommendation.file} wasn't changed: it meets the goals", err=True)
+    for name, text in texts.items():
+        file = Path(name)
+        try:
+            bom = file.read_bytes().startswith(b"\xef\xbb\xbf")
+            file.write_bytes((b"\xef\xbb\xbf" if bom else b"") + text.encode())
+        except OSError as error:
+            raise InputError(f"{os.fspath(file)} can't be written: {error.strerror}") from None
+        click.echo(f"wrote {name}", err=True)
 
 
 def _table(recommendation: Recommendation, *, capacity: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Generic, TypedDict, TypeVar
@@ -179,7 +180,7 @@ class CapacityChange:
     priced_in: tuple[str, ...]
     compared: bool
     warnings: tuple[str, ...]
-    text: str
+    texts: Mapping[str, str]
     patch: str
 
 
@@ -187,9 +188,9 @@ class CapacityChange:
 class Recommendation:
     """Which values meet the goals, or come nearest to them.
 
-    text: the file as recommended; patch: the change to it. tried: policies that were simulated; refused: those that
-    the validator did not allow. fixed: values that could not be varied, with the reason. warnings: what the validator
-    warns of then, and not now.
+    texts: the changed files as recommended, by name; patch: the change to them. tried: policies that were simulated;
+    refused: those that the validator did not allow. fixed: values that could not be varied, with the reason. warnings:
+    what the validator warns of then, and not now.
     """
 
     stack: str
@@ -206,7 +207,7 @@ class Recommendation:
     refused: int
     fixed: tuple[str, ...]
     warnings: tuple[str, ...]
-    text: str
+    texts: Mapping[str, str]
     patch: str
 
     def as_dict(self) -> RecommendedPolicy:

@@ -11,7 +11,7 @@ from hpkit.catalog.prices import near_price
 from hpkit.checks import Finding
 from hpkit.config import parse, read_file
 from hpkit.config.document import Path, format_path
-from hpkit.config.edit import diff, edited, with_values
+from hpkit.config.edit import diff, edited_files, with_values
 from hpkit.errors import InputError
 from hpkit.plan.model import Plan
 from hpkit.project import Loaded
@@ -66,7 +66,7 @@ def recommend(
     if others:
         (other,) = policies.outcomes([values], others)
         other_met = 0 if other is None else other.met
-    text = policies.edited(values)
+    texts, patch = policies.edited(values)
     return Recommendation(
         stack=policies.plan.stack,
         scenario=source.file,
@@ -82,8 +82,8 @@ def recommend(
         refused=result.refused,
         fixed=tuple(fixed),
         warnings=policies.warnings(values),
-        text=text,
-        patch=diff(policies.text, text, loaded.file),
+        texts=texts,
+        patch=patch,
     )
 
 
@@ -112,7 +112,9 @@ class _Policies:
         self._workers = workers
         self._on = on
         self._known = {(each.rule, each.path) for each in self._whole.findings}
-        self.text = read_file(loaded.file).decode("utf-8-sig")
+        self._texts = {
+            file: read_file(file or loaded.file).decode("utf-8-sig") for file in loaded.document.parts or [""]
+        }
         self._as_is: dict[tuple[int | None, ...], tuple[Report, ...]] = {}
         self._held: frozenset[tuple[str, str]] = frozenset()
         plan = self._plan({})
@@ -182,9 +184,12 @@ class _Policies:
                 good.append(lever)
         return tuple(good), fixed
 
-    def edited(self, values: Mapping[Path, Any]) -> str:
-        """Return the file's text with other values."""
-        return edited(self.text, self._whole.document, values, file=self._whole.file) if values else self.text
+    def edited(self, values: Mapping[Path, Any]) -> tuple[dict[str, str], str]:
+        """Return the files' texts with other values, those that change, and the patch."""
+        texts = edited_files(self._texts, self._whole.document, values, file=self._whole.file)
+        named = {file or self._whole.file: text for file, text in texts.items()}
+        changes = (diff(self._texts[file], text, file or self._whole.file) for file, text in sorted(texts.items()))
+        return named, "".join(changes)
 
     def changes(self, levers: Sequence[Lever], state: State) -> tuple[ValueChange, ...]:
         """Return what a state changes, in words."""
@@ -222,7 +227,7 @@ class _Policies:
                 costs.append(None if price is None else more * price.monthly)
                 regions.add(self.plan.spec.region if price is None else price.region)
         known_costs = [cost for cost in costs if cost is not None]
-        text = self.edited(_values(every, best))
+        texts, patch = self.edited(_values(every, best))
         return CapacityChange(
             met=best_outcome.good,
             changes=self.changes(every, best),
@@ -232,8 +237,8 @@ class _Policies:
             priced_in=tuple(sorted(regions - {self.plan.spec.region})),
             compared=None not in monthly.values(),
             warnings=self.warnings(_values(every, best)),
-            text=text,
-            patch=diff(self.text, text, self._whole.file),
+            texts=texts,
+            patch=patch,
         )
 
 
