@@ -179,7 +179,7 @@ def test_roles_of_another_account_cannot_be_looked_up(account, project):
     report = document(run("--stack", "acme-dev", "--format", "json").stdout)
     row = next(row for row in report["checks"] if row["what"] == f"role {stranger}")
     assert row["status"] == "unknown"
-    assert "account 999999999999, and this is 123456789012" in row["why"]
+    assert "account 999999999999, but the credentials are for 123456789012" in row["why"]
 
 
 def test_an_existing_subnet_that_is_too_small(account, project):

@@ -165,7 +165,7 @@ def _weight(explained: TeamExplanation) -> tuple[str, ...]:
     if not any(part.borrowable for part in explained.types):
         return ("It borrows nothing, so its fairShareWeight has no effect.",)
     if not rivals:
-        return ("No other team can borrow where it does, so its fairShareWeight has no effect.",)
+        return ("No other team can borrow the same instances, so its fairShareWeight has no effect.",)
     if not explained.fair_share:
         return (_BY_AGE,)
     weight = team.spec.fair_share_weight

@@ -125,7 +125,8 @@ def _check(
         command = f"hpkit aws preflight --stack {plan.stack} --offerings"
         return missing(_AREA, what, found=found, needed=needed, fix=fix, command=command)
     if document["Status"] == "Scheduled":
-        why = f"The plan starts at {training_plan_dates(document).partition(' to ')[0]} UTC, and no nodes come before"
-        fix = "Deploy then, or expect the group without nodes until then"
+        start = training_plan_dates(document).partition(" to ")[0]
+        why = f"The plan starts at {start} UTC, and no nodes are created before"
+        fix = "Deploy at that time, or expect no nodes in the group until then"
         return unknown(_AREA, what, why=why, fix=fix, found=found, needed=needed)
     return ok(_AREA, what, found=found, needed=needed)

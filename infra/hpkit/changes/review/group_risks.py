@@ -24,7 +24,7 @@ _MEANS: Final = {
     "networkInterface": "only new nodes have it",
     "imageReleaseVersion": "existing nodes keep their image until their software is updated",
     "labels": "pods that select a removed label find no node",
-    "trainingPlanArn": "its nodes come from different capacity, and no nodes are added after that ends",
+    "trainingPlanArn": "its nodes come from other reserved capacity, and none are added after its training plan ends",
     "deepHealthChecks": "nodes are only tested by these before they accept work",
     "lifecycleScriptSha256": "only new nodes verify the script's digest",
     "minInstanceCount": "updates wait for a different number of nodes",
@@ -73,7 +73,7 @@ def _staying(old: _Group, new: _Group) -> Iterator[Risk]:
             "attention",
             name,
             f"no NodeClass contains {name} anymore: its instanceCount becomes {count}, and the nodes that "
-            "Karpenter started there are ended, together with the jobs on them",
+            "Karpenter started there are deleted, together with the jobs on them",
         )
     elif new.autoscaled and not old.autoscaled and old.spec.instance_count:
         yield Risk(

@@ -20,7 +20,7 @@ __all__ = ["node_pool_risks"]
 
 # What another value means for those who run jobs.
 _MEANS: Final = {
-    "disruption": "the time at which Karpenter ends nodes and their pods changes",
+    "disruption": "the time changes at which Karpenter deletes nodes and their pods",
     "expireAfter": "the maximum lifetime of a node and its pods changes",
     "taints": "different pods can run on its nodes",
     "labels": "pods that select a removed label find no node",
