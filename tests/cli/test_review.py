@@ -358,8 +358,10 @@ def test_a_finding_in_an_included_file_blocks_at_its_line(repository):
 
 def test_an_organization_file_cannot_hide_another(repository):
     repository.write("stacks/acme.yaml", {**acme(), "defaults": "other.yaml"})
+    other = acme(count=2)
+    repository.write("stacks/other.yaml", {**other, "organization": "other"})
     said = repository.review(exits=1)
-    assert "other-dev" not in verdicts(said), "it is neither changed nor removed"
+    assert verdicts(said)["other-dev"][0] == "changed"
     assert [each["rule"] for file in said["files"] for each in file["findings"]["new"]] == ["CFG001"] * 3
 
 

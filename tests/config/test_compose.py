@@ -181,14 +181,24 @@ def test_a_file_that_cannot_be_read_is_a_finding_in_that_file(content, message):
     assert parse(document).unread == ((),)
 
 
+def test_what_a_file_that_cannot_be_read_may_state_is_not_missed():
+    own = organization(allocations={"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 1}]})
+    del own["environments"]["dev"]["region"]
+    own |= {"include": ["teams.yaml"], "defaults": "shared.yaml"}
+    found = findings(read(own, {"teams.yaml": "teams: [", "shared.yaml": "environmentDefaults: ["}))
+    assert {each.rule for each in found} == {"CFG005"}
+
+
 def test_files_are_bounded_together():
     own = read_text(b"organization: acme\ninclude: [a.yaml, b.yaml]\nenvironments: {}\n")
     document = composed(own, _Bytes(b"teams: []\n#" + b"x" * (MAX_BYTES // 2)), "acme.yaml")
     (found,) = document.problems
     assert found.message == "the files of an organization are larger than 4 MiB together"
     levels = "".join(f"x-{number}: &l{number} [{', '.join([f'*l{number - 1}'] * 9)}]\n" for number in range(1, 6))
-    bomb = f"x-0: &l0 [1, 2, 3]\n{levels}teams: [{{name: *l5}}]\n".encode()
-    assert len(composed(own, _Bytes(bomb), "acme.yaml").problems) == 0, "each of both is small enough"
+    bomb = f"x-0: &l0 [1, 2, 3, 4]\n{levels}teams: [{{name: *l5}}, {{name: *l5}}]\n".encode()
+    assert read_text(bomb).problems == (), "each of both is small enough"
+    (found,) = composed(own, _Bytes(bomb), "acme.yaml").problems
+    assert found.message == "the files of the organization contain more than a million values together"
     many = [f"include: [{', '.join(['a.yaml', 'b.yaml'])}]", f"x-d: &d [{', '.join(['1'] * 2000)}]"]
     many += ["environmentDefaults: {waivers: *d}", f"environments: {{{', '.join(f'e{n}: {{}}' for n in range(600))}}}"]
     document = composed(read_text("\n".join(many).encode()), _Bytes(b"teams: []"), "acme.yaml")

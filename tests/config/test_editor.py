@@ -129,3 +129,17 @@ def test_the_first_line_of_an_example_leads_to_the_schema(file):
     first, _, where = text.partition("\n")[0].partition("$schema=")
     assert first == "# yaml-language-server: "
     Draft202012Validator(json.loads((file.parent / where).read_text())).validate(yaml.safe_load(text))
+
+
+def test_required_keys_can_come_from_defaults_and_files_that_are_named_have_the_same_schema():
+    whole, lacking = organization(), organization()
+    del lacking["environments"]["dev"]["eks"]["version"], lacking["environments"]["dev"]["region"]
+    accepts = Draft202012Validator(SCHEMA).is_valid
+    assert accepts(whole)
+    assert not accepts(lacking)
+    assert accepts({**lacking, "defaults": "shared.yaml"})
+    assert accepts({**lacking, "environmentDefaults": {"region": "us-west-2", "eks": {"version": "1.35"}}})
+    assert not accepts({**whole, "environmentDefaults": {"eks": {"versoin": "1.35"}}})
+    assert accepts({"teams": [{"name": "nlp"}]})
+    assert not accepts({"organization": "acme"})
+    assert not accepts({key: value for key, value in whole.items() if key != "organization"})

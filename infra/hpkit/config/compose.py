@@ -81,13 +81,17 @@ class _Composing:
             if each.key == "defaults" and part.root:
                 root = _merged(root, part.root)
         root = self._with_environments(self._bounded(root))
-        found = [*self._placed(root), *self._problems]
+        first_teams: dict[str, int] = {}
+        for index, team in enumerate(root.children["teams"].children.values() if "teams" in root.children else ()):
+            first_teams.setdefault(team.mark.file, index)
+        found = [*self._placed(root, first_teams), *self._problems]
         return replace(
             self._own,
             data=root.value,
             root=root,
             problems=tuple(found),
             parts=self._parts,
+            first_teams=first_teams,
             reads=tuple(f"{self._prefix}{PurePosixPath(each.text)}" for each in named),
             defaults=next((f"{self._prefix}{name}" for name, each in files.items() if each.key == "defaults"), ""),
             is_whole=not self._problems,
@@ -230,14 +234,11 @@ class _Composing:
     def _report(self, named: _Named, message: str, fix: str) -> None:
         self._problems.append(Problem("CFG014", named.path, message, fix, named.mark))
 
-    def _placed(self, root: Node) -> Iterator[Problem]:
+    def _placed(self, root: Node, first_teams: Mapping[str, int]) -> Iterator[Problem]:
         """Yield what is wrong with the text of each file, with the paths that the values have in the whole."""
         whole = Document(root.value, (), root)
         environments = root.children.get("environments")
         names = list(environments.children) if environments is not None else []
-        first: dict[str, int] = {}
-        for index, team in enumerate(root.children["teams"].children.values() if "teams" in root.children else ()):
-            first.setdefault(team.mark.file, index)
         for shown, part in self._parts.items():
             for problem in part.problems if part.root is not None else ():
                 mark, (top, *rest) = problem.mark or part.locate(problem.path), problem.path or ("",)
@@ -248,7 +249,7 @@ class _Composing:
                         way for way in applied if mark in (whole.locate(way), whole.locate(way, key=True))
                     ] or paths
                 elif top == "teams" and rest and isinstance(rest[0], int):
-                    paths = [("teams", first.get(shown, 0) + rest[0], *rest[1:])]
+                    paths = [("teams", first_teams.get(shown, 0) + rest[0], *rest[1:])]
                 yield from (replace(problem, path=path, mark=mark) for path in paths)
 
 

@@ -57,6 +57,7 @@ class Document:
     An organization file can be made of several files:
 
     - parts: what each of them says alone, by the name in a Mark.
+    - first_teams: the index of the first team of each.
     - reads: the names of the others, as patterns: `stacks/teams/*.yaml`.
     - defaults: the one that others may share.
     - is_whole: False if one couldn't be read.
@@ -66,6 +67,7 @@ class Document:
     problems: tuple[Problem, ...]
     root: Node | None
     parts: Mapping[str, "Document"] = field(default_factory=dict)
+    first_teams: Mapping[str, int] = field(default_factory=dict)
     reads: tuple[str, ...] = ()
     defaults: str = ""
     is_whole: bool = True
@@ -115,8 +117,7 @@ class Document:
             return ("", path) if not self.parts else None
         part, inner = self.parts[mark.file], path
         if path[:1] == ("teams",) and len(path) > 1 and isinstance(path[1], int):
-            others = [self.locate(("teams", index)).file for index in range(path[1])]
-            inner = ("teams", others.count(mark.file), *path[2:])
+            inner = ("teams", path[1] - self.first_teams.get(mark.file, 0), *path[2:])
         return (mark.file, inner) if part.locate(inner) == mark else None
 
 
