@@ -165,7 +165,7 @@ def _refused(method: str, path: str, status: int, data: bytes) -> ToolError:
     except (ValueError, AttributeError):
         said = "no reason given"
     advice = {
-        401: "the token of this run is no longer taken; run it again",
+        401: "Grafana no longer accepts the token of this run; run the command again",
         404: "alert rules need Grafana alerting, which `pulumi up` turns on for a file with grafanaAlerts",
         403: "see the permissions of service accounts in the workspace",
         **dict.fromkeys(_CHANGED_MEANWHILE, "something of this name or a newer version is there; run it again to see"),

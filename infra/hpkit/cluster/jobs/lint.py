@@ -448,7 +448,7 @@ class _Job:
         broken = [*breaches(self._unit, self._templates)]
         broken += [breach for pods in self._templates for breach in breaches_of_pods(pods, team, limits)]
         for breach in broken:
-            yield self._say(breach.path, "team-limits", f"{breach.message}: it is rejected", breach.fix)
+            yield self._say(breach.path, "team-limits", f"{breach.message}, so the job is rejected", breach.fix)
 
     def _host_path(self, volume: Mapping[str, Any], path: Path, refuses: str) -> JobFinding:
         where = mapping(volume["hostPath"]).get("path")
