@@ -176,22 +176,26 @@ def test_a_pull_request_brings_its_own_waivers_rules_and_links_to_the_judges_of_
     for path, text in {
         "stacks/acme.yaml": "base",
         "stacks/gone.yaml": "base",
+        "stacks/teams/gone.yaml": "base",
         "stacks/acme.policy.json": "base",
         "policies/rules.py": "base",
         "change/stacks/acme.yaml": "change",
         "change/stacks/Pulumi.acme-dev.yaml": "change",
+        "change/stacks/teams/nlp.yaml": "change",
         "change/stacks/acme.policy.json": "change",
         "change/policies/rules.py": "change",
     }.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
     (tmp_path / "change/stacks/link.yaml").symlink_to("/etc/passwd")
+    (tmp_path / "change/stacks/links").symlink_to("/etc")
     script = script_of("pull-request.yml", "judges", "The change's stacks")
     subprocess.run([shutil.which("bash"), "-e", "-c", script], cwd=tmp_path, check=True)
     left = {str(each.relative_to(tmp_path)): each.read_text() for each in tmp_path.rglob("*") if each.is_file()}
     assert left == {
         "stacks/acme.yaml": "change",
         "stacks/Pulumi.acme-dev.yaml": "change",
+        "stacks/teams/nlp.yaml": "change",
         "stacks/acme.policy.json": "base",
         "policies/rules.py": "base",
     }
