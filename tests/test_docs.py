@@ -9,6 +9,9 @@ import pytest
 import yaml
 
 from hpkit.cli import SECTIONS
+from hpkit.config import parse, read_text
+from hpkit.config.compose import composed
+from hpkit.config.folder import ChangedFolder
 from tests.builders import findings, organization, team
 
 ROOT = Path(__file__).parent.parent
@@ -170,9 +173,14 @@ def test_the_warm_pool_that_the_page_of_karpenter_shows_is_accepted(autoscale):
     assert findings(autoscale) == []
 
 
-def test_the_override_of_the_page_of_accounts_is_accepted():
+def test_the_examples_of_the_page_of_accounts_are_accepted():
     page = (ROOT / "docs" / "guides" / "accounts.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    shown, in_files = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    own, shared = in_files.split("# stacks/shared.yaml\n")
+    document = composed(read_text(own.encode()), ChangedFolder({"shared.yaml": shared}), "acme.yaml")
+    assert document.is_whole
+    assert {each.rule for each in parse(document).problems} == {"CFG003"}, "a real file has more"
+    assert [document.data["environments"][name]["protect"] for name in ("dev", "prod")] == [False, True]
     governance = yaml.safe_load(shown)["environments"]["prod"]["governance"]
     data = organization(teams=[team("john")], allocations={"john": [{"instanceType": "ml.g5.12xlarge", "count": 2}]})
     data["environments"]["dev"] |= {"account": "210987654321"}

@@ -136,7 +136,7 @@ class Organization(Model):
         description="A file that organizations share, with `tags`, `clusterPolicy` and `environmentDefaults`.",
     )
     environment_defaults: dict[str, Any] = Field(
-        default={}, description="Keys of `Environment`, for all environments that don't state them."
+        default={}, description="Keys that apply to each environment that doesn't state them."
     )
     tags: dict[Annotated[str, Api("TagKey")], Annotated[str, Api("TagValue")]] = Field(
         default={},

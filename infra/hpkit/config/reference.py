@@ -14,6 +14,9 @@ from hpkit.text.compact_json import compact_json
 
 __all__ = ["json_schema", "reference", "schema_text"]
 
+# A section of which any part can be stated.
+_PARTIAL = "part of an [Environment](#environment)"
+
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of an organization file."""
@@ -117,7 +120,7 @@ def reference() -> str:
         for name, field in model.model_fields.items():
             if name in same:
                 continue
-            takes, _ = _takes(field.annotation)
+            takes = _PARTIAL if name == "environment_defaults" else _takes(field.annotation)[0]
             takes = f"{takes}, required" if field.is_required() else _with_default(takes, field.default)
             meaning = (field.description or "").replace("|", "\\|")
             lines.append(f"| `{field.alias or name}` | {takes} | {meaning} |")
