@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from hpkit.cli.preflight import command
+from hpkit_local.aws.services.ec2.moto import endpoint_gaps
 from hpkit_local.aws.testing import running_endpoint
 from tests.builders import group, organization, team, text_of, without_account
 from tests.cli.test_validate import ROOT
@@ -155,6 +156,21 @@ def test_what_region_eks_and_iam_do_not_have_is_missing(account, project):
     assert (nowhere["status"], nowhere["found"]) == ("unknown", "nowhere in us-west-2"), "EC2 lists not all types"
     assert "v1.6.0-eksbuild.1" in rows[f"add-on {GOVERNANCE}"]["fix"]
     assert "role/platform/Admin" in rows[f"role {ADMIN}"]["fix"]
+
+
+def test_interface_endpoints_exist_in_the_zones_of_their_subnets(account, project, monkeypatch):
+    monkeypatch.setitem(endpoint_gaps, "sts", frozenset({"usw2-az1"}))
+    services = ["s3", "sts", "logs", "no-such-service"]
+    rows = checked(project, network={**network("us-west-2a", "us-west-2b"), "endpoints": services})
+    of = {name: rows[f"VPC endpoint com.amazonaws.us-west-2.{name}"] for name in services[1:]}
+    assert {name: row["status"] for name, row in of.items()} == {
+        "sts": "missing", "logs": "ok", "no-such-service": "missing"
+    }  # fmt: skip
+    assert of["sts"]["found"] == "in us-west-2a, us-west-2c, us-west-2d"
+    assert of["sts"]["needed"] == "in us-west-2a, us-west-2b"
+    assert "another zone than us-west-2b" in of["sts"]["fix"], "us-west-2b is usw2-az1 on the local cloud"
+    assert "us-west-2 doesn't have this endpoint service" in of["no-such-service"]["fix"]
+    assert not [what for what in rows if what.endswith(".s3")], "a gateway endpoint is a route"
 
 
 def test_a_region_without_hyperpod_and_governance(account, project):

@@ -22,6 +22,13 @@ OBSERVED = {
         "alerts": {"snsTopicArn": "arn:aws:sns:us-west-2:123456789012:ops"},
     }
 }
+WITH_ENDPOINTS = {
+    "network": {
+        "vpcCidr": "10.192.0.0/16",
+        "zones": [{"availabilityZone": "us-west-2a", "nodeCidr": "10.1.0.0/16"}],
+        "endpoints": ["s3", "sts"],
+    }
+}
 EXISTING = {
     "network": {
         "existing": {
@@ -44,6 +51,7 @@ EXISTING = {
         ],
     },
 }
+ENVIRONMENTS = ({}, EXISTING, OBSERVED, WITH_ENDPOINTS)
 
 
 def blocks(language):
@@ -69,12 +77,12 @@ def all_calls(environment):
 def test_the_policy_allows_every_call_that_preflight_makes_and_no_other():
     policy = next(json.loads(block) for block in blocks("json") if "HpkitPreflight" in block)
     (statement,) = policy["Statement"]
-    wanted = {call.action for environment in ({}, EXISTING, OBSERVED) for call in all_calls(environment)}
+    wanted = {call.action for environment in ENVIRONMENTS for call in all_calls(environment)}
     assert statement["Action"] == sorted(wanted)
 
 
 def test_every_call_only_reads():
-    for environment in ({}, EXISTING, OBSERVED):
+    for environment in ENVIRONMENTS:
         for call in all_calls(environment):
             assert call.operation.startswith(("Describe", "Get", "List", "Simulate")), call.key
 

@@ -14,7 +14,7 @@ from hpkit.clients.calls import ApiCall, FailedCall, Responses
 from hpkit.plan.existing import execution_roles, given_roles, makes_bucket, makes_certificate_bucket
 from hpkit.plan.model import Plan
 from hpkit.plan.names import bucket_name, certificate_bucket_name
-from hpkit.preflight.needs import count_registered, made_role_names, zones_of_gateways
+from hpkit.preflight.needs import count_registered, interface_endpoints, made_role_names, zones_of_gateways
 
 if TYPE_CHECKING:
     from hpkit.program.recording import Recording
@@ -24,8 +24,8 @@ __all__ = [
     "IDENTITY_CENTER", "INTERFACES", "KUBERNETES", "KUBERNETES_VERSIONS", "NAT_GATEWAYS", "PUBLIC_ADDRESS",
     "SERVICE_ROLE", "VPCS", "ZONES", "CountedType", "access_entry", "addon_versions", "applied_quotas",
     "bucket_encryption", "bucket_location", "bucket_tags", "cluster", "default_quotas", "eks_addon", "eks_cluster",
-    "eks_name", "existing_bucket", "first_calls", "further_calls", "is_reached", "made_buckets", "needed_addons",
-    "offerings",
+    "eks_name", "endpoint_services", "existing_bucket", "first_calls", "further_calls", "is_reached", "made_buckets",
+    "needed_addons", "offerings",
     "oidc_provider", "oidc_provider_arn", "principals", "role", "role_arns", "security_groups", "simulations",
     "subnets", "tags", "topic", "training_plan",
 ]  # fmt: skip
@@ -111,6 +111,16 @@ def subnets(plan: Plan) -> ApiCall:
     """
     ids = sorted({zone.subnet_id for zone in plan.network.zones if zone.subnet_id})
     return ApiCall("ec2", "DescribeSubnets", {"Filters": [{"Name": "subnet-id", "Values": ids}]})
+
+
+def endpoint_services(recording: Recording) -> ApiCall:
+    """Return the call for the services of the interface endpoints that the program creates.
+
+    With a filter, EC2 returns the services that exist; with names it refuses the call if one does not.
+    """
+    names = sorted({service for service, _ in interface_endpoints(recording)})
+    filters = [{"Name": "service-type", "Values": ["Interface"]}, {"Name": "service-name", "Values": names}]
+    return ApiCall("ec2", "DescribeVpcEndpointServices", {"Filters": filters})
 
 
 def security_groups(plan: Plan) -> ApiCall:
@@ -258,6 +268,8 @@ def first_calls(recording: Recording) -> tuple[ApiCall, ...]:
     services = dict.fromkeys(["sagemaker", "vpc", *(each.service for each in counted)])
     if zones_of_gateways(recording):
         calls += [NAT_GATEWAYS, ALL_SUBNETS]
+    if interface_endpoints(recording):
+        calls.append(endpoint_services(recording))
     if count_registered(recording, "aws:eks/cluster:Cluster"):
         calls.append(EKS_CLUSTERS)
         services["eks"] = None

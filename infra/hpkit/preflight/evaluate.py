@@ -15,7 +15,7 @@ from hpkit.preflight.given import check_given
 from hpkit.preflight.hyperpod import check_hyperpod
 from hpkit.preflight.model import CheckResult, Status
 from hpkit.preflight.names import check_names
-from hpkit.preflight.network import check_network, check_zones
+from hpkit.preflight.network import check_endpoints, check_network, check_zones
 from hpkit.preflight.observability import check_observability
 from hpkit.preflight.quotas import check_quotas
 from hpkit.preflight.reach import check_reach
@@ -39,6 +39,7 @@ def evaluate(
         *check_account(plan, responses),
         *check_quotas(recording, responses),
         *check_zones(plan, responses),
+        *check_endpoints(recording, responses),
         *check_network(organization, plan, responses),
         *check_eks(plan, responses),
         *check_reach(plan, responses),

@@ -24,6 +24,7 @@ __all__ = [
     "RegisteredGroup",
     "count_registered",
     "instance_needs",
+    "interface_endpoints",
     "interface_need",
     "interfaces_per_node",
     "made_role_names",
@@ -97,6 +98,18 @@ def zones_of_gateways(recording: Recording) -> dict[str, int]:
         zone = recording.resources[subnet].inputs["availabilityZone"]
         counts[zone] = counts.get(zone, 0) + 1
     return counts
+
+
+def interface_endpoints(recording: Recording) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the name of each interface endpoint's service, with the zones of the endpoint's subnets."""
+    return tuple(
+        (
+            endpoint.inputs["serviceName"],
+            tuple(sorted(recording.resources[each].inputs["availabilityZone"] for each in endpoint.uses["subnetIds"])),
+        )
+        for endpoint in _of_type(recording, "aws:ec2/vpcEndpoint:VpcEndpoint")
+        if endpoint.inputs["vpcEndpointType"] == "Interface"
+    )
 
 
 def made_role_names(recording: Recording) -> tuple[str, ...]:

@@ -1,19 +1,25 @@
 """Availability zones and what EC2 offers in them, and whether existing subnets have enough free addresses."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hpkit.checks.instance_groups import addresses_needed
 from hpkit.checks.rule import Context
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.config.organization import Organization
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan, ZonePlan
-from hpkit.preflight.calls import ZONES, offerings, security_groups, subnets
+from hpkit.preflight.calls import ZONES, endpoint_services, offerings, security_groups, subnets
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
+from hpkit.preflight.needs import interface_endpoints
 from hpkit.preflight.usage import live_cluster, without_running
 from hpkit.text.formatting import listing
 
-__all__ = ["check_network", "check_zones"]
+if TYPE_CHECKING:
+    from hpkit.program.recording import Recording
+
+__all__ = ["check_endpoints", "check_network", "check_zones"]
 
 _ZONES: Final = "zones"
 _NETWORK: Final = "network"
@@ -27,6 +33,31 @@ def check_zones(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
     wanted |= {zone for group in plan.all_groups for zone in group.zones}
     yield from (_zone(plan, responses, name) for name in sorted(wanted))
     yield from (_offered(plan, responses, group) for group in plan.all_groups if group.spec.types)
+
+
+def check_endpoints(recording: Recording, responses: Responses) -> Iterator[CheckResult]:
+    """Check that each interface endpoint's service is offered in the zones of the endpoint's subnets.
+
+    Source: AWS PrivateLink guide, "Access an AWS service using an interface VPC endpoint": a subnet's zone must be one
+    that the service supports, as DescribeVpcEndpointServices lists them.
+    """
+    endpoints = interface_endpoints(recording)
+    response = responses.of(endpoint_services(recording)) if endpoints else {"ServiceDetails": []}
+    if isinstance(response, FailedCall):
+        yield call_failed(_NETWORK, "zones of VPC endpoints", response)
+        return
+    zones_of = {each["ServiceName"]: set(each.get("AvailabilityZones", ())) for each in response["ServiceDetails"]}
+    for service, zones in endpoints:
+        what, needed = f"VPC endpoint {service}", f"in {listing(list(zones))}"
+        there = zones_of.get(service)
+        if there is None:
+            fix = f"Remove it from network.endpoints; {recording.plan.spec.region} doesn't have this endpoint service"
+            yield missing(_NETWORK, what, found="missing", needed=needed, fix=fix)
+        elif lacking := sorted(set(zones) - there):
+            fix = f"Use another zone than {listing(lacking)} in network.zones, or remove the service from endpoints"
+            yield missing(_NETWORK, what, found=f"in {_names(there)}", needed=needed, fix=fix)
+        else:
+            yield ok(_NETWORK, what, found=f"in {_names(there)}", needed=needed)
 
 
 def check_network(organization: Organization, plan: Plan, responses: Responses) -> Iterator[CheckResult]:

@@ -1,5 +1,7 @@
 """What moto 5.2 lacks or forgets in EC2.
 
+- DescribeVpcEndpointServices: the services that the kit's catalog knows, in the form of the API (moto fails on filters,
+  and lists zones by the start of their names). `endpoint_gaps` holds the zones where a service has no endpoint.
 - ModifyVpcEndpoint: routes of added and removed route tables (without them the endpoint cannot be deleted), network
   interfaces of added and removed subnets, private DNS.
 - DeleteSubnet, DeleteVpc and DeleteSecurityGroup refuse while a VPC endpoint, or for the VPC a security group, is left.
@@ -7,18 +9,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 from moto.core.responses import ActionResult
-from moto.ec2.exceptions import DependencyViolationError
+from moto.ec2.exceptions import DependencyViolationError, InvalidServiceName
 from moto.ec2.models.security_groups import SecurityGroupBackend
 from moto.ec2.models.subnets import SubnetBackend
 from moto.ec2.models.vpcs import VPCBackend
 from moto.ec2.responses.vpcs import VPCs
 from moto.ec2.utils import random_private_ip
 
-__all__: list[str] = []
+from hpkit.catalog import vpc_endpoints
 
+__all__ = ["endpoint_gaps"]
+
+# Service, such as `sts`, and the ids of zones that have no interface endpoint of it. Empty unless a test fills it.
+endpoint_gaps: Final[dict[str, frozenset[str]]] = {}
+# Services of gateway endpoints (AWS PrivateLink guide, "Gateway endpoints"); S3 has interface endpoints too.
+_GATEWAYS: Final = ("dynamodb", "s3")
+_ONLY_GATEWAY: Final = ("dynamodb",)
 _modify_vpc_endpoint = VPCBackend.modify_vpc_endpoint
 _delete_subnet = SubnetBackend.delete_subnet
 _delete_vpc = VPCBackend.delete_vpc
@@ -67,6 +77,43 @@ def _endpoints(backend: Any) -> list[Any]:
     return [each for each in backend.vpc_end_points.values() if each.state != "deleted"]
 
 
+def _services(region: str, zones: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Yield a ServiceDetail per service and type (Amazon EC2 API reference, ServiceDetail)."""
+    there = sorted((zone.name, zone.zone_id) for zone in zones)
+    for service in vpc_endpoints():
+        types = ["Gateway"] * (service in _GATEWAYS) + ["Interface"] * (service not in _ONLY_GATEWAY)
+        for kind in types:
+            gaps = endpoint_gaps.get(service, frozenset()) if kind == "Interface" else frozenset()
+            inside = [each for each in there if each[1] not in gaps]
+            yield {
+                "ServiceName": f"com.amazonaws.{region}.{service}",
+                "ServiceType": [{"ServiceType": kind}],
+                "ServiceRegion": region,
+                "AvailabilityZones": [name for name, _ in inside],
+                "AvailabilityZoneIds": [zone_id for _, zone_id in inside],
+                "Owner": "amazon",
+                "VpcEndpointPolicySupported": True,
+                "AcceptanceRequired": False,
+                "ManagesVpcEndpoints": False,
+            }
+
+
+def _describe_services(response: Any) -> ActionResult:
+    found = list(_services(response.region, response.ec2_backend.describe_availability_zones()))
+    names = response._get_param("ServiceNames", [])  # noqa: SLF001
+    if unknown := sorted(set(names) - {each["ServiceName"] for each in found}):
+        raise InvalidServiceName(unknown[0])
+    filters = {**response._filters_from_querystring(), **({"service-name": names} if names else {})}  # noqa: SLF001
+    details = [
+        each
+        for each in found
+        if each["ServiceName"] in filters.get("service-name", (each["ServiceName"],))
+        and each["ServiceType"][0]["ServiceType"] in filters.get("service-type", ("Gateway", "Interface"))
+        and each["Owner"] in filters.get("owner", ("amazon",))
+    ]
+    return ActionResult({"ServiceNames": [each["ServiceName"] for each in details], "ServiceDetails": details})
+
+
 def _without_endpoints(backend: Any, subnet_id: str) -> Any:
     if any(subnet_id in (each.subnet_ids or []) for each in _endpoints(backend)):
         raise DependencyViolationError(f"The subnet '{subnet_id}' has dependencies and cannot be deleted.")
@@ -89,6 +136,7 @@ def _unused(backend: Any, name: str | None = None, group_id: str | None = None) 
 _METHODS: tuple[tuple[type, str, Any], ...] = (
     (VPCBackend, "modify_vpc_endpoint", _with_routes_and_interfaces),
     (VPCs, "modify_vpc_endpoint", _with_private_dns),
+    (VPCs, "describe_vpc_endpoint_services", _describe_services),
     (SubnetBackend, "delete_subnet", _without_endpoints),
     (VPCBackend, "delete_vpc", _empty),
     (SecurityGroupBackend, "delete_security_group", _unused),
