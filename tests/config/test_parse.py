@@ -199,3 +199,14 @@ def test_a_role_name_becomes_an_arn_of_the_accounts_where_its_team_is(allocated,
         data["environments"][name]["governance"]["allocations"]["ada"] = [row]
     (found,) = [each for each in findings(data) if each.rule == "CFG002"]
     assert found.fix == fix
+
+
+def test_a_misspelt_key_in_an_environment_that_is_not_in_environments_is_found():
+    data = organization()
+    dev = data.pop("environments")["dev"]
+    zones = [{**zone, "availablityZone": zone["availabilityZone"]} for zone in dev["network"]["zones"]]
+    for zone in zones:
+        del zone["availabilityZone"]
+    data["environments:dev"] = {**dev, "network": {**dev["network"], "zones": zones}}
+    fixes = [each.fix for each in findings(data) if each.rule == "CFG001"]
+    assert fixes.count("Did you mean `availabilityZone`?") == 2

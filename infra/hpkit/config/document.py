@@ -133,6 +133,9 @@ def is_named(pattern: str, name: str) -> bool:
 
 def _renamed(node: Node, path: Path, key: str) -> Node:
     step, rest = path[0], path[1:]
+    if step not in node.children:
+        # A part that was read on in another place than it stands.
+        return node
     if rest:
         children = {**node.children, step: _renamed(node.children[step], rest, key)}
         keys = node.keys
