@@ -8,6 +8,7 @@ from pathlib import Path
 import moto
 import pytest
 from botocore.loaders import Loader
+from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 
 from generate.catalog import service_model_text
 from hpkit.catalog import (
@@ -15,8 +16,11 @@ from hpkit.catalog import (
     find_region,
     instance_type,
     instance_types,
+    is_local_zone,
     is_offered,
     is_older,
+    is_zone_id,
+    is_zone_of,
     kubernetes_versions,
     limit,
     regions,
@@ -235,3 +239,17 @@ def test_types_are_not_offered_in_a_region_as_ec2_was_recorded():
             short = name.removeprefix("ml.")
             expected = short not in recorded or region.name not in offered or short in offered[region.name]
             assert is_offered(name, region.name) == expected, (name, region.name)
+
+
+def test_names_and_ids_of_zones_belong_to_their_region():
+    zones = RegionsAndZonesBackend.zones
+    for region, there in zones.items():
+        for zone in there:
+            assert is_zone_id(zone.zone_id)
+            assert not is_zone_id(zone.name)
+            for written in (zone.name, zone.zone_id):
+                assert [name for name in zones if is_zone_of(written, name)] == [region]
+    for local in ("us-west-2-lax-1a", "usw2-lax1-az1"):
+        assert is_local_zone(local)
+        assert is_zone_of(local, "us-west-2")
+    assert not is_local_zone("us-west-2a")

@@ -173,6 +173,18 @@ def test_interface_endpoints_exist_in_the_zones_of_their_subnets(account, projec
     assert not [what for what in rows if what.endswith(".s3")], "a gateway endpoint is a route"
 
 
+def test_zones_by_id_are_looked_up_in_the_account(account, project, monkeypatch):
+    monkeypatch.setitem(endpoint_gaps, "sts", frozenset({"usw2-az3"}))
+    groups = [group("gpu", "ml.g5.12xlarge", 1, availabilityZone="usw2-az1")]
+    by_id = {**network("usw2-az1", "usw2-az3", "usw2-az8"), "endpoints": ["s3", "sts"]}
+    rows = checked(project, network=by_id, cluster={"name": "acme", "instanceGroups": groups})
+    endpoint = "VPC endpoint com.amazonaws.us-west-2.sts"
+    assert missing(rows) == {"zone usw2-az8", endpoint}
+    assert "another zone than usw2-az3, usw2-az8" in rows[endpoint]["fix"]
+    assert rows["zone usw2-az1"]["status"] == "ok"
+    assert rows["EC2 offers the type of gpu"]["found"] == "ml.g5.12xlarge in us-west-2b"
+
+
 def test_a_region_without_hyperpod_and_governance(account, project):
     groups = [group("gpu", "ml.g5.12xlarge", 1, availabilityZone="eu-west-3a")]
     cluster = {"name": "acme", "instanceGroups": groups}

@@ -9,9 +9,11 @@ from hpkit.preflight.needs import (
     InstanceNeed,
     count_registered,
     instance_needs,
+    interface_endpoints,
     interface_need,
     total_need,
     volume_need,
+    zones_of_gateways,
 )
 from hpkit.program.components.network import Network
 from hpkit.program.recording import record
@@ -117,6 +119,21 @@ ZONES = [
     {"availabilityZone": "us-west-2a", "nodeCidr": "10.1.0.0/16"},
     {"availabilityZone": "us-west-2b", "nodeCidr": "10.2.0.0/16"},
 ]
+
+
+def test_zones_by_id_are_those_of_subnets_gateways_and_endpoints():
+    zones = [{"availabilityZone": f"usw2-az{n}", "nodeCidr": f"10.{n}.0.0/16"} for n in (1, 2)]
+    network = {"vpcCidr": "10.192.0.0/16", "zones": zones, "natGateways": "PerZone", "endpoints": ["s3", "sts"]}
+    groups = [group("gpu", "ml.g5.12xlarge", 4, availabilityZone="usw2-az2")]
+    recording = recording_of(*groups, network=network)
+    subnets = recording.named("ec2/subnet:Subnet")
+    placed = {name: each.inputs for name, each in subnets.items() if "az" in name}
+    assert {name: each["availabilityZoneId"] for name, each in placed.items()} == {
+        f"{kind}-usw2-az{n}": f"usw2-az{n}" for kind in ("nat", "nodes") for n in (1, 2)
+    }
+    assert not any("availabilityZone" in each for each in placed.values())
+    assert zones_of_gateways(recording) == {"usw2-az1": 1, "usw2-az2": 1}
+    assert interface_endpoints(recording) == (("com.amazonaws.us-west-2.sts", ("usw2-az1", "usw2-az2")),)
 
 
 def test_a_gateway_endpoint_takes_no_interface_and_others_take_one_per_zone():

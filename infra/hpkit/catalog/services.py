@@ -19,8 +19,11 @@ __all__ = [
     "aws_regions",
     "find_region",
     "grafana_regions",
+    "is_local_zone",
     "is_offered",
     "is_older",
+    "is_zone_id",
+    "is_zone_of",
     "kubernetes_versions",
     "last_zone",
     "limit",
@@ -35,6 +38,9 @@ __all__ = [
 PLACEHOLDER_ACCOUNT: Final = "123456789012"
 INFERENCE_OPERATOR = "amazon-sagemaker-hyperpod-inference"
 TASK_GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
+_ZONE_ID: Final = re.compile(r"(?P<region>[a-z]{3,}\d+)(?P<local>-[a-z]{3}\d+)?-az\d+\Z")
+_ZONE_NAME: Final = re.compile(r"(?P<region>[a-z]{2}(?:-[a-z]+)+-\d+)(?P<local>-[a-z]{3}-\d+)?[a-z]\Z")
+_DIRECTIONS: Final = {"northeast": "ne", "northwest": "nw", "southeast": "se", "southwest": "sw"}
 _NUMBERS: Final = re.compile(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
 
 
@@ -147,6 +153,29 @@ def last_zone(region: str) -> str | None:
     """Return the last letter of a region's zones that any account has, None where that is not known."""
     found: str | None = _services()["lastZones"]["byRegion"].get(region)
     return found
+
+
+def is_zone_id(zone: str) -> bool:
+    """Return whether a zone is given by its ID, such as `use1-az1`, which is the same zone in every account.
+
+    Source: AWS RAM user guide, "Availability Zone IDs for your AWS resources".
+    """
+    return _ZONE_ID.match(zone) is not None
+
+
+def is_local_zone(zone: str) -> bool:
+    """Return whether a name or an ID is that of a Local Zone (AWS Local Zones user guide, "Available Local Zones")."""
+    found = _ZONE_ID.match(zone) or _ZONE_NAME.match(zone)
+    return found is not None and found["local"] is not None
+
+
+def is_zone_of(zone: str, region: str) -> bool:
+    """Return whether a name or an ID is that of a zone or Local Zone in a region; IDs abbreviate the region."""
+    if found := _ZONE_ID.match(zone):
+        area, *directions, number = region.split("-")
+        return found["region"] == area + "".join(_DIRECTIONS.get(each, each[0]) for each in directions) + number
+    named = _ZONE_NAME.match(zone)
+    return named is not None and named["region"] == region
 
 
 def vpc_endpoints() -> tuple[str, ...]:

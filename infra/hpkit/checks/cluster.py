@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hpkit.catalog import TASK_GOVERNANCE, aws_regions, dependencies_chart, regions
+from hpkit.catalog import TASK_GOVERNANCE, aws_regions, dependencies_chart, is_zone_id, regions
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.checks.storage import not_of_lustre
 from hpkit.config.cluster import FSxLustreConfig
@@ -187,7 +187,9 @@ def _region(context: Context) -> Iterator[Issue]:
     governed = context.spec.governance is not None
     offered = [each.name for each in regions() if each.task_governance or not governed]
     if region not in aws_regions():
-        zones = sorted({zone.availability_zone for zone in context.plan.network.zones})
+        zones = sorted(
+            {zone.availability_zone for zone in context.plan.network.zones if not is_zone_id(zone.availability_zone)}
+        )
         of_zones = {zone[:-1] for zone in zones} & set(offered)
         likely = of_zones.pop() if len(of_zones) == 1 else near(region, offered)
         fix = f"Did you mean `{likely}`?" if likely else f"Use one of {listing(offered, len(offered))}."

@@ -5,6 +5,9 @@ import re
 from collections.abc import Iterator
 
 from hpkit.catalog import (
+    is_local_zone,
+    is_zone_id,
+    is_zone_of,
     last_zone,
     vpc_endpoints,
 )
@@ -12,6 +15,7 @@ from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
 from hpkit.config.network import Network
 from hpkit.config.suggest import DASHES, explained, other_dash
+from hpkit.plan.derive import ZONE_KEY
 from hpkit.plan.endpoint import reserved_ranges
 from hpkit.plan.subnets import LARGEST_PREFIX, LAST_ZONE, RANGE_PREFIXES, own_part
 from hpkit.text.formatting import listing
@@ -255,11 +259,13 @@ def _zones(context: Context) -> Iterator[Issue]:
     for index, zone in enumerate(context.spec.network.zones):
         path = (*context.path, "network", "zones", index, "availabilityZone")
         name = zone.availability_zone
-        if name[:-1] != context.spec.region:
+        if not is_zone_of(name, context.spec.region):
             yield Issue(
                 path,
                 f"the zone {name} isn't in {context.spec.region}",
-                f"Use `{context.spec.region}{name[-1]}`{_also_in(context, name)}.",
+                f"Use a zone that `aws ec2 describe-availability-zones --region {context.spec.region}` lists."
+                if is_zone_id(name) or is_local_zone(name)
+                else f"Use `{context.spec.region}{name[-1]}`{_also_in(context, name)}.",
             )
         elif name[-1] <= LAST_ZONE:
             yield from _behind_the_last(context.spec.region, name, path)
@@ -268,8 +274,8 @@ def _zones(context: Context) -> Iterator[Issue]:
         seen.add(name)
     existing = context.spec.network.existing
     for name in existing.subnets if existing else ():
-        if name[:-1] != context.spec.region:
-            hint = explained(name)
+        if not is_zone_of(name, context.spec.region):
+            hint = None if is_zone_id(name) else explained(name)
             yield Issue(
                 (*context.path, "network", "existing", "subnets", name),
                 f"the zone {name} isn't in {context.spec.region}" if hint is None else f"the zone is {name}, {hint[0]}",
@@ -278,6 +284,31 @@ def _zones(context: Context) -> Iterator[Issue]:
         else:
             path = (*context.path, "network", "existing", "subnets", name)
             yield from _behind_the_last(context.spec.region, name, path)
+    yield from _by_id(context)
+
+
+def _by_id(context: Context) -> Iterator[Issue]:
+    """Yield what zone IDs can't be combined with: which name an ID has is known only in the account."""
+    network, path = context.spec.network, (*context.path, "network")
+    names = [zone.availability_zone for zone in context.plan.network.zones]
+    by_id = [name for name in names if is_zone_id(name)]
+    if not by_id:
+        return
+    if others := [name for name in names if name not in by_id]:
+        yield Issue(
+            (*path, "existing", "subnets") if network.existing else (*path, "zones"),
+            f"zones are given by ID ({listing(by_id)}) and by name ({listing(others)}), which can be the same zone",
+            f"Use only IDs or only names: `aws ec2 describe-availability-zones --region {context.spec.region}` prints "
+            "both.",
+        )
+        return
+    for index, pool in enumerate(context.spec.autoscaling.node_pools if context.spec.autoscaling else ()):
+        if any(each.key == ZONE_KEY for each in pool.requirements):
+            yield Issue(
+                (*context.path, "autoscaling", "nodePools", index, "requirements"),
+                f"{pool.name} requires zones by {ZONE_KEY}, which has names, but the network has zone IDs",
+                "Use names of zones in the network, or remove the requirement.",
+            )
 
 
 def _also_in(context: Context, zone: str) -> str:
@@ -291,7 +322,7 @@ def _also_in(context: Context, zone: str) -> str:
 def _behind_the_last(region: str, zone: str, path: Path) -> Iterator[Issue]:
     last = last_zone(region)
     # AWS adds zones now and then, so that this may be one that the catalog does not know yet.
-    if last is not None and zone[-1] > last:
+    if last is not None and zone[-1] > last and not is_zone_id(zone) and not is_local_zone(zone):
         yield Issue(
             path,
             f"as far as known, {region} has no zone {zone}: its zones are a to {last}",
@@ -345,6 +376,12 @@ def _room(context: Context) -> Iterator[Issue]:
         return
     for index, zone in enumerate(context.spec.network.zones):
         place: Path = (*path, "zones", index)
+        if is_local_zone(zone.availability_zone) and context.spec.network.nat_gateways == "PerZone":
+            yield Issue(
+                (*path, "natGateways"),
+                f"{zone.availability_zone} is a Local Zone, where the kit creates no NAT gateway",
+                "Use `Single`.",
+            )
         if zone.availability_zone[-1] > LAST_ZONE:
             yield Issue(
                 (*place, "availabilityZone"),

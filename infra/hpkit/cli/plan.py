@@ -75,7 +75,9 @@ def _assumed(recording: "Recording") -> list[str]:
     plan = recording.plan
     named = {zone.availability_zone for zone in plan.network.zones}
     shown = {
-        each.inputs["availabilityZone"] for each in recording.resources.values() if each.type == "aws:ec2/subnet:Subnet"
+        each.inputs.get("availabilityZone") or each.inputs["availabilityZoneId"]
+        for each in recording.resources.values()
+        if each.type == "aws:ec2/subnet:Subnet"
     }
     return [
         *([] if plan.spec.account else ["the account"]),

@@ -8,13 +8,17 @@ from hpkit.config.base import Api, Model, Version
 
 __all__ = ["Eks", "Endpoint", "ExistingEks", "ExistingNetwork", "Network", "Zone"]
 
-_ZONE = r"^[a-z]{2}(?:-[a-z]+)+-[0-9]+[a-z]$"
+# Names and IDs of availability zones and Local Zones.
+_ZONE = r"^(?:[a-z]{2}(?:-[a-z]+)+-[0-9]+(?:-[a-z]{3}-[0-9]+)?[a-z]|[a-z]{3,}[0-9]+(?:-[a-z]{3}[0-9]+)?-az[1-8])$"
 
 
 class Zone(Model):
     """One availability zone with its private node subnet."""
 
-    availability_zone: str = Field(pattern=_ZONE, description="Zone name, such as `us-west-2a`.")
+    availability_zone: str = Field(
+        pattern=_ZONE,
+        description="Zone name, such as `us-west-2a`, zone ID `usw2-az1`, or Local Zone `us-west-2-lax-1a`.",
+    )
     node_cidr: str = Field(
         description="IPv4 range of the zone's nodes, /16 to /28. Outside vpcCidr, it becomes a secondary range of "
         "the VPC."

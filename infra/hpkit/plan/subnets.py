@@ -7,7 +7,8 @@ from hpkit.config.network import ExistingNetwork
 __all__ = ["LARGEST_PREFIX", "RANGE_PREFIXES", "control_plane_cidr", "control_plane_subnets", "own_part", "public_cidr"]
 
 # The first sixteenth of the VPC's range is cut into 16 equal blocks: eight for public subnets, eight for the control
-# plane. A zone's block follows from its letter alone, so that a zone added later moves no other.
+# plane. A zone's block follows from its letter alone, or from the number of its ID, so that a zone added later moves no
+# other.
 _PART = 4
 _CUT = 8
 _HALF = 8
@@ -42,7 +43,8 @@ def control_plane_subnets(existing: ExistingNetwork) -> tuple[str, ...]:
 def _block(vpc_cidr: str, availability_zone: str, first: int) -> str:
     """Raise ValueError for a VPC range longer than /20, or a ninth zone."""
     network = ipaddress.IPv4Network(vpc_cidr)
-    position = ord(availability_zone[-1]) - ord("a")
+    last = availability_zone[-1]
+    position = int(last) - 1 if last.isdigit() else ord(last) - ord("a")
     if network.prefixlen > LARGEST_PREFIX or not 0 <= position < _HALF:
         raise ValueError(f"{vpc_cidr} has no block for zone {availability_zone}")
     size = 2 ** (32 - network.prefixlen - _CUT)

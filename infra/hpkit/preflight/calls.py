@@ -28,6 +28,7 @@ __all__ = [
     "needed_addons", "offerings",
     "oidc_provider", "oidc_provider_arn", "principals", "role", "role_arns", "security_groups", "simulations",
     "subnets", "tags", "topic", "training_plan",
+    "zone_name",
 ]  # fmt: skip
 
 
@@ -95,6 +96,13 @@ def applied_quotas(service: str) -> ApiCall:
 def default_quotas(service: str) -> ApiCall:
     """Return the call for AWS's defaults, which apply where the account's own list has no value."""
     return ApiCall("service-quotas", "ListAWSDefaultServiceQuotas", {"ServiceCode": service, "MaxResults": _PAGE})
+
+
+def zone_name(responses: Responses, zone: str) -> str:
+    """Return the name that a zone has in the account, for its name or ID; as given where that is unknown."""
+    response = responses.of(ZONES)
+    zones = [] if isinstance(response, FailedCall) else response["AvailabilityZones"]
+    return next((each["ZoneName"] for each in zones if each.get("ZoneId") == zone), zone)
 
 
 def offerings(plan: Plan) -> ApiCall:

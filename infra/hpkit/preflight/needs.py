@@ -95,7 +95,7 @@ def zones_of_gateways(recording: Recording) -> dict[str, int]:
     counts: dict[str, int] = {}
     for gateway in _of_type(recording, "aws:ec2/natGateway:NatGateway"):
         (subnet,) = gateway.uses["subnetId"]
-        zone = recording.resources[subnet].inputs["availabilityZone"]
+        zone = _zone(recording.resources[subnet])
         counts[zone] = counts.get(zone, 0) + 1
     return counts
 
@@ -105,7 +105,7 @@ def interface_endpoints(recording: Recording) -> tuple[tuple[str, tuple[str, ...
     return tuple(
         (
             endpoint.inputs["serviceName"],
-            tuple(sorted(recording.resources[each].inputs["availabilityZone"] for each in endpoint.uses["subnetIds"])),
+            tuple(sorted(_zone(recording.resources[each]) for each in endpoint.uses["subnetIds"])),
         )
         for endpoint in _of_type(recording, "aws:ec2/vpcEndpoint:VpcEndpoint")
         if endpoint.inputs["vpcEndpointType"] == "Interface"
@@ -199,6 +199,11 @@ def volume_need(recording: Recording) -> int | None:
 
 def _of_type(recording: Recording, type_token: str) -> Iterator[RecordedResource]:
     return (each for each in recording.resources.values() if each.type == type_token)
+
+
+def _zone(subnet: RecordedResource) -> str:
+    zone: str = subnet.inputs.get("availabilityZone") or subnet.inputs["availabilityZoneId"]
+    return zone
 
 
 def _group(group: Mapping[str, Any], *, autoscaled: bool) -> RegisteredGroup:

@@ -10,7 +10,7 @@ from hpkit.checks.rule import Context
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.config.organization import Organization
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan, ZonePlan
-from hpkit.preflight.calls import ZONES, endpoint_services, offerings, security_groups, subnets
+from hpkit.preflight.calls import ZONES, endpoint_services, offerings, security_groups, subnets, zone_name
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 from hpkit.preflight.needs import interface_endpoints
 from hpkit.preflight.usage import live_cluster, without_running
@@ -53,7 +53,7 @@ def check_endpoints(recording: Recording, responses: Responses) -> Iterator[Chec
         if there is None:
             fix = f"Remove it from network.endpoints; {recording.plan.spec.region} doesn't have this endpoint service"
             yield missing(_NETWORK, what, found="missing", needed=needed, fix=fix)
-        elif lacking := sorted(set(zones) - there):
+        elif lacking := sorted(zone for zone in zones if zone_name(responses, zone) not in there):
             fix = f"Use another zone than {listing(lacking)} in network.zones, or remove the service from endpoints"
             yield missing(_NETWORK, what, found=f"in {_names(there)}", needed=needed, fix=fix)
         else:
@@ -81,6 +81,7 @@ def _zone(plan: Plan, responses: Responses, name: str) -> CheckResult:
         return call_failed(_ZONES, what, response, needed="available")
     zones = {zone["ZoneName"]: zone for zone in response["AvailabilityZones"]}
     usable = [zone for zone, found in sorted(zones.items()) if _is_usable(found)]
+    name = zone_name(responses, name)
     if name not in zones:
         fix = f"Choose a zone that the account has in {plan.spec.region}: {listing(usable)}"
         return missing(_ZONES, what, found="missing", needed="available", fix=fix)
@@ -107,7 +108,8 @@ def _offered(plan: Plan, responses: Responses, group: GroupPlan | RestrictedGrou
     zones_of: dict[str, set[str]] = {}
     for offer in response["InstanceTypeOfferings"]:
         zones_of.setdefault(f"ml.{offer['InstanceType']}", set()).add(offer["Location"])
-    here = [f"{name} in {_names(found)}" for name in types if (found := zones_of.get(name, set()) & set(group.zones))]
+    own = {zone_name(responses, zone) for zone in group.zones}
+    here = [f"{name} in {_names(found)}" for name in types if (found := zones_of.get(name, set()) & own)]
     if here:
         return ok(_ZONES, what, found=listing(here), needed=needed)
     others = [f"{name} in {_names(zones_of[name])}" for name in types if name in zones_of]
@@ -134,7 +136,7 @@ def _subnet(context: Context, responses: Responses, zone: ZonePlan) -> CheckResu
     if found is None:
         fix = "Set network.existing.subnets to subnets of this account and region"
         return missing(_NETWORK, what, found="missing", needed=needed, fix=fix)
-    if found["VpcId"] != vpc or found["AvailabilityZone"] != name:
+    if found["VpcId"] != vpc or found["AvailabilityZone"] != zone_name(responses, name):
         where = f"in {found['VpcId']}, {found['AvailabilityZone']}"
         fix = f"Use a subnet of {vpc} in {name}; HyperPod and EKS share one VPC"
         return missing(_NETWORK, what, found=where, needed=f"in {vpc}, {name}", fix=fix)

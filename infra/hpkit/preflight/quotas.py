@@ -18,6 +18,7 @@ from hpkit.preflight.calls import (
     applied_quotas,
     default_quotas,
     eks_cluster,
+    zone_name,
 )
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 from hpkit.preflight.needs import (
@@ -199,7 +200,9 @@ def _gateway_demands(recording: Recording, responses: Responses) -> Iterator[_De
         if failed is not None:
             yield _Demand("vpc", name, registered, failed, note=zone)
             continue
-        inside = {each["SubnetId"] for each in subnets["Subnets"] if each["AvailabilityZone"] == zone}
+        inside = {
+            each["SubnetId"] for each in subnets["Subnets"] if each["AvailabilityZone"] == zone_name(responses, zone)
+        }
         there = [each for each in gateways["NatGateways"] if each.get("SubnetId") in inside]
         existing = count_own(recording.plan, responses, there, registered=registered)
         yield _Demand("vpc", name, registered, len(there), existing, note=zone)

@@ -9,7 +9,7 @@ from hpkit.catalog import find_instance_type
 from hpkit.catalog.training_plans import reserved_types, training_plan_dates, training_plan_problem
 from hpkit.clients.calls import ApiCall, FailedCall, Responses
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
-from hpkit.preflight.calls import training_plan
+from hpkit.preflight.calls import training_plan, zone_name
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 from hpkit.preflight.usage import without_running
 from hpkit.text.formatting import listing
@@ -119,7 +119,8 @@ def _check(
         return call_failed(_AREA, what, document, needed=needed)
     found = f"{document['Status']}, {training_plan_dates(document)}"
     instance_type = next((each for each in types if each in reserved_types(document)), types[0])
-    problem = training_plan_problem(document, instance_type=instance_type, count=count + taken, zones=group.zones)
+    zones = [zone_name(responses, zone) for zone in group.zones]
+    problem = training_plan_problem(document, instance_type=instance_type, count=count + taken, zones=zones)
     if problem is not None:
         fix = f"Plan {name} {problem}. Use another plan, or change the group"
         command = f"hpkit aws preflight --stack {plan.stack} --offerings"

@@ -16,6 +16,7 @@ COMMON = {
     *("ValidationException", "SerializationException", "InvalidParameterValue", "MalformedXML"),
     # EC2's API model lists no error at all; its codes are on the page of error codes.
     *("VpcLimitExceeded", "AddressLimitExceeded", "InvalidVpc.Range", "InvalidSubnet.Range", "DependencyViolation"),
+    "InvalidServiceName",
     # Grafana's own API refuses by HTTP status and message alone.
     "Grafana",
     # The IAM user guide's page of common errors has this for every service.

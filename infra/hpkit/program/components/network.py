@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_aws as aws
 
+from hpkit.catalog import is_zone_id
 from hpkit.plan.model import Plan, ZonePlan
 from hpkit.plan.protected import kept
 from hpkit.plan.subnets import control_plane_cidr, control_plane_subnets, public_cidr
@@ -15,6 +16,11 @@ from hpkit.program.components.base import Component, DeployContext
 __all__ = ["Network"]
 
 _ANYWHERE = "0.0.0.0/0"
+
+
+def _name_and_id(zone: str) -> tuple[str | None, str | None]:
+    """Return the name or the ID of a zone, whichever the file has, and None in place of the other."""
+    return (None, zone) if is_zone_id(zone) else (zone, None)
 
 
 class Network(Component):
@@ -113,10 +119,12 @@ class Network(Component):
         name = f"nodes-{zone.availability_zone}"
         tags = {"Name": f"{self._plan.stack}-{name}"}
         cidr = zone.node_cidr or ""
+        zone_name, zone_id = _name_and_id(zone.availability_zone)
         subnet = aws.ec2.Subnet(
             name,
             vpc_id=self.vpc_id,
-            availability_zone=zone.availability_zone,
+            availability_zone=zone_name,
+            availability_zone_id=zone_id,
             cidr_block=cidr,
             tags={**tags, "kubernetes.io/role/internal-elb": "1"},
             opts=self.child(after=after),
@@ -200,10 +208,12 @@ class Network(Component):
         self, vpc_cidr: str, zone: str, *, name: str, public: aws.ec2.RouteTable, after: Sequence[pulumi.Resource]
     ) -> aws.ec2.NatGateway:
         tags = {"Name": f"{self._plan.stack}-{name}"}
+        zone_name, zone_id = _name_and_id(zone)
         subnet = aws.ec2.Subnet(
             name,
             vpc_id=self.vpc_id,
-            availability_zone=zone,
+            availability_zone=zone_name,
+            availability_zone_id=zone_id,
             cidr_block=public_cidr(vpc_cidr, zone),
             tags=tags,
             opts=self.child(),

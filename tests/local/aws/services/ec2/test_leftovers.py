@@ -73,3 +73,12 @@ def test_the_plugin_takes_away_what_guardduty_left_and_nothing_else(
     refused("InvalidVpcID.NotFound", cloud.ec2.describe_vpcs, VpcIds=[left["vpc"]])
     refused("InvalidGroup.NotFound", cloud.ec2.describe_security_groups, GroupIds=[left["group"]])
     assert cloud.ec2.describe_vpcs(VpcIds=[cloud.vpc])["Vpcs"], "another VPC stays"
+
+
+def test_an_unknown_endpoint_service_is_refused_by_name_and_left_out_by_filter(cloud: Any):
+    names = ["com.amazonaws.us-west-2.none", "com.amazonaws.us-west-2.s3"]
+    with pytest.raises(cloud.ec2.exceptions.ClientError, match="InvalidServiceName"):
+        cloud.ec2.describe_vpc_endpoint_services(ServiceNames=names)
+    found = cloud.ec2.describe_vpc_endpoint_services(Filters=[{"Name": "service-name", "Values": names}])
+    kinds = [each["ServiceType"][0]["ServiceType"] for each in found["ServiceDetails"]]
+    assert (set(found["ServiceNames"]), sorted(kinds)) == ({names[1]}, ["Gateway", "Interface"])
