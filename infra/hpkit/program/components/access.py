@@ -60,9 +60,11 @@ class Access(Component):
             for principal in plan.spec.eks.administrators
             for each in self._entry(principal, groups.get(principal, ()), policy=ADMINISTRATOR_POLICY)
         ]
+        # EKS has one access entry per principal, also where a waiver lets a viewer be something else as well.
         for principal in plan.spec.eks.viewers:
-            self._entry(principal, (), policy=VIEWER_POLICY)
-        for principal in sorted(groups.keys() - set(plan.spec.eks.administrators)):
+            if principal not in plan.spec.eks.administrators:
+                self._entry(principal, groups.get(principal, ()), policy=VIEWER_POLICY)
+        for principal in sorted(groups.keys() - {*plan.spec.eks.administrators, *plan.spec.eks.viewers}):
             self._entry(principal, groups[principal])
 
     def grant(self, quotas: Mapping[str, pulumi.Resource]) -> None:

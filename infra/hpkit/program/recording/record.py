@@ -280,5 +280,7 @@ class _Monitor(mocks.MockMonitor):
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
         answer: Any = super().RegisterResource(request)  # type: ignore[no-untyped-call] # the SDK's is untyped
         if request.type != _STACK:
+            if answer.urn in self.requests:  # the engine refuses it too
+                raise ValueError(f"duplicate resource URN {answer.urn}")
             self.requests[answer.urn] = request
         return answer
