@@ -50,7 +50,7 @@ def test_a_subnet_that_may_be_too_small_for_nodes_of_unknown_need_says_so():
     data = organization(groups=groups)
     assert ("CLU002", "warning") not in said(data)
     data["environments"]["dev"]["network"]["zones"][0]["nodeCidr"] = "10.1.0.0/24"
-    assert "doesn't know how many 10 × ml.g7.2xlarge use" in said(data)["CLU002", "warning"]
+    assert "doesn't know how many addresses 10 × ml.g7.2xlarge use" in said(data)["CLU002", "warning"]
 
 
 def test_pods_of_unknown_number_are_not_taken_for_none():
