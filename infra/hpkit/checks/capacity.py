@@ -31,6 +31,8 @@ from hpkit.text.spelling import near
 __all__ = ["RULES", "amounts", "excess"]
 
 _SPOT = "SageMaker HyperPod developer guide, Spot instances"
+_MIG = "SageMaker HyperPod developer guide, Setting up GPU partitions: Creating a Cluster with MIG Configuration"
+_MIG_LABEL = "nvidia.com/mig.config"
 _GUIDE = "SageMaker HyperPod developer guide, task governance: compute allocations"
 _QuotaResources = dict[str, list[tuple[str, QuotaResource]]]
 
@@ -657,6 +659,35 @@ def _fractions_go_together(context: Context) -> Iterator[Issue]:
                 )
 
 
+def _is_partitioned(context: Context) -> Iterator[Issue]:
+    for team in context.plan.teams:
+        for resource in team.quota_resources:
+            instance, partition = context.instances.get(resource.instance_type), resource.partition
+            profiles = {each.name for each in (instance.mig_profiles or () if instance else ())}
+            groups = [group.spec for group in context.plan.groups if resource.instance_type in group.spec.types]
+            if partition is None or resource.accelerators is not None or partition.type not in profiles or not groups:
+                continue
+            wanted = f"all-{partition.type.removeprefix('mig-')}"
+            labels = [group.labels.get(_MIG_LABEL) for group in groups]
+            # Layouts with several profiles, such as all-balanced, are defined in the cluster.
+            if any(label == wanted or (label and _other_profile(label) not in profiles) for label in labels):
+                continue
+            stated = listing(sorted({label for label in labels if label}))
+            yield Issue(
+                (*resource.path, "acceleratorPartition"),
+                f"{team.name} reserves {partition.type} of {resource.instance_type}, but "
+                + (f"the type's groups set {_MIG_LABEL} to {stated}" if stated else f"no group sets {_MIG_LABEL}")
+                + ", so no GPU is partitioned that way",
+                f"Add `labels: {{{_MIG_LABEL}: {wanted}}}` to a group of the type. Install the NVIDIA GPU Operator, "
+                "which partitions its GPUs, and turn off the chart's device plugin: in `cluster.dependencies.values`, "
+                "set nvidia-device-plugin.devicePlugin.enabled to false.",
+            )
+
+
+def _other_profile(label: str) -> str:
+    return f"mig-{label.removeprefix('all-')}"
+
+
 def _is_nothing(resource: QuotaResource) -> bool:
     """Say whether an entry states amounts that are all zero; one that states none is GOV003's."""
     stated = amounts(resource)
@@ -685,6 +716,8 @@ RULES = (
     Rule("CAP006", "warning", "Borrow limits don't exceed what other teams can lend.", _GUIDE,
          _borrow_limit_is_reachable),
     Rule("CAP008", "warning", "Allocations reserve something.", _GUIDE, _reserves_something),
+    Rule("CAP012", "warning", "MIG partitions are configured on the nodes of an instance group.", _MIG,
+         _is_partitioned),
     Rule("CAP010", "warning", "Reserved accelerators come with enough vCPUs and memory.", _GUIDE,
          _fractions_go_together),
 )  # fmt: skip
