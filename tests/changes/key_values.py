@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpkit.catalog import instance_types, regions
+from hpkit.config.contract import required_at
 from hpkit.config.reference import json_schema
 
 __all__ = ["Edit", "edits"]
@@ -49,7 +50,7 @@ def edits(data: Any, environment: str) -> Iterator[Edit]:
     for key, value in data.items():
         # Anchors are not read, and each environment is a stack of its own.
         if key in schema["properties"] and key != "environments":
-            yield from walk.node(schema["properties"][key], value, (key,), key, optional=key not in schema["required"])
+            yield from walk.node(schema["properties"][key], value, (key,), key, optional=key not in required_at(()))
     place: Path = ("environments", environment)
     inside = schema["$defs"]["Environment"]
     yield from walk.node(inside, data["environments"][environment], place, "", optional=False)
@@ -76,7 +77,8 @@ class _Walk:
             yield Edit(key, "change", path, values)
 
     def _mapping(self, schema: Any, value: dict[str, Any], path: Path, key: str) -> Iterator[Edit]:
-        known, required = schema.get("properties", {}), schema.get("required", ())
+        # Of an editor's schema, defaults may state what is required.
+        known, required = schema.get("properties", {}), required_at(path)
         for name, item in value.items():
             inner = known.get(name, schema.get("additionalProperties", {}))
             shown = name if name in known else _NAME

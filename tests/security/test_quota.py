@@ -259,11 +259,11 @@ def test_a_member_wants_to_go_first_in_kueue_by_a_class_of_the_system(api):
     document["metadata"] |= {"labels": ATTACK}
     document["spec"]["podSets"][0]["count"] = 100
     ranked = {**document, "spec": {**document["spec"], "priorityClassRef": reference, "priority": 2_000_001_000}}
-    assert "PriorityClass of the system" in refused(api.create, WORKLOADS, ranked)
+    assert "system PriorityClass" in refused(api.create, WORKLOADS, ranked)
     api.create(WORKLOADS, document)
     try:
         change = {"spec": {"priorityClassRef": reference, "priority": 2_000_001_000}}
-        assert "PriorityClass of the system" in refused(api.merge, f"{WORKLOADS}/w", change)
+        assert "system PriorityClass" in refused(api.merge, f"{WORKLOADS}/w", change)
     finally:
         api.delete(f"{WORKLOADS}/w")
 

@@ -334,7 +334,7 @@ def test_a_node_is_drained_as_budgets_allow_and_replaced_with_just_the_listed_ri
         assert not live.api.read(f"/api/v1/nodes/{name}")["spec"].get("unschedulable")
         done = ask("node", "replace", name, "--yes", "--timeout", "10", "--force", "--no-wait", **variables)
     assert done.returncode == 0, done.stderr
-    assert "against its budget" in done.stderr
+    assert "although its disruption budget forbids it" in done.stderr
     eventually(lambda: name not in {each["metadata"]["name"] for each in live.api.items("/api/v1/nodes")}, "it goes")
     eventually(lambda: len(live.api.items("/api/v1/nodes")) == 5, "another comes")
 
