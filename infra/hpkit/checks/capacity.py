@@ -670,7 +670,9 @@ def _is_partitioned(context: Context) -> Iterator[Issue]:
             wanted = f"all-{partition.type.removeprefix('mig-')}"
             labels = [group.labels.get(_MIG_LABEL) for group in groups]
             # Layouts with several profiles, such as all-balanced, are defined in the cluster.
-            if any(label == wanted or (label and _other_profile(label) not in profiles) for label in labels):
+            if any(
+                label == wanted or (label and f"mig-{label.removeprefix('all-')}" not in profiles) for label in labels
+            ):
                 continue
             stated = listing(sorted({label for label in labels if label}))
             yield Issue(
@@ -682,10 +684,6 @@ def _is_partitioned(context: Context) -> Iterator[Issue]:
                 "which partitions its GPUs, and turn off the chart's device plugin: in `cluster.dependencies.values`, "
                 "set nvidia-device-plugin.devicePlugin.enabled to false.",
             )
-
-
-def _other_profile(label: str) -> str:
-    return f"mig-{label.removeprefix('all-')}"
 
 
 def _is_nothing(resource: QuotaResource) -> bool:

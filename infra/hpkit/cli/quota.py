@@ -151,9 +151,8 @@ def _rounded(plan: Plan, quota: TypeQuota) -> list[str]:
         for resource in team.quota_resources
         if resource.instance_type == quota.instance_type and (line := rounding(resource, quota.capacity))
     ]
-    return (
-        [*lines, "The sum of a type's shares is rounded down; the largest fractions are rounded up."] if lines else []
-    )
+    end = "Shares are rounded down; instances that are left go to the shares with the largest fractions."
+    return [*lines, end] if lines else []
 
 
 def _restricted(group: RestrictedGroupPlan) -> _RestrictedGroup:

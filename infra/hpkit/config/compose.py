@@ -15,21 +15,16 @@ from hpkit.config.contract import fields_at
 from hpkit.config.document import Document, Mark, Node, Path, Problem, is_named
 from hpkit.config.folder import Entry, Folder
 from hpkit.config.load import MAX_BYTES, MAX_NODES, read_text, size
-from hpkit.config.organization import FOR_ENVIRONMENTS, MOST_PATTERNS
+from hpkit.config.organization import FOR_ENVIRONMENTS, KEYS_OF_FILES, MOST_PATTERNS
 from hpkit.errors import InputError
 from hpkit.text.spelling import near
 
 __all__ = ["composed"]
 
 _ENDING: Final = ".yaml"
-# Key of the organization file → the keys that its files can have.
-_ALLOWED: Final[Mapping[str, tuple[str, ...]]] = {
-    "include": ("teams",),
-    "defaults": ("tags", "clusterPolicy", FOR_ENVIRONMENTS),
-}
 _BEGIN: Final = {
     "include": "Start with `teams:` and a list of teams.",
-    "defaults": f"Start with one of the keys {', '.join(_ALLOWED['defaults'])}.",
+    "defaults": f"Start with one of the keys {', '.join(KEYS_OF_FILES['defaults'])}.",
 }
 
 
@@ -39,7 +34,7 @@ def composed(document: Document, folder: Folder, own: str, prefix: str = "") -> 
     own: the file's name in its folder; prefix: what comes before the names in that folder where users read them.
     """
     root = document.root
-    if root is None or not isinstance(root.value, dict) or not root.value.keys() & {*_ALLOWED, FOR_ENVIRONMENTS}:
+    if root is None or not isinstance(root.value, dict) or not root.value.keys() & {*KEYS_OF_FILES, FOR_ENVIRONMENTS}:
         return document
     return _Composing(document, root, folder, own, prefix).document()
 
@@ -98,7 +93,7 @@ class _Composing:
         )
 
     def _understood(self) -> set[str]:
-        """Return the keys that have done their work; what isn't of the right type remains, to be reported."""
+        """Return the keys that were followed. A value of another type stays, so that validation reports it."""
         data = self._own.data
         include = data.get("include")
         return {
@@ -186,7 +181,7 @@ class _Composing:
                 # Placed here, since a file that can't be read has no value that a path could lead to.
                 self._problems += part.problems
             return None
-        allowed = _ALLOWED[named.key]
+        allowed = KEYS_OF_FILES[named.key]
         wrong = [key for key in root.keys if key not in allowed and not key.startswith("x-")]
         for key in wrong:
             likely = near(key, allowed)
@@ -235,7 +230,7 @@ class _Composing:
         self._problems.append(Problem("CFG014", named.path, message, fix, named.mark))
 
     def _placed(self, root: Node, first_teams: Mapping[str, int]) -> Iterator[Problem]:
-        """Yield what is wrong with the text of each file, with the paths that the values have in the whole."""
+        """Yield the problems of each file, with the paths that the values have in the composed document."""
         whole = Document(root.value, (), root)
         environments = root.children.get("environments")
         names = list(environments.children) if environments is not None else []

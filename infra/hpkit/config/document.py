@@ -6,7 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-__all__ = ["Document", "Mark", "Node", "Path", "Problem", "find_item", "format_path", "is_named", "item_label"]
+__all__ = [
+    "Document",
+    "Mark",
+    "Node",
+    "Path",
+    "Problem",
+    "find_item",
+    "format_path",
+    "is_named",
+    "item_label",
+    "value_at",
+]
 
 Path = tuple[str | int, ...]
 
@@ -134,7 +145,7 @@ def is_named(pattern: str, name: str) -> bool:
 def _renamed(node: Node, path: Path, key: str) -> Node:
     step, rest = path[0], path[1:]
     if step not in node.children:
-        # A part that was read on in another place than it stands.
+        # The path leads to a value that another file states.
         return node
     if rest:
         children = {**node.children, step: _renamed(node.children[step], rest, key)}
@@ -145,6 +156,14 @@ def _renamed(node: Node, path: Path, key: str) -> Node:
     values = [child.value for child in children.values()]
     value = dict(zip(children, values, strict=True)) if isinstance(node.value, dict) else tuple(values)
     return Node(value, node.mark, node.raw, keys, children)
+
+
+def value_at(data: Any, path: Path) -> Any:
+    """Return the value at a path, or None if nothing is there."""
+    for step in path:
+        exists = step in data if isinstance(data, dict) else isinstance(data, tuple) and step in range(len(data))
+        data = data[step] if exists else None
+    return data
 
 
 def format_path(path: Path, data: Any = None, *, numbered: bool = False) -> str:

@@ -1,6 +1,7 @@
 """The root of an organization file, and one environment."""
 
 import datetime
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
@@ -16,9 +17,14 @@ from hpkit.config.observability import Observability
 from hpkit.config.registry import Registry
 from hpkit.config.storage import Storage
 
-__all__ = ["FOR_ENVIRONMENTS", "MOST_PATTERNS", "AllowDelete", "Environment", "Organization", "Waiver"]
+__all__ = ["FOR_ENVIRONMENTS", "KEYS_OF_FILES", "MOST_PATTERNS", "AllowDelete", "Environment", "Organization", "Waiver"]
 
 FOR_ENVIRONMENTS: Final = "environmentDefaults"
+# Key that names other files → the keys that those files can have.
+KEYS_OF_FILES: Final[Mapping[str, tuple[str, ...]]] = {
+    "include": ("teams",),
+    "defaults": ("tags", "clusterPolicy", FOR_ENVIRONMENTS),
+}
 # Each is compared with the names in its folder.
 MOST_PATTERNS: Final = 100
 

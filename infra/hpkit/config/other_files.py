@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from hpkit.config.organization import KEYS_OF_FILES
 from hpkit.text.spelling import alike
 
 __all__ = ["other_file"]
@@ -31,8 +32,8 @@ _TOOLS: Final[tuple[tuple[frozenset[str], str], ...]] = (
 _POLICY = re.compile(r"all\Z|[a-z]+(?:-[a-z0-9]+)+\Z")
 _LEVELS: Final = ("advisory", "mandatory", "remediate", "disabled")
 
-# What a file has that an organization file names.
-_PARTS: Final = ("teams", "tags", "clusterPolicy", "environmentDefaults")
+# Keys of the files that an organization file names.
+_PARTS: Final = frozenset(key for keys in KEYS_OF_FILES.values() for key in keys)
 # What one of these keys, or a key that is nearly one of them, begins, is meant for this kit.
 _OWN: Final = ("clusterPolicy", "environments", "organization", "teams")
 _MOST_SHOWN: Final = 3

@@ -22,7 +22,7 @@ from hpkit.config.contract import (
     kinds_at,
     required_at,
 )
-from hpkit.config.document import Document, Mark, Path, Problem, format_path
+from hpkit.config.document import Document, Mark, Path, Problem, format_path, value_at
 from hpkit.config.load import IN_CURLY_QUOTES, resolve
 from hpkit.config.organization import Organization
 from hpkit.config.other_files import other_file
@@ -587,10 +587,8 @@ def _at(data: Any, path: Path) -> Any:
 
 def _mapping_at(data: Any, path: Path) -> Mapping[str, Any]:
     """Return the map at a path; an empty one if something else is there, or nothing."""
-    for step in path:
-        known = isinstance(data, dict) or (isinstance(data, tuple) and isinstance(step, int) and step < len(data))
-        data = (data.get(step) if isinstance(data, dict) else data[step]) if known else None
-    return data if isinstance(data, dict) else {}
+    value = value_at(data, path)
+    return value if isinstance(value, dict) else {}
 
 
 def _with(data: Any, path: Path, value: Any) -> Any:

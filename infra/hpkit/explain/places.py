@@ -1,9 +1,8 @@
 """Where the files set what a team or an instance group has."""
 
 from collections.abc import Iterator
-from typing import Any
 
-from hpkit.config.document import Document, Mark, Path
+from hpkit.config.document import Document, Mark, Path, value_at
 
 __all__ = ["places_of_group", "places_of_team"]
 
@@ -11,12 +10,12 @@ __all__ = ["places_of_group", "places_of_team"]
 def places_of_team(document: Document, environment: str, team: str) -> list[tuple[Path, Mark]]:
     """Return the path and the place of a team, of its quota, and of each setting that the environment has for it."""
     governance: Path = ("environments", environment, "governance")
-    teams = _at(document.data, ("teams",)) or ()
-    paths: list[Path] = [("teams", index) for index, each in enumerate(teams) if _at(each, ("name",)) == team]
+    teams = value_at(document.data, ("teams",)) or ()
+    paths: list[Path] = [("teams", index) for index, each in enumerate(teams) if value_at(each, ("name",)) == team]
     paths += [(*governance, "allocations", team), *_keys(document, (*governance, "overrides", team))]
     own = (*governance, "clusterPolicy")
-    paths += _keys(document, own if _at(document.data, own) is not None else ("clusterPolicy",))
-    return [(path, document.locate(path)) for path in paths if _at(document.data, path) is not None]
+    paths += _keys(document, own if value_at(document.data, own) is not None else ("clusterPolicy",))
+    return [(path, document.locate(path)) for path in paths if value_at(document.data, path) is not None]
 
 
 def places_of_group(document: Document, environment: str, group: str) -> list[tuple[Path, Mark]]:
@@ -25,22 +24,14 @@ def places_of_group(document: Document, environment: str, group: str) -> list[tu
     paths = [
         (*cluster, key, index)
         for key in ("instanceGroups", "restrictedInstanceGroups")
-        for index, each in enumerate(_at(document.data, (*cluster, key)) or ())
-        if _at(each, ("name",)) == group
+        for index, each in enumerate(value_at(document.data, (*cluster, key)) or ())
+        if value_at(each, ("name",)) == group
     ]
     return [(path, document.locate(path)) for path in paths]
 
 
 def _keys(document: Document, path: Path) -> Iterator[Path]:
     """Yield the path of each key of a map: each can come from another file."""
-    value = _at(document.data, path)
+    value = value_at(document.data, path)
     for key in value if isinstance(value, dict) else ():
         yield (*path, key)
-
-
-def _at(data: Any, path: Path) -> Any:
-    """Return the value at a path, None without one."""
-    for step in path:
-        exists = step in data if isinstance(data, dict) else isinstance(data, tuple) and step in range(len(data))
-        data = data[step] if exists else None
-    return data
