@@ -23,6 +23,7 @@ from hpkit.config.folder import DiskFolder
 from hpkit.errors import InputError, SelectionError, ToolError
 from hpkit.plan.derive import derive, derive_all
 from hpkit.plan.model import Plan
+from hpkit.root import project_root
 from hpkit.text.spelling import near
 
 __all__ = [
@@ -131,15 +132,6 @@ class Loaded:
 def today() -> datetime.date:
     """Return the day by which files are judged, in UTC."""
     return datetime.datetime.now(tz=datetime.UTC).date()
-
-
-def project_root() -> Path:
-    """Return the folder that holds Pulumi.yaml, from here upward; here if no parent has one."""
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / "Pulumi.yaml").is_file():
-            return folder
-    return here
 
 
 def pulumi_project(root: Path) -> tuple[str, str]:

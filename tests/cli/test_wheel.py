@@ -67,6 +67,7 @@ RUNS = {
     "whatif record": ("--stack handson-dev --output x.yaml", 2, "no AWS credentials"),
     "whatif rehearse": ("stacks/scenarios/handson.yaml --stack handson-dev", 1, "pip install 'hpkit[local]'"),
     "review": ("", 0, "john"),
+    "catalog refresh": ("", 2, "no AWS credentials"),
     "catalog rules": ("CAP001", 0, "CAP001 (error, cannot be waived)"),
     "catalog schema": ("", 0, '"$schema"'),
     "whatif simulate": ("stacks/handson.yaml --stack handson-dev", 1, "an organization file; name a scenario"),

@@ -171,7 +171,7 @@ def test_a_teams_budget_counts_by_a_near_regions_price_and_says_so():
     stack["cluster"] = in_region(stack["cluster"], "us-west-2")
     (john,) = messages(policy, stack, teams={"john": 1})
     assert "costs about" in john
-    assert "the prices of us-east-1)" in john
+    assert "the prices of us-east-1 (2026-09-16))" in john
     stack["cluster"] = in_region(stack["cluster"], "sa-east-1")
     (said,) = results_of(policy, stack, teams={"john": 1})
     assert isinstance(said, Undecided)
@@ -182,10 +182,12 @@ def test_all_budgets_count_by_a_near_regions_price_and_a_missing_price_is_report
     stack["cluster"] = in_region(stack["cluster"], "us-west-2")
     (ceiling,) = messages(BY_NAME["budget-ceiling"], stack, monthlyUsd=1)
     assert "costs about " in ceiling
-    assert "the prices of us-east-1)" in ceiling
+    assert "the prices of us-east-1 (2026-09-16))" in ceiling
     found = messages(BY_NAME["budget-prices-known"], stack)
     assert found
-    assert all(message.endswith("is unknown; budgets use the prices of us-east-1 instead") for message in found)
+    assert all(
+        message.endswith("is unknown; budgets use the prices of us-east-1 (2026-09-16) instead") for message in found
+    )
     stack["cluster"] = in_region(stack["cluster"], "sa-east-1")
     assert all(
         message.endswith("is unknown, so budgets don't include it")

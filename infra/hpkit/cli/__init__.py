@@ -58,10 +58,11 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
         "describe": Command("Describe what a team or an instance group has, and why.", "explain"),
         "review": Command("Show what a change does to the stacks that it affects.", "review"),
         "catalog": Command(
-            "List rules and instance types; get schemas and the dependencies chart.",
+            "List rules and instance types; get prices, schemas and the dependencies chart.",
             children={
                 "rules": Command("List the validator's rules, or explain one.", "rules"),
                 "instances": Command("List instance types and their specifications.", "instances"),
+                "refresh": Command("Write the project's prices from the AWS Price List.", "refresh"),
                 "schema": Command("Write the JSON Schema for editors.", "schema"),
                 "fetch-chart": Command("Download and verify the pinned dependencies chart.", "chart_fetch"),
                 "hash-chart": Command("Print the hash of a chart in the repository.", "chart_hash"),

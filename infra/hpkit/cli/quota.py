@@ -5,7 +5,7 @@ from typing import Annotated, TypedDict
 
 import click
 
-from hpkit.catalog.prices import near_monthly_cost, near_note
+from hpkit.catalog.prices import near_monthly_cost, price_note
 from hpkit.cli.completion import stacks_option
 from hpkit.cli.documents import json_document
 from hpkit.cli.formats import output_options
@@ -172,7 +172,7 @@ def _cost(plan: Plan, quota: TypeQuota, share: TeamShare) -> tuple[int, str] | N
 def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:
     paper = console()
     paper.print(f"[bold]{plan.stack}[/] ({plan.spec.region}), in instances")
-    about: set[str] = set()
+    used: set[str] = set()
     for quota in table:
         capacity = quota.capacity
         maximum = "unbounded" if capacity.maximum is None else str(capacity.maximum)
@@ -189,7 +189,7 @@ def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:
         for share in quota.teams:
             cells = [amount(share.reserved), *([amount(share.elastic)] if elastic else [])]
             dollars, prices_of = _cost(plan, quota, share) or (None, "")
-            about.update({prices_of} - {"", plan.spec.region})
+            used.update({prices_of} - {""})
             near = "" if prices_of == plan.spec.region else "about "
             cells += [amount(share.borrowable), amount(share.lendable)]
             cells.append("unknown" if dollars is None else f"{near}{dollars:,}")
@@ -201,11 +201,11 @@ def _print(plan: Plan, table: tuple[TypeQuota, ...]) -> None:
     if budgets_there:
         rows = grid("budget", "US$ a month", "given", "left")
         for budget, cost in budgets_there:
-            about.update(cost.about)
+            used.update(cost.used)
             rows.add_row(budget.label, *budget_cells(budget, cost))
         paper.print(rows)
-    if about:
-        paper.print(near_note(about))
+    if used:
+        paper.print(price_note(plan.spec.region, used))
     for group in plan.restricted_groups:
         spec = group.spec
         paper.print(f"{spec.name}, restricted: {spec.instance_count} × {spec.instance_type}, not counted by any quota")

@@ -11,6 +11,8 @@ _IAM_PREFIXES = {"service-quotas": "servicequotas", "sso-admin": "sso"}
 # Actions that have another name than their operation (Service Authorization Reference).
 _IAM_ACTIONS = {"s3:GetBucketEncryption": "s3:GetEncryptionConfiguration"}
 _DENIED = ("AccessDenied", "UnauthorizedOperation", "NotAuthorized", "Forbidden")
+# Codes of services, and names of the SDK's exceptions of IAM Identity Center.
+_EXPIRED = ("ExpiredToken", "RequestExpired", "SSOToken", "TokenRetrieval")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,12 @@ class FailedCall:
         """Return what makes the call succeed the next time."""
         if any(word in self.code for word in _DENIED):
             return f"Allow {self.action} to the caller"
+        if any(word in self.code for word in _EXPIRED):
+            return "These credentials have expired: log in again, such as with `aws sso login`"
         if self.is_absence:
             return "Check its name, the region, and whose account these credentials are of"
+        if "Throttl" in self.code:
+            return "Run it again in a minute"
         return "Run it again when the service can be reached with these credentials"
 
 

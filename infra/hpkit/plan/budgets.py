@@ -36,11 +36,15 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """US dollars a month; unknown: types without a price, which it lacks; about: regions whose prices stand in."""
+    """US dollars a month; unknown: types without a price, which it lacks; about: regions whose prices stand in.
+
+    used: all regions whose prices count.
+    """
 
     dollars: Fraction
     unknown: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
+    used: tuple[str, ...] = ()
 
     def exceeds(self, budget: Budget) -> bool:
         """Say whether what is known alone is more than is given."""
@@ -85,15 +89,15 @@ def _dollars(name: str, given: Any) -> Fraction:
 
 def reserved_cost(reserved: Iterable[tuple[str, Amount | None]], region: str | None) -> Spent:
     """Return what instances of types come to a month; None instances: how many is not known."""
-    dollars, unknown, about = Fraction(0), set[str](), set[str]()
+    dollars, unknown, used = Fraction(0), set[str](), set[str]()
     for name, instances in reserved:
         price = None if region is None else near_price(name, region)
         if price is None or instances is None:
             unknown.add(name)
             continue
         dollars += Fraction(price.monthly) * Fraction(instances)
-        about |= {price.region} - {region}
-    return Spent(dollars, tuple(sorted(unknown)), tuple(sorted(about)))
+        used.add(price.region)
+    return Spent(dollars, tuple(sorted(unknown)), tuple(sorted(used - {region or ""})), tuple(sorted(used)))
 
 
 def spent(table: Iterable[TypeQuota], teams: Collection[str], region: str) -> Spent:

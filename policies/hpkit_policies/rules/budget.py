@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from hpkit.catalog.prices import near_price
+from hpkit.catalog.prices import dated_regions, near_price
 from hpkit.plan.budgets import BUDGET_POLICY, budgets_of, reserved_cost
 from hpkit.plan.capacity import Amount, as_instances
 from hpkit.text.formatting import listing
@@ -92,7 +92,7 @@ def _teams_below_ceiling(resources: Sequence[Resource], settings: Settings) -> R
             total = reserved_cost([part for team in own for part in reserved[team]], region)
             if total.exceeds(budget):
                 who = listing([f"{team}: {float(costs[team].dollars):,.0f}" for team in own])
-                near, prices = ("about ", _price_note(total.about)) if total.about else ("", "")
+                near, prices = "about " if total.about else "", _price_note(total.used)
                 yield Violation(
                     f"the quota of {budget.label} costs {near}{float(total.dollars):,.0f} US dollars per month on "
                     f"demand; the budget is {float(budget.monthly):,.0f} ({who}{prices})",
@@ -106,7 +106,7 @@ def _below_ceiling(resources: Sequence[Resource], settings: Settings) -> Results
     ceiling = Decimal(str(settings[_CEILING.name]))
     if not ceiling:
         return
-    total, costly, about = Decimal(0), dict[str, Decimal](), set[str]()
+    total, costly, about, used = Decimal(0), dict[str, Decimal](), set[str](), set[str]()
     clusters = of_type(resources, CLUSTER)
     for cluster in clusters:
         region = _region(cluster)
@@ -121,9 +121,10 @@ def _below_ceiling(resources: Sequence[Resource], settings: Settings) -> Results
                 total += cost.dollars
                 costly[_label(group)] = cost.dollars
                 about |= cost.about
+                used |= cost.used
     if total > ceiling:
         ranked = sorted(costly.items(), key=lambda item: -item[1])
-        near, prices = ("about ", _price_note(about)) if about else ("", "")
+        near, prices = "about " if about else "", _price_note(used)
         yield Violation(
             f"the guaranteed capacity costs {near}{total:,.0f} US dollars per month on demand; the budget is "
             f"{ceiling:,.0f} ({listing([f'{label}: {cost:,.0f}' for label, cost in ranked])}{prices})",
@@ -144,7 +145,7 @@ def _prices_known(resources: Sequence[Resource], _settings: Settings) -> Results
                 yield Violation(f"{what}, so budgets don't include it", _BY_HAND, cluster, place)
             elif cost.about:
                 yield Violation(
-                    f"{what}; budgets use the prices of {listing(sorted(cost.about))} instead",
+                    f"{what}; budgets use the prices of {dated_regions(cost.about)} instead",
                     "Compare with the region's prices, which the catalog lacks.",
                     cluster,
                     place,
@@ -152,7 +153,7 @@ def _prices_known(resources: Sequence[Resource], _settings: Settings) -> Results
 
 
 def _price_note(regions: Iterable[str]) -> str:
-    return f", at the prices of {listing(sorted(regions))}"
+    return f", at the prices of {dated_regions(regions)}"
 
 
 def _standing(cluster: Resource, resources: Sequence[Resource]) -> list[Mapping[str, Any]]:
@@ -167,9 +168,10 @@ def _standing(cluster: Resource, resources: Sequence[Resource]) -> list[Mapping[
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """US dollars a month; about: regions whose prices count in place of the cluster's own."""
+    """US dollars a month; used: regions whose prices count; about: those that aren't the cluster's own."""
 
     dollars: Decimal
+    used: frozenset[str]
     about: frozenset[str]
 
 
@@ -182,10 +184,8 @@ def _cost(group: Mapping[str, Any], region: str | None) -> _Cost | None:
     known_prices = [price for price in prices if price is not None]
     if len(known_prices) < len(prices):
         return None
-    return _Cost(
-        max(price.monthly for price in known_prices) * count,
-        frozenset({price.region for price in known_prices} - {region}),
-    )
+    used = frozenset(price.region for price in known_prices)
+    return _Cost(max(price.monthly for price in known_prices) * count, used, used - {region})
 
 
 def _label(group: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from tests.builders import group, organization, text_of, typed
 from tests.changes.review.builders import review_of
 from tests.documents import plain
 
+OWN = ("us-west-2",)
 PRICES = {"ml.g5.8xlarge": Decimal(10), "ml.g5.12xlarge": Decimal(30)}
 
 
@@ -41,19 +42,19 @@ def test_standing_groups_are_summed_and_those_of_karpenter_are_not():
     found = guaranteed_cost(
         plan(group("gpu", "ml.g5.12xlarge", 4), group("burst", "ml.g5.8xlarge", 0), pools={"nodes": "5"}), price
     )
-    assert found == Cost(Decimal(120))
+    assert found == Cost(Decimal(120), own=OWN)
     assert found.complete
 
 
 def test_a_type_without_a_price_is_named_and_the_rest_still_counts():
     found = guaranteed_cost(plan(group("gpu", "ml.g5.12xlarge", 1), group("new", "ml.p5en.48xlarge", 2)), price)
-    assert found == Cost(Decimal(30), ("2 × ml.p5en.48xlarge",))
+    assert found == Cost(Decimal(30), ("2 × ml.p5en.48xlarge",), own=OWN)
     assert cost(found) == "at least $30"
 
 
 def test_a_flexible_group_costs_at_least_its_cheapest_type():
     found = guaranteed_cost(plan(flexible("mix", ["ml.g5.12xlarge", "ml.g5.8xlarge"], 3)), price)
-    assert found == Cost(Decimal(30), ("3 × ml.g5.12xlarge | ml.g5.8xlarge above the cheapest type",))
+    assert found == Cost(Decimal(30), ("3 × ml.g5.12xlarge | ml.g5.8xlarge above the cheapest type",), own=OWN)
 
 
 def test_a_flexible_group_with_a_type_of_unknown_price_has_no_known_cost():
@@ -79,19 +80,19 @@ def test_the_maximum_fills_a_pool_with_its_dearest_type():
     found = maximum_cost(
         plan(group("gpu", "ml.g5.8xlarge", 1), *groups, pools={"nodes": "5"}, classes=["one", "two"]), price
     )
-    assert found == Cost(Decimal(10 + 5 * 30))
+    assert found == Cost(Decimal(10 + 5 * 30), own=OWN)
 
 
 def test_a_pool_without_a_limit_has_no_maximum():
     found = maximum_cost(plan(group("gpu", "ml.g5.8xlarge", 1), group("burst", "ml.g5.8xlarge", 0), pools={}), price)
-    assert found == Cost(Decimal(10), (), ("NodePool pool",))
+    assert found == Cost(Decimal(10), (), ("NodePool pool",), own=OWN)
     assert cost(found) == "unbounded"
 
 
 def test_a_pool_of_spot_instances_has_no_known_cost():
     spot = group("burst", "ml.g5.8xlarge", 0, capacityType="Spot")
     found = maximum_cost(plan(group("gpu", "ml.g5.8xlarge", 1), spot, pools={"nodes": "5"}), price)
-    assert found == Cost(Decimal(10), ("Spot instances of NodePool pool",))
+    assert found == Cost(Decimal(10), ("Spot instances of NodePool pool",), own=OWN)
 
 
 def test_a_difference_is_given_only_where_the_same_is_unknown():

@@ -186,6 +186,10 @@ def _identity_center(cloud: Any) -> None:
     assert [each["InstanceArn"] for each in sso.list_instances()["Instances"]] == [made]
 
 
+def _price_list(cloud: Any) -> None:
+    cloud.endpoint.client("pricing").get_products(ServiceCode="AmazonEKS")
+
+
 def test_every_operation_works_with_boto3(cloud: Any) -> None:
     _hyperpod(cloud)
     _training_plans(cloud)
@@ -194,6 +198,7 @@ def test_every_operation_works_with_boto3(cloud: Any) -> None:
     _shared_with_moto(cloud)
     _identity_center(cloud)
     _logs(cloud)
+    _price_list(cloud)
     stats = cloud.endpoint.stats()
     assert stats["errors"] == {}
     called = {tuple(name.split(".")) for name in stats["calls"]}

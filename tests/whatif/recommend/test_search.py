@@ -28,7 +28,7 @@ LEVERS = (
 
 
 def report(fairness, waited=0.0):
-    return Report("s", "f", 1.0, ClusterReport(8, 0.5, 0.5, waited, None, (), fairness, 0, ()), (), (), 0, 15.0, {})
+    return Report("s", "f", 1.0, ClusterReport(8, 0.5, 0.5, waited, None, (), "", fairness, 0, ()), (), (), 0, 15.0, {})
 
 
 def evaluator(fairness, *, capacity=8):

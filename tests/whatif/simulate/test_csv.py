@@ -34,7 +34,7 @@ def test_no_cell_is_a_formula_and_commas_stay_inside():
     task = TaskReport("=1+1", "a", "ml.g5.12xlarge", 1.0, 0, 0.0)
     task.admissions.append(Admission(0.5, {"": 0.5, "b,c": 0.25, "=d": 0.25}))
     task.evictions.append(Eviction(1.0, '@x"', "b", "InCohortReclamation", 2.0))
-    cluster = ClusterReport(1, 0, 0, 0, None, (), 1, 0, ())
+    cluster = ClusterReport(1, 0, 0, 0, None, (), "", 1, 0, ())
     (row,) = csv.DictReader(io.StringIO(as_csv(Report("s", "f", 1.0, cluster, (), (task,), 0, 15.0, {}))))
     assert (row["name"], row["borrowed"], row["borrowedFrom"], row["preemptedBy"]) == (
         "'=1+1", "1", "b,c+'=d", "'@x\"",

@@ -209,8 +209,8 @@ def _print_capacity(console: Console, capacity: CapacityChange) -> None:
     if capacity.monthly is None:
         money = "at an unknown price"
     else:
-        of = f" at the prices of {', '.join(capacity.priced_in)}" if capacity.priced_in else ""
-        about, more = "about " if of else "", "more" if capacity.monthly > 0 else "less"
+        of = f" at the prices of {capacity.prices}" if capacity.prices else ""
+        about, more = "about " if capacity.priced_in else "", "more" if capacity.monthly > 0 else "less"
         money = f"{about}${abs(capacity.monthly):,.0f} per month {more}, on demand{of}"
     best = "Cheapest that meets the goals" if capacity.compared else "Fewest that meet the goals"
     verdict = best if capacity.met else "Nearest, but it doesn't meet the goals"

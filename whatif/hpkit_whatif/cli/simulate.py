@@ -141,8 +141,8 @@ def _table(report: "Report") -> str:
     cluster = report.cluster
     cost = "unknown price"
     if cluster.wait_cost is not None:
-        of = f" of {', '.join(cluster.priced_in)}" if cluster.priced_in else ""
-        cost = f"{'about ' if of else ''}${cluster.wait_cost:,.0f} at list price{of}"
+        about, of = "about " if cluster.priced_in else "", f" of {cluster.prices}" if cluster.prices else ""
+        cost = f"{about}${cluster.wait_cost:,.0f} at list price{of}"
     waited = figure(cluster.waited)
     console.print(f"{report.stack}, {report.scenario}: {span(report.end)}")
     console.print(

@@ -167,7 +167,8 @@ class CapacityChange:
     """The cheapest instances found that meet the goals; without changes, the existing ones.
 
     monthly: US dollars a month on demand that it costs more (less, where negative); None where a price is not known.
-    priced_in: other regions whose prices stand in for those of the stack's. compared: whether the prices of all types
+    priced_in: other regions whose prices stand in for those of the stack's. prices: all regions whose prices are used,
+    with their days. compared: whether the prices of all types
     that could come or go are known, so that it is the cheapest.
     teams: what each gains or gives up against the file as it is.
     """
@@ -178,6 +179,7 @@ class CapacityChange:
     instances: tuple[tuple[str, int, int], ...]
     monthly: Decimal | None
     priced_in: tuple[str, ...]
+    prices: str
     compared: bool
     warnings: tuple[str, ...]
     texts: Mapping[str, str]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from hpkit.catalog.prices import near_price
+from hpkit.catalog.prices import dated_regions, near_price
 from hpkit.checks import Finding
 from hpkit.config import parse, read_file
 from hpkit.config.document import Path, format_path
@@ -220,12 +220,12 @@ class _Policies:
         )
         kinds = [(lever, int(value)) for lever, value in zip(every, best, strict=True) if lever.kind == "instances"]
         costs = []
-        regions = set()
+        regions = set[str]()
         for lever, value in kinds:
             more, price = value - int(lever.base), prices[lever.instance_type]
             if more:
                 costs.append(None if price is None else more * price.monthly)
-                regions.add(self.plan.spec.region if price is None else price.region)
+                regions |= set() if price is None else {price.region}
         known_costs = [cost for cost in costs if cost is not None]
         texts, patch = self.edited(_values(every, best))
         return CapacityChange(
@@ -235,6 +235,7 @@ class _Policies:
             instances=tuple((lever.instance_type, int(lever.base), value) for lever, value in kinds),
             monthly=None if len(known_costs) < len(costs) else sum(known_costs, Decimal(0)),
             priced_in=tuple(sorted(regions - {self.plan.spec.region})),
+            prices=dated_regions(regions),
             compared=None not in monthly.values(),
             warnings=self.warnings(_values(every, best)),
             texts=texts,

@@ -342,7 +342,8 @@ class ClusterReport:
     capacity: instances. utilization: what was used of it over time; idle_guarantee: what of the teams' quotas nobody
     used.
     waited: instance-hours that tasks waited for; wait_cost: those at list price in US dollars, None where one is not
-    known; priced_in: other regions whose prices stand in for those of the stack's.
+    known; priced_in: other regions whose prices stand in for those of the stack's; prices: all
+    regions whose prices are used, with their days.
     fairness: Jain's index of the teams' service, 1 where that of all is the same.
     """
 
@@ -352,6 +353,7 @@ class ClusterReport:
     waited: float
     wait_cost: float | None
     priced_in: tuple[str, ...]
+    prices: str
     fairness: float
     preemptions: int
     flapping: tuple[str, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 
-from hpkit.catalog.prices import Price, near_price
+from hpkit.catalog.prices import Price, dated_regions, near_price
 from hpkit.errors import InputError
 from hpkit.plan.model import Plan
 from hpkit_whatif.admission import Event, Model, Simulator, Workload
@@ -418,13 +418,15 @@ class Recorder:
         services = [team.service for team in teams if team.service is not None]
         squares = sum(each * each for each in services)
         waited = sum(team.waiting.until(end) for team in self._teams.values()) / _HOUR
+        price_regions = self._price_regions()
         return ClusterReport(
             capacity=capacity,
             utilization=used / (capacity * hours) if capacity and hours else 0.0,
             idle_guarantee=sum(team.idle for team in teams) / (guaranteed * hours) if guaranteed and hours else 0.0,
             waited=waited,
             wait_cost=self._wait_cost(),
-            priced_in=self._price_regions(),
+            priced_in=tuple(sorted(price_regions - {self._plan.spec.region})),
+            prices=dated_regions(price_regions),
             fairness=sum(services) ** 2 / (len(services) * squares) if squares else 1.0,
             preemptions=self._preemptions,
             flapping=flapping,
@@ -440,11 +442,10 @@ class Recorder:
             cost += hours * float(price.hourly)
         return cost
 
-    def _price_regions(self) -> tuple[str, ...]:
-        regions = {
+    def _price_regions(self) -> set[str]:
+        return {
             price.region for instance_type in self._waited_hours if (price := self._price(instance_type)) is not None
         }
-        return tuple(sorted(regions - {self._plan.spec.region}))
 
 
 def _report(task: Task) -> TaskReport:

@@ -63,7 +63,7 @@ def ready_cost(pool: NodePoolPlan, region: str, find: FindPrice = near_price) ->
         return Cost(Decimal(0), (label,))
     costs = {price.monthly * nodes[kind] for kind, price in prices.items()}
     unknown = (f"{label} above the cheapest type",) if len(costs) > 1 else ()
-    return Cost(min(costs), unknown, about=_about(prices.values(), region))
+    return _cost(min(costs), unknown, prices.values(), region)
 
 
 def ready_nodes(pool: NodePoolPlan) -> dict[str, int]:
@@ -91,12 +91,14 @@ def total(parts: Iterable[Cost | None]) -> Cost:
         tuple(name for part in known for name in part.unknown),
         tuple(name for part in known for name in part.unbounded),
         tuple(sorted({name for part in known for name in part.about})),
+        tuple(sorted({name for part in known for name in part.own})),
     )
 
 
-def _about(prices: Iterable[Price], region: str) -> tuple[str, ...]:
-    """Return the regions whose prices stand in for those of a region that the catalog has none of."""
-    return tuple(sorted({each.region for each in prices} - {region}))
+def _cost(known: Decimal, unknown: tuple[str, ...], prices: Iterable[Price], region: str) -> Cost:
+    """Return a cost with the regions whose prices it is by."""
+    used = {each.region for each in prices}
+    return Cost(known, unknown, about=tuple(sorted(used - {region})), own=tuple(used & {region}))
 
 
 def group_cost(group: GroupPlan | RestrictedGroupPlan, region: str, find: FindPrice = near_price) -> Cost:
@@ -112,9 +114,9 @@ def group_cost(group: GroupPlan | RestrictedGroupPlan, region: str, find: FindPr
     label = f"{spec.instance_count} × {' | '.join(spec.types)}"
     if not prices or len(prices) < len(spec.types):
         return Cost(Decimal(0), (label,))
-    months, about = {each.monthly for each in prices}, _about(prices, region)
+    months = {each.monthly for each in prices}
     unknown = (f"{label} above the cheapest type",) if len(months) > 1 else ()
-    return Cost(min(months) * spec.instance_count, unknown, about=about)
+    return _cost(min(months) * spec.instance_count, unknown, prices, region)
 
 
 def _pool(pool: NodePoolPlan, region: str, find: FindPrice) -> Cost:
@@ -132,7 +134,7 @@ def _pool(pool: NodePoolPlan, region: str, find: FindPrice) -> Cost:
             costs.append(price.monthly * most)
         elif most:
             return Cost(Decimal(0), (f"NodePool {name} (up to {most} × {kind})",))
-    return Cost(max(costs, default=Decimal(0)), about=_about(prices, region))
+    return _cost(max(costs, default=Decimal(0)), (), prices, region)
 
 
 def quota_cost(diff: PlanDiff, share: ShareChange) -> tuple[Change[int], bool]:

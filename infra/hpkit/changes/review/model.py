@@ -107,12 +107,14 @@ class Cost:
     - unknown: what the price table lacks (`4 × ml.p5e.48xlarge`).
     - unbounded: NodePools without a limit, whose cost isn't limited either.
     - about: regions whose prices are used because those of the stack's region are missing.
+    - own: the stack's region, if its prices are used.
     """
 
     known: Decimal
     unknown: tuple[str, ...] = ()
     unbounded: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:

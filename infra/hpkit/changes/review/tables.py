@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hpkit.catalog.prices import near_note
+from hpkit.catalog.prices import dated_regions, near_note
 from hpkit.changes import CLUSTER, GUARDED_TYPES, Step, describe, place_text
 from hpkit.changes.plan_diff import Change, PlanDiff, TeamChange
 from hpkit.changes.review.cost import quota_cost
@@ -312,6 +312,8 @@ def unknown_lines(stack: StackReview) -> Iterator[str]:
         yield f"price not known: {', '.join(unknown)}"
     if unbounded:
         yield f"no limit: {', '.join(unbounded)}"
+    if own := {name for side in sides for name in side.own}:
+        yield f"at prices of {dated_regions(own)}"
     about = sorted({name for side in sides for name in side.about})
     if about:
         yield near_note(about)

@@ -1,0 +1,153 @@
+"""`hpkit catalog refresh`: the project's own prices, from the AWS Price List."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import click
+
+from hpkit.catalog import Source
+from hpkit.catalog.price_list import PRODUCTS, Found, ProductQuery, price_changes, price_file, read_products
+from hpkit.catalog.prices import PRICE_FILE, RegionPrices, regions_of_price_file
+from hpkit.cli.aws_session import aws_session
+from hpkit.cli.formats import folded
+from hpkit.cli.inputs import plans_of, resolve
+from hpkit.clients.calls import ApiCall, FailedCall
+from hpkit.errors import InputError, ToolError
+from hpkit.plan.model import Plan
+from hpkit.project import project_root, today
+from hpkit.text.plural import plural
+
+if TYPE_CHECKING:
+    from boto3 import Session
+
+__all__ = ["command"]
+
+# The regions with an endpoint of the Price List API, by the continent that they are nearest to. Source: AWS Billing
+# user guide, "Finding services and products": us-east-1, eu-central-1, ap-south-1.
+_ENDPOINTS: Final = {"eu": "eu-central-1", "ap": "ap-south-1"}
+_ANYWHERE: Final = "us-east-1"
+_URL: Final = "https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_GetProducts.html"
+
+
+@click.command("refresh")
+@click.option("--profile", metavar="P", help="AWS configuration profile. Default: the AWS SDK's choice.")
+@click.option("--dry-run", is_flag=True, help="Show the differences, and write nothing.")
+def command(profile: str | None, dry_run: bool) -> None:
+    """Write the on-demand prices of the project's regions to stacks/prices.json.
+
+    Reads the AWS Price List for the region of each stack. It has prices of HyperPod instances and volumes, EKS clusters,
+    extended support, NAT gateways, interface endpoints, and FSx for Lustre. Every command uses these prices instead of
+    the catalog's, and shows their region and date. Prices that aren't in the price list are reported and stay unknown.
+    Writes nothing if no price changed. IAM permission: pricing:GetProducts.
+    """
+    plans = plans_of(resolve((), ()))
+    regions = sorted({plan.spec.region for plan in plans})
+    if not regions:
+        raise InputError("the project has no stacks, so it has no regions; add a file to stacks/")
+    session = aws_session(profile, _ENDPOINTS.get(regions[0].partition("-")[0], _ANYWHERE))
+    path = project_root() / PRICE_FILE
+    old_text = path.read_text(encoding="utf-8") if path.is_file() else None
+    before = _regions(old_text)
+    endpoint = _other_endpoint(session)
+    found = _ask(session, regions)
+    for region in regions:
+        for line in _summary(region, found[region], before, [plan for plan in plans if plan.spec.region == region]):
+            click.echo(folded(line, "    ", ""))
+    # A region without an answer keeps its prices.
+    known = {region: each for region, each in found.items() if each.instances or each.platform}
+    kept = {region: Found(dict(each.instances), dict(each.platform)) for region, each in before.items()}
+    wanted = {region: known.get(region) or kept[region] for region in regions if region in known or region in kept}
+    if not known:
+        raise ToolError(f"the AWS Price List has no price for {', '.join(regions)}; {PRICE_FILE} stays as it is")
+    text = price_file(wanted, before, lambda region: _source(region, endpoint))
+    if text == old_text:
+        click.echo(f"{PRICE_FILE} is up to date")
+        return
+    for line in price_changes(before, _regions(text)):
+        click.echo(line)
+    if endpoint:
+        click.echo(f"warning: these prices are from {endpoint}, not from AWS", err=True)
+    if dry_run:
+        click.echo(f"would write {PRICE_FILE}")
+        return
+    path.parent.mkdir(exist_ok=True)
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+    click.echo(f"wrote {PRICE_FILE}; commit it, so that reviews use the same prices")
+
+
+def _regions(text: str | None) -> dict[str, RegionPrices]:
+    try:
+        return {} if text is None else regions_of_price_file(text)
+    except ValueError as error:
+        raise InputError(f"{PRICE_FILE} isn't a file of prices: {error}. Restore it from git, or delete it") from None
+
+
+def _other_endpoint(session: "Session") -> str:
+    """Return the address that is asked, if it isn't one of AWS."""
+    address: str = session.client("pricing").meta.endpoint_url
+    host = urlsplit(address).hostname or ""
+    return "" if host.endswith((".amazonaws.com", ".api.aws")) else address
+
+
+def _source(region: str, endpoint: str) -> Source:
+    return Source(
+        f"AWS Price List API, GetProducts, {region}, on demand" if not endpoint else f"GetProducts of {endpoint}",
+        endpoint or _URL,
+        today().isoformat(),
+    )
+
+
+def _ask(session: "Session", regions: Sequence[str]) -> dict[str, Found]:
+    """Return region → its prices; raises ToolError for a call that fails."""
+    from hpkit.clients.aws import call_all
+
+    calls = {(region, index): _call(query, region) for region in regions for index, query in enumerate(PRODUCTS)}
+    responses = call_all(session, calls.values(), on_progress=lambda _done, _total: None)
+    found = {region: Found() for region in regions}
+    for (region, index), call in calls.items():
+        response = responses[call.key]
+        if isinstance(response, FailedCall):
+            raise ToolError(
+                f"{response.action}: {response.code}: {response.message}. {response.fix}. {PRICE_FILE} stays as it is"
+            )
+        read_products(PRODUCTS[index], response["PriceList"], found[region])
+    return found
+
+
+def _call(query: ProductQuery, region: str) -> ApiCall:
+    filters = {"regionCode": region, **query.attributes}
+    return ApiCall(
+        "pricing",
+        "GetProducts",
+        {
+            "ServiceCode": query.service,
+            "Filters": [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in filters.items()],
+        },
+    )
+
+
+def _summary(region: str, found: Found, before: Mapping[str, RegionPrices], plans: Iterable[Plan]) -> Iterator[str]:
+    """Yield what the price list has for a region, and what it lacks."""
+    if not found.instances and not found.platform:
+        stays = "its prices stay as they are" if region in before else "its costs stay unknown"
+        yield f"{region}: the AWS Price List has no price for this region, so {stays}"
+    else:
+        count = plural(len(found.instances), "instance type")
+        yield f"{region}: {count}, {plural(len(found.platform), 'other price')}"
+        used = {name: plan.stack for plan in plans for name in _types(plan)}
+        missing = [f"{name} ({used[name]})" for name in sorted(used.keys() - found.instances.keys())]
+        missing += [rate.title for query in PRODUCTS for rate in query.rates if rate.key not in found.platform]
+        if missing:
+            yield (
+                f"    not in the price list: {', '.join(missing)}. These costs are shown as unknown, or as `about` "
+                "another region's"
+            )
+    yield from (f"    skipped: {each}" for each in found.skipped)
+
+
+def _types(plan: Plan) -> set[str]:
+    groups: set[Any] = {name for group in plan.all_groups for name in group.spec.types}
+    return groups | {name for pool in plan.node_pools for name in pool.instance_types}

@@ -1,0 +1,14 @@
+"""The folder of the project that a command runs in."""
+
+from pathlib import Path
+
+__all__ = ["project_root"]
+
+
+def project_root() -> Path:
+    """Return the folder that holds Pulumi.yaml, from here upward; here if no parent has one."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / "Pulumi.yaml").is_file():
+            return folder
+    return here
