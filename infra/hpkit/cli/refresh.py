@@ -36,10 +36,10 @@ _URL: Final = "https://docs.aws.amazon.com/aws-cost-management/latest/APIReferen
 def command(profile: str | None, dry_run: bool) -> None:
     """Write the on-demand prices of the project's regions to stacks/prices.json.
 
-    Reads the AWS Price List for the region of each stack. It has prices of HyperPod instances and volumes, EKS clusters,
-    extended support, NAT gateways, interface endpoints, and FSx for Lustre. Every command uses these prices instead of
-    the catalog's, and shows their region and date. Prices that aren't in the price list are reported and stay unknown.
-    Writes nothing if no price changed. IAM permission: pricing:GetProducts.
+    Reads the AWS Price List for the region of each stack. It has prices of HyperPod instances and volumes, EKS
+    clusters, extended support, NAT gateways, interface endpoints, and FSx for Lustre. Every command uses these prices
+    instead of the catalog's, and shows their region and date. Prices that aren't in the price list are reported and
+    stay unknown. Writes nothing if no price changed. IAM permission: pricing:GetProducts.
     """
     plans = plans_of(resolve((), ()))
     regions = sorted({plan.spec.region for plan in plans})
