@@ -29,6 +29,7 @@ WITHOUT = {
     "init": "writes files, and lists them",
     "catalog schema": "prints a JSON Schema",
     "catalog fetch-chart": "writes a file",
+    "catalog refresh": "writes a JSON file",
     "catalog hash-chart": "prints lines to paste into the organization file",
     "aws deployer-policy": "prints IAM policies in JSON",
     "aws team-policy": "prints an IAM policy in JSON",

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, Final, Literal
 
 from hpkit.catalog.instances import Source, read_data
+from hpkit.catalog.prices import region_prices
 from hpkit.catalog.services import addons
 
 __all__ = [
@@ -94,8 +95,15 @@ def find_kubernetes_version(version: str) -> KubernetesVersion | None:
     return next((each for each in eks_versions() if each.version == version), None)
 
 
-def cluster_hour() -> ClusterHour:
-    """Return what an hour of a cluster costs in either period of support."""
+def cluster_hour(region: str) -> ClusterHour:
+    """Return what an hour of a cluster costs in either period of support: the project's own prices, else the catalog's.
+
+    Extended support is charged in addition to the hour of the cluster. Source: Amazon EKS pricing.
+    """
+    own = region_prices().get(region)
+    if own is not None and {"eksClusterHour", "eksExtendedSupportHour"} <= own.platform.keys():
+        standard = own.platform["eksClusterHour"]
+        return ClusterHour(standard, standard + own.platform["eksExtendedSupportHour"], own.source)
     row = _data()["clusterHour"]
     return ClusterHour(Decimal(row["standard"]), Decimal(row["extended"]), _source(row["source"]))
 

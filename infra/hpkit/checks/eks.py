@@ -182,7 +182,7 @@ def _left_standard_support(context: Context) -> Iterator[Issue]:
             (*context.path, "eks", "version"),
             f"Kubernetes {eks.version} left standard support on {found.end_of_standard_support}, and supportType is "
             "STANDARD: EKS upgrades existing clusters, and this file would then request a downgrade. Extended "
-            f"support costs {_prices()} until {found.end_of_extended_support}",
+            f"support costs {_prices(context)} until {found.end_of_extended_support}",
             f"Use a newer version{_supported(today)}. Or set `supportType: EXTENDED`; an existing cluster must have "
             "had it before that day.",
         )
@@ -198,13 +198,13 @@ def _existing_left_standard_support(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*context.path, "eks", "version"),
             f"Kubernetes {eks.version} left standard support on {found.end_of_standard_support}: the cluster "
-            f"{eks.existing.name} costs {_prices()} until {found.end_of_extended_support}, or EKS upgrades it",
+            f"{eks.existing.name} costs {_prices(context)} until {found.end_of_extended_support}, or EKS upgrades it",
             f"Upgrade the cluster, then set its new version{_supported(today)}.",
         )
 
 
-def _prices() -> str:
-    hour = cluster_hour()
+def _prices(context: Context) -> str:
+    hour = cluster_hour(context.spec.region)
     return f"${hour.extended} per cluster-hour instead of ${hour.standard}"
 
 
@@ -244,7 +244,7 @@ def _leaves_support(context: Context) -> Iterator[Issue]:
     if days > _NOTICE_DAYS:
         return
     if standard and eks.support_type == "EXTENDED" and eks.existing is None:
-        then = f"from then on, a cluster costs {_prices()}"
+        then = f"from then on, a cluster costs {_prices(context)}"
     else:
         then = "EKS then upgrades the cluster, and this file would request a downgrade"
     newer = [each for each in _standard(today) if _order(each.version) > _order(eks.version)]

@@ -24,7 +24,7 @@ from hpkit.errors import InputError, ToolError
 from hpkit.extensions import extension, is_installed
 from hpkit.plan.budgets import Budget
 from hpkit.plan.model import Plan
-from hpkit.project import is_local, policy_file, policy_settings, project_root, read_settings
+from hpkit.project import is_local, policy_file, policy_settings, project_root, read_settings, today
 
 if TYPE_CHECKING:
     from hpkit.program.recording import Recording
@@ -78,6 +78,7 @@ def command(
         budgets=budgets,
         policies=policies,
         violations=violations,
+        today=today(),
     )
     click.echo(_writer(form)(found).rstrip())
     if click.get_current_context().params["output"]:

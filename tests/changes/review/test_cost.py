@@ -1,13 +1,16 @@
 """Monthly cost: what is known is summed exactly, what is not is named, and nothing is guessed."""
 
+import json
 from decimal import Decimal
 from types import SimpleNamespace
 
 import pytest
 
+from hpkit.catalog import find_kubernetes_version
+from hpkit.catalog.prices import PRICE_FILE
 from hpkit.changes.plan_diff import Change
 from hpkit.changes.review.as_json import as_dict
-from hpkit.changes.review.cost import guaranteed_cost, maximum_cost, total
+from hpkit.changes.review.cost import guaranteed_cost, maximum_cost, platform_cost, total
 from hpkit.changes.review.formatting import cost, cost_change
 from hpkit.changes.review.model import Cost
 from hpkit.changes.review.tables import summary_rows
@@ -128,3 +131,33 @@ def test_what_a_side_costs_that_cannot_be_read_is_unknown():
     review = review_of(text_of(organization(groups=[group("gpu", "ml.g5.12xlarge", 1)])), b"environments: [")
     for told in plain(as_dict(review))["stacks"]:
         assert told["cost"]["guaranteed"] == {"before": None, "after": None, "change": "unknown"}
+
+
+def test_the_platform_costs_what_the_projects_prices_say_and_names_what_they_lack(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    zones = [{"availabilityZone": f"us-west-2{zone}", "nodeCidr": f"10.{ord(zone)}.0.0/16"} for zone in "ab"]
+    network = {"zones": zones, "natGateways": "PerZone", "endpoints": ["s3", "ecr.api", "sts"]}
+    storage = {"lustre": {"availabilityZone": "us-west-2a", "storageCapacityGiB": 1200}}
+    plan = derive(typed(organization(environment={"network": network, "storage": storage})), "dev")
+    before = platform_cost(plan)
+    assert before.known == Decimal("0.10") * 730
+    assert before.unknown == (
+        "2 × NAT gateway",
+        "4 × interface endpoint in a zone",
+        "1,200 GiB of FSx for Lustre, 250 MB/s/TiB",
+    )
+    (tmp_path / "stacks").mkdir()
+    platform = {
+        "eksClusterHour": "0.2",
+        "eksExtendedSupportHour": "0.3",
+        "natGatewayHour": "0.05",
+        "interfaceEndpointHour": "0.02",
+        "lustreGbMonth.250": "0.1",
+    }
+    source = {"title": "a", "url": "https://example.com", "date": "2026-11-26"}
+    block = {"region": "us-west-2", "source": "a", "hourly": {}, "platform": platform}
+    (tmp_path / PRICE_FILE).write_text(json.dumps({"sources": {"a": source}, "prices": [block]}))
+    hours = Decimal("0.2") + 2 * Decimal("0.05") + 4 * Decimal("0.02")
+    assert platform_cost(plan) == Cost(hours * 730 + 120, own=("us-west-2",))
+    ended = find_kubernetes_version(plan.spec.eks.version).end_of_standard_support
+    assert platform_cost(plan, ended).known - platform_cost(plan).known == Decimal("0.3") * 730

@@ -2,7 +2,7 @@
 
 from hpkit.changes.review.as_json import as_dict
 from hpkit.changes.review.as_text import as_text
-from hpkit.changes.review.tables import loss_lines
+from hpkit.changes.review.tables import cost_rows, loss_lines
 from tests.builders import group, organization, team, text_of
 from tests.changes.review.builders import review_of
 from tests.documents import plain
@@ -133,9 +133,9 @@ LIMIT = {"nvidia.com/gpu": 16}
 def test_what_has_no_price_any_more_is_unknown_and_no_saving():
     spot = [group("gpu", "ml.g5.12xlarge", 4) | {"capacityType": "Spot"}, group("system", "ml.m5.4xlarge", 1)]
     review, _ = compared(platform(), platform(groups=spot))
-    said = as_text(review, width=10_000)
-    assert "→ unknown" in said
-    assert "at least" not in said
+    (guaranteed,) = [row for row in cost_rows(review.stacks[0]) if row[0] == "guaranteed"]
+    assert guaranteed[2:] == ("unknown", "unknown")
+    assert "→ unknown" in as_text(review, width=10_000)
 
 
 def test_nodes_that_a_warm_pool_keeps_are_counted_among_what_stands_always():

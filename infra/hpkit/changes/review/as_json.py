@@ -65,7 +65,7 @@ class _Risk(TypedDict):
 class _Cost(TypedDict):
     known: Annotated[str, "US dollars per month."]
     complete: bool
-    unknown: Annotated[list[str], "Instance types without a price."]
+    unknown: Annotated[list[str], "What has no price."]
     unbounded: list[str]
     pricesOf: Annotated[list[str], "Other regions whose prices are used."]
 
@@ -81,6 +81,9 @@ class _Costs(TypedDict):
     per: Literal["month"]
     guaranteed: _CostChange
     maximum: _CostChange
+    platform: Annotated[
+        _CostChange, "EKS, NAT gateways, interface endpoints, additional volumes, FSx for Lustre; not in the others."
+    ]
 
 
 class _Budget(TypedDict):
@@ -220,6 +223,7 @@ def _stack(stack: StackReview) -> _Stack:
             "per": "month",
             "guaranteed": _costs(stack.guaranteed_cost),
             "maximum": _costs(stack.maximum_cost),
+            "platform": _costs(stack.platform_cost),
         },
         "budgets": [_budget(each) for each in stack.budgets],
         "capacity": list(diff.capacity) if diff else [],

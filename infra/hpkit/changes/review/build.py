@@ -1,5 +1,6 @@
 """From the base and the head of a change to the review: pure, given the files, the findings and the previews."""
 
+import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -7,7 +8,7 @@ from typing import Any
 
 from hpkit.changes import Recorded, StackChange, change, change_of_plans
 from hpkit.changes.plan_diff import Change, PlanDiff, diff
-from hpkit.changes.review.cost import budget_changes, guaranteed_cost, maximum_cost
+from hpkit.changes.review.cost import budget_changes, guaranteed_cost, maximum_cost, platform_cost
 from hpkit.changes.review.findings import compare_findings
 from hpkit.changes.review.losses import losses_of
 from hpkit.changes.review.model import (
@@ -102,6 +103,7 @@ def review(
     budgets: Mapping[str, Change[Sequence[Budget]]] | None = None,
     policies: Mapping[str, Change[PolicySettings]] | None = None,
     violations: Mapping[str, Change[Sequence[Finding]]] | None = None,
+    today: datetime.date | None = None,
 ) -> Review:
     """Return the review of a change.
 
@@ -112,6 +114,7 @@ def review(
     - budgets: what each organization file gives to teams and projects.
     - policies: what each organization's policy file sets.
     - violations: what the policy pack reports before and after, by stack.
+    - today: decides whether a Kubernetes version is in extended support; without it, none is.
     """
     reviewed_files = tuple(FileReview(each.file, _findings_of_file(each)) for each in files)
     previews, scenarios, budgets, policies = previews or {}, scenarios or {}, budgets or {}, policies or {}
@@ -126,6 +129,7 @@ def review(
                 budgets=budgets.get(each.file, _NOTHING),
                 policies=policies.get(each.file, _NOTHING),
                 violations=violations.get(each.stack, _NOTHING),
+                today=today,
             )
             for each in stacks
         ]
@@ -188,6 +192,7 @@ def _stack(
     budgets: Change[Sequence[Budget]],
     policies: Change[PolicySettings],
     violations: Change[Sequence[Finding]],
+    today: datetime.date | None,
 ) -> StackReview:
     before, after = plan_of(given.before), plan_of(given.after)
     unread = [
@@ -230,6 +235,7 @@ def _stack(
         change=changed,
         guaranteed_cost=_costs(*priced, guaranteed_cost),
         maximum_cost=_costs(*priced, maximum_cost),
+        platform_cost=_costs(*priced, lambda plan: platform_cost(plan, today)),
         findings=findings,
         risks=risks,
         losses=losses,

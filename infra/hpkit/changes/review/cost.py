@@ -1,13 +1,14 @@
-"""Monthly cost of a plan's instances, on demand: what stands always, and the most that Karpenter may add.
+"""Monthly cost of a plan, on demand: instances that stand always, the most that Karpenter may add, and the platform.
 
-Does not: price Spot, training plans, volumes, data transfer, EKS or the network; the price table has none of them.
+Does not: price Spot, training plans, root volumes, data transfer, logs or metrics.
 """
 
+import datetime
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 
-from hpkit.catalog import find_instance_type
-from hpkit.catalog.prices import Price, near_monthly_cost, near_price
+from hpkit.catalog import cluster_hour, find_instance_type, find_kubernetes_version
+from hpkit.catalog.prices import HOURS_PER_MONTH, Price, near_monthly_cost, near_price, region_prices
 from hpkit.changes.plan_diff import Change, PlanDiff, ShareChange
 from hpkit.changes.review.formatting import as_fraction
 from hpkit.changes.review.model import BudgetChange, Cost
@@ -22,6 +23,7 @@ __all__ = [
     "group_cost",
     "guaranteed_cost",
     "maximum_cost",
+    "platform_cost",
     "pool_cost",
     "quota_cost",
     "ready_cost",
@@ -42,6 +44,59 @@ def maximum_cost(plan: Plan, find: FindPrice = near_price) -> Cost:
     """Return the guaranteed cost plus every NodePool filled to its limits with its dearest type."""
     pools = [pool_cost(pool, plan, find) for pool in plan.node_pools if pool.instance_types]
     return total([_groups(plan, find), *pools])
+
+
+def platform_cost(plan: Plan, today: datetime.date | None = None) -> Cost:
+    """Return what a stack creates around its instances: EKS, NAT gateways, interface endpoints, volumes and Lustre.
+
+    today: decides whether the Kubernetes version is in extended support; without it, it isn't.
+    """
+    region, storage = plan.spec.region, plan.spec.storage
+    interfaces = len(plan.network.zones) * sum(service != "s3" for service in plan.network.endpoints)
+    parts = [
+        _eks_cost(plan, today),
+        _platform(region, "natGatewayHour", plan.network.nat_gateways, HOURS_PER_MONTH, "× NAT gateway"),
+        _platform(region, "interfaceEndpointHour", interfaces, HOURS_PER_MONTH, "× interface endpoint in a zone"),
+        _platform(region, "hyperPodVolumeGbMonth", _volumes(plan), 1, "GiB of additional volumes"),
+    ]
+    if storage is not None and storage.lustre is not None:
+        lustre = storage.lustre
+        throughput = lustre.per_unit_storage_throughput
+        label = f"GiB of FSx for Lustre, {throughput} MB/s/TiB"
+        parts.append(_platform(region, f"lustreGbMonth.{throughput}", lustre.storage_capacity_gib, 1, label))
+    return total(parts)
+
+
+def _eks_cost(plan: Plan, today: datetime.date | None) -> Cost | None:
+    if plan.spec.eks.existing is not None:
+        return None
+    hour, version = cluster_hour(plan.spec.region), find_kubernetes_version(plan.spec.eks.version)
+    is_extended = today is not None and version is not None and version.support(today) == "EXTENDED_SUPPORT"
+    own = region_prices().get(plan.spec.region)
+    used = (plan.spec.region,) if own is not None and own.source == hour.source else ()
+    return Cost((hour.extended if is_extended else hour.standard) * HOURS_PER_MONTH, own=used)
+
+
+def _platform(region: str, key: str, count: int, per_month: int, label: str) -> Cost | None:
+    """Return what a number of things costs at a price of the platform; None for nothing."""
+    if not count:
+        return None
+    prices = region_prices().get(region)
+    price = None if prices is None else prices.platform.get(key)
+    if price is None:
+        return Cost(Decimal(0), (f"{count:,} {label}",))
+    return Cost(price * count * per_month, own=(region,))
+
+
+def _volumes(plan: Plan) -> int:
+    """Return the GiB of the additional volumes of nodes that stand always; AWS sets the size of root volumes."""
+    return sum(
+        group.spec.instance_count * (storage.ebs_volume_config.volume_size_in_gb or 0)
+        for group in plan.all_groups
+        if not group.autoscaled
+        for storage in group.spec.instance_storage_configs
+        if storage.ebs_volume_config is not None
+    )
 
 
 def _groups(plan: Plan, find: FindPrice) -> Cost:

@@ -216,6 +216,7 @@ class StackReview:
     change: StackChange | None
     guaranteed_cost: Change[Cost]
     maximum_cost: Change[Cost]
+    platform_cost: Change[Cost]
     findings: FindingChanges
     risks: tuple[Risk, ...]
     losses: tuple[Loss, ...]

@@ -182,7 +182,7 @@ def _support(before: Plan, after: Plan) -> Iterator[Risk]:
     old, new = before.spec.eks, after.spec.eks
     if old.existing or new.existing or old.support_type == new.support_type:
         return
-    hour = cluster_hour()
+    hour = cluster_hour(after.spec.region)
     if new.support_type == "EXTENDED":
         more = money((hour.extended - hour.standard) * HOURS_PER_MONTH)
         means = (

@@ -77,7 +77,7 @@ VERDICTS: dict[Verdict, str] = {
 }
 BUDGET_HEAD = ("budget", "US$ a month", "given", "left")
 CAPACITY_HEAD = ("instance type", "guaranteed", "at most", "quota", "unreserved")
-COST_HEAD = ("capacity", "before", "after", "change")
+COST_HEAD = ("cost of", "before", "after", "change")
 RESOURCE_HEAD = ("action", "type", "name", "why")
 SUMMARY_HEAD = ("stack", "verdict", "what is removed", "teams affected", "guaranteed a month", "at most a month")
 TEAM_HEAD = ("team", "instance type", "guarantee", "may borrow", "lends", "US$ a month", "weight", "preemption")
@@ -277,8 +277,13 @@ def capacity_rows(stack: StackReview) -> Iterator[Row]:
 
 
 def cost_rows(stack: StackReview) -> Iterator[Row]:
-    """Return what guaranteed and maximum capacity cost a month: before, after, difference."""
-    for name, change in (("guaranteed", stack.guaranteed_cost), ("maximum", stack.maximum_cost)):
+    """Return what guaranteed and maximum capacity, and the platform around them, cost a month, with the difference."""
+    rows = (
+        ("guaranteed", stack.guaranteed_cost),
+        ("maximum", stack.maximum_cost),
+        ("platform", stack.platform_cost),
+    )
+    for name, change in rows:
         yield (name, *cost_sides(change), cost_change(change))
 
 
@@ -300,16 +305,20 @@ def _budget_cells(given: Budget | None, cost: Spent | None) -> Row:
 
 def unknown_lines(stack: StackReview) -> Iterator[str]:
     """Return what the cost lacks, and by whose prices it is, said once."""
-    sides = [
-        side
-        for change in (stack.guaranteed_cost, stack.maximum_cost)
-        for side in (change.before, change.after)
-        if side is not None
-    ]
-    unknown = sorted({name for side in sides for name in side.unknown})
+    changes = (stack.guaranteed_cost, stack.maximum_cost, stack.platform_cost)
+    instances, most, platform = (
+        [side for side in (change.before, change.after) if side is not None] for change in changes
+    )
+    sides = [*instances, *most, *platform]
+    # Instances first: they cost most.
+    unknown = sorted({name for side in (*instances, *most) for name in side.unknown})
+    unknown += sorted({name for side in platform for name in side.unknown})
     unbounded = sorted({name for side in sides for name in side.unbounded})
     if unknown:
-        yield f"price not known: {', '.join(unknown)}"
+        # A region that was read from AWS has a price of its own for EKS.
+        is_read = any(side.own for side in platform)
+        fix = "" if is_read else "; `hpkit catalog refresh` reads the region's prices from AWS"
+        yield f"price not known: {', '.join(unknown)}{fix}"
     if unbounded:
         yield f"no limit: {', '.join(unbounded)}"
     if own := {name for side in sides for name in side.own}:

@@ -1,7 +1,9 @@
 """The products that the endpoint's price list has: some of those that AWS lists for us-east-1 and us-west-2.
 
-HyperPod's prices are those of the catalog. The others are those of AWS's pricing pages for EKS, Amazon VPC, AWS
-PrivateLink and FSx for Lustre on 25 September 2026, where both regions have the same.
+HyperPod's prices are those of the catalog. Those of EKS and of endpoints are from the price list of September 2026.
+Those of NAT gateways and FSx for Lustre are from their pricing pages. Both regions have the same.
+
+Does not: list volumes of HyperPod, or a throughput of FSx for Lustre other than 125 MB/s/TiB.
 """
 
 from __future__ import annotations
@@ -29,21 +31,13 @@ _PLATFORM: Final = (
     ("AmazonEC2", "NAT Gateway", "NatGateway-Hours", "Hrs", "0.0450000000", {"group": "NGW:NatGateway"}),
     ("AmazonEC2", "NAT Gateway", "NatGateway-Bytes", "GB", "0.0450000000", {"group": "NGW:NatGateway"}),
     ("AmazonVPC", "VpcEndpoint", "VpcEndpoint-Hours", "Hrs", "0.0100000000", {"group": "VPCE:VpcEndpoint"}),
-    *(
-        (
-            "AmazonFSx",
-            "Storage",
-            f"Storage.SSD.{throughput}",
-            "GB-Mo",
-            price,
-            {"fileSystemType": "Lustre", "storageType": "SSD", "throughputCapacity": str(throughput)},
-        )
-        for throughput, price in (
-            (125, "0.1450000000"),
-            (250, "0.2100000000"),
-            (500, "0.3400000000"),
-            (1000, "0.6000000000"),
-        )
+    (
+        "AmazonFSx",
+        "Storage",
+        "Storage.SSD.125",
+        "GB-Mo",
+        "0.1450000000",
+        {"fileSystemType": "Lustre", "storageType": "SSD", "throughputCapacity": "125"},
     ),
 )
 
