@@ -25,7 +25,7 @@ _RATE: Final = "6YS6EN2CT7"
 _VERSION: Final = "20260925000000"
 _PUBLISHED: Final = "2026-09-25T00:00:00Z"
 # Service, product family, usage type, unit, price, other attributes.
-_PLATFORM: Final = (
+_PLATFORM: Final[tuple[tuple[str, str, str, str, str, dict[str, str]], ...]] = (
     ("AmazonEKS", "Compute", "AmazonEKS-Hours:perCluster", "Hours", "0.1000000000", {"operation": "CreateOperation"}),
     ("AmazonEKS", "Compute", "AmazonEKS-Hours:extendedSupport", "Hours", "0.5000000000", {}),
     ("AmazonEC2", "NAT Gateway", "NatGateway-Hours", "Hrs", "0.0450000000", {"group": "NGW:NatGateway"}),
