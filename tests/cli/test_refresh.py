@@ -1,10 +1,13 @@
 """`hpkit catalog refresh`, with boto3 against a local price list."""
 
 import json
+import subprocess
+from decimal import Decimal
 
 import pytest
 from botocore.exceptions import ClientError, UnauthorizedSSOTokenError
 
+from hpkit import project
 from hpkit.catalog.prices import PRICE_FILE
 from hpkit_local.aws.services.pricing import operations
 from hpkit_local.aws.services.pricing.products import products
@@ -65,8 +68,7 @@ def test_prices_are_written_once_sorted_and_used_from_then_on(refresh, monkeypat
     (block,) = json.loads(refresh.file.read_text())["prices"]
     assert list(block["hourly"]) == sorted(block["hourly"])
     assert block["platform"]["natGatewayHour"] == "0.045"
-    assert "not in the price list: HyperPod volume" in done.stdout
-    assert "36,500" in refresh(command=("quota",)).stdout
+    assert "not in the price list" not in done.stdout
     written = refresh.file.stat().st_mtime_ns
     assert "is up to date" in refresh().stdout
     assert refresh.file.stat().st_mtime_ns == written
@@ -90,9 +92,41 @@ def test_differences_are_shown_and_an_unchanged_region_keeps_its_date(refresh, m
     assert json.loads(refresh.file.read_text())["sources"]["us-east-1"]["date"] > "2026-01-01"
 
 
-def test_a_type_in_use_without_a_price_is_named_with_its_stack(refresh, monkeypatch):
-    change(monkeypatch, lambda one: None if "Cluster:ml.g6e.xlarge" in usage_type(one) else one)
-    assert "ml.g6e.xlarge (acme-dev)" in " ".join(refresh().stdout.split())
+def test_what_a_stack_needs_and_has_no_price_is_named_with_the_stack(refresh, monkeypatch):
+    change(monkeypatch, lambda one: None if usage_type(one).endswith(("ml.g6e.xlarge", "NatGateway-Hours")) else one)
+    said = " ".join(refresh().stdout.split())
+    assert "not in the price list: ml.g6e.xlarge (acme-dev), NAT gateway (acme-dev). " in said
+
+
+def test_all_commands_use_the_same_prices(refresh, monkeypatch):
+    """15 × ml.g6e.xlarge at $10, 1 × ml.m5.4xlarge at $1, EKS at $2."""
+    prices = {"Cluster:ml.g6e.xlarge": "10", "Cluster:ml.m5.4xlarge": "1", "AmazonEKS-Hours:perCluster": "2"}
+    change(
+        monkeypatch,
+        lambda one: with_price(one, own) if (own := prices.get(usage_type(one).removeprefix("USE1-"))) else one,
+    )
+    refresh()
+    for command in ("init -q -b main", "add -A", "-c user.name=a -c user.email=a@example.com commit -qm acme"):
+        subprocess.run(["git", *command.split()], cwd=refresh.folder, check=True)
+
+    def document(*command):
+        return json.loads(refresh("--format", "json", command=command).stdout)
+
+    (share, *_) = document("quota")["items"][0]["types"][0]["teams"]
+    assert (share["monthlyUsd"], share["pricesOf"]) == (5 * 10 * 730, "us-east-1")
+    day = project.today()
+    assert f"at prices of us-east-1 ({day})" in refresh(command=("quota",)).stdout
+    assert f"$10 per hour on demand ({day}: {refresh.endpoint.url})" in " ".join(
+        refresh(command=("describe", "group", "gpu")).stdout.split()
+    )
+    cost = document("review", "--base", "main", "--quick", "--stack", "acme-dev")["stacks"][0]["cost"]
+    assert cost["guaranteed"]["after"]["known"] == "110230.00"
+    assert Decimal(cost["platform"]["after"]["known"]) > 2 * 730
+    settings = refresh.folder / "stacks" / "acme.policy.json"
+    settings.write_text(json.dumps({"budget-ceiling": {"monthlyUsd": 1000}}))
+    said = " ".join(refresh("--policies", command=("validate",)).stdout.split())
+    assert "costs 110,230 US dollars per month on demand; the budget is 1,000" in said
+    assert f"at the prices of us-east-1 ({day})" in said
 
 
 def test_a_product_that_cannot_be_read_is_skipped(refresh, monkeypatch):

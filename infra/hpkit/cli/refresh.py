@@ -1,7 +1,7 @@
 """`hpkit catalog refresh`: the project's own prices, from the AWS Price List."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 import click
@@ -9,13 +9,14 @@ import click
 from hpkit.catalog import Source
 from hpkit.catalog.price_list import PRODUCTS, Found, ProductQuery, price_changes, price_file, read_products
 from hpkit.catalog.prices import PRICE_FILE, RegionPrices, regions_of_price_file
+from hpkit.changes.review.cost import platform_items
 from hpkit.cli.aws_session import aws_session
 from hpkit.cli.formats import folded
 from hpkit.cli.inputs import plans_of, resolve
 from hpkit.clients.calls import ApiCall, FailedCall
 from hpkit.errors import InputError, ToolError
 from hpkit.plan.model import Plan
-from hpkit.project import project_root, today
+from hpkit.project import project_root
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ def _other_endpoint(session: "Session") -> str:
 
 
 def _source(region: str, endpoint: str) -> Source:
+    from hpkit.project import today
+
     return Source(
         f"AWS Price List API, GetProducts, {region}, on demand" if not endpoint else f"GetProducts of {endpoint}",
         endpoint or _URL,
@@ -139,7 +142,13 @@ def _summary(region: str, found: Found, before: Mapping[str, RegionPrices], plan
         yield f"{region}: {count}, {plural(len(found.platform), 'other price')}"
         used = {name: plan.stack for plan in plans for name in _types(plan)}
         missing = [f"{name} ({used[name]})" for name in sorted(used.keys() - found.instances.keys())]
-        missing += [rate.title for query in PRODUCTS for rate in query.rates if rate.key not in found.platform]
+        needed = {key: plan.stack for plan in plans for key in _platform_prices(plan)}
+        missing += [
+            f"{rate.title} ({needed[rate.key]})"
+            for query in PRODUCTS
+            for rate in query.rates
+            if rate.key in needed.keys() - found.platform.keys()
+        ]
         if missing:
             yield (
                 f"    not in the price list: {', '.join(missing)}. These costs are shown as unknown, or as `about` "
@@ -148,6 +157,13 @@ def _summary(region: str, found: Found, before: Mapping[str, RegionPrices], plan
     yield from (f"    skipped: {each}" for each in found.skipped)
 
 
+def _platform_prices(plan: Plan) -> set[str]:
+    """Return the names of the prices that the platform of a plan needs in addition to those of its instances."""
+    keys = {item.key for item in platform_items(plan)}
+    eks = set() if plan.spec.eks.existing else {"eksClusterHour", "eksExtendedSupportHour"}
+    return keys | eks | ({"natGatewayGb"} if "natGatewayHour" in keys else set())
+
+
 def _types(plan: Plan) -> set[str]:
-    groups: set[Any] = {name for group in plan.all_groups for name in group.spec.types}
+    groups = {name for group in plan.all_groups for name in group.spec.types}
     return groups | {name for pool in plan.node_pools for name in pool.instance_types}

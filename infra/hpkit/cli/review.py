@@ -24,7 +24,7 @@ from hpkit.errors import InputError, ToolError
 from hpkit.extensions import extension, is_installed
 from hpkit.plan.budgets import Budget
 from hpkit.plan.model import Plan
-from hpkit.project import is_local, policy_file, policy_settings, project_root, read_settings, today
+from hpkit.project import is_local, policy_file, policy_settings, project_root, read_settings
 
 if TYPE_CHECKING:
     from hpkit.program.recording import Recording
@@ -57,6 +57,8 @@ def command(
     and capacity. Exit codes: 0, can be deployed; 1, blocked by errors or a replacement that isn't allowed; 2, usage
     error.
     """
+    from hpkit.project import today
+
     folder = project_root()
     base = find_base(folder, ref)
     scope = scope_of(folder, base, stacks)

@@ -27,7 +27,10 @@ from hpkit_policies.stack_inputs import (
 __all__ = ["POLICIES"]
 
 _Reserved = tuple[str, Amount | None]
-_BY_HAND = "Calculate the cost by hand: the catalog has no price for the type in this region or on its continent."
+_BY_HAND = (
+    "Run `hpkit catalog refresh` to read the region's prices from AWS. If AWS lists no price for the type, calculate "
+    "the cost by hand."
+)
 
 _CEILING = Parameter(
     "monthlyUsd",
@@ -146,7 +149,7 @@ def _prices_known(resources: Sequence[Resource], _settings: Settings) -> Results
             elif cost.about:
                 yield Violation(
                     f"{what}; budgets use the prices of {dated_regions(cost.about)} instead",
-                    "Compare with the region's prices, which the catalog lacks.",
+                    _BY_HAND,
                     cluster,
                     place,
                 )

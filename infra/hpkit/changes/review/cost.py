@@ -5,6 +5,7 @@ Does not: price Spot, training plans, root volumes, data transfer, logs or metri
 
 import datetime
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 from hpkit.catalog import cluster_hour, find_instance_type, find_kubernetes_version
@@ -19,11 +20,14 @@ from hpkit.plan.model import GroupPlan, NodePoolPlan, Plan, RestrictedGroupPlan
 
 __all__ = [
     "FindPrice",
+    "PlatformItem",
     "budget_changes",
     "group_cost",
     "guaranteed_cost",
     "maximum_cost",
+    "nat_data_price",
     "platform_cost",
+    "platform_items",
     "pool_cost",
     "quota_cost",
     "ready_cost",
@@ -46,25 +50,42 @@ def maximum_cost(plan: Plan, find: FindPrice = near_price) -> Cost:
     return total([_groups(plan, find), *pools])
 
 
+@dataclass(frozen=True, slots=True)
+class PlatformItem:
+    """Something that a stack creates around its instances: how many, of which price in the price list, for a month.
+
+    key: name of the price in `hpkit.catalog.price_list`. label: what it is, after the count.
+    """
+
+    key: str
+    count: int
+    label: str
+    per_month: int = HOURS_PER_MONTH
+
+
+def platform_items(plan: Plan) -> tuple[PlatformItem, ...]:
+    """Return NAT gateways, interface endpoints, additional volumes and Lustre; without what a stack has none of."""
+    storage = plan.spec.storage
+    interfaces = len(plan.network.zones) * sum(service != "s3" for service in plan.network.endpoints)
+    items = [
+        PlatformItem("natGatewayHour", plan.network.nat_gateways, "× NAT gateway"),
+        PlatformItem("interfaceEndpointHour", interfaces, "× interface endpoint in a zone"),
+        PlatformItem("hyperPodVolumeGbMonth", _volumes(plan), "GiB of additional volumes", 1),
+    ]
+    if storage is not None and storage.lustre is not None:
+        throughput, size = storage.lustre.per_unit_storage_throughput, storage.lustre.storage_capacity_gib
+        label = f"GiB of FSx for Lustre, {throughput} MB/s/TiB"
+        items.append(PlatformItem(f"lustreGbMonth.{throughput}", size, label, 1))
+    return tuple(item for item in items if item.count)
+
+
 def platform_cost(plan: Plan, today: datetime.date | None = None) -> Cost:
-    """Return what a stack creates around its instances: EKS, NAT gateways, interface endpoints, volumes and Lustre.
+    """Return what a stack creates around its instances: EKS and the items.
 
     today: decides whether the Kubernetes version is in extended support; without it, it isn't.
     """
-    region, storage = plan.spec.region, plan.spec.storage
-    interfaces = len(plan.network.zones) * sum(service != "s3" for service in plan.network.endpoints)
-    parts = [
-        _eks_cost(plan, today),
-        _platform(region, "natGatewayHour", plan.network.nat_gateways, HOURS_PER_MONTH, "× NAT gateway"),
-        _platform(region, "interfaceEndpointHour", interfaces, HOURS_PER_MONTH, "× interface endpoint in a zone"),
-        _platform(region, "hyperPodVolumeGbMonth", _volumes(plan), 1, "GiB of additional volumes"),
-    ]
-    if storage is not None and storage.lustre is not None:
-        lustre = storage.lustre
-        throughput = lustre.per_unit_storage_throughput
-        label = f"GiB of FSx for Lustre, {throughput} MB/s/TiB"
-        parts.append(_platform(region, f"lustreGbMonth.{throughput}", lustre.storage_capacity_gib, 1, label))
-    return total(parts)
+    region = plan.spec.region
+    return total([_eks_cost(plan, today), *(_item_cost(item, region) for item in platform_items(plan))])
 
 
 def _eks_cost(plan: Plan, today: datetime.date | None) -> Cost | None:
@@ -77,15 +98,18 @@ def _eks_cost(plan: Plan, today: datetime.date | None) -> Cost | None:
     return Cost((hour.extended if is_extended else hour.standard) * HOURS_PER_MONTH, own=used)
 
 
-def _platform(region: str, key: str, count: int, per_month: int, label: str) -> Cost | None:
-    """Return what a number of things costs at a price of the platform; None for nothing."""
-    if not count:
-        return None
+def nat_data_price(plan: Plan) -> Decimal | None:
+    """Return US dollars per GB through the NAT gateways of a stack; None without any, or if it isn't known."""
+    prices = region_prices().get(plan.spec.region)
+    return None if prices is None or not plan.network.nat_gateways else prices.platform.get("natGatewayGb")
+
+
+def _item_cost(item: PlatformItem, region: str) -> Cost:
     prices = region_prices().get(region)
-    price = None if prices is None else prices.platform.get(key)
+    price = None if prices is None else prices.platform.get(item.key)
     if price is None:
-        return Cost(Decimal(0), (f"{count:,} {label}",))
-    return Cost(price * count * per_month, own=(region,))
+        return Cost(Decimal(0), (f"{item.count:,} {item.label}",))
+    return Cost(price * item.count * item.per_month, own=(region,))
 
 
 def _volumes(plan: Plan) -> int:

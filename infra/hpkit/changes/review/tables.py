@@ -7,7 +7,7 @@ from typing import TypeVar
 from hpkit.catalog.prices import dated_regions, near_note
 from hpkit.changes import CLUSTER, GUARDED_TYPES, Step, describe, place_text
 from hpkit.changes.plan_diff import Change, PlanDiff, TeamChange
-from hpkit.changes.review.cost import quota_cost
+from hpkit.changes.review.cost import nat_data_price, quota_cost
 from hpkit.changes.review.formatting import arrow, cost, cost_change, cost_sides, maximum, quantity, signed_money
 from hpkit.changes.review.losses import TEAM_RESOURCES
 from hpkit.changes.review.model import (
@@ -323,6 +323,8 @@ def unknown_lines(stack: StackReview) -> Iterator[str]:
         yield f"no limit: {', '.join(unbounded)}"
     if own := {name for side in sides for name in side.own}:
         yield f"at prices of {dated_regions(own)}"
+    if stack.diff is not None and stack.diff.after is not None and (price := nat_data_price(stack.diff.after)):
+        yield f"not included: data through NAT gateways, ${price} per GB"
     about = sorted({name for side in sides for name in side.about})
     if about:
         yield near_note(about)
