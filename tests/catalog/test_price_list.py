@@ -13,14 +13,14 @@ SAGEMAKER, EKS, EC2, VPC, FSX = PRODUCTS
 USAGE = "USW2-Cluster:ml.g5.xlarge"
 
 
-def product(*prices, usage=USAGE, unit="Hrs", currency="USD"):
+def product(*prices, usage=USAGE, unit="Hrs", currency="USD", **attributes):
     """Return the text of a product with a tier for each price, the first from 0 on."""
     tiers = {
         f"tier{index}": {"unit": unit, "beginRange": str(100 * index), "pricePerUnit": {currency: price}}
         for index, price in enumerate(prices)
     }
     terms = {"OnDemand": {"term": {"priceDimensions": dict(reversed(tiers.items()))}}}
-    return json.dumps({"product": {"attributes": {"usagetype": usage}}, "terms": terms})
+    return json.dumps({"product": {"attributes": {"usagetype": usage, **attributes}}, "terms": terms})
 
 
 def read(query, *texts):
@@ -56,6 +56,11 @@ def test_other_prices_are_read_by_usage_type(query, usage, unit, key):
 )
 def test_other_usage_types_are_left_out_without_a_word(usage):
     assert [read(query, product("1", usage=usage)) for query in PRODUCTS] == [Found()] * len(PRODUCTS)
+
+
+def test_outposts_and_local_zones_have_prices_of_their_own():
+    here, there = (product(price, locationType=kind) for price, kind in (("1", "AWS Region"), ("2", "AWS Outposts")))
+    assert read(SAGEMAKER, here, there) == Found({"ml.g5.xlarge": Decimal(1)})
 
 
 def test_of_tiers_the_first_that_costs_something_counts():

@@ -213,6 +213,20 @@ def test_a_policy_file_touches_its_organizations_stacks_and_says_what_it_asks_no
     assert "- the policy budget-of-teams: teams.ada 90000 → 5" in page
 
 
+def test_new_prices_touch_every_stack_and_can_exceed_its_budgets(repository):
+    repository.write("stacks/acme.policy.json", b'{"budget-of-teams": {"teams": {"ada": 90000}}}')
+    repository.commit()
+    block = {"region": "us-west-2", "source": "a", "hourly": {"ml.g5.12xlarge": "1000"}}
+    sources = {"a": {"title": "a", "url": "https://example.com", "date": "2026-11-22"}}
+    repository.write("stacks/prices.json", json.dumps({"sources": sources, "prices": [block]}).encode())
+    said = repository.review("--base", "HEAD", exits=1, quick=False)
+    assert verdicts(said) == {"acme-dev": ("unchanged", "blocked"), "other-dev": ("unchanged", "ok")}
+    stack = said["stacks"][0]
+    assert stack["why"] == "stacks/prices.json changed"
+    (finding,) = [each for each in stack["findings"]["remaining"] if each["rule"] == "budget-of-teams"]
+    assert "at the prices of us-west-2 (2026-11-22)" in finding["message"]
+
+
 def test_a_policy_file_that_was_wrong_at_the_base_is_compared_with_nothing(repository):
     repository.write("stacks/acme.policy.json", b"[]")
     repository.commit()

@@ -30,6 +30,7 @@ LUSTRE_THROUGHPUTS: Final = (125, 250, 500, 1000)
 # What usage types of most regions begin with: `USW2-`, `EU-`.
 _PREFIX = re.compile(r"^[A-Z][A-Z0-9]*-")
 _INSTANCE = re.compile(r"Cluster:(?P<type>ml\..+)")
+_REGION: Final = "AWS Region"
 _HOURS, _GB, _GB_MONTH = "Hrs", "GB", "GB-Mo"
 # The spellings of a unit: service teams choose them.
 _UNITS: Final = {_HOURS: ("hrs", "hours", "hour"), _GB: ("gb", "gigabytes"), _GB_MONTH: ("gb-mo", "gb-month")}
@@ -131,6 +132,8 @@ def read_products(query: ProductQuery, products: Iterable[object], found: Found)
         try:
             product = _product(text)
             usage = _usage_type(product)
+            if not usage:
+                continue
             label = usage
             name, unit, is_instance = _wanted(query, usage)
             prices = set(_amounts(product, unit)) if name else set()
@@ -168,10 +171,12 @@ def _product(text: object) -> Mapping[str, Any]:
 
 
 def _usage_type(product: Mapping[str, Any]) -> str:
-    usage = _at(product, "product", "attributes").get("usagetype")
+    """Return the usage type; "" for a product of an Outpost or a Local Zone."""
+    attributes = _at(product, "product", "attributes")
+    usage = attributes.get("usagetype")
     if not isinstance(usage, str):
         raise _UnreadableError("without the attribute usagetype")
-    return usage
+    return usage if attributes.get("locationType", _REGION) == _REGION else ""
 
 
 def _at(value: Any, *keys: str) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 import click
 
 from hpkit.catalog import PLACEHOLDER_ACCOUNT
+from hpkit.catalog.prices import PRICE_FILE
 from hpkit.changes.plan_diff import Change
 from hpkit.changes.review import FileInput, FileVersion, StackInput, StackVersion
 from hpkit.changes.review.build import plan_of
@@ -199,7 +200,7 @@ def _touched(changed: Sequence[str], code: Sequence[str], before: _Tree, after: 
         stack = name.removeprefix(f"{_STACKS}/Pulumi.").removesuffix(".yaml")
         if name == f"{_STACKS}/Pulumi.{stack}.yaml" and stack in everything:
             why.setdefault(stack, f"{name} changed")
-    return why
+    return dict.fromkeys(everything, f"{PRICE_FILE} changed") | why if PRICE_FILE in changed else why
 
 
 def _at_base(folder: Path, base: Base, changed: Collection[str], after: _Tree) -> _Tree:

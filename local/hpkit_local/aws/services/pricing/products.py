@@ -1,7 +1,7 @@
 """The products that the endpoint's price list has: some of those that AWS lists for us-east-1 and us-west-2.
 
-HyperPod's prices are those of the catalog. Those of EKS and of endpoints are from the price list of September 2026.
-Those of NAT gateways and FSx for Lustre are from their pricing pages. Both regions have the same.
+HyperPod's prices are those of the catalog. Those of EKS, NAT gateways and endpoints are from the price
+list of August and September 2026, that of FSx for Lustre is from its pricing page. Both regions have the same.
 
 Does not: list volumes of HyperPod, or a throughput of FSx for Lustre other than 125 MB/s/TiB.
 """
