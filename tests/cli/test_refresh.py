@@ -163,6 +163,10 @@ def test_throttled_calls_are_repeated(refresh):
             ClientError({"Error": {"Code": "ExpiredTokenException", "Message": "expired"}}, "GetProducts"),
             "These credentials have expired: log in again",
         ),
+        (
+            ClientError({"Error": {"Code": "ExpiredNextTokenException", "Message": "expired"}}, "GetProducts"),
+            "ExpiredNextTokenException: expired. Run it again in a minute.",
+        ),
         (UnauthorizedSSOTokenError(), "These credentials have expired: log in again"),
         (
             ClientError({"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}, "GetProducts"),

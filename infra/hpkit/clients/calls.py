@@ -64,7 +64,7 @@ class FailedCall:
             return "These credentials have expired: log in again, such as with `aws sso login`"
         if self.is_absence:
             return "Check its name, the region, and whose account these credentials are of"
-        if "Throttl" in self.code:
+        if "Throttl" in self.code or "NextToken" in self.code:
             return "Run it again in a minute"
         return "Run it again when the service can be reached with these credentials"
 
