@@ -44,8 +44,6 @@ def command(profile: str | None, dry_run: bool) -> None:
     """
     plans = plans_of(resolve((), ()))
     regions = sorted({plan.spec.region for plan in plans})
-    if not regions:
-        raise InputError("the project has no stacks, so it has no regions; add a file to stacks/")
     session = aws_session(profile, _ENDPOINTS.get(regions[0].partition("-")[0], _ANYWHERE))
     path = project_root() / PRICE_FILE
     old_text = path.read_text(encoding="utf-8") if path.is_file() else None
