@@ -124,8 +124,9 @@ def _page() -> str:
     parts = {
         "TRAINING": _rights(workload_rules("training")),
         "INFERENCE": _rights(workload_rules("inference")),
+        "SPACES": _rights(workload_rules("spaces")),
         "TEAM": _rights(team_rules(())),
-        "CLUSTER": _rights(cluster_rules()),
+        "CLUSTER": _rights(cluster_rules(spaces=True)),
         "VERBS": _table("verb", "is needed", rows=[(f"`{verb}`", why) for verb, why in VERBS.items()]),
         "RBAC": "\n".join(f"- {what}" for part, what in ATTACKS if part == _RBAC),
         "REFUSED": _table("refused", "by", "because", rows=_refused()),

@@ -150,8 +150,8 @@ def test_descriptions_are_kept():
     ("resources", "said"),
     [
         (["jobs", "pods"], None),
-        (["deployments", "pods"], ["inference"]),
-        (["jobs", "deployments"], ["training", "inference"]),
+        (["horizontalpodautoscalers", "pods"], ["inference"]),
+        (["jobs", "deployments", "workspaces"], ["training", "spaces"]),
         (["pods"], None),
     ],
 )

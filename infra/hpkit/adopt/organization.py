@@ -23,7 +23,7 @@ _ADMIN = "AmazonEKSClusterAdminPolicy"
 # A quota or policy in any other status is in transition, or failed and cannot be updated.
 _STEADY = ("Created", "Updated")
 # A resource in a team's Role that only this kind of work allows.
-_SIGN_OF = {"training": "jobs", "inference": "deployments"}
+_SIGN_OF = {"training": "jobs", "inference": "horizontalpodautoscalers", "spaces": "workspaces"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,7 @@ from hpkit.catalog.replacing import (
 from hpkit.catalog.services import (
     INFERENCE_OPERATOR,
     PLACEHOLDER_ACCOUNT,
+    SPACES,
     TASK_GOVERNANCE,
     AddOn,
     AddOnVersion,
@@ -85,6 +86,7 @@ __all__ = [
     "NETWORK_LAYERS",
     "PLACEHOLDER_ACCOUNT",
     "QUEUE_RESOURCES",
+    "SPACES",
     "TASK_GOVERNANCE",
     "UNKNOWN",
     "AddOn",

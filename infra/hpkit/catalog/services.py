@@ -10,6 +10,7 @@ from hpkit.catalog.instances import Source, read_data
 __all__ = [
     "INFERENCE_OPERATOR",
     "PLACEHOLDER_ACCOUNT",
+    "SPACES",
     "TASK_GOVERNANCE",
     "AddOn",
     "AddOnVersion",
@@ -37,6 +38,7 @@ __all__ = [
 # AWS's in its documentation, the examples' and the local cloud's. On AWS, nobody deploys to it.
 PLACEHOLDER_ACCOUNT: Final = "123456789012"
 INFERENCE_OPERATOR = "amazon-sagemaker-hyperpod-inference"
+SPACES = "amazon-sagemaker-spaces"
 TASK_GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 _ZONE_ID: Final = re.compile(r"(?P<region>[a-z]{3,}\d+)(?P<local>-[a-z]{3}\d+)?-az\d+\Z")
 _ZONE_NAME: Final = re.compile(r"(?P<region>[a-z]{2}(?:-[a-z]+)+-\d+)(?P<local>-[a-z]{3}-\d+)?[a-z]\Z")

@@ -118,6 +118,7 @@ def _settings(plan: Plan) -> dict[str, Any]:
             "serviceAccounts": list(team.spec.service_accounts),
             "workloads": list(team.spec.workloads),
             "priorityClasses": list(team.spec.priority_classes),
+            "spacePriorityClass": team.spec.space_priority_class,
             "registry": list(team.spec.registry),
             "description": team.spec.description,
         }

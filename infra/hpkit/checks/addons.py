@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from hpkit.catalog import INFERENCE_OPERATOR, TASK_GOVERNANCE, addons, is_older
+from hpkit.catalog import INFERENCE_OPERATOR, SPACES, TASK_GOVERNANCE, addons, is_older
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.base import BUCKET_PATTERN
 from hpkit.plan.dependencies import alternatives_brought
@@ -37,6 +37,7 @@ _INFERENCE_ROLE = re.compile(
 )
 # Part of an add-on's name is what has more letters.
 _SHORT = 3
+_SPACES = "SageMaker developer guide, Install SageMaker AI Spaces Add-on"
 _UPDATING = "Amazon EKS user guide, update an Amazon EKS add-on"
 
 
@@ -51,6 +52,7 @@ def _old_versions(context: Context) -> Iterator[Issue]:
         if for_topology and not context.plan.topology_aware_scheduling:
             continue
         needed_for = "supports topology-aware scheduling" if for_topology else "HyperPod supports"
+        needed_for = "supports queues for spaces" if name == SPACES else needed_for
         without = " Or disable it: `governance.topologyAwareScheduling: Disabled`." if for_topology else ""
         yield Issue(
             (*context.path, "addons", name),
@@ -240,6 +242,47 @@ def _inference_told(context: Context) -> Iterator[Issue]:
         )
 
 
+def _has_creators(context: Context) -> Iterator[Issue]:
+    if context.spec.spaces is None or any("spaces" in team.spec.workloads for team in context.plan.teams):
+        return
+    yield Issue(
+        (*context.path, "spaces"),
+        f"no team with quota in {context.environment} has `spaces` in its workloads, so no member can create a space",
+        "Add it to a team, such as `workloads: [training, spaces]`, or remove `spaces`.",
+    )
+
+
+def _reachable_web_ui(context: Context) -> Iterator[Issue]:
+    # An existing cluster may already have both.
+    web = context.spec.spaces.web_ui if context.spec.spaces is not None else None
+    if web is None or context.spec.eks.existing is not None:
+        return
+    missing = [] if context.spec.inference is not None else ["the AWS Load Balancer Controller"]
+    missing += [] if "external-dns" in context.spec.addons else ["external-dns"]
+    if missing:
+        yield Issue(
+            (*context.path, "spaces", "webUi"),
+            f"the web UI requires {listing(missing)}, which the kit doesn't install with it; without, no address leads "
+            "to a space",
+            "Add `external-dns` to `addons`, with a role for the hosted zone; `inference` brings the controller. If you "
+            "install them another way, waive this rule.",
+        )
+
+
+def _own_region(context: Context) -> Iterator[Issue]:
+    web = context.spec.spaces.web_ui if context.spec.spaces is not None else None
+    if web is None:
+        return
+    for key, arn in (("certificateArn", web.certificate_arn), ("kmsKeyArn", web.kms_key_arn)):
+        region = arn.split(":")[3]
+        if region != context.spec.region:
+            yield Issue(
+                (*context.path, "spaces", "webUi", key),
+                f"{arn} is in {region}, and {context.environment} is in {context.spec.region}",
+                f"Use one in {context.spec.region}: load balancers and the router can't use those of other regions.",
+            )
+
+
 RULES = (
     Rule("ADD016", "error", "EKS offers the add-on.", _EKS_ADDONS, _known),
     Rule("ADD001", "error", "Add-ons are recent enough for HyperPod.", _GUIDE, _old_versions),
@@ -252,4 +295,7 @@ RULES = (
     Rule("ADD006", "warning", "Add-ons that call AWS have a role.", _EKS, _has_rights),
     Rule("ADD007", "error", "The chart installs nothing that an add-on installs.", _CHART, _once),
     Rule("ADD008", "error", "The inference operator has a role and a bucket.", _CLUSTERS, _inference_told),
+    Rule("ADD018", "warning", "With `spaces`, some team can create spaces.", _CONTRACT, _has_creators),
+    Rule("ADD019", "warning", "The web UI of spaces has a load balancer and DNS.", _SPACES, _reachable_web_ui),
+    Rule("ADD020", "error", "Certificate and key of the web UI are in the environment's region.", _SPACES, _own_region),
 )  # fmt: skip

@@ -32,11 +32,18 @@ def _ranks_of_teams(context: Context) -> Iterator[Issue]:
         return
     known = [each.name for each in policy.priority_classes]
     for index, team in enumerate(context.organization.teams):
-        for position, name in enumerate(team.priority_classes if team.name in here else ()):
+        if team.name not in here:
+            continue
+        named: list[tuple[Path, str]] = [
+            (("priorityClasses", place), name) for place, name in enumerate(team.priority_classes)
+        ]
+        if team.space_priority_class is not None:
+            named.append((("spacePriorityClass",), team.space_priority_class))
+        for key, name in named:
             if name not in known:
                 likely = near(name, known)
                 yield Issue(
-                    ("teams", index, "priorityClasses", position),
+                    ("teams", index, *key),
                     f"{team.name} may use the priority class {name}, but the policy of {context.environment} doesn't "
                     f"have it ({listing(known) or 'it has none'})",
                     f"Did you mean `{likely}`?" if likely else "Use a class of the policy, or remove it.",

@@ -82,6 +82,7 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
         "serviceAccounts": Hint("trainer"),
         "description": Hint("Vision models"),
         "priorityClasses": Hint("training"),
+        "spacePriorityClass": Hint("interactive"),
         "registry": Hint("train"),
     },
     "TeamOverride": {
@@ -264,6 +265,11 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
         "oidcProviderArn": Hint(
             "arn:aws:iam::123456789012:oidc-provider/oidc.eks.us-west-2.amazonaws.com/id/0A1B2C3D4E5F"
         ),
+    },
+    "WebUi": {
+        "domain": Hint("spaces.acme.com"),
+        "certificateArn": Hint("arn:aws:acm:us-west-2:123456789012:certificate/12345678-1234-1234-1234-123456789012"),
+        "kmsKeyArn": Hint("arn:aws:kms:us-west-2:123456789012:key/12345678-1234-1234-1234-123456789012"),
     },
     "Addon": {
         "version": Hint("v1.13.1-eksbuild.1"),

@@ -36,7 +36,7 @@ MOST_ID: Final = 2**31 - 1
 
 SharingStrategy = Literal["Lend", "DontLend", "LendAndBorrow"]
 PreemptTeamTasks = Literal["Never", "LowerPriority"]
-Workload = Literal["training", "inference"]
+Workload = Literal["training", "inference", "spaces"]
 
 # Part of the durations that Go reads: whole hours, minutes and seconds, each at most once.
 _DURATION: Final = r"^(?:[0-9]{1,4}h)?(?:[0-9]{1,4}m)?(?:[0-9]{1,6}s)?$"
@@ -145,12 +145,18 @@ class Team(Model):
         default=("training",),
         min_length=1,
         description="What members can run. training: Jobs, and the kinds of Kubeflow, Ray, JobSet and HyperPod's "
-        "training operator. inference: Deployments, HorizontalPodAutoscalers and ScaledObjects. Both "
-        "include pods, ConfigMaps, Secrets, Services and claims.",
+        "training operator. inference: Deployments, HorizontalPodAutoscalers and ScaledObjects. spaces: JupyterLab "
+        "and Code Editor, where an environment has `spaces`. All include pods, ConfigMaps, Secrets, Services and "
+        "claims.",
     )
     priority_classes: tuple[str, ...] = Field(
         default=(),
         description="Priority classes that members may use. Default: all of the cluster policy.",
+    )
+    space_priority_class: str | None = Field(
+        default=None,
+        description="Priority class that the team's spaces must have; `priorityClasses` need not name it. Default: as "
+        "for other work.",
     )
     user_ids: UserIds | None = Field(
         default=None,

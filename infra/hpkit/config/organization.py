@@ -15,6 +15,7 @@ from hpkit.config.inference import Inference
 from hpkit.config.network import Eks, Network
 from hpkit.config.observability import Observability
 from hpkit.config.registry import Registry
+from hpkit.config.spaces import Spaces
 from hpkit.config.storage import Storage
 
 __all__ = ["FOR_ENVIRONMENTS", "KEYS_OF_FILES", "MOST_PATTERNS", "AllowDelete", "Environment", "Organization", "Waiver"]
@@ -102,6 +103,7 @@ class Environment(Model):
     governance: Governance | None = Field(default=None, description="Task governance. Default: off.")
     observability: Observability | None = Field(default=None, description="Metrics. Default: off.")
     inference: Inference | None = Field(default=None, description="The inference operator. Default: none.")
+    spaces: Spaces | None = Field(default=None, description="JupyterLab and Code Editor. Default: off.")
     addons: dict[str, Addon] = Field(
         default={},
         description="EKS add-ons. The value is a version, which replaces hpkit's pin, or a map with the configuration.",

@@ -71,7 +71,7 @@ def _queue(team: TeamPlan) -> tuple[str, ...]:
     )
 
 
-_SUBMITTED: Final = {"training": "training jobs", "inference": "Deployments"}
+_SUBMITTED: Final = {"training": "training jobs", "inference": "Deployments", "spaces": "spaces"}
 
 
 def _role_names(members: Sequence[str]) -> list[str]:

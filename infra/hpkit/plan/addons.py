@@ -1,6 +1,8 @@
 """Which EKS add-ons an environment gets, at which version, with which configuration and role."""
 
-from hpkit.catalog import INFERENCE_OPERATOR, TASK_GOVERNANCE, addon_pin, addons
+from collections.abc import Sequence
+
+from hpkit.catalog import INFERENCE_OPERATOR, SPACES, TASK_GOVERNANCE, addon_pin, addons
 from hpkit.config.addons import Addon
 from hpkit.config.organization import Environment
 from hpkit.plan.dependencies import alternatives_brought, dependencies_of
@@ -24,7 +26,9 @@ def addons_of(spec: Environment) -> tuple[AddonPlan, ...]:
     if spec.storage is not None and spec.storage.lustre is not None:
         wanted.add("aws-fsx-csi-driver")
     if spec.inference is not None:
-        wanted |= _for_inference(spec)
+        wanted |= _with_requirements(spec, INFERENCE_OPERATOR, spec.inference.installed)
+    if spec.spaces is not None:
+        wanted |= _with_requirements(spec, SPACES)
     named = {name: spec.addons.get(name, Addon()) for name in sorted(wanted)}
     return tuple(
         AddonPlan(
@@ -39,10 +43,10 @@ def addons_of(spec: Environment) -> tuple[AddonPlan, ...]:
     )
 
 
-def _for_inference(spec: Environment) -> set[str]:
-    """Return the inference operator and the add-ons that only it requires; an existing cluster has its own."""
-    if spec.inference is None or spec.eks.existing is not None:
-        return {INFERENCE_OPERATOR}
-    needed = {name for addon in addons() if addon.name == INFERENCE_OPERATOR for name in addon.requires}
+def _with_requirements(spec: Environment, name: str, installed: Sequence[str] = ()) -> set[str]:
+    """Return an add-on and those that it requires, except for installed ones; an existing cluster has its own."""
+    if spec.eks.existing is not None:
+        return {name}
+    needed = {each for addon in addons() if addon.name == name for each in addon.requires}
     brought = {each.addon for each in alternatives_brought(dependencies_of(spec))}
-    return {INFERENCE_OPERATOR} | (needed - brought - set(spec.inference.installed))
+    return {name} | (needed - brought - set(installed))

@@ -1,7 +1,7 @@
 """Which roles and buckets the kit creates for an environment, and which exist already; and add-ons' service accounts.
 
 Sources of the service accounts: the add-ons' own pages in the SageMaker HyperPod developer guide and the Amazon EKS
-user guide. For KEDA, external-dns and cert-manager, they are their charts' defaults.
+user guide. For KEDA, external-dns, cert-manager and SageMaker Spaces, they are their charts' defaults.
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ __all__ = [
     "KEDA_ACCOUNT",
     "POD_ACCOUNTS",
     "ROLE_BY_USER",
+    "ROUTER_ACCOUNT",
     "MadeRole",
     "PodAccount",
     "cluster_role",
@@ -73,6 +74,9 @@ POD_ACCOUNTS: Final[Mapping[str, PodAccount]] = {
         "hp-training-operator-controller-manager",
         managed=("AmazonSageMakerHyperPodTrainingOperatorAccess",),
     ),
+    "amazon-sagemaker-spaces": PodAccount(
+        "jupyter-k8s-system", "jupyter-k8s-controller-manager", managed=("AmazonSageMakerSpacesControllerPolicy",)
+    ),
     # On HyperPod nodes, volumes are attached by SageMaker (developer guide, "Amazon EBS CSI driver").
     "aws-ebs-csi-driver": PodAccount(
         "kube-system", "ebs-csi-controller-sa", managed=("service-role/AmazonEBSCSIDriverPolicy",), inline=True
@@ -87,6 +91,8 @@ POD_ACCOUNTS: Final[Mapping[str, PodAccount]] = {
     "vpc-cni": PodAccount("kube-system", "aws-node"),
 }
 KEDA_ACCOUNT: Final = PodAccount("keda", "keda-operator", inline=True)
+# Of the pods that check who opens a space in a browser.
+ROUTER_ACCOUNT: Final = PodAccount("jupyter-k8s-system", "jupyter-k8s-authmiddleware", inline=True)
 # Add-ons that can do nothing without a role, and of which only the user knows what on: then the kit makes none.
 ROLE_BY_USER: Final[Mapping[str, str]] = {
     _S3_CSI: "the buckets that pods mount",
@@ -184,6 +190,9 @@ def made_roles(plan: Plan) -> list[MadeRole]:
         roles.append(MadeRole(("AmazonSageMakerHyperPodInferenceAccess",), inline=True))
         # Of the load balancer controller, and of KEDA.
         roles += [MadeRole((), inline=True)] * (2 if makes_inference_keda(plan) else 1)
+    if plan.spec.spaces is not None:
+        # Of what connects a space by Systems Manager, and of the router.
+        roles += [MadeRole((), inline=True)] * (plan.spec.spaces.remote_access + (plan.spec.spaces.web_ui is not None))
     pods = [POD_ACCOUNTS[addon.name] for addon in plan.addons if makes_pod_role(plan, addon)]
     pods += [KEDA_ACCOUNT] if makes_keda_role(plan) else []
     return [*roles, *(MadeRole(account.managed, inline=account.inline) for account in pods)]

@@ -124,6 +124,12 @@ class TeamPlan:
         return tuple(f"{name}-priority" for name in self.spec.priority_classes)
 
     @property
+    def space_priority_label(self) -> str | None:
+        """Return the value of that label on the team's spaces, None where it is chosen as for other work."""
+        name = self.spec.space_priority_class
+        return None if name is None else f"{name}-priority"
+
+    @property
     def lends(self) -> bool:
         """Return whether the team's idle quota may be used by others."""
         return self.spec.sharing.strategy != "DontLend"

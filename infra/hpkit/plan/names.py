@@ -14,6 +14,7 @@ __all__ = [
     "partition_of",
     "role_name",
     "short_type",
+    "spaces_role_name",
     "topic_name",
 ]
 
@@ -61,6 +62,14 @@ def inference_role_name(plan: Plan) -> str:
     inference-operator/templates/_validateRequiredValues.tpl).
     """
     return bounded(f"SageMakerHyperPodInference-{plan.stack}-{plan.spec.region}", _ROLE_LIMIT)
+
+
+def spaces_role_name(plan: Plan) -> str:
+    """Return the name of the role of spaces that are connected by Systems Manager (64 characters at most).
+
+    The controller can pass no role whose name begins otherwise (AmazonSageMakerSpacesControllerPolicy).
+    """
+    return bounded(f"sagemaker-space-{plan.stack}-{plan.spec.region}", _ROLE_LIMIT)
 
 
 def topic_name(plan: Plan, purpose: str) -> str:

@@ -28,6 +28,7 @@ SECTIONS: Final[Mapping[str, Path]] = {
     "Observability": ("observability",),
     "Registry": ("registry",),
     "Scheduling": ("governance",),
+    "Spaces": ("spaces",),
     "Storage": ("storage",),
     "TeamVolumes": ("storage", "lustre"),
     "WarmPools": ("autoscaling",),

@@ -1,7 +1,7 @@
 """Access policies of EKS access entries as RBAC: bindings to a group that represents the entry.
 
 EKS has its own authorizer for access policies, and `kubectl auth can-i --list` doesn't show them. Here they are
-bindings. Policies of features that the local cloud doesn't have (inference, spaces) give no rights.
+bindings. Policies of features that the local cloud doesn't have (inference) give no rights.
 """
 
 from __future__ import annotations
@@ -40,6 +40,28 @@ _OWN_RULES: dict[str, list[dict[str, Any]]] = {
         },
         {"apiGroups": ["apps"], "resources": ["deployments", "statefulsets", "replicasets"], "verbs": _READ},
         {"apiGroups": ["kueue.x-k8s.io"], "resources": ["localqueues", "workloads"], "verbs": _READ},
+    ],
+    "AmazonSagemakerHyperpodSpacePolicy": [
+        {"apiGroups": ["workspace.jupyter.org"], "resources": ["workspaces"], "verbs": ["*"]},
+        {
+            "apiGroups": ["workspace.jupyter.org"],
+            "resources": ["workspacetemplates", "workspaceaccessstrategies"],
+            "verbs": _READ,
+        },
+        {
+            "apiGroups": ["connection.workspace.jupyter.org"],
+            "resources": ["workspaceconnections"],
+            "verbs": ["create"],
+        },
+        {
+            "apiGroups": [""],
+            "resources": ["pods", "services", "serviceaccounts", "persistentvolumeclaims", "events", "resourcequotas"],
+            "verbs": _READ,
+        },
+        {"apiGroups": ["apps"], "resources": ["daemonsets", "deployments", "replicasets"], "verbs": _READ},
+    ],
+    "AmazonSagemakerHyperpodSpaceTemplatePolicy": [
+        {"apiGroups": ["workspace.jupyter.org"], "resources": ["workspacetemplates"], "verbs": _READ},
     ],
     "AmazonSagemakerHyperpodUserClusterPolicy": [
         {"apiGroups": [""], "resources": ["namespaces", "nodes"], "verbs": _READ},

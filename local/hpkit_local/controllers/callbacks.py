@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from hpkit.catalog import SPACES
 from hpkit_local.aws.controllers import ControllerError, Controllers, Document, EksConnection
 from hpkit_local.aws.errors import EndpointError
 from hpkit_local.aws.services.eks.view import why_cut_off
@@ -129,13 +130,13 @@ class ClusterControllers(Controllers):
             return False
 
     def addon_active(self, addon: Document) -> None:
-        """Bring what task governance installs; other add-ons have no counterpart here."""
-        if addon["addonName"] == ADDON:
+        """Bring what task governance and Spaces install; other add-ons have no counterpart here."""
+        if addon["addonName"] in (ADDON, SPACES):
             self._submit(_addon_key(addon), addon)
 
     def addon_deleted(self, addon: Document, *, preserve: bool) -> None:
-        """Take away what task governance installed, unless it is to stay."""
-        if addon["addonName"] == ADDON and not preserve:
+        """Take away what task governance or Spaces installed, unless it is to stay."""
+        if addon["addonName"] in (ADDON, SPACES) and not preserve:
             self._submit(_addon_key(addon), None)
 
     def access_entry_changed(self, entry: Document, policies: Sequence[Document]) -> None:  # noqa: ARG002 - see Controllers

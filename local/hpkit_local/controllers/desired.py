@@ -10,6 +10,7 @@ from hpkit_local.controllers.karpenter import kinds
 from hpkit_local.controllers.nodes import NodeMark, nodes
 from hpkit_local.controllers.objects import Manifests
 from hpkit_local.controllers.policy import governance
+from hpkit_local.controllers.spaces import spaces
 
 __all__ = ["desired"]
 
@@ -24,4 +25,5 @@ def desired(
     """
     if not snapshot.eks:
         return Manifests()
-    return kinds(snapshot) + nodes(snapshot, registered, marks) + access(snapshot, namespaces) + governance(snapshot)
+    cluster = nodes(snapshot, registered, marks) + access(snapshot, namespaces)
+    return kinds(snapshot) + spaces(snapshot) + cluster + governance(snapshot)

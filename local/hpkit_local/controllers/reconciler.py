@@ -22,6 +22,8 @@ from hpkit_local.controllers.foreign import foreign_kueue
 from hpkit_local.controllers.karpenter import CLAIMS, Provisioner, marks, update_status
 from hpkit_local.controllers.objects import KINDS, MANAGED, SHIPPED_ANNOTATION, Manifest
 from hpkit_local.controllers.pending import with_pending
+from hpkit_local.controllers.policy import ADDON
+from hpkit_local.controllers.spaces import run_spaces
 from hpkit_local.controllers.wipe import wipe
 from hpkit_local.kubernetes.api import Api, RefusedError
 from hpkit_local.kubernetes.client import ApiResource
@@ -149,6 +151,7 @@ class Reconciler:
         update_status(api, snapshot, claims)
         coming = self._provisioner.step(api, snapshot, claims)
         starting = _kueue_starts(api)
+        run_spaces(api, snapshot)
         self._empty = not snapshot.eks and not left
         self._settle(pending, refused, late, left=left)
         busy = late or left or coming or starting or self._pending
@@ -293,7 +296,9 @@ def _kueue_follows(api: Api) -> bool:
 
 def _foreign(api: Api, pending: Mapping[str, Document | None]) -> dict[str, str]:
     """Refuse the task governance add-on if the cluster has a Kueue that isn't the local cloud's."""
-    asked = [key for key, change in pending.items() if key.startswith("addon/") and change is not None]
+    asked = [
+        key for key, change in pending.items() if key.startswith("addon/") and key.endswith(f"|{ADDON}") and change
+    ]
     found = foreign_kueue(api) if asked else ""
     return dict.fromkeys(asked, found) if found else {}
 

@@ -34,6 +34,7 @@ _SERVICES: Final[Mapping[str, bool]] = {
     "pods.eks.amazonaws.com": True,
     # HyperPod, which assumes execution roles, documents no source.
     "sagemaker.amazonaws.com": False,
+    "ssm.amazonaws.com": True,
     "vpc-flow-logs.amazonaws.com": True,
 }
 # Resources of these services are rights, secrets and code: all of one type is as good as all.
@@ -56,6 +57,7 @@ _MANAGED: Final = (
     "AmazonSageMakerClusterInstanceRolePolicy",
     "AmazonSageMakerHyperPodInferenceAccess",
     "AmazonSageMakerHyperPodTrainingOperatorAccess",
+    "AmazonSageMakerSpacesControllerPolicy",
     "CloudWatchAgentServerPolicy",
     "service-role/AmazonEBSCSIDriverPolicy",
     "service-role/AmazonEFSCSIDriverPolicy",

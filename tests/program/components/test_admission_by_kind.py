@@ -311,3 +311,40 @@ def test_the_samples_of_the_documentation_are_let_in(document):
 def replace_names(teams, name):
     """Return teams of which the first has this name."""
     return [replace(teams[0], spec=teams[0].spec.model_copy(update={"name": name})), *teams[1:]]
+
+
+def space(name="lab", *, queue="hyperpod-ns-john-localqueue", rank=None, **labels):
+    labels = {"kueue.x-k8s.io/queue-name": queue, "kueue.x-k8s.io/priority-class": rank, **labels}
+    return {
+        "apiVersion": "workspace.jupyter.org/v1alpha1",
+        "kind": "Workspace",
+        "metadata": {"name": name, "labels": {key: value for key, value in labels.items() if value is not None}},
+        "spec": {"displayName": "Lab", "desiredStatus": "Running"},
+    }
+
+
+def test_a_space_is_in_the_queue_of_its_team_and_poses_as_nothing_else():
+    assert refused(space()) == []
+    assert refused(space(queue=None)) == ["metadata.labels"]
+    assert refused(space(queue="hyperpod-ns-smith-localqueue")) == ["metadata.labels"]
+    # The controller copies labels and annotations to pods.
+    keys = "labels and annotations of kueue.x-k8s.io"
+    assert refused(space(**{"kueue.x-k8s.io/pod-group-name": "admitted"})) == [keys]
+    stopped = space() | {"spec": {"displayName": "Lab", "desiredStatus": "Stopped"}}
+    assert answers(DEFAULT, request_of(space(), operation="UPDATE"), stopped, space()) == []
+    orphaned = request_of(space(), operation="DELETE", options={"propagationPolicy": "Orphan"})
+    assert answers(DEFAULT, orphaned, space()) == ["propagationPolicy"]
+
+
+@pytest.mark.parametrize("classes", [[], ["batch"]])
+def test_a_space_has_the_class_of_its_teams_spaces_and_other_work_has_not(classes):
+    given = policies(priorityClasses=classes, spacePriorityClass="interactive")
+    rank = "kueue.x-k8s.io/priority-class"
+    assert refused(space(rank="interactive-priority"), given) == []
+    assert refused(space(rank="batch-priority"), given) == [rank]
+    assert refused(space(), given) == [rank]
+    job = deepcopy(KINDS["Job"]("train"))
+    job["metadata"]["labels"][rank] = "interactive-priority"
+    assert refused(job, given) == ([rank] if classes else [])
+    reference = {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "interactive-priority"}
+    assert refused(workload({"containers": [container()]}, priorityClassRef=reference), given) == []

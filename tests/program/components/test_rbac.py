@@ -28,18 +28,18 @@ def plan(*teams):
 
 
 def test_across_the_cluster_everything_is_read_only():
-    assert {verb for _, _, verb in grants(cluster_rules())} <= READ
+    assert {verb for _, _, verb in grants(cluster_rules(spaces=True))} <= READ
 
 
 def test_across_the_cluster_nothing_that_holds_a_secret_or_is_a_teams_own_is_read():
-    seen = {resource for _, resource, _ in grants(cluster_rules())}
+    seen = {resource for _, resource, _ in grants(cluster_rules(spaces=True))}
     assert not seen & {"secrets", "configmaps", "pods", "pods/log", "localqueues", "workloads", "serviceaccounts"}
 
 
-EVERYTHING = ("training", "inference")
+EVERYTHING = ("training", "inference", "spaces")
 
 
-@pytest.mark.parametrize("rules", [team_rules(EVERYTHING), cluster_rules()], ids=["team", "cluster"])
+@pytest.mark.parametrize("rules", [team_rules(EVERYTHING), cluster_rules(spaces=True)], ids=["team", "cluster"])
 def test_no_rule_has_a_wildcard(rules):
     assert not any("*" in part for grant in grants(rules) for part in grant)
 

@@ -35,6 +35,29 @@ def access_risks(before: Plan, after: Plan) -> Iterator[Risk]:
     yield from _alerts(before, after)
     yield from _grafana(before, after)
     yield from _files(before, after)
+    yield from _spaces(before, after)
+
+
+def _spaces(before: Plan, after: Plan) -> Iterator[Risk]:
+    """Say from where members can reach spaces in addition, and from where no longer."""
+    was, now = (_ways_in(plan) for plan in (before, after))
+    for way in sorted(now - was):
+        yield Risk("spaces", "attention", "spaces", f"members can reach their spaces {way}")
+    for way in sorted(was - now):
+        yield Risk("spaces", "attention", "spaces", f"members can no longer reach their spaces {way}")
+
+
+def _ways_in(plan: Plan) -> set[str]:
+    spaces = plan.spec.spaces
+    if spaces is None:
+        return set()
+    connected = (
+        {"from any network through Systems Manager, billed per hour and space"} if spaces.remote_access else set()
+    )
+    if spaces.web_ui is None:
+        return connected
+    where = "the internet" if spaces.web_ui.scheme == "internet-facing" else "the VPC and connected networks"
+    return connected | {f"by a browser at *.{spaces.web_ui.domain}, from {where}"}
 
 
 def _boundary(before: str | None, after: str | None) -> Iterator[Risk]:

@@ -63,6 +63,7 @@ _SAID: Final = tuple(
         r"eks\.Addon (?P<subject>\S*) configurationValues.*": ("configuration",),
         r"environment\.addons\.(?P<subject>[^.]*)\.configurationValues.*": ("configuration",),
         r"environment\.eks\.supportType": ("version",),
+        r"environment\.spaces\..*": ("spaces",),
         r"eks\.Cluster \S* upgradePolicy\.supportType": ("version",),
         r"hyperpod\.ComputeQuota (?P<subject>\S*) .*\.fairShareWeight": ("weight",),
         r"hyperpod\.ComputeQuota (?P<subject>\S*) .*\.strategy": ("sharing",),

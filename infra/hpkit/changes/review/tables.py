@@ -94,6 +94,7 @@ _LOSSES = {
 }
 _KINDS: Mapping[str, str] = {
     "training": "training (Jobs, and jobs of Kubeflow, Ray, JobSet and HyperPod's operator)",
+    "spaces": "spaces (JupyterLab and Code Editor)",
     "inference": "inference (Deployments, HorizontalPodAutoscalers, ScaledObjects)",
 }
 # None holds anything: their inputs repeat what the file says.

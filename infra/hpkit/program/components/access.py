@@ -110,7 +110,8 @@ class Access(Component):
 
     def _cluster_role(self, teams: Sequence[TeamPlan]) -> None:
         inside = self.child(provider=self._eks.kubernetes)
-        k8s.rbac.v1.ClusterRole(TEAM_ROLE, metadata={"name": TEAM_ROLE}, rules=_rules(cluster_rules()), opts=inside)
+        rules = cluster_rules(spaces=any("spaces" in team.spec.workloads for team in teams))
+        k8s.rbac.v1.ClusterRole(TEAM_ROLE, metadata={"name": TEAM_ROLE}, rules=_rules(rules), opts=inside)
         k8s.rbac.v1.ClusterRoleBinding(
             TEAM_ROLE,
             metadata={"name": TEAM_ROLE},

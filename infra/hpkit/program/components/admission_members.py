@@ -17,7 +17,13 @@ from hpkit.program.components.admission_model import (
     ResourceRule,
     cel_list,
 )
-from hpkit.program.components.admission_pods import FRAMEWORKS, IMAGES, IMAGES_MESSAGE, templates
+from hpkit.program.components.admission_pods import (
+    FRAMEWORKS,
+    IMAGES,
+    IMAGES_MESSAGE,
+    SPACES_GROUP,
+    templates,
+)
 
 __all__ = ["member_policies"]
 
@@ -38,7 +44,7 @@ def member_policies(teams: Sequence[TeamPlan], limits: PodLimits) -> list[Admiss
             "hpkit-member-work",
             (_PODS, ResourceRule(FRAMEWORKS, ("*",))),
             BOTH,
-            (*_of_queues(ranks), *_of_kueues_keys(), *_of_groups()),
+            (*_of_queues(ranks, _space_ranks(teams)), *_of_kueues_keys(), *_of_groups()),
             conditions=_MEMBER,
             variables={
                 "templates": templates("object"),
@@ -99,14 +105,22 @@ def _metadata(root: str, pod_templates: str) -> str:
     )
 
 
-def _of_queues(ranks: dict[str, list[str]]) -> tuple[Refusal, ...]:
-    """Return the refusals about queue and rank; ranks: the classes of each namespace that hasn't all of them.
+def _space_ranks(teams: Sequence[TeamPlan]) -> dict[str, str]:
+    """Return the class of spaces by namespace, of teams that have one."""
+    return {team.namespace: label for team in teams if (label := team.space_priority_label) is not None}
+
+
+def _of_queues(ranks: dict[str, list[str]], spaces: dict[str, str]) -> tuple[Refusal, ...]:
+    """Return the refusals about queue and rank.
+
+    ranks: the classes of each namespace that hasn't all of them. spaces: the class of spaces in each namespace that has
+    one.
 
     Kueue counts a Deployment's pods one by one. Their rank comes from the Deployment's label, or else the template's.
+    The pods of a space have all labels of the space (jupyter-infra/jupyter-k8s, deployment_builder.go, buildPodLabels).
     """
     bounds = "{" + ", ".join(f"'{name}': {['', *labels]}" for name, labels in sorted(ranks.items())) + "}"
     labels = [f"object.{place}.?labels[?'{_RANK}'].orValue('')" for place in ("metadata", "?spec.?template.?metadata")]
-    ranked = " && ".join(f"{label} in {bounds}[request.namespace]" for label in labels)
     suspended = [f".?spec.{path}.orValue(false)" for path in ("?suspend", "?runPolicy.?suspend")]
     kept = " && ".join(f"!(oldObject{path} && !object{path})" for path in suspended)
     return (
@@ -124,8 +138,9 @@ def _of_queues(ranks: dict[str, list[str]]) -> tuple[Refusal, ...]:
         ),
         Refusal(
             _RANK,
-            f"!(request.namespace in {bounds}) || ({ranked})" if ranks else "true",
-            f"the label {_RANK} must name one of the team's priorityClasses in the organization file",
+            _ranked(bounds if ranks else "", labels, spaces),
+            f"the label {_RANK} must name one of the team's priorityClasses in the organization file"
+            + ("; that of a Workspace, the team's spacePriorityClass" if spaces else ""),
             "the job would get a priority that the team may not use",
         ),
         Refusal(
@@ -152,6 +167,17 @@ def _of_queues(ranks: dict[str, list[str]]) -> tuple[Refusal, ...]:
             "the job would repeatedly run until Kueue stops it",
         ),
     )
+
+
+def _ranked(bounds: str, labels: Sequence[str], spaces: dict[str, str]) -> str:
+    """Return CEL for whether a rank is one of the team's; bounds: the map of those, empty where no team has any."""
+    of_work = " && ".join(f"{label} in {bounds}[request.namespace]" for label in labels)
+    work = f"!(request.namespace in {bounds}) || ({of_work})" if bounds else "true"
+    if not spaces:
+        return work
+    literal = "{" + ", ".join(f"'{name}': '{label}'" for name, label in sorted(spaces.items())) + "}"
+    of_space = f"request.resource.group == '{SPACES_GROUP}' && request.namespace in {literal}"
+    return f"({of_space}) ? {labels[0]} == {literal}[request.namespace] : ({work})"
 
 
 def _of_kueues_keys() -> tuple[Refusal, ...]:

@@ -14,8 +14,9 @@ from hpkit.program.components.admission_model import (
     cel_list,
 )
 
-__all__ = ["FRAMEWORKS", "IMAGES", "IMAGES_MESSAGE", "pod_policies", "templates"]
+__all__ = ["FRAMEWORKS", "IMAGES", "IMAGES_MESSAGE", "SPACES_GROUP", "pod_policies", "templates"]
 
+SPACES_GROUP = "workspace.jupyter.org"
 # API groups of the kinds that make pods.
 FRAMEWORKS = (
     "apps",
@@ -26,6 +27,7 @@ FRAMEWORKS = (
     "ray.io",
     "sagemaker.amazonaws.com",
     "workload.codeflare.dev",
+    SPACES_GROUP,
 )
 _SPECS = "{0}.map(template, template.?spec.orValue({{}}))"
 
@@ -234,7 +236,11 @@ def _tolerated(limits: PodLimits) -> str:
 
 def _ranks(teams: Sequence[TeamPlan]) -> tuple[Refusal, ...]:
     """Return the refusals of a Workload's rank, which Kueue reads from a job of any kind."""
-    labels = {team.namespace: list(team.priority_labels) for team in teams if team.spec.priority_classes}
+    labels = {
+        team.namespace: sorted({*team.priority_labels, *([space] if (space := team.space_priority_label) else [])})
+        for team in teams
+        if team.spec.priority_classes
+    }
     bounds = "{" + ", ".join(f"'{name}': {given}" for name, given in sorted(labels.items())) + "}"
     sources = cel_list(("kueue.x-k8s.io", "kueue.x-k8s.io/workloadpriorityclass"))
     own = f"variables.rankSource in {sources} && variables.rank in {bounds}[request.namespace]"

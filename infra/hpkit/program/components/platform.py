@@ -11,6 +11,7 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
+from hpkit.catalog import SPACES
 from hpkit.plan.model import Plan
 from hpkit.plan.names import log_group
 from hpkit.plan.principals import is_administrator, is_deployer, is_viewer, teams_of
@@ -33,6 +34,7 @@ from hpkit.program.components.observability import Observability
 from hpkit.program.components.outputs import team_table
 from hpkit.program.components.registry import Registry
 from hpkit.program.components.scheduling import Scheduling, kueue_runs
+from hpkit.program.components.spaces import Spaces
 from hpkit.program.components.storage import Storage
 from hpkit.program.components.untagged import untagged
 from hpkit.program.iam.account import AwsAccount
@@ -152,7 +154,11 @@ def _on_the_cluster(
             plan,
             plan.policy,
             cluster=platform.cluster,
-            after=[] if kueue is None else [kueue_runs(eks, kueue, opts=opts)],
+            after=[
+                *([] if kueue is None else [kueue_runs(eks, kueue, opts=opts)]),
+                # Its controller ends the spaces of a team that is deleted, so it goes after the teams.
+                *(each for name, each in addons.installed.items() if name == SPACES),
+            ],
             opts=opts,
         )
         quotas = dict(governance.quotas)
@@ -346,6 +352,10 @@ def _node_addons(
         policies.update(inference.policies)
         values.update(inference.values)
         rights.update(inference.rights)
+    if plan.spec.spaces is not None:
+        spaces = Spaces("spaces", plan, plan.spec.spaces, context, eks=eks, opts=opts)
+        values.update(spaces.values)
+        rights.update(spaces.rights)
     addons = Addons(
         "node-addons",
         plan,

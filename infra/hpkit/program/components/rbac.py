@@ -40,7 +40,7 @@ class PolicyRule:
 def team_rules(workloads: Sequence[Workload] = ("training",), *, ingress: bool = False) -> list[PolicyRule]:
     """Return the rules of the Role of a team that runs these kinds of work; ingress: whether it may publish by one."""
     return [
-        *(rule for each in ("training", "inference") if each in workloads for rule in workload_rules(each)),
+        *(rule for each in ("training", "inference", "spaces") if each in workloads for rule in workload_rules(each)),
         *_base(),
         *(
             [PolicyRule(["networking.k8s.io"], ["ingresses"], _WRITE, "Access from outside the cluster.")]
@@ -59,6 +59,17 @@ def workload_rules(workload: Workload) -> list[PolicyRule]:
       boundServiceAccountToken). For AWS, an administrator's ClusterTriggerAuthentication is enough.
     - StatefulSet: the add-on lets its pods run without a queue.
     """
+    if workload == "spaces":
+        return [
+            PolicyRule(["workspace.jupyter.org"], ["workspaces"], _WRITE, "JupyterLab and Code Editor."),
+            PolicyRule(
+                ["connection.workspace.jupyter.org"],
+                ["workspaceconnections"],
+                ["create"],
+                "Address of a space, for a browser or a local editor.",
+            ),
+            PolicyRule(["apps"], ["deployments", "replicasets"], _READ, "Reason why a space doesn't start."),
+        ]
     if workload == "inference":
         return [
             PolicyRule(["apps"], ["deployments"], _WRITE, "Long-running services, such as a model server."),
@@ -117,9 +128,14 @@ def _base() -> list[PolicyRule]:
     ]
 
 
-def cluster_rules() -> list[PolicyRule]:
-    """Return the rules of every data scientist's ClusterRole: read only, and nothing that holds a secret."""
+def cluster_rules(*, spaces: bool = False) -> list[PolicyRule]:
+    """Return the rules of every data scientist's ClusterRole: read only, and nothing that holds a secret.
+
+    spaces: whether some team has them. AWS's documents differ on the namespace of the templates that all teams share.
+    """
+    templates = PolicyRule(["workspace.jupyter.org"], ["workspacetemplates"], _READ, "Templates of spaces.")
     return [
+        *([templates] if spaces else []),
         PolicyRule([""], ["namespaces", "nodes"], _READ, "Existing instances and their health."),
         PolicyRule(
             ["kueue.x-k8s.io"],

@@ -35,6 +35,7 @@ from hpkit.plan.names import (
     inference_role_name,
     log_group,
     role_name,
+    spaces_role_name,
     topic_name,
 )
 from hpkit.plan.registry import repositories_of, repository_prefix
@@ -369,7 +370,8 @@ def _passed(plan: Plan, account: AwsAccount, types: frozenset[str]) -> list[dict
         for purpose, (token, services) in _PASSED.items()
         if token in types
     }
-    made = makes_keda_role(plan) or any(makes_pod_role(plan, addon) for addon in plan.addons)
+    routed = plan.spec.spaces is not None and plan.spec.spaces.web_ui is not None
+    made = routed or makes_keda_role(plan) or any(makes_pod_role(plan, addon) for addon in plan.addons)
     pods = [prefix] if made else []
     passed["pods"] = ([*pods, *pod_roles(plan)], ("pods.eks.amazonaws.com",))
     statements = [
@@ -410,7 +412,11 @@ def _kept_boundary(plan: Plan) -> list[dict[str, Any]]:
 
 def _made_role_arns(plan: Plan, account: AwsAccount) -> tuple[str, ...]:
     """Return patterns of the ARNs of the roles that the program makes."""
-    named = (inference_role_name(plan),) if plan.spec.inference is not None else ()
+    connected = plan.spec.spaces is not None and plan.spec.spaces.remote_access
+    named = [
+        *([inference_role_name(plan)] if plan.spec.inference is not None else []),
+        *([spaces_role_name(plan)] if connected else []),
+    ]
     ours = (f"{_role_prefix(plan)}*",) if made_roles(plan) else ()
     return tuple(account.role_arn(name) for name in (*ours, *named))
 

@@ -20,10 +20,13 @@ __all__ = [
     "metrics_policy",
     "models_policy",
     "pod_trust",
+    "router_policy",
     "sagemaker_trust",
     "scientist_policy",
     "secrets_key_policy",
     "service_trust",
+    "space_policy",
+    "space_trust",
     "topic_policy",
     "volumes_policy",
     "web_identity_trust",
@@ -191,6 +194,21 @@ def models_policy(account: AwsAccount, buckets: Sequence[str]) -> Document:
 def load_balancer_policy(account: AwsAccount) -> Document:
     """Return what the AWS Load Balancer Controller needs."""
     return _document("load-balancers", account)
+
+
+def space_trust(account: AwsAccount) -> Document:
+    """Let Systems Manager assume the role, for managed nodes of this account and region only."""
+    return _document("space-trust", account)
+
+
+def space_policy(account: AwsAccount) -> Document:
+    """Return what the agent in a space's pod needs to be reached by Systems Manager."""
+    return _document("space", account)
+
+
+def router_policy(key_arn: str) -> Document:
+    """Return what the router of the web UI needs of the key of its tokens."""
+    return _document("router", key=key_arn)
 
 
 def topic_policy(account: AwsAccount, *, topic_arn: str, workspace_arn: str) -> Document:

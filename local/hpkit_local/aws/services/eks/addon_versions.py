@@ -104,6 +104,13 @@ _OBSERVABILITY = {
     },
 }
 
+# The parts of the chart that the guide names; what each of them takes isn't documented.
+_SPACES = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {"jupyter-k8s": _ANY, "jupyter-k8s-aws-hyperpod": _ANY},
+}
+
 ADDONS = {
     info.name: info
     for info in (
@@ -196,10 +203,15 @@ ADDONS = {
         ),
         AddonInfo(
             "amazon-sagemaker-spaces",
-            ("v0.1.2-eksbuild.1",),
+            ("v0.2.1-eksbuild.1", "v0.2.0-eksbuild.2", "v0.1.6-eksbuild.1", "v0.1.2-eksbuild.1"),
             namespace="jupyter-k8s-system",
+            since="1.30",
             kind="ml",
-            needs=("cert-manager",),
+            schema=_SPACES,
+            # SageMaker developer guide, "Set up permissions": the controller's role is always required.
+            accounts=(("jupyter-k8s-controller-manager", "AmazonSageMakerSpacesControllerPolicy"),),
+            calls_at_start=True,
+            needs=("aws-ebs-csi-driver", "cert-manager", "eks-pod-identity-agent"),
         ),
     )
 }

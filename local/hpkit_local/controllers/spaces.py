@@ -1,0 +1,157 @@
+"""SageMaker Spaces, stood in for: its kinds, and for each Workspace the Deployment that its controller makes.
+
+A Deployment has the Workspace's labels and annotations, as have its pods: Kueue admits them by these. Source:
+jupyter-infra/jupyter-k8s, internal/controller/deployment_builder.go and state_machine.go.
+
+Does not: apply templates and access strategies, make volumes, Services and connections, or look for idle spaces.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from hpkit.catalog import SPACES
+from hpkit_local.aws.snapshot import Snapshot
+from hpkit_local.controllers.karpenter.conditions import set_conditions
+from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
+from hpkit_local.kubernetes.api import Api, RefusedError
+
+__all__ = ["run_spaces", "spaces"]
+
+_GROUP, _VERSION = "workspace.jupyter.org", "v1alpha1"
+_WORKSPACES = f"/apis/{_GROUP}/{_VERSION}/workspaces"
+_NAME = f"{_GROUP}/workspace-name"
+_DIGEST = "hpkit.local/digest"
+_NAMESPACE = "jupyter-k8s-system"
+# Of the controller, for what states none (constants.go).
+_IMAGE, _REQUESTS = "jupyter", {"cpu": "100m", "memory": "128Mi"}
+# Fields that a Workspace shares with a pod.
+_OF_POD = ("affinity", "initContainers", "nodeSelector", "serviceAccountName", "tolerations")
+_ANY: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_SPECS: dict[str, dict[str, Any]] = {
+    "Workspace": {
+        **_ANY,
+        "required": ["displayName"],
+        "properties": {
+            "displayName": {"type": "string"},
+            "desiredStatus": {"type": "string", "enum": ["Running", "Stopped"]},
+            "ownershipType": {"type": "string", "enum": ["Public", "OwnerOnly"]},
+            "accessType": {"type": "string", "enum": ["Public", "OwnerOnly"]},
+        },
+    },
+    "WorkspaceTemplate": _ANY,
+    "WorkspaceAccessStrategy": _ANY,
+}
+Document = Mapping[str, Any]
+
+
+def spaces(snapshot: Snapshot) -> Manifests:
+    """Return the kinds and the namespace of the add-on, while it is installed."""
+    owners = frozenset(f"addon/{key}" for key in snapshot.addons if key.rpartition("|")[2] == SPACES)
+    if not owners:
+        return Manifests()
+    kinds = (
+        Manifest(KINDS["CustomResourceDefinition"], f"{_plural(kind)}.{_GROUP}", _kind(kind, spec), owners=owners)
+        for kind, spec in _SPECS.items()
+    )
+    return Manifests((*kinds, Manifest(KINDS["Namespace"], _NAMESPACE, {}, owners=owners)))
+
+
+def run_spaces(api: Api, snapshot: Snapshot) -> None:
+    """Make, change or delete the Deployment of each Workspace, and write the Workspace's conditions."""
+    if not any(key.rpartition("|")[2] == SPACES for key in snapshot.addons):
+        return
+    for each in api.items(_WORKSPACES):
+        if "deletionTimestamp" not in each["metadata"]:
+            _run(api, each)
+
+
+def _run(api: Api, workspace: Document) -> None:
+    metadata = workspace["metadata"]
+    path = KINDS["Deployment"].path(metadata["namespace"], f"workspace-{metadata['name']}")
+    there = api.find(path)
+    own = f"{_WORKSPACES.rpartition('/')[0]}/namespaces/{metadata['namespace']}/workspaces/{metadata['name']}"
+    stopped = workspace["spec"].get("desiredStatus", "Running") == "Stopped"
+    why = ""
+    if stopped and there is not None:
+        api.delete(path)
+    elif not stopped:
+        wanted = _deployment(workspace)
+        digest = wanted["metadata"]["annotations"][_DIGEST]
+        if there is None or there["metadata"].get("annotations", {}).get(_DIGEST) != digest:
+            try:
+                there = api.apply(path, wanted)
+            except RefusedError as error:
+                why = str(error)
+    ready = there is not None and bool(there.get("status", {}).get("readyReplicas"))
+    conditions = {
+        "Available": (ready and not stopped, "ResourcesReady" if ready else "ComputeNotReady", ""),
+        "Progressing": (not ready and not stopped and not why, "ComputeNotReady", ""),
+        "Degraded": (bool(why), "DeploymentError" if why else "NoError", why),
+        "Stopped": (stopped and there is None, "DesiredStateStopped" if stopped else "DesiredStateRunning", ""),
+    }
+    set_conditions(api, own, workspace, conditions, {} if stopped else {"deploymentName": path.rpartition("/")[2]})
+
+
+def _deployment(workspace: Document) -> dict[str, Any]:
+    metadata, spec = workspace["metadata"], workspace["spec"]
+    own = {"app": "jupyter", _NAME: metadata["name"]}
+    labels = {**own, **metadata.get("labels", {})}
+    annotations = metadata.get("annotations", {})
+    container = {
+        "name": "workspace",
+        "image": spec.get("image") or _IMAGE,
+        "resources": spec.get("resources") or {"requests": _REQUESTS, "limits": _REQUESTS},
+        **({"securityContext": spec["containerSecurityContext"]} if "containerSecurityContext" in spec else {}),
+    }
+    pod = {name: spec[name] for name in _OF_POD if name in spec} | {"containers": [container]}
+    if "podSecurityContext" in spec:
+        pod["securityContext"] = spec["podSecurityContext"]
+    owner = {
+        "apiVersion": f"{_GROUP}/{_VERSION}",
+        "kind": "Workspace",
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    wanted = {
+        "replicas": 1,
+        "strategy": {"type": "Recreate"},
+        "selector": {"matchLabels": own},
+        "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": pod},
+    }
+    digest = hashlib.sha256(json.dumps([labels, annotations, wanted], sort_keys=True).encode()).hexdigest()
+    return {
+        "apiVersion": KINDS["Deployment"].api_version,
+        "kind": "Deployment",
+        "metadata": {
+            "name": f"workspace-{metadata['name']}",
+            "namespace": metadata["namespace"],
+            "labels": labels,
+            "annotations": {**annotations, _DIGEST: digest},
+            "ownerReferences": [owner],
+        },
+        "spec": wanted,
+    }
+
+
+def _plural(kind: str) -> str:
+    name = kind.lower()
+    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+
+
+def _kind(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+    schema = {"type": "object", "properties": {"spec": spec, "status": _ANY}, "required": ["spec"]}
+    version = {
+        "name": _VERSION,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    }
+    names = {"kind": kind, "listKind": f"{kind}List", "plural": _plural(kind), "singular": kind.lower()}
+    return {"spec": {"group": _GROUP, "scope": "Namespaced", "names": names, "versions": [version]}}
