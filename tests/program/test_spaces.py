@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from hpkit_policies.recorded import parse_recording, run_policies
 from tests.builders import findings, organization, team
+from tests.policies.builders import TODAY
 from tests.program.recorder import recorded_from
 
 SPACES = "amazon-sagemaker-spaces"
@@ -132,3 +134,8 @@ def test_only_teams_with_spaces_make_them_and_only_in_their_namespace(workloads)
         verb for rule in shared.inputs["rules"] if "workspacetemplates" in rule["resources"] for verb in rule["verbs"]
     }
     assert verbs == ({"get", "list", "watch"} if "spaces" in workloads else set())
+
+
+def test_the_policy_pack_refuses_nothing_of_it(most):
+    found = run_policies(parse_recording(most.resources.values()), {}, TODAY)
+    assert [each for each in found if each.level != "advisory"] == []

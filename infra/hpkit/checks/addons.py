@@ -264,8 +264,8 @@ def _reachable_web_ui(context: Context) -> Iterator[Issue]:
             (*context.path, "spaces", "webUi"),
             f"the web UI requires {listing(missing)}, which the kit doesn't install with it; without, no address leads "
             "to a space",
-            "Add `external-dns` to `addons`, with a role for the hosted zone; `inference` brings the controller. If you "
-            "install them another way, waive this rule.",
+            "Add `external-dns` to `addons`, with a role for the hosted zone; `inference` brings the controller. If "
+            "you install them another way, waive this rule.",
         )
 
 

@@ -48,6 +48,7 @@ _CLUSTER_RESOURCES = Parameter(
         "resourceflavors",
         "topologies",
         "workloadpriorityclasses",
+        "workspacetemplates",
     ],
 )
 _ADMINISTRATORS = Parameter(

@@ -224,3 +224,12 @@ def test_a_rank_that_goes_is_not_reported_again_as_a_policy():
 def test_a_shorter_limit_of_teams_is_reported_without_a_recording():
     _, stack = compared(limited(600), limited(60))
     assert [risk.message for risk in stack.risks] == ["governance.teamLimits.terminationGracePeriodSeconds 600 → 60"]
+
+
+def test_spaces_that_a_team_no_longer_runs_or_that_change_their_rank_are_said():
+    with_spaces = {"environment": {"spaces": {}}, "workloads": ["training", "spaces"]}
+    (line,) = lost(platform(**with_spaces), platform(environment={"spaces": {}}))
+    assert line == "ada: can no longer run spaces (JupyterLab and Code Editor)"
+    ranked = platform(**with_spaces, spacePriorityClass="training")
+    review, _ = compared(ranked, platform(**with_spaces))
+    assert "teams.ada.spacePriorityClass training is removed" in as_text(review)

@@ -410,3 +410,20 @@ def test_a_change_of_gang_scheduling_is_watched(before, after, said):
 
 def test_gang_scheduling_that_is_off_before_and_after_is_no_change():
     assert "gang-scheduling" not in risks(ganged(), ganged(enable=False, timeout="10m"))
+
+
+def test_spaces_that_open_to_the_internet_or_close_again_are_said():
+    web = {
+        "domain": "spaces.acme.com",
+        "certificateArn": "arn:aws:acm:us-west-2:123456789012:certificate/1",
+        "kmsKeyArn": "arn:aws:kms:us-west-2:123456789012:key/1",
+    }
+    inside, outside = (of({"spaces": {"webUi": {**web, "scheme": each}}}) for each in ("internal", "internet-facing"))
+    address = "reach their spaces by a browser at *.spaces.acme.com, from"
+    opened = [each.message for each in reviewed(inside, outside).risks if each.code == "spaces"]
+    assert opened == [
+        f"members can {address} the internet",
+        f"members can no longer {address} the VPC and connected networks",
+    ]
+    assert risks(outside, of({"spaces": {}}))["spaces"].message == f"members can no longer {address} the internet"
+    assert "spaces" not in risks(inside, inside)
