@@ -9,7 +9,10 @@ from policy_sentry.shared.iam_data import get_service_prefix_data
 
 __all__ = ["access_level", "can_be_narrowed", "dependent_actions", "is_action", "problems", "resource_formats"]
 
-_TAG_KEYS = ("aws:RequestTag/", "aws:ResourceTag/", "s3:RequestObjectTag/", "sagemaker:ResourceTag/")
+_TAG_KEYS = (
+    *("aws:RequestTag/", "aws:ResourceTag/", "s3:RequestObjectTag/", "sagemaker:ResourceTag/"),
+    "kms:EncryptionContext:",
+)
 
 
 def problems(document: dict) -> Iterator[str]:

@@ -75,12 +75,25 @@ def variants():
     serving["environments"]["dev"]["inference"] = {"tlsCertificateBucket": "acme-tls", "modelBuckets": ["acme-models"]}
     yield serving
     yield with_certificates()
+    yield with_spaces()
     yield from given()
 
 
 def with_certificates():
     """Return an organization whose inference operator gets a bucket of the kit's."""
     return builders.organization(teams=[builders.team("nlp")], environment={"inference": {}})
+
+
+def with_spaces():
+    """Return an organization whose spaces are reached by a browser and by Systems Manager."""
+    web = {
+        "domain": "spaces.acme.com",
+        "certificateArn": "arn:aws:acm:us-west-2:123456789012:certificate/12345678-1234-1234-1234-123456789012",
+        "kmsKeyArn": "arn:aws:kms:us-west-2:123456789012:key/11111111-2222-3333-4444-555555555555",
+    }
+    return builders.organization(
+        teams=[builders.team("nlp")], environment={"spaces": {"remoteAccess": True, "webUi": web}}
+    )
 
 
 def given():

@@ -43,6 +43,8 @@ RIGHTS = {
     "volumes": iam.volumes_policy("arn:aws:sagemaker:us-west-2:123456789012:cluster/0a1b2c3d4e5f", EKS),
     "inference": iam.inference_policy(ACCOUNT, "acme-certificates"),
     "models": iam.models_policy(ACCOUNT, ["acme-models", "jumpstart-cache-prod-us-west-2"]),
+    "space": iam.space_policy(ACCOUNT),
+    "router": iam.router_policy("arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"),
     "load balancers": iam.load_balancer_policy(ACCOUNT),
     "secrets key": iam.secrets_key_policy(
         "arn:aws:kms:us-west-2:123456789012:key/0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"

@@ -210,6 +210,11 @@ def test_task_governance_cannot_jump_over_its_migration(cloud: Any) -> None:
             "InvalidRequestException",
             "needs the add-ons cert-manager, eks-pod-identity-agent",
         ),
+        (
+            {"addonName": "amazon-sagemaker-spaces"},
+            "InvalidRequestException",
+            "needs the add-ons aws-ebs-csi-driver, cert-manager, eks-pod-identity-agent",
+        ),
     ],
 )
 def test_create_addon_refuses(
