@@ -4,7 +4,15 @@ import pytest
 
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.derive import derive
-from hpkit.preflight.calls import CLUSTERS, bucket_encryption, bucket_location, first_calls, further_calls, role
+from hpkit.preflight.calls import (
+    CLUSTERS,
+    bucket_encryption,
+    bucket_location,
+    first_calls,
+    further_calls,
+    key_of_web_ui,
+    role,
+)
 from hpkit.preflight.calls import simulations as asked_of
 from hpkit.preflight.given import check_given
 from hpkit.program.recording import record
@@ -130,3 +138,26 @@ def test_a_key_of_the_bucket_must_be_the_files():
 def test_a_name_without_the_prefix_of_the_managed_policy_is_said():
     row = rows_of(plan_of("live-scripts"))["bucket live-scripts, name"]
     assert (row.status, row.needed) == ("unknown", "sagemaker-…")
+
+
+@pytest.mark.parametrize(
+    ("response", "status", "found"),
+    [
+        ({"KeyMetadata": {"KeyState": "Enabled", "KeySpec": "SYMMETRIC_DEFAULT"}}, "ok", "enabled, SYMMETRIC_DEFAULT"),
+        ({"KeyMetadata": {"KeyState": "Enabled", "KeySpec": "ECC_NIST_P256"}}, "missing", "enabled, ECC_NIST_P256"),
+        ({"KeyMetadata": {"KeyState": "Disabled", "KeySpec": "SYMMETRIC_DEFAULT"}}, "missing", "disabled"),
+        (FailedCall("kms:DescribeKey", "NotFoundException", "no key"), "missing", "missing"),
+        (FailedCall("kms:DescribeKey", "AccessDeniedException", "no"), "unknown", ""),
+    ],
+)
+def test_the_key_of_the_web_ui_of_spaces_encrypts(response, status, found):
+    web = {
+        "domain": "spaces.acme.com",
+        "certificateArn": "arn:aws:acm:us-west-2:123456789012:certificate/1",
+        "kmsKeyArn": KEY,
+    }
+    plan = derive(typed(organization(environment={"spaces": {"webUi": web}})), "dev")
+    assert key_of_web_ui(plan) in first_calls(record(plan))
+    (row,) = check_given(plan, Responses({key_of_web_ui(plan).key: response}))
+    assert row.status == status
+    assert row.found.startswith(found)

@@ -51,7 +51,12 @@ EXISTING = {
         ],
     },
 }
-ENVIRONMENTS = ({}, EXISTING, OBSERVED, WITH_ENDPOINTS)
+WEB = {
+    "domain": "spaces.acme.com",
+    "certificateArn": "arn:aws:acm:us-west-2:123456789012:certificate/1",
+    "kmsKeyArn": "arn:aws:kms:us-west-2:123456789012:key/1",
+}
+ENVIRONMENTS = ({}, EXISTING, OBSERVED, WITH_ENDPOINTS, {"spaces": {"webUi": WEB}})
 
 
 def blocks(language):

@@ -52,6 +52,7 @@ class FailedCall:
             "ResourceNotFoundException",
             "ResourceNotFound",
             "NotFound",
+            "NotFoundException",
             "NoSuchBucket",
         )
 

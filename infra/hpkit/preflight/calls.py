@@ -20,14 +20,56 @@ if TYPE_CHECKING:
     from hpkit.program.recording import Recording
 
 __all__ = [
-    "ADDRESSES", "ADMISSION", "ALL_SUBNETS", "CALLER", "CLUSTERS", "COUNTED", "EKS_CLUSTERS", "ENDPOINT", "GATEWAYS",
-    "IDENTITY_CENTER", "INTERFACES", "KUBERNETES", "KUBERNETES_VERSIONS", "NAT_GATEWAYS", "PUBLIC_ADDRESS",
-    "SERVICE_ROLE", "VPCS", "ZONES", "CountedType", "access_entry", "addon_versions", "applied_quotas",
-    "bucket_encryption", "bucket_location", "bucket_tags", "cluster", "default_quotas", "eks_addon", "eks_cluster",
-    "eks_name", "endpoint_services", "existing_bucket", "first_calls", "further_calls", "is_reached", "made_buckets",
-    "needed_addons", "offerings",
-    "oidc_provider", "oidc_provider_arn", "principals", "role", "role_arns", "security_groups", "simulations",
-    "subnets", "tags", "topic", "training_plan",
+    "ADDRESSES",
+    "ADMISSION",
+    "ALL_SUBNETS",
+    "CALLER",
+    "CLUSTERS",
+    "COUNTED",
+    "EKS_CLUSTERS",
+    "ENDPOINT",
+    "GATEWAYS",
+    "IDENTITY_CENTER",
+    "INTERFACES",
+    "KUBERNETES",
+    "KUBERNETES_VERSIONS",
+    "NAT_GATEWAYS",
+    "PUBLIC_ADDRESS",
+    "SERVICE_ROLE",
+    "VPCS",
+    "ZONES",
+    "CountedType",
+    "access_entry",
+    "addon_versions",
+    "applied_quotas",
+    "bucket_encryption",
+    "bucket_location",
+    "bucket_tags",
+    "cluster",
+    "default_quotas",
+    "eks_addon",
+    "eks_cluster",
+    "eks_name",
+    "endpoint_services",
+    "existing_bucket",
+    "first_calls",
+    "further_calls",
+    "is_reached",
+    "key_of_web_ui",
+    "made_buckets",
+    "needed_addons",
+    "offerings",
+    "oidc_provider",
+    "oidc_provider_arn",
+    "principals",
+    "role",
+    "role_arns",
+    "security_groups",
+    "simulations",
+    "subnets",
+    "tags",
+    "topic",
+    "training_plan",
     "zone_name",
 ]  # fmt: skip
 
@@ -218,6 +260,12 @@ def bucket_tags(bucket: str) -> ApiCall:
     return ApiCall("s3", "GetBucketTagging", {"Bucket": bucket})
 
 
+def key_of_web_ui(plan: Plan) -> ApiCall | None:
+    """Return the call for the key that the web UI of spaces names, None without one."""
+    web = plan.spec.spaces.web_ui if plan.spec.spaces else None
+    return None if web is None else ApiCall("kms", "DescribeKey", {"KeyId": web.kms_key_arn})
+
+
 def existing_bucket(plan: Plan) -> str | None:
     """Return the name of the bucket that the file hands over for lifecycle scripts."""
     there = plan.spec.storage.existing if plan.spec.storage else None
@@ -287,6 +335,8 @@ def first_calls(recording: Recording) -> tuple[ApiCall, ...]:
     calls += [role(name) for name in made_role_names(recording)]
     if existing_bucket(plan) is not None:
         calls += [bucket_location(plan), bucket_encryption(plan)]
+    key = key_of_web_ui(plan)
+    calls += [] if key is None else [key]
     calls += [training_plan(arn) for group in plan.all_groups if (arn := group.spec.training_plan_arn)]
     return _unique(calls)
 

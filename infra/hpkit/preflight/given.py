@@ -1,10 +1,11 @@
-"""Whether the existing roles and the bucket that the file names have the rights and settings that they need.
+"""Whether the existing roles, the bucket and the key that the file names have the rights and settings that they need.
 
 Sources:
 - SageMaker HyperPod developer guide, "IAM role for SageMaker HyperPod", "Create an IAM role for HyperPod autoscaling".
 - Amazon EKS user guide, EKS Pod Identity.
 - SageMaker API reference, ClusterLifeCycleConfig.
 - IAM API reference, SimulatePrincipalPolicy.
+- AWS KMS API reference, GenerateDataKey (symmetric encryption keys only).
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,14 @@ from typing import Any, Final
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.existing import cluster_role, execution_roles, pod_roles
 from hpkit.plan.model import Plan
-from hpkit.preflight.calls import bucket_encryption, bucket_location, existing_bucket, role, simulations
+from hpkit.preflight.calls import (
+    bucket_encryption,
+    bucket_location,
+    existing_bucket,
+    key_of_web_ui,
+    role,
+    simulations,
+)
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 from hpkit.text.formatting import listing
 
@@ -21,6 +29,7 @@ __all__ = ["check_given"]
 
 _ROLES: Final = "roles"
 _STORAGE: Final = "storage"
+_SPACES: Final = "spaces"
 _NODES: Final = "sagemaker.amazonaws.com"
 _KARPENTER: Final = "hyperpod.sagemaker.amazonaws.com"
 _PODS: Final = "pods.eks.amazonaws.com"
@@ -31,7 +40,7 @@ _LOCATIONS: Final = {"": "us-east-1", "EU": "eu-west-1"}
 
 
 def check_given(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
-    """Check whom the roles trust, what execution roles may do, and the bucket of lifecycle scripts."""
+    """Check whom the roles trust, what execution roles may do, the bucket of scripts, and the web UI's key."""
     services = dict.fromkeys(pod_roles(plan), _PODS)
     karpenter = cluster_role(plan)
     services |= ({karpenter: _KARPENTER} if karpenter else {}) | dict.fromkeys(execution_roles(plan), _NODES)
@@ -42,6 +51,23 @@ def check_given(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
     bucket = existing_bucket(plan)
     if bucket is not None:
         yield from _bucket(plan, responses, bucket)
+    key = key_of_web_ui(plan)
+    if key is not None:
+        yield _key(responses.of(key), f"KMS key {key.params['KeyId']}")
+
+
+def _key(response: Any, what: str) -> CheckResult:
+    """Check the key of the web UI's tokens: the router's rights on it are those of a symmetric key."""
+    needed = "enabled, SYMMETRIC_DEFAULT"
+    fix = "Set spaces.webUi.kmsKeyArn to an enabled key of type Symmetric, for encryption and decryption"
+    if isinstance(response, FailedCall):
+        if response.is_absence:
+            return missing(_SPACES, what, found="missing", needed=needed, fix=fix)
+        return call_failed(_SPACES, what, response, needed=needed)
+    found = f"{str(response['KeyMetadata']['KeyState']).lower()}, {response['KeyMetadata']['KeySpec']}"
+    if found == needed:
+        return ok(_SPACES, what, found=found, needed=needed)
+    return missing(_SPACES, what, found=found, needed=needed, fix=fix)
 
 
 def _trust(responses: Responses, arn: str, service: str) -> Iterator[CheckResult]:
