@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STACK  ?= handson-dev
 
-.PHONY: install schemas up down lint types check tools unit pages docs pictures prose test generate lock audit release scan lock-scanners bench bench-program clean
+.PHONY: install schemas up down lint types check tools unit pages docs pictures prose test generate lock audit release scan lock-scanners hyperpod-cli lock-hyperpod-cli bench bench-program clean
 
 install: $(VENV)/.installed
 
@@ -123,8 +123,24 @@ lock-scanners:
 	  --python-version 3.11 --custom-compile-command "make lock-scanners" \
 	  tests/security/scanners/requirements.in -o tests/security/scanners/requirements.lock
 
+# The HyperPod CLI, which tests run as members of teams do, with an environment of its own: it pins packages of the kit.
+HYP     := .venv-hyperpod-cli
+HYP_CLI := tests/articles/hyperpod_cli
+
+hyperpod-cli: $(HYP)/.installed
+
+$(HYP)/.installed: $(HYP_CLI)/requirements.lock
+	$(PYTHON) -m venv $(HYP)
+	$(HYP)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	touch $@
+
+lock-hyperpod-cli:
+	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --universal \
+	  --python-version 3.11 --custom-compile-command "make lock-hyperpod-cli" \
+	  $(HYP_CLI)/requirements.in -o $(HYP_CLI)/requirements.lock
+
 clean:
-	rm -rf $(VENV) $(SCANNERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(SCANNERS) $(HYP) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # The files that are made of others.
 generate: install schemas

@@ -20,10 +20,14 @@ from hpkit_local.controllers.dependencies import has_cert_manager
 from hpkit_local.controllers.policy import ADDON
 from hpkit_local.controllers.reconciler import Reconciler
 from hpkit_local.controllers.tokens import review
+from hpkit_local.controllers.training import TRAINING
 from hpkit_local.kubernetes.api import Api
 from hpkit_local.kubernetes.forwarder import Forwarder
 
 __all__ = ["ENDPOINT_PORT", "ClusterControllers", "make"]
+
+# Add-ons with a counterpart in the API server.
+_BRINGING = (ADDON, SPACES, TRAINING)
 
 # The variable with the port of EKS's endpoint; without it, a free one.
 ENDPOINT_PORT = "HPKIT_EKS_PORT"
@@ -130,13 +134,13 @@ class ClusterControllers(Controllers):
             return False
 
     def addon_active(self, addon: Document) -> None:
-        """Bring what task governance and Spaces install; other add-ons have no counterpart here."""
-        if addon["addonName"] in (ADDON, SPACES):
+        """Bring what these add-ons install; other add-ons have no counterpart here."""
+        if addon["addonName"] in _BRINGING:
             self._submit(_addon_key(addon), addon)
 
     def addon_deleted(self, addon: Document, *, preserve: bool) -> None:
-        """Take away what task governance or Spaces installed, unless it is to stay."""
-        if addon["addonName"] in (ADDON, SPACES) and not preserve:
+        """Take away what an add-on installed, unless it is to stay."""
+        if addon["addonName"] in _BRINGING and not preserve:
             self._submit(_addon_key(addon), None)
 
     def access_entry_changed(self, entry: Document, policies: Sequence[Document]) -> None:  # noqa: ARG002 - see Controllers

@@ -11,6 +11,7 @@ from hpkit_local.controllers.nodes import NodeMark, nodes
 from hpkit_local.controllers.objects import Manifests
 from hpkit_local.controllers.policy import governance
 from hpkit_local.controllers.spaces import spaces
+from hpkit_local.controllers.training import training
 
 __all__ = ["desired"]
 
@@ -26,4 +27,4 @@ def desired(
     if not snapshot.eks:
         return Manifests()
     cluster = nodes(snapshot, registered, marks) + access(snapshot, namespaces)
-    return kinds(snapshot) + spaces(snapshot) + cluster + governance(snapshot)
+    return kinds(snapshot) + spaces(snapshot) + training(snapshot) + cluster + governance(snapshot)

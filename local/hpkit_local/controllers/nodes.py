@@ -15,7 +15,7 @@ from typing import Any
 from hpkit.catalog import EFA, NETWORK_LAYERS, InstanceType, find_instance_type, kubelet_reserved
 from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
-from hpkit_local.kubernetes.control_plane import NODE_ANNOTATION, UNREACHABLE
+from hpkit_local.kubernetes.control_plane import KUBELET_PORT, NODE_ANNOTATION, UNREACHABLE
 
 __all__ = [
     "READY",
@@ -156,6 +156,7 @@ def _status(details: Document, name: str, *, ready: bool, cut_off: bool) -> dict
     return {
         "capacity": capacity,
         "allocatable": allocatable,
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": KUBELET_PORT}},
         "addresses": [
             {"type": "InternalIP", "address": details["PrivatePrimaryIp"]},
             {"type": "Hostname", "address": name},

@@ -88,6 +88,8 @@ def _team(quota: Document, mine: dict[str, Amounts], limits: dict[str, Amounts],
     labels = {
         "sagemaker.amazonaws.com/activate-quota": "Enabled" if active else "Disabled",
         "sagemaker.amazonaws.com/sagemaker-managed-queue": "true",
+        # The HyperPod CLI finds the namespace's ClusterQueue by it (3.12.0, cli/commands/cluster.py).
+        "sagemaker.amazonaws.com/quota-allocation-id": quota["ComputeQuotaTarget"]["TeamName"],
     }
     own = {"sagemaker.amazonaws.com/sagemaker-managed-queue": "true"}
     weight = {"fairSharing": {"weight": str(quota["ComputeQuotaTarget"].get("FairShareWeight", 0))}} if fair else {}

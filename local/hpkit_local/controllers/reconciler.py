@@ -24,6 +24,7 @@ from hpkit_local.controllers.objects import KINDS, MANAGED, SHIPPED_ANNOTATION, 
 from hpkit_local.controllers.pending import with_pending
 from hpkit_local.controllers.policy import ADDON
 from hpkit_local.controllers.spaces import run_spaces
+from hpkit_local.controllers.training import run_training
 from hpkit_local.controllers.wipe import wipe
 from hpkit_local.kubernetes.api import Api, RefusedError
 from hpkit_local.kubernetes.client import ApiResource
@@ -152,6 +153,7 @@ class Reconciler:
         coming = self._provisioner.step(api, snapshot, claims)
         starting = _kueue_starts(api)
         run_spaces(api, snapshot)
+        run_training(api, snapshot)
         self._empty = not snapshot.eks and not left
         self._settle(pending, refused, late, left=left)
         busy = late or left or coming or starting or self._pending

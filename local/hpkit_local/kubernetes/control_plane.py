@@ -6,21 +6,35 @@ reconciler. A node lifecycle controller would wait for heartbeats, so it doesn't
 """
 
 import http.client
+import json
 from pathlib import Path
 
 from hpkit_local.kubernetes.pki import Pair
+from hpkit_local.processes.files import write_private
 from hpkit_local.processes.health import http_status
 from hpkit_local.processes.service import Service
 
-__all__ = ["NODE_ANNOTATION", "READY_ANNOTATION", "UNREACHABLE", "controller_manager", "kwok", "scheduler"]
+__all__ = [
+    "KUBELET_PORT",
+    "NODE_ANNOTATION",
+    "READY_ANNOTATION",
+    "UNREACHABLE",
+    "controller_manager",
+    "kwok",
+    "scheduler",
+]
 
 # Nodes with this annotation are kwok's.
 NODE_ANNOTATION = {"kwok.x-k8s.io/node": "fake"}
 # "false" on a pod: it runs, and is not ready until this is "true".
 READY_ANNOTATION = "hpkit.local/ready"
+# Where a kubelet serves logs to the API server.
+KUBELET_PORT = 10250
 # Reason of the condition Ready of a node whose network is cut.
 UNREACHABLE = "NodeStatusUnknown"
 _STAGES = Path(__file__).with_name("stages.yaml")
+# In the format of a container runtime: time, stream, F for a whole line.
+_LOG = "2026-01-01T00:00:00.000000000Z stdout F No container runs on the local cloud: kwok simulates its pods.\n"
 _LEFT_OUT = (
     "cloud-node-lifecycle-controller",
     "node-ipam-controller",
@@ -62,8 +76,15 @@ def scheduler(executable: Path, *, minor: str, kubeconfig: Path, port: int, auth
     )
 
 
-def kwok(executable: Path, *, kubeconfig: Path, port: int) -> Service:
-    """Return the service."""
+def kwok(executable: Path, *, folder: Path, kubeconfig: Path, port: int, server: Pair) -> Service:
+    """Return the service, and write into the folder what it shows as the log of each container.
+
+    It has no exec: a command would run on this machine, not in a container.
+    """
+    log, logs = folder / "container.log", folder / "logs.json"
+    write_private(log, _LOG.encode())
+    kind = {"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "ClusterLogs", "metadata": {"name": "all"}}
+    write_private(logs, json.dumps({**kind, "spec": {"logs": [{"logsFile": str(log)}]}}).encode())
     ((annotation, value),) = NODE_ANNOTATION.items()
     return Service(
         name="kwok",
@@ -72,11 +93,14 @@ def kwok(executable: Path, *, kubeconfig: Path, port: int) -> Service:
             str(executable),
             f"--kubeconfig={kubeconfig}",
             f"--config={_STAGES}",
+            f"--config={logs}",
             f"--manage-nodes-with-annotation-selector={annotation}={value}",
             "--node-lease-duration-seconds=0",
             # From the range that VPCs use as a secondary range for pods.
             "--cidr=100.64.0.0/16",
             f"--server-address=127.0.0.1:{port}",
+            f"--tls-cert-file={server.certificate}",
+            f"--tls-private-key-file={server.key}",
         ),
         healthy=lambda: http_status(port, "/healthz") == http.client.OK,
     )

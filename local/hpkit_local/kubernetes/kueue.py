@@ -99,6 +99,7 @@ class Kueue:
                 f"--kubeconfig={self.kubeconfig}",
                 f"--health-port={self.ports['kueue-health']}",
                 f"--egress-port={self.ports['egress']}",
+                f"--kubelet-port={self.ports['kwok']}",
                 f"--front-proxy={self.front_proxy}",
             ),
             environment={"KUBECONFIG": str(self.kubeconfig)},

@@ -74,6 +74,7 @@ def main(argv: list[str] | None = None) -> int:
         kubeconfig=arguments.kubeconfig,
         executables={name: Path(executable) for name, executable in arguments.operator},
         logs=arguments.log.parent,
+        kubelet=arguments.kubelet_port,
     )
     try:
         egress = Egress(arguments.egress_port, front=front_proxy(arguments.front_proxy), locate=operators.locate)
@@ -256,6 +257,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--webhook-port", type=int, required=True)
     parser.add_argument("--health-port", type=int, required=True)
     parser.add_argument("--egress-port", type=int, required=True)
+    parser.add_argument("--kubelet-port", type=int, required=True)
     return parser.parse_args(argv)
 
 

@@ -20,10 +20,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import yaml
 
 from hpkit_local.kubernetes.api import Api
+from hpkit_local.kubernetes.control_plane import KUBELET_PORT
 from hpkit_local.kubernetes.operator_table import OPERATORS, Operator
 from hpkit_local.processes.files import write_private
 from hpkit_local.processes.ports import free_ports
@@ -45,25 +47,33 @@ class _Running:
 
 
 class Operators:
-    """The processes of one API server's operator pods; `executables` are by name, and may not be there."""
+    """The processes of one API server's operator pods; `executables` are by name, and may not be there.
 
-    def __init__(self, api: Api, *, kubeconfig: Path, executables: Mapping[str, Path], logs: Path) -> None:
+    kubelet: the port on loopback of every node's kubelet.
+    """
+
+    def __init__(
+        self, api: Api, *, kubeconfig: Path, executables: Mapping[str, Path], logs: Path, kubelet: int
+    ) -> None:
         self._api = api
         self._kubeconfig = kubeconfig
         self._folder = kubeconfig.parent / "operators"
         self._executables = executables
         self._logs = logs
+        self._kubelet = kubelet
         self._running: dict[str, _Running] = {}
         self._not_before: dict[str, float] = {}
         self._told: set[str] = set()
         self._ports = free_ports(f"{each.name}/{port}" for each in OPERATORS for port in each.serves)
 
     def locate(self, host: str, port: int) -> int:
-        """Return the port on loopback of what serves behind a Service's address, or its name in the cluster's DNS.
+        """Return the port on loopback of a node's kubelet, or of what serves behind a Service's address or DNS name.
 
         LookupError with the reason if nothing on this machine does.
         """
         name, _, namespace = host.partition(".")
+        if port == KUBELET_PORT and self._api.find(f"/api/v1/nodes/{quote(host)}") is not None:
+            return self._kubelet
         for service in self._api.items("/api/v1/services", cached=True):
             metadata, spec = service["metadata"], service["spec"]
             named = metadata["name"] == name and f"{namespace}.".startswith(f"{metadata['namespace']}.svc.")

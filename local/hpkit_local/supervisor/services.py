@@ -82,7 +82,7 @@ def services_of(instance: Instance) -> list[Service]:
             server=server,
         ),
         kueue.service(),
-        kwok(tool_path("kwok"), kubeconfig=instance.kubeconfig, port=ports["kwok"]),
+        kwok(tool_path("kwok"), folder=pki, kubeconfig=instance.kubeconfig, port=ports["kwok"], server=server),
     ]
 
 

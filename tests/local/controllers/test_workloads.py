@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -573,3 +574,85 @@ def test_kueue_holds_the_kinds_of_other_frameworks_until_there_is_quota(framewor
     # A RayJob that is not suspended has no such field: the kind leaves out what is false.
     eventually(lambda: not api.read(f"{folder}/framed")["spec"].get("suspend"), lambda: reasons(api, "a", "framed"))
     api.delete(f"{folder}/framed")
+
+
+HYPERPOD_JOBS = "/apis/sagemaker.amazonaws.com/v1/namespaces/hyperpod-ns-{}/hyperpodpytorchjobs"
+
+
+@pytest.fixture(scope="module")
+def training_operator(platform, built):
+    """The add-on of HyperPod's training operator, which brings HyperPodPyTorchJob."""
+    for addon in ("eks-pod-identity-agent", "cert-manager", "amazon-sagemaker-hyperpod-training-operator"):
+        built.eks.create_addon(clusterName="kube", addonName=addon)
+        active = partial(built.eks.describe_addon, clusterName="kube", addonName=addon)
+        eventually(lambda active=active: active()["addon"]["status"] == "ACTIVE", f"{addon} is active")
+
+
+@pytest.fixture
+def hyperpod_job(training_operator, api):
+    """Create HyperPodPyTorchJobs, and delete them after the test."""
+    made = []
+
+    def make(team, name, pods, *, kind="ml.g5.12xlarge", gpus=4, annotations=None, **more):
+        labels = {"kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue"}
+        labels["kueue.x-k8s.io/priority-class"] = "training-priority"
+        pod = {"nodeSelector": {"node.kubernetes.io/instance-type": kind}, "containers": trains()["containers"]}
+        pod["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = str(gpus)
+        metadata = {"labels": labels, "annotations": {"hpkit.local/run": DAY, **(annotations or {})}}
+        replica = {"name": "pod", "replicas": pods, "template": {"metadata": metadata, "spec": pod}}
+        document = {
+            "apiVersion": "sagemaker.amazonaws.com/v1",
+            "kind": "HyperPodPyTorchJob",
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"replicaSpecs": [replica], **more},
+        }
+        api.create(HYPERPOD_JOBS.format(team), document)
+        made.append(f"{HYPERPOD_JOBS.format(team)}/{name}")
+
+    yield make
+    for path in made:
+        api.delete(path)
+    eventually(lambda: not api.items("/api/v1/pods", labels="HPJob"), "their pods go")
+
+
+def hyperpod_pods(api, team, name):
+    return api.items(f"/api/v1/namespaces/hyperpod-ns-{team}/pods", labels=f"HPJob={name}")
+
+
+def state(api, team, name):
+    """Return a HyperPodPyTorchJob's state as the HyperPod CLI shows it: the last condition that is true."""
+    conditions = api.read(f"{HYPERPOD_JOBS.format(team)}/{name}").get("status", {}).get("conditions", [])
+    return next((each["type"] for each in reversed(conditions) if each["status"] == "True"), None)
+
+
+@pytest.mark.parametrize(("code", "end"), [("0", "Completed"), ("3", "Failed")])
+def test_a_hyperpod_job_ends_as_its_pods_do_and_they_go_unless_it_keeps_them(hyperpod_job, api, code, end):
+    ends = {"hpkit.local/run": "2s", "hpkit.local/exit-code": code}
+    hyperpod_job("a", "short", 2, annotations=ends, runPolicy={"cleanPodPolicy": "None"})
+    hyperpod_job("b", "short", 1, annotations=ends)
+    eventually(lambda: state(api, "a", "short") == end, lambda: reasons(api, "a", "short"))
+    assert reasons(api, "a", "short")["Finished"].startswith("True"), "Kueue counts it no more"
+    assert len(hyperpod_pods(api, "a", "short")) == 2
+    eventually(lambda: state(api, "b", "short") == end and not hyperpod_pods(api, "b", "short"), "its pods go")
+
+
+def test_a_hyperpod_job_on_borrowed_instances_gives_them_back_and_runs_again(hyperpod_job, api):
+    hyperpod_job("a", "large", 8)
+    eventually(lambda: state(api, "a", "large") == "Running", lambda: reasons(api, "a", "large"))
+    assert gpus_of(api, "a") == ("32", "8")
+    hyperpod_job("b", "claim", 5, annotations={"hpkit.local/run": "3s"})
+    eventually(lambda: state(api, "a", "large") == "Suspended", "it is preempted")
+    eventually(lambda: state(api, "b", "claim") == "Completed", lambda: reasons(api, "b", "claim"))
+    eventually(lambda: state(api, "a", "large") == "Running", lambda: reasons(api, "a", "large"))
+    assert len(hyperpod_pods(api, "a", "large")) == 8
+
+
+def test_a_hyperpod_job_has_the_topology_and_the_priority_that_it_asks_for(hyperpod_job, api):
+    under = {"kueue.x-k8s.io/podset-required-topology": LAYERS[2]}
+    hyperpod_job("c", "near", 4, kind="ml.p5.48xlarge", gpus=8, annotations=under)
+    eventually(lambda: state(api, "c", "near") == "Running", lambda: reasons(api, "c", "near"))
+    assert len(network_nodes(api, hyperpod_pods(api, "c", "near"), 3)) == 1
+    labels = {"kueue.x-k8s.io/priority-class": "experiment-priority"}
+    api.merge(f"{HYPERPOD_JOBS.format('c')}/near", {"metadata": {"labels": labels}})
+    eventually(lambda: workload(api, "c", "near")["spec"]["priority"] == 40, "Kueue knows the new priority")
+    assert state(api, "c", "near") == "Running", "a changed label doesn't end it"

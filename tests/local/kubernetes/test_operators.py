@@ -38,7 +38,8 @@ def pod(app, image, *, optional):
 
 
 def operators(tmp_path, **cluster):
-    return Operators(Cluster(**cluster), kubeconfig=tmp_path / "kubeconfig", executables={}, logs=tmp_path)
+    kubeconfig = tmp_path / "kubeconfig"
+    return Operators(Cluster(**cluster), kubeconfig=kubeconfig, executables={}, logs=tmp_path, kubelet=10250)
 
 
 @pytest.mark.parametrize(

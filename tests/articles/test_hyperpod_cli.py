@@ -1,0 +1,174 @@
+"""The HyperPod CLI as members of a team run it: the real client, in an environment of its own, against the platform."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import boto3
+import pytest
+
+from tests.running import HANGS, eventually
+
+pytestmark = [
+    *(pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.nightly),
+    pytest.mark.timeout(1800),
+]
+
+BIN = Path(__file__).parents[2] / ".venv-hyperpod-cli" / "bin"
+NAMESPACE = "hyperpod-ns-john"
+JOBS = f"/apis/sagemaker.amazonaws.com/v1/namespaces/{NAMESPACE}/hyperpodpytorchjobs"
+QUEUED = ("--queue-name", f"{NAMESPACE}-localqueue", "--priority", "training-priority")
+ON = ("--instance-type", "ml.g5.12xlarge")
+ADDONS = ("eks-pod-identity-agent", "cert-manager", "amazon-sagemaker-hyperpod-training-operator")
+REGION = "us-west-2"
+# The local endpoint takes any.
+KEY = "local"
+
+
+@pytest.fixture(scope="module")
+def aws(instance):
+    """Clients of the local AWS endpoint, with HyperPod's training operator installed."""
+
+    def client(service):
+        url = f"http://127.0.0.1:{instance.ports()['aws']}"
+        return boto3.client(
+            service, region_name=REGION, endpoint_url=url, aws_access_key_id=KEY, aws_secret_access_key=KEY
+        )
+
+    eks = client("eks")
+    there = eks.list_addons(clusterName="handson-dev")["addons"]
+    for addon in ADDONS:
+        if addon not in there:
+            eks.create_addon(clusterName="handson-dev", addonName=addon)
+        eventually(
+            lambda addon=addon: (
+                eks.describe_addon(clusterName="handson-dev", addonName=addon)["addon"]["status"] == "ACTIVE"
+            ),
+            f"{addon} is active",
+        )
+    return client
+
+
+@pytest.fixture(scope="module")
+def hyp(aws, instance, tmp_path_factory):
+    """Run `hyp` as somebody who has assumed a role and set the cluster's context; return its output."""
+    if not (BIN / "hyp").exists():
+        pytest.skip("the HyperPod CLI isn't installed: `make hyperpod-cli`")
+    environments = {}
+
+    def run(role, *arguments):
+        if role not in environments:
+            arn = f"arn:aws:iam::123456789012:role/{role}"
+            session = aws("sts").assume_role(RoleArn=arn, RoleSessionName="tester")["Credentials"]
+            home = tmp_path_factory.mktemp(role)
+            environments[role] = {
+                **{name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "KUBE"))},
+                "AWS_ACCESS_KEY_ID": session["AccessKeyId"],
+                "AWS_SECRET_ACCESS_KEY": session["SecretAccessKey"],
+                "AWS_SESSION_TOKEN": session["SessionToken"],
+                "AWS_REGION": REGION,
+                "AWS_DEFAULT_REGION": REGION,
+                "AWS_ENDPOINT_URL": f"http://127.0.0.1:{instance.ports()['aws']}",
+                "HOME": str(home),
+                "KUBECONFIG": str(home / ".kube" / "config"),
+                "PATH": f"{BIN}:{os.environ['PATH']}",
+            }
+            run(role, "set-cluster-context", "--cluster-name", "handson")
+        command = [str(BIN / "hyp"), *arguments]
+        # It sends its maker usage data, and writes to stderr that it couldn't.
+        done = subprocess.run(
+            command, env=environments[role], capture_output=True, text=True, timeout=HANGS, check=False
+        )
+        return done.stdout + "".join(re.findall(r"^Error: .*$", done.stderr, re.MULTILINE))
+
+    return run
+
+
+@pytest.fixture
+def job(hyp, api):
+    """Create a job as john with options of `hyp create`, and return how to run another command on it."""
+    hyp_as_john = []
+
+    def make(name, *options):
+        of = ("--job-name", name, "--namespace", NAMESPACE)
+        created = hyp("john-scientists", "create", "hyp-pytorch-job", *of, "--image", "x:1", *options)
+        assert api.find(f"{JOBS}/{name}"), created
+
+        def on_it(verb, *more):
+            verb, _, last = verb.partition(" -- ")
+            command = ("--", *last.split()) if last else ()
+            return hyp("john-scientists", verb, "hyp-pytorch-job", *of, *more, *command)
+
+        hyp_as_john.append(on_it)
+        return on_it
+
+    yield make
+    for on_it in hyp_as_john:
+        on_it("delete")
+    eventually(lambda: not api.items(JOBS), "no job is left")
+
+
+def pods_of(api, name):
+    return api.items(f"/api/v1/namespaces/{NAMESPACE}/pods", labels=f"HPJob={name}")
+
+
+def run_long(api, name, pods):
+    """Keep a job's pods running, which `hyp create` has no option for."""
+    eventually(lambda: len(pods_of(api, name)) == pods, f"{name} has its pods")
+    for pod in pods_of(api, name):
+        api.merge(
+            f"/api/v1/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}",
+            {"metadata": {"annotations": {"hpkit.local/run": "24h"}}},
+        )
+
+
+def test_a_member_creates_follows_and_deletes_a_job(hyp, job, api):
+    train = job("train", *QUEUED, *ON, "--replica-count", "2", "--accelerators", "4")
+    run_long(api, "train", 2)
+    eventually(
+        lambda: re.search(r"^train .* Running ", hyp_list(hyp, NAMESPACE), re.MULTILINE), lambda: train("describe")
+    )
+    assert re.search(r"Type: +Running\n +Status: +True", train("describe"))
+    assert re.findall(r"^(train-pod-\d) ", train("list-pods"), re.MULTILINE) == ["train-pod-0", "train-pod-1"]
+    assert "No container runs on the local cloud" in train("get-logs", "--pod-name", "train-pod-1")
+    # The member's rights lead to the node. There, nothing runs it, and the client doesn't show the node's answer.
+    assert train("exec -- hostname", "--pod", "train-pod-0") == "Command executed successfully (no output)\n"
+    train("delete")
+    eventually(lambda: not pods_of(api, "train"), "its pods go")
+
+
+def test_a_job_asks_for_whole_instances_and_a_topology(job, api):
+    job("whole", *QUEUED, *ON, "--node-count", "1", "--preferred-topology", "topology.k8s.aws/network-node-layer-3")
+    template = api.read(f"{JOBS}/whole")["spec"]["replicaSpecs"][0]["template"]
+    assert template["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == 4
+    workloads = api.items(f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/workloads")
+    (pod_set,) = next(each for each in workloads if each["metadata"]["name"].startswith("hyperpodpytorchjob-whole"))[
+        "spec"
+    ]["podSets"]
+    assert pod_set["topologyRequest"] == {"preferred": "topology.k8s.aws/network-node-layer-3"}
+
+
+def test_a_job_without_a_queue_is_refused(hyp, api):
+    said = hyp(
+        *("john-scientists", "create", "hyp-pytorch-job", "--job-name", "unqueued", "--namespace", NAMESPACE),
+        *("--image", "x:1", *ON, "--node-count", "1"),
+    )
+    assert api.find(f"{JOBS}/unqueued") is None, said
+
+
+def test_another_teams_jobs_stay_hidden(hyp):
+    assert "Access denied" in hyp_list(hyp, "hyperpod-ns-smith")
+
+
+def test_quota_is_listed_to_those_who_can_read_all_pods(hyp):
+    quota = ("list-cluster", "--namespace", NAMESPACE)
+    (cluster,) = json.loads(hyp("Admin", *quota))
+    rows = {each["InstanceType"]: each["Namespaces"] for each in cluster["Instances"]}
+    assert rows["ml.g5.12xlarge"][NAMESPACE]["TotalAcceleratorDevices"] == 12
+    assert json.loads(hyp("john-scientists", *quota)) == [], "pods of all teams show their environment variables"
+
+
+def hyp_list(hyp, namespace):
+    return hyp("john-scientists", "list", "hyp-pytorch-job", "--namespace", namespace)
