@@ -32,7 +32,7 @@ def test_kueue_is_healthy_when_the_api_server_reaches_each_webhook(tmp_path, mon
         authority=tmp_path,
         client=(tmp_path, tmp_path),
         log=tmp_path,
-        ports={"kueue-health": 1, "kueue-webhook": 2, "kueue-metrics": 3, "egress": 4, "kube-apiserver": 5},
+        ports={"kueue-health": 1, "kueue-webhook": 2, "kueue-metrics": 3, "egress": 4, "kube-apiserver": 5, "kwok": 6},
         on_by_default=(),
     ).service()
     assert service.healthy() is healthy

@@ -35,6 +35,8 @@ def test_a_port_that_another_program_has_is_said_without_a_traceback(tmp_path):
                 "1",
                 "--health-port",
                 "1",
+                "--kubelet-port",
+                "1",
                 "--egress-port",
                 str(port),
             ],
