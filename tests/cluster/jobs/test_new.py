@@ -116,6 +116,8 @@ def test_kinds_that_the_teams_workloads_do_not_include_are_refused():
     assert str(refused.value) == "john can't run Jobs: its workloads are inference; use --kind deployment"
     with pytest.raises(SelectionError, match=r"can't run Deployments.*use --kind job or pytorchjob or"):
         made(with_workloads("training"), kind="deployment")
+    with pytest.raises(SelectionError, match="its workloads are spaces; this command writes no other kind for them"):
+        made(with_workloads("spaces"))
     assert made(with_workloads("inference"), kind="deployment")["kind"] == "Deployment"
 
 

@@ -58,9 +58,10 @@ def manifest(
     """
     _require_type(plan, instance_type)
     if workload_of(kind) not in team.spec.workloads:
+        others = " or ".join(name for name in _NAMES if workload_of(name) in team.spec.workloads)
         raise SelectionError(
-            f"{team.name} can't run {_NAMES[kind]}s: its workloads are {', '.join(team.spec.workloads)}; use --kind "
-            f"{' or '.join(name for name in _NAMES if workload_of(name) in team.spec.workloads)}"
+            f"{team.name} can't run {_NAMES[kind]}s: its workloads are {', '.join(team.spec.workloads)}; "
+            + (f"use --kind {others}" if others else "this command writes no other kind for them")
         )
     labels = {QUEUE: team.local_queue}
     if priority is not None:
