@@ -5,8 +5,9 @@ from typing import Any
 
 __all__ = ["service_model_text"]
 
-# Everything reachable from these is kept: what the kit lets people write.
+# Everything reachable from these is kept, and what events are selected by: what the kit lets people write.
 _OPERATIONS = ("CreateCluster", "UpdateCluster", "CreateComputeQuota", "CreateClusterSchedulerConfig")
+_OF_EVENTS = ("ClusterEventLevel", "ClusterStatus")
 _KEPT = ("min", "max", "pattern", "enum")
 
 
@@ -17,7 +18,8 @@ def service_model_text() -> str:
 
     model = Loader().load_service_model("sagemaker", "service-2")
     shapes: dict[str, Any] = model["shapes"]
-    shape_names = _reachable(shapes, [model["operations"][name]["input"]["shape"] for name in _OPERATIONS])
+    inputs = [model["operations"][name]["input"]["shape"] for name in _OPERATIONS]
+    shape_names = _reachable(shapes, [*inputs, *_OF_EVENTS])
     lines = [
         f"    {json.dumps(name)}: {json.dumps(_limits(shapes[name]), ensure_ascii=False)}"
         for name in sorted(shape_names)

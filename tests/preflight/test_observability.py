@@ -6,7 +6,7 @@ import pytest
 
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.derive import derive
-from hpkit.preflight.calls import IDENTITY_CENTER, first_calls, topic
+from hpkit.preflight.calls import IDENTITY_CENTER, first_calls, further_calls, key_policy, topic
 from hpkit.preflight.observability import check_observability
 from hpkit.program.recording import record
 from tests.builders import organization, typed
@@ -93,3 +93,67 @@ def test_a_topic_that_is_there_has_to_let_managed_prometheus_publish(response, s
     result = row(topic(TOPIC), response, prometheus=True, alerts={"snsTopicArn": TOPIC})
     assert result.status == status
     assert result.fix or status == "ok"
+
+
+EVENTS = {"snsTopicArn": TOPIC, "events": {}}
+BOTH = ["events.amazonaws.com", "aps.amazonaws.com"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "status", "found"),
+    [
+        ({"Principal": {"Service": BOTH}}, "ok", "lets aps.amazonaws.com, events.amazonaws.com publish"),
+        ({"Principal": {"Service": BOTH[1]}}, "missing", "its policy doesn't allow events.amazonaws.com"),
+        (
+            {"Principal": {"Service": BOTH}, "Condition": {"ArnEquals": {"aws:SourceArn": "x"}}},
+            "missing",
+            "its policy doesn't allow events.amazonaws.com",
+        ),
+    ],
+    ids=["both", "one", "under a condition"],
+)
+def test_a_topic_that_is_there_has_to_let_eventbridge_publish_without_a_condition(statement, status, found):
+    result = row(topic(TOPIC), policy(Action="sns:Publish", **statement), prometheus=True, alerts=EVENTS)
+    assert (result.status, result.found) == (status, found)
+
+
+KEY = "arn:aws:kms:us-west-2:123456789012:key/1"
+
+
+def encrypted(key, response):
+    """Return the row of a topic with a key, and the calls that it leads to."""
+    sent = policy(Principal={"Service": BOTH}, Action="sns:Publish")
+    sent["Attributes"]["KmsMasterKeyId"] = key
+    answers = Responses({topic(TOPIC).key: sent, key_policy(key).key: response})
+    plan = plan_of(alerts=EVENTS)
+    (found,) = check_observability(plan, answers)
+    return found
+
+
+def key_of(**statement):
+    return {"Policy": json.dumps({"Statement": {"Effect": "Allow", "Action": ["kms:GenerateDataKey*"], **statement}})}
+
+
+@pytest.mark.parametrize(
+    ("key", "response", "status"),
+    [
+        (KEY, key_of(Principal={"Service": "events.amazonaws.com"}), "ok"),
+        (KEY, key_of(Principal={"Service": "aps.amazonaws.com"}), "missing"),
+        (KEY, key_of(Principal={"Service": "events.amazonaws.com"}, Condition={"StringEquals": {}}), "missing"),
+        (KEY, FailedCall("kms:GetKeyPolicy", "AccessDeniedException", "not allowed"), "unknown"),
+        ("alias/aws/sns", None, "missing"),
+        ("alias/ours", None, "unknown"),
+    ],
+)
+def test_the_key_of_a_topic_lets_its_senders_encrypt(key, response, status):
+    result = encrypted(key, response)
+    assert result.status == status
+    assert result.fix or status == "ok"
+
+
+def test_the_policy_of_a_topics_key_is_asked_for():
+    sent = {"Attributes": {"KmsMasterKeyId": KEY}}
+    program = record(plan_of(alerts=EVENTS))
+    answers = {each.key: FailedCall("any", "AccessDenied", "not allowed") for each in first_calls(program)}
+    asked = further_calls(program.plan, Responses({**answers, topic(TOPIC).key: sent}))
+    assert key_policy(KEY).key in {each.key for each in asked}

@@ -8,7 +8,7 @@ from pathlib import Path
 from hpkit.catalog.prices import find_price
 from hpkit.clients.calls import Responses
 from hpkit.plan.derive import derive
-from hpkit.preflight.calls import CALLER, CLUSTERS, eks_cluster, first_calls, further_calls
+from hpkit.preflight.calls import CALLER, CLUSTERS, alerts_topic, eks_cluster, first_calls, further_calls, topic
 from hpkit.program.recording import record
 from hpkit.project import load
 from tests.builders import group, organization, typed
@@ -74,6 +74,7 @@ def all_calls(environment):
             CALLER.key: {"Account": "123456789012"},
             CLUSTERS.key: {"ClusterSummaries": [summary]},
             eks_cluster(plan).key: {"cluster": eks},
+            topic(alerts_topic(plan) or "").key: {"Attributes": {"KmsMasterKeyId": "key"}},
         }
     )
     return [*first_calls(record(plan)), *further_calls(plan, responses)]

@@ -174,6 +174,8 @@ def observability_arns(service, names, arn):
         yield names["resourceArn"]
     elif service == "sns":
         yield names.get("TopicArn") or names.get("ResourceArn") or f"{arn}:{names['Name']}"
+    elif service == "events":
+        yield names.get("ResourceARN") or f"{arn}:rule/{names.get('Name') or names['Rule']}"
     elif service == "grafana":
         yield f"{arn}:/workspaces/{names['workspaceId']}"
     elif "name" in names:

@@ -58,6 +58,50 @@ def test_alerts_go_to_a_topic_that_is_there_in_the_region_that_it_is_in():
     assert sns["subject"].startswith("[{{ .Status }}] acme-dev ")
 
 
+def rules(program):
+    """Return the pattern of each EventBridge rule, by its name."""
+    found = [each.inputs for each in program.all("cloudwatch/eventRule:EventRule")]
+    return {each["name"]: json.loads(each["eventPattern"]) for each in found}
+
+
+def test_events_of_this_cluster_alone_go_to_the_topic_of_alerts():
+    program = observed(alerts={"emails": ["a@example.com"], "events": {}})
+    assert rules(program) == {
+        "acme-dev-cluster-status": {
+            "source": ["aws.sagemaker"],
+            "detail-type": ["SageMaker HyperPod Cluster State Change"],
+            "detail": {"ClusterName": ["acme"], "ClusterStatus": ["Failed", "RollingBack"]},
+        },
+        "acme-dev-node-health": {
+            "source": ["aws.sagemaker"],
+            "detail-type": ["SageMaker HyperPod Cluster Node Health Event"],
+            "detail": {"ClusterName": ["acme"]},
+        },
+        "acme-dev-cluster-event": {
+            "source": ["aws.sagemaker"],
+            "detail-type": ["SageMaker HyperPod Cluster Event"],
+            "detail": {"EventDetails": {"ClusterName": ["acme"], "EventLevel": ["Error"]}},
+        },
+    }
+    topic = program.one("sns/topic:Topic")
+    targets = [each.inputs for each in program.all("cloudwatch/eventTarget:EventTarget")]
+    assert {(each["rule"], each["arn"]) for each in targets} == {(name, topic.made["arn"]) for name in rules(program)}
+    (statement,) = json.loads(topic.inputs["policy"])["Statement"]
+    assert statement["Principal"] == {"Service": "events.amazonaws.com"}
+    assert "Condition" not in statement, "EventBridge supports none in a topic's policy"
+    assert program.all("amp/") == []
+
+
+def test_events_that_are_not_selected_have_no_rule():
+    events = {"statuses": [], "nodeHealth": False, "levels": ["Warn", "Error"]}
+    program = observed(
+        prometheus=True, alerts={"snsTopicArn": TOPIC.replace("eu-west-1", "us-west-2"), "events": events}
+    )
+    (pattern,) = rules(program).values()
+    assert pattern["detail"]["EventDetails"]["EventLevel"] == ["Error", "Warn"]
+    assert program.all("sns/") == []
+
+
 def test_without_alerts_nobody_is_told():
     program = observed(prometheus=True)
     assert program.all("amp/alertManagerDefinition") == []

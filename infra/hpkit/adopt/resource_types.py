@@ -87,6 +87,12 @@ RESOURCE_TYPES: dict[str, ToolTypes] = {
     "aws:amp/alertManagerDefinition:AlertManagerDefinition": ToolTypes(
         ("aws_prometheus_alert_manager_definition",), (), _REST, ("AWS::APS::Workspace", "awscc_aps_workspace")
     ),
+    "aws:cloudwatch/eventRule:EventRule": ToolTypes(
+        ("aws_cloudwatch_event_rule", "awscc_events_rule"), ("AWS::Events::Rule",), _REST
+    ),
+    "aws:cloudwatch/eventTarget:EventTarget": ToolTypes(
+        ("aws_cloudwatch_event_target",), (), _REST, ("AWS::Events::Rule", "awscc_events_rule")
+    ),
     "aws:sns/topic:Topic": ToolTypes(("aws_sns_topic", "awscc_sns_topic"), ("AWS::SNS::Topic",), _REST),
     "aws:sns/topicSubscription:TopicSubscription": ToolTypes(
         ("aws_sns_topic_subscription", "awscc_sns_subscription"), ("AWS::SNS::Subscription",), _REST

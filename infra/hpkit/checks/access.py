@@ -196,7 +196,7 @@ def _topics_of_others(context: Context) -> Iterator[Issue]:
     yield Issue(
         (*context.path, "observability", "alerts", "snsTopicArn"),
         f"the topic is in account {match['account']}, but {context.environment} is in {account}; Managed Prometheus "
-        "only notifies topics in its own account",
+        "and EventBridge only notify topics in their own account",
         f"Use a topic in account {account}. It can forward notifications to others.",
     )
 

@@ -13,6 +13,7 @@ from hpkit.text.spelling import hint
 __all__ = ["RULES"]
 
 _PROMETHEUS = "Amazon Managed Service for Prometheus user guide, alert manager"
+_EVENTS = "Amazon EventBridge user guide, event bus targets"
 _GRAFANA = "Amazon Managed Grafana user guide, users and permissions"
 _REGIONS = "Amazon Managed Grafana user guide, supported Regions"
 _METRICS = "SageMaker HyperPod developer guide, cluster metrics"
@@ -40,7 +41,7 @@ def _one_receiver(context: Context) -> Iterator[Issue]:
 def _does_nothing(context: Context) -> Iterator[Issue]:
     spec, path = _spec(context)
     without = (
-        ("alerts", spec.alerts is not None, "prometheus", spec.prometheus),
+        ("alerts", spec.alerts is not None and spec.alerts.events is None, "prometheus", spec.prometheus),
         ("metricsProvider", "metrics_provider" in spec.model_fields_set, "prometheus", spec.prometheus),
         ("grafanaRoles", bool(spec.grafana_roles), "grafana", spec.grafana),
         ("grafanaDashboards", "grafana_dashboards" in spec.model_fields_set, "grafana", spec.grafana),
@@ -71,6 +72,30 @@ def _told(context: Context) -> Iterator[Issue]:
             (*path, "prometheus"),
             "Managed Prometheus has alert rules, but no receiver for its notifications",
             "Add a receiver: `alerts: {emails: [...]}`, or your own topic, `alerts: {snsTopicArn: ...}`.",
+        )
+
+
+def _selected(context: Context) -> Iterator[Issue]:
+    spec, path = _spec(context)
+    events = spec.alerts.events if spec.alerts else None
+    if events is not None and not (events.statuses or events.node_health or events.levels):
+        yield Issue(
+            (*path, "alerts", "events"),
+            "`events` selects no events: statuses and levels are empty, and nodeHealth is false",
+            "Remove `events`, or remove one of these keys to use its default.",
+        )
+
+
+def _in_region(context: Context) -> Iterator[Issue]:
+    spec, path = _spec(context)
+    topic = spec.alerts.sns_topic_arn if spec.alerts and spec.alerts.events else None
+    region = topic.split(":")[3] if topic else context.spec.region
+    if region != context.spec.region:
+        yield Issue(
+            (*path, "alerts", "snsTopicArn"),
+            f"the topic is in {region}, but {context.environment} is in {context.spec.region}; EventBridge sends "
+            "events only to topics in its own region",
+            f"Use a topic in {context.spec.region}, or remove `events`.",
         )
 
 
@@ -193,5 +218,7 @@ RULES = (
     Rule("OBS008", "error", "Grafana's alert rules have a topic.", _CONTRACT, _has_topic),
     Rule("OBS009", "error", "Teams with a dashboard have quota in the environment.", _CONTRACT, _known_teams),
     Rule("OBS018", "error", "Users and groups of Grafana are identified by ID.", _IDENTITIES, _ids_of_people),
+    Rule("OBS019", "warning", "Alerts on cluster events select at least one event.", _CONTRACT, _selected),
+    Rule("OBS020", "error", "The topic for cluster events is in the environment's region.", _EVENTS, _in_region),
     Rule("OBS010", "warning", "Limits of Grafana's alert rules have an effect.", _CONTRACT, _told_by_prometheus),
 )  # fmt: skip

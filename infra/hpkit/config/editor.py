@@ -245,6 +245,7 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
         "emails": Hint("ml-platform@example.com"),
         "snsTopicArn": Hint("arn:aws:sns:us-west-2:123456789012:ml-platform"),
     },
+    "ClusterEvents": {"statuses": Hint(["Failed"]), "levels": Hint(["Error"])},
     "GrafanaDashboards": {"teams": Hint(["john"])},
     "GrafanaAlerts": {
         "snsTopicArn": Hint("arn:aws:sns:us-west-2:123456789012:ml-platform"),

@@ -4,18 +4,20 @@ Sources of the levels:
 - SageMaker HyperPod developer guide, "SageMaker HyperPod cluster metrics" (which categories are on, and which have
   advanced metrics).
 - aws/sagemaker-hyperpod-cluster-setup, observability-template.yaml (what each takes).
+- SageMaker AI developer guide, "SageMaker HyperPod cluster events reference" (levels of events).
 """
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hpkit.config.base import Model
+from hpkit.config.base import Api, Model
 
 __all__ = [
     "AdvancedMetrics",
     "Alerts",
     "BasicMetrics",
+    "ClusterEvents",
     "GrafanaAlerts",
     "GrafanaDashboards",
     "GrafanaUsers",
@@ -70,8 +72,24 @@ class MetricsProvider(Model):
     )
 
 
+_Status = Literal["Creating", "Deleting", "Failed", "InService", "RollingBack", "SystemUpdating", "Updating"]
+
+
+class ClusterEvents(Model):
+    """Events of the HyperPod cluster that Amazon EventBridge sends as JSON to the topic of `alerts`."""
+
+    statuses: tuple[Annotated[_Status, Api("ClusterStatus")], ...] = Field(
+        default=("Failed", "RollingBack"), description="Statuses of the cluster to report. `[]` reports none."
+    )
+    node_health: bool = Field(default=True, description="Report nodes that become unhealthy, and those that recover.")
+    levels: tuple[Annotated[Literal["Info", "Warn", "Error"], Api("ClusterEventLevel")], ...] = Field(
+        default=("Error",),
+        description="Levels of provisioning, scaling and patching events to report. `[]` reports none.",
+    )
+
+
 class Alerts(Model):
-    """Recipients of Managed Prometheus's alerts: emails, or an existing SNS topic."""
+    """Recipients of alerts: emails, or an existing SNS topic. Managed Prometheus and EventBridge send them."""
 
     emails: tuple[Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+$", max_length=320)], ...] = Field(
         default=(), description="Recipients. Each must confirm the link that AWS sends."
@@ -79,7 +97,11 @@ class Alerts(Model):
     sns_topic_arn: str | None = Field(
         default=None,
         pattern=_TOPIC,
-        description="Existing standard topic. Its policy must allow aps.amazonaws.com to publish.",
+        description="Existing standard topic. Its policy must allow aps.amazonaws.com to publish, and for `events` "
+        "also events.amazonaws.com.",
+    )
+    events: ClusterEvents | None = Field(
+        default=None, description="Events of the cluster and its nodes to send. Default: none."
     )
 
 

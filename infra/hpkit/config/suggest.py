@@ -104,7 +104,7 @@ _OFTEN: Final = {
     **dict.fromkeys(("yearly", "annually", "every year"), "@yearly"),
 }
 # What a part of the file that an empty map switches on stands under.
-ON_WHEN_EMPTY: Final = ("governance", "grafanaAlerts", "inference", "keda", "sharedPool", "spaces")
+ON_WHEN_EMPTY: Final = ("events", "governance", "grafanaAlerts", "inference", "keda", "sharedPool", "spaces")
 # Whose text has a form, or names something, that a rule looks at: a number or a word for yes is none in quotes either.
 _OF_A_FORM: Final = (
     "availabilityZone", "instanceGroups", "instanceType", "nodeCidr", "nodeClass", "operator", "vpcCidr",

@@ -5,10 +5,12 @@ import hashlib
 from hpkit.plan.model import Plan
 
 __all__ = [
+    "EVENT_RULES",
     "GROUP_PREFIX",
     "bounded",
     "bucket_name",
     "certificate_bucket_name",
+    "event_rule_name",
     "inference_role_name",
     "log_group",
     "partition_of",
@@ -20,9 +22,12 @@ __all__ = [
 
 # Kubernetes groups of data scientists, one per team.
 GROUP_PREFIX = "hyperpod:team:"
+# What the EventBridge rules of a cluster report: its status, health of its nodes, and other events.
+EVENT_RULES = ("cluster-status", "node-health", "cluster-event")
 _ROLE_LIMIT = 64
 _BUCKET_LIMIT = 63
 _TOPIC_LIMIT = 256
+_EVENT_RULE_LIMIT = 64
 _HASH_LENGTH = 6
 
 
@@ -75,6 +80,11 @@ def spaces_role_name(plan: Plan) -> str:
 def topic_name(plan: Plan, purpose: str) -> str:
     """Return the name of an SNS topic, which is of one region (256 characters at most)."""
     return bounded(f"{plan.stack}-{purpose}", _TOPIC_LIMIT)
+
+
+def event_rule_name(plan: Plan, purpose: str) -> str:
+    """Return the name of an EventBridge rule, which is of one region (64 characters at most)."""
+    return bounded(f"{plan.stack}-{purpose}", _EVENT_RULE_LIMIT)
 
 
 def grafana_topic_arn(plan: Plan, account: str) -> str | None:

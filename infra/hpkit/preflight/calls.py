@@ -5,7 +5,7 @@ All of them only read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,6 +41,7 @@ __all__ = [
     "CountedType",
     "access_entry",
     "addon_versions",
+    "alerts_topic",
     "applied_quotas",
     "bucket_encryption",
     "bucket_location",
@@ -56,6 +57,7 @@ __all__ = [
     "further_calls",
     "is_reached",
     "key_of_web_ui",
+    "key_policy",
     "made_buckets",
     "needed_addons",
     "offerings",
@@ -232,6 +234,11 @@ def topic(arn: str) -> ApiCall:
     return ApiCall("sns", "GetTopicAttributes", {"TopicArn": arn})
 
 
+def key_policy(key: str) -> ApiCall:
+    """Return the call for the policy of a KMS key, by its ID or ARN."""
+    return ApiCall("kms", "GetKeyPolicy", {"KeyId": key})
+
+
 def role(name: str) -> ApiCall:
     """Return the call for a role; IAM takes its name without the path."""
     return ApiCall("iam", "GetRole", {"RoleName": name})
@@ -364,7 +371,26 @@ def further_calls(plan: Plan, responses: Responses) -> tuple[ApiCall, ...]:
     provider = oidc_provider_arn(plan, responses)
     calls += [] if provider is None else [oidc_provider(provider)]
     calls += [bucket_tags(name) for name in made_buckets(plan, responses)]
+    calls += [key_policy(key) for key in _topic_keys(plan, responses)]
     return _unique(calls)
+
+
+def _topic_keys(plan: Plan, responses: Responses) -> Iterator[str]:
+    """Yield the customer managed key of an existing topic of alerts; KMS has no policy by alias."""
+    arn = alerts_topic(plan)
+    found = responses.of(topic(arn)) if arn is not None else None
+    key = found["Attributes"].get("KmsMasterKeyId") if isinstance(found, dict) else None
+    if key and not key.startswith("alias/"):
+        yield key
+
+
+def alerts_topic(plan: Plan) -> str | None:
+    """Return the existing topic that Managed Prometheus or EventBridge notifies, None without one."""
+    spec = plan.spec.observability
+    alerts = spec.alerts if spec is not None else None
+    if spec is None or alerts is None or not (spec.prometheus or alerts.events):
+        return None
+    return alerts.sns_topic_arn
 
 
 def made_buckets(plan: Plan, responses: Responses) -> tuple[str, ...]:
@@ -389,9 +415,9 @@ def needed_addons(plan: Plan) -> tuple[tuple[str, str], ...]:
 def _observability(plan: Plan) -> list[ApiCall]:
     spec = plan.spec.observability
     calls = [IDENTITY_CENTER] if spec is not None and spec.grafana else []
-    alerts = spec.alerts if spec is not None and spec.prometheus else None
-    if alerts is not None and alerts.sns_topic_arn is not None:
-        calls.append(topic(alerts.sns_topic_arn))
+    named = alerts_topic(plan)
+    if named is not None:
+        calls.append(topic(named))
     grafana = spec.grafana_alerts if spec is not None and spec.grafana else None
     if grafana is not None and grafana.sns_topic_arn is not None:
         calls.append(topic(grafana.sns_topic_arn))

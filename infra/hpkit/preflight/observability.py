@@ -1,19 +1,29 @@
 """Whether Managed Grafana can sign its users in, and whether alerts may go to the topics that the file names."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.model import Plan
-from hpkit.preflight.calls import IDENTITY_CENTER, topic
+from hpkit.preflight.calls import IDENTITY_CENTER, alerts_topic, key_policy, topic
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
+from hpkit.text.formatting import listing
 
 __all__ = ["check_observability"]
 
 _AREA: Final = "observability"
-_SENDER: Final = "aps.amazonaws.com"
+_METRICS: Final = "aps.amazonaws.com"
+_EVENTS: Final = "events.amazonaws.com"
 _SENDS: Final = ("*", "sns:*", "sns:publish")
+_ENCRYPTS: Final = ("*", "kms:*", "kms:generatedatakey", "kms:generatedatakey*")
+_HOW: Final = {
+    _METRICS: f"Add to its policy: Allow sns:Publish and sns:GetTopicAttributes to the service {_METRICS}, with the "
+    "workspace in aws:SourceArn once it exists, and the account in aws:SourceAccount.",
+    # EventBridge user guide, "Using resource-based policies for Amazon EventBridge", section "Amazon SNS permissions".
+    _EVENTS: f"Add to its policy: Allow sns:Publish to the service {_EVENTS}, without a condition, because EventBridge "
+    "supports none.",
+}
 
 
 def check_observability(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
@@ -23,8 +33,11 @@ def check_observability(plan: Plan, responses: Responses) -> Iterator[CheckResul
         return
     if spec.grafana:
         yield _identity_center(responses)
-    if spec.prometheus and spec.alerts is not None and spec.alerts.sns_topic_arn is not None:
-        yield _topic(spec.alerts.sns_topic_arn, responses)
+    arn = alerts_topic(plan)
+    if arn is not None:
+        senders = [_METRICS] if spec.prometheus else []
+        senders += [_EVENTS] if spec.alerts is not None and spec.alerts.events is not None else []
+        yield _topic(arn, senders, responses)
     if spec.grafana and spec.grafana_alerts is not None and spec.grafana_alerts.sns_topic_arn is not None:
         yield _grafana_topic(spec.grafana_alerts.sns_topic_arn, responses)
 
@@ -47,21 +60,47 @@ def _identity_center(responses: Responses) -> CheckResult:
     return missing(_AREA, what, found="none in any region", needed=needed, fix=fix)
 
 
-def _topic(arn: str, responses: Responses) -> CheckResult:
-    what, needed = f"topic {arn} of alerts", f"lets {_SENDER} publish"
+def _topic(arn: str, senders: Sequence[str], responses: Responses) -> CheckResult:
+    what, needed = f"topic {arn} of alerts", f"lets {listing(senders)} publish"
     found = responses.of(topic(arn))
     if isinstance(found, FailedCall) and found.is_absence:
         fix = "Create it, use another topic, or set alerts.emails to have the kit create one"
         return missing(_AREA, what, found="missing", needed=needed, fix=fix)
     if isinstance(found, FailedCall):
         return call_failed(_AREA, what, found, needed=needed)
-    if _lets_publish(found["Attributes"].get("Policy", "{}")):
-        return ok(_AREA, what, found=needed, needed=needed)
+    attributes = found["Attributes"]
+    shut_out = [each for each in senders if not _lets_publish(attributes.get("Policy", "{}"), each)]
+    if shut_out:
+        said = f"its policy doesn't allow {listing(shut_out)}"
+        return missing(_AREA, what, found=said, needed=needed, fix=" ".join(_HOW[each] for each in shut_out))
+    if attributes.get("KmsMasterKeyId"):
+        return _key(what, attributes["KmsMasterKeyId"], senders, responses)
+    return ok(_AREA, what, found=needed, needed=needed)
+
+
+def _key(what: str, key: str, senders: Sequence[str], responses: Responses) -> CheckResult:
+    """Check that the key of an encrypted topic lets its senders encrypt.
+
+    Source: Amazon SNS developer guide, "Enable compatibility between event sources from AWS services and encrypted
+    topics": the key is a customer managed one, and a condition on the source isn't supported for EventBridge.
+    """
+    needed = f"its key lets {listing(senders)} encrypt"
     fix = (
-        f"Add to its policy: Allow sns:Publish and sns:GetTopicAttributes to the service {_SENDER}, with the "
-        "workspace in aws:SourceArn once it exists, and the account in aws:SourceAccount"
+        f"Allow kms:GenerateDataKey* and kms:Decrypt to {listing(senders)} in the policy of a customer managed key, "
+        f"for {_EVENTS} without a condition, and encrypt the topic with that key"
     )
-    return missing(_AREA, what, found=f"its policy doesn't allow {_SENDER}", needed=needed, fix=fix)
+    if key == "alias/aws/sns":
+        return missing(_AREA, what, found=f"{key}, whose policy allows no service", needed=needed, fix=fix)
+    if key.startswith("alias/"):
+        return unknown(_AREA, what, why=f"KMS has no policy by alias ({key})", fix=fix, found=key, needed=needed)
+    found = responses.of(key_policy(key))
+    if isinstance(found, FailedCall):
+        return call_failed(_AREA, what, found, needed=needed)
+    shut_out = [each for each in senders if not _allows(found["Policy"], each, _ENCRYPTS)]
+    if shut_out:
+        said = f"the policy of {key} doesn't allow {listing(shut_out)}"
+        return missing(_AREA, what, found=said, needed=needed, fix=fix)
+    return ok(_AREA, what, found=needed, needed=needed)
 
 
 def _grafana_topic(arn: str, responses: Responses) -> CheckResult:
@@ -76,19 +115,27 @@ def _grafana_topic(arn: str, responses: Responses) -> CheckResult:
     return ok(_AREA, what, found="exists", needed=needed)
 
 
-def _lets_publish(policy: str) -> bool:
-    """Return whether a policy allows it under some condition: the workspace that it names may not be made yet."""
-    statements = _several(json.loads(policy).get("Statement"))
-    return any(each.get("Effect") == "Allow" and _sends(each) and _is_for_sender(each) for each in statements)
+def _lets_publish(policy: str, sender: str) -> bool:
+    """Return whether a policy allows it, under some condition where the sender supports one.
+
+    The workspace that the condition names may not be made yet.
+    """
+    return _allows(policy, sender, _SENDS)
 
 
-def _sends(statement: Mapping[str, Any]) -> bool:
-    return any(str(action).lower() in _SENDS for action in _several(statement.get("Action")))
+def _allows(policy: str, sender: str, actions: Sequence[str]) -> bool:
+    statements = [each for each in _several(json.loads(policy).get("Statement")) if each.get("Effect") == "Allow"]
+    return any(
+        any(str(action).lower() in actions for action in _several(each.get("Action")))
+        and _is_for(each, sender)
+        and not (sender == _EVENTS and each.get("Condition"))
+        for each in statements
+    )
 
 
-def _is_for_sender(statement: Mapping[str, Any]) -> bool:
+def _is_for(statement: Mapping[str, Any], sender: str) -> bool:
     principal = statement.get("Principal")
-    return isinstance(principal, dict) and _SENDER in _several(principal.get("Service"))
+    return isinstance(principal, dict) and sender in _several(principal.get("Service"))
 
 
 def _several(value: Any) -> list[Any]:

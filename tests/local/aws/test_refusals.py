@@ -70,7 +70,7 @@ def test_every_named_test_exists():
 
 def test_every_code_is_one_that_its_service_has():
     """A code that no service knows would be handled by no client."""
-    services = ("amp", "ec2", "eks", "fsx", "grafana", "iam", "kms", "logs", "pricing", "s3", "sagemaker")
+    services = ("amp", "ec2", "eks", "events", "fsx", "grafana", "iam", "kms", "logs", "pricing", "s3", "sagemaker")
     known = {
         shape.error_code
         for service in services

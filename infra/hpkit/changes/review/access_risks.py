@@ -203,6 +203,9 @@ def _alerts(before: Plan, after: Plan) -> Iterator[Risk]:
     if gone:
         waits = f"; {listing(come)} gets no alerts until the recipient confirms the link that AWS sends" if come else ""
         yield Risk("alerts", "attention", "observability", f"{listing(gone)} no longer gets alerts{waits}")
+    silent = [each for each in _events(before) if each not in _events(after)]
+    if silent:
+        yield Risk("alerts", "attention", "events", f"no more alerts about {listing(silent)}")
 
 
 def _grafana(before: Plan, after: Plan) -> Iterator[Risk]:
@@ -230,6 +233,19 @@ def _dashboards(plan: Plan) -> tuple[str, ...]:
     """Return the teams with a dashboard: all of them where the file names none."""
     named = plan.spec.observability.grafana_dashboards.teams if plan.spec.observability is not None else ()
     return tuple(team.name for team in plan.teams if not team.is_shared_pool) if named is None else tuple(named)
+
+
+def _events(plan: Plan) -> tuple[str, ...]:
+    """Return what EventBridge reports of the cluster."""
+    alerts = plan.spec.observability.alerts if plan.spec.observability is not None else None
+    if alerts is None or alerts.events is None:
+        return ()
+    events = alerts.events
+    return (
+        *(f"the cluster being {each}" for each in events.statuses),
+        *(["unhealthy nodes"] if events.node_health else []),
+        *(f"{each} events" for each in events.levels),
+    )
 
 
 def _emails(plan: Plan) -> tuple[str, ...]:

@@ -100,6 +100,7 @@ _SAID: Final = tuple(
         r"(environment\.|hyperpod\.\S* \S* )?tags.*": ("tags",),
         r"environment\.network\.(closed|natGateways|endpoints)": ("way-out",),
         r"environment\.observability\.alerts.*": ("alerts",),
+        r"(cloudwatch\.EventRule \S* eventPattern|sns\.Topic alerts policy)\S*": ("alerts",),
         r"(iam\.Role \S* |environment\.)permissionsBoundary": ("boundary",),
         r"environment\.observability\.grafana(Alerts|Dashboards).*": ("grafana",),
         r"(grafana\.Workspace \S* notificationDestinations|iam\.RolePolicy grafana policy.*)": ("grafana",),

@@ -1,15 +1,20 @@
-"""Alert rules over Kueue's own metrics, as Prometheus takes them, and whom its alert manager notifies.
+"""Alert rules over Kueue's own metrics, as Prometheus takes them, whom its alert manager notifies, and cluster events.
 
-Source of the metrics: Kueue documentation, "Prometheus metrics"; the HyperPod observability add-on forwards them with
-its task-governance category.
+Sources:
+- Kueue documentation, "Prometheus metrics"; the HyperPod observability add-on forwards them with its task-governance
+  category.
+- SageMaker AI developer guide, "Events that Amazon SageMaker AI sends to Amazon EventBridge", the three sections on
+  HyperPod, and "SageMaker HyperPod cluster events reference", section "EventBridge integration".
 """
 
 import json
 from typing import Any
 
+from hpkit.config.observability import ClusterEvents
 from hpkit.plan.model import Plan, TeamPlan
+from hpkit.plan.names import EVENT_RULES
 
-__all__ = ["alert_manager", "alert_rules"]
+__all__ = ["alert_manager", "alert_rules", "event_patterns"]
 
 _WAITING_MINUTES = 30
 _PREEMPTIONS_AN_HOUR = 10
@@ -42,6 +47,32 @@ def alert_manager(plan: Plan, topic_arn: str) -> str:
     config = {"route": route, "receivers": [{"name": "sns", "sns_configs": [sns]}]}
     # JSON is YAML, and the same text on every run.
     return json.dumps({"alertmanager_config": json.dumps(config, sort_keys=True)}, sort_keys=True)
+
+
+def event_patterns(plan: Plan, events: ClusterEvents) -> dict[str, str]:
+    """Return the patterns of the EventBridge rules, by purpose: events of this cluster alone.
+
+    The cluster is matched by its name, which is unique in an account and region, and known before the cluster exists:
+    a rule so also reports a cluster that can't be created.
+    """
+    named = {"ClusterName": [plan.spec.cluster.name]}
+    status, health, event = EVENT_RULES
+    patterns = {}
+    if events.statuses:
+        detail = {**named, "ClusterStatus": sorted(events.statuses)}
+        patterns[status] = _pattern("SageMaker HyperPod Cluster State Change", detail)
+    if events.node_health:
+        patterns[health] = _pattern("SageMaker HyperPod Cluster Node Health Event", named)
+    if events.levels:
+        detail = {"EventDetails": {**named, "EventLevel": sorted(events.levels)}}
+        patterns[event] = _pattern("SageMaker HyperPod Cluster Event", detail)
+    return patterns
+
+
+def _pattern(detail_type: str, detail: dict[str, Any]) -> str:
+    pattern = {"source": ["aws.sagemaker"], "detail-type": [detail_type], "detail": detail}
+    # As the provider of the resource writes it.
+    return json.dumps(pattern, sort_keys=True, separators=(",", ":"))
 
 
 def _cluster() -> dict[str, Any]:

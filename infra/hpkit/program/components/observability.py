@@ -1,21 +1,24 @@
-"""What is measured: CloudWatch with Kueue metrics, Managed Prometheus with alerts, Managed Grafana with its users."""
+"""What is measured: CloudWatch with Kueue metrics, Managed Prometheus with alerts, Managed Grafana with its users.
+
+It also has the EventBridge rules that send events of the cluster to the topic of alerts.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pulumi
 import pulumi_aws as aws
 
-from hpkit.config.observability import Alerts, MetricsProvider
+from hpkit.config.observability import Alerts, ClusterEvents, MetricsProvider
 from hpkit.config.observability import Observability as Spec
 from hpkit.plan.model import Plan
-from hpkit.plan.names import grafana_topic_arn, topic_name
+from hpkit.plan.names import event_rule_name, grafana_topic_arn, topic_name
 from hpkit.plan.protected import kept
 from hpkit.program.components.addon_values import cloudwatch_values, hyperpod_values
-from hpkit.program.components.alerts import alert_manager, alert_rules
+from hpkit.program.components.alerts import alert_manager, alert_rules, event_patterns
 from hpkit.program.components.base import Component, DeployContext, document
 from hpkit.program.components.roles import Roles
 from hpkit.program.iam.documents import grafana_policy, metrics_policy, service_trust, topic_policy
@@ -50,8 +53,8 @@ class Observability(Component):
             values[_CLOUDWATCH] = cloudwatch_values(accelerators=not spec.prometheus)
         if spec.prometheus:
             self.workspace = self._prometheus()
-            if spec.alerts is not None:
-                self._notify(spec.alerts, self.workspace)
+        if spec.alerts is not None and (self.workspace is not None or spec.alerts.events is not None):
+            self._notify(spec.alerts)
         if spec.grafana:
             self.grafana = self._grafana()
             for role, users in sorted(spec.grafana_roles.items()):
@@ -87,28 +90,44 @@ class Observability(Component):
         )
         return workspace
 
-    def _notify(self, spec: Alerts, workspace: aws.amp.Workspace) -> None:
-        topic_arn = spec.sns_topic_arn or self._topic(spec.emails, workspace).arn
-        aws.amp.AlertManagerDefinition(
-            "alerts",
-            workspace_id=workspace.id,
-            definition=pulumi.Output.from_input(topic_arn).apply(lambda arn: alert_manager(self._plan, arn)),
-            opts=self.child(),
-        )
+    def _notify(self, spec: Alerts) -> None:
+        topic_arn = spec.sns_topic_arn or self._topic(spec).arn
+        if self.workspace is not None:
+            aws.amp.AlertManagerDefinition(
+                "alerts",
+                workspace_id=self.workspace.id,
+                definition=pulumi.Output.from_input(topic_arn).apply(lambda arn: alert_manager(self._plan, arn)),
+                opts=self.child(),
+            )
+        if spec.events is not None:
+            self._report(spec.events, topic_arn)
 
-    def _topic(self, emails: Sequence[str], workspace: aws.amp.Workspace) -> aws.sns.Topic:
+    def _report(self, events: ClusterEvents, topic_arn: pulumi.Input[str]) -> None:
+        for purpose, pattern in event_patterns(self._plan, events).items():
+            rule = aws.cloudwatch.EventRule(
+                purpose,
+                name=event_rule_name(self._plan, purpose),
+                event_pattern=pattern,
+                state="ENABLED",
+                opts=self.child(),
+            )
+            aws.cloudwatch.EventTarget(purpose, rule=rule.name, arn=topic_arn, target_id="alerts", opts=self.child())
+
+    def _topic(self, spec: Alerts) -> aws.sns.Topic:
         account, name = self._context.account, topic_name(self._plan, "alerts")
-        topic_arn = account.arn("sns", name)
+        topic_arn, events = account.arn("sns", name), spec.events is not None
         topic = aws.sns.Topic(
             "alerts",
             name=name,
             policy=document(
-                lambda workspace_arn: topic_policy(account, topic_arn=topic_arn, workspace_arn=workspace_arn),
-                workspace_arn=workspace.arn,
+                lambda workspace_arn: topic_policy(
+                    account, topic_arn=topic_arn, workspace_arn=workspace_arn, events=events
+                ),
+                workspace_arn=None if self.workspace is None else self.workspace.arn,
             ),
             opts=self.child(),
         )
-        for email in sorted(set(emails)):
+        for email in sorted(set(spec.emails)):
             aws.sns.TopicSubscription(email, topic=topic.arn, protocol="email", endpoint=email, opts=self.child())
         return topic
 

@@ -30,8 +30,10 @@ from hpkit.plan.existing import (
 )
 from hpkit.plan.model import Plan
 from hpkit.plan.names import (
+    EVENT_RULES,
     bucket_name,
     certificate_bucket_name,
+    event_rule_name,
     inference_role_name,
     log_group,
     role_name,
@@ -282,6 +284,7 @@ def _values(plan: Plan, account: AwsAccount) -> Values:
         "eks": existing.name if existing else plan.stack,
         "log_group": log_group(plan),
         "topic": topic_name(plan, "alerts"),
+        "event_rules": tuple(account.arn("events", f"rule/{event_rule_name(plan, each)}") for each in EVENT_RULES),
         "roles": _made_role_arns(plan, account),
         "pod_roles": pod_roles(plan),
         "repositories": (account.arn("ecr", f"repository/{repository_prefix(plan)}*"),)

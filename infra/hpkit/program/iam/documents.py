@@ -211,9 +211,15 @@ def router_policy(key_arn: str) -> Document:
     return _document("router", key=key_arn)
 
 
-def topic_policy(account: AwsAccount, *, topic_arn: str, workspace_arn: str) -> Document:
-    """Let Managed Prometheus publish to the topic for one workspace alone."""
-    return _document("topic", account, topic=topic_arn, workspace=workspace_arn)
+def topic_policy(account: AwsAccount, *, topic_arn: str, workspace_arn: str | None, events: bool) -> Document:
+    """Let Managed Prometheus publish to the topic for one workspace alone, and EventBridge if `events` is set.
+
+    workspace_arn: None without Managed Prometheus.
+    """
+    metrics = {} if workspace_arn is None else _document("topic", account, topic=topic_arn, workspace=workspace_arn)
+    cluster = _document("topic-events", topic=topic_arn)
+    statements = [*metrics.get("Statement", ()), *(cluster["Statement"] if events else ())]
+    return {**cluster, "Statement": statements}
 
 
 def lustre_policy(file_system_arn: str) -> Document:

@@ -47,6 +47,7 @@ DRIFTS: dict[str, Drift] = {
     "alerts": lambda aws, out: aws("amp").put_rule_groups_namespace(
         workspaceId=out["workspaceId"], name=out["name"], data=b"groups: []\n"
     ),
+    "event_rule": lambda aws, out: aws("events").disable_rule(Name=out["name"]),
     "topic": lambda aws, out: aws("sns").set_topic_attributes(
         TopicArn=out["arn"], AttributeName="DisplayName", AttributeValue="other"
     ),

@@ -24,6 +24,7 @@ _LISTS = (
     ("ecr", "describe_repositories", "repositories", "repositoryName"),
     ("fsx", "describe_file_systems", "FileSystems", "FileSystemId"),
     ("amp", "list_workspaces", "workspaces", "workspaceId"),
+    ("events", "list_rules", "Rules", "Name"),
     ("sns", "list_topics", "Topics", "TopicArn"),
     ("sns", "list_subscriptions", "Subscriptions", "SubscriptionArn"),
     ("grafana", "list_workspaces", "workspaces", "id"),

@@ -396,6 +396,18 @@ ROWS: dict[str, Row] = {
         replace={"endpoint": "others@example.com"},
         only="a subscription is what it is",
     ),
+    "event_rule": Row(
+        "cloudwatch.EventRule",
+        {"event_pattern": json.dumps({"source": ["aws.sagemaker"]}), "state": "ENABLED", "tags": TAGS},
+        {"event_pattern": json.dumps({"source": ["aws.ec2"]}), **TAGGED},
+        {"name": "others"},
+    ),
+    "event_target": Row(
+        "cloudwatch.EventTarget",
+        {"rule": "${event_rule.name}", "target_id": "alerts", "arn": "${topic.arn}"},
+        {"arn": "arn:aws:sns:us-west-2:123456789012:others"},
+        {"target_id": "others"},
+    ),
     "grafana": Row(
         "grafana.Workspace",
         {

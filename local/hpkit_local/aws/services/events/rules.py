@@ -1,0 +1,45 @@
+"""What EventBridge refuses and moto doesn't: docs/reference/local-cloud-limits.md lists what is still accepted."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from hpkit_local.aws.api import rule
+from hpkit_local.aws.backend import Context, Record
+from hpkit_local.aws.errors import ServiceError
+
+__all__: list[str] = []
+
+_TARGETS: Final = 5
+
+
+@rule("events", "PutRule")
+def _pattern(_: Context, params: Record) -> None:
+    """Refuse a pattern that is JSON, but not an object; moto refuses what isn't JSON."""
+    try:
+        pattern = json.loads(params.get("EventPattern") or "{}")
+    except ValueError:
+        return
+    if not isinstance(pattern, dict):
+        raise ServiceError(
+            "InvalidEventPatternException", "Event pattern is not valid. Reason: Filter is not an object"
+        )
+
+
+@rule("events", "PutTargets")
+def _targets(ctx: Context, params: Record) -> None:
+    """Refuse a sixth target, and targets in other regions.
+
+    Source: EventBridge user guide, "Amazon EventBridge quotas" (targets per rule), and "Event bus targets in Amazon
+    EventBridge" (a rule's targets are in its region).
+    """
+    for target in params["Targets"]:
+        region = target["Arn"].split(":")[3:4]
+        if region not in ([], [""], [ctx.region]):
+            message = f"Parameter {target['Arn']} is not valid. Reason: Provided Arn is not in the region {ctx.region}."
+            raise ServiceError("ValidationException", message)
+    rules: dict[str, Any] = ctx.backend.moto.backend("events", ctx.region).event_buses["default"].rules
+    held = rules[params["Rule"]].targets if params["Rule"] in rules else []
+    if len({target["Id"] for target in (*held, *params["Targets"])}) > _TARGETS:
+        raise ServiceError("LimitExceededException", "The requested resource exceeds the maximum number allowed.")
