@@ -130,23 +130,70 @@ def test_a_team_borrows_up_to_its_limit_or_what_others_lend():
     assert six_and_five(500)["b"].borrowable == 6, "the other team has no more to lend"
 
 
-def test_the_shared_pool_takes_what_no_firm_row_needs_and_lends_it():
+def pooled(instance_type, instances, rows):
+    """Return the plan with a shared pool beside a team for each row, and the pool."""
+    names = [f"t{number}" for number, _ in enumerate(rows)]
+    allocations = {name: [{"instanceType": instance_type, **row}] for name, row in zip(names, rows, strict=True)}
     data = organization(
-        teams=[team("a")],
-        allocations={"a": [{"instanceType": "ml.g5.12xlarge", "accelerators": 5}]},
-        environment={
-            "governance": {
-                "allocations": {"a": [{"instanceType": "ml.g5.12xlarge", "accelerators": 5}]},
-                "sharedPool": {"name": "pool"},
-            }
-        },
+        teams=[team(name) for name in names],
+        groups=[group("gpu", instance_type, instances)],
+        environment={"governance": {"allocations": allocations, "sharedPool": {"name": "pool"}}},
     )
-    pool = next(each for each in derive(typed(data), "dev").teams if each.is_shared_pool)
-    assert [(quota_resource.instance_type, quota_resource.count) for quota_resource in pool.quota_resources] == [
-        ("ml.g5.12xlarge", 2)
-    ]
+    plan = derive(typed(data), "dev")
+    return plan, next(each for each in plan.teams if each.is_shared_pool)
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "instances", "rows", "left"),
+    [
+        ("ml.g5.12xlarge", 4, [{"count": 1}], {"count": 3}),
+        ("ml.g5.12xlarge", 4, [{"accelerators": 4}], {"count": 3}),
+        # Five teams share 80 GPUs.
+        (
+            "ml.p4d.24xlarge",
+            10,
+            [{"accelerators": each} for each in (20, 30, 10, 8, 8)],
+            {"accelerators": 4, "v_cpu": 48, "memory_in_gib": 576},
+        ),
+        ("ml.c5.2xlarge", 2, [{"vCpu": 12}], {"v_cpu": 4, "memory_in_gib": 8}),
+    ],
+)
+def test_the_shared_pool_takes_all_that_no_static_quota_needs_and_lends_it(instance_type, instances, rows, left):
+    _, pool = pooled(instance_type, instances, rows)
+    assert pool.quota_resources == (QuotaResource(instance_type, **left),)
     assert pool.lends
     assert not pool.borrows
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.fixed_dictionaries({"count": st.integers(1, 2)}),
+            st.fixed_dictionaries({"accelerators": st.integers(1, 9)}, optional={"vCpu": st.integers(1, 96)}),
+            st.fixed_dictionaries({"vCpu": st.integers(1, 96)}),
+            st.fixed_dictionaries({"memoryInGiB": st.integers(1, 400)}),
+            st.fixed_dictionaries(
+                {
+                    "acceleratorPartition": st.fixed_dictionaries(
+                        {"type": st.just("mig-1g.5gb"), "count": st.integers(1, 9)}
+                    )
+                }
+            ),
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_with_the_shared_pool_quota_never_exceeds_what_fits_without_it(rows):
+    plan, pool = pooled("ml.p4d.24xlarge", 6, rows)
+    teams = [each for team in plan.teams if not team.is_shared_pool for each in team.quota_resources]
+    if overruns(reserve((each, P4D) for each in teams), 6, P4D):
+        return
+    taken = reserve((each, P4D) for each in (*teams, *pool.quota_resources))
+    assert not overruns(taken, 6, P4D)
+    chips, vcpu, memory = 48 - taken[1], 6 * P4D.vcpu - taken[2], 6 * P4D.memory_gib - taken[3]
+    partitioned = any(each.partition for each in teams)
+    assert partitioned or chips < 1 or min(vcpu, memory) < 1 or not pool.quota_resources
 
 
 def test_system_nodes_are_not_given_to_the_shared_pool():

@@ -15,7 +15,7 @@ from hpkit.preflight.calls import (
     further_calls,
 )
 from hpkit.preflight.eks import check_eks
-from tests.builders import organization, team, typed
+from tests.builders import group, organization, team, typed
 
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 ABSENT = FailedCall("eks:DescribeAddon", "ResourceNotFoundException", "No addon")
@@ -123,6 +123,25 @@ def test_a_kueue_that_no_add_on_brought_is_in_the_way(inside, found):
 def test_a_cluster_that_cannot_be_looked_into_is_unknown():
     assert kueue(ABSENT, FailedCall("kubernetes:get", "401 Unauthorized", "refused")).status == "unknown"
     assert kueue(DENIED, {"apiGroups": [], "deployments": []}).status == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("mode", "inside", "status"),
+    [
+        ({}, {"apiGroups": [], "deployments": [], "nodes": ["ip-10-0-0-1"]}, "ok"),
+        ({}, {"apiGroups": [], "deployments": [], "nodes": []}, "missing"),
+        ({}, FailedCall("kubernetes:get", "401 Unauthorized", "refused"), "unknown"),
+        ({"computeConfig": {"enabled": True}}, {"apiGroups": [], "deployments": [], "nodes": []}, "ok"),
+    ],
+)
+def test_a_cluster_has_nodes_of_its_own_where_all_instance_groups_are_empty(mode, inside, status):
+    data = organization(groups=[group("gpu", "ml.g5.12xlarge", 0)])
+    data["environments"]["dev"]["eks"]["existing"] = {"name": "kube"}
+    plan = derive(typed(data), "dev")
+    found = {"cluster": {"name": "kube", "status": "ACTIVE", "version": "1.35", **mode}}
+    rows = rows_of(plan, {eks_cluster(plan).key: found, KUBERNETES.key: inside})
+    assert rows["nodes of kube for CoreDNS and the add-ons"].status == status
+    assert "nodes of kube for CoreDNS and the add-ons" not in rows_of(EXISTING, {eks_cluster(EXISTING).key: found})
 
 
 def test_a_cluster_that_states_no_authentication_mode_has_that_of_old():

@@ -7,7 +7,7 @@ import boto3
 import pytest
 
 from hpkit.clients.calls import FailedCall
-from hpkit.clients.kubernetes import find_kueue
+from hpkit.clients.kubernetes import find_inside
 from hpkit_local.kubernetes.pki import authority
 from tests.local.controllers.conftest import Aws
 
@@ -50,31 +50,32 @@ def session(key):
     return boto3.Session(aws_access_key_id=key, aws_secret_access_key=key, region_name="us-west-2")
 
 
-def test_a_kueue_is_seen_by_its_api_group(cluster):
-    assert find_kueue(session("local"), cluster) == {"apiGroups": ["kueue.x-k8s.io"], "deployments": []}
+def test_a_kueue_is_seen_by_its_api_group_and_hyperpods_nodes_are_left_out(cluster):
+    seen = {"apiGroups": ["kueue.x-k8s.io"], "deployments": [], "nodes": []}
+    assert find_inside(session("local"), cluster) == seen
 
 
 def test_an_identity_that_the_cluster_does_not_know_is_a_failure_with_the_reason(stranger, cluster):
-    found = find_kueue(stranger, cluster)
+    found = find_inside(stranger, cluster)
     assert isinstance(found, FailedCall)
     assert found.code == "401 Unauthorized"
 
 
 def test_an_api_server_that_cannot_be_reached_is_a_failure(cluster):
-    found = find_kueue(session("local"), {**cluster, "endpoint": "https://127.0.0.1:9"})
+    found = find_inside(session("local"), {**cluster, "endpoint": "https://127.0.0.1:9"})
     assert isinstance(found, FailedCall)
     assert "cannot be reached" in found.message
 
 
 @pytest.mark.parametrize("data", ["bm90IGEgY2VydGlmaWNhdGU=", "%%%"])
 def test_a_certificate_that_is_none_is_a_failure(cluster, data):
-    found = find_kueue(session("local"), {**cluster, "certificateAuthority": {"data": data}})
+    found = find_inside(session("local"), {**cluster, "certificateAuthority": {"data": data}})
     assert isinstance(found, FailedCall)
 
 
 def test_another_authority_than_that_of_the_cluster_is_not_trusted(cluster, instance):
     other = authority(instance.folder / "other", "stranger")
     data = base64.b64encode(other.certificate.read_bytes()).decode()
-    found = find_kueue(session("local"), {**cluster, "certificateAuthority": {"data": data}})
+    found = find_inside(session("local"), {**cluster, "certificateAuthority": {"data": data}})
     assert isinstance(found, FailedCall)
     assert "certificate" in found.message.lower()

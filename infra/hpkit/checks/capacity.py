@@ -13,6 +13,7 @@ from hpkit.plan.capacity import (
     Overrun,
     TeamShare,
     TypeQuota,
+    as_instances,
     dimensions_of,
     is_resource,
     limits_of,
@@ -22,7 +23,7 @@ from hpkit.plan.capacity import (
     reserve,
     usage,
 )
-from hpkit.plan.derive import unreserved_instances
+from hpkit.plan.derive import unreserved
 from hpkit.plan.model import QuotaResource
 from hpkit.text.formatting import amount, listing
 from hpkit.text.plural import plural
@@ -455,7 +456,10 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
     if governance is None or policy is None or policy.idle_resource_sharing == "Enabled" or _misses_quota(context):
         return
     wanted = {quota_resource.instance_type for team in context.plan.teams for quota_resource in team.quota_resources}
-    lent = unreserved_instances(context.plan.teams, context.plan.capacity, context.instances)
+    lent = {
+        each.instance_type: as_instances(each, context.instances.get(each.instance_type)) or 0
+        for each in unreserved(context.plan.teams, context.plan.capacity, context.instances)
+    }
     for quota in context.quotas:
         instance = context.instances.get(quota.instance_type)
         # Nodes without accelerators of which no team has a quota resource are the system's own.

@@ -289,7 +289,8 @@ def _requirement_meant(pool: NodePool, groups: Sequence[GroupPlan]) -> str | Non
 
 def _system_capacity(context: Context) -> Iterator[Issue]:
     groups = context.plan.groups
-    if all(group.autoscaled or group.spec.instance_count == 0 for group in groups):
+    # An existing EKS cluster can have nodes of its own, which preflight looks for.
+    if context.spec.eks.existing is None and not context.plan.has_static_nodes:
         owned = (
             f", {sum(group.autoscaled for group in groups)} managed by Karpenter" if context.spec.autoscaling else ""
         )

@@ -129,10 +129,10 @@ def _fetch(session: "Session", recording: "Recording") -> "Responses":
         responses = responses.merged(call_all(session, further, on_progress=progress))
     found = responses.of(eks_cluster(plan))
     responses = responses.merged(_reached(plan, found))
-    if plan.spec.eks.existing is not None and plan.policy is not None and not isinstance(found, FailedCall):
-        from hpkit.clients.kubernetes import find_kueue
+    if plan.spec.eks.existing is not None and not isinstance(found, FailedCall):
+        from hpkit.clients.kubernetes import find_inside
 
-        responses = responses.merged({KUBERNETES.key: find_kueue(session, found["cluster"])})
+        responses = responses.merged({KUBERNETES.key: find_inside(session, found["cluster"])})
     # Where nothing answers, another line says so.
     if plan.teams and not isinstance(found, FailedCall) and not isinstance(responses.of(ENDPOINT), FailedCall):
         from hpkit.clients.kubernetes import find_admission

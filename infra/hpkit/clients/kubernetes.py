@@ -20,8 +20,10 @@ from urllib3.exceptions import HTTPError
 
 from hpkit.clients.calls import FailedCall
 
-__all__ = ["KUBERNETES_ERRORS", "api_client", "dynamic_client", "find_admission", "find_kueue"]
+__all__ = ["KUBERNETES_ERRORS", "api_client", "dynamic_client", "find_admission", "find_inside"]
 
+# Label of every node of a HyperPod cluster.
+_HYPERPOD: Final = "sagemaker.amazonaws.com/compute-type"
 _KUEUE_GROUP: Final = "kueue.x-k8s.io"
 _KUEUE_NAMESPACE: Final = "kueue-system"
 _ADMISSION: Final = "admissionregistration.k8s.io/v1"
@@ -65,15 +67,21 @@ class _Configuration(Configuration):
         return f"Bearer {self._new_token()}"
 
 
-def find_kueue(session: Session, cluster: Mapping[str, Any]) -> dict[str, list[str]] | FailedCall:
-    """Return the API groups and deployments that show a Kueue, or why they could not be seen.
+def find_inside(session: Session, cluster: Mapping[str, Any]) -> dict[str, list[str]] | FailedCall:
+    """Return what the kit must know of an existing cluster, or why it could not be seen.
 
-    Without Kueue's API group the deployments decide: one with the add-on's name would be in its way.
+    apiGroups and deployments show a Kueue: without Kueue's API group the deployments decide, since one with the
+    add-on's name would be in its way. nodes: the names of those that aren't HyperPod's.
     """
 
     def look(client: Any) -> dict[str, list[str]]:
         groups = [group for group in client.resources.api_groups if group == _KUEUE_GROUP]
-        return {"apiGroups": groups, "deployments": [] if groups else _deployments(client)}
+        nodes = client.resources.get(api_version="v1", kind="Node").get(label_selector=f"!{_HYPERPOD}")
+        return {
+            "apiGroups": groups,
+            "deployments": [] if groups else _deployments(client),
+            "nodes": [each.metadata.name for each in nodes.items],
+        }
 
     return _asked(session, cluster, look)
 

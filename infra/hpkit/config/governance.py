@@ -274,7 +274,7 @@ def duration_seconds(duration: str) -> float:
 
 
 class SharedPool(Model):
-    """A team that gets unreserved whole instances, and lends them all."""
+    """A team that gets what nobody reserved, in whole instances or parts of them, and lends it all."""
 
     name: str = Field(default="shared", description="Team name of the pool.")
     fair_share_weight: Annotated[int, Api("FairShareWeight")] = Field(default=0, description="0–100.")

@@ -4,6 +4,7 @@ Does not: check. Every organization that config can read has a plan; the checks 
 """
 
 import ipaddress
+import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
@@ -48,7 +49,7 @@ __all__ = [
     "instances_of",
     "quotas_of",
     "share_of",
-    "unreserved_instances",
+    "unreserved",
 ]
 
 # What a cluster without internet needs. For nodes: ec2, ecr, s3, sts, logs, monitoring. For access to them: ssm. For
@@ -305,49 +306,67 @@ def _shared_pool(
     capacity: Mapping[str, TypeCapacity],
     instances: Mapping[str, InstanceType],
 ) -> TeamPlan:
-    """Return the pool as a team: every whole instance that nobody reserved, all of it lent."""
+    """Return the pool as a team: all that nobody reserved, all of it lent."""
     pool = governance.shared_pool or SharedPool()
-    left = unreserved_instances(teams, capacity, instances)
-    quota_resources = [QuotaResource(instance_type=name, count=count) for name, count in left.items()]
     return TeamPlan(
         Team(name=pool.name, fair_share_weight=pool.fair_share_weight, sharing=Sharing(strategy="Lend")),
-        tuple(quota_resources),
+        tuple(unreserved(teams, capacity, instances)),
         is_shared_pool=True,
         named=governance.quota_names.get(pool.name),
     )
 
 
-def unreserved_instances(
+def unreserved(
     teams: Iterable[TeamPlan], capacity: Mapping[str, TypeCapacity], instances: Mapping[str, InstanceType]
-) -> dict[str, int]:
-    """Return instance type → the whole instances that a shared pool takes; types without any are left out.
+) -> list[QuotaResource]:
+    """Return what a shared pool takes, a resource for each instance type of which something is left.
 
-    It takes guaranteed instances that no static quota needs, within the maximum minus elastic quota. Types without
-    accelerators are the system's own, which add-ons need, unless some team has static quota of them.
+    It takes what no static quota needs of the guaranteed instances, within the maximum minus elastic quota: whole
+    instances, or accelerators, vCPU and memory where teams reserve parts. Types without accelerators are the system's
+    own, which add-ons need, unless some team has static quota of them.
     """
     quota: dict[str, list[QuotaResource]] = {}
     for team in teams:
         for quota_resource in team.quota_resources:
             quota.setdefault(quota_resource.instance_type, []).append(quota_resource)
-    found = {}
+    found = []
     for name, known in capacity.items():
         of_type, instance, catalogued = quota.get(name, []), instances.get(name), find_instance_type(name)
         static = [each for each in of_type if not each.elastic]
-        left = _left(static, known.guaranteed, instance)
+        if not static and catalogued is not None and catalogued.accelerators == 0:
+            continue
+        limits = [(static, known.guaranteed)]
         if known.maximum is not None:
-            left = min(left, _left(of_type, known.maximum, instance))
-        if left > 0 and (static or catalogued is None or catalogued.accelerators != 0):
-            found[name] = left
+            limits.append((of_type, known.maximum))
+        left = _left(name, limits, instance)
+        if left is not None:
+            found.append(left)
     return found
 
 
-def _left(quota_resources: list[QuotaResource], guaranteed: int, instance: InstanceType | None) -> int:
-    """Return the whole instances that quota resources leave of so many, in every dimension that is known."""
-    counted = sum(quota_resource.count or 0 for quota_resource in quota_resources)
-    left: int = guaranteed - counted
-    if instance is not None:
-        fractions = [(quota_resource, instance) for quota_resource in quota_resources if quota_resource.count is None]
-        for taken, one in zip(reserve(fractions)[1:], dimensions_of(instance)[1:], strict=True):
-            if taken and one:
-                left = min(left, int((Fraction(one) * (guaranteed - counted) - taken) / one))
-    return max(left, 0)
+def _left(
+    name: str, limits: Iterable[tuple[list[QuotaResource], int]], instance: InstanceType | None
+) -> QuotaResource | None:
+    """Return what of a type is left within each limit, given as what is taken and of how many instances."""
+    whole: list[int] = []
+    parts: list[list[Fraction]] = []
+    unit = [] if instance is None else [Fraction(one or 0) for one in dimensions_of(instance)[1:]]
+    for taken, of in limits:
+        free = of - sum(each.count or 0 for each in taken)
+        fractions = [] if instance is None else [(each, instance) for each in taken if each.count is None]
+        used = [Fraction(amount or 0) for amount in reserve(fractions)[1:]]
+        parts.append([one * free - amount for one, amount in zip(unit, used, strict=False)])
+        whole.append(min([free, *(int(left / one) for left, one in zip(parts[-1], unit, strict=True) if one)]))
+    count = max(min(whole), 0)
+    if unit and unit[1] and unit[2]:
+        accelerators, vcpu, memory, slices = (math.floor(min(left)) for left in zip(*parts, strict=True))
+        if unit[3]:
+            # A job can't use an accelerator that partitions divide.
+            accelerators = min(accelerators, int(slices * unit[0] / unit[3]))
+        is_more = accelerators > count * unit[0] if unit[0] else vcpu > count * unit[1] and memory > count * unit[2]
+        if is_more and min(vcpu, memory) > 0:
+            taken_accelerators = accelerators if unit[0] else None
+            return QuotaResource(
+                name, accelerators=taken_accelerators, v_cpu=Fraction(vcpu), memory_in_gib=Fraction(memory)
+            )
+    return QuotaResource(name, count=count) if count else None

@@ -292,6 +292,11 @@ class Plan:
         return (*self.groups, *self.restricted_groups)
 
     @property
+    def has_static_nodes(self) -> bool:
+        """Return whether an instance group has nodes that Karpenter doesn't add."""
+        return any(not group.autoscaled and group.spec.instance_count for group in self.groups)
+
+    @property
     def policy_name(self) -> str:
         """Return the API's name of the cluster policy."""
         named = self.spec.governance.policy_name if self.spec.governance else None

@@ -113,7 +113,7 @@ CLUSTERS: Final = ApiCall("sagemaker", "ListClusters")
 # Identity Center is in one region of an account or organization, which need not be the stack's.
 IDENTITY_CENTER: Final = ApiCall("sso-admin", "ListInstances", {"RegionScope": "ALL_REGIONS"})
 # Not a call of AWS: whether the Kubernetes API of an existing EKS cluster shows a Kueue.
-KUBERNETES: Final = ApiCall("kubernetes", "Kueue")
+KUBERNETES: Final = ApiCall("kubernetes", "Inside")
 ADMISSION: Final = ApiCall("kubernetes", "Admission")
 # Not calls of AWS's APIs either: by which address the internet sees this machine, and whether EKS's endpoint answers.
 PUBLIC_ADDRESS: Final = ApiCall("checkip", "PublicAddress")

@@ -22,6 +22,7 @@ from hpkit.preflight.calls import (
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 from hpkit.preflight.usage import UNMARKED, ownership
 from hpkit.text.formatting import listing
+from hpkit.text.plural import plural
 
 __all__ = ["check_eks"]
 
@@ -145,6 +146,24 @@ def _existing_cluster(plan: Plan, responses: Responses) -> Iterator[CheckResult]
         yield from _access_entry(plan, responses, principal)
     if plan.policy is not None:
         yield _kueue(plan, responses)
+    if not plan.has_static_nodes:
+        yield _own_nodes(plan, found, responses)
+
+
+def _own_nodes(plan: Plan, cluster: Mapping[str, Any], responses: Responses) -> CheckResult:
+    """Check that CoreDNS and the add-ons can run, if all of the stack's instance groups are empty or Karpenter's."""
+    what, needed = f"nodes of {eks_name(plan)} for CoreDNS and the add-ons", "at least one, or EKS Auto Mode"
+    if cluster.get("computeConfig", {}).get("enabled"):
+        return ok(_AREA, what, found="EKS Auto Mode", needed=needed)
+    inside = responses.of(KUBERNETES)
+    if isinstance(inside, FailedCall):
+        why = f"{inside.action}: {inside.code}: {inside.message}"
+        fix = "Check with kubectl: `kubectl get nodes` must list nodes that aren't HyperPod's"
+        return unknown(_AREA, what, why=why, fix=fix, found="not known", needed=needed)
+    if inside["nodes"]:
+        return ok(_AREA, what, found=plural(len(inside["nodes"]), "node"), needed=needed)
+    fix = "Add a node group to the EKS cluster, or an instance group with an instanceCount of at least 1"
+    return missing(_AREA, what, found="none", needed=needed, fix=fix)
 
 
 def _one_of(what: str, found: str, allowed: tuple[str, ...], *, fix: str, command: str = "") -> CheckResult:
