@@ -3,6 +3,8 @@
 import datetime
 import json
 import shutil
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -199,9 +201,9 @@ def test_removing_asks_first(workspace, project):
 def test_the_token_is_gone_afterwards_and_was_shown_nowhere(workspace, project, monkeypatch):
     seen, made = [], Access.__init__
 
-    def remember(self, url, host, token):
+    def remember(self, url, host, token, **names):
         seen.append(token)
-        made(self, url, host, token)
+        made(self, url, host, token, **names)
 
     monkeypatch.setattr(Access, "__init__", remember)
     said = done(project, "apply")
@@ -249,7 +251,7 @@ def test_nothing_but_its_rights_is_called(workspace, project):
     called = {each.replace(".", ":").replace("amp:", "aps:") for each in calls}
     # Which the fixture has called as well.
     made = {f"grafana:CreateWorkspaceServiceAccount{each}" for each in ("", "Token")}
-    assert called | made == set(RIGHTS)
+    assert called | made | {"secretsmanager:GetSecretValue"} == set(RIGHTS)
 
 
 def test_a_workspace_without_grafana_alerting_takes_dashboards_and_says_what_it_lacks(
@@ -361,3 +363,84 @@ def test_the_page_lists_the_rights():
     )
     lacking = [each for each in RIGHTS if each.partition(":")[2] not in page]
     assert lacking == []
+
+
+ARN = "arn:aws:secretsmanager:us-west-2:123456789012:secret:grafana-AbCdEf"
+
+
+def stored(endpoint, **value):
+    """Return the ARN of a new secret."""
+    return endpoint.client("secretsmanager").create_secret(Name="grafana", **value)["ARN"]
+
+
+def use_existing(project, url, arn=ARN):
+    write(project, grafana=None, existingGrafana={"url": url, "tokenSecretArn": arn})
+
+
+@pytest.mark.parametrize("form", ["{}", '{{"token": "{}"}}', "{}\n"], ids=["text", "JSON", "a line"])
+def test_an_existing_grafana_is_opened_with_the_token_of_its_secret(workspace, project, form):
+    use_existing(
+        project, f"https://{workspace.host}/", stored(workspace.endpoint, SecretString=form.format(workspace.key))
+    )
+    before = set(workspace.endpoint.stats()["calls"])
+    said = done(project, "apply")
+    assert said.splitlines()[-1] == f"17 changes made: https://{workspace.host}/dashboards"
+    assert workspace.key not in said
+    assert done(project, "apply") == f"no changes in https://{workspace.host}\n"
+    called = set(workspace.endpoint.stats()["calls"]) - before
+    assert "secretsmanager.GetSecretValue" in called
+    assert not any(each.startswith("grafana.") for each in called), "it may be another's"
+    assert "Remove --workspace" in run(project, "apply", "--workspace", workspace.id).stderr
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (None, f"secret {ARN} doesn't exist. What to do: create it"),
+        ({"SecretString": '{"key": "glsa_1"}'}, "has no token. What to do: store the token"),
+        ({"SecretString": "two\nlines"}, "has no token"),
+        ({"SecretBinary": b"glsa_1"}, "has no token"),
+        (
+            {"SecretString": "glsa_wrong"},
+            "with 401: Invalid API key. What to do: store a valid token of a service account",
+        ),
+    ],
+    ids=["no secret", "no key", "two lines", "binary", "refused"],
+)
+def test_a_secret_that_opens_nothing_is_reported(workspace, project, value, problem):
+    arn = ARN if value is None else stored(workspace.endpoint, **value)
+    use_existing(project, f"https://{workspace.host}", arn)
+    answer = run(project, "apply", "--dry-run")
+    assert answer.returncode == 1
+    assert problem in " ".join(answer.stderr.split())
+    assert "Traceback" not in answer.stderr
+    assert value is None or "glsa" not in answer.stderr
+
+
+class _Other(BaseHTTPRequestHandler):
+    """Something else than Grafana: a page to sign in at, or an address that leads to one."""
+
+    def do_GET(self):
+        self.send_response(302 if self.path.startswith("/moved") else 200)
+        self.send_header("Location", "http://127.0.0.1:1/login")
+        self.end_headers()
+        self.wfile.write(b"<html>Sign in</html>")
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [("", "answers without JSON, so that it isn't Grafana's API"), ("/moved", "with 302: no reason given")],
+)
+def test_an_address_that_is_not_grafanas_is_reported(workspace, project, path, problem):
+    with HTTPServer(("127.0.0.1", 0), _Other) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}{path}"
+        use_existing(project, url, stored(workspace.endpoint, SecretString="glsa_1"))
+        answer = run(project, "apply", "--dry-run")
+        server.shutdown()
+    assert answer.returncode == 1
+    assert problem in " ".join(answer.stderr.split())
+    assert "existingGrafana.url" in answer.stderr

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from ipaddress import ip_address
 
 from hpkit.catalog import find_instance_type, grafana_regions
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
 from hpkit.config.observability import Observability
 from hpkit.text.formatting import listing
+from hpkit.text.printable import printable
 from hpkit.text.spelling import hint
 
 __all__ = ["RULES"]
@@ -19,6 +21,9 @@ _REGIONS = "Amazon Managed Grafana user guide, supported Regions"
 _METRICS = "SageMaker HyperPod developer guide, cluster metrics"
 _CONTRACT = "hpkit configuration reference"
 _IDENTITIES = "IAM Identity Center, Identity Store API: ResourceId"
+_ADDRESS = re.compile(
+    r"(?P<scheme>https?)://(?P<host>\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?"
+)
 _IDENTITY = re.compile(r"(?:[0-9a-f]{10}-)?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z")
 
 
@@ -44,8 +49,8 @@ def _does_nothing(context: Context) -> Iterator[Issue]:
         ("alerts", spec.alerts is not None and spec.alerts.events is None, "prometheus", spec.prometheus),
         ("metricsProvider", "metrics_provider" in spec.model_fields_set, "prometheus", spec.prometheus),
         ("grafanaRoles", bool(spec.grafana_roles), "grafana", spec.grafana),
-        ("grafanaDashboards", "grafana_dashboards" in spec.model_fields_set, "grafana", spec.grafana),
-        ("grafanaAlerts", spec.grafana_alerts is not None, "grafana", spec.grafana),
+        ("grafanaDashboards", "grafana_dashboards" in spec.model_fields_set, "grafana", spec.has_grafana),
+        ("grafanaAlerts", spec.grafana_alerts is not None, "grafana", spec.has_grafana),
     )
     for key, stated, needed, there in without:
         if stated and not there:
@@ -145,12 +150,52 @@ def _measured(context: Context) -> Iterator[Issue]:
 
 def _dashboards(context: Context) -> Iterator[Issue]:
     spec, path = _spec(context)
-    if spec.grafana and not spec.prometheus:
+    if spec.has_grafana and not spec.prometheus:
+        key = "grafana" if spec.grafana else "existingGrafana"
         yield Issue(
-            (*path, "grafana"),
-            "`grafana` requires `prometheus`, which stores the metrics of HyperPod and Kueue that its dashboards show",
-            "Set `prometheus: true`, or remove `grafana`.",
+            (*path, key),
+            f"`{key}` requires `prometheus`, which stores the metrics of HyperPod and Kueue that its dashboards show",
+            f"Set `prometheus: true`, or remove `{key}`.",
         )
+
+
+def _one_grafana(context: Context) -> Iterator[Issue]:
+    spec, path = _spec(context)
+    if spec.grafana and spec.existing_grafana is not None:
+        yield Issue(
+            (*path, "existingGrafana"),
+            "`grafana` and `existingGrafana` are both set; dashboards and alert rules have one Grafana",
+            "Remove `grafana` to use the existing one, or `existingGrafana` to have the kit create one.",
+        )
+
+
+def _safe_address(context: Context) -> Iterator[Issue]:
+    spec, path = _spec(context)
+    existing = spec.existing_grafana
+    wrong = _wrong_address(existing.url) if existing is not None else ""
+    if existing is not None and wrong:
+        yield Issue(
+            (*path, "existingGrafana", "url"),
+            f"invalid URL {printable(existing.url)}: {wrong}",
+            "Use the address that people open, such as `https://grafana.example.com`.",
+        )
+
+
+def _wrong_address(url: str) -> str:
+    """Return what is wrong with the address of a Grafana, empty for nothing: the token may not leave in clear text."""
+    found = _ADDRESS.fullmatch(url)
+    if found is None:
+        return "expected https://, a host, and optionally a port and a path"
+    if found["scheme"] == "http" and not _is_loopback(found["host"].strip("[]")):
+        return f"the token would be sent to {found['host']} unencrypted; expected https"
+    return ""
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _has_topic(context: Context) -> Iterator[Issue]:
@@ -220,5 +265,7 @@ RULES = (
     Rule("OBS018", "error", "Users and groups of Grafana are identified by ID.", _IDENTITIES, _ids_of_people),
     Rule("OBS019", "warning", "Alerts on cluster events select at least one event.", _CONTRACT, _selected),
     Rule("OBS020", "error", "The topic for cluster events is in the environment's region.", _EVENTS, _in_region),
+    Rule("OBS021", "error", "Dashboards and alert rules have one Grafana.", _CONTRACT, _one_grafana),
+    Rule("OBS022", "error", "The token of an existing Grafana is sent by HTTPS.", _CONTRACT, _safe_address),
     Rule("OBS010", "warning", "Limits of Grafana's alert rules have an effect.", _CONTRACT, _told_by_prometheus),
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from boto3 import Session
 
     from hpkit.grafana.desired import Desired
+    from hpkit.grafana.workspace import Access
 
 __all__ = ["command"]
 
@@ -41,36 +43,35 @@ def command() -> None:
 def apply(
     stack: str | None, profile: str | None, workspace: str | None, dry_run: bool, remove: bool, yes: bool
 ) -> None:
-    """Apply the stack's dashboards, alert rules and contact point to its Grafana workspace.
+    """Apply the stack's dashboards, alert rules and contact point to its Grafana.
 
     Prints the differences first. Objects that the kit didn't create aren't changed: the kit's objects have unique IDs.
-    Signs in with a token that expires after ten minutes, is deleted at the end of the run, and isn't stored. A second
-    run changes nothing.
+    Signs in with a token that expires after ten minutes, is deleted at the end of the run, and isn't stored. For
+    existingGrafana, reads the token from its secret. A second run changes nothing.
     """
     from hpkit.grafana.changes import changes
     from hpkit.grafana.client import Client
-    from hpkit.grafana.workspace import find_workspace, let_in
 
     plan = _with_grafana(choose_stack(stack), removes=remove)
     session = aws_session(profile, plan.spec.region)
-    described = find_workspace(session, plan, workspace)
+    opened = _opened(session, plan, workspace)
     wanted = _nothing() if remove else _wanted(session, plan)
-    with let_in(session, described) as access:
+    with opened as access:
         client = Client(access)
         steps = changes(wanted, client.read(plan.stack), stack=plan.stack)
         for step in steps:
             click.echo(folded(str(step), "    ", ""))
         if not steps:
-            click.echo(f"no changes in {described['id']}")
+            click.echo(f"no changes in {access.name}")
             return
         if dry_run:
-            click.echo(f"{len(steps)} changes to make in {described['id']}; to apply them, remove --dry-run")
+            click.echo(f"{len(steps)} changes to make in {access.name}; to apply them, remove --dry-run")
             return
         if remove and not yes:
-            confirm(f"Delete these from {described['id']}?")
+            confirm(f"Delete these from {access.name}?")
         for step in steps:
             client.carry_out(step, stack=plan.stack)
-    click.echo(f"{len(steps)} changes made: https://{described['endpoint']}/dashboards")
+    click.echo(f"{len(steps)} changes made: {access.address}/dashboards")
 
 
 @command.command("export")
@@ -111,12 +112,24 @@ def export(stack: str | None, folder: Path, prometheus_url: str | None) -> None:
         click.echo(f"in the contact point, replace {_NOBODYS} with your account", err=True)
 
 
+def _opened(session: Session, plan: Plan, workspace: str | None) -> AbstractContextManager[Access]:
+    """Return access to the existing Grafana of the file, else to the stack's workspace for as long as it is used."""
+    from hpkit.grafana.workspace import existing_access, find_workspace, let_in
+
+    spec = plan.spec.observability
+    if spec is None or spec.existing_grafana is None:
+        return let_in(session, find_workspace(session, plan, workspace))
+    if workspace is not None:
+        raise SelectionError(f"{plan.stack} uses the Grafana of existingGrafana. Remove --workspace")
+    return nullcontext(existing_access(session, spec.existing_grafana))
+
+
 def _with_grafana(plan: Plan, *, removes: bool) -> Plan:
     spec = plan.spec.observability
-    if not removes and (spec is None or not spec.grafana or not spec.prometheus):
+    if not removes and (spec is None or not spec.has_grafana or not spec.prometheus):
         raise SelectionError(
-            f"{plan.stack} has no Grafana with Prometheus. Set `grafana: true` and `prometheus: true` in its "
-            "observability, then deploy it"
+            f"{plan.stack} has no Grafana with Prometheus. Set `grafana: true` or `existingGrafana`, and "
+            "`prometheus: true`, in its observability, then deploy it"
         )
     return plan
 

@@ -18,6 +18,7 @@ __all__ = [
     "Alerts",
     "BasicMetrics",
     "ClusterEvents",
+    "ExistingGrafana",
     "GrafanaAlerts",
     "GrafanaDashboards",
     "GrafanaUsers",
@@ -26,6 +27,7 @@ __all__ = [
     "Observability",
 ]
 
+_IN_SECRETS_MANAGER = r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,512}$"
 _TOPIC = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$"
 
 
@@ -97,8 +99,8 @@ class Alerts(Model):
     sns_topic_arn: str | None = Field(
         default=None,
         pattern=_TOPIC,
-        description="Existing standard topic. Its policy must allow aps.amazonaws.com to publish, and for `events` "
-        "also events.amazonaws.com.",
+        description="Existing standard topic. Its policy must allow aps.amazonaws.com to publish, and, for `events`, "
+        "events.amazonaws.com.",
     )
     events: ClusterEvents | None = Field(
         default=None, description="Events of the cluster and its nodes to send. Default: none."
@@ -113,6 +115,17 @@ class GrafanaUsers(Model):
     )
     group_ids: tuple[Annotated[str, Field(min_length=1, max_length=47)], ...] = Field(
         default=(), description="Group IDs (`aws identitystore list-groups`)."
+    )
+
+
+class ExistingGrafana(Model):
+    """A Grafana that hpkit doesn't create, Amazon Managed or not."""
+
+    url: str = Field(min_length=1, max_length=2048, description="Its address: HTTPS, or HTTP on this machine.")
+    token_secret_arn: str = Field(
+        pattern=_IN_SECRETS_MANAGER,
+        description="Secret with a token of a service account with the role Admin: as text, or as JSON with the key "
+        "`token`.",
     )
 
 
@@ -164,6 +177,7 @@ class Observability(Model):
     grafana: bool = Field(
         default=False, description="Amazon Managed Grafana. Requires IAM Identity Center for its users."
     )
+    existing_grafana: ExistingGrafana | None = Field(default=None, description="Grafana to use instead of a new one.")
     grafana_roles: dict[Literal["ADMIN", "EDITOR", "VIEWER"], GrafanaUsers] = Field(
         default={}, description="Users and groups of each Grafana role. Setting up the workspace requires an ADMIN."
     )
@@ -177,3 +191,8 @@ class Observability(Model):
     metrics_provider: MetricsProvider = Field(
         default=MetricsProvider(), description="Metrics that the HyperPod observability add-on collects."
     )
+
+    @property
+    def has_grafana(self) -> bool:
+        """Whether there is a Grafana for dashboards and alert rules, created by the kit or not."""
+        return self.grafana or self.existing_grafana is not None

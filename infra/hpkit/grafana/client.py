@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Client"]
 
 _NOT_FOUND: Final = 404
-_ERRORS: Final = 400
+_ERRORS: Final = 300  # an address that leads elsewhere isn't followed: it could be another's
 _CHANGED_MEANWHILE: Final = (409, 412)
 _SECONDS: Final = urllib3.Timeout(connect=5, read=30)
 # Of reading alone: a write that was cut off may have happened.
@@ -128,6 +128,7 @@ class Client:
                 body=sent,
                 headers={**self._access.headers(), "Content-Type": "application/json", **(headers or {})},
                 retries=_RETRIES if method == "GET" else False,
+                redirect=False,
             )
         except urllib3.exceptions.HTTPError as error:
             raise ToolError(
@@ -137,8 +138,14 @@ class Client:
         if answer.status == _NOT_FOUND and may_be_gone:
             return None
         if answer.status >= _ERRORS:
-            raise _refused(method, path, answer.status, answer.data)
-        return json.loads(answer.data) if answer.data else None
+            raise _refused(method, path, answer.status, answer.data, self._access.secret)
+        try:
+            return json.loads(answer.data) if answer.data else None
+        except ValueError:
+            raise ToolError(
+                f"{self._access.address}{path.partition('?')[0]} answers without JSON, so that it isn't Grafana's API. "
+                "What to do: see whether existingGrafana.url is Grafana's address, without a login page in front of it"
+            ) from None
 
 
 def _path(kind: Kind, uid: str) -> str:
@@ -159,13 +166,16 @@ def _dashboard_request(change: Change, stack: str) -> dict[str, Any]:
     }
 
 
-def _refused(method: str, path: str, status: int, data: bytes) -> ToolError:
+def _refused(method: str, path: str, status: int, data: bytes, secret: str) -> ToolError:
     try:
         said = str(json.loads(data).get("message") or "no reason given")
     except (ValueError, AttributeError):
         said = "no reason given"
     advice = {
-        401: "Grafana no longer accepts the token of this run; run the command again",
+        **dict.fromkeys(range(_ERRORS, 400), "set existingGrafana.url to the address that it leads to"),
+        401: f"store a valid token of a service account in {secret}"
+        if secret
+        else "Grafana no longer accepts the token of this run; run the command again",
         404: "alert rules need Grafana alerting, which `pulumi up` turns on for a file with grafanaAlerts",
         403: "see the permissions of service accounts in the workspace",
         **dict.fromkeys(_CHANGED_MEANWHILE, "something of this name or a newer version is there; run it again to see"),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
 from hpkit.grafana.alerts import alert_rules, contact_point, route
 from hpkit.grafana.dashboards import DATA_SOURCE_NAME, dashboards
@@ -57,9 +58,13 @@ def desired(plan: Plan, *, prometheus_url: str, topic_arn: str | None) -> Desire
 def _data_source(plan: Plan, prometheus_url: str) -> GrafanaObject:
     """Return Managed Prometheus as Grafana asks it: requests signed with the role of the workspace.
 
+    Another Grafana than Amazon's signs with what the AWS SDK finds there, if `sigv4_auth_enabled` is set.
     Source: Amazon Managed Grafana user guide, "Connect to Amazon Managed Service for Prometheus"; the data source that
-    aws/sagemaker-hyperpod-cluster-setup makes.
+    aws/sagemaker-hyperpod-cluster-setup makes; Grafana documentation, "Configure the Prometheus data source", SigV4.
     """
+    spec = plan.spec.observability
+    existing = spec.existing_grafana if spec is not None else None
+    is_amazons = existing is None or ".grafana-workspace." in (urlsplit(existing.url).hostname or "")
     uid, region = uid_of(plan.stack, DATA_SOURCE_NAME), plan.spec.region
     body = {
         "uid": uid,
@@ -70,7 +75,7 @@ def _data_source(plan: Plan, prometheus_url: str) -> GrafanaObject:
         "jsonData": {
             "httpMethod": "POST",
             "sigV4Auth": True,
-            "sigV4AuthType": "ec2_iam_role",
+            "sigV4AuthType": "ec2_iam_role" if is_amazons else "default",
             "sigV4Region": region,
         },
     }

@@ -1,11 +1,14 @@
-"""A stack's Amazon Managed Grafana workspace: finds it by its name, and opens it for minutes.
+"""A stack's Grafana: an Amazon Managed Grafana workspace, found by its name and opened for minutes, or an existing one.
 
-The token lives in the memory of one run. It and its service account are deleted when the run ends, even by an error. A
-killed process leaves a token that is valid for ten minutes, and the next run reuses its account.
+A workspace's token lives in the memory of one run. It and its service account are deleted when the run ends, even by an
+error. A killed process leaves a token that is valid for ten minutes, and the next run reuses its account. The token of
+an existing Grafana is read from AWS Secrets Manager, and stays in memory as well.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,10 +19,11 @@ from urllib.parse import urlsplit
 from boto3 import Session
 from botocore.exceptions import BotoCoreError, ClientError
 
+from hpkit.config.observability import ExistingGrafana
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
 
-__all__ = ["RIGHTS", "Access", "account_of", "find_workspace", "let_in", "prometheus_url"]
+__all__ = ["RIGHTS", "Access", "account_of", "existing_access", "find_workspace", "let_in", "prometheus_url"]
 
 # What a caller must be allowed, in IAM's words; a test holds it to what is called.
 RIGHTS: Final = (
@@ -33,21 +37,31 @@ RIGHTS: Final = (
     "grafana:ListWorkspaceServiceAccountTokens",
     "grafana:ListWorkspaceServiceAccounts",
     "grafana:ListWorkspaces",
+    "secretsmanager:GetSecretValue",
     "sts:GetCallerIdentity",
 )
 # One name, so that two runs at once see each other.
 _ACCOUNT: Final = "hpkit-grafana-apply"
 _TOKEN_SECONDS: Final = 600
+# What a header can have, without white space.
+_TOKEN: Final = re.compile(r"[!-~]+")
 _AMAZON: Final = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Where a workspace answers, and the token to be shown there, which no text of this object has."""
+    """Where a Grafana answers, and the token to be shown there, which no text of this object has.
+
+    name and address: how people call it, and what they open; secret: where its token is from, empty for a token of
+    this run.
+    """
 
     url: str
     host: str
     token: str = field(repr=False)
+    name: str = ""
+    address: str = ""
+    secret: str = ""
 
     def headers(self) -> dict[str, str]:
         """Return what every request has."""
@@ -71,6 +85,44 @@ def find_workspace(session: Session, plan: Plan, identifier: str | None = None) 
     if workspace["status"] != "ACTIVE":
         raise ToolError(f"workspace {identifier} is {workspace['status']}. What to do: wait until it is ACTIVE")
     return workspace
+
+
+def existing_access(session: Session, spec: ExistingGrafana) -> Access:
+    """Return access to a Grafana that the kit doesn't create; ToolError unless its secret has a token.
+
+    Source: AWS Secrets Manager API reference, GetSecretValue. A secret has `SecretString` or `SecretBinary`.
+    """
+    arn, address = spec.token_secret_arn, spec.url.rstrip("/")
+    client = session.client("secretsmanager", region_name=arn.split(":")[3])
+    try:
+        text = client.get_secret_value(SecretId=arn).get("SecretString") or ""
+    except (ClientError, BotoCoreError) as error:
+        code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
+        if code != "ResourceNotFoundException":
+            raise _failed(error) from None
+        raise ToolError(
+            f"secret {arn} doesn't exist. What to do: create it with the token of a service account, or correct "
+            "existingGrafana.tokenSecretArn"
+        ) from None
+    token = _token_in(text)
+    if token is None:
+        raise ToolError(
+            f"secret {arn} has no token. What to do: store the token of a service account as its text, or as JSON: "
+            '{"token": "…"}'
+        )
+    host = urlsplit(address).netloc
+    url = _reached(str(client.meta.endpoint_url), host, address)
+    return Access(url, host, token, name=address, address=address, secret=arn)
+
+
+def _token_in(text: str) -> str | None:
+    """Return the token that a secret's text is, or has as JSON; None for what no HTTP header can have."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = text.strip()
+    token = found.get("token") if isinstance(found, dict) else found
+    return token if isinstance(token, str) and _TOKEN.fullmatch(token) else None
 
 
 def prometheus_url(session: Session, plan: Plan) -> str:
@@ -165,11 +217,15 @@ def _service_account(grafana: Any, identifier: dict[str, str]) -> str:
 
 
 def _access(grafana: Any, workspace: dict[str, Any], token: str) -> Access:
-    """Return where the workspace answers: the host that AWS names, unless the SDK is set to another than AWS."""
-    host = str(workspace["endpoint"])
-    endpoint = str(grafana.meta.endpoint_url)
+    host, address = str(workspace["endpoint"]), f"https://{workspace['endpoint']}"
+    url = _reached(str(grafana.meta.endpoint_url), host, address)
+    return Access(url, host, token, name=workspace["id"], address=address)
+
+
+def _reached(endpoint: str, host: str, address: str) -> str:
+    """Return where a Grafana is reached: at its address, unless it is AWS's and the SDK is set to another than AWS."""
     is_aws = (urlsplit(endpoint).hostname or "").endswith(_AMAZON)
-    return Access(f"https://{host}" if is_aws else endpoint.rstrip("/"), host, token)
+    return address if is_aws or not host.endswith(_AMAZON) else endpoint.rstrip("/")
 
 
 def _client(session: Session, service: str) -> Any:

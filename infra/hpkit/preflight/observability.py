@@ -38,7 +38,7 @@ def check_observability(plan: Plan, responses: Responses) -> Iterator[CheckResul
         senders = [_METRICS] if spec.prometheus else []
         senders += [_EVENTS] if spec.alerts is not None and spec.alerts.events is not None else []
         yield _topic(arn, senders, responses)
-    if spec.grafana and spec.grafana_alerts is not None and spec.grafana_alerts.sns_topic_arn is not None:
+    if spec.has_grafana and spec.grafana_alerts is not None and spec.grafana_alerts.sns_topic_arn is not None:
         yield _grafana_topic(spec.grafana_alerts.sns_topic_arn, responses)
 
 
@@ -56,7 +56,10 @@ def _identity_center(responses: Responses) -> CheckResult:
         state = ", ".join(f"{each['InstanceArn']} {each['Status']}" for each in instances)
         why = "Grafana can use it once it is ACTIVE"
         return unknown(_AREA, what, why=why, fix="Wait, then run the command again", found=state, needed=needed)
-    fix = "Enable IAM Identity Center (for the organization, in any region), or remove observability.grafana"
+    fix = (
+        "Enable IAM Identity Center (for the organization, in any region), or replace observability.grafana by "
+        "existingGrafana"
+    )
     return missing(_AREA, what, found="none in any region", needed=needed, fix=fix)
 
 

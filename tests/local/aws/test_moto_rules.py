@@ -205,6 +205,7 @@ MODELLED: dict[str, tuple[str, str, dict[str, Any], str]] = {
         {"Bucket": "sagemaker-scripts", "VersioningConfiguration": {"Status": "On"}},
         "enum value set",
     ),
+    "secretsmanager": ("get_secret_value", "secretId", {"SecretId": "s" * 2049}, "less than or equal to 2048"),
     "events": ("put_rule", "name", {"Name": "a b", "EventPattern": "{}"}, "regular expression"),
     "amp": ("describe_workspace", "workspaceId", {"workspaceId": "w" * 65}, "less than or equal to 64"),
     "ecr": ("create_repository", "imageTagMutability", {"repositoryName": "team", "imageTagMutability": "NO"}, "enum"),

@@ -211,7 +211,16 @@ def _alerts(before: Plan, after: Plan) -> Iterator[Risk]:
 def _grafana(before: Plan, after: Plan) -> Iterator[Risk]:
     """Yield what `hpkit cluster grafana apply` changes in a workspace that stays: no `up` shows it."""
     was, now = before.spec.observability, after.spec.observability
-    if was is None or now is None or not was.grafana or not now.grafana:
+    existing = was.existing_grafana if was is not None else None
+    if existing is not None and (
+        now is None or now.existing_grafana is None or now.existing_grafana.url != existing.url
+    ):
+        said = (
+            f"dashboards and alert rules stay in {existing.url}; to delete them, run "
+            "`hpkit cluster grafana apply --remove` before you merge"
+        )
+        yield Risk("grafana", "attention", "existing", said)
+    if was is None or now is None or not was.has_grafana or not now.has_grafana:
         return
     staying = {team.name for team in after.teams}
     gone = [name for name in _dashboards(before) if name in staying and name not in _dashboards(after)]
