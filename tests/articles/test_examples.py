@@ -28,6 +28,7 @@ STACKS = {
     "keda-sqs": "autoscale-dev",
     "resume": None,
     "server": "autoscale-dev",
+    "topology-affinity": "topology-prod",
     "topology-preferred": "topology-prod",
     "topology-required": "topology-prod",
     "topology-unconstrained": "topology-prod",

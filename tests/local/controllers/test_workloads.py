@@ -282,6 +282,31 @@ def test_of_seven_instances_all_are_used_where_no_layer_is_asked_for(seven, api)
     eventually(runs(api, "c", "anywhere", 7), lambda: reasons(api, "c", "anywhere"))
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize(("pods", "most"), [(2, 2), (4, 3)])
+def test_of_seven_instances_pod_affinity_keeps_to_one_layer_and_runs_what_fits(seven, api, pods, most):
+    text = (EXAMPLES / "topology-affinity.yaml").read_text(encoding="utf-8")
+    document = yaml.safe_load(text)
+    document["metadata"] = {"name": "affine", "namespace": "default"}
+    template = document["spec"]["template"]
+    template["metadata"] = {"labels": {"app": "topology-affinity"}, "annotations": {"hpkit.local/run": DAY}}
+    document["spec"] |= {"suspend": False, "parallelism": pods, "completions": pods}
+    folder = "/apis/batch/v1/namespaces/default/jobs"
+    api.create(folder, document)
+
+    def running():
+        found = api.items("/api/v1/namespaces/default/pods", labels="app=topology-affinity")
+        return [pod for pod in found if pod.get("status", {}).get("phase") == "Running"]
+
+    # Of four, two or three run: as many instances as are under the network node that the first pod came to.
+    eventually(lambda: len(running()) >= 2, "two pods run")
+    placed = running()
+    assert len(placed) <= most
+    assert len(network_nodes(api, placed, 3)) == 1
+    api.delete(f"{folder}/affine")
+    eventually(lambda: not running(), "its pods go")
+
+
 class Task:
     """What a pod's container runs, as a process for as long as the pod is there: kwok runs nothing itself.
 
