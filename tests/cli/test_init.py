@@ -68,6 +68,7 @@ def test_existing_files_are_kept(tmp_path):
 def test_another_project_is_left_alone(tmp_path):
     (tmp_path / "Pulumi.yaml").write_text("name: other\nruntime: python\n")
     assert "is another project (other)" in str(init(tmp_path, "acme").exception)
+    assert "is another project (other)" in str(init(tmp_path, "acme", "--diff").exception)
     assert [file.name for file in tmp_path.iterdir()] == ["Pulumi.yaml"]
 
 
@@ -84,6 +85,12 @@ def test_differences_are_those_of_the_kits_files_alone(tmp_path):
     shown = init(tmp_path, "--diff").output
     assert "-hpkit[local]==0.0.9\n" in shown
     assert re.search(r"^\+hpkit\[local\]==\d", shown, re.MULTILINE)
+
+
+@pytest.mark.parametrize("pipeline", ["github", "gitlab"])
+def test_the_owner_of_a_project_is_no_difference(pipeline, tmp_path):
+    init(tmp_path, "acme", "--ci", pipeline, "--owner", "@acme/ml")
+    assert "would write the same files" in init(tmp_path, "--diff").output
 
 
 def test_the_lock_of_a_project_is_the_part_of_the_kits_own_that_the_local_extra_needs():

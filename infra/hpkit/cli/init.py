@@ -23,6 +23,7 @@ from hpkit.scaffold import EXAMPLES, PIPELINES, Choice, project_files
 __all__ = ["command"]
 
 _ACCOUNT = re.compile(r"\d{12}")
+_OWNER = re.compile(r"^/\*[ \t]+(\S+)", re.MULTILINE)
 _DEFAULT_EXAMPLE = "startup"
 
 
@@ -60,6 +61,7 @@ def command(
     if differences:
         name = name or pulumi_project(directory)[0]
         pipeline = pipeline or _pipeline_in(directory)
+        owner = owner or _owner_in(directory)
     elif sys.stdin.isatty():
         name = name or click.prompt("Name of the organization")
         example = example or click.prompt("Begin with", type=click.Choice(EXAMPLES), default=_DEFAULT_EXAMPLE)
@@ -74,6 +76,11 @@ def command(
         )
     if account and not _ACCOUNT.fullmatch(account):
         raise SelectionError(f"--account {account} isn't an AWS account ID. Write its 12 digits, such as 123456789012")
+    if (directory / "Pulumi.yaml").is_file() and pulumi_project(directory)[0] != name:
+        raise ToolError(
+            f"{directory / 'Pulumi.yaml'} is another project ({pulumi_project(directory)[0]}). Use --directory to name "
+            "an empty folder"
+        )
     choice = Choice(
         name,
         example or _DEFAULT_EXAMPLE,
@@ -89,7 +96,7 @@ def command(
         _show_differences(directory, files, name)
         return
     _check(choice, files)
-    _write(directory, files, name=name, dry_run=dry_run)
+    _write(directory, files, dry_run=dry_run)
 
 
 def _asked(question: str) -> str:
@@ -111,6 +118,15 @@ def _pipeline_in(directory: Path) -> str:
     return "github" if (directory / ".github" / "workflows").is_dir() else "none"
 
 
+def _owner_in(directory: Path) -> str | None:
+    """Return the first owner of everything in a project's CODEOWNERS, if that states one."""
+    for folder in (".github", ".gitlab"):
+        file = directory / folder / "CODEOWNERS"
+        if file.is_file() and (found := _OWNER.search(file.read_text(encoding="utf-8"))):
+            return found[1]
+    return None
+
+
 def _check(choice: Choice, files: Mapping[str, str]) -> None:
     """Raise ToolError when the organization file has errors, such as for a region that lacks the instance types."""
     with tempfile.TemporaryDirectory() as folder:
@@ -122,14 +138,9 @@ def _check(choice: Choice, files: Mapping[str, str]) -> None:
         raise ToolError(f"the example {choice.example} doesn't validate with these options:\n{found}")
 
 
-def _write(directory: Path, files: Mapping[str, str], *, name: str, dry_run: bool) -> None:
+def _write(directory: Path, files: Mapping[str, str], *, dry_run: bool) -> None:
     """Write the files that don't exist yet, and list all of them."""
     missing = {path: text for path, text in files.items() if not (directory / path).exists()}
-    if (directory / "Pulumi.yaml").is_file() and pulumi_project(directory)[0] != name:
-        raise ToolError(
-            f"{directory / 'Pulumi.yaml'} is another project ({pulumi_project(directory)[0]}). Use --directory to name "
-            "an empty folder"
-        )
     for path in sorted(files):
         click.echo(f"{'would write' if dry_run else 'wrote'} {path}" if path in missing else f"kept {path}")
         if path in missing and not dry_run:
