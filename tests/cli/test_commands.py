@@ -14,6 +14,7 @@ from hpkit.cli.plan import command as plan_command
 from tests.builders import group, organization, team, text_of
 from tests.cli.invoke import hpkit
 from tests.cli.test_validate import ROOT
+from tests.examples import copy_project
 
 
 def test_help_lists_every_command_without_importing_them():
@@ -83,8 +84,8 @@ VERB = re.compile(
     "Import|Install|List|Lower|Overwrite|Plan|Print|Record|Refresh|Reboot|Replace|Review|Run|Serve|Show|Simulate|Skip|Start|Stop|Take|Undo|Update|"
     r"Use|Wait|Write)\b"
 )
-# A stack to delete is always named.
-NO_VARIABLE = ("hpkit aws destroy",)
+# A stack to delete is always named, and a verdict is on all stacks.
+NO_VARIABLE = ("hpkit aws destroy", "hpkit review", "hpkit validate")
 
 
 def test_help_begins_with_a_verb():
@@ -114,10 +115,18 @@ def test_an_option_means_the_same_in_every_command():
             assert ("HPKIT_STACK" in options["--stack"].help) is (name not in NO_VARIABLE), name
 
 
-@pytest.mark.parametrize("command", ["validate", "plan", "quota"])
+@pytest.mark.parametrize("command", ["plan", "quota"])
 def test_the_variable_of_a_shell_names_the_stack_and_is_said(command):
     result = hpkit(command, "--format", "json", cwd=ROOT, HPKIT_STACK="handson-dev")
     assert (result.returncode, result.stderr) == (0, "stack handson-dev, from HPKIT_STACK\n")
+
+
+def test_the_variable_of_a_shell_hides_no_error_of_another_stack(tmp_path):
+    copy_project(tmp_path)
+    (tmp_path / "stacks" / "startup.yaml").write_text("organization: 1\n")
+    answer = hpkit("validate", cwd=tmp_path, HPKIT_STACK="handson-dev")
+    assert (answer.returncode, answer.stderr) == (1, "")
+    assert "stacks/startup.yaml:1:15: error CFG002" in answer.stdout
 
 
 def test_what_a_command_prints_goes_to_a_file(tmp_path):

@@ -48,8 +48,11 @@ def stack_option(which: str, *, required: bool = False, variable: bool = True) -
     )
 
 
-def stacks_option(which: str = "Only this stack") -> Callable[[Command], Command]:
-    """Return the option that narrows a command to stacks, as `stacks`; without it and files, HPKIT_STACK does."""
+def stacks_option(which: str = "Only this stack", *, variable: bool = True) -> Callable[[Command], Command]:
+    """Return the option that narrows a command to stacks, as `stacks`.
+
+    variable: whether HPKIT_STACK does the same without it and files. A verdict on all stacks must not be narrowed so.
+    """
     return click.option(
         "-s",
         "--stack",
@@ -57,8 +60,8 @@ def stacks_option(which: str = "Only this stack") -> Callable[[Command], Command
         multiple=True,
         metavar="S",
         shell_complete=complete_stacks,
-        callback=_of_variable,
-        help=f"{which}. Repeatable. Default without files: {STACK_VARIABLE}.",
+        callback=_of_variable if variable else None,
+        help=f"{which}. Repeatable." + (f" Default without files: {STACK_VARIABLE}." if variable else ""),
     )
 
 

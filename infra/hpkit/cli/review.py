@@ -36,7 +36,7 @@ __all__ = ["command"]
 @click.option(
     "--base", "ref", metavar="REF", help="Compare with the commit where HEAD left REF.  [default: origin/main or main]"
 )
-@stacks_option("Only this stack, whether affected or not")
+@stacks_option("Only this stack, whether affected or not", variable=False)
 @output_options(
     "text", "markdown", "html", "json", help="markdown: a comment for a pull request; html: a page with charts."
 )

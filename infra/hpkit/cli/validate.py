@@ -16,7 +16,7 @@ __all__ = ["command"]
 
 @click.command("validate")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
-@stacks_option()
+@stacks_option(variable=False)
 @output_options("text", "json", "github", "sarif", help="github: workflow annotations; sarif: for code scanning.")
 @click.option(
     "--policies",
