@@ -44,6 +44,7 @@ def sessions(monkeypatch):
         return SEEN
 
     monkeypatch.setattr(status_all, "aws_session", lambda profile, _: profile)
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     monkeypatch.setattr("hpkit.cluster.live.read.read", answer)
     return read
 
@@ -73,6 +74,28 @@ def test_each_stack_is_read_with_the_profile_of_its_settings_unless_one_is_named
     sessions.clear()
     hpkit("cluster", "status", "--all", "--profile", "ops", cwd=project)
     assert {profile for _, profile in sessions} == {"ops"}
+
+
+def test_on_the_local_cloud_each_stack_is_read_on_the_instance_that_has_it(project, monkeypatch):
+    here, endpoints = "http://127.0.0.1:1", {}
+
+    def instance_of(_root, stack, environment):
+        if stack == "startup-dev":
+            raise ToolError("no running instance of the local cloud has the stack startup-dev")
+        return {**environment, "AWS_ENDPOINT_URL": here if stack == "handson-dev" else "http://127.0.0.1:2"}
+
+    def answer(session, *, cluster, **_):
+        endpoints[cluster] = session.client("sagemaker").meta.endpoint_url, session.client("sts").meta.endpoint_url
+        return SEEN
+
+    for name, value in (("AWS_ENDPOINT_URL", here), ("AWS_ACCESS_KEY_ID", "local"), ("AWS_SECRET_ACCESS_KEY", "local")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(status_all, "extension", lambda _: instance_of)
+    monkeypatch.setattr("hpkit.cluster.live.read.read", answer)
+    answered = hpkit("cluster", "status", "--all", "--format", "json", cwd=project)
+    assert endpoints == {"handson": (here, here), "topology": ("http://127.0.0.1:2",) * 2}
+    items = {each["stack"]: each for each in json.loads(answered.stdout)["items"]}
+    assert items["startup-dev"]["unknown"] == ["no running instance of the local cloud has the stack startup-dev"]
 
 
 def test_if_no_stack_can_be_read_the_command_fails(project, monkeypatch):

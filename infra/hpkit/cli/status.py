@@ -54,8 +54,8 @@ def command(stack: str | None, profile: str | None, form: str, every_stack: bool
     Reads SageMaker, EKS and the Kubernetes API, and changes nothing. Differences from the stack file are marked. If
     something can't be read, its part is empty, and a warning explains why.
 
-    --all reads the stacks at the same time, each with the `aws:profile` of its settings. If none can be read, the exit
-    code is 1.
+    --all reads the stacks at the same time, each with the `aws:profile` of its settings; on the local cloud, each on
+    its own instance. If none can be read, the exit code is 1.
     """
     if every_stack:
         typed = click.get_current_context().get_parameter_source("stack") is ParameterSource.COMMANDLINE

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import click
 
-from hpkit.cli.aws_session import aws_session
+from hpkit.cli.aws_session import aws_session, session_at
 from hpkit.cli.inputs import plans_of, resolve
 from hpkit.cli.tables import grid, paper, text_of
 from hpkit.errors import HpkitError
+from hpkit.extensions import extension, is_installed
 from hpkit.plan.model import Plan
-from hpkit.project import stack_config
+from hpkit.project import is_local, project_root, stack_config
 from hpkit.text.plural import plural
+
+if TYPE_CHECKING:
+    from boto3 import Session
 
 __all__ = ["ClusterStatusList", "document_of", "read_all", "rows_table"]
 
@@ -74,7 +79,7 @@ def _row(plan: Plan, profile: str | None) -> StackRow:
 
     named = (plan.stack, plan.spec.region, plan.spec.cluster.name)
     try:
-        session = aws_session(profile or _profile_of(plan.stack), plan.spec.region)
+        session = _session_of(plan, profile)
         namespaces = [team.namespace for team in plan.teams]
         observed = read(session, cluster=plan.spec.cluster.name, settings=True, namespaces=namespaces)
     except (HpkitError, click.UsageError) as error:
@@ -92,6 +97,14 @@ def _row(plan: Plan, profile: str | None) -> StackRow:
         differences=tuple(differences(observed, plan)),
         unknown=observed.unknown,
     )
+
+
+def _session_of(plan: Plan, profile: str | None) -> Session:
+    """Return the session to read a stack with; on the local cloud, it leads to the instance that has the stack."""
+    if is_local(os.environ) and is_installed("stack-environment"):
+        own = extension("stack-environment")(project_root(), plan.stack, os.environ)
+        return session_at(own["AWS_ENDPOINT_URL"], plan.spec.region)
+    return aws_session(profile or _profile_of(plan.stack), plan.spec.region)
 
 
 def _profile_of(stack: str) -> str | None:

@@ -57,15 +57,16 @@ def stack_environment(root: Path, stack: str, environment: Mapping[str, str]) ->
     """
     from hpkit_local.cloud import control, overviews, stacks_of
 
-    found = [each.instance for each in overviews(root) if each.state is not None]
+    found = overviews(root)
     backend = environment.get("PULUMI_BACKEND_URL")
-    if backend not in {each.state_folder.as_uri() for each in found}:
+    if backend not in {each.instance.state_folder.as_uri() for each in found}:
         return dict(environment)
-    having = [each for each in found if any(known.name == stack for known in stacks_of(each))]
+    running = [each.instance for each in found if each.state is not None]
+    having = [each for each in running if any(known.name == stack for known in stacks_of(each))]
     if not having:
         raise ToolError(
             f"no running instance of the local cloud has the stack {stack}. "
-            f"Run this first: {called()} local preview --stack {stack}"
+            f"To create or start it: {called()} local up --stack {stack}"
         )
     if backend in {each.state_folder.as_uri() for each in having}:
         return dict(environment)

@@ -113,7 +113,16 @@ def test_a_stack_is_previewed_on_the_running_instance_that_has_it(make, tmp_path
     assert own["PULUMI_BACKEND_URL"] == prod.state_folder.as_uri()
     assert (own["AWS_ENDPOINT_URL"], own["AWS_REGION"]) == ("http://127.0.0.1:12345", "eu-west-1")
     assert (own["PATH"], own["OTHER"]) == ("/bin", "kept")
-    with pytest.raises(ToolError, match=r"no running instance.*acme-test.*local preview --stack acme-test"):
+    with pytest.raises(ToolError, match=r"no running instance.*acme-test.*local up --stack acme-test"):
         stack_environment(tmp_path, "acme-test", shell)
     elsewhere = {**shell, "PULUMI_BACKEND_URL": "file:///other"}
     assert stack_environment(tmp_path, "acme-prod", elsewhere) == elsewhere
+
+
+def test_a_shell_of_an_instance_that_stopped_still_finds_the_stacks_of_the_others(make, tmp_path):
+    stopped, prod = make("acme-dev", stack="acme-dev"), make("acme-prod", runs=True, stack="acme-prod")
+    (prod.folder / "ports.json").write_text('{"aws": 12345}')
+    shell = {"PATH": "/bin", "PULUMI_BACKEND_URL": stopped.state_folder.as_uri()}
+    assert stack_environment(tmp_path, "acme-prod", shell)["PULUMI_BACKEND_URL"] == prod.state_folder.as_uri()
+    with pytest.raises(ToolError, match="acme-dev"):
+        stack_environment(tmp_path, "acme-dev", shell)
