@@ -55,7 +55,7 @@ def stack_environment(root: Path, stack: str, environment: Mapping[str, str]) ->
     An environment that leads to none of the repository's instances stays as it is. Raises ToolError when no running
     instance has the stack.
     """
-    from hpkit_local.cloud import control, overviews, stacks_of
+    from hpkit_local.cloud import control, overviews, stacks_of, stacks_up
 
     found = overviews(root)
     backend = environment.get("PULUMI_BACKEND_URL")
@@ -63,6 +63,8 @@ def stack_environment(root: Path, stack: str, environment: Mapping[str, str]) ->
         return dict(environment)
     running = [each.instance for each in found if each.state is not None]
     having = [each for each in running if any(known.name == stack for known in stacks_of(each))]
+    # A preview leaves an empty stack on the instance that it ran on.
+    having = [each for each in having if any(known.name == stack for known in stacks_up(each))] or having
     if not having:
         raise ToolError(
             f"no running instance of the local cloud has the stack {stack}. "

@@ -126,3 +126,11 @@ def test_a_shell_of_an_instance_that_stopped_still_finds_the_stacks_of_the_other
     assert stack_environment(tmp_path, "acme-prod", shell)["PULUMI_BACKEND_URL"] == prod.state_folder.as_uri()
     with pytest.raises(ToolError, match="acme-dev"):
         stack_environment(tmp_path, "acme-dev", shell)
+
+
+def test_an_empty_stack_of_a_preview_hides_no_instance_that_has_its_resources(make, tmp_path):
+    previewed, prod = make("a-preview", runs=True), make("acme-prod", runs=True, stack="acme-prod")
+    put(previewed, "acme-prod")
+    (prod.folder / "ports.json").write_text('{"aws": 12345}')
+    shell = {"PATH": "/bin", "PULUMI_BACKEND_URL": previewed.state_folder.as_uri()}
+    assert stack_environment(tmp_path, "acme-prod", shell)["PULUMI_BACKEND_URL"] == prod.state_folder.as_uri()
