@@ -444,3 +444,10 @@ def test_an_address_that_is_not_grafanas_is_reported(workspace, project, path, p
     assert answer.returncode == 1
     assert problem in " ".join(answer.stderr.split())
     assert "existingGrafana.url" in answer.stderr
+
+
+def test_a_token_is_not_sent_unencrypted(workspace, project):
+    use_existing(project, "http://grafana.example.com", stored(workspace.endpoint, SecretString=workspace.key))
+    answer = run(project, "apply")
+    assert answer.returncode == 1
+    assert "the token would be sent to grafana.example.com unencrypted; expected https" in answer.stderr

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from ipaddress import ip_address
 
 from hpkit.catalog import find_instance_type, grafana_regions
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.document import Path
-from hpkit.config.observability import Observability
+from hpkit.config.observability import Observability, wrong_address
 from hpkit.text.formatting import listing
 from hpkit.text.printable import printable
 from hpkit.text.spelling import hint
@@ -21,9 +20,6 @@ _REGIONS = "Amazon Managed Grafana user guide, supported Regions"
 _METRICS = "SageMaker HyperPod developer guide, cluster metrics"
 _CONTRACT = "hpkit configuration reference"
 _IDENTITIES = "IAM Identity Center, Identity Store API: ResourceId"
-_ADDRESS = re.compile(
-    r"(?P<scheme>https?)://(?P<host>\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?"
-)
 _IDENTITY = re.compile(r"(?:[0-9a-f]{10}-)?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z")
 
 
@@ -172,30 +168,13 @@ def _one_grafana(context: Context) -> Iterator[Issue]:
 def _safe_address(context: Context) -> Iterator[Issue]:
     spec, path = _spec(context)
     existing = spec.existing_grafana
-    wrong = _wrong_address(existing.url) if existing is not None else ""
+    wrong = wrong_address(existing.url) if existing is not None else ""
     if existing is not None and wrong:
         yield Issue(
             (*path, "existingGrafana", "url"),
             f"invalid URL {printable(existing.url)}: {wrong}",
             "Use the address that people open, such as `https://grafana.example.com`.",
         )
-
-
-def _wrong_address(url: str) -> str:
-    """Return what is wrong with the address of a Grafana, empty for nothing: the token may not leave in clear text."""
-    found = _ADDRESS.fullmatch(url)
-    if found is None:
-        return "expected https://, a host, and optionally a port and a path"
-    if found["scheme"] == "http" and not _is_loopback(found["host"].strip("[]")):
-        return f"the token would be sent to {found['host']} unencrypted; expected https"
-    return ""
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _has_topic(context: Context) -> Iterator[Issue]:

@@ -7,6 +7,8 @@ Sources of the levels:
 - SageMaker AI developer guide, "SageMaker HyperPod cluster events reference" (levels of events).
 """
 
+import re
+from ipaddress import ip_address
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -25,8 +27,12 @@ __all__ = [
     "Metrics",
     "MetricsProvider",
     "Observability",
+    "wrong_address",
 ]
 
+_ADDRESS = re.compile(
+    r"(?P<scheme>https?)://(?P<host>\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?"
+)
 _IN_SECRETS_MANAGER = r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,512}$"
 _TOPIC = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$"
 
@@ -196,3 +202,20 @@ class Observability(Model):
     def has_grafana(self) -> bool:
         """Whether there is a Grafana for dashboards and alert rules, created by the kit or not."""
         return self.grafana or self.existing_grafana is not None
+
+
+def wrong_address(url: str) -> str:
+    """Return what is wrong with the address of a Grafana, empty for nothing: the token may not leave in clear text."""
+    found = _ADDRESS.fullmatch(url)
+    if found is None:
+        return "expected https://, a host, and optionally a port and a path"
+    if found["scheme"] == "http" and not _is_loopback(found["host"].strip("[]")):
+        return f"the token would be sent to {found['host']} unencrypted; expected https"
+    return ""
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

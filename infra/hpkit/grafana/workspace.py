@@ -19,9 +19,10 @@ from urllib.parse import urlsplit
 from boto3 import Session
 from botocore.exceptions import BotoCoreError, ClientError
 
-from hpkit.config.observability import ExistingGrafana
+from hpkit.config.observability import ExistingGrafana, wrong_address
 from hpkit.errors import ToolError
 from hpkit.plan.model import Plan
+from hpkit.text.printable import printable
 
 __all__ = ["RIGHTS", "Access", "account_of", "existing_access", "find_workspace", "let_in", "prometheus_url"]
 
@@ -90,8 +91,15 @@ def find_workspace(session: Session, plan: Plan, identifier: str | None = None) 
 def existing_access(session: Session, spec: ExistingGrafana) -> Access:
     """Return access to a Grafana that the kit doesn't create; ToolError unless its secret has a token.
 
+    A file with errors can be applied, so the address is checked again before the token is sent.
+
     Source: AWS Secrets Manager API reference, GetSecretValue. A secret has `SecretString` or `SecretBinary`.
     """
+    wrong = wrong_address(spec.url)
+    if wrong:
+        raise ToolError(
+            f"existingGrafana.url {printable(spec.url)}: {wrong}. What to do: correct it, then run it again"
+        )
     arn, address = spec.token_secret_arn, spec.url.rstrip("/")
     client = session.client("secretsmanager", region_name=arn.split(":")[3])
     try:
