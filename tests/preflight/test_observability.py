@@ -32,8 +32,8 @@ def policy(**statement):
 def test_they_are_asked_for_where_the_stack_needs_them_alone():
     asked = {call.key for call in first_calls(record(plan_of(grafana=True)))}
     assert IDENTITY_CENTER.key in asked
-    secret = "arn:aws:secretsmanager:us-west-2:123456789012:secret:grafana-AbCdEf"
-    existing = plan_of(existingGrafana={"url": "https://grafana.example.com", "tokenSecretArn": secret})
+    kept = "arn:aws:secretsmanager:us-west-2:123456789012:secret:grafana-AbCdEf"
+    existing = plan_of(existingGrafana={"url": "https://grafana.example.com", "tokenSecretArn": kept})
     assert IDENTITY_CENTER.key not in {call.key for call in first_calls(record(existing))}
     alerts = {"prometheus": True, "alerts": {"snsTopicArn": TOPIC}}
     asked = {call.key for call in first_calls(record(plan_of(**alerts)))}
