@@ -17,21 +17,26 @@ from tests.program.cloud import ROOT
 PAGE = (ROOT / "docs" / "guides" / "program.md").read_text(encoding="utf-8")
 
 
+@pytest.fixture(params=["handson-dev", "topology-prod"])
+def stack(request):
+    return request.param
+
+
 @pytest.fixture
-def registered(monkeypatch):
-    """Return what the page's program registers, by URN, and its outputs."""
+def registered(stack, monkeypatch):
+    """Return what the page's program registers in a stack, by URN, and its outputs."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setattr(hpkit.program.run, "missing_charts", lambda _: ())
     engine = _Engine("us-west-2", Answers(caller="arn:aws:iam::123456789012:role/Admin"))
     monitor = _Monitor(engine)
-    mocks.set_mocks(engine, project="acme", stack="handson-dev", preview=False, monitor=monitor)
+    mocks.set_mocks(engine, project="acme", stack=stack, preview=False, monitor=monitor)
     (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     names = {}
 
     @pulumi.runtime.test
     def run():
-        exec(program.replace("acme", "handson"), names)  # noqa: S102 - the page's own
+        exec(program, names)  # noqa: S102 - the page's own
         platform = names["platform"]
         found = pulumi.Output.all(platform.cluster_arn, platform.eks_cluster_name, platform.teams)
         return found.apply(lambda outputs: names.update(outputs=outputs))
@@ -40,15 +45,16 @@ def registered(monkeypatch):
     return monitor.requests, names["outputs"]
 
 
-def test_a_platform_has_the_programs_resources_below_it(registered):
+def test_a_platform_has_the_resources_of_its_stack_below_it(stack, registered):
     requests, _ = registered
-    plan = derive(hpkit.program.run.load_stack("handson-dev").parsed.organization, "dev")
-    alone = {urn.partition("::hpkit::")[2] for urn in record(plan, stack="handson-dev").resources}
+    plan = derive(hpkit.program.run.load_stack(stack).parsed.organization, stack.rpartition("-")[2])
+    alone = {urn.partition("::hpkit::")[2] for urn in record(plan, stack=stack).resources}
     below = {urn.partition("::acme::")[2] for urn in requests}
-    own = {"hpkit:index:Platform::handson-dev", "aws:sns/topic:Topic::notices"}
+    own = {f"hpkit:index:Platform::{stack}", "aws:sns/topic:Topic::notices"}
     assert below == own | {f"hpkit:index:Platform${urn}" for urn in alone}
 
 
+@pytest.mark.parametrize("stack", ["handson-dev"])
 def test_a_platform_has_typed_outputs(registered):
     _, (cluster, eks, teams) = registered
     assert cluster.startswith("arn:aws:sagemaker:us-west-2:")
