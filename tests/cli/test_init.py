@@ -1,6 +1,7 @@
 """`hpkit init`: what it writes validates, and is what the repository itself uses."""
 
 import re
+import subprocess
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
@@ -67,9 +68,15 @@ def test_existing_files_are_kept(tmp_path):
 
 def test_another_project_is_left_alone(tmp_path):
     (tmp_path / "Pulumi.yaml").write_text("name: other\nruntime: python\n")
-    assert "is another project (other)" in str(init(tmp_path, "acme").exception)
+    assert "is another project (other). To add an organization" in str(init(tmp_path, "acme").exception)
     assert "is another project (other)" in str(init(tmp_path, "acme", "--diff").exception)
     assert [file.name for file in tmp_path.iterdir()] == ["Pulumi.yaml"]
+
+
+def test_the_copy_that_the_readmes_sed_leaves_is_not_committed(tmp_path):
+    init(tmp_path, "acme")
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    subprocess.run(["git", "-C", tmp_path, "check-ignore", "-q", "stacks/acme.yaml.bak"], check=True)
 
 
 def test_a_dry_run_writes_nothing(tmp_path):

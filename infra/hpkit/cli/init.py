@@ -78,8 +78,8 @@ def command(
         raise SelectionError(f"--account {account} isn't an AWS account ID. Write its 12 digits, such as 123456789012")
     if (directory / "Pulumi.yaml").is_file() and pulumi_project(directory)[0] != name:
         raise ToolError(
-            f"{directory / 'Pulumi.yaml'} is another project ({pulumi_project(directory)[0]}). Use --directory to name "
-            "an empty folder"
+            f"{directory / 'Pulumi.yaml'} is another project ({pulumi_project(directory)[0]}). To add an organization "
+            f"to it, write stacks/{name}.yaml. To create a project, name an empty folder with --directory"
         )
     choice = Choice(
         name,
