@@ -59,13 +59,23 @@ def test_everybody_has_the_same_entries_whoever_deploys():
     assert entries(program(session(ADMIN))) == entries(program(session("role/deploy")))
 
 
-def test_a_viewer_reads_all_and_no_more():
+def test_a_viewer_reads_secrets_only_where_helm_keeps_releases():
     found = program(session(ADMIN))
     policies = {
-        each.inputs["principalArn"]: each.inputs["policyArn"].rpartition("/")[2]
+        each.inputs["principalArn"]: (each.inputs["policyArn"].rpartition("/")[2], each.inputs["accessScope"])
         for each in found.all("eks/accessPolicyAssociation:AccessPolicyAssociation")
     }
-    assert policies == {ADMIN: "AmazonEKSClusterAdminPolicy", VIEWER: "AmazonEKSAdminViewPolicy"}
+    assert policies == {
+        ADMIN: ("AmazonEKSClusterAdminPolicy", {"type": "cluster"}),
+        VIEWER: ("AmazonEKSAdminViewPolicy", {"type": "namespace", "namespaces": ["kube-system"]}),
+    }
+    groups = {
+        each.inputs["principalArn"]: each.inputs["kubernetesGroups"]
+        for each in found.all("eks/accessEntry:AccessEntry")
+    }
+    assert groups[VIEWER] == ["hyperpod:viewers"]
+    binding = found.one("ClusterRoleBinding", "hpkit-viewer").inputs
+    assert [each["name"] for each in binding["subjects"]] == ["hyperpod:viewers"]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ __all__ = [
     "NAMESPACE",
     "container",
     "delete",
+    "impersonating",
     "job",
     "member",
     "pod",
@@ -46,13 +47,18 @@ class _Impersonating(ApiClient):
 
 def member(instance, team, *, user="ann"):
     """Return the API server as a data scientist of a team sees it: what EKS's access entry says of the role."""
+    role = f"arn:aws:sts::123456789012:assumed-role/{team}-scientists/{user}"
+    return impersonating(instance, role, f"hyperpod:team:{team}")
+
+
+def impersonating(instance, user, group):
+    """Return the API server as a user in one group sees it."""
     path = Path(instance.kubeconfig)
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
     configuration = configuration_of(document, folder=path.parent, certificates=path.parent / "pki")
     configuration.proxy = None
     configuration.retries = False
-    role = f"arn:aws:sts::123456789012:assumed-role/{team}-scientists/{user}"
-    headers = {"Impersonate-User": role, "Impersonate-Group": f"hyperpod:team:{team}"}
+    headers = {"Impersonate-User": user, "Impersonate-Group": group}
     return Api(_Impersonating(configuration, headers), field_manager="kubectl")
 
 

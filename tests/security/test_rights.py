@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, job, pod, refused
+from hpkit.program.components.rbac import viewer_rules
+from tests.security.members import ATTACK, CORE, JOBS, NAMESPACE, impersonating, job, pod, refused
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
 
@@ -102,3 +103,35 @@ def test_a_member_wants_a_namespace_where_nobody_counts(john):
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "free"}}
     assert "cannot create" in refused(john.create, "/api/v1/namespaces", namespace)
     assert "cannot create" in refused(john.create, "/api/v1/namespaces/default/pods", pod("free"))
+
+
+def test_a_viewer_reads_everything_except_secrets_of_teams(api, instance):
+    role = "arn:aws:sts::123456789012:assumed-role/viewer/eve"
+    rbac = "rbac.authorization.k8s.io"
+    subject = {"apiGroup": rbac, "kind": "Group", "name": "hyperpod:viewers"}
+    rules = [
+        {"apiGroups": rule.api_groups, "resources": rule.resources, "verbs": rule.verbs} for rule in viewer_rules()
+    ]
+    made = {"apiVersion": f"{rbac}/v1", "metadata": {"name": "hpkit-viewer"}}
+    api.apply(f"{RBAC}/clusterroles/hpkit-viewer", {**made, "kind": "ClusterRole", "rules": rules})
+    ref = {"apiGroup": rbac, "kind": "ClusterRole", "name": "hpkit-viewer"}
+    bound = {**made, "kind": "ClusterRoleBinding", "roleRef": ref, "subjects": [subject]}
+    api.apply(f"{RBAC}/clusterrolebindings/hpkit-viewer", bound)
+    eve = impersonating(instance, role, "hyperpod:viewers")
+    kueue = "/apis/kueue.x-k8s.io/v1beta1"
+    for path in (
+        "/api/v1/nodes",
+        "/api/v1/pods",
+        f"{CORE}/events",
+        f"{JOBS}",
+        f"{kueue}/clusterqueues",
+        f"{kueue}/localqueues",
+        f"{kueue}/workloads",
+        f"{RBAC}/clusterrolebindings",
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    ):
+        assert "items" in eve.read(path), path
+    for path in ("/api/v1/secrets", f"{CORE}/secrets"):
+        assert "cannot list" in refused(eve.read, path)
+    assert "cannot create" in refused(eve.create, f"{CORE}/pods", pod("posing"))
+    assert "cannot get" in refused(eve.read, f"{CORE}/pods/any/exec?command=id")

@@ -28,7 +28,7 @@ _HANDED_OVER = ("executionRole", "clusterRole", "role", "serviceAccountRoleArn",
 # What a principal of another account can do there, by the key that names it.
 _HAS_ACCESS = {
     "administrators": "whose owners could control this cluster",
-    "viewers": "whose owners could read every object in this cluster",
+    "viewers": "whose owners could read everything in this cluster except Secrets of teams",
     "deployers": "whose credentials can't deploy here",
 }
 # What is used by a resource of one region has to be there itself.
@@ -81,7 +81,6 @@ def _viewers(context: Context) -> Iterator[Issue]:
                 ("environments", context.environment, "eks", "viewers", position),
                 f"{viewer} is a viewer of {context.environment}, and also {listing(others)}",
                 "Use two roles: a role has one access entry per cluster, and viewers can read what teams can't.",
-                policy="team-access-policies-in-namespace" if who in teams else "",
             )
 
 
@@ -280,7 +279,14 @@ RULES = (
     Rule("ACC005", "warning", "Your own lifecycle scripts have a SHA-256.", _LIFECYCLE, _scripts),
     Rule("ACC006", "error", "A SHA-256 requires your own lifecycle script in S3.", _LIFECYCLE, _digests),
     Rule("ACC001", "warning", "Data scientists' roles belong to one team, and aren't administrators.", _GUIDE, _roles),
-    Rule("ACC002", "error", "Viewers are neither administrators nor data scientists.", _EKS_GUIDE, _viewers),
+    Rule(
+        "ACC002",
+        "error",
+        "Viewers are neither administrators nor data scientists.",
+        _EKS_GUIDE,
+        _viewers,
+        waivable=False,
+    ),
     Rule(
         "ACC003", "warning", "Teams' pods use only the service account `default`.", _POD_IDENTITY, _service_accounts
     ),

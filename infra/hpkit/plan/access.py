@@ -4,23 +4,46 @@ from __future__ import annotations
 
 from typing import Final
 
+from hpkit.plan.existing import KEDA_ACCOUNT
 from hpkit.plan.model import Plan
 from hpkit.plan.names import GROUP_PREFIX
 
-__all__ = ["ADMINISTRATOR_POLICY", "TEAM_ROLE", "VIEWER_POLICY", "groups_of"]
+__all__ = [
+    "ADMINISTRATOR_POLICY",
+    "DEPENDENCIES_NAMESPACE",
+    "RELEASES_POLICY",
+    "TEAM_ROLE",
+    "VIEWER_GROUP",
+    "VIEWER_ROLE",
+    "groups_of",
+    "release_namespaces",
+]
 
-# Access policies of EKS. A viewer reads Kueue's ConfigMap for a preview; all objects, and the Secrets that hold Helm's
-# releases, for one with --refresh.
+# Access policies of EKS. Helm keeps its releases in Secrets, which a preview with --refresh reads: viewers have the
+# second policy in the namespaces of releases only.
 ADMINISTRATOR_POLICY: Final = "AmazonEKSClusterAdminPolicy"
-VIEWER_POLICY: Final = "AmazonEKSAdminViewPolicy"
+RELEASES_POLICY: Final = "AmazonEKSAdminViewPolicy"
+DEPENDENCIES_NAMESPACE: Final = "kube-system"
+# What lets viewers read everything else in the cluster.
+VIEWER_GROUP: Final = "hyperpod:viewers"
+VIEWER_ROLE: Final = "hpkit-viewer"
 # The Role in each team's namespace, and the ClusterRole of all teams.
 TEAM_ROLE: Final = "hpkit-data-scientist"
 
 
 def groups_of(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """Return IAM role → Kubernetes groups, one per team that the role is in."""
+    """Return IAM role → Kubernetes groups: one per team that the role is in, and that of viewers."""
     groups: dict[str, list[str]] = {}
     for team in plan.teams:
         for member in team.spec.members:
             groups.setdefault(member, []).append(f"{GROUP_PREFIX}{team.name}")
-    return {member: tuple(sorted(set(names))) for member, names in groups.items()}
+    for viewer in plan.spec.eks.viewers:
+        groups.setdefault(viewer, []).append(VIEWER_GROUP)
+    return {principal: tuple(sorted(set(names))) for principal, names in groups.items()}
+
+
+def release_namespaces(plan: Plan) -> tuple[str, ...]:
+    """Return the namespaces where the program installs Helm charts."""
+    scaling = plan.spec.autoscaling
+    keda = [KEDA_ACCOUNT.namespace] if scaling is not None and scaling.keda is not None else []
+    return (*keda, *([DEPENDENCIES_NAMESPACE] if plan.dependencies is not None else []))

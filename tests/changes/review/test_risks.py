@@ -272,13 +272,13 @@ def test_a_group_cannot_follow_when_the_subnet_of_its_zone_is_another():
     assert "settings of iam.RolePolicy nodes change" in found["settings"].message, "where its nodes may have interfaces"
 
 
-def test_a_new_viewer_reads_secrets_and_asks_for_attention():
+def test_a_new_viewer_asks_for_attention():
     role = "arn:aws:iam::123456789012:role/preview"
     head = of()
     head["environments"]["dev"]["eks"]["viewers"] = [role]
     found = risks(of(), head)["viewers"]
     assert found.verdict == "attention"
-    assert found.message.endswith(f"including its Secrets: {role}")
+    assert found.message.endswith(f"except Secrets of teams: {role}")
     assert "viewers" not in risks(head, head)
 
 

@@ -16,7 +16,7 @@ from hpkit.cluster.access.model import (
     without_entry,
 )
 from hpkit.errors import SelectionError
-from hpkit.plan.access import ADMINISTRATOR_POLICY, TEAM_ROLE
+from hpkit.plan.access import ADMINISTRATOR_POLICY, RELEASES_POLICY, TEAM_ROLE, VIEWER_GROUP, VIEWER_ROLE
 from hpkit.plan.derive import derive
 from tests.builders import organization, team, typed
 
@@ -63,6 +63,24 @@ def test_who_lacks_an_entry_is_in_the_matrix_all_the_same():
     )
 
 
+def test_a_viewer_has_its_group_and_reads_secrets_only_where_helm_keeps_releases():
+    good = as_the_file_says()
+    share = {"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 1}]}
+    data = organization(teams=[team("nlp", members=[ADA])], allocations=share)
+    data["environments"]["dev"]["eks"] |= {"administrators": [ADMIN], "viewers": [EVE]}
+    seen = derive(typed(data), "dev")
+    bindings = (*good.bindings, binding(None, VIEWER_GROUP, role=VIEWER_ROLE))
+    limited = Entry(EVE, "eve", (VIEWER_GROUP,), policies=(Policy(RELEASES_POLICY, ("kube-system",)),))
+    assert differences(Access((*good.entries, limited), bindings), seen) == ()
+    whole = Entry(EVE, "eve", (), policies=(Policy(RELEASES_POLICY),))
+    assert differences(Access((*good.entries, whole), good.bindings), seen) == (
+        f"{EVE} is a viewer in the file, but not in its access entry",
+        f"{EVE} has {RELEASES_POLICY} in kube-system in the file, but not in its access entry",
+        f"{EVE} has {RELEASES_POLICY}, but not in the file",
+        f"viewers have no binding to {VIEWER_ROLE}; `pulumi up` creates it",
+    )
+
+
 def test_what_somebody_added_beside_the_file_is_a_difference():
     good = as_the_file_says()
     eve = Entry(EVE, "eve", ("hyperpod:team:nlp", "friends"), policies=(Policy("AmazonEKSViewPolicy", ("default",)),))
@@ -89,7 +107,7 @@ def test_who_made_the_cluster_has_an_entry_of_eks_and_is_no_difference():
 def test_a_lost_group_policy_and_binding_are_differences():
     entries = (Entry(ADMIN, "admin", ()), Entry(ADA, "ada", ("other",)))
     found = differences(Access(entries, ()), plan())
-    assert f"{ADMIN} is administrator in the file, but its access entry has no {ADMINISTRATOR_POLICY}" in found
+    assert f"{ADMIN} has {ADMINISTRATOR_POLICY} in the file, but not in its access entry" in found
     assert f"{ADA} is a member of team nlp in the file, but not in its access entry" in found
     assert f"{ADA} has the group other in its access entry, but not in the file" in found
     assert f"team nlp has no binding to {TEAM_ROLE} in the cluster; `pulumi up` creates it" in found

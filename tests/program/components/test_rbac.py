@@ -7,7 +7,7 @@ import pytest
 from hpkit.plan.access import groups_of
 from hpkit.plan.derive import derive
 from hpkit.plan.names import GROUP_PREFIX
-from hpkit.program.components.rbac import cluster_rules, team_rules
+from hpkit.program.components.rbac import cluster_rules, team_rules, viewer_rules
 from tests.builders import organization, team, typed
 
 READ = {"get", "list", "watch"}
@@ -36,10 +36,17 @@ def test_across_the_cluster_nothing_that_holds_a_secret_or_is_a_teams_own_is_rea
     assert not seen & {"secrets", "configmaps", "pods", "pods/log", "localqueues", "workloads", "serviceaccounts"}
 
 
+def test_viewers_read_everything_but_secrets_and_what_runs_commands():
+    assert {verb for _, _, verb in grants(viewer_rules())} == READ
+    core = {resource for group, resource, _ in grants(viewer_rules()) if group == ""}
+    assert {"nodes", "pods", "pods/log"} <= core
+    assert not core & {"*", "secrets", "pods/exec", "pods/attach", "pods/portforward", "nodes/proxy", "pods/proxy"}
+
+
 EVERYTHING = ("training", "inference", "spaces")
 
 
-@pytest.mark.parametrize("rules", [team_rules(EVERYTHING), cluster_rules(spaces=True)], ids=["team", "cluster"])
+@pytest.mark.parametrize("rules", [team_rules(EVERYTHING), cluster_rules(spaces=True), viewer_rules()])
 def test_no_rule_has_a_wildcard(rules):
     assert not any("*" in part for grant in grants(rules) for part in grant)
 

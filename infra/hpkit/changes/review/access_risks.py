@@ -119,7 +119,7 @@ def _roles(before: Plan, after: Plan) -> Iterator[Risk]:
         )
     looking = [role for role in new.eks.viewers if role not in old.eks.viewers]
     if looking:
-        what = f"{plural(len(looking), 'new viewer')} of the whole cluster, including its Secrets: {listing(looking)}"
+        what = f"{plural(len(looking), 'new viewer')} of the whole cluster, except Secrets of teams: {listing(looking)}"
         yield Risk("viewers", "attention", "eks", what)
 
 

@@ -9,7 +9,15 @@ from typing import Final
 
 from hpkit.cluster.live.model import team_of
 from hpkit.errors import SelectionError
-from hpkit.plan.access import ADMINISTRATOR_POLICY, TEAM_ROLE, VIEWER_POLICY, groups_of
+from hpkit.plan.access import (
+    ADMINISTRATOR_POLICY,
+    RELEASES_POLICY,
+    TEAM_ROLE,
+    VIEWER_GROUP,
+    VIEWER_ROLE,
+    groups_of,
+    release_namespaces,
+)
 from hpkit.plan.model import NAMESPACE_PREFIX, Plan
 from hpkit.plan.names import GROUP_PREFIX
 from hpkit.plan.principals import principal_of
@@ -36,7 +44,7 @@ CLUSTER: Final = "cluster"
 _OF_PEOPLE: Final = "STANDARD"
 # Groups of Kubernetes itself and of EKS; nobody can name such in an access entry (EKS user guide, access entries).
 _OF_SYSTEM: Final = ("system:", "eks:")
-_POLICY_ROLES: Final = {ADMINISTRATOR_POLICY: "administrator", VIEWER_POLICY: "viewer"}
+_POLICY_ROLES: Final = {ADMINISTRATOR_POLICY: "administrator"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +153,6 @@ def _grants(access: Access, entry: Entry) -> Iterator[tuple[str, tuple[Grant, ..
 
 def _named(plan: Plan) -> Iterator[str]:
     yield from plan.spec.eks.administrators
-    yield from plan.spec.eks.viewers
     yield from groups_of(plan)
 
 
@@ -182,7 +189,7 @@ def _of_entries(entries: Iterable[Entry], plan: Plan) -> Iterator[str]:
             continue
         wanted = set(groups.get(who, ("", ()))[1])
         yield from _of_groups(entry, wanted)
-        yield from _of_policies(entry, _in_file(plan, principal))
+        yield from _of_policies(entry, _policies_of(plan, _in_file(plan, principal)))
     for entry in (each for each in live.values() if not each.of_creator):
         what = ", ".join((*(policy.name for policy in entry.policies), *entry.groups)) or "no permissions"
         yield f"{entry.principal} has an access entry ({what}), but isn't in the file"
@@ -190,23 +197,30 @@ def _of_entries(entries: Iterable[Entry], plan: Plan) -> Iterator[str]:
 
 def _of_groups(entry: Entry, wanted: set[str]) -> Iterator[str]:
     for group in sorted(wanted - set(entry.groups)):
-        yield (
-            f"{entry.principal} is a member of team {group.removeprefix(GROUP_PREFIX)} in the file, but not in its "
-            "access entry"
-        )
+        role = "a viewer" if group == VIEWER_GROUP else f"a member of team {group.removeprefix(GROUP_PREFIX)}"
+        yield f"{entry.principal} is {role} in the file, but not in its access entry"
     for group in sorted(set(entry.groups) - wanted):
         yield f"{entry.principal} has the group {group} in its access entry, but not in the file"
 
 
-def _of_policies(entry: Entry, roles: Sequence[str]) -> Iterator[str]:
-    wanted = {name for name, role in _POLICY_ROLES.items() if role in roles}
-    has = {policy.name for policy in entry.policies if not policy.namespaces}
-    for name in sorted(wanted - has):
-        yield f"{entry.principal} is {_POLICY_ROLES[name]} in the file, but its access entry has no {name}"
-    for policy in entry.policies:
-        if policy.namespaces or policy.name not in wanted:
-            where = f" in {', '.join(policy.namespaces)}" if policy.namespaces else ""
-            yield f"{entry.principal} has {policy.name}{where}, but not in the file"
+def _policies_of(plan: Plan, roles: Sequence[str]) -> set[tuple[str, tuple[str, ...]]]:
+    """Return the access policies of a principal that the file calls this, with their namespaces."""
+    if "administrator" in roles:
+        return {(ADMINISTRATOR_POLICY, ())}
+    namespaces = release_namespaces(plan) if "viewer" in roles else ()
+    return {(RELEASES_POLICY, namespaces)} if namespaces else set()
+
+
+def _of_policies(entry: Entry, wanted: set[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
+    has = {(policy.name, tuple(sorted(policy.namespaces))) for policy in entry.policies}
+    for name, namespaces in sorted(wanted - has):
+        yield f"{entry.principal} has {name}{_within(namespaces)} in the file, but not in its access entry"
+    for name, namespaces in sorted(has - wanted):
+        yield f"{entry.principal} has {name}{_within(namespaces)}, but not in the file"
+
+
+def _within(namespaces: Sequence[str]) -> str:
+    return f" in {', '.join(namespaces)}" if namespaces else ""
 
 
 def _of_bindings(bindings: Iterable[Binding], plan: Plan) -> Iterator[str]:
@@ -222,6 +236,9 @@ def _of_bindings(bindings: Iterable[Binding], plan: Plan) -> Iterator[str]:
             if (group, namespace, TEAM_ROLE) not in found:
                 where = "the cluster" if namespace is None else namespace
                 yield f"team {team.name} has no binding to {TEAM_ROLE} in {where}; `pulumi up` creates it"
+    viewers = {(VIEWER_GROUP, None, VIEWER_ROLE)} if plan.spec.eks.viewers else set()
+    if viewers - found:
+        yield f"viewers have no binding to {VIEWER_ROLE}; `pulumi up` creates it"
     expected = {(group, namespace, TEAM_ROLE) for group, team in teams.items() for namespace in (team.namespace, None)}
     for group, place, role in sorted(found - expected, key=str):
         if group.startswith(GROUP_PREFIX) or (place or "").startswith(NAMESPACE_PREFIX):

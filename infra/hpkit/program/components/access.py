@@ -12,7 +12,15 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
-from hpkit.plan.access import ADMINISTRATOR_POLICY, TEAM_ROLE, VIEWER_POLICY, groups_of
+from hpkit.plan.access import (
+    ADMINISTRATOR_POLICY,
+    RELEASES_POLICY,
+    TEAM_ROLE,
+    VIEWER_GROUP,
+    VIEWER_ROLE,
+    groups_of,
+    release_namespaces,
+)
 from hpkit.plan.lustre import has_team_volumes
 from hpkit.plan.model import Plan, TeamPlan
 from hpkit.plan.names import GROUP_PREFIX
@@ -22,7 +30,7 @@ from hpkit.program.components.admission_files import policies_of_users
 from hpkit.program.components.base import Component, DeployContext
 from hpkit.program.components.eks import Eks
 from hpkit.program.components.network import Network
-from hpkit.program.components.rbac import PolicyRule, cluster_rules, team_rules
+from hpkit.program.components.rbac import PolicyRule, cluster_rules, team_rules, viewer_rules
 
 __all__ = ["Access"]
 
@@ -60,15 +68,13 @@ class Access(Component):
             for principal in plan.spec.eks.administrators
             for each in self._entry(principal, groups.get(principal, ()), policy=ADMINISTRATOR_POLICY)
         ]
-        # EKS has one access entry per principal, also where a waiver lets a viewer be something else as well.
         for principal in plan.spec.eks.viewers:
-            if principal not in plan.spec.eks.administrators:
-                self._entry(principal, groups.get(principal, ()), policy=VIEWER_POLICY)
+            self._entry(principal, groups[principal], policy=RELEASES_POLICY, namespaces=release_namespaces(plan))
         for principal in sorted(groups.keys() - {*plan.spec.eks.administrators, *plan.spec.eks.viewers}):
             self._entry(principal, groups[principal])
 
     def grant(self, quotas: Mapping[str, pulumi.Resource]) -> None:
-        """Let each team work in its namespace; quotas: by team; the namespace comes with one.
+        """Let viewers read, and each team work in its namespace; quotas: by team; the namespace comes with one.
 
         A team without members is left alone: people who work there have their rights from elsewhere.
         """
@@ -78,16 +84,26 @@ class Access(Component):
             *(policies_of_users(teams) if has_team_volumes(self._plan) else ()),
         ]
         bounds = [self._bound(policy, teams) for policy in policies] if teams else []
+        if self._plan.spec.eks.viewers:
+            self._cluster_role(VIEWER_ROLE, viewer_rules(), [VIEWER_GROUP])
         if teams:
-            self._cluster_role(teams)
+            rules = cluster_rules(spaces=any("spaces" in team.spec.workloads for team in teams))
+            self._cluster_role(TEAM_ROLE, rules, [f"{GROUP_PREFIX}{team.name}" for team in teams])
         for team in teams:
             inside = [self._level(team, quotas[team.name]), self._requests(team, quotas[team.name])]
             self._team(team, after=[quotas[team.name], *inside, *bounds])
-        eks = self._plan.spec.eks
-        self.register_outputs({"principals": sorted({*groups_of(self._plan), *eks.administrators, *eks.viewers})})
+        administrators = self._plan.spec.eks.administrators
+        self.register_outputs({"principals": sorted({*groups_of(self._plan), *administrators})})
 
-    def _entry(self, principal: str, groups: Sequence[str], *, policy: str | None = None) -> list[pulumi.Resource]:
-        """Return the entry of a principal, and the policy that it has in the whole cluster."""
+    def _entry(
+        self,
+        principal: str,
+        groups: Sequence[str],
+        *,
+        policy: str | None = None,
+        namespaces: Sequence[str] | None = None,
+    ) -> list[pulumi.Resource]:
+        """Return the entry of a principal, and its policy; namespaces: None for the whole cluster."""
         entry = aws.eks.AccessEntry(
             _short(principal),
             cluster_name=self._eks.name,
@@ -96,27 +112,29 @@ class Access(Component):
             type="STANDARD",
             opts=self.child(after=self._network.connectivity),
         )
-        if policy is None:
+        if policy is None or namespaces == ():
             return [entry]
+        scope = aws.eks.AccessPolicyAssociationAccessScopeArgs(
+            type="cluster" if namespaces is None else "namespace", namespaces=namespaces
+        )
         association = aws.eks.AccessPolicyAssociation(
             _short(principal),
             cluster_name=self._eks.name,
             principal_arn=principal,
             policy_arn=f"arn:{self._context.account.partition}:eks::aws:cluster-access-policy/{policy}",
-            access_scope=aws.eks.AccessPolicyAssociationAccessScopeArgs(type="cluster"),
+            access_scope=scope,
             opts=self.child(after=[entry]),
         )
         return [entry, association]
 
-    def _cluster_role(self, teams: Sequence[TeamPlan]) -> None:
+    def _cluster_role(self, name: str, rules: Sequence[PolicyRule], groups: Sequence[str]) -> None:
         inside = self.child(provider=self._eks.kubernetes)
-        rules = cluster_rules(spaces=any("spaces" in team.spec.workloads for team in teams))
-        k8s.rbac.v1.ClusterRole(TEAM_ROLE, metadata={"name": TEAM_ROLE}, rules=_rules(rules), opts=inside)
+        k8s.rbac.v1.ClusterRole(name, metadata={"name": name}, rules=_rules(rules), opts=inside)
         k8s.rbac.v1.ClusterRoleBinding(
-            TEAM_ROLE,
-            metadata={"name": TEAM_ROLE},
-            role_ref={"api_group": _RBAC, "kind": "ClusterRole", "name": TEAM_ROLE},
-            subjects=[_group(team) for team in teams],
+            name,
+            metadata={"name": name},
+            role_ref={"api_group": _RBAC, "kind": "ClusterRole", "name": name},
+            subjects=[_group(group) for group in groups],
             opts=inside,
         )
 
@@ -171,13 +189,13 @@ class Access(Component):
             team.name,
             metadata=metadata,
             role_ref={"api_group": _RBAC, "kind": "Role", "name": TEAM_ROLE},
-            subjects=[_group(team)],
+            subjects=[_group(f"{GROUP_PREFIX}{team.name}")],
             opts=inside,
         )
 
 
-def _group(team: TeamPlan) -> k8s.rbac.v1.SubjectArgs:
-    return k8s.rbac.v1.SubjectArgs(api_group=_RBAC, kind="Group", name=f"{GROUP_PREFIX}{team.name}")
+def _group(name: str) -> k8s.rbac.v1.SubjectArgs:
+    return k8s.rbac.v1.SubjectArgs(api_group=_RBAC, kind="Group", name=name)
 
 
 def _rules(rules: Sequence[PolicyRule]) -> list[k8s.rbac.v1.PolicyRuleArgs]:

@@ -8,6 +8,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from hpkit.config.cluster import InstanceGroup
+from hpkit.plan.access import DEPENDENCIES_NAMESPACE
 from hpkit.plan.hosts import awaited_groups
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 from hpkit.plan.protected import DEPENDENCIES
@@ -62,7 +63,7 @@ class Dependencies(Component):
             self.release = k8s.helm.v3.Release(
                 DEPENDENCIES,
                 name=DEPENDENCIES,
-                namespace="kube-system",
+                namespace=DEPENDENCIES_NAMESPACE,
                 chart=wanted.chart if wanted.chart.startswith("oci://") else context.in_project(wanted.chart),
                 version=wanted.version,
                 values=wanted.values,

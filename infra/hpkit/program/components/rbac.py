@@ -1,4 +1,4 @@
-"""What a data scientist may do: in the team's namespace, and in the cluster as a whole.
+"""What a data scientist may do, in the team's namespace and in the cluster as a whole, and what a viewer may read.
 
 Sources: the team role of the HyperPod Helm chart (helm_chart/HyperPodHelmChart, team-role-and-bindings), and what it
 leaves out: LocalQueues, HyperPodPyTorchJob, deleting pods. A team reads and writes the ConfigMaps and Secrets of its
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from hpkit.config.governance import Workload
 
-__all__ = ["VERBS", "PolicyRule", "cluster_rules", "team_rules", "workload_rules"]
+__all__ = ["VERBS", "PolicyRule", "cluster_rules", "team_rules", "viewer_rules", "workload_rules"]
 
 _READ = ["get", "list", "watch"]
 _WRITE = [*_READ, "create", "delete", "deletecollection", "patch", "update"]
@@ -146,4 +146,49 @@ def cluster_rules(*, spaces: bool = False) -> list[PolicyRule]:
         PolicyRule(
             ["apiextensions.k8s.io"], ["customresourcedefinitions"], ["get", "list"], "Installed kinds of jobs."
         ),
+    ]
+
+
+def viewer_rules() -> list[PolicyRule]:
+    """Return the rules of the ClusterRole of viewers: read only, and everything except Secrets.
+
+    A rule can't exclude a resource, so these are listed: what the EKS console shows, and what the program creates.
+    `proxy` and `exec` of nodes and pods aren't: reading those runs commands.
+
+    Sources: EKS user guide, "View Kubernetes resources" (eks-console-dashboard-full-access); SageMaker Developer Guide,
+    HyperPod task governance (queues, quotas and tasks are objects of Kueue and of the job frameworks).
+    """
+    core = [
+        *("configmaps", "endpoints", "events", "limitranges", "namespaces", "nodes", "persistentvolumeclaims"),
+        *("persistentvolumes", "pods", "pods/log", "pods/status", "podtemplates", "replicationcontrollers"),
+        *("resourcequotas", "serviceaccounts", "services"),
+    ]
+    kubernetes = [
+        *("admissionregistration.k8s.io", "apiextensions.k8s.io", "apps", "autoscaling", "batch"),
+        *("discovery.k8s.io", "events.k8s.io", "metrics.k8s.io", "networking.k8s.io", "policy"),
+        *("rbac.authorization.k8s.io", "scheduling.k8s.io", "storage.k8s.io"),
+    ]
+    of_kubernetes = [
+        *("clusterrolebindings", "clusterroles", "controllerrevisions", "cronjobs", "csidrivers", "csinodes"),
+        *("csistoragecapacities", "customresourcedefinitions", "daemonsets", "deployments", "endpointslices", "events"),
+        *("horizontalpodautoscalers", "ingressclasses", "ingresses", "jobs", "mutatingwebhookconfigurations"),
+        *("networkpolicies", "nodes", "poddisruptionbudgets", "pods", "priorityclasses", "replicasets"),
+        *("rolebindings", "roles", "statefulsets", "storageclasses", "validatingadmissionpolicies"),
+        *("validatingadmissionpolicybindings", "validatingwebhookconfigurations", "volumeattachments"),
+    ]
+    added = [
+        *("inference.sagemaker.aws.amazon.com", "jobset.x-k8s.io", "karpenter.sagemaker.amazonaws.com", "karpenter.sh"),
+        *("keda.sh", "kubeflow.org", "kueue.x-k8s.io", "ray.io", "sagemaker.amazonaws.com", "workspace.jupyter.org"),
+    ]
+    of_added = [
+        *("admissionchecks", "clusterqueues", "cohorts", "hyperpodnodeclasses", "hyperpodpytorchjobs"),
+        *("inferenceendpointconfigs", "jaxjobs", "jobsets", "jumpstartmodels", "localqueues", "mpijobs", "nodeclaims"),
+        *("nodepools", "paddlejobs", "pytorchjobs", "rayclusters", "rayjobs", "resourceflavors", "scaledobjects"),
+        *("tfjobs", "topologies", "workloadpriorityclasses", "workloads", "workspaces", "workspacetemplates"),
+        "xgboostjobs",
+    ]
+    return [
+        PolicyRule([""], core, _READ, "Nodes, pods, their logs and events."),
+        PolicyRule(kubernetes, of_kubernetes, _READ, "Everything else of Kubernetes itself."),
+        PolicyRule(added, of_added, _READ, "Queues, quotas, tasks and node pools."),
     ]
