@@ -95,8 +95,8 @@ class Eks(Model):
     )
     viewers: tuple[Annotated[str, Api("RoleArn")], ...] = Field(
         default=(),
-        description="IAM roles that can read the whole cluster, except Secrets of teams, and change nothing, such "
-        "as roles of previews, and of people who watch tasks in the console.",
+        description="IAM roles that read the whole cluster except Secrets of teams, such as roles of previews "
+        "and of people who watch tasks in the console.",
     )
     log_retention_days: Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192] = (
         Field(default=90, description="Days to keep control-plane logs.")
