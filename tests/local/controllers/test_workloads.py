@@ -650,6 +650,7 @@ def state(api, team, name):
     return next((each["type"] for each in reversed(conditions) if each["status"] == "True"), None)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("code", "end"), [("0", "Completed"), ("3", "Failed")])
 def test_a_hyperpod_job_ends_as_its_pods_do_and_they_go_unless_it_keeps_them(hyperpod_job, api, code, end):
     ends = {"hpkit.local/run": "2s", "hpkit.local/exit-code": code}
@@ -672,6 +673,7 @@ def test_a_hyperpod_job_on_borrowed_instances_gives_them_back_and_runs_again(hyp
     assert len(hyperpod_pods(api, "a", "large")) == 8
 
 
+@pytest.mark.nightly
 def test_a_hyperpod_job_has_the_topology_and_the_priority_that_it_asks_for(hyperpod_job, api):
     under = {"kueue.x-k8s.io/podset-required-topology": LAYERS[2]}
     hyperpod_job("c", "near", 4, kind="ml.p5.48xlarge", gpus=8, annotations=under)
