@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from hpkit_local.kubernetes.client import ApiResource
 
-__all__ = ["KINDS", "MANAGED", "SHIPPED_ANNOTATION", "Manifest", "Manifests"]
+__all__ = [
+    "KINDS",
+    "MANAGED",
+    "SHIPPED_ANNOTATION",
+    "Manifest",
+    "Manifests",
+    "addon_owners",
+    "custom_kind",
+    "owner_reference",
+]
 
 # Every object made here carries this label: what has it and is no longer desired is deleted.
 # On what may be edited: which text was written here last.
@@ -74,6 +83,40 @@ class Manifest:
         """Return what differs when the manifest does."""
         text = json.dumps([self.document(), self.status], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def addon_owners(addons: Iterable[str], name: str) -> frozenset[str]:
+    """Return what waits for the objects of an add-on, none while it isn't installed; addons: the snapshot's keys."""
+    return frozenset(f"addon/{key}" for key in addons if key.rpartition("|")[2] == name)
+
+
+def custom_kind(
+    api_version: str, kind: str, plural: str, schema: Mapping[str, Any], owners: frozenset[str]
+) -> Manifest:
+    """Return the CRD of a namespaced kind with a status; schema: that of its whole objects."""
+    group, _, version = api_version.partition("/")
+    served = {
+        "name": version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    }
+    names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
+    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [served]}
+    return Manifest(KINDS["CustomResourceDefinition"], f"{plural}.{group}", {"spec": spec}, owners=owners)
+
+
+def owner_reference(api_version: str, kind: str, owner: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the reference of what an object's controller makes for it."""
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
 
 
 @dataclass(frozen=True)

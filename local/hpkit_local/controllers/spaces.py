@@ -16,7 +16,7 @@ from typing import Any
 from hpkit.catalog import SPACES
 from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.controllers.karpenter.conditions import set_conditions
-from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
+from hpkit_local.controllers.objects import KINDS, Manifest, Manifests, addon_owners, custom_kind, owner_reference
 from hpkit_local.kubernetes.api import Api, RefusedError
 
 __all__ = ["run_spaces", "spaces"]
@@ -50,11 +50,17 @@ Document = Mapping[str, Any]
 
 def spaces(snapshot: Snapshot) -> Manifests:
     """Return the kinds and the namespace of the add-on, while it is installed."""
-    owners = frozenset(f"addon/{key}" for key in snapshot.addons if key.rpartition("|")[2] == SPACES)
+    owners = addon_owners(snapshot.addons, SPACES)
     if not owners:
         return Manifests()
     kinds = (
-        Manifest(KINDS["CustomResourceDefinition"], f"{_plural(kind)}.{_GROUP}", _kind(kind, spec), owners=owners)
+        custom_kind(
+            f"{_GROUP}/{_VERSION}",
+            kind,
+            _plural(kind),
+            {"type": "object", "properties": {"spec": spec, "status": _ANY}, "required": ["spec"]},
+            owners,
+        )
         for kind, spec in _SPECS.items()
     )
     return Manifests((*kinds, Manifest(KINDS["Namespace"], _NAMESPACE, {}, owners=owners)))
@@ -62,7 +68,7 @@ def spaces(snapshot: Snapshot) -> Manifests:
 
 def run_spaces(api: Api, snapshot: Snapshot) -> None:
     """Make, change or delete the Deployment of each Workspace, and write the Workspace's conditions."""
-    if not any(key.rpartition("|")[2] == SPACES for key in snapshot.addons):
+    if not addon_owners(snapshot.addons, SPACES):
         return
     for each in api.items(_WORKSPACES):
         if "deletionTimestamp" not in each["metadata"]:
@@ -110,14 +116,6 @@ def _deployment(workspace: Document) -> dict[str, Any]:
     pod = {name: spec[name] for name in _OF_POD if name in spec} | {"containers": [container]}
     if "podSecurityContext" in spec:
         pod["securityContext"] = spec["podSecurityContext"]
-    owner = {
-        "apiVersion": f"{_GROUP}/{_VERSION}",
-        "kind": "Workspace",
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
     wanted = {
         "replicas": 1,
         "strategy": {"type": "Recreate"},
@@ -133,7 +131,7 @@ def _deployment(workspace: Document) -> dict[str, Any]:
             "namespace": metadata["namespace"],
             "labels": labels,
             "annotations": {**annotations, _DIGEST: digest},
-            "ownerReferences": [owner],
+            "ownerReferences": [owner_reference(f"{_GROUP}/{_VERSION}", "Workspace", workspace)],
         },
         "spec": wanted,
     }
@@ -142,16 +140,3 @@ def _deployment(workspace: Document) -> dict[str, Any]:
 def _plural(kind: str) -> str:
     name = kind.lower()
     return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
-
-
-def _kind(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
-    schema = {"type": "object", "properties": {"spec": spec, "status": _ANY}, "required": ["spec"]}
-    version = {
-        "name": _VERSION,
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}},
-    }
-    names = {"kind": kind, "listKind": f"{kind}List", "plural": _plural(kind), "singular": kind.lower()}
-    return {"spec": {"group": _GROUP, "scope": "Namespaced", "names": names, "versions": [version]}}

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hpkit_local.aws.snapshot import Snapshot
-from hpkit_local.controllers.objects import KINDS, Manifest, Manifests
+from hpkit_local.controllers.objects import Manifests, addon_owners, custom_kind, owner_reference
 from hpkit_local.kubernetes.api import Api, RefusedError
 
 __all__ = ["TRAINING", "run_training", "training"]
@@ -70,33 +70,22 @@ Document = Mapping[str, Any]
 
 def training(snapshot: Snapshot) -> Manifests:
     """Return the kind of the add-on, while it is installed."""
-    owners = frozenset(f"addon/{key}" for key in snapshot.addons if key.rpartition("|")[2] == TRAINING)
-    if not owners:
-        return Manifests()
-    names = {"kind": _KIND, "listKind": f"{_KIND}List", "plural": _PLURAL, "singular": _KIND.lower()}
+    owners = addon_owners(snapshot.addons, TRAINING)
     schema = {"type": "object", "properties": {"spec": _SPEC, "status": _ANY}}
-    version = {"name": _VERSION, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    spec = {
-        "group": _GROUP,
-        "scope": "Namespaced",
-        "names": names,
-        "versions": [{**version, "subresources": {"status": {}}}],
-    }
-    return Manifests(
-        (Manifest(KINDS["CustomResourceDefinition"], f"{_PLURAL}.{_GROUP}", {"spec": spec}, owners=owners),)
-    )
+    kind = custom_kind(f"{_GROUP}/{_VERSION}", _KIND, _PLURAL, schema, owners)
+    return Manifests((kind,) if owners else ())
 
 
 def run_training(api: Api, snapshot: Snapshot) -> None:
     """Take each HyperPodPyTorchJob one step on: its Workload, its pods, and its status."""
-    if not any(key.rpartition("|")[2] == TRAINING for key in snapshot.addons):
+    if not addon_owners(snapshot.addons, TRAINING):
         return
     jobs = [each for each in api.items(f"{_JOBS}/{_PLURAL}") if "deletionTimestamp" not in each["metadata"]]
     pods = api.items("/api/v1/pods", labels=_OF_JOB) if jobs else []
     for job in jobs:
         own = [pod for pod in pods if _is_of(pod, job)]
-        said = {each["type"]: each["status"] for each in job.get("status", {}).get("conditions", [])}
-        if "True" in (said.get("Completed"), said.get("Failed")):
+        said = _conditions(job)
+        if _is_true(said, "Completed") or _is_true(said, "Failed"):
             if job["spec"].get("runPolicy", {}).get("cleanPodPolicy", "All") == "All":
                 _delete(api, own)
             continue
@@ -131,7 +120,7 @@ def _step(api: Api, job: Document, pods: list[dict[str, Any]]) -> None:
         rank = {key: wanted["spec"].get(key) for key in ("priority", "priorityClassRef")}
         workload = api.merge(path, {"spec": rank})
     status = workload.get("status", {})
-    conditions = {each["type"]: each for each in status.get("conditions", [])}
+    conditions = _conditions(workload)
     if _is_true(conditions, "Evicted"):
         _delete(api, pods)
         if not pods and "admission" in status:
@@ -163,7 +152,7 @@ def _workload(api: Api, job: Document, queue: str) -> dict[str, Any]:
             "namespace": metadata["namespace"],
             "labels": {f"{_KUEUE}/job-uid": metadata["uid"]},
             "annotations": {_DIGEST: digest},
-            "ownerReferences": [_owner(job)],
+            "ownerReferences": [owner_reference(f"{_GROUP}/{_VERSION}", _KIND, job)],
         },
         "spec": spec,
     }
@@ -226,7 +215,7 @@ def _make(api: Api, job: Document, pods: list[dict[str, Any]], places: Mapping[s
                     "namespace": metadata["namespace"],
                     "labels": {**template["metadata"].get("labels", {}), _OF_JOB: metadata["name"], **queued},
                     "annotations": {**template["metadata"].get("annotations", {}), **own},
-                    "ownerReferences": [_owner(job)],
+                    "ownerReferences": [owner_reference(f"{_GROUP}/{_VERSION}", _KIND, job)],
                 },
                 "spec": {
                     **spec,
@@ -272,7 +261,7 @@ def _give_back(api: Api, path: str, workload: Document, conditions: dict[str, Do
 
 def _condition(api: Api, path: str, kind: str, status: str, reason: str, message: str) -> None:
     workload = api.read(path)
-    conditions = {each["type"]: each for each in workload.get("status", {}).get("conditions", [])}
+    conditions = _conditions(workload)
     if conditions.get(kind, {}).get("status") != status:
         conditions[kind] = _written(kind, status, reason, message)
         document = {"metadata": _version(workload), "status": {"conditions": list(conditions.values())}}
@@ -281,7 +270,7 @@ def _condition(api: Api, path: str, kind: str, status: str, reason: str, message
 
 def _say(api: Api, job: Document, kind: str, message: str) -> None:
     """Write the conditions of a job, of which the last true one is its state; what was true before is so no more."""
-    before = {each["type"]: each for each in job.get("status", {}).get("conditions", [])}
+    before = _conditions(job)
     if before.get(kind, {}).get("status") == "True" and before[kind]["message"] == message:
         return
     was = {name: {**each, "status": "False"} for name, each in before.items() if name not in ("Created", kind)}
@@ -297,29 +286,22 @@ def _is_of(pod: Document, job: Document) -> bool:
     return any(each["uid"] == job["metadata"]["uid"] for each in pod["metadata"].get("ownerReferences", ()))
 
 
+def _conditions(thing: Document) -> dict[str, Document]:
+    return {each["type"]: each for each in thing.get("status", {}).get("conditions", [])}
+
+
 def _is_true(conditions: Mapping[str, Document], kind: str) -> bool:
     return conditions.get(kind, {}).get("status") == "True"
 
 
 def _is_ready(pod: Document) -> bool:
-    conditions = {each["type"]: each for each in pod.get("status", {}).get("conditions", [])}
+    conditions = _conditions(pod)
     return pod.get("status", {}).get("phase") in _ENDED or _is_true(conditions, "Ready")
 
 
 def _delete(api: Api, pods: Iterable[Document]) -> None:
     for pod in pods:
         api.delete(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}")
-
-
-def _owner(job: Document) -> dict[str, Any]:
-    return {
-        "apiVersion": f"{_GROUP}/{_VERSION}",
-        "kind": _KIND,
-        "name": job["metadata"]["name"],
-        "uid": job["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
 
 
 def _version(thing: Document) -> dict[str, str]:
