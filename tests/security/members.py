@@ -126,7 +126,17 @@ def tidy(api):
     """Take away what a test made, whoever made it."""
     label = ",".join(f"{key}={value}" for key, value in ATTACK.items())
     folders = (JOBS, f"{CORE}/pods", f"{CORE}/services", f"{CORE}/secrets", f"{CORE}/serviceaccounts")
+    removed = set()
     for folder in folders:
-        for each in api.items(folder, labels=label, bare=True):
-            api.delete(f"{folder}/{each['metadata']['name']}")
+        for made in api.items(folder, labels=label, bare=True):
+            api.delete(f"{folder}/{made['metadata']['name']}")
+            removed.add(made["metadata"]["uid"])
     eventually(lambda: not any(api.items(folder, labels=label, bare=True) for folder in folders), "they are gone")
+
+    def workloads():
+        """Return the owners whose Workloads are left: Kueue finds one by its owner's name, and deletes the next pod of it."""
+        items = api.items(f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/workloads", bare=True)
+        owners = (owner["uid"] for item in items for owner in item["metadata"].get("ownerReferences", ()))
+        return removed.intersection(owners)
+
+    eventually(lambda: not workloads(), "their Workloads are gone")
