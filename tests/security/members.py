@@ -134,7 +134,7 @@ def tidy(api):
     eventually(lambda: not any(api.items(folder, labels=label, bare=True) for folder in folders), "they are gone")
 
     def workloads():
-        """Return the owners with Workloads left: Kueue finds one by its owner's name, and deletes the next pod of it."""
+        """Return owners with Workloads left: Kueue finds one by its owner's name, and deletes the next pod of it."""
         items = api.items(f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/workloads", bare=True)
         owners = (owner["uid"] for item in items for owner in item["metadata"].get("ownerReferences", ()))
         return removed.intersection(owners)
