@@ -11,12 +11,12 @@ from hpkit.adopt.prepare import answers_of
 from hpkit.adopt.state import undeclared, with_objects, with_state_only, with_write_only_inputs
 from hpkit.cli.adopt import command
 from hpkit.plan.derive import derive
-from hpkit.program.recording import record
 from hpkit.project import load
 from hpkit_provider.resources.state_only import imported_inputs
 from tests.adopt.builders import ACCOUNT, cluster, entry, live
 from tests.adopt.test_organization import prepared
 from tests.builders import organization, typed
+from tests.program.recorder import recording_of
 
 EMPTY = {"version": 3, "deployment": {"manifest": {}, "secrets_providers": {"type": "passphrase"}}}
 
@@ -24,7 +24,7 @@ EMPTY = {"version": 3, "deployment": {"manifest": {}, "secrets_providers": {"typ
 def recorded(tmp_path, platform):
     (tmp_path / "acme.yaml").write_text(prepared(platform).text)
     plan = derive(load(tmp_path / "acme.yaml").parsed.organization, "prod")
-    return record(plan, answers_of(platform))
+    return recording_of(plan, answers_of(platform))
 
 
 def test_an_empty_state_gets_stack_components_and_providers_and_nothing_else(tmp_path):
@@ -92,7 +92,7 @@ def test_every_import_is_a_resource_of_the_program_with_its_parent_and_provider(
 def test_a_file_that_would_create_the_platform_again_is_stopped_with_the_command_that_writes_another():
     platform = live(cluster=cluster(ClusterName="acme"))
     plan = derive(typed(organization()), "dev")
-    *seconds, other = imports_of(record(plan), platform).blockers
+    *seconds, other = imports_of(recording_of(plan), platform).blockers
     assert [each.partition(" second ")[2] for each in seconds] == [
         "VPC: name the existing one in network.existing",
         "EKS cluster: name the existing one in eks.existing",

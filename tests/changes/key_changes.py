@@ -13,8 +13,9 @@ from hpkit.config import parse, read_text
 from hpkit.errors import InputError
 from hpkit.plan.derive import derive
 from hpkit.plan.model import Plan
-from hpkit.program.recording import Recording, record
+from hpkit.program.recording import Recording
 from tests.changes.key_values import Edit, edits
+from tests.program.recorder import recording_of
 
 __all__ = ["Outcome", "outcomes", "refusals"]
 
@@ -58,7 +59,7 @@ def outcomes(file: Path, keys: Container[str] | None = None) -> Iterator[Outcome
         plan = _plan(data, environment)
         if isinstance(plan, tuple):
             raise InputError(f"{file} has errors ({', '.join(plan)}): run `hpkit validate {file}`")
-        before, stack = record(plan), plan.stack
+        before, stack = recording_of(plan), plan.stack
         for edit in (each for each in edits(data, environment) if keys is None or each.key in keys):
             yield _outcome(data, environment, before, edit, stack)
 
@@ -71,7 +72,7 @@ def _outcome(data: Any, environment: str, before: Recording, edit: Edit, stack: 
         found = _plan(edited, environment)
         if not isinstance(found, tuple):
             same = found == before.plan
-            changed = None if same else change(before, record(found, stack=stack))
+            changed = None if same else change(before, recording_of(found, stack=stack))
             return Outcome(stack, environment, edit, value, (), changed, data, edited)
         first = first or (value, found)
     value, rules = first or (None, ("no other value",))
@@ -86,7 +87,7 @@ def refusals(base: Any, head: Any, environment: str, stack: str) -> list[str]:
     sides = [_plan(side, environment) if environment in side["environments"] else None for side in (base, head)]
     if isinstance(sides[1], tuple):
         return list(sides[1])
-    before, after = (record(side, stack=stack) if isinstance(side, Plan) else None for side in sides)
+    before, after = (recording_of(side, stack=stack) if isinstance(side, Plan) else None for side in sides)
     return [each.message for each in change(before, after).decisions if each.refused]
 
 

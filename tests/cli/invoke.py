@@ -9,6 +9,7 @@ from unittest import mock
 from click.testing import CliRunner
 
 from hpkit.cli import main
+from tests.program.recorder import recording_of
 
 __all__ = ["hpkit"]
 
@@ -20,6 +21,7 @@ def hpkit(*arguments, cwd, **environment):
         CliRunner().isolation(env=environment) as (stdout, stderr, _),
         contextlib.chdir(cwd),
         mock.patch.object(sys, "argv", words),
+        mock.patch("hpkit.program.recording.record", recording_of),
     ):
         code = 0
         try:

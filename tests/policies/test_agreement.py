@@ -13,11 +13,11 @@ from generate.cases import cases
 from hpkit.checks import RULES
 from hpkit.config import parse, read_text
 from hpkit.plan.derive import derive, derive_all
-from hpkit.program.recording import record
 from hpkit.project import Loaded
 from hpkit_policies.recorded import parse_recording, run_policies
 from tests.builders import TODAY, findings, findings_in, group, organization, plain, text_of, typed
 from tests.changes.review.test_properties import organizations
+from tests.program.recorder import recording_of
 
 ROLE = "arn:aws:iam::123456789012:role/"
 NIGHTLY = os.environ.get("HPKIT_NIGHTLY") == "1"
@@ -74,7 +74,7 @@ def platforms(draw):
 @given(platforms())
 def test_what_the_validator_accepts_without_a_warning_passes_the_pack(data):
     assume(findings(data) == [])
-    resources = parse_recording(record(derive(typed(data), "dev")).resources.values())
+    resources = parse_recording(recording_of(derive(typed(data), "dev")).resources.values())
     violations = [each for each in run_policies(resources, {}, TODAY) if each.level != "advisory"]
     assert violations == []
 
@@ -99,7 +99,7 @@ def waived(case):
 
 def judged(data, today, settings=None):
     plans = derive_all(typed(data)).values()
-    resources = [parse_recording(record(plan).resources.values()) for plan in plans]
+    resources = [parse_recording(recording_of(plan).resources.values()) for plan in plans]
     return [
         each for some in resources for each in run_policies(some, settings or {}, today) if each.level != "advisory"
     ]
@@ -144,7 +144,7 @@ def test_a_policy_file_that_waives_the_same_leaves_no_warning_and_passes(tmp_pat
 def test_the_smallest_new_organization_passes_though_it_states_nothing_of_protection():
     data = organization(groups=[group("gpu", "ml.g5.12xlarge", 4), group("system", "ml.m5.4xlarge", 1)])
     assert findings(data) == []
-    recording = record(derive(typed(data), "dev"))
+    recording = recording_of(derive(typed(data), "dev"))
     assert not recording.one("hyperpod:index:Cluster").protect
     resources = parse_recording(recording.resources.values())
     assert [each for each in run_policies(resources, {}, TODAY) if each.level != "advisory"] == []

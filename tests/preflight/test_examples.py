@@ -20,8 +20,8 @@ from hpkit.preflight.calls import (
     default_quotas,
 )
 from hpkit.preflight.quotas import check_quotas
-from hpkit.program.recording import record
 from hpkit.project import load
+from tests.program.recorder import recording_of
 
 ROOT = Path(__file__).parent.parent.parent
 EXPECTED = json.loads((Path(__file__).parent / "example_needs.json").read_text(encoding="utf-8"))
@@ -49,5 +49,5 @@ def test_every_example_has_its_figures():
 
 @pytest.mark.parametrize("stack", EXPECTED)
 def test_an_example_needs_what_it_always_needed(stack):
-    rows = check_quotas(record(PLANS[stack]), Responses(EMPTY_ACCOUNT))
+    rows = check_quotas(recording_of(PLANS[stack]), Responses(EMPTY_ACCOUNT))
     assert {row.what: row.needed for row in rows} == EXPECTED[stack]

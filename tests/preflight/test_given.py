@@ -15,8 +15,8 @@ from hpkit.preflight.calls import (
 )
 from hpkit.preflight.calls import simulations as asked_of
 from hpkit.preflight.given import check_given
-from hpkit.program.recording import record
 from tests.builders import group, organization, typed
+from tests.program.recorder import recording_of
 
 NODES = "arn:aws:iam::123456789012:role/live/nodes"
 KEY = "arn:aws:kms:us-west-2:123456789012:key/12345678-1234-1234-1234-123456789012"
@@ -81,7 +81,7 @@ def test_what_serves_is_ok_and_all_of_it_is_asked_for():
         "bucket sagemaker-live": "ok",
         "bucket sagemaker-live, encryption": "ok",
     }
-    asked = {call.key for call in first_calls(record(plan))}
+    asked = {call.key for call in first_calls(recording_of(plan))}
     asked |= {call.key for call in further_calls(plan, Responses({CLUSTERS.key: {"ClusterSummaries": []}}))}
     assert {*trusting(), *allowing(plan), *stored(plan)} <= asked
 
@@ -157,7 +157,7 @@ def test_the_key_of_the_web_ui_of_spaces_encrypts(response, status, found):
         "kmsKeyArn": KEY,
     }
     plan = derive(typed(organization(environment={"spaces": {"webUi": web}})), "dev")
-    assert key_of_web_ui(plan) in first_calls(record(plan))
+    assert key_of_web_ui(plan) in first_calls(recording_of(plan))
     (row,) = check_given(plan, Responses({key_of_web_ui(plan).key: response}))
     assert row.status == status
     assert row.found.startswith(found)

@@ -8,8 +8,8 @@ from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.derive import derive
 from hpkit.preflight.calls import IDENTITY_CENTER, first_calls, further_calls, key_policy, topic
 from hpkit.preflight.observability import check_observability
-from hpkit.program.recording import record
 from tests.builders import organization, typed
+from tests.program.recorder import recording_of
 
 TOPIC = "arn:aws:sns:us-west-2:123456789012:ops"
 INSTANCE = {"InstanceArn": "arn:aws:sso:::instance/ssoins-0a1b2c3d4e5f6071", "Status": "ACTIVE"}
@@ -30,13 +30,13 @@ def policy(**statement):
 
 
 def test_they_are_asked_for_where_the_stack_needs_them_alone():
-    asked = {call.key for call in first_calls(record(plan_of(grafana=True)))}
+    asked = {call.key for call in first_calls(recording_of(plan_of(grafana=True)))}
     assert IDENTITY_CENTER.key in asked
     kept = "arn:aws:secretsmanager:us-west-2:123456789012:secret:grafana-AbCdEf"
     existing = plan_of(existingGrafana={"url": "https://grafana.example.com", "tokenSecretArn": kept})
-    assert IDENTITY_CENTER.key not in {call.key for call in first_calls(record(existing))}
+    assert IDENTITY_CENTER.key not in {call.key for call in first_calls(recording_of(existing))}
     alerts = {"prometheus": True, "alerts": {"snsTopicArn": TOPIC}}
-    asked = {call.key for call in first_calls(record(plan_of(**alerts)))}
+    asked = {call.key for call in first_calls(recording_of(plan_of(**alerts)))}
     assert topic(TOPIC).key in asked
     assert IDENTITY_CENTER.key not in asked
     own = plan_of(prometheus=True, alerts={"emails": ["ops@example.com"]})
@@ -54,7 +54,7 @@ def test_they_are_asked_for_where_the_stack_needs_them_alone():
 )
 def test_the_topic_of_grafanas_alerts_has_to_be_there(response, status):
     given = {"grafana": True, "grafanaAlerts": {"snsTopicArn": TOPIC}}
-    assert topic(TOPIC).key in {call.key for call in first_calls(record(plan_of(**given)))}
+    assert topic(TOPIC).key in {call.key for call in first_calls(recording_of(plan_of(**given)))}
     answers = Responses({topic(TOPIC).key: response, IDENTITY_CENTER.key: {"Instances": [INSTANCE]}})
     (found,) = [each for each in check_observability(plan_of(**given), answers) if TOPIC in each.what]
     assert found.status == status
@@ -156,7 +156,7 @@ def test_the_key_of_a_topic_lets_its_senders_encrypt(key, response, status):
 
 def test_the_policy_of_a_topics_key_is_asked_for():
     sent = {"Attributes": {"KmsMasterKeyId": KEY}}
-    program = record(plan_of(alerts=EVENTS))
+    program = recording_of(plan_of(alerts=EVENTS))
     answers = {each.key: FailedCall("any", "AccessDenied", "not allowed") for each in first_calls(program)}
     asked = further_calls(program.plan, Responses({**answers, topic(TOPIC).key: sent}))
     assert key_policy(KEY).key in {each.key for each in asked}

@@ -9,9 +9,9 @@ from hpkit.catalog.prices import find_price
 from hpkit.clients.calls import Responses
 from hpkit.plan.derive import derive
 from hpkit.preflight.calls import CALLER, CLUSTERS, alerts_topic, eks_cluster, first_calls, further_calls, topic
-from hpkit.program.recording import record
 from hpkit.project import load
 from tests.builders import group, organization, typed
+from tests.program.recorder import recording_of
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "guides" / "aws.md").read_text(encoding="utf-8")
@@ -77,7 +77,7 @@ def all_calls(environment):
             topic(alerts_topic(plan) or "").key: {"Attributes": {"KmsMasterKeyId": "key"}},
         }
     )
-    return [*first_calls(record(plan)), *further_calls(plan, responses)]
+    return [*first_calls(recording_of(plan)), *further_calls(plan, responses)]
 
 
 def test_the_policy_allows_every_call_that_preflight_makes_and_no_other():

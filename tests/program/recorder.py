@@ -1,8 +1,10 @@
 """What the example stacks register, and organizations that tests make by hand."""
 
-import json
+import pickle
 from functools import cache, lru_cache
 from pathlib import Path
+
+import pulumi
 
 from hpkit.plan.derive import derive
 from hpkit.program.recording import record
@@ -18,15 +20,20 @@ def recorded(stack):
     """Return what an example stack registers."""
     organization, _, environment = stack.rpartition("-")
     parsed = load(STACKS / f"{organization}.yaml").parsed
-    return record(derive(parsed.organization, environment))
+    return recording_of(derive(parsed.organization, environment))
 
 
 def recorded_from(data, environment="dev"):
-    """Return what an organization registers that a test made by hand; of the last ones it is known."""
-    return _recorded_from(json.dumps(data), environment)
+    """Return what an organization registers that a test made by hand."""
+    return recording_of(derive(builders.typed(data), environment))
 
 
-# Most tests change one thing of the same organization.
-@lru_cache(maxsize=8)
-def _recorded_from(text, environment):
-    return record(derive(builders.typed(json.loads(text)), environment))
+def recording_of(plan, answers=None, **more):
+    """Return `record` of the same; of the last ones it is known, as most tests change one thing of the same plan."""
+    return _recording_of(pickle.dumps((plan, answers, more)), pulumi.runtime.is_dry_run())
+
+
+@lru_cache(maxsize=64)
+def _recording_of(asked, _is_dry_run):
+    plan, answers, more = pickle.loads(asked)  # noqa: S301 - it was made above
+    return record(plan, answers, **more)

@@ -4,8 +4,9 @@ import pulumi
 import pytest
 
 from hpkit.plan.derive import derive
-from hpkit.program.recording import Answers, record
+from hpkit.program.recording import Answers
 from tests import builders
+from tests.program.recorder import recording_of
 
 ACCOUNT = "123456789012"
 ADMIN, VIEWER, SCIENTIST = (f"arn:aws:iam::{ACCOUNT}:role/path/to/{name}" for name in ("Admin", "Viewer", "scientist"))
@@ -23,7 +24,7 @@ def program(caller, **eks):
         teams=[builders.team("nlp", members=[SCIENTIST])], environment={"governance": reserved}
     )
     data["environments"]["dev"]["eks"] |= {"administrators": [ADMIN], "viewers": [VIEWER], **eks}
-    return record(derive(builders.typed(data), "dev"), Answers(caller=caller))
+    return recording_of(derive(builders.typed(data), "dev"), Answers(caller=caller))
 
 
 def entries(found):

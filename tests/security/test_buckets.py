@@ -6,8 +6,9 @@ import pulumi
 import pytest
 
 from hpkit.plan.derive import derive
-from hpkit.program.recording import Answers, record
+from hpkit.program.recording import Answers
 from tests import builders
+from tests.program.recorder import recording_of
 from tests.security.evaluation import Request, allows, managed
 
 ACCOUNT = "123456789012"
@@ -22,7 +23,7 @@ EVERYTHING_ON_S3 = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "
 def program(*, caller=SESSION, **environment):
     data = builders.organization(environment=environment)
     data["environments"]["dev"]["eks"]["administrators"] = [ADMIN]
-    return record(derive(builders.typed(data), "dev"), Answers(caller=caller))
+    return recording_of(derive(builders.typed(data), "dev"), Answers(caller=caller))
 
 
 def policy_of(found):
@@ -169,6 +170,6 @@ def test_a_preview_by_a_viewer_shows_no_other_writer(monkeypatch):
     data["environments"]["dev"]["eks"]["viewers"] = [viewer]
     plan = derive(builders.typed(data), "dev")
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
-    found = record(plan, Answers(caller=viewer))
+    found = recording_of(plan, Answers(caller=viewer))
     assert found.one("s3/bucketPolicy:BucketPolicy").ignore_changes == ("policy",)
     assert program().one("s3/bucketPolicy:BucketPolicy").ignore_changes == ()

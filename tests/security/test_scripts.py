@@ -11,8 +11,8 @@ import pytest
 
 from hpkit.plan.derive import derive
 from hpkit.program.components.storage import loader
-from hpkit.program.recording import record
 from tests import builders
+from tests.program.recorder import recording_of
 from tests.security.evaluation import Request, allows, managed
 
 ACCOUNT = "123456789012"
@@ -25,7 +25,7 @@ DIGEST = hashlib.sha256(MEANT.encode()).hexdigest()
 
 def program(*, environment=None, **named):
     groups = [builders.group("gpu", "ml.g5.12xlarge", 4, **named)]
-    return record(derive(builders.typed(builders.organization(groups=groups, environment=environment)), "dev"))
+    return recording_of(derive(builders.typed(builders.organization(groups=groups, environment=environment)), "dev"))
 
 
 def started(found):
@@ -116,7 +116,7 @@ def test_two_groups_with_one_script_have_one_loader_and_nodes_wait_for_it():
     groups = [
         builders.group(name, "ml.g5.12xlarge", 1, lifecycleScript=URI, lifecycleScriptSha256=DIGEST) for name in "ab"
     ]
-    found = record(derive(builders.typed(builders.organization(groups=groups)), "dev"))
+    found = recording_of(derive(builders.typed(builders.organization(groups=groups)), "dev"))
     scripts = [urn for urn, each in found.resources.items() if each.type.endswith("BucketObjectv2")]
     assert len(scripts) == 2, "the kit's own, and the loader of both"
     assert set(scripts) <= found.one("hyperpod:index:Cluster").after

@@ -7,22 +7,17 @@ from hpkit.checks import check
 from hpkit.config import parse, read_text
 from hpkit.plan.derive import derive_all
 from hpkit.plan.model import Plan
-from hpkit.program.recording import Answers, Recording, record
+from hpkit.program.recording import Answers, Recording
 from tests.builders import TODAY, text_of
 from tests.changes.advice import runs
+from tests.program.recorder import recording_of
 
 FILE = "stacks/acme.yaml"
-_RECORDED: list[tuple[Plan, tuple[str, str], Recording]] = []
 
 
 def recorded(plan: Plan, stack: str, account: str) -> Recording:
-    """Return what a plan registers; of one that was recorded already, as most bases were, the same."""
-    for known, place, recording in _RECORDED:
-        if place == (stack, account) and known == plan:
-            return recording
-    answers = Answers(account=account) if account else None
-    _RECORDED.append((plan, (stack, account), record(plan, answers, stack=stack)))
-    return _RECORDED[-1][-1]
+    """Return what a plan registers in a stack of an account."""
+    return recording_of(plan, Answers(account=account) if account else None, stack=stack)
 
 
 def file_version(content: bytes | None) -> tuple[FileVersion | None, set[str]]:

@@ -16,10 +16,10 @@ from hpkit.program.iam.calls import calls
 from hpkit.program.iam.deployer import NO_ACCOUNT, actions_of, calling_types, deployer_policies
 from hpkit.program.iam.live import LiveResource
 from hpkit.program.iam.rules import actions_of_call, rules
-from hpkit.program.recording import record
 from hpkit.project import load, project_root
 from tests import builders
 from tests.program.iam.authorization import dependent_actions, problems
+from tests.program.recorder import recording_of
 
 ACCOUNT = AwsAccount("aws", "us-west-2", "123456789012")
 # Dependent actions by the reference that a deployment does not need, and why.
@@ -169,13 +169,7 @@ def policies_of(plan, live=LIVE):
 
 
 def types(plan):
-    if id(plan) not in TYPES_OF:
-        TYPES_OF[id(plan)] = calling_types(each.type for each in record(plan).resources.values())
-    return TYPES_OF[id(plan)]
-
-
-# Plan → types that its program registers: each is recorded once.
-TYPES_OF: dict[int, frozenset[str]] = {}
+    return calling_types(each.type for each in recording_of(plan).resources.values())
 
 
 def test_a_type_whose_calls_nobody_wrote_down_ends_in_an_error_and_in_no_policy():
@@ -187,7 +181,7 @@ def test_a_type_whose_calls_nobody_wrote_down_ends_in_an_error_and_in_no_policy(
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.stack)
 def test_roles_and_managed_policies_are_exactly_those_of_the_program(plan):
-    program = record(plan)
+    program = recording_of(plan)
     by_sid = {each["Sid"]: each for each in statements_of(plan)}
     attached = {each.inputs["policyArn"] for each in program.all("iam/rolePolicyAttachment:RolePolicyAttachment")}
     assert ("ManagedPolicies" in by_sid) == bool(attached)
