@@ -11,7 +11,7 @@ from hpkit_local.aws.testing import running_endpoint
 from tests.builders import group, organization, team, text_of, without_account
 from tests.cli.test_validate import ROOT
 from tests.documents import document
-from tests.local.aws.conftest import GOVERNANCE, Cloud
+from tests.local.aws.conftest import GOVERNANCE, new_cloud
 
 ADMIN = "arn:aws:iam::123456789012:role/Admin"
 TRUST = json.dumps(
@@ -42,6 +42,11 @@ def account(endpoint, monkeypatch):
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("AWS_PROFILE", raising=False)
     return endpoint
+
+
+@pytest.fixture
+def cloud(account):
+    return new_cloud((account, account.client))
 
 
 @pytest.fixture
@@ -210,8 +215,7 @@ def test_roles_of_another_account_cannot_be_looked_up(account, project):
     assert "account 999999999999, but the credentials are for 123456789012" in row["why"]
 
 
-def test_an_existing_subnet_that_is_too_small(account, project):
-    cloud = Cloud(account)
+def test_an_existing_subnet_that_is_too_small(cloud, project):
     groups = [group("gpu", "ml.p5.48xlarge", 4)]
     rows = checked(project, network=existing(cloud), cluster={"name": "acme", "instanceGroups": groups})
     row = rows[f"subnet {cloud.subnets[0]}"]
@@ -221,8 +225,7 @@ def test_an_existing_subnet_that_is_too_small(account, project):
     assert (other["status"], other["found"].endswith(" free")) == ("ok", True)
 
 
-def test_a_subnet_that_the_stacks_own_nodes_fill_is_not_too_small(account, project):
-    cloud = Cloud(account)
+def test_a_subnet_that_the_stacks_own_nodes_fill_is_not_too_small(cloud, project):
     owner = [{"Key": "hpkit:organization", "Value": "acme"}, {"Key": "hpkit:environment", "Value": "dev"}]
     make_cluster(cloud, "acme", Tags=owner)
     groups = [group("gpu", "ml.p5.48xlarge", 4)]
@@ -231,8 +234,7 @@ def test_a_subnet_that_the_stacks_own_nodes_fill_is_not_too_small(account, proje
     assert not missing(rows)
 
 
-def test_a_subnet_need_not_have_addresses_for_nodes_that_run_already(account, project):
-    cloud = Cloud(account)
+def test_a_subnet_need_not_have_addresses_for_nodes_that_run_already(cloud, project):
     make_cluster(cloud, "acme", InstanceGroups=[cloud.group(count=4, InstanceType="ml.p5.48xlarge")])
     groups = [group("gpu", "ml.p5.48xlarge", 4)]
     rows = checked(project, network=existing(cloud), cluster={"name": "acme", "instanceGroups": groups})
@@ -240,8 +242,7 @@ def test_a_subnet_need_not_have_addresses_for_nodes_that_run_already(account, pr
     assert (row["status"], row["needed"]) == ("ok", "0 addresses free in us-west-2a for new nodes")
 
 
-def test_an_adopted_platform_needs_nothing_that_it_has(account, project):
-    cloud = Cloud(account)
+def test_an_adopted_platform_needs_nothing_that_it_has(cloud, project):
     make_cluster(cloud, "acme")
     cloud.eks.create_addon(clusterName="kube", addonName="kube-proxy")
     version = cloud.eks.describe_addon(clusterName="kube", addonName="kube-proxy")["addon"]["addonVersion"]
@@ -258,8 +259,7 @@ def test_an_adopted_platform_needs_nothing_that_it_has(account, project):
     assert "name acme for the HyperPod cluster" in missing(tagging), "a stack with tags would find them there"
 
 
-def test_an_existing_network_that_is_not_as_the_file_says(account, project):
-    cloud = Cloud(account)
+def test_an_existing_network_that_is_not_as_the_file_says(cloud, project):
     swapped = {"us-west-2a": cloud.subnets[1], "us-west-2b": "subnet-0123456789abcdef0"}
     rows = checked(project, network=existing(cloud, subnets=swapped, securityGroupIds=["sg-0123456789abcdef0"]))
     assert missing(rows) == {
@@ -269,14 +269,12 @@ def test_an_existing_network_that_is_not_as_the_file_says(account, project):
     }
 
 
-def test_a_new_eks_cluster_needs_two_zones_of_an_existing_network(account, project):
-    cloud = Cloud(account)
+def test_a_new_eks_cluster_needs_two_zones_of_an_existing_network(cloud, project):
     rows = checked(project, network=existing(cloud, subnets={"us-west-2a": cloud.subnets[0]}))
     assert missing(rows) == {"zones for the EKS control plane"}
 
 
-def test_an_existing_eks_cluster_that_fits(account, project):
-    cloud = Cloud(account)
+def test_an_existing_eks_cluster_that_fits(cloud, project):
     rows = checked(project, **on_eks(cloud))
     assert not missing(rows)
     assert rows["EKS cluster kube, authentication mode"]["found"] == "API"
@@ -288,8 +286,7 @@ def test_an_existing_eks_cluster_that_fits(account, project):
     assert rows["Kueue on the EKS cluster"]["status"] == "ok", "the one of the add-on is no foreign one"
 
 
-def test_an_existing_eks_cluster_that_does_not_fit(account, project):
-    cloud = Cloud(account)
+def test_an_existing_eks_cluster_that_does_not_fit(cloud, project):
     cloud.make_eks("old", accessConfig={"authenticationMode": "CONFIG_MAP"}, version="1.36")
     other = cloud.ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
     rows = checked(project, **on_eks(cloud, "old", vpcId=other))
@@ -302,21 +299,19 @@ def test_an_existing_eks_cluster_that_does_not_fit(account, project):
     assert {what: rows[what]["found"] for what in expected} == expected
 
 
-def test_an_existing_eks_cluster_that_is_not_there(account, project):
-    rows = checked(project, **on_eks(Cloud(account), "gone"))
+def test_an_existing_eks_cluster_that_is_not_there(cloud, project):
+    rows = checked(project, **on_eks(cloud, "gone"))
     assert missing(rows) == {"EKS cluster gone"}
 
 
-def test_hyperpod_and_eks_go_one_to_one(account, project):
-    cloud = Cloud(account)
+def test_hyperpod_and_eks_go_one_to_one(cloud, project):
     make_cluster(cloud, "other")
     rows = checked(project, **on_eks(cloud))
     assert missing(rows) == {"EKS cluster kube free for HyperPod"}
     assert rows["EKS cluster kube free for HyperPod"]["found"] == "attached to other"
 
 
-def test_an_add_on_that_is_installed_already_is_in_the_way_unless_it_is_the_stacks_own(account, project):
-    cloud = Cloud(account)
+def test_an_add_on_that_is_installed_already_is_in_the_way_unless_it_is_the_stacks_own(cloud, project):
     cloud.eks.create_addon(clusterName="kube", addonName="vpc-cni")
     owner = {"hpkit:organization": "acme", "hpkit:environment": "dev"}
     cloud.eks.create_addon(clusterName="kube", addonName="kube-proxy", tags=owner)
@@ -329,8 +324,7 @@ def test_an_add_on_that_is_installed_already_is_in_the_way_unless_it_is_the_stac
     assert rows["add-on kube-proxy to be installed on kube"]["found"] == "this stack's own"
 
 
-def test_names_that_are_taken(account, project):
-    cloud = Cloud(account)
+def test_names_that_are_taken(cloud, project):
     cloud.make_eks("acme-dev")
     arn = make_cluster(cloud, "acme")
     rows = checked(project)
@@ -338,8 +332,7 @@ def test_names_that_are_taken(account, project):
     assert rows["name acme for the HyperPod cluster"]["command"] == f"hpkit aws adopt --cluster {arn}"
 
 
-def test_what_carries_the_stacks_tags_is_its_own(account, project):
-    cloud = Cloud(account)
+def test_what_carries_the_stacks_tags_is_its_own(cloud, project):
     owner = {"hpkit:organization": "acme", "hpkit:environment": "dev"}
     cloud.make_eks("acme-dev", tags=owner)
     make_cluster(cloud, "acme", Tags=[{"Key": key, "Value": value} for key, value in owner.items()])

@@ -5,6 +5,7 @@ from functools import cache
 import pytest
 
 from hpkit_local.aws.testing import running_endpoint
+from tests.local.aws.conftest import new_cloud
 from tests.provider.harness import CREDENTIALS, World, in_process
 
 
@@ -24,9 +25,7 @@ def served():
 
 @pytest.fixture
 def world(served):
-    endpoint, client = served
-    endpoint.reset()
-    return World(endpoint, client=client)
+    return World(new_cloud(served))
 
 
 @pytest.fixture

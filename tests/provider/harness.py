@@ -17,7 +17,7 @@ from hpkit_provider.engine.plugin_server import OPTIONS
 from hpkit_provider.engine.values import from_struct
 from hpkit_provider.resources.compute_quota.amounts import reserved_amounts
 from hpkit_provider.server import HyperpodServicer
-from tests.local.aws.conftest import GOVERNANCE, Cloud
+from tests.local.aws.conftest import GOVERNANCE
 from tests.plugin import FailedError, PartlyFailedError, Plugin, served
 
 PLUGIN = Path(sys.prefix) / "bin" / "pulumi-resource-hyperpod"
@@ -184,12 +184,12 @@ class Process:
 class World:
     """What must be there before a HyperPod cluster can be: network, roles, EKS."""
 
-    def __init__(self, endpoint, *, client=None):
-        self.cloud = cloud = Cloud(endpoint, client=client)
-        self.endpoint, self.eks, self.sm = endpoint, cloud.eks, cloud.sm
+    def __init__(self, cloud):
+        self.cloud = cloud
+        self.endpoint, self.eks, self.sm = cloud.endpoint, cloud.eks, cloud.sm
         self.subnets, self.sg, self.eks_arn = cloud.subnets, cloud.sg, cloud.eks_arn
         self.roles = {"eks": cloud.eks_role, "node": cloud.node_role, "karpenter": cloud.karpenter_role}
-        self.settings = {"region": "us-west-2", "endpoint": endpoint.url, "capacityWaitSeconds": "2"}
+        self.settings = {"region": "us-west-2", "endpoint": cloud.endpoint.url, "capacityWaitSeconds": "2"}
 
     def group(self, name="gpu", count=4, **more):
         return {

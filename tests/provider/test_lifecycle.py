@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from hpkit_local.aws.clock import ManualClock
 from hpkit_provider.resources.versioned_handler import VersionedHandler
+from tests.local.aws.conftest import new_cloud
 from tests.provider.harness import TYPE, FailedError, PartlyFailedError, World, in_process, quota
 from tests.running import eventually
 
@@ -254,10 +254,7 @@ def test_a_cancelled_creation_keeps_the_true_state(world):
 
 
 def test_a_cancelled_update_keeps_the_true_state_and_the_next_run_goes_on_from_it(served):
-    endpoint, client = served
-    clock = ManualClock()
-    endpoint.reset(clock=clock)
-    world = World(endpoint, client=client)
+    world = World(new_cloud(served, start=1_800_000_000.0))
     with in_process(**world.settings) as engine:
         arn = world.governed(engine)
         engine.up("ComputeQuota", "q", quota(arn, "nlp", 2))
@@ -271,7 +268,7 @@ def test_a_cancelled_update_keeps_the_true_state_and_the_next_run_goes_on_from_i
         assert (outputs["status"], outputs["computeQuotaVersion"]) == ("Updating", 2)
         state = engine.state
     world.endpoint.set_faults({"slow-update": None})
-    clock.advance(3600)
+    world.cloud.advance(3600)
     with in_process(**world.settings) as engine:
         engine.state = state
         assert engine.up("ComputeQuota", "q", quota(arn, "nlp", 3))["outputs"]["status"] == "Updated"

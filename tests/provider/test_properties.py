@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpkit_local.aws.testing import running_endpoint
+from tests.local.aws.conftest import Cloud
 from tests.provider.harness import Process, Watch, World, in_process, quota
 
 CAPACITY = 12
@@ -71,7 +72,7 @@ def converge(engine, arn, run, *, interrupt=lambda: None):
 @pytest.fixture(scope="module")
 def world():
     with running_endpoint(latency_factor=0.0, seed=7) as endpoint:
-        yield World(endpoint)
+        yield World(Cloud(endpoint))
 
 
 @pytest.fixture(scope="module")

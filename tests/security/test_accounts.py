@@ -11,6 +11,7 @@ from hpkit.program.recording import Answers, record
 from hpkit_local.aws.testing import running_endpoint
 from hpkit_provider.aws.client import settings_from
 from tests import builders
+from tests.local.aws.conftest import Cloud
 from tests.provider.harness import CREDENTIALS, FailedError, World, in_process
 
 OURS, THEIRS = "123456789012", "210987654321"
@@ -45,7 +46,7 @@ def live(monkeypatch):
     for name, value in {**CREDENTIALS, "MOTO_IAM_LOAD_MANAGED_POLICIES": "false"}.items():
         monkeypatch.setenv(name, value)
     with running_endpoint() as endpoint:
-        world = World(endpoint, client=endpoint.client)
+        world = World(Cloud(endpoint))
         with in_process(**world.settings, accountId=OURS) as engine:
             engine.up("Cluster", "c", world.cluster())
             yield world, engine.state

@@ -3,6 +3,7 @@
 import pytest
 
 from hpkit_local.aws.testing import running_endpoint
+from tests.local.aws.conftest import Cloud
 from tests.provider.harness import CREDENTIALS, FailedError, World, in_process, quota
 
 OURS = [{"key": "hpkit:organization", "value": "acme"}, {"key": "hpkit:environment", "value": "dev"}]
@@ -15,7 +16,7 @@ def place(monkeypatch):
     for name, value in {**CREDENTIALS, "MOTO_IAM_LOAD_MANAGED_POLICIES": "false"}.items():
         monkeypatch.setenv(name, value)
     with running_endpoint() as endpoint:
-        world = World(endpoint, client=endpoint.client)
+        world = World(Cloud(endpoint))
         with in_process(**world.settings) as theirs, in_process(**world.settings) as ours:
             yield world, theirs, ours
 

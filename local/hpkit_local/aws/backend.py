@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -58,14 +58,15 @@ class EndpointSettings:
 class Backend:
     """The state of one endpoint. Everything but `lock` itself is used with the lock held."""
 
-    def __init__(self, settings: EndpointSettings) -> None:
+    def __init__(self, settings: EndpointSettings, state: Mapping[str, bytes] | None = None) -> None:
+        """Begin with a state that `state` returned, by default with that of the state file."""
         if settings.latency_factor < 0:
             raise EndpointError(f"latency factor {settings.latency_factor:g} must be 0 or more")
         self.settings = settings
         self.lock = threading.RLock()
         self.moto = MotoState(settings.account)
         self._file = StateFile(settings.state_file) if settings.state_file else None
-        self._data: Record = self._load()
+        self._data: Record = self._load(state or (self._file.read() if self._file else {}))
         self._data["boots"] += 1
         with self.moto.active():
             for function in _restored:
@@ -79,11 +80,9 @@ class Backend:
         self.faults.update(settings.faults)
         self.scheduled_seconds = 0.0
 
-    def _load(self) -> Record:
+    def _load(self, state: Mapping[str, bytes]) -> Record:
         fresh: Record = {"boots": 0, "serial": 0, "regions": {}, "timers": [], "tokens": {}}
-        if self._file is None:
-            return fresh
-        for name, blob in self._file.read().items():
+        for name, blob in state.items():
             if name == "own":
                 fresh = json.loads(blob)
             elif name.removeprefix("moto:") in moto_services():
@@ -175,10 +174,14 @@ class Backend:
         self._answers.clear()
         if self._file is None or not names | answers.keys():
             return
+        self._file.write(self.state(names), answers)
+
+    def state(self, names: Iterable[str]) -> dict[str, bytes]:
+        """Return this package's records, if `own` is among the names, and moto's backends of services."""
         blobs = {f"moto:{service}": self.moto.snapshot(service) for service in names if service in moto_services()}
         if "own" in names:
             blobs["own"] = json.dumps(self._data).encode()
-        self._file.write(blobs, answers)
+        return blobs
 
     def answered(self, invocation: str) -> Reply | None:
         """Return what was answered to this request before: its sender did not hear it, the process being killed."""

@@ -13,7 +13,7 @@ from botocore.config import Config
 from hpkit_local.aws.backend import Backend, EndpointSettings
 from hpkit_local.aws.clock import Clock, WallClock
 from hpkit_local.aws.controllers import Controllers
-from hpkit_local.aws.moto_state import DEFAULT_ACCOUNT
+from hpkit_local.aws.moto_state import DEFAULT_ACCOUNT, moto_services
 from hpkit_local.aws.server import Endpoint
 from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.aws.view import BackendView
@@ -40,10 +40,17 @@ class RunningEndpoint:
         self._endpoint = endpoint
         self.url = endpoint.url
 
-    def reset(self, *, latency_factor: float = 0.0, clock: Clock | None = None) -> None:
-        """Forget everything, as a new endpoint would, at the same address."""
+    def reset(
+        self, *, latency_factor: float = 0.0, clock: Clock | None = None, state: Mapping[str, bytes] | None = None
+    ) -> None:
+        """Forget everything, as a new endpoint would, at the same address; or begin with what `state` returned."""
         settings = EndpointSettings(latency_factor=latency_factor, seed=1, clock=clock or WallClock())
-        self._endpoint.reset(Backend(settings))
+        self._endpoint.reset(Backend(settings, state))
+
+    def state(self) -> Mapping[str, bytes]:
+        """Return everything that there is, for `reset`."""
+        with self._endpoint.backend.locked():
+            return self._endpoint.backend.state(["own", *moto_services()])
 
     def warm(self) -> None:
         """Load what is first asked for, as the process does when it begins."""

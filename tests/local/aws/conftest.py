@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -166,34 +167,43 @@ def served() -> Iterator[tuple[RunningEndpoint, Callable[[str], Any]]]:
 Served = tuple[RunningEndpoint, Callable[[str], Any]]
 
 
+@cache
+def _built(served: Served, latency_factor: float, start: float | None) -> tuple[Cloud, Mapping[str, bytes]]:
+    """Build a cloud on a served endpoint; return it, and the state that it makes."""
+    endpoint, client = served
+    clock = None if start is None else ManualClock(start)
+    endpoint.reset(latency_factor=latency_factor, clock=clock)
+    return Cloud(endpoint, clock, client=client), endpoint.state()
+
+
+def new_cloud(served: Served, *, latency_factor: float = 0.0, start: float | None = None) -> Cloud:
+    """Return a cloud on a served endpoint that has nothing else; with a start, on a clock that the test moves.
+
+    It is built once, and then the endpoint begins with that state: building takes longer than most tests.
+    """
+    built, state = _built(served, latency_factor, start)
+    cloud = copy.copy(built)
+    cloud.clock = None if built.clock is None else ManualClock(built.clock.now())
+    cloud.endpoint.reset(latency_factor=latency_factor, clock=cloud.clock, state=state)
+    return cloud
+
+
 @pytest.fixture
 def cloud(served: Served) -> Cloud:
     """Latency factor 0: every change is done by the time of the next call."""
-    endpoint, client = served
-    endpoint.reset()
-    return Cloud(endpoint, client=client)
+    return new_cloud(served)
 
 
 @pytest.fixture
 def slow_cloud(served: Served) -> Cloud:
     """Latency factor 1 on a clock that the test moves: every status on the way can be seen."""
-    endpoint, client = served
-    clock = ManualClock()
-    endpoint.reset(latency_factor=1.0, clock=clock)
-    return Cloud(endpoint, clock, client=client)
+    return new_cloud(served, latency_factor=1.0, start=1_800_000_000.0)
 
 
 @pytest.fixture
 def cloud_on(served: Served) -> Callable[[str], Cloud]:
     """Return a function: the cloud as it is on a day, which is ISO 8601."""
-
-    def on(day: str) -> Cloud:
-        endpoint, client = served
-        clock = ManualClock(datetime.datetime.fromisoformat(f"{day}T00:00:00+00:00").timestamp())
-        endpoint.reset(clock=clock)
-        return Cloud(endpoint, clock, client=client)
-
-    return on
+    return lambda day: new_cloud(served, start=datetime.datetime.fromisoformat(f"{day}T00:00:00+00:00").timestamp())
 
 
 @pytest.fixture

@@ -59,6 +59,7 @@ def _training_plans(cloud: Any) -> None:
 def _eks(cloud: Any) -> None:
     eks, kube = cloud.eks, {"clusterName": "kube"}
     role = cloud.role("pods", "pods.eks.amazonaws.com")
+    cloud.make_eks("second")
     eks.describe_addon_versions()
     addon = {**kube, "addonName": "vpc-cni"}
     eks.describe_addon_configuration(addonName="vpc-cni", addonVersion="v1.20.4-eksbuild.1")

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from hpkit_local.aws.clock import ManualClock
 from hpkit_local.aws.lateness import LATENESS
 from hpkit_local.aws.services.eks.view import caller_of
 from hpkit_local.aws.view import BackendView
-from tests.local.aws.conftest import Cloud
+from tests.local.aws.conftest import Cloud, new_cloud
 
 Refused = Callable[..., str]
+NOW = time.time()
 EBS = "aws-ebs-csi-driver"
 POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 
@@ -27,10 +27,7 @@ def late(name: str) -> float:
 @pytest.fixture
 def late_cloud(served: Any) -> Cloud:
     """The times of AWS, on a clock that begins where moto's is."""
-    endpoint, client = served
-    clock = ManualClock(time.time())
-    endpoint.reset(latency_factor=1.0, clock=clock)
-    return Cloud(endpoint, clock, client=client)
+    return new_cloud(served, latency_factor=1.0, start=NOW)
 
 
 def pod_role(cloud: Cloud) -> str:

@@ -8,6 +8,7 @@ from hpkit_local.aws.testing import running_endpoint
 from hpkit_provider.resources.compute_quota.amounts import Measure, decreased, increased, minimum, reserved_amounts
 from hpkit_provider.resources.compute_quota.pending_decreases import PendingDecrease, PendingDecreases
 from hpkit_provider.resources.compute_quota.snapshot import QuotaSnapshot, preview_warning
+from tests.local.aws.conftest import Cloud
 from tests.provider.harness import TYPE, FailedError, PartlyFailedError, Watch, World, in_process, quota
 
 OTHER = "ml.c5.2xlarge"
@@ -313,7 +314,7 @@ def test_a_decrease_is_handed_out_once_and_not_when_its_own_step_has_begun():
 
 def test_fractions_of_a_partition_type_are_ordered_like_any_other():
     with running_endpoint(latency_factor=0.0) as endpoint:
-        world = World(endpoint)
+        world = World(Cloud(endpoint))
         with in_process(**world.settings) as engine:
             arn = world.governed(engine, world.group(instanceType="ml.p4d.24xlarge", count=1))
 
