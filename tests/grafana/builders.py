@@ -4,7 +4,7 @@ from hpkit.grafana.desired import desired
 from hpkit.plan.derive import derive
 from tests.builders import organization, team, typed
 
-__all__ = ["TOPIC", "URL", "file_of", "plan_of", "wanted_of"]
+__all__ = ["TOPIC", "URL", "file_of", "plan_of", "scaling_plan_of", "wanted_of"]
 
 G5 = "ml.g5.12xlarge"
 TOPIC = "arn:aws:sns:us-west-2:123456789012:ops"
@@ -23,6 +23,15 @@ def file_of(*names, **observability):
 
 def plan_of(*names, **observability):
     return derive(typed(file_of(*names, **observability)), "dev")
+
+
+def scaling_plan_of(*names):
+    """Return the plan of a stack with managed Karpenter, which has every dashboard."""
+    data = file_of(*names)
+    dev = data["environments"]["dev"]
+    groups = [each["name"] for each in dev["cluster"]["instanceGroups"]]
+    dev["autoscaling"] = {"nodeClasses": [{"name": "burst", "instanceGroups": groups[:1]}]}
+    return derive(typed(data), "dev")
 
 
 def wanted_of(*names, topic_arn=TOPIC, **observability):

@@ -1,18 +1,23 @@
 """What a PromQL expression names, as a real parser reads it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any
 
 import promql_parser
+
+from hpkit.catalog import metrics
 
 __all__ = ["as_prometheus", "grouped", "parsed", "selectors"]
 
 _PARTS = ("lhs", "rhs", "expr", "args", "vector_selector", "param")
 
 
-def as_prometheus(expression: str, *, resource: str = "nvidia.com/gpu") -> str:
+def as_prometheus(expression: str, **chosen: str) -> str:
     """Return what Prometheus is asked once Grafana has put values in place of variables."""
-    return expression.replace("$__rate_interval", "5m").replace("$resource", resource).replace("$flavor", ".+")
+    values = {"__rate_interval": "5m", "resource": "nvidia.com/gpu", "flavor": ".+", "group": ".+", **chosen}
+    for name, value in values.items():
+        expression = expression.replace(f"${name}", value)
+    return expression
 
 
 def parsed(expression: str) -> Any:
@@ -27,11 +32,29 @@ def selectors(expression: str) -> Iterator[tuple[str, set[str]]]:
             yield node.name, {each.name for each in node.matchers.matchers}
 
 
-def grouped(expression: str) -> Iterator[tuple[set[str], Any]]:
-    """Yield the labels that each aggregation keeps, and what it aggregates."""
+def grouped(expression: str) -> Iterator[tuple[Set[str], Set[str]]]:
+    """Yield the labels that each aggregation keeps, and the labels of what it aggregates."""
     for node in _nodes(parsed(expression)):
         if isinstance(node, promql_parser.AggregateExpr) and node.modifier is not None:
-            yield set(node.modifier.labels), node.expr
+            yield set(node.modifier.labels), _labels(node.expr)
+
+
+def _labels(node: Any) -> Set[str]:
+    """Return the labels that the series of an expression can have."""
+    if isinstance(node, promql_parser.VectorSelector):
+        return metrics()[node.name].labels
+    if isinstance(node, promql_parser.MatrixSelector):
+        return _labels(node.vector_selector)
+    if isinstance(node, promql_parser.AggregateExpr):
+        return set(node.modifier.labels) if node.modifier else set()
+    if isinstance(node, promql_parser.BinaryExpr):
+        # Those of the side with many series, and what `group_left` takes from the other one.
+        joined = set(node.modifier.group_labels or ()) if node.modifier else set()
+        return (_labels(node.lhs) or _labels(node.rhs)) | joined
+    if isinstance(node, promql_parser.Call):
+        made = {str(node.args[1].val)} if node.func.name == "label_replace" else set()
+        return made.union(*map(_labels, node.args))
+    return _labels(node.expr) if hasattr(node, "expr") else set()
 
 
 def _nodes(node: Any) -> Iterator[Any]:

@@ -117,9 +117,9 @@ def test_a_second_run_changes_nothing_and_says_so(workspace, project):
     first = done(project, "apply")
     assert "+ data source HyperPod acme-dev\n" in first
     assert "+ notification policy branch of acme-dev\n" in first
-    assert first.splitlines()[-1] == f"17 changes made: https://{workspace.host}/dashboards"
+    assert first.splitlines()[-1] == f"18 changes made: https://{workspace.host}/dashboards"
     assert done(project, "apply") == f"no changes in {workspace.id}\n"
-    assert done(project, "apply", "--remove", "--dry-run").count("\n- ") == 16
+    assert done(project, "apply", "--remove", "--dry-run").count("\n- ") == 17
 
 
 def test_what_is_made_is_what_the_stack_needs(workspace, project):
@@ -129,7 +129,7 @@ def test_what_is_made_is_what_the_stack_needs(workspace, project):
     assert source["url"].endswith(f"/workspaces/{amp}")
     assert source["jsonData"]["sigV4Region"] == "us-west-2"
     boards = workspace.get("/api/search?type=dash-db")
-    assert len(boards) == 6
+    assert len(boards) == 7
     assert len({each["folderUid"] for each in boards}) == 1
     points = workspace.get("/api/v1/provisioning/contact-points")
     assert [each["settings"]["topic"] for each in points if each["type"] == "sns"] == [
@@ -140,7 +140,7 @@ def test_what_is_made_is_what_the_stack_needs(workspace, project):
 
 def test_a_dry_run_changes_nothing(workspace, project):
     said = done(project, "apply", "--dry-run")
-    assert said.splitlines()[-1] == f"17 changes to make in {workspace.id}; to apply them, remove --dry-run"
+    assert said.splitlines()[-1] == f"18 changes to make in {workspace.id}; to apply them, remove --dry-run"
     assert workspace.get("/api/datasources") == []
     assert workspace.accounts() == ["somebody"]
 
@@ -238,7 +238,7 @@ def test_a_run_that_was_killed_hinders_the_next_until_its_token_ends(workspace, 
     assert "another run is at work in this workspace, or one was killed. What to do: wait" in answer.stderr
     tokens = workspace.aws.list_workspace_service_account_tokens(**own)["serviceAccountTokens"]
     workspace.aws.delete_workspace_service_account_token(**own, tokenId=tokens[0]["id"])
-    assert "17 changes to" in done(project, "apply", "--dry-run")
+    assert "18 changes to" in done(project, "apply", "--dry-run")
     assert workspace.accounts() == ["somebody"]
 
 
@@ -340,10 +340,10 @@ def test_what_cannot_be_deleted_is_said_beside_what_went_wrong(workspace, monkey
 def test_export_writes_each_object_as_the_api_takes_it(project):
     said = run(project, "export", "--to", "out", "--prometheus-url", "https://prometheus.example.com")
     assert said.returncode == 0, said.stderr
-    assert (said.stdout, said.stderr) == ("wrote 17 files to out\n", "")
+    assert (said.stdout, said.stderr) == ("wrote 18 files to out\n", "")
     (source,) = (project / "out" / "data-sources").iterdir()
     assert json.loads(source.read_text())["url"] == "https://prometheus.example.com"
-    assert len(list((project / "out" / "dashboards").iterdir())) == 6
+    assert len(list((project / "out" / "dashboards").iterdir())) == 7
     assert "the ID of the Managed Prometheus workspace" in run(project, "export", "--to", "out").stderr
 
 
@@ -384,7 +384,7 @@ def test_an_existing_grafana_is_opened_with_the_token_of_its_secret(workspace, p
     )
     before = set(workspace.endpoint.stats()["calls"])
     said = done(project, "apply")
-    assert said.splitlines()[-1] == f"17 changes made: https://{workspace.host}/dashboards"
+    assert said.splitlines()[-1] == f"18 changes made: https://{workspace.host}/dashboards"
     assert workspace.key not in said
     assert done(project, "apply") == f"no changes in https://{workspace.host}\n"
     called = set(workspace.endpoint.stats()["calls"]) - before

@@ -10,11 +10,9 @@ from hpkit.catalog import metrics
 from hpkit.grafana import dashboards as dashboards_module
 from hpkit.grafana.dashboards import dashboards
 from hpkit.grafana.identity import prefix_of, uid_of
-from tests.grafana.builders import plan_of, wanted_of
+from tests.grafana.builders import plan_of, scaling_plan_of, wanted_of
 from tests.grafana.expressions import grouped, parsed, selectors
 
-# Labels that label_replace makes, and the one that a histogram has by its nature.
-MADE = {"team"}
 WIDTH = 24
 FILES = sorted((Path(dashboards_module.__file__).parent / "data").glob("*.json"))
 
@@ -34,7 +32,7 @@ def expressions(plan):
 
 @pytest.fixture(scope="module")
 def plan():
-    return plan_of()
+    return scaling_plan_of()
 
 
 @pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
@@ -62,11 +60,8 @@ def test_every_metric_and_every_label_is_in_the_catalog(plan):
             found += 1
             assert metric in metrics(), (where, metric)
             assert labels <= metrics()[metric].labels, (where, metric, labels)
-        for labels, inner in grouped(expression):
-            kept = [metrics()[metric].labels for metric, _ in selectors(inner.prettify())]
-            assert kept, where
-            for known in kept:
-                assert labels <= known | MADE, (where, labels)
+        for kept, labels in grouped(expression):
+            assert kept <= labels, (where, kept)
     assert found > len(expressions(plan))
 
 
@@ -139,6 +134,11 @@ def test_the_file_says_which_teams_have_one():
     assert teams() == ["ada", "bob"]
     assert teams(grafanaDashboards={"teams": ["bob"]}) == ["bob"]
     assert teams(grafanaDashboards={"teams": []}) == []
+
+
+def test_only_a_stack_with_autoscaling_has_a_dashboard_about_it(plan):
+    scaling, others = ({board["title"] for board in dashboards(each)} for each in (plan, plan_of()))
+    assert scaling - others == {"acme-dev: autoscaling"}
 
 
 def test_the_resource_that_is_shown_first_is_what_the_stack_has(plan):

@@ -1,4 +1,4 @@
-"""The dashboards of a stack: teams, waits and preemptions, GPUs, nodes, and one for each team that the file names.
+"""The dashboards of a stack: those of the cluster, and one for each team that the file names.
 
 `data/*.json` are dashboards as Grafana exports them, without what Grafana fills in. To change one, import it in
 Grafana, edit it, and save its JSON model there. A stack gets them with its own uids, titles and first choices.
@@ -15,7 +15,7 @@ from hpkit.plan.model import Plan
 __all__ = ["DATA_SOURCE_NAME", "dashboards"]
 
 DATA_SOURCE_NAME: Final = "prometheus"
-_OF_CLUSTER: Final = ("teams", "waits", "gpus", "nodes")
+_OF_CLUSTER: Final = ("teams", "waits", "cluster", "gpus", "nodes")
 
 
 def dashboards(plan: Plan) -> list[dict[str, Any]]:
@@ -23,7 +23,8 @@ def dashboards(plan: Plan) -> list[dict[str, Any]]:
     spec = plan.spec.observability
     named = spec.grafana_dashboards.teams if spec else None
     teams = [team.name for team in plan.teams if not team.is_shared_pool and (named is None or team.name in named)]
-    return [*(_dashboard(plan, name) for name in _OF_CLUSTER), *(_dashboard(plan, "team", team) for team in teams)]
+    of_cluster = (*_OF_CLUSTER, "autoscaling") if plan.spec.autoscaling else _OF_CLUSTER
+    return [*(_dashboard(plan, name) for name in of_cluster), *(_dashboard(plan, "team", team) for team in teams)]
 
 
 def _dashboard(plan: Plan, file: str, team: str = "") -> dict[str, Any]:
