@@ -48,7 +48,7 @@ class RunningEndpoint:
         self._endpoint.reset(Backend(settings, state))
 
     def state(self) -> Mapping[str, bytes]:
-        """Return everything that there is, for `reset`."""
+        """Return the whole state, for `reset`."""
         with self._endpoint.backend.locked():
             return self._endpoint.backend.state(["own", *moto_services()])
 
