@@ -58,3 +58,20 @@ def test_an_override_without_members_keeps_those_of_the_team():
 
 def test_an_override_cannot_admit_a_role_of_another_account():
     assert members(role("ada"), override={"members": [role("ada", PROD)]}) == ()
+
+
+def test_a_role_that_is_made_is_a_member_unless_an_override_names_the_members():
+    made = role("acme-dev-us-west-2-team-ada")
+    data = organization(
+        teams=[team("ada", members=[role("ada")], memberRole={"permissionSets": ["DataScientist"]})],
+        allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 1}]},
+    )
+    data["environments"]["dev"]["account"] = DEV
+    for override, expected in (
+        ({}, (role("ada"), made)),
+        ({"members": []}, ()),
+        ({"members": [], "memberRole": {"principals": [role("lead")]}}, (made,)),
+    ):
+        data["environments"]["dev"]["governance"]["overrides"] = {"ada": override}
+        (planned,) = derive(typed(data), "dev").teams
+        assert planned.spec.members == expected

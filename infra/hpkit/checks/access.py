@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from hpkit.catalog import PLACEHOLDER_ACCOUNT
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.cluster import InstanceGroup
+from hpkit.config.document import Path
+from hpkit.config.member_role import MemberRole
 from hpkit.plan.names import partition_of
 from hpkit.plan.principals import principal_of
 from hpkit.text.formatting import listing
@@ -38,6 +40,7 @@ _EKS_ENTRY = (
     "Amazon EKS user guide, create access entries (one existing IAM principal, for STANDARD entries also one of "
     "another account); Pulumi AWS provider, allowedAccountIds"
 )
+_TRUST = "AWS IAM user guide, IAM roles (trust policy); hpkit"
 _ACCOUNTS = "Pulumi AWS provider, allowedAccountIds"
 _LIFECYCLE = "SageMaker API reference, ClusterLifeCycleConfig: takes neither a digest nor an object's version"
 _POD_IDENTITY = "Amazon EKS user guide, EKS Pod Identities; Kubernetes, RBAC good practices (creating workloads)"
@@ -186,6 +189,29 @@ def _left_out(context: Context, account: str) -> Iterator[Issue]:
         )
 
 
+def _made_roles(context: Context) -> Iterator[Issue]:
+    governance, plans = context.spec.governance, {team.name: team for team in context.plan.teams}
+    for index, team in enumerate(context.organization.teams):
+        override = governance.overrides.get(team.name) if governance else None
+        own = override is not None and override.member_role is not None
+        path: Path = (*context.path, "governance", "overrides", team.name) if own else ("teams", index)
+        role = plans[team.name].spec.member_role if team.name in plans else None
+        if role is None:
+            continue
+        if role == MemberRole():
+            yield Issue(
+                (*path, "memberRole"),
+                f"nobody can assume the role of {team.name}",
+                'Add who can, such as `permissionSets: ["DataScientist"]`.',
+            )
+        if context.spec.account is None:
+            yield Issue(
+                (*path, "memberRole"),
+                f"{context.environment} doesn't set its AWS account, so the ARN of {team.name}'s role is unknown",
+                f"Add `account` to `environments.{context.environment}`.",
+            )
+
+
 def _topics_of_others(context: Context) -> Iterator[Issue]:
     account, observability = context.spec.account, context.spec.observability
     alerts = observability.alerts if observability else None
@@ -275,6 +301,8 @@ RULES = (
     Rule("ACC011", "warning", "Roles with access are in the environment's account.", _EKS_ENTRY, _other_accounts),
     Rule("ACC012", "error", "Alerts of Managed Prometheus use a topic in the environment's account.", _ALERT_MANAGER,
          _topics_of_others),
+    Rule("ACC013", "error", "Roles made for teams have an account, and someone who can assume them.", _TRUST,
+         _made_roles, waivable=False),
     Rule("ACC004", "warning", "Environments set their AWS account.", _ACCOUNTS, _account),
     Rule("ACC005", "warning", "Your own lifecycle scripts have a SHA-256.", _LIFECYCLE, _scripts),
     Rule("ACC006", "error", "A SHA-256 requires your own lifecycle script in S3.", _LIFECYCLE, _digests),

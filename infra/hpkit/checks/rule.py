@@ -11,11 +11,12 @@ from hpkit.catalog import InstanceType, find_instance_type, find_nearest, find_r
 from hpkit.checks.finding import Severity
 from hpkit.config.cluster import InstanceGroupBase
 from hpkit.config.document import Mark, Path, Problem
+from hpkit.config.governance import TeamOverride
 from hpkit.config.organization import Environment, Organization
 from hpkit.plan.capacity import TypeQuota, unit_problem
 from hpkit.plan.derive import instances_of, quotas_of
 from hpkit.plan.model import Plan
-from hpkit.plan.principals import admits
+from hpkit.plan.principals import admits, made_role_arn, member_role_of
 
 __all__ = ["Context", "Issue", "Member", "PlacedIssue", "Rule"]
 
@@ -54,7 +55,7 @@ class PlacedIssue:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A role that the file names as a member of a team in one environment.
+    """A role that is a member of a team in one environment: the file names it, or the program makes it.
 
     path is where it is written: with the team, or in the environment's override. admitted is False for a role of
     another account than the environment's, which gets no access there.
@@ -176,12 +177,18 @@ class Context:
         for index, team in enumerate(self.organization.teams):
             path: Path = ("teams", index, "members")
             roles = team.members
-            if team.name in overrides and (replaced := overrides[team.name].members) is not None:
-                path, roles = (*self.path, "governance", "overrides", team.name, "members"), replaced
+            override = overrides.get(team.name, TeamOverride())
+            own: Path = (*self.path, "governance", "overrides", team.name)
+            if override.members is not None:
+                path, roles = (*own, "members"), override.members
             members += [
                 Member(team.name, role, (*path, position), admits(self.spec, role))
                 for position, role in enumerate(roles)
             ]
+            made = made_role_arn(self.organization.organization, self.environment, self.spec, team)
+            if member_role_of(team, override) is not None and made is not None:
+                path = ("teams", index) if override.member_role is None else own
+                members.append(Member(team.name, made, (*path, "memberRole"), admitted=True))
         return tuple(members)
 
     def sharing_path(self, team: str) -> Path:

@@ -8,10 +8,9 @@ from hpkit.cli.completion import stack_option
 from hpkit.cli.inputs import plans_of, resolve
 from hpkit.errors import SelectionError
 from hpkit.plan.names import partition_of
-from hpkit.plan.registry import repositories_of
 from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.deployer import NO_ACCOUNT
-from hpkit.program.iam.documents import scientist_policy
+from hpkit.program.iam.members import policy_of_members
 from hpkit.text.formatting import json_text
 
 __all__ = ["command"]
@@ -43,19 +42,15 @@ def command(stack: str, team: str, account: str | None) -> None:
         raise SelectionError(
             f"{stack} has no team {team} with quota; teams with quota: {', '.join(sorted(known)) or 'none'}"
         )
-    existing, region = plan.spec.eks.existing, plan.spec.region
+    region = plan.spec.region
     where = AwsAccount(partition_of(region), region, account or stated or NO_ACCOUNT)
-    own = ("hpkit:organization", "hpkit:environment")
-    tags = {key: plan.tags[key] for key in own} if plan.spec.manage_tags else {}
-    document = scientist_policy(
-        where,
-        eks=existing.name if existing else plan.stack,
-        tags=tags,
-        repositories=[each.name for each in repositories_of(plan, known[team])],
-    )
-    click.echo(json_text(document))
-    members = known[team].spec.members
-    whose = ", ".join(members) if members else f"the team's roles, once teams[{team}].members lists some"
-    click.echo(f"attach it to {whose}", err=True)
+    click.echo(json_text(policy_of_members(plan, known[team], where)))
+    made = known[team].made_role
+    members = [member for member in known[team].spec.members if member != made]
+    if made is not None:
+        click.echo(f"{made} gets it when you deploy", err=True)
+    if members or made is None:
+        whose = ", ".join(members) if members else f"the team's roles, once teams[{team}].members lists some"
+        click.echo(f"attach it to {whose}", err=True)
     if where.id == NO_ACCOUNT:
         click.echo(f"the policy grants nothing yet: replace {NO_ACCOUNT} with your account, or add --account", err=True)

@@ -89,6 +89,16 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
         "fairShareWeight": Hint(50, "none, a ratio to other teams' weights"),
         "members": Hint([_ROLE]),
     },
+    "MemberRole": {
+        "permissionSets": Hint("DataScientist"),
+        "principals": Hint("arn:aws:iam::123456789012:role/ci"),
+        "samlProvider": Hint("Okta"),
+    },
+    "OidcTrust": {
+        "provider": Hint("token.actions.githubusercontent.com"),
+        "audience": Hint("sts.amazonaws.com"),
+        "subjects": Hint("repo:acme/training:*"),
+    },
     "Sharing": {"borrowLimit": Hint(50, "percent of the team's own quota")},
     "AbsoluteBorrowLimit": {"instanceType": _TYPE, "count": Hint(2, "instances")},
     "Environment": {

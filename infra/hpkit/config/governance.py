@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from hpkit.config.base import Api, Model, Name
+from hpkit.config.member_role import MemberRole
 from hpkit.config.registry import RepositoryName
 from hpkit.config.team_limits import TeamLimits
 
@@ -136,6 +137,11 @@ class Team(Model):
         "With `account`, an environment admits only roles of that account. `overrides` replaces them "
         "in one environment.",
     )
+    member_role: MemberRole | None = Field(
+        default=None,
+        description="A role for the team's data scientists, with the policy of `hpkit aws team-policy`. It is a member "
+        "in addition to `members`. Requires `account`.",
+    )
     service_accounts: tuple[Name, ...] = Field(
         default=(),
         description="Service accounts that the team's pods may use in addition to `default`. Members get their "
@@ -187,6 +193,9 @@ class TeamOverride(Model):
     )
     members: tuple[Annotated[str, Api("RoleArn")], ...] | None = Field(
         default=None, description="Replaces all members of the team. An empty list admits no one."
+    )
+    member_role: MemberRole | None = Field(
+        default=None, description="Replaces the team's memberRole, which `members` alone removes."
     )
 
 

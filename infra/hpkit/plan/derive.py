@@ -39,7 +39,7 @@ from hpkit.plan.model import (
     TypeCapacity,
     ZonePlan,
 )
-from hpkit.plan.principals import admits
+from hpkit.plan.principals import admits, made_role_arn, member_role_of
 
 __all__ = [
     "OWN_TAGS",
@@ -226,6 +226,7 @@ def _teams(
     teams = [
         _team(
             _overridden(known[name], governance.overrides.get(name, TeamOverride()), spec),
+            made_role_arn(organization.organization, environment, spec, known[name]),
             tuple(_quota_resources(name, quota_resources, environment, counts)),
             governance.quota_names.get(name),
         )
@@ -241,6 +242,7 @@ def _overridden(team: Team, override: TeamOverride, environment: Environment) ->
     """Return the team as it shares in one environment, with those of its members that the environment admits."""
     update = {name: value for name, value in override if value is not None}
     members = team.members if override.members is None else override.members
+    update["member_role"] = member_role_of(team, override)
     update["members"] = tuple(dict.fromkeys(member for member in members if admits(environment, member)))
     return team.model_copy(update=update)
 
@@ -296,8 +298,12 @@ def _exact(value: float) -> Fraction:
     return Fraction(repr(value))
 
 
-def _team(team: Team, quota_resources: tuple[QuotaResource, ...], named: str | None) -> TeamPlan:
-    return TeamPlan(team, quota_resources, named=named)
+def _team(team: Team, made_role: str | None, quota_resources: tuple[QuotaResource, ...], named: str | None) -> TeamPlan:
+    """Return the plan of a team; made_role: ARN of the role that the program would make, where the team wants one."""
+    if team.member_role is None or made_role is None:
+        return TeamPlan(team, quota_resources, named=named)
+    team = team.model_copy(update={"members": (*team.members, made_role)})
+    return TeamPlan(team, quota_resources, named=named, made_role=made_role)
 
 
 def _shared_pool(

@@ -193,6 +193,7 @@ def made_roles(plan: Plan) -> list[MadeRole]:
     if plan.spec.spaces is not None:
         # Of what connects a space by Systems Manager, and of the router.
         roles += [MadeRole((), inline=True)] * (plan.spec.spaces.remote_access + (plan.spec.spaces.web_ui is not None))
+    roles += [MadeRole((), inline=True) for team in plan.teams if team.made_role]
     pods = [POD_ACCOUNTS[addon.name] for addon in plan.addons if makes_pod_role(plan, addon)]
     pods += [KEDA_ACCOUNT] if makes_keda_role(plan) else []
     return [*roles, *(MadeRole(account.managed, inline=account.inline) for account in pods)]

@@ -75,13 +75,14 @@ class TeamPlan:
     """A team that has quota in this environment, with the names the service gives its objects.
 
     spec: the team as the file has it, with the environment's overrides. named: what the file calls its quota, where
-    that is not the team's name.
+    that is not the team's name. made_role: ARN of the role that the program makes for the team, which is a member.
     """
 
     spec: Team
     quota_resources: tuple[QuotaResource, ...]
     is_shared_pool: bool = False
     named: str | None = None
+    made_role: str | None = None
 
     @property
     def name(self) -> str:

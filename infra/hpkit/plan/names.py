@@ -13,6 +13,7 @@ __all__ = [
     "event_rule_name",
     "inference_role_name",
     "log_group",
+    "member_role_name",
     "partition_of",
     "role_name",
     "short_type",
@@ -42,6 +43,11 @@ def bounded(name: str, limit: int) -> str:
 def role_name(plan: Plan, purpose: str) -> str:
     """Return the name of a role or policy; IAM is global, so the region is part of it (64 characters at most)."""
     return bounded(f"{plan.stack}-{plan.spec.region}-{purpose}", _ROLE_LIMIT)
+
+
+def member_role_name(stack: str, region: str, team: str) -> str:
+    """Return the name of the role that the program makes for a team's members (64 characters at most)."""
+    return bounded(f"{stack}-{region}-team-{team}", _ROLE_LIMIT)
 
 
 def bucket_name(plan: Plan, account: str) -> str:

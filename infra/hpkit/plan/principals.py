@@ -1,7 +1,10 @@
 """Who is who: IAM principals by what names them in every ARN, and what the file lets them do."""
 
+from hpkit.config.governance import Team, TeamOverride
+from hpkit.config.member_role import MemberRole
 from hpkit.config.organization import Environment
 from hpkit.plan.model import Plan
+from hpkit.plan.names import member_role_name, partition_of
 
 __all__ = [
     "Principal",
@@ -9,6 +12,8 @@ __all__ = [
     "is_administrator",
     "is_deployer",
     "is_viewer",
+    "made_role_arn",
+    "member_role_of",
     "principal_of",
     "teams_of",
     "writers_of",
@@ -31,6 +36,19 @@ def principal_of(arn: str) -> Principal:
 def admits(environment: Environment, role: str) -> bool:
     """Return whether a role can be a member: one of the environment's account, or any if it names no account."""
     return environment.account is None or principal_of(role)[0] == environment.account
+
+
+def member_role_of(team: Team, override: TeamOverride) -> MemberRole | None:
+    """Return whom the role trusts that the program makes for a team; None where an override names the members."""
+    return override.member_role or (team.member_role if override.members is None else None)
+
+
+def made_role_arn(organization: str, environment: str, spec: Environment, team: Team) -> str | None:
+    """Return the ARN of the role that the program makes for a team; None where the file doesn't say the account."""
+    if spec.account is None:
+        return None
+    name = member_role_name(f"{organization}-{environment}", spec.region, team.name)
+    return f"arn:{partition_of(spec.region)}:iam::{spec.account}:role/{name}"
 
 
 def is_administrator(plan: Plan, arn: str) -> bool:

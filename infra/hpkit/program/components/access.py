@@ -6,6 +6,7 @@ exist before any member of a team has rights.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 import pulumi
@@ -31,6 +32,8 @@ from hpkit.program.components.base import Component, DeployContext
 from hpkit.program.components.eks import Eks
 from hpkit.program.components.network import Network
 from hpkit.program.components.rbac import PolicyRule, cluster_rules, team_rules, viewer_rules
+from hpkit.program.components.roles import Roles
+from hpkit.program.iam.members import policy_of_members, trust_of_members
 
 __all__ = ["Access"]
 
@@ -63,6 +66,7 @@ class Access(Component):
         self._plan, self._eks, self._context, self._network = plan, eks, context, network
         self._limits = pod_limits(plan)
         groups = groups_of(plan)
+        self._made = {team.made_role: self._role(team) for team in plan.teams if team.made_role}
         self.administrators = [
             each
             for principal in plan.spec.eks.administrators
@@ -95,6 +99,17 @@ class Access(Component):
         administrators = self._plan.spec.eks.administrators
         self.register_outputs({"principals": sorted({*groups_of(self._plan), *administrators})})
 
+    def _role(self, team: TeamPlan) -> list[pulumi.Resource]:
+        """Return the role of a team's data scientists, and the policy that they need."""
+        if team.spec.member_role is None:
+            raise ValueError(f"{team.name} has no memberRole")
+        account, roles = self._context.account, Roles(self, self._plan, self._context.account)
+        purpose = f"team-{team.name}"
+        trust = trust_of_members(team.spec.member_role, account)
+        role = roles.make(purpose, trust=trust, description=f"Data scientists of the team {team.name}")
+        policy = json.dumps(policy_of_members(self._plan, team, account), sort_keys=True)
+        return [role, roles.allow(role, purpose, policy)]
+
     def _entry(
         self,
         principal: str,
@@ -110,7 +125,7 @@ class Access(Component):
             principal_arn=principal,
             kubernetes_groups=list(groups),
             type="STANDARD",
-            opts=self.child(after=self._network.connectivity),
+            opts=self.child(after=[*self._network.connectivity, *self._made.get(principal, ())]),
         )
         if policy is None or namespaces == ():
             return [entry]

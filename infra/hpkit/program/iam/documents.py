@@ -7,6 +7,7 @@ from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.template import fill, read
 
 __all__ = [
+    "Document",
     "bucket_policy",
     "bystander_document",
     "grafana_policy",
@@ -17,6 +18,7 @@ __all__ = [
     "key_policy",
     "load_balancer_policy",
     "lustre_policy",
+    "member_trust",
     "metrics_policy",
     "models_policy",
     "pod_trust",
@@ -76,6 +78,12 @@ def web_identity_trust(
     )
     others = [] if endpoints_of is None else sagemaker_trust(endpoints_of)["Statement"]
     return {**pods, "Statement": [*pods["Statement"], *others]}
+
+
+def member_trust(account: AwsAccount, ways: Mapping[str, Mapping[str, str | Sequence[str]]]) -> Document:
+    """Let people assume a team's role; ways: `permission-sets`, `principals`, `saml`, `oidc` → what each fills in."""
+    documents = [_document(f"member-trust-{way}", account, **values) for way, values in ways.items()]
+    return {"Version": "2012-10-17", "Statement": [each for document in documents for each in document["Statement"]]}
 
 
 def instance_role_policy(

@@ -127,6 +127,6 @@ RESOURCE_TYPES: Final = (
         volatile=("etag", "versionId"),
         tagging=Tagging(_tag, "PutObjectTagging"),
         longest_name=1024,
-        note="what is in the object is not read back: change it here, or state `etag`, to find drift",
+        note="drift of the content is found only with `etag`",
     ),
 )

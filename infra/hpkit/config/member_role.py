@@ -1,0 +1,49 @@
+"""The IAM role that the kit creates for a team's data scientists, and who can assume it."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from hpkit.config.base import Model
+
+__all__ = ["MemberRole", "OidcTrust"]
+
+# IAM API reference, CreateRole, RoleName, and CreateSAMLProvider, Name.
+_NAME = r"[\w+=,.@-]"
+_PRINCIPAL = rf"^arn:aws[a-z-]*:iam::[0-9]{{12}}:(?:role|user)/(?:{_NAME}+/)*{_NAME}{{1,64}}$"
+_Principal = Annotated[str, Field(pattern=_PRINCIPAL)]
+# IAM Identity Center API reference, CreatePermissionSet, Name.
+_PermissionSet = Annotated[str, Field(pattern=rf"^{_NAME}{{1,32}}$")]
+# A subject that begins with a wildcard lets other tenants of a public provider in.
+_Subject = Annotated[str, Field(pattern=r"^[^*?\s][^\s]*$")]
+
+
+class OidcTrust(Model):
+    """An OpenID Connect provider in IAM."""
+
+    provider: str = Field(
+        pattern=r"^[\w.-]+(?:/[\w./-]+)?$",
+        description="Its address without `https://`, such as `token.actions.githubusercontent.com`.",
+    )
+    audience: str = Field(default="sts.amazonaws.com", pattern=r"^[^*?\s]+$", description="Required `aud`.")
+    subjects: tuple[_Subject, ...] = Field(
+        min_length=1,
+        description="Allowed `sub`, such as `repo:acme/training:*`. `*` matches any text, but can't come first.",
+    )
+
+
+class MemberRole(Model):
+    """A role that the kit creates for a team. Its keys say who can assume it."""
+
+    permission_sets: tuple[_PermissionSet, ...] = Field(
+        default=(),
+        description="Permission sets of IAM Identity Center in the account. Each must allow `sts:AssumeRole` on the "
+        "role.",
+    )
+    principals: tuple[_Principal, ...] = Field(default=(), description="Roles and users of any account.")
+    saml_provider: str | None = Field(
+        default=None,
+        pattern=rf"^{_NAME}{{1,128}}$",
+        description="Name of a SAML provider in IAM.",
+    )
+    oidc: OidcTrust | None = Field(default=None, description="Tokens that can assume the role.")

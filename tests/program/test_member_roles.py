@@ -1,0 +1,80 @@
+"""The role that the program makes for a team: who can assume it, what it allows, and how it comes into the cluster."""
+
+import json
+
+import pytest
+
+from hpkit.config.member_role import MemberRole
+from hpkit.program.iam.account import AwsAccount
+from hpkit.program.iam.members import trust_of_members
+from tests.builders import organization, team
+from tests.program.recorder import ACCOUNT, recorded_from
+
+ROWS = [{"instanceType": "ml.g5.12xlarge", "count": 1}]
+IAM = f"arn:aws:iam::{ACCOUNT}"
+MADE = f"{IAM}:role/acme-dev-us-west-2-team-nlp"
+SSO = f"{IAM}:role/aws-reserved/sso.amazonaws.com"
+
+
+@pytest.fixture(scope="module")
+def program():
+    teams = [{**team("nlp"), "memberRole": {"permissionSets": ["NLP"]}, "registry": ["train"]}, team("vision")]
+    environment = {"account": ACCOUNT, "governance": {"allocations": {"nlp": ROWS, "vision": ROWS}}}
+    return recorded_from(organization(teams=teams, environment=environment))
+
+
+def test_a_team_has_a_role_of_its_own_in_the_cluster_and_other_teams_have_none(program):
+    role = program.one("iam/role:Role", "team-nlp")
+    assert not [each for each in program.all("iam/role:Role") if each.name == "team-vision"]
+    assert MADE.endswith(f":role/{role.inputs['name']}")
+    (entry,) = (each for each in program.all("eks/accessEntry:AccessEntry") if each.inputs["principalArn"] == MADE)
+    assert entry.inputs["kubernetesGroups"] == ["hyperpod:team:nlp"]
+
+
+def test_the_role_allows_what_members_need_and_pushes_to_the_teams_repositories_alone(program):
+    policy = json.loads(program.one("iam/rolePolicy:RolePolicy", "team-nlp").inputs["policy"])
+    actions = {action for statement in policy["Statement"] for action in statement["Action"]}
+    assert "eks:DescribeCluster" in actions
+    assert not {action for action in actions if action.startswith(("iam:", "sts:", "ssm:"))}
+    pushes = [statement for statement in policy["Statement"] if "ecr:PutImage" in statement["Action"]]
+    assert [statement["Resource"] for statement in pushes] == [
+        [f"arn:aws:ecr:us-west-2:{ACCOUNT}:repository/acme-dev/nlp/train"]
+    ]
+
+
+def test_only_whom_the_file_names_can_assume_it(program):
+    trust = json.loads(program.one("iam/role:Role", "team-nlp").inputs["assumeRolePolicy"])
+    (statement,) = trust["Statement"]
+    assert statement["Condition"]["ArnLike"]["aws:PrincipalArn"] == [
+        f"{SSO}/AWSReservedSSO_NLP_*",
+        f"{SSO}/*/AWSReservedSSO_NLP_*",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "principal", "action", "condition"),
+    [
+        ("principals", (f"{IAM}:role/ci",), {"AWS": [f"{IAM}:role/ci"]}, "sts:AssumeRole", None),
+        (
+            "samlProvider",
+            "Okta",
+            {"Federated": f"{IAM}:saml-provider/Okta"},
+            "sts:AssumeRoleWithSAML",
+            {"StringEquals": {"SAML:aud": "https://signin.aws.amazon.com/saml"}},
+        ),
+        (
+            "oidc",
+            {"provider": "token.actions.githubusercontent.com", "subjects": ("repo:acme/training:*",)},
+            {"Federated": f"{IAM}:oidc-provider/token.actions.githubusercontent.com"},
+            "sts:AssumeRoleWithWebIdentity",
+            {
+                "StringEquals": {"token.actions.githubusercontent.com:aud": "sts.amazonaws.com"},
+                "StringLike": {"token.actions.githubusercontent.com:sub": ["repo:acme/training:*"]},
+            },
+        ),
+    ],
+)
+def test_each_way_in_is_one_statement(key, value, principal, action, condition):
+    role = MemberRole.model_validate({key: value})
+    (statement,) = trust_of_members(role, AwsAccount("aws", "us-west-2", ACCOUNT))["Statement"]
+    assert (statement["Principal"], statement["Action"], statement.get("Condition")) == (principal, action, condition)
