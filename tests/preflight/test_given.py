@@ -11,7 +11,9 @@ from hpkit.preflight.calls import (
     first_calls,
     further_calls,
     key_of_web_ui,
+    principals,
     role,
+    role_arns,
 )
 from hpkit.preflight.calls import simulations as asked_of
 from hpkit.preflight.given import check_given
@@ -161,3 +163,17 @@ def test_the_key_of_the_web_ui_of_spaces_encrypts(response, status, found):
     (row,) = check_given(plan, Responses({key_of_web_ui(plan).key: response}))
     assert row.status == status
     assert row.found.startswith(found)
+
+
+def test_a_role_that_the_deployment_makes_is_not_looked_for():
+    teams = [{"name": "nlp", "memberRole": {"permissionSets": ["NLP"]}}]
+    data = organization(
+        teams=teams,
+        allocations={"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 1}]},
+        environment={"account": "123456789012"},
+    )
+    plan = derive(typed(data), "dev")
+    (planned,) = plan.teams
+    assert planned.made_role
+    assert planned.made_role in principals(plan)
+    assert planned.made_role not in role_arns(plan)

@@ -317,7 +317,8 @@ def simulations(plan: Plan, arn: str) -> tuple[ApiCall, ...]:
 
 def role_arns(plan: Plan) -> tuple[str, ...]:
     """Return every role that the file names: of administrators, viewers, team members and services."""
-    return tuple(sorted({*principals(plan), *given_roles(plan)}))
+    made = {team.made_role for team in plan.teams}
+    return tuple(sorted({*principals(plan), *given_roles(plan)} - made))
 
 
 def first_calls(recording: Recording) -> tuple[ApiCall, ...]:
