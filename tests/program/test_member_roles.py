@@ -64,12 +64,15 @@ def test_only_whom_the_file_names_can_assume_it(program):
         ),
         (
             "oidc",
-            {"provider": "token.actions.githubusercontent.com", "subjects": ("repo:acme/training:environment:gpu",)},
+            {
+                "provider": "token.actions.githubusercontent.com",
+                "subjects": ("repo:acme/training:ref:refs/heads/main",),
+            },
             {"Federated": f"{IAM}:oidc-provider/token.actions.githubusercontent.com"},
             "sts:AssumeRoleWithWebIdentity",
             {
                 "StringEquals": {"token.actions.githubusercontent.com:aud": "sts.amazonaws.com"},
-                "StringLike": {"token.actions.githubusercontent.com:sub": ["repo:acme/training:environment:gpu"]},
+                "StringLike": {"token.actions.githubusercontent.com:sub": ["repo:acme/training:ref:refs/heads/main"]},
             },
         ),
     ],

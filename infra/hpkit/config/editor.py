@@ -97,7 +97,7 @@ HINTS: Final[Mapping[str, Mapping[str, Hint]]] = {
     "OidcTrust": {
         "provider": Hint("token.actions.githubusercontent.com"),
         "audience": Hint("sts.amazonaws.com"),
-        "subjects": Hint("repo:acme/training:environment:gpu"),
+        "subjects": Hint("repo:acme/training:ref:refs/heads/main"),
     },
     "Sharing": {"borrowLimit": Hint(50, "percent of the team's own quota")},
     "AbsoluteBorrowLimit": {"instanceType": _TYPE, "count": Hint(2, "instances")},
