@@ -28,7 +28,8 @@ class OidcTrust(Model):
     audience: str = Field(default="sts.amazonaws.com", pattern=r"^[^*?\s]+$", description="Required `aud`.")
     subjects: tuple[_Subject, ...] = Field(
         min_length=1,
-        description="Allowed `sub`, such as `repo:acme/training:ref:refs/heads/main`. `*` matches any text, but can't come first.",
+        description="Allowed `sub`, such as `repo:acme/training:ref:refs/heads/main`. `*` matches any text, but can't "
+        "come first.",
     )
 
 
