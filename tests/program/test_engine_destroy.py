@@ -1,4 +1,4 @@
-"""`hpkit aws destroy` deletes a whole stack: after asking for its name, and nothing where there is none."""
+"""`hpkit aws destroy` deletes a whole stack: after asking for its name."""
 
 import subprocess
 import sys
@@ -24,10 +24,6 @@ def destroy(up, repository, *arguments, answer=""):
 
 def test_hpkit_destroy_deletes_a_whole_stack_after_asking(up, repository, live):
     before = live.everything()
-    unknown = destroy(up, repository, "--stack", "handson-none")
-    assert unknown.returncode == 1
-    assert unknown.stderr.startswith("error: pulumi stack export: ")
-    assert len(unknown.stderr.splitlines()) == 1
     refused = destroy(up, repository, "--stack", "handson-dev", answer="handson\n")
     assert refused.returncode == 1
     assert 'nothing was deleted: "handson" isn\'t handson-dev' in refused.stderr
@@ -38,5 +34,3 @@ def test_hpkit_destroy_deletes_a_whole_stack_after_asking(up, repository, live):
     done = destroy(up, repository, "--stack", "handson-dev", *settings, answer="handson-dev\n")
     assert done.returncode == 0, done.stdout + done.stderr
     assert live.sm.list_clusters()["ClusterSummaries"] == []
-    again = destroy(up, repository, "--stack", "handson-dev", "--yes")
-    assert "the stack handson-dev is already empty" in again.stderr

@@ -15,6 +15,7 @@ import json
 import re
 from pathlib import Path
 
+import hpkit.program.components.lazy  # so that it loads the modules of its resources alone
 import pulumi
 
 spec = json.loads(Path("spec.json").read_text())
