@@ -23,15 +23,17 @@ FILES = example_files() if NIGHTLY else [project_root() / "stacks" / "handson.ya
 
 
 # What docs/guides/review.md says of types that no guard protects.
-EXPLAINED = set(
-    re.findall(
-        r"^\| `(.+?)` \|",
+EXPLAINED = {
+    resource_type
+    for row in re.findall(
+        r"^\| (`.+?`) \|",
         (project_root() / "docs" / "guides" / "review.md")
         .read_text(encoding="utf-8")
         .partition("## Resources without a guard")[2],
         flags=re.MULTILINE,
     )
-)
+    for resource_type in re.findall(r"`([^`]+)`", row)
+}
 NAME_OF_GROUP = "cluster.instanceGroups[].name"
 
 

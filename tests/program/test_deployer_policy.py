@@ -10,7 +10,7 @@ from generate.examples import example_stacks
 from hpkit.plan.derive import derive
 from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.calls import always, calls
-from hpkit.program.iam.deployer import SIZE_LIMIT, actions_of, calling_types, deployer_policies
+from hpkit.program.iam.deployer import SIZE_LIMIT, actions_of, calling_types, deployer_policies, governance_policies
 from hpkit.program.iam.live import live_resources
 from hpkit.program.iam.rules import actions_of_call
 from hpkit.program.recording import record
@@ -281,6 +281,40 @@ def test_calls_of_types_are_recorded_or_declared_by_the_fake_plugin(deployed):
         own = {f"{known.api}:{each}" for each in known.calls}
         assert own <= made | declared, f"{name}: {own - made - declared}"
     assert always() <= made
+
+
+@pytest.mark.nightly
+def test_a_change_of_quotas_and_members_needs_the_rights_of_governance_alone(tmp_path):
+    file = tmp_path / "calls.jsonl"
+    with running("recording", tmp_path / "cloud", *AT_ONCE, "--record", str(file), engine=True) as instance:
+        (tmp_path / "repository").mkdir()
+        repository = Repository(tmp_path / "repository")
+        program = Program(instance, "handson-dev", root=repository.folder)
+        data = repository.read("handson")
+        program.up()
+        first = len(read_record(file))
+        account = AwsAccount("aws", plan_of("handson-dev").spec.region, ACCOUNT)
+        live = live_resources(_state(program), account)
+        for team in data["teams"]:
+            team["fairShareWeight"] = 7
+            team["members"].append(f"arn:aws:iam::{ACCOUNT}:role/{team['name']}-guests")
+        repository.write("handson", data)
+        program.up("--refresh")
+        recorded = read_record(file)[first:]
+        program.destroy()
+    plan = plan_of("handson-dev")
+    policies = governance_policies(plan, account, kinds(plan), live=live)
+    statements = [statement for policy in policies for statement in policy.document["Statement"]]
+    refused = [
+        (action, arn)
+        for call in recorded
+        for action in actions_of_call(name_of(call))
+        for arn in arns_of(call, action)
+        if not allowed(statements, action, arn, tags_sent(call))
+    ]
+    assert refused == []
+    changed = {name_of(call) for call in recorded}
+    assert {"sagemaker:UpdateComputeQuota", "eks:CreateAccessEntry"} <= changed
 
 
 def test_each_document_keeps_within_the_limit_of_a_managed_policy(deployed):

@@ -18,6 +18,7 @@ from hpkit.program.iam.deployer import (
     bystander_policies,
     calling_types,
     deployer_policies,
+    governance_policies,
     policies_text,
     viewer_policies,
 )
@@ -30,7 +31,14 @@ _ACCOUNT: Final = f"12 digits of the account. Default: the file's account, or th
 
 
 def _deployer(
-    plan: Plan, loaded: Loaded, account: AwsAccount, *, read_only: bool, live: Sequence[LiveResource], until: str | None
+    plan: Plan,
+    loaded: Loaded,
+    account: AwsAccount,
+    *,
+    read_only: bool,
+    governance: bool,
+    live: Sequence[LiveResource],
+    until: str | None,
 ) -> tuple[NamedDocument, ...]:
     from hpkit.program.recording import Answers
 
@@ -38,6 +46,8 @@ def _deployer(
     types = calling_types(resource.type for resource in recording.resources.values())
     if read_only:
         return viewer_policies(plan, account, types)
+    if governance:
+        return governance_policies(plan, account, types, live=live)
     return deployer_policies(plan, account, types, live=live, until=until)
 
 
@@ -77,9 +87,19 @@ def _time(text: str) -> str:
     "--until", metavar="TIME", help="For a first `up` with `manageTags: false`: when these permissions expire."
 )
 @click.option("--read-only", is_flag=True, help="Print the policies for previews instead.")
+@click.option(
+    "--governance", is_flag=True, help="Print the policies to change quotas, the cluster policy, and members only."
+)
 @click.option("--bystander", is_flag=True, help="Print what to deny to the account's other roles, such as Studio's.")
 def command(
-    stack: str, account: str | None, state: TextIO | None, until: str | None, *, read_only: bool, bystander: bool
+    stack: str,
+    account: str | None,
+    state: TextIO | None,
+    until: str | None,
+    *,
+    read_only: bool,
+    governance: bool,
+    bystander: bool,
 ) -> None:
     """Print the IAM policies that `pulumi up`, `refresh` and `destroy` of a stack need.
 
@@ -89,8 +109,9 @@ def command(
     """
     if account is not None and not re.fullmatch(r"\d{12}", account):
         raise click.BadParameter(f"`{account}` isn't an account ID, which has 12 digits", param_hint="--account")
-    if ((read_only or bystander) and (state or until)) or (read_only and bystander):
-        raise click.UsageError("--read-only, --bystander, and --state with --until can't be combined")
+    ways = read_only + governance + bystander
+    if ways > 1 or ((read_only or bystander) and (state or until)) or (governance and until):
+        raise click.UsageError("--read-only, --governance, --bystander, and --state with --until can't be combined")
     (loaded,) = resolve((), (stack,))
     (plan,) = plans_of([loaded])
     stated = plan.spec.account
@@ -107,17 +128,18 @@ def command(
         policies = bystander_policies(plan, known)
         whom = f"each role that uses SageMaker and doesn't deploy {stack}"
     else:
-        policies = _deployer(plan, loaded, known, read_only=read_only, live=live, until=ends)
-        whom = f"the role that {'previews' if read_only else 'deploys'} {stack}"
+        policies = _deployer(plan, loaded, known, read_only=read_only, governance=governance, live=live, until=ends)
+        does = "previews" if read_only else "changes governance of" if governance else "deploys"
+        whom = f"the role that {does} {stack}"
     click.echo(policies_text(policies), nl=False)
     click.echo(f"{len(policies)} policies; attach all of them to {whom}", err=True)
     if account is None:
         click.echo(
             f"the policies grant nothing yet: replace {NO_ACCOUNT} with your account, or add --account", err=True
         )
-    if not (live or read_only or bystander):
+    if not (live or ways):
         click.echo(
             f"these policies are for the first `up` of {stack}; afterwards, print them again with --state", err=True
         )
-    if not (live or ends or plan.spec.manage_tags or read_only or bystander):
+    if not (live or ends or plan.spec.manage_tags or ways):
         click.echo("manageTags is false; before the first `up`, also add --until TIME", err=True)

@@ -21,6 +21,7 @@ from tests import builders
 from tests.program.iam.authorization import dependent_actions, problems
 from tests.program.recorder import recording_of
 
+GOVERNING = ("ComputeQuota", "ClusterSchedulerConfig")
 ACCOUNT = AwsAccount("aws", "us-west-2", "123456789012")
 # Dependent actions by the reference that a deployment does not need, and why.
 NOT_NEEDED = {
@@ -309,6 +310,33 @@ def test_the_state_names_keys_and_what_was_adopted_without_tags(tmp_path):
     assert "print them again with --state" in first.stderr
 
 
+@pytest.mark.parametrize("stack", ["handson-dev", "enterprise-prod"])
+def test_who_changes_governance_reads_the_stack_and_writes_nothing_else(stack):
+    def statements(*options):
+        printed = json.loads(CliRunner().invoke(command, ["--stack", stack, *options]).stdout)
+        for policy in printed:
+            sids = [statement["Sid"] for statement in policy["document"]["Statement"]]
+            assert len(set(sids)) == len(sids)
+        return [statement for policy in printed for statement in policy["document"]["Statement"]]
+
+    reading, governing = statements("--read-only"), statements("--governance")
+    assert all(statement in governing for statement in reading)
+    written = {
+        action
+        for statement in governing
+        if statement not in reading and statement["Effect"] == "Allow"
+        for action in statement["Action"]
+    }
+    sagemaker = {f"{verb}{thing}" for verb in ("Create", "Update", "Delete") for thing in GOVERNING}
+    assert {action for action in written if not action.startswith("eks:")} == {
+        f"sagemaker:{name}" for name in (*sagemaker, "AddTags", "DeleteTags")
+    }
+    assert {action for action in written if action.startswith("eks:")} == {
+        *(f"eks:{verb}AccessEntry" for verb in ("Create", "Update", "Delete")),
+        *("eks:AssociateAccessPolicy", "eks:DisassociateAccessPolicy", "eks:TagResource", "eks:UntagResource"),
+    }
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"deployment": {"resources": [1]}}'])
 def test_what_is_no_exported_state_is_refused(text, tmp_path):
     file = tmp_path / "state.json"
@@ -323,6 +351,7 @@ def test_what_is_no_exported_state_is_refused(text, tmp_path):
     [
         (["--until", "2026-12-01T18:00:00Z"], "remove --until"),
         (["--read-only", "--bystander"], "can't be combined"),
+        (["--read-only", "--governance"], "can't be combined"),
         (["--read-only", "--until", "2026-12-01T18:00:00Z"], "can't be combined"),
     ],
 )

@@ -57,6 +57,7 @@ __all__ = [
     "bystander_policies",
     "calling_types",
     "deployer_policies",
+    "governance_policies",
     "policies_text",
     "viewer_policies",
 ]
@@ -67,6 +68,13 @@ NO_ACCOUNT: Final = "000000000000"
 SIZE_LIMIT: Final = 6144
 # Packages whose resources are made by calls of AWS's APIs, and what of them makes none.
 _CALLING: Final = ("aws:", "hyperpod:")
+_ADDON: Final = "aws:eks/addon:Addon"
+# What lets pods take roles: associations of their own, and those of add-ons.
+_POD_IDENTITY: Final = frozenset({_ADDON, "aws:eks/podIdentityAssociation:PodIdentityAssociation"})
+# What is changed when teams get other quotas, weights, priorities or members.
+_GOVERNING: Final = frozenset(
+    {"aws:eks/accessEntry:AccessEntry", "hyperpod:index:ClusterSchedulerConfig", "hyperpod:index:ComputeQuota"}
+)
 _CALLS_NOTHING: Final = frozenset({"hyperpod:index:ChangeGuard"})
 _SERVICE_ROLES: Final = {
     "aws:eks/cluster:Cluster": "eks.amazonaws.com",
@@ -122,11 +130,7 @@ def deployer_policies(
     - until: if the kit doesn't manage the environment's tags, the time (ISO 8601, UTC) up to which it may change
       resources of any name. Without it, it may change only those of `live`.
     """
-    statements = _statements(plan, account, types, live, until)
-    return tuple(
-        NamedDocument(f"{plan.stack}-{plan.spec.region}-deployer-{number}", _document(packed))
-        for number, packed in enumerate(_pack(statements), 1)
-    )
+    return _named(plan, "deployer", _statements(plan, account, types, live, until))
 
 
 def viewer_policies(plan: Plan, account: AwsAccount, types: frozenset[str]) -> tuple[NamedDocument, ...]:
@@ -134,14 +138,40 @@ def viewer_policies(plan: Plan, account: AwsAccount, types: frozenset[str]) -> t
 
     ReadOnlyAccess would read every bucket, queue and table of the account as well.
     """
-    found = []
-    for each in _statements(plan, account, types):
-        kept = [action for action in each["Action"] if each["Effect"] == "Allow" and _READING.search(action)]
+    return _named(plan, "viewer", _reading(_statements(plan, account, types)))
+
+
+def governance_policies(
+    plan: Plan, account: AwsAccount, types: frozenset[str], *, live: Sequence[LiveResource] = ()
+) -> tuple[NamedDocument, ...]:
+    """Return the policies of who changes the cluster policy, quotas and members, and only reads the rest of the stack.
+
+    Whatever else an `up` would change, AWS refuses: the engine calls AWS only for what changes.
+    """
+    writing = []
+    for statement in _statements(plan, account, types & _GOVERNING, live):
+        allowed = statement["Effect"] == "Allow"
+        kept = [action for action in statement["Action"] if not (allowed and _READING.search(action))]
         if kept:
-            found.append({**each, "Action": kept})
+            writing.append({**statement, "Sid": f"{statement['Sid']}Govern", "Action": kept})
+    return _named(plan, "governance", [*_reading(_statements(plan, account, types)), *writing])
+
+
+def _reading(statements: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what of some statements only reads."""
+    kept = []
+    for statement in statements:
+        actions = [action for action in statement["Action"] if _READING.search(action)]
+        if actions and statement["Effect"] == "Allow":
+            kept.append({**statement, "Action": actions})
+    return kept
+
+
+def _named(plan: Plan, purpose: str, statements: Sequence[dict[str, Any]]) -> tuple[NamedDocument, ...]:
+    """Return statements as managed policies, as few as IAM's size limit allows."""
     return tuple(
-        NamedDocument(f"{plan.stack}-{plan.spec.region}-viewer-{number}", _document(packed))
-        for number, packed in enumerate(_pack(found), 1)
+        NamedDocument(f"{plan.stack}-{plan.spec.region}-{purpose}-{number}", _document(packed))
+        for number, packed in enumerate(_pack(statements), 1)
     )
 
 
@@ -376,7 +406,8 @@ def _passed(plan: Plan, account: AwsAccount, types: frozenset[str]) -> list[dict
     routed = plan.spec.spaces is not None and plan.spec.spaces.web_ui is not None
     made = routed or makes_keda_role(plan) or any(makes_pod_role(plan, addon) for addon in plan.addons)
     pods = [prefix] if made else []
-    passed["pods"] = ([*pods, *pod_roles(plan)], ("pods.eks.amazonaws.com",))
+    if types & _POD_IDENTITY:
+        passed["pods"] = ([*pods, *pod_roles(plan)], ("pods.eks.amazonaws.com",))
     statements = [
         _statement(
             "Pass" + "".join(word.capitalize() for word in purpose.split("-")),
@@ -388,12 +419,14 @@ def _passed(plan: Plan, account: AwsAccount, types: frozenset[str]) -> list[dict
         if arns
     ]
     # EKS does not document to which service it passes these.
-    accounts = list(service_account_roles(plan))
+    accounts = list(service_account_roles(plan)) if _ADDON in types else []
     return statements + ([_statement("PassServiceAccounts", ["iam:PassRole"], accounts, [])] if accounts else [])
 
 
 def _service_roles(account: AwsAccount, types: frozenset[str]) -> list[dict[str, Any]]:
     services = sorted(service for token, service in _SERVICE_ROLES.items() if token in types)
+    if not services:
+        return []
     resources = [account.role_arn(f"aws-service-role/{service}/*") for service in services]
     condition = {"StringEquals": {"iam:AWSServiceName": services}}
     return [_statement("ServiceLinkedRoles", ["iam:CreateServiceLinkedRole"], resources, [condition])]
@@ -441,7 +474,7 @@ def _statement(sid: str, actions: list[str], resources: list[str], conditions: l
     return {**statement, "Condition": merged} if merged else statement
 
 
-def _pack(statements: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+def _pack(statements: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     packed: list[list[dict[str, Any]]] = [[]]
     for statement in statements:
         if packed[-1] and _size(_document([*packed[-1], statement])) > SIZE_LIMIT:
