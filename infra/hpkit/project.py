@@ -20,10 +20,12 @@ from hpkit.config.chart import chart_problems
 from hpkit.config.compose import composed
 from hpkit.config.document import Mark, Problem
 from hpkit.config.folder import DiskFolder
+from hpkit.config.organization import KEYS_OF_FILES
 from hpkit.errors import InputError, SelectionError, ToolError
 from hpkit.plan.derive import derive, derive_all
 from hpkit.plan.model import Plan
 from hpkit.root import project_root
+from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "cluster_problems",
     "environments_in",
     "is_local",
+    "listed_findings",
     "load",
     "load_stack",
     "organization_files",
@@ -87,21 +90,27 @@ class Loaded:
         """Return what the file would say with another text, together with the files that it names."""
         return _composed(self.file, self.file, text.encode())
 
-    def findings_on(self, day: datetime.date) -> tuple[Finding, ...]:
+    @cached_property
+    def listed_findings(self) -> tuple[Finding, ...]:
+        """The findings as a list shows them: one for a value that several environments or teams share."""
+        return self.findings_on(today(), by_place=True)
+
+    def findings_on(self, day: datetime.date, *, by_place: bool = False) -> tuple[Finding, ...]:
         """Return every finding of the file on a day; for one stack, without those of other environments."""
         parsed = self.parsed
         if parsed.organization is not None:
             charts = chart_problems(project_root(), parsed.organization)
             parsed = replace(parsed, problems=(*parsed.problems, *charts, *self._file_name(parsed.organization)))
-        found = check(parsed, self.plans, file=self.file, today=day, policies=self._policies())
-        own = f"environments.{self.environment}"
-        return tuple(
-            finding
-            for finding in found
-            if self.environment is None
-            or not finding.path.startswith("environments.")
-            or f"{finding.path}.".startswith(f"{own}.")
+        found = check(
+            parsed,
+            self.plans,
+            file=self.file,
+            today=day,
+            policies=self._policies(),
+            environment=self.environment,
+            by_place=by_place,
         )
+        return tuple(found)
 
     def _policies(self) -> Mapping[str, Any]:
         """Return what the organization's policy file sets; nothing of a file that is wrong, which `--policies` reports.
@@ -206,13 +215,15 @@ def stack_names(root: Path | None = None) -> list[str]:
 
 def _file_meant(file: str) -> str:
     """Say which organization file is meant by one that cannot be read."""
-    known = [os.path.relpath(each) for each in organization_files()]
+    known = [os.path.relpath(each) for each in organization_files() if not each.is_dir()]
     wanted = Path(file).name
     stacks = stack_names()
     if file in stacks:
         return f"Use --stack {file}: {file} is a stack."
     named = [each for each in known if Path(each).stem == wanted or Path(each).name == wanted]
     likely = named[0] if named else near(file, known)
+    if Path(file).is_dir() and Path(file).resolve() in [each.resolve() for each in organization_files()]:
+        return "Rename or remove it: in stacks/, names that end in .yaml are files."
     if Path(file).is_dir() and known:
         return f"Use a file such as {known[0]}. Without a file, all files of the project are checked."
     return f"Did you mean {likely}?" if likely else "Check the file name."
@@ -227,8 +238,9 @@ def load(file: str | os.PathLike[str], environment: str | None = None, *, shown:
     try:
         document = _composed(file, shown, read_file(file))
     except InputError as error:
-        what = str(error).removeprefix(f"{os.fspath(file)}: ")
-        problem = Problem("CFG005", (), what, _file_meant(shown), Mark(1, 1))
+        what, _, instruction = str(error).removeprefix(f"{os.fspath(file)}: ").partition("; ")
+        fix = f"{instruction.capitalize()}." if instruction else _file_meant(shown)
+        problem = Problem("CFG005", (), what, fix, Mark(1, 1))
         document = Document(None, (problem,), None)
     return Loaded(shown, document, parse(document), environment)
 
@@ -296,9 +308,24 @@ def select(files: Iterable[str], stacks: Iterable[str]) -> list[Loaded]:
 
 
 def without_parts(loaded: Sequence[Loaded]) -> list[Loaded]:
-    """Return organization files without those that are part of another: such a file has no environments itself."""
+    """Return organization files without those that are part of another: such a file has no environments itself.
+
+    While a path to a part is wrong, a file with only the keys of a part can be the one that is meant.
+    """
     parts = {name for each in loaded for name in each.document.parts}
-    return [each for each in loaded if each.file not in parts or environments_in(each.document)]
+    is_path_wrong = any(problem.rule == "CFG014" for each in loaded for problem in each.document.problems)
+    return [
+        each
+        for each in loaded
+        if environments_in(each.document) or not (each.file in parts or (is_path_wrong and _can_be_part(each.document)))
+    ]
+
+
+def _can_be_part(document: Document) -> bool:
+    """Return whether a file states something, and nothing but what another file of an organization can state."""
+    allowed = {key for keys in KEYS_OF_FILES.values() for key in keys}
+    data = document.parts.get("", document).data
+    return isinstance(data, dict) and bool(data) and data.keys() <= allowed
 
 
 def policy_file(organization: str) -> str:
@@ -350,6 +377,19 @@ def require_names(stack: str, organization: str, environment: str) -> None:
                 f"hpkit:{key} of the stack {stack} is `{value}`, which isn't a valid name: use lowercase letters, "
                 f"digits and hyphens, as in `hpkit:{key}: acme`. The file is stacks/<organization>.yaml"
             )
+
+
+def listed_findings(loaded: Iterable[Loaded]) -> list[Finding]:
+    """Return the findings of organization files, each once. One in a shared default names the files that use it."""
+    users: dict[Finding, list[str]] = {}
+    for each in loaded:
+        for finding in each.listed_findings:
+            is_shared = bool(finding.path) and finding.file == each.document.defaults
+            users.setdefault(finding, []).extend([each.file] if is_shared else [])
+    return [
+        replace(finding, message=f"{finding.message}; used by {listing(files)}") if files else finding
+        for finding, files in users.items()
+    ]
 
 
 def project_findings(loaded: Iterable[Loaded]) -> list[Finding]:

@@ -112,7 +112,7 @@ def test_what_is_outside_the_project_or_no_input_is_refused(project, tmp_path):
         ("simulate", {**SCENARIO, "scenario": "day.yaml"}, "outside the project"),
         ("validate", {"files": "stacks/handson.yaml"}, "is not of type"),
         ("quota", {"output": "stacks/new.yaml"}, "Additional properties"),
-        ("quota", {"files": ["--output=new.yaml"]}, "no such file"),
+        ("quota", {"files": ["--output=new.yaml"]}, "this file doesn't exist"),
         ("quota", {"stacks": ["handson-dev --output new.yaml"]}, "which isn't a valid name"),
         ("describe_team", {}, "is a required property"),
         ("destroy", {}, "no tool destroy"),

@@ -172,6 +172,33 @@ def test_a_file_that_ends_in_yml_is_named_where_it_is_missed(project):
     assert "(rename acme.yml to acme.yaml)" in validate("--stack", "acme-dev", cwd=project).stderr
 
 
+def test_a_default_of_several_organizations_is_listed_once_and_names_them(project):
+    for name in ("one", "two"):
+        write(project, f"{name}.yaml", {**organization(), "defaults": "shared.yaml"})
+    (project / "stacks" / "shared.yaml").write_text("environmentDefaults: {protct: true}\n")
+    said = " ".join(validate(cwd=project).stdout.split())
+    assert said.count("CFG001") == 1
+    assert "error CFG001 environmentDefaults.protct unknown key" in said
+    assert "; used by stacks/one.yaml, stacks/two.yaml." in said
+
+
+@pytest.mark.parametrize("key", ["defaults", "include"])
+def test_the_file_that_a_misspelt_path_means_is_no_organization_file(project, key):
+    content = {"defaults": "environmentDefaults: {protect: true}\n", "include": "teams: []\n"}[key]
+    write(project, "acme.yaml", {**organization(), key: "share.yaml" if key == "defaults" else ["share.yaml"]})
+    (project / "stacks" / "shared.yaml").write_text(content)
+    found = json.loads(validate("--format", "json", cwd=project).stdout)["findings"]
+    assert [(each["rule"], each["fix"]) for each in found] == [("CFG014", "Did you mean `shared.yaml`?")]
+
+
+def test_a_folder_with_the_name_of_an_organization_file_is_a_finding(project):
+    write(project, "acme.yaml", organization())
+    (project / "stacks" / "other.yaml").mkdir()
+    (found,) = json.loads(validate("--format", "json", cwd=project).stdout)["findings"]
+    assert (found["file"], found["message"]) == ("stacks/other.yaml", "this is a directory, not a file")
+    assert found["fix"].startswith("Rename or remove it")
+
+
 def test_a_project_without_organizations_says_so(project):
     result = validate(cwd=project)
     assert result.returncode == 2

@@ -63,7 +63,11 @@ RUNS = {
     "plan": ("", 0, "hyperpod.ComputeQuota john"),
     "aws preflight": ("--stack handson-dev", 2, "no AWS credentials"),
     "quota": ("", 0, "ml.g5.12xlarge: 4 guaranteed"),
-    "whatif recommend": ("no.yaml --stack handson-dev --goal fairness>0.9", 1, "error: no.yaml: no such file"),
+    "whatif recommend": (
+        "no.yaml --stack handson-dev --goal fairness>0.9",
+        1,
+        "error: no.yaml: this file doesn't exist",
+    ),
     "whatif record": ("--stack handson-dev --output x.yaml", 2, "no AWS credentials"),
     "whatif rehearse": ("stacks/scenarios/handson.yaml --stack handson-dev", 1, "pip install 'hpkit[local]'"),
     "review": ("", 0, "john"),

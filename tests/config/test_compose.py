@@ -34,7 +34,7 @@ def findings(document):
 
 def said(document):
     """Return findings without the places that their messages name."""
-    places = re.compile(r"; acme\.yaml uses this default$|(?<=the first is )(?:in line|at) \S+")
+    places = re.compile(r"(?<=the first is )(?:in line|at) \S+")
     found = findings(document)
     return sorted((each.rule, each.severity, each.path, places.sub("", each.message), each.fix) for each in found)
 
@@ -250,10 +250,41 @@ def test_the_fix_of_a_missing_file_is_one_that_exists():
     assert read({**organization(), "include": [meant]}, files).problems == ()
 
 
-def test_a_wrong_key_in_defaults_of_environments_is_found_in_each_of_them():
+def two_environments(**defaults):
     own = organization()
     own["environments"]["prod"] = own["environments"]["dev"]
-    document = read({**own, "environmentDefaults": {"protct": True}}, {})
-    found = [each for each in findings(document) if each.rule == "CFG001"]
-    assert [each.path for each in found] == ["environments.dev.protct", "environments.prod.protct"]
-    assert len({(each.line, each.column) for each in found}) == 1
+    return {**own, "environmentDefaults": defaults}
+
+
+def listed(document):
+    return check(parse(document), file="acme.yaml", today=TODAY, by_place=True)
+
+
+def test_what_is_wrong_with_a_default_is_listed_once_by_the_path_where_it_is_written():
+    document = read(two_environments(protct=True, storage={"fsx": {}}, eks={"logRetentionDays": "long"}), {})
+    found = [(each.path, each.message.partition(";")[0]) for each in listed(document)]
+    assert found == [
+        ("environmentDefaults.protct", "unknown key `protct` in environmentDefaults"),
+        ("environmentDefaults.storage.fsx", "unknown key `fsx` in environmentDefaults.storage"),
+        ("environmentDefaults.eks.logRetentionDays", "logRetentionDays is `long`"),
+    ]
+    paths = [each.path for each in findings(document) if "protct" in each.path]
+    assert paths == ["environments.dev.protct", "environments.prod.protct"]
+
+
+def test_a_waiver_names_a_default_as_its_finding_does():
+    own = two_environments(eks={"version": "1.20"})
+    own["environments"]["dev"]["eks"].pop("version")
+    document = read(own, {})
+    (path,) = [each.path for each in listed(document) if each.rule == "EKS002"]
+    assert path == "environmentDefaults.eks.version"
+    waiver = {"rule": "EKS002", "path": path, "reason": "x", "until": f"{TODAY}"}
+    own["environmentDefaults"]["waivers"] = [waiver]
+    assert {each.rule for each in listed(read(own, {}))}.isdisjoint({"EKS002", "WAI002"})
+
+
+def test_a_value_behind_an_alias_is_listed_once():
+    own = yaml.safe_dump(two_environments(), sort_keys=False).replace("version: '1.35'", "version: 'x'")
+    document = composed(read_text(own.encode()), ChangedFolder({}), "acme.yaml")
+    assert len({each.path for each in findings(document) if each.path.endswith("eks.version")}) == 2
+    assert len([each for each in listed(document) if each.path.endswith("eks.version")]) == 1

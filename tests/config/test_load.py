@@ -163,7 +163,7 @@ def test_scalars_are_read_by_yaml_1_2(text, value):
 
 
 def test_a_missing_file_a_directory_and_a_name_that_is_none_are_refused(tmp_path):
-    for name, says in (("missing.yaml", "no such file"), (".", "a directory"), ("a\0b", "null")):
+    for name, says in (("missing.yaml", "this file doesn't exist"), (".", "this is a directory"), ("a\0b", "null")):
         with pytest.raises(InputError, match=says):
             read_file(tmp_path / name if name != "." else tmp_path)
 

@@ -1,7 +1,9 @@
 """Run every rule over a document, apply waivers, and place what was found."""
 
 import datetime
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from hpkit.checks import (
@@ -23,7 +25,8 @@ from hpkit.checks import (
 )
 from hpkit.checks.finding import Finding
 from hpkit.checks.rule import Context, PlacedIssue, Rule
-from hpkit.config.document import Document, Path, format_path
+from hpkit.config.compose import default_name, is_default
+from hpkit.config.document import Document, Mark, Path, format_path
 from hpkit.config.organization import Organization
 from hpkit.config.parse import Parsed
 from hpkit.plan.derive import derive_all
@@ -51,18 +54,24 @@ def check(
     file: str,
     today: datetime.date,
     policies: Mapping[str, Any] | None = None,
+    environment: str | None = None,
+    by_place: bool = False,
 ) -> list[Finding]:
     """Return every finding of one file, errors first, each kind by its place.
 
     plans: environment → plan of those to look at, absent: all of the file's. file is the name to show; today decides
     which waivers have expired and which versions are supported. policies: what the organization's policy file sets.
+    environment: leave out findings in the others. by_place: return one finding for a value that several environments
+    or teams share, as environmentDefaults or an alias.
     """
     issues = {_key(placed): placed for placed in map(PlacedIssue.of_problem, parsed.problems)}
     if parsed.organization is not None:
         wanted = derive_all(parsed.organization) if plans is None else plans
         for placed in _found(parsed, parsed.organization, wanted, today, policies or {}):
             issues.setdefault(_key(placed), placed)
-    findings = [_finding(placed, parsed.document, file) for placed in issues.values()]
+    shown = [placed for placed in issues.values() if _is_in(placed.issue.path, environment)]
+    document = parsed.document
+    findings = _by_place(shown, document, file) if by_place else (_finding(each, document, file) for each in shown)
     return sorted(findings, key=lambda finding: finding.order)
 
 
@@ -70,6 +79,35 @@ def _key(placed: PlacedIssue) -> tuple[str, Path, str, str]:
     """Return what tells a finding from others: one without a path is of its whole file."""
     issue, mark = placed.issue, placed.mark
     return placed.rule, issue.path, issue.message, mark.file if mark and not issue.path else ""
+
+
+def _is_in(path: Path, environment: str | None) -> bool:
+    """Return whether a path doesn't lead to another environment."""
+    return environment is None or path[:1] != ("environments",) or path[1:2] in ((), (environment,))
+
+
+def _by_place(issues: Iterable[PlacedIssue], document: Document, file: str) -> Iterable[Finding]:
+    """Yield one finding per rule, place and message; a default of environments is named by its own path."""
+    same: dict[tuple[str, Mark, Path, str], list[PlacedIssue]] = {}
+    for placed in issues:
+        path = placed.issue.path
+        mark = placed.mark or document.locate(path)
+        message = _renamed(placed.issue.message, format_path(path[:-1], document.data), "")
+        same.setdefault((placed.rule, mark, path[-1:], message), []).append(placed)
+    for (rule, mark, *_), (first, *others) in same.items():
+        path, finding = first.issue.path, _finding(first, document, file)
+        # What is wrong with the form of a default is wrong for every environment.
+        if (others or rule.startswith("CFG")) and is_default(document, path, mark):
+            parent = format_path(path[:-1], document.data)
+            default = default_name(parent)
+            message, fix = (_renamed(text, parent, default) for text in (finding.message, finding.fix))
+            finding = replace(finding, path=default_name(finding.path), message=message, fix=fix)
+        yield finding
+
+
+def _renamed(text: str, path: str, other: str) -> str:
+    """Return a text with another path in place of one, but not of longer ones that begin with it."""
+    return re.sub(rf"\b{re.escape(path)}(?![\w.\[-])", lambda _: other, text) if path else text
 
 
 def _found(
@@ -99,8 +137,6 @@ def _finding(placed: PlacedIssue, document: Document, file: str) -> Finding:
             else f"at {first.file or file}:{first.line}:{first.column}"
         )
         message += f"; the first is {where}"
-    if issue.path and mark.file and mark.file == document.defaults:
-        message += f"; {file} uses this default"
     return Finding(
         rule=placed.rule,
         severity=issue.severity or _BY_ID[placed.rule].severity,

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hpkit.checks.rule import Context, Issue, PlacedIssue, Rule
+from hpkit.config.compose import default_name, is_default
 from hpkit.config.document import Document, Path, format_path
 from hpkit.config.organization import Waiver
 from hpkit.plan.waiver_length import LONGEST_DAYS, is_too_long
@@ -104,7 +105,10 @@ def _covers(waiver: Waiver, placed: PlacedIssue, document: Document) -> bool:
     if placed.rule != waiver.rule:
         return False
     # By index was how findings named items without a name once; waivers that do are as good as before.
-    ways = (format_path(placed.issue.path, document.data, numbered=numbered) for numbered in (False, True))
+    path = placed.issue.path
+    ways = [format_path(path, document.data, numbered=numbered) for numbered in (False, True)]
+    if is_default(document, path, placed.mark or document.locate(path)):
+        ways += [default_name(way) for way in ways]
     return any(covers(waiver, waiver.rule, shown) for shown in ways)
 
 

@@ -10,7 +10,7 @@ from hpkit.checks import summarize
 from hpkit.cli.formats import WRITERS
 from hpkit.errors import FindingsError, InputError, SelectionError
 from hpkit.plan.model import Plan
-from hpkit.project import Loaded, select
+from hpkit.project import Loaded, listed_findings, select
 from hpkit.text.plural import plural
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def plans_of(loaded: Sequence[Loaded]) -> list[Plan]:
 
     Other errors are printed on standard error, so that the arithmetic is available while they are being fixed.
     """
-    findings = [finding for each in loaded for finding in each.findings]
+    findings = listed_findings(loaded)
     if any(each.parsed.organization is None for each in loaded):
         raise FindingsError(WRITERS["text"](findings, list(loaded)), findings)
     errors = summarize(findings).errors

@@ -9,7 +9,7 @@ from hpkit.cli.completion import stacks_option
 from hpkit.cli.formats import WRITERS, output_options
 from hpkit.cli.inputs import resolve
 from hpkit.cli.output import own
-from hpkit.project import project_findings
+from hpkit.project import listed_findings, project_findings
 
 __all__ = ["command"]
 
@@ -29,7 +29,7 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, polic
     Without FILE or --stack, checks all of stacks/*.yaml. Exit codes: 0, no errors; 1, errors; 2, usage error.
     """
     loaded = resolve(files, stacks)
-    findings = [finding for each in loaded for finding in each.findings]
+    findings = listed_findings(loaded)
     if not files and not stacks:
         findings += project_findings(loaded)
     if policies and summarize(findings).errors:
@@ -39,7 +39,5 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, polic
 
         findings += [finding for each in loaded for finding in policy_findings(each)]
     out = own(sys.stdout) if form == "github" else sys.stdout
-    # A file that organizations share has the same findings in each.
-    findings = list(dict.fromkeys(findings))
     click.echo(WRITERS[form](findings, loaded), file=out, nl=form != "github" or bool(findings))
     sys.exit(1 if summarize(findings).errors else 0)

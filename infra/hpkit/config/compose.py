@@ -6,6 +6,7 @@ and `environmentDefaults` in either applies to each environment. Maps are merged
 Does not: follow symbolic links, leave the organization file's folder, or let the other files name further ones.
 """
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -19,7 +20,7 @@ from hpkit.config.organization import FOR_ENVIRONMENTS, KEYS_OF_FILES, MOST_PATT
 from hpkit.errors import InputError
 from hpkit.text.spelling import near
 
-__all__ = ["composed"]
+__all__ = ["composed", "default_name", "is_default"]
 
 _ENDING: Final = ".yaml"
 _BEGIN: Final = {
@@ -37,6 +38,19 @@ def composed(document: Document, folder: Folder, own: str, prefix: str = "") -> 
     if root is None or not isinstance(root.value, dict) or not root.value.keys() & {*KEYS_OF_FILES, FOR_ENVIRONMENTS}:
         return document
     return _Composing(document, root, folder, own, prefix).document()
+
+
+def is_default(document: Document, path: Path, mark: Mark) -> bool:
+    """Return whether an environment takes a key or its value, which mark leads to, from environmentDefaults."""
+    if path[:1] != ("environments",) or len(path) < 3:
+        return False
+    default = (FOR_ENVIRONMENTS, *path[2:])
+    return any(mark in (part.locate(default), part.locate(default, key=True)) for part in document.parts.values())
+
+
+def default_name(path: str) -> str:
+    """Return how users read the path of a default, from its path in an environment: `environmentDefaults.eks`."""
+    return re.sub(r"^environments\.[^.\[]+", FOR_ENVIRONMENTS, path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,11 +86,11 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
         with Path(name).open("rb") as file:
             return file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise InputError(f"{name}: no such file") from None
+        raise InputError(f"{name}: this file doesn't exist") from None
     except IsADirectoryError:
-        raise InputError(f"{name}: is a directory; name an organization file in it") from None
+        raise InputError(f"{name}: this is a directory, not a file") from None
     except PermissionError:
-        raise InputError(f"{name}: permission denied; make the file readable") from None
+        raise InputError(f"{name}: this file can't be read (permission denied); make it readable") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{name!r}: {error}") from None
 

@@ -27,9 +27,9 @@ def gate(stack: str) -> Plan:
         loaded = load_stack(stack)
     except SelectionError as error:
         raise pulumi.RunError(printable_lines(str(error))) from None
-    for finding in loaded.findings:
+    for finding in loaded.listed_findings:
         (pulumi.log.error if finding.severity == "error" else pulumi.log.warn)(text(finding))
-    errors = sum(finding.severity == "error" for finding in loaded.findings)
+    errors = sum(finding.severity == "error" for finding in loaded.listed_findings)
     if errors or not loaded.plans:
         raise pulumi.RunError(f"{errors} errors in {loaded.file}: nothing was registered")
     plan = next(iter(loaded.plans.values()))

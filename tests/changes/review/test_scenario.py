@@ -85,4 +85,4 @@ def test_a_scenario_of_other_teams_is_said_and_one_that_is_not_there_ends_it(tmp
     (stack,) = repository.review("--scenario", "day.yaml", "--quick")["stacks"]
     assert stack["scenario"]["note"] == "none of its tasks belongs to a team of this stack"
     result = repository.run("--scenario", "no.yaml", "--quick")
-    assert (result.returncode, "no.yaml: no such file" in result.stderr) == (1, True)
+    assert (result.returncode, "no.yaml: this file doesn't exist" in result.stderr) == (1, True)
