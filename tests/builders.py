@@ -90,8 +90,14 @@ def plain(value: Any) -> Any:
     return [plain(inner) for inner in value] if isinstance(value, tuple) else value
 
 
+def yaml_of(data: Any) -> str:
+    """Return a document as people write it; by libyaml where it is installed, which takes a tenth of the time."""
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    return str(yaml.dump(data, Dumper=dumper, sort_keys=False, allow_unicode=True))
+
+
 def text_of(data: Any) -> bytes:
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True).encode()
+    return yaml_of(data).encode()
 
 
 def typed(data: Any) -> Organization:

@@ -6,6 +6,7 @@ import re
 import sys
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from hpkit.project import project_root
@@ -23,8 +24,13 @@ def pages() -> list[Path]:
     return sorted(path for pattern in PAGES for path in project_root().glob(pattern))
 
 
-def texts(source: str) -> Iterator[tuple[int, str]]:
+@cache
+def texts(source: str) -> tuple[tuple[int, str], ...]:
     """Return the line and the text of each string of at least four words, each docstring, and each comment."""
+    return tuple(_texts(source))
+
+
+def _texts(source: str) -> Iterator[tuple[int, str]]:
     tree = ast.parse(source)
     parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
     for node in ast.walk(tree):

@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import networkx
@@ -58,6 +59,7 @@ def files_of(package: str, module: str) -> list[Path]:
     return [file for file in found if not any(file.is_relative_to(folder) for folder in inner)]
 
 
+@cache
 def imports_of(file: Path, *, top_level_only: bool = False) -> set[str]:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     nodes = tree.body if top_level_only else list(ast.walk(tree))

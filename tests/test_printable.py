@@ -24,6 +24,7 @@ from hpkit.cli.output import own, printable_output
 from hpkit.text.printable import csv_cell, printable, printable_lines, quoted
 from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.plugin_server import PluginServicer, readable
+from tests.builders import yaml_of
 from tests.cli.invoke import hpkit
 from tests.cli.test_review import Repository
 from tests.conftest import NIGHTLY
@@ -161,7 +162,7 @@ def mutated(place, text):
         inner[text] = inner.pop(last)
     else:
         inner[last] = text
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    return yaml_of(data)
 
 
 def answer_of(command, repository):

@@ -4,13 +4,12 @@ import os
 import re
 
 import pytest
-import yaml
 
 from generate.examples import example_files
 from hpkit.checks import check
 from hpkit.config import format_path, parse, read_text
 from hpkit.config.contract import fields_at
-from tests.builders import TODAY, plain
+from tests.builders import TODAY, plain, yaml_of
 from tests.checks.test_fixtures import CASES
 from tests.program.mutations import mistaken
 
@@ -87,7 +86,7 @@ def applied(text, expected):
         (parent[last] if isinstance(parent[last], dict) else parent)[pair["key"]] = value_of(pair["value"])
     else:
         parent[last] = value_of(pair["value"] if pair else typed)
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    return yaml_of(data)
 
 
 def renames(expected, parent, last):
@@ -148,7 +147,7 @@ def test_each_setting_that_a_fix_names_ends_the_finding_and_causes_no_error(case
         assert data is None or _NAMED.match(expected.fix)
         return
     before = check(parse(document), file="acme.yaml", today=case.today)
-    text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    text = yaml_of(data)
     after = check(parse(read_text(text.encode())), file="acme.yaml", today=case.today)
     assert (expected.rule, expected.path, expected.severity) not in {
         (each.rule, each.path, each.severity) for each in after
@@ -210,7 +209,7 @@ def steps_in(path, data):
 
 
 def dumped(data):
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    return yaml_of(data)
 
 
 def found_in(text):

@@ -5,12 +5,10 @@ import random
 from dataclasses import dataclass
 from functools import cache
 
-import yaml
-
 from generate.examples import example_files
 from hpkit.checks import check
 from hpkit.config import format_path, parse, read_text
-from tests.builders import plain
+from tests.builders import plain, yaml_of
 from tests.checks.test_fixtures import CASES
 
 __all__ = ["Mutant", "mistaken", "mutant"]
@@ -84,7 +82,7 @@ def mutant(seed, mistakes, *, today):
         mistake = _mistake(tried, chance)
         if tried == data:
             continue
-        parsed = parse(read_text(yaml.safe_dump(tried, sort_keys=False, allow_unicode=True).encode()))
+        parsed = parse(read_text(yaml_of(tried).encode()))
         if any(
             each.severity == "error" or each.rule in _DOUBTS for each in check(parsed, file="acme.yaml", today=today)
         ):
@@ -100,7 +98,7 @@ def mistaken(seed):
     chance = random.Random(seed)  # noqa: S311 - no secret
     data = copy.deepcopy(_sources()[chance.choice(sorted(_sources()))])
     mistake = _mistake(data, chance)
-    return mistake, yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    return mistake, yaml_of(data)
 
 
 def _mistake(data, chance):

@@ -4,6 +4,8 @@ What an engine does beside this is left out: no state, no preview, no order but 
 Kubernetes objects are only kept: what an API server says of them is asked elsewhere.
 """
 
+import asyncio
+
 import grpc
 import pulumi
 from google.protobuf import struct_pb2
@@ -106,6 +108,15 @@ class _Monitor(mocks.MockMonitor):
         return answer.id, answer.properties
 
 
+def _cancel_tasks():
+    """Cancel what a program that failed leaves in the event loop: the next one would wait for its calls."""
+    loop = asyncio.get_event_loop()
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+
+
 def up(plan):
     """Build a plan on the endpoint that the environment names; return what was refused, and the Kubernetes objects."""
     monitor = _Monitor(plan.spec.region)
@@ -118,6 +129,7 @@ def up(plan):
     try:
         run()
     except Exception:
+        _cancel_tasks()
         if not monitor.refusals:
             raise
     return monitor.refusals, monitor.objects
