@@ -37,7 +37,7 @@ def aws_session(profile: str | None, region: str) -> "Session":
     except BotoCoreError as error:
         raise ToolError(f"{error} (credentials come from the AWS SDK, such as --profile or AWS_PROFILE)") from None
     if found is None:
-        on_aws = "add --profile, set AWS_PROFILE, or log in with `aws sso login`"
+        on_aws = "set AWS_PROFILE (or --profile), or log in with `aws sso login`"
         raise click.UsageError(f"no AWS credentials: {on_aws}{hint_of_local_cloud(stack)}")
     return session
 

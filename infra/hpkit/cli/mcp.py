@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +27,9 @@ from hpkit.text.formatting import camel_case
 
 if TYPE_CHECKING:
     from mcp import types
+    from mcp.shared._stream_protocols import ReadStream, WriteStream
+    from mcp.shared.message import SessionMessage
+    from mcp.types import JSONRPCError
 
 __all__ = ["command"]
 
@@ -108,7 +113,7 @@ async def _serve(root: Path) -> None:
         try:
             words = _words(root, request.name, request.arguments or {}, tools[request.name].input_schema)
             async with at_once:
-                return await _run(root, words)
+                return await _run(root, request.name, words)
         except InputError as error:
             return _failed(str(error))
 
@@ -119,8 +124,67 @@ async def _serve(root: Path) -> None:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-    async with stdio_server() as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
+    async with stdio_server() as (reading, writing), _patient(reading, writing) as (requests, answers):
+        await server.run(requests, answers, server.create_initialization_options())
+
+
+@asynccontextmanager
+async def _patient(
+    reading: ReadStream[SessionMessage | Exception], writing: WriteStream[SessionMessage]
+) -> AsyncIterator[tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]]]:
+    """Yield streams for the server: it answers unreadable lines, and sees the end of input after its last answer."""
+    import anyio
+    from mcp.shared.message import SessionMessage
+    from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+
+    to_server, requests = anyio.create_memory_object_stream[SessionMessage | Exception]()
+    answers, from_server = anyio.create_memory_object_stream[SessionMessage]()
+    unanswered: set[object] = set()
+    answered = anyio.Event()
+
+    async def read() -> None:
+        async with to_server:
+            async for line in reading:
+                if isinstance(line, Exception):
+                    await writing.send(SessionMessage(_unreadable(line)))
+                    continue
+                message = line.message
+                if isinstance(message, JSONRPCRequest):
+                    unanswered.add(message.id)
+                elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+                    unanswered.discard((message.params or {}).get("requestId"))
+                await to_server.send(line)
+            while unanswered:
+                await answered.wait()
+
+    async def write() -> None:
+        nonlocal answered
+        async with writing, from_server:
+            async for line in from_server:
+                await writing.send(line)
+                if isinstance(line.message, JSONRPCResponse | JSONRPCError):
+                    unanswered.discard(line.message.id)
+                    answered.set()
+                    answered = anyio.Event()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read)
+        tasks.start_soon(write)
+        yield requests, answers
+
+
+def _unreadable(error: Exception) -> JSONRPCError:
+    """Return the answer to a line that is no request; JSON-RPC has it without an id."""
+    from mcp import types
+    from pydantic import ValidationError
+
+    is_json = not isinstance(error, ValidationError) or error.errors()[0]["type"] != "json_invalid"
+    code, message = (
+        (types.INVALID_REQUEST, "the line isn't a JSON-RPC 2.0 message")
+        if is_json
+        else (types.PARSE_ERROR, "the line isn't valid JSON")
+    )
+    return types.JSONRPCError(jsonrpc="2.0", id=None, error=types.ErrorData(code=code, message=message))
 
 
 def _is_available(tool: _Tool) -> bool:
@@ -157,7 +221,7 @@ def _definition(name: str, tool: _Tool) -> types.Tool:
     return types.Tool(
         name=name,
         title=f"hpkit {tool.words}",
-        description=" ".join(help_text.split()),
+        description=_in_parameters(" ".join(help_text.split()), tool),
         input_schema={
             "type": "object",
             "properties": {key: _property(each, tool) for key, each in parameters},
@@ -227,7 +291,7 @@ def _require_inside(root: Path, *files: Path) -> None:
             raise InputError(f"{file} isn't a regular file")
 
 
-async def _run(root: Path, words: list[str]) -> types.CallToolResult:
+async def _run(root: Path, name: str, words: list[str]) -> types.CallToolResult:
     """Return the document that a command prints, as text and as data; its notes are a second text."""
     import subprocess
 
@@ -245,12 +309,24 @@ async def _run(root: Path, words: list[str]) -> types.CallToolResult:
         return _failed(f"the document is larger than {_MOST_BYTES >> 20} MiB; ask for one stack")
     notes = done.stderr.decode(errors="replace").splitlines()
     if not done.stdout:
-        return _failed(_message(notes, done.returncode))
+        return _failed(_in_parameters(_message(notes, done.returncode), _TOOLS[name]))
     text = done.stdout.decode()
     content: list[types.ContentBlock] = [types.TextContent(text=text)]
     if notes:
         content.append(types.TextContent(text="\n".join(notes)))
     return types.CallToolResult(content=content, structured_content=json.loads(text))
+
+
+def _in_parameters(text: str, tool: _Tool) -> str:
+    """Return a text of the command with the tool's parameters in place of options, except within commands to run."""
+    names = {option: f"`{key}`" for key, parameter in _parameters(tool) for option in parameter.opts}
+    text = re.sub(
+        r"`[^`]* [^`]*`|'?(--[a-z][a-z-]*)'?",
+        lambda found: names.get(found[1], found[0]),
+        text,
+    )
+    # An option that the tool doesn't take is no way out.
+    return re.sub(r" \(or --[a-z-]+\)", "", text)
 
 
 def _message(notes: list[str], code: int) -> str:
