@@ -31,6 +31,7 @@ from hpkit.text.spelling import near
 __all__ = [
     "Loaded",
     "cluster_problems",
+    "described_by",
     "environments_in",
     "is_local",
     "listed_findings",
@@ -260,11 +261,7 @@ def load_stack(name: str, *, root: Path | None = None) -> Loaded:
     root: the project's folder, if it is not the one from here upward.
     """
     folder = (root or project_root()) / "stacks"
-    stated = _keys_of(stack_config(name, root=root))
-    by_name = split_stack(name) if not {"organization", "environment"} <= stated.keys() else ("", "")
-    organization = stated.get("organization", by_name[0])
-    environment = stated.get("environment", by_name[1])
-    require_names(name, organization, environment)
+    organization, environment = described_by(name, root=root)
     file = folder / f"{organization}.yaml"
     if not file.is_file():
         known = [path.stem for path in organization_files(root)]
@@ -280,6 +277,19 @@ def load_stack(name: str, *, root: Path | None = None) -> Loaded:
             f"{os.path.relpath(file)} has no environment `{environment}` (it has {', '.join(known_environments)})"
         )
     return loaded
+
+
+def described_by(stack: str, *, root: Path | None = None) -> tuple[str, str]:
+    """Return the organization and environment that describe a stack, by its settings or its name.
+
+    Raises SelectionError if one isn't a valid name. root: the project's folder, if not the one from here upward.
+    """
+    stated = _keys_of(stack_config(stack, root=root))
+    by_name = split_stack(stack) if not {"organization", "environment"} <= stated.keys() else ("", "")
+    organization = stated.get("organization", by_name[0])
+    environment = stated.get("environment", by_name[1])
+    require_names(stack, organization, environment)
+    return organization, environment
 
 
 def select(files: Iterable[str], stacks: Iterable[str]) -> list[Loaded]:

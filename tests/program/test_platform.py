@@ -62,6 +62,16 @@ def test_a_platform_has_typed_outputs(registered):
     assert teams["john"]["queue"] == "hyperpod-ns-john-localqueue"
 
 
+@pytest.mark.parametrize("stack", ["handson-dev"])
+def test_a_platform_of_another_environment_is_refused(monkeypatch, stack):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(pulumi, "get_stack", lambda: stack)
+    with pytest.raises(
+        pulumi.RunError, match="handson-dev is for dev of handson, but hpkit.Platform gets prod of topo"
+    ):
+        hpkit.Platform("other", organization="topology", environment="prod")
+
+
 def test_the_public_surface_is_this():
     assert hpkit.__all__ == ["Platform"]
     assert hpkit.hyperpod.__all__ == ["Cluster", "ClusterSchedulerConfig", "ComputeQuota", "Provider"]

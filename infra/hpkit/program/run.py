@@ -15,7 +15,7 @@ from hpkit.plan.endpoint import documentation_ranges
 from hpkit.plan.model import Plan
 from hpkit.program.charts.package import MIRROR, ensure_package
 from hpkit.program.components import build
-from hpkit.project import is_local, load_stack, project_root
+from hpkit.project import described_by, is_local, load_stack, project_root
 from hpkit.text.printable import printable_lines
 
 __all__ = ["Platform", "gate", "run"]
@@ -114,9 +114,23 @@ class Platform(pulumi.ComponentResource):
         """Register the platform that `stacks/<organization>.yaml` describes for an environment.
 
         teams: team → namespace, queue, priority classes, and what it's guaranteed. opts: such as `protect`, which all
-        resources take over. Raises pulumi.RunError, before anything is registered, if the file has errors.
+        resources take over. Raises pulumi.RunError, before anything is registered, if the file has errors, or if the
+        running stack belongs to another environment: both stacks would create the same resources.
         """
-        plan = gate(f"{organization}-{environment}")
+        stack = pulumi.get_stack()
+        try:
+            own = described_by(stack)
+        except SelectionError as error:
+            raise pulumi.RunError(printable_lines(str(error))) from None
+        if own != (organization, environment):
+            raise pulumi.RunError(
+                printable_lines(
+                    f"the stack {stack} is for {own[1]} of {own[0]}, but hpkit.Platform gets {environment} of "
+                    f"{organization}, whose own stack would create the same resources. Pass organization={own[0]!r} "
+                    f"and environment={own[1]!r}, or run this program in the stack {organization}-{environment}"
+                )
+            )
+        plan = gate(stack)
         super().__init__("hpkit:index:Platform", name, None, opts)
         outputs = build(plan, root=os.path.relpath(project_root()), parent=self)
         self.cluster_arn = outputs["clusterArn"]

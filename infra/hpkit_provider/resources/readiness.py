@@ -89,7 +89,7 @@ def _await(task: Task, check: _Check, *, minutes: float) -> None:
             there_since.clear()
             return lacking
         there_since.append(time.monotonic())
-        return "" if time.monotonic() - there_since[0] >= settle else "settling"
+        return "" if time.monotonic() - there_since[0] >= settle else f"ready; confirming for {settle:g} s"
 
     def settled(lacking: str) -> bool:
         if not lacking:
@@ -101,7 +101,9 @@ def _await(task: Task, check: _Check, *, minutes: float) -> None:
         raise TimedOutError(f"{lacking} after {minutes:g} min. {check.remedy}")
 
     def progress(lacking: str) -> str:
-        return f"{lacking}, waiting {(time.monotonic() - started) / 60:.0f} min" if lacking else "ready"
+        minutes = int((time.monotonic() - started) / 60)
+        waited = f"; waited {minutes} min so far" if minutes else ""
+        return f"{lacking}{waited}" if lacking else "ready"
 
     wait(task, poll, settled=settled, progress=progress, max_seconds=_MAX_POLL_SECONDS, fraction=_POLL_FRACTION)
 

@@ -152,7 +152,7 @@ def test_it_waits_until_the_nodes_of_its_groups_are_ready_and_shows_how_many_are
     ]
     with waiting(world) as (handler, task, said):
         handler.create(task, nodes_of(kubernetes, arn, "gpu"))
-    assert said == ["gpu 0/2 Ready, waiting 0 min", "gpu 1/2 Ready, waiting 0 min", "ready"]
+    assert said == ["gpu 0/2 Ready", "gpu 1/2 Ready", "ready"]
     assert "instance-group-name%20in%20%28gpu%29" in kubernetes.asked[0]
     assert len(set(kubernetes.tokens)) <= len(kubernetes.tokens)
     assert all(each.startswith("Bearer k8s-aws-v1.") for each in kubernetes.tokens)
@@ -165,7 +165,7 @@ def test_a_node_under_deep_health_checks_is_ready_and_takes_no_pods(world, kuber
     kubernetes.answers["/api/v1/nodes"] = [listed(node(only, **checked)), listed(node(only))]
     with waiting(world) as (handler, task, said):
         handler.create(task, nodes_of(kubernetes, arn, "system"))
-    assert said[0] == "system 0/1 Ready, waiting 0 min"
+    assert said[0] == "system 0/1 Ready"
 
 
 def test_when_the_time_is_up_it_names_nodes_reasons_and_logs(world, kubernetes, cluster):
@@ -215,7 +215,7 @@ def test_when_the_time_is_up_the_run_continues_with_the_nodes_that_are_ready(wor
     kubernetes.answers["/api/v1/nodes"] = listed(node(first), node(second, "False"))
     with waiting(world) as (handler, task, said):
         handler.create(task, nodes_of(kubernetes, arn, "gpu", minutes=0))
-    assert said[0] == "gpu 1/2 Ready, waiting 0 min"
+    assert said[0] == "gpu 1/2 Ready"
     assert said[1].startswith(f"These nodes can't run pods; the run continues without them:\n  hyperpod-{second} (gpu)")
 
 
@@ -268,9 +268,9 @@ def test_one_good_answer_is_not_enough_where_servers_may_differ(world, kubernete
     with waiting(world) as (handler, task, said):
         handler.create(task, of_cluster(kubernetes))
     assert [each.partition(",")[0].partition(" of ")[0] for each in said] == [
-        "settling",
+        "ready; confirming for 0.3 s",
         "the Kubernetes API",
-        "settling",
+        "ready; confirming for 0.3 s",
         "ready",
     ]
 

@@ -122,7 +122,10 @@ class Release:
         if upgrade:
             raise PluginError(f"release {_id(inputs)} can't be upgraded: {missing}. What to do: {_ADVICE}.")
         version = f" {inputs['version']}" if inputs.get("version") else ""
-        task.warn(f"{inputs['chart']}{version}: recorded, not installed: {missing}. {instead}What to do: {_ADVICE}.")
+        task.warn(
+            f"the chart {inputs['chart']}{version} isn't available, so nothing of it is installed, and the next `up` "
+            f"tries again. {instead}Cause: {missing}. What to do: {_ADVICE}."
+        )
         return self._recorded.write(task, inputs, revision=revision)
 
     def _install(self, task: Task, helm: HelmRun, inputs: Props, chart: str, *, upgrade: bool) -> Props:

@@ -339,7 +339,7 @@ def test_a_chart_that_cannot_be_had_is_recorded_and_installed_once_it_can(plugin
     found, inputs, outputs = plugin.create(RELEASE, "sample", {**release, **where})
     assert outputs["status"]["status"] == "recorded"
     (warning,) = warnings(plugin)
-    assert "recorded, not installed: " in warning
+    assert "so nothing of it is installed" in warning
     assert "HPKIT_MIRROR" in warning
     assert plugin.read(RELEASE, "sample", found, inputs=inputs, outputs=outputs)[2]["status"]["status"] == "recorded"
     outputs = plugin.update(RELEASE, "sample", inputs, release, outputs=outputs)
@@ -415,7 +415,7 @@ def test_without_helm_a_release_is_recorded_and_one_that_helm_installed_is_not_l
         patch.setenv("HPKIT_CACHE", str(tmp_path / "cache"))
         found, inputs, outputs = plugin.create(RELEASE, "r", other)
         assert found == "default/hyperpod"
-        assert "recorded, not installed: helm" in warnings(plugin)[0]
+        assert "Cause: helm" in warnings(plugin)[0]
         assert "hpkit local doctor --fix" in warnings(plugin)[0]
         assert api.read("/api/v1/namespaces/default/secrets/hpkit.release.v1.hyperpod")["kind"] == "Secret"
         _, seen, _ = plugin.read(RELEASE, "r", found, inputs=inputs, outputs=outputs)
