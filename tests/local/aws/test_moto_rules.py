@@ -238,6 +238,13 @@ def test_a_body_that_is_no_xml_is_refused(cloud: Any, refused: Refused) -> None:
     refused("MalformedXML", s3.put_bucket_versioning, Bucket="sagemaker-scripts", VersioningConfiguration={})
 
 
+def test_a_range_that_was_taken_from_a_vpc_can_be_added_again(cloud: Any) -> None:
+    for _ in range(2):
+        request = {"VpcId": cloud.vpc, "CidrBlock": "10.9.0.0/16"}
+        added = cloud.ec2.associate_vpc_cidr_block(**request)["CidrBlockAssociation"]
+        cloud.ec2.disassociate_vpc_cidr_block(AssociationId=added["AssociationId"])
+
+
 def test_a_region_has_five_vpcs_the_default_one_among_them(cloud: Any, refused: Refused) -> None:
     for _ in range(VPCS - 2):
         cloud.ec2.create_vpc(CidrBlock="10.0.0.0/16")

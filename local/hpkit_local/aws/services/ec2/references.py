@@ -1,4 +1,4 @@
-"""Subnets and security groups that requests to other services refer to: they must exist in account and region."""
+"""VPCs, subnets and security groups that requests to other services refer to: they must exist in account and region."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from hpkit_local.aws.backend import Context
 from hpkit_local.aws.errors import ServiceError
 
-__all__ = ["Subnet", "require_security_group", "require_subnet"]
+__all__ = ["Subnet", "ranges_of", "require_security_group", "require_subnet"]
 
 INVALID = "ValidationException"
 
@@ -22,6 +22,12 @@ class Subnet:
     zone: str
     zone_id: str
     cidr: str
+
+
+def ranges_of(vpc: Any) -> list[str]:
+    """Return the IPv4 ranges of a VPC of moto, which also keeps those that were taken from it."""
+    ranges = vpc.get_cidr_block_association_set()
+    return [str(each["cidr_block"]) for each in ranges if each["cidr_block_state"]["state"] == "associated"]
 
 
 def require_subnet(ctx: Context, subnet_id: str, *, code: str = INVALID) -> Subnet:

@@ -10,6 +10,7 @@ from typing import Final
 from hpkit_local.aws.api import rule
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
+from hpkit_local.aws.services.ec2.references import ranges_of
 
 __all__ = ["ADDRESSES", "VPCS"]
 
@@ -58,7 +59,7 @@ def _further_range(ctx: Context, params: Record) -> None:
         return
     block = _network(params["CidrBlock"])
     _check_block(block)
-    present = [_network(each["cidr_block"]) for each in vpc.get_cidr_block_association_set()]
+    present = [_network(block) for block in ranges_of(vpc)]
     if any(block.overlaps(each) for each in present):
         raise ServiceError("InvalidVpc.Range", f"The CIDR '{block}' conflicts with another block of the VPC.")
     if any(block.overlaps(each) for each in _restricted(present)):

@@ -17,6 +17,7 @@ from typing import Any
 from hpkit.plan.endpoint import address_within
 from hpkit_local.aws.backend import Context, Record
 from hpkit_local.aws.errors import ServiceError
+from hpkit_local.aws.services.ec2.references import ranges_of
 
 __all__ = ["admitted_address", "check_ranges", "why_unreachable"]
 
@@ -53,7 +54,7 @@ def why_unreachable(ctx: Context, cluster: Record, address: str) -> str:
     """Return why a caller at an address does not reach the cluster's API server; empty if he does."""
     config = cluster["resourcesVpcConfig"]
     vpc = ctx.backend.moto.backend("ec2", ctx.region).vpcs[config["vpcId"]]
-    inside = _holds((each["cidr_block"] for each in vpc.get_cidr_block_association_set()), address)
+    inside = _holds(ranges_of(vpc), address)
     if not inside and (config["endpointPublicAccess"] or not _holds(map(str, _PRIVATE), address)):
         return _from_the_internet(config, address)
     if not config["endpointPrivateAccess"]:
@@ -74,7 +75,7 @@ def admitted_address(ctx: Context, cluster: Record) -> str:
     if config["endpointPublicAccess"]:
         return address_within(config["publicAccessCidrs"])
     vpc = ctx.backend.moto.backend("ec2", ctx.region).vpcs[config["vpcId"]]
-    inside = address_within(each["cidr_block"] for each in vpc.get_cidr_block_association_set())
+    inside = address_within(ranges_of(vpc))
     groups = [config["clusterSecurityGroupId"], *config.get("securityGroupIds", [])]
     ranges = (rule.ip_range["CidrIp"] for rule in _rules(ctx, config["vpcId"], groups) if "CidrIp" in rule.ip_range)
     candidates = [inside, *map(address_within, map(str.split, ranges))]
