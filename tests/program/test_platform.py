@@ -67,7 +67,7 @@ def test_a_platform_of_another_environment_is_refused(monkeypatch, stack):
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(pulumi, "get_stack", lambda: stack)
     with pytest.raises(
-        pulumi.RunError, match="handson-dev is for dev of handson, but hpkit.Platform gets prod of topo"
+        pulumi.RunError, match=r"handson-dev is for dev of handson, but hpkit\.Platform gets prod of topo"
     ):
         hpkit.Platform("other", organization="topology", environment="prod")
 
