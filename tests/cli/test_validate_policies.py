@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from hpkit.cli.validate import command
@@ -38,6 +39,17 @@ def test_advice_is_a_warning_and_what_is_mandatory_an_error(project):
     strict = validate()
     assert strict.exit_code == 1
     assert "error eks-addons-pinned environments.dev" in strict.stdout
+
+
+def test_advice_for_several_environments_is_listed_once(project):
+    file = project / "stacks" / "handson.yaml"
+    data = yaml.safe_load(file.read_text())
+    data["environments"]["prod"] = data["environments"]["dev"]
+    file.write_text(yaml.safe_dump(data))
+    found = json.loads(validate("stacks/handson.yaml", "--format", "json").stdout)["findings"]
+    (pinned,) = [each for each in found if each["rule"] == "eks-addons-pinned"]
+    assert pinned["path"] == "environments.dev"
+    assert pinned["message"].endswith("; the same in environments.prod")
 
 
 @pytest.mark.parametrize("form", ["github", "sarif"])

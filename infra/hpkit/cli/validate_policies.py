@@ -22,7 +22,7 @@ __all__ = ["checked_settings", "policy_findings", "stack_findings"]
 
 
 def policy_findings(loaded: Loaded) -> list[Finding]:
-    """Return what the pack reports of every environment of a file; mandatory policies are errors.
+    """Return what the pack reports of every environment of a file, each once; mandatory policies are errors.
 
     Raises InputError for a policy file that is wrong.
     """
@@ -32,11 +32,19 @@ def policy_findings(loaded: Loaded) -> list[Finding]:
     from hpkit.program.recording import record
 
     settings = checked_settings(organization, policy_settings(organization.organization))
-    return [
-        finding
-        for plan in loaded.plans.values()
-        for finding in stack_findings(loaded.file, loaded.document, record(plan), settings)
-    ]
+    same: dict[tuple[str, str, str, str], list[Finding]] = defaultdict(list)
+    for plan in loaded.plans.values():
+        for finding in stack_findings(loaded.file, loaded.document, record(plan), settings):
+            same[finding.rule, finding.severity, finding.message, finding.fix].append(finding)
+    return [_listed_once(findings) for findings in same.values()]
+
+
+def _listed_once(same: list[Finding]) -> Finding:
+    """Return one finding for those of several environments or settings that differ only in their place."""
+    first, *others = same
+    if not others:
+        return first
+    return replace(first, message=f"{first.message}; the same in {listing([each.path for each in others])}")
 
 
 def checked_settings(organization: Organization, file: tuple[str, str] | None) -> Mapping[str, Any]:

@@ -118,6 +118,19 @@ def test_preemption_and_lending_that_differ_are_named(seen, plan):
     )
 
 
+def test_a_quota_that_differs_in_all_resources_of_an_instance_is_one_line(seen, plan):
+    john, smith = seen.queues
+    less = {
+        key: replace(each, nominal=each.nominal / 3, borrowing_limit=each.nominal) for key, each in john.quotas.items()
+    }
+    found = differences(replace(seen, queues=(replace(john, quotas=less), smith)), plan)
+    others = "cpu, memory, vpc.amazonaws.com/efa"
+    assert found == (
+        f"team john has a quota of 4 nvidia.com/gpu of ml.g5.12xlarge, but 12 in the file ({others} too)",
+        f"team john has a borrow limit of 12 nvidia.com/gpu of ml.g5.12xlarge, but 6 in the file ({others} too)",
+    )
+
+
 def test_memory_is_counted_in_gib(seen, plan):
     john, smith = seen.queues
     key = ("ml.g5.12xlarge", "memory")

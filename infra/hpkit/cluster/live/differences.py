@@ -8,17 +8,20 @@ from decimal import Decimal
 from typing import Final
 
 from hpkit.cluster.live.model import Observed, Platform, Queue, Quota
+from hpkit.cluster.live.status import main_resource
 from hpkit.cluster.live.waiting import counted, sized
 from hpkit.errors import CatalogError
 from hpkit.kueue.configuration import gang_differences
 from hpkit.kueue.model import ClusterQueue, ResourceQuota, per_unit
 from hpkit.kueue.organization import model_of
 from hpkit.plan.model import Plan
-from hpkit.text.formatting import amount
+from hpkit.text.formatting import amount, listing
 
 __all__ = ["differences"]
 
 _ZERO: Final = Decimal(0)
+# On the cluster, and in the file.
+_Amounts = tuple[Decimal, Decimal]
 
 
 def differences(observed: Observed, plan: Plan) -> tuple[str, ...]:
@@ -123,14 +126,19 @@ def _queue(team: str, live: Queue, planned: ClusterQueue) -> Iterable[str]:
         for flavor in group.flavors
         for name, quota in flavor.resources.items()
     }
+    found: dict[tuple[str, str], dict[str, _Amounts]] = {}
     for key in dict.fromkeys([*wanted, *live.quotas]):
         there, planned_quota = live.quotas.get(key, Quota(_ZERO)), wanted.get(key, ResourceQuota(0, 0))
         unit = per_unit(key[1])
         if there.nominal * unit != planned_quota.nominal:
-            yield _sentence(team, "quota", key, there.nominal, Decimal(planned_quota.nominal) / unit)
+            amounts = (there.nominal, Decimal(planned_quota.nominal) / unit)
+            found.setdefault(("quota", key[0]), {})[key[1]] = amounts
         limit = planned_quota.borrowing_limit
         if there.borrowing_limit is not None and limit is not None and there.borrowing_limit * unit != limit:
-            yield _sentence(team, "borrow limit", key, there.borrowing_limit, Decimal(limit) / unit)
+            amounts = (there.borrowing_limit, Decimal(limit) / unit)
+            found.setdefault(("borrow limit", key[0]), {})[key[1]] = amounts
+    for (what, flavor), resources in found.items():
+        yield _sentence(team, what, flavor, resources)
     yield from _lending(team, live.quotas, wanted)
 
 
@@ -149,14 +157,24 @@ def _lending(
         has, file = ("idle quota", "none") if any(lent.values()) else ("no idle quota", "all of it")
         yield f"team {team} lends {has}, but {file} in the file"
         return
+    found: dict[str, dict[str, _Amounts]] = {}
     for key in sorted(lent.keys() & should.keys()):
         if live[key].nominal * per_unit(key[1]) == wanted[key].nominal and lent[key] != should[key]:
-            yield _sentence(team, "lending limit", key, lent[key], should[key])
+            found.setdefault(key[0], {})[key[1]] = (lent[key], should[key])
+    for flavor, resources in found.items():
+        yield _sentence(team, "lending limit", flavor, resources)
 
 
-def _sentence(team: str, what: str, key: tuple[str, str], live: Decimal, planned: Decimal) -> str:
-    flavor, name = key
-    return f"team {team} has a {what} of {counted(live, name)} of {flavor}, but {sized(planned, name)} in the file"
+def _sentence(team: str, what: str, flavor: str, resources: Mapping[str, _Amounts]) -> str:
+    """Return what differs, by the resource that people count in; the others of an instance are named."""
+    main = main_resource(resources)
+    name = main if main in resources else next(iter(resources))
+    live, planned = resources[name]
+    others = listing(sorted(resources.keys() - {name}))
+    also = f" ({others} too)" if others else ""
+    return (
+        f"team {team} has a {what} of {counted(live, name)} of {flavor}, but {sized(planned, name)} in the file{also}"
+    )
 
 
 def _priorities(observed: Observed, plan: Plan) -> Iterable[str]:
