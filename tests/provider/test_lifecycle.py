@@ -313,21 +313,6 @@ def test_a_refusal_reads_as_code_message_and_remedy(world, engine):
     assert "testing" not in str(caught.value)
 
 
-def test_quotas_shrink_before_others_grow(world, engine):
-    arn = world.governed(engine)
-    for team, count in (("a", 3), ("b", 1)):
-        engine.up("ComputeQuota", team, quota(arn, team, count))
-    world.endpoint.set_faults({"slow-update": 0.5})
-    results = engine.together(
-        [
-            lambda: engine.up("ComputeQuota", "b", quota(arn, "b", 3)),
-            lambda: engine.up("ComputeQuota", "a", quota(arn, "a", 1)),
-        ]
-    )
-    assert not [result for result in results if isinstance(result, Exception)]
-    assert world.live_quotas(arn) == {"q-a": 1, "q-b": 3}
-
-
 def test_growing_without_capacity_says_who_must_shrink(world, engine):
     arn = world.governed(engine)
     engine.up("ComputeQuota", "a", quota(arn, "a", 3))

@@ -66,7 +66,11 @@ def test_every_format_has_the_same_verdict_and_the_reasons(name):
     assert re.search(rf"^## {mark} ", as_markdown(review), re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", NAMES)
+# A quarter of them each time: every kind of advice is followed in tests/changes/test_change.py.
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if index % 4 == 0 else pytest.mark.nightly) for index, name in enumerate(NAMES)],
+)
 def test_the_advice_of_every_refusal_is_accepted_by_the_validator_and_sufficient(name):
     assert_sufficient(*((CHANGES / name / f"{side}.yaml").read_bytes() for side in ("base", "head")), change(name)[0])
 
