@@ -11,7 +11,7 @@ import hpkit.hyperpod
 import hpkit.program.run
 from hpkit.plan.derive import derive
 from hpkit.program.recording import record
-from hpkit.program.recording.record import Answers, _Engine, _Monitor
+from hpkit.program.recording.record import Answers, _Engine, _Monitor, answer_inline
 from tests.program.cloud import ROOT
 
 PAGE = (ROOT / "docs" / "guides" / "program.md").read_text(encoding="utf-8")
@@ -30,6 +30,7 @@ def registered(stack, monkeypatch):
     monkeypatch.setattr(hpkit.program.run, "missing_charts", lambda _: ())
     engine = _Engine("us-west-2", Answers(caller="arn:aws:iam::123456789012:role/Admin"))
     monitor = _Monitor(engine)
+    answer_inline()
     mocks.set_mocks(engine, project="acme", stack=stack, preview=False, monitor=monitor)
     (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     names = {}

@@ -22,7 +22,7 @@ from hpkit.catalog import PLACEHOLDER_ACCOUNT
 from hpkit.plan.model import Plan
 from hpkit.program.components import build
 
-__all__ = ["PROJECT", "Answers", "RecordedResource", "Recording", "record"]
+__all__ = ["PROJECT", "Answers", "RecordedResource", "Recording", "answer_inline", "record"]
 
 PROJECT = "hpkit"
 _STACK = "pulumi:pulumi:Stack"
@@ -160,7 +160,7 @@ def record(
         given = replace(given, eks=_existing(plan.spec.eks.existing.name, plan.spec.region, given))
     engine, recording = _Engine(plan.spec.region, given), Recording(plan, project)
     monitor = _Monitor(engine)
-    _event_loop().set_default_executor(_Inline())
+    answer_inline()
     mocks.set_mocks(engine, project=project, stack=stack or plan.stack, preview=False, monitor=monitor)
 
     @pulumi.runtime.test  # type: ignore[untyped-decorator] # it waits for every registration, whatever its name says
@@ -187,6 +187,11 @@ def _event_loop() -> asyncio.AbstractEventLoop:
     except RuntimeError:
         asyncio.set_event_loop(asyncio.new_event_loop())
         return asyncio.get_event_loop()
+
+
+def answer_inline() -> None:
+    """Let the SDK's calls be answered in this thread, without the event loop that it leaves in each other thread."""
+    _event_loop().set_default_executor(_Inline())
 
 
 class _Inline(ThreadPoolExecutor):
