@@ -204,7 +204,8 @@ EDITS = {
     "a team comes and goes in the middle": Case(
         a_team,
         there={**each("create", *TEAM), **EVERYBODY},
-        back={**each("delete", *TEAM), **EVERYBODY},
+        # The provider is told which team leaves.
+        back={**each("delete", *TEAM), **EVERYBODY, "hyperpod:hyperpod": "update"},
         look=see_teams,
         seen={
             "quotas": {"john": 3, "maria": 1, "smith": 1},
