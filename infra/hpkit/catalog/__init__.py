@@ -2,6 +2,7 @@
 
 from hpkit.catalog.amounts import (
     EFA,
+    MIG_LABEL,
     QUEUE_RESOURCES,
     Amounts,
     amounts_of_instances,
@@ -83,6 +84,7 @@ __all__ = [
     "DEVICE_RESOURCES",
     "EFA",
     "INFERENCE_OPERATOR",
+    "MIG_LABEL",
     "NETWORK_LAYERS",
     "PLACEHOLDER_ACCOUNT",
     "QUEUE_RESOURCES",

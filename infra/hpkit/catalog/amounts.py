@@ -7,9 +7,19 @@ from typing import Final
 from hpkit.catalog.instances import InstanceType, find_instance_type
 from hpkit.errors import CatalogError
 
-__all__ = ["EFA", "QUEUE_RESOURCES", "Amounts", "amounts_of_instances", "amounts_of_part", "countable_type"]
+__all__ = [
+    "EFA",
+    "MIG_LABEL",
+    "QUEUE_RESOURCES",
+    "Amounts",
+    "amounts_of_instances",
+    "amounts_of_part",
+    "countable_type",
+]
 
 EFA: Final = "vpc.amazonaws.com/efa"
+# By this label of a node, the NVIDIA GPU Operator partitions its GPUs.
+MIG_LABEL: Final = "nvidia.com/mig.config"
 # What a team's queue counts, in the order of `flavorsUsage` in the HyperPod CLI's walkthrough of task governance.
 QUEUE_RESOURCES: Final = ("cpu", "memory", "nvidia.com/gpu", "aws.amazon.com/neurondevice", EFA)
 _GIB: Final = 1024**3

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from hpkit.catalog import InstanceType, find_instance_type
+from hpkit.catalog import MIG_LABEL, InstanceType, find_instance_type
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.governance import SharedPool
 from hpkit.plan.capacity import (
@@ -33,7 +33,6 @@ __all__ = ["RULES", "amounts", "excess"]
 
 _SPOT = "SageMaker HyperPod developer guide, Spot instances"
 _MIG = "SageMaker HyperPod developer guide, Setting up GPU partitions: Creating a Cluster with MIG Configuration"
-_MIG_LABEL = "nvidia.com/mig.config"
 _GUIDE = "SageMaker HyperPod developer guide, task governance: compute allocations"
 _QuotaResources = dict[str, list[tuple[str, QuotaResource]]]
 
@@ -672,7 +671,7 @@ def _is_partitioned(context: Context) -> Iterator[Issue]:
             if partition is None or resource.accelerators is not None or partition.type not in profiles or not groups:
                 continue
             wanted = f"all-{partition.type.removeprefix('mig-')}"
-            labels = [group.labels.get(_MIG_LABEL) for group in groups]
+            labels = [group.labels.get(MIG_LABEL) for group in groups]
             # Layouts with several profiles, such as all-balanced, are defined in the cluster.
             if any(
                 label == wanted or (label and f"mig-{label.removeprefix('all-')}" not in profiles) for label in labels
@@ -682,9 +681,9 @@ def _is_partitioned(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*resource.path, "acceleratorPartition"),
                 f"{team.name} reserves {partition.type} of {resource.instance_type}, but "
-                + (f"the type's groups set {_MIG_LABEL} to {stated}" if stated else f"no group sets {_MIG_LABEL}")
+                + (f"the type's groups set {MIG_LABEL} to {stated}" if stated else f"no group sets {MIG_LABEL}")
                 + ", so no GPU is partitioned that way",
-                f"Add `labels: {{{_MIG_LABEL}: {wanted}}}` to a group of the type. Install the NVIDIA GPU Operator, "
+                f"Add `labels: {{{MIG_LABEL}: {wanted}}}` to a group of the type. Install the NVIDIA GPU Operator, "
                 "which partitions its GPUs, and turn off the chart's device plugin: in `cluster.dependencies.values`, "
                 "set nvidia-device-plugin.devicePlugin.enabled to false.",
             )

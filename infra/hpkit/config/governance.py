@@ -255,7 +255,8 @@ class GangScheduling(Model):
     )
     recovery_timeout: _Duration | None = Field(
         default=None,
-        description="How long a running workload may take to replace failed pods. `0s` disables it. Default: timeout.",
+        description="Time for a running workload to replace failed pods. `0s` disables it. Default: timeout. "
+        "Not simulated.",
     )
     block_admission: bool = Field(
         default=False,

@@ -7,6 +7,7 @@ API, UpdateCluster and ClusterKubernetesConfigDetails; developer guide, scaling 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from hpkit.catalog import MIG_LABEL
 from hpkit.changes import renamed_group, value_text
 from hpkit.changes.review.model import Risk
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
@@ -103,13 +104,16 @@ def _staying(old: _Group, new: _Group) -> Iterator[Risk]:
 def _only_adds(key: str, was: Any, now: Any) -> bool:
     """Return whether nodes get a label more, or a check more, and lose none."""
     if key == "labels":
-        return all(now.get(label) == value for label, value in was.items())
+        return was.get(MIG_LABEL) == now.get(MIG_LABEL) and all(now.get(label) == value for label, value in was.items())
     return key == "deepHealthChecks" and set(was) <= set(now)
 
 
 def _sentence(group: _Group, key: str, was: Any, now: Any) -> str:
     if key == "taints":
         means = _of_taints(was, now, plural(group.spec.instance_count, "node"), autoscaled=group.autoscaled)
+    elif key == "labels" and was.get(MIG_LABEL) != now.get(MIG_LABEL):
+        # NVIDIA MIG user guide: an instance that a client uses can't be destroyed.
+        means = "the GPUs of its nodes are partitioned again, which fails while pods use them; drain these nodes first"
     else:
         means = _MEANS.get(key, "its nodes run differently")
     return f"{key} of instance group {group.spec.name} {value_text(was)} → {value_text(now)}: {means}"
