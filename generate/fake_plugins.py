@@ -15,7 +15,7 @@ a fake plugin in its place.
 - Types and properties that aren't listed are refused by name.
 - A property marked ! can't change: the resource is replaced, as by the real plugin.
 - AWS never returns a property in *italics*, so its drift can't be seen.
-- Types that have `tags`, `defaultTags` or `region` take them too.
+- `tags` with `defaultTags`, and `region`, work for types with them.
 """
 
 

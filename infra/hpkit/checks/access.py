@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from hpkit.catalog import PLACEHOLDER_ACCOUNT
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.cluster import InstanceGroup
-from hpkit.config.document import Path
 from hpkit.config.member_role import MemberRole
 from hpkit.plan.names import partition_of
 from hpkit.plan.principals import principal_of
@@ -190,23 +189,19 @@ def _left_out(context: Context, account: str) -> Iterator[Issue]:
 
 
 def _made_roles(context: Context) -> Iterator[Issue]:
-    governance, plans = context.spec.governance, {team.name: team for team in context.plan.teams}
-    for index, team in enumerate(context.organization.teams):
-        override = governance.overrides.get(team.name) if governance else None
-        own = override is not None and override.member_role is not None
-        path: Path = (*context.path, "governance", "overrides", team.name) if own else ("teams", index)
-        role = plans[team.name].spec.member_role if team.name in plans else None
-        if role is None:
+    for team in context.plan.teams:
+        if team.spec.member_role is None:
             continue
-        if role == MemberRole():
+        path = context.setting_path(team.name, "member_role")
+        if team.spec.member_role == MemberRole():
             yield Issue(
-                (*path, "memberRole"),
+                path,
                 f"nobody can assume the role of {team.name}",
                 'Add who can, such as `permissionSets: ["DataScientist"]`.',
             )
         if context.spec.account is None:
             yield Issue(
-                (*path, "memberRole"),
+                path,
                 f"{context.environment} doesn't set its AWS account, so the ARN of {team.name}'s role is unknown",
                 f"Add `account` to `environments.{context.environment}`.",
             )

@@ -396,7 +396,7 @@ def _type_is_provided(context: Context) -> Iterator[Issue]:
             certain = context.is_capacity_certain(name) or find_instance_type(name) is None
             if name not in context.plan.capacity and certain and not team.is_shared_pool:
                 yield Issue(
-                    (*context.sharing_path(team.name), "absoluteBorrowLimits"),
+                    (*context.setting_path(team.name, "sharing"), "absoluteBorrowLimits"),
                     f"{team.name} may borrow {name}, but no instance group of {context.environment} provides it",
                     "Use a provided instance type, or remove the limit.",
                     "warning",
@@ -544,7 +544,7 @@ def _borrow_limit_is_reachable(context: Context) -> Iterator[Issue]:
         if beyond and not reachable:
             key = "borrowLimit" if team.spec.sharing.borrow_limit is not None else "absoluteBorrowLimits"
             yield Issue(
-                (*context.sharing_path(team.name), key),
+                (*context.setting_path(team.name, "sharing"), key),
                 f"in {context.environment}, {team.name} may borrow more than the other teams can lend "
                 f"({listing(beyond, 4)})",
                 "Lower the limit, or let other teams lend more. Jobs that rely on the limit would wait forever.",

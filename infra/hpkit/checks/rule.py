@@ -191,12 +191,12 @@ class Context:
                 members.append(Member(team.name, made, (*path, "memberRole"), admitted=True))
         return tuple(members)
 
-    def sharing_path(self, team: str) -> Path:
-        """Return where a team's sharing is written: in this environment, or with the team."""
+    def setting_path(self, team: str, name: str) -> Path:
+        """Return where a team's setting is written: in this environment, or with the team; name: of TeamOverride's."""
         overrides = self.spec.governance.overrides if self.spec.governance else {}
-        if team in overrides and overrides[team].sharing is not None:
-            return (*self.path, "governance", "overrides", team, "sharing")
-        return (*self.team_paths[team], "sharing")
+        is_own = team in overrides and getattr(overrides[team], name) is not None
+        path = (*self.path, "governance", "overrides", team) if is_own else self.team_paths[team]
+        return (*path, TeamOverride.model_fields[name].alias or name)
 
     @cached_property
     def knows_region(self) -> bool:

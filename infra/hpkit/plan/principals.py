@@ -39,7 +39,7 @@ def admits(environment: Environment, role: str) -> bool:
 
 
 def member_role_of(team: Team, override: TeamOverride) -> MemberRole | None:
-    """Return whom the role trusts that the program makes for a team; None where an override names the members."""
+    """Return who can assume the role that a team gets; None if an override names the members instead."""
     return override.member_role or (team.member_role if override.members is None else None)
 
 
