@@ -27,7 +27,7 @@ from hpkit_provider.resources.handler import Clients, Handler
 from hpkit_provider.resources.readiness import ReadinessHandler
 from hpkit_provider.schema.check import check
 from hpkit_provider.schema.field_table import RESOURCES
-from hpkit_provider.schema.package import schema_text
+from hpkit_provider.schema.package import GET_CLUSTER, schema_text
 from hpkit_provider.schema.provider_settings import SETTINGS, allows_replacement, changed_settings, leaving_teams
 
 __all__ = ["HyperpodServicer"]
@@ -150,6 +150,16 @@ class HyperpodServicer(PluginServicer):
         return provider_pb2.ReadResponse(
             id=live.resource_id, properties=to_struct(live.state), inputs=to_struct(live.inputs)
         )
+
+    @readable
+    def Invoke(self, request: Any, context: Any) -> Any:
+        """Return a cluster that no resource of the program describes."""
+        if request.tok != GET_CLUSTER:
+            raise PluginError(f"package `hyperpod` has no function {request.tok!r}; known: {GET_CLUSTER}.")
+        handler = ClusterHandler(self.clients)
+        task = Task("", handler.seconds, self.cancelled, self.log, best_effort=False)
+        found = handler.find(task, str(from_struct(request.args)["clusterName"]))
+        return provider_pb2.InvokeResponse(**{"return": to_struct(found)})
 
     @readable
     def Update(self, request: Any, context: Any) -> Any:

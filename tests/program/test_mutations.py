@@ -61,7 +61,7 @@ def _have_roles(endpoint, plan):
 
 def _have_scripts(endpoint, plan):
     """Put the buckets in place from which nodes fetch a lifecycle script of one's own, each with the script."""
-    found = {getattr(group.spec, "lifecycle_script", None) or "" for group in plan.all_groups}
+    found = {getattr(group.spec, "lifecycle_script", None) or "" for group in plan.own_groups}
     for uri in {each for each in found if each.startswith("s3://")}:
         bucket, _, key = uri.removeprefix("s3://").partition("/")
         place = {} if plan.spec.region == "us-east-1" else {"LocationConstraint": plan.spec.region}

@@ -50,7 +50,7 @@ def _named(plan: Plan, live: LivePlatform) -> Iterator[AdoptedResource]:
     if spec.storage is not None and spec.storage.existing is not None:
         yield _existing("aws:s3/bucket:Bucket", spec.storage.existing.bucket)
     roles = [
-        *(group.spec.execution_role for group in plan.all_groups),
+        *(group.spec.execution_role for group in plan.own_groups),
         spec.autoscaling.cluster_role if spec.autoscaling else None,
         *(role for addon in spec.addons.values() for role in (addon.role, addon.service_account_role_arn)),
     ]

@@ -130,7 +130,7 @@ def _lost_with_it(key: str, before: Recorded) -> str:
         return _LOST_WITH_IT[key]
     groups = [
         f"those of Karpenter in {group.spec.name}" if group.autoscaled else f"{group.spec.instance_count} × {kind}"
-        for group in sorted(before.plan.all_groups, key=lambda group: group.autoscaled)
+        for group in sorted(before.plan.own_groups, key=lambda group: group.autoscaled)
         if (kind := "/".join(group.spec.types)) and (group.autoscaled or group.spec.instance_count)
     ]
     teams = [team.name for team in before.plan.teams]

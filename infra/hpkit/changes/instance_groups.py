@@ -44,7 +44,7 @@ def group_decisions(before: Recorded, after: Recorded, steps: Sequence[Step]) ->
 
 def _refused(name: str, reason: str, before: Recorded, after: Recorded) -> GuardDecision:
     """Return the decision about what HyperPod can't change: a group with another name can have it."""
-    groups = {group.spec.name: group for side in (after, before) for group in side.plan.all_groups}
+    groups = {group.spec.name: group for side in (after, before) for group in side.plan.own_groups}
     stem = name[:_LONGEST_STEM]
     new = next(each for number in range(2, len(groups) + 3) if (each := f"{stem}-{number}") not in groups)
     there = " there and in its NodeClass" if groups[name].autoscaled else ""
@@ -62,8 +62,8 @@ def _by_member(cluster: RecordedResource) -> dict[tuple[str, str], Mapping[str, 
 
 def deleted_groups(before: Recorded, after: Recorded) -> list[_Group]:
     """Return the groups that leave and have nodes, or may have them because Karpenter counts them."""
-    staying = {group.spec.name for group in after.plan.all_groups}
-    gone = [group for group in before.plan.all_groups if group.spec.name not in staying]
+    staying = {group.spec.name for group in after.plan.own_groups}
+    gone = [group for group in before.plan.own_groups if group.spec.name not in staying]
     return [group for group in gone if _has_nodes(group)]
 
 
@@ -103,8 +103,8 @@ def group_deletions(before: Recorded, after: Recorded) -> Iterator[GuardDecision
 
 def renamed_group(group: _Group, before: Plan, after: Plan) -> _Group | None:
     """Return the new group that is what a leaving one was: a rename, as the person may have meant it."""
-    known = {each.spec.name for each in before.all_groups}
-    for each in after.all_groups:
+    known = {each.spec.name for each in before.own_groups}
+    for each in after.own_groups:
         same = (type(each), each.spec.types, each.zones) == (type(group), group.spec.types, group.zones)
         if each.spec.name not in known and same and each.spec.instance_count == group.spec.instance_count:
             return each
@@ -163,7 +163,7 @@ def _known(value: Any, side: Recorded) -> Any:
 
 
 def _zones(side: Recorded, name: str) -> str:
-    return ", ".join(zone for group in side.plan.all_groups if group.spec.name == name for zone in group.zones)
+    return ", ".join(zone for group in side.plan.own_groups if group.spec.name == name for zone in group.zones)
 
 
 def _steps_in(value: Any, replaced: Mapping[str, Step]) -> list[Step]:

@@ -216,7 +216,7 @@ def _names(plan: Plan) -> set[str]:
         name for team in plan.teams for name in (team.name, team.namespace, team.cluster_queue, *team.spec.members)
     }
     found |= {team.quota_name for team in plan.teams} | {addon.name for addon in plan.addons}
-    found |= {group.spec.name for group in plan.all_groups} | {pool.spec.name for pool in plan.node_pools}
+    found |= {group.spec.name for group in plan.own_groups} | {pool.spec.name for pool in plan.node_pools}
     return found | {*plan.spec.eks.administrators, *plan.spec.eks.viewers, *plan.spec.deployers}
 
 

@@ -123,7 +123,7 @@ def _unused(before: Recorded | None, after: Recorded | None, steps: Sequence[Ste
         if key not in lost:
             yield UnusedAllowance(REPLACE, key)
     gone = {group.spec.name for group in deleted_groups(before, after)} if before is not None else set()
-    staying = {group.spec.name for group in after.plan.all_groups}
+    staying = {group.spec.name for group in after.plan.own_groups}
     for name in after.plan.spec.allow_delete.instance_groups:
         # A group that stays is a finding of the validator already (ALW001).
         if name not in gone | staying:

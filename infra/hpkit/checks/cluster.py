@@ -7,6 +7,7 @@ from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.checks.storage import not_of_lustre
 from hpkit.config.cluster import FSxLustreConfig
 from hpkit.config.document import Path
+from hpkit.config.organization import Environment
 from hpkit.plan.dependencies import chart_images, is_regional, unmirrored_images
 from hpkit.plan.registry import region_of_registry
 from hpkit.text.formatting import listing
@@ -281,16 +282,67 @@ def _clusters_apart(context: Context) -> Iterator[Issue]:
         name
         for name, other in context.organization.environments.items()
         if name < context.environment
+        and _both_create_or_govern(context.spec, other)
         and (other.cluster.name, other.region) == (context.spec.cluster.name, context.spec.region)
         and not (other.account and context.spec.account and other.account != context.spec.account)
     ]
-    if same:
-        name = context.spec.cluster.name
+    name = context.spec.cluster.name
+    others = [context.organization.environments[each] for each in same]
+    if any(each.cluster.existing for each in (context.spec, *others)) and same:
+        yield Issue(
+            (*context.path, "governance"),
+            f"{context.environment} and {listing(same)} both govern the cluster {name} in {context.spec.region}; a "
+            "cluster has one cluster policy, and a quota for each team",
+            "Keep `governance` in one of these environments.",
+        )
+    elif same:
         yield Issue(
             (*context.path, "cluster", "name"),
             f"{context.environment} and {listing(same)} both have a cluster {name} in {context.spec.region}; cluster "
             "names are unique in an account and region",
             f"Use `{name}-{context.environment}`, or give the environments different accounts.",
+        )
+
+
+def _both_create_or_govern(one: Environment, other: Environment) -> bool:
+    """Return whether two environments can't share a cluster: one may create it, and another one govern it."""
+    creates = not one.cluster.existing and not other.cluster.existing
+    return creates or (one.governance is not None and other.governance is not None)
+
+
+def _existing(context: Context) -> Iterator[Issue]:
+    spec = context.spec
+    if not spec.cluster.existing:
+        return
+    path: Path = (*context.path, "cluster", "existing")
+    if spec.eks.existing is None:
+        yield Issue(
+            path,
+            f"the cluster {spec.cluster.name} exists, but `eks` describes a new EKS cluster",
+            "Set `eks: {existing: {name: …}}` to the EKS cluster that orchestrates it.",
+        )
+    if spec.governance is None:
+        yield Issue(
+            path,
+            f"the cluster {spec.cluster.name} exists, so this environment would create nothing without governance",
+            "Add `governance`, or remove the environment.",
+        )
+    keda = spec.autoscaling.keda if spec.autoscaling else None
+    created: dict[tuple[str, ...], bool] = {
+        ("network",): "network" in spec.model_fields_set,
+        ("storage",): spec.storage is not None,
+        ("observability",): spec.observability is not None,
+        ("inference",): spec.inference is not None,
+        ("spaces",): spec.spaces is not None,
+        ("autoscaling", "keda"): keda is not None,
+        ("cluster", "dependencies"): "dependencies" in spec.cluster.model_fields_set,
+        **{("addons", name): name != TASK_GOVERNANCE for name in spec.addons},
+    }
+    for section in (section for section, is_stated in created.items() if is_stated):
+        yield Issue(
+            (*context.path, *section),
+            f"`{'.'.join(section)}` belongs to whoever manages the cluster {spec.cluster.name}",
+            "Remove it. Or remove `existing`, and let this stack create the cluster.",
         )
 
 
@@ -318,5 +370,8 @@ RULES = (
          _restricted_autoscaling),
     Rule("CLU041", "error", "Restricted instance groups have a file system with a valid size and throughput.",
          f"{_NOVA}; {_FSX}", _restricted_environment),
-    Rule("CLU029", "warning", "Cluster names are unique in a region.", _API, _clusters_apart),
+    Rule("CLU029", "warning", "Cluster names are unique in a region, and one environment governs each cluster.", _API,
+         _clusters_apart),
+    Rule("CLU048", "error", "The environment of an existing cluster has only access and governance.", _CONTRACT,
+         _existing),
 )  # fmt: skip

@@ -39,6 +39,13 @@ _BY_PREFIX = (
     observability, storage, teams, waivers,
 )  # fmt: skip
 RULES: tuple[Rule, ...] = tuple(sorted((rule for each in _BY_PREFIX for rule in each.RULES), key=lambda rule: rule.id))
+# Judge how a network, a cluster and what runs on it are created: another stack or tool does that for an existing one.
+_OF_CREATION = frozenset(
+    rule.id
+    for each in (cluster, eks, instance_groups, karpenter, network, observability, storage)
+    for rule in each.RULES
+    if rule.id not in ("CLU003", "CLU006", "CLU024", "CLU029", "CLU048", "EKS002", "EKS004", "EKS020")
+)
 _BY_ID = {rule.id: rule for rule in RULES}
 
 
@@ -120,7 +127,10 @@ def _found(
     for environment in sorted(plans):
         context = Context(organization, environment, plans[environment], today, is_whole=not parsed.unread)
         found = [
-            PlacedIssue(rule.id, issue) for rule in RULES if rule.check is not None for issue in rule.check(context)
+            PlacedIssue(rule.id, issue)
+            for rule in RULES
+            if rule.check is not None and not (context.spec.cluster.existing and rule.id in _OF_CREATION)
+            for issue in rule.check(context)
         ]
         yield from waivers.apply(context, found, _BY_ID, parsed.document, today, policies)
 

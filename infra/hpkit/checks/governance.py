@@ -342,6 +342,31 @@ def _gang_scheduling(context: Context) -> Iterator[Issue]:
         )
 
 
+def _installed(context: Context) -> Iterator[Issue]:
+    governance = context.spec.governance
+    if governance is None or not governance.installed:
+        return
+    path: Path = (*context.path, "governance")
+    if context.spec.eks.existing is None:
+        yield Issue(
+            (*path, "installed"),
+            "the kit creates the EKS cluster, which has no add-ons yet",
+            "Remove `installed`.",
+        )
+    stated = {
+        ("governance", "gangScheduling"): governance.gang_scheduling is not None,
+        ("governance", "topologyAwareScheduling"): governance.topology_aware_scheduling in ("Enabled", "Disabled"),
+        ("addons", TASK_GOVERNANCE): TASK_GOVERNANCE in context.spec.addons,
+    }
+    for section in (section for section, is_stated in stated.items() if is_stated):
+        yield Issue(
+            (*context.path, *section),
+            f"`{section[-1]}` has no effect next to `installed`: the kit changes neither the add-on nor Kueue's "
+            "configuration",
+            "Remove it, or remove `installed`.",
+        )
+
+
 def _pods_ready_in_time(context: Context) -> Iterator[Issue]:
     governance, autoscaling = context.spec.governance, context.spec.autoscaling
     gang = governance.gang_scheduling if governance else None
@@ -483,5 +508,7 @@ RULES = (
          _network_layers),
     Rule("GOV018", "error", "Timeouts and retries of gang scheduling are valid.", _GANG, _gang_scheduling),
     Rule("GOV019", "warning", "With autoscaling, gang scheduling waits for new nodes.", _GANG, _pods_ready_in_time),
+    Rule("GOV020", "error", "With `installed`, the environment doesn't configure the task governance add-on.",
+         "hpkit configuration reference", _installed),
     Rule("GOV015", "warning", "At least one team can borrow from a shared pool.", _BEST_PRACTICES, _lent_to_nobody),
 )  # fmt: skip

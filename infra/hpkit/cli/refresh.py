@@ -163,5 +163,5 @@ def _platform_prices(plan: Plan) -> set[str]:
 
 
 def _types(plan: Plan) -> set[str]:
-    groups = {name for group in plan.all_groups for name in group.spec.types}
+    groups = {name for group in plan.own_groups for name in group.spec.types}
     return groups | {name for pool in plan.node_pools for name in pool.instance_types}

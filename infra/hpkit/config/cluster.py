@@ -420,6 +420,11 @@ class Cluster(Model):
     """The HyperPod cluster; provisioning is always continuous."""
 
     name: Annotated[str, Api("ClusterName")] = Field(description="Name. Changing it creates another cluster.")
+    existing: bool = Field(
+        default=False,
+        description="true: another stack or tool manages the cluster, and this stack only its governance. A preview "
+        "compares instanceGroups with the cluster.",
+    )
     node_recovery: Annotated[Literal["Automatic", "None"], Api("ClusterNodeRecovery")] = Field(
         default="Automatic", description="Automatic: faulty nodes are replaced, which Karpenter requires."
     )

@@ -293,6 +293,11 @@ class SharedPool(Model):
 class Governance(Model):
     """Task governance of one environment: policy and quotas."""
 
+    installed: bool = Field(
+        default=False,
+        description="true: the EKS cluster already has the task governance add-on, so hpkit neither installs it nor "
+        "changes Kueue's configuration.",
+    )
     cluster_policy: ClusterPolicy | None = Field(default=None, description="Replaces the organization's whole policy.")
     allocations: dict[str, tuple[ComputeQuotaResource, ...]] = Field(
         default={},

@@ -92,7 +92,9 @@ class Environment(Model):
         description="IAM policy that limits every role of the stack. Deployers with the policies of `hpkit aws "
         "deployer-policy` can't create a role without it or remove it.",
     )
-    network: Network = Field(description="VPC, zones, and access to the internet.")
+    network: Network = Field(
+        default=Network(), description="VPC, zones, and access to the internet. Not with `cluster: {existing: true}`."
+    )
     eks: Eks = Field(description="The EKS cluster.")
     cluster: Cluster = Field(description="The HyperPod cluster.")
     storage: Storage | None = Field(

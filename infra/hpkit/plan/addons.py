@@ -17,7 +17,7 @@ def addons_of(spec: Environment) -> tuple[AddonPlan, ...]:
     """Return the add-ons that the file names, and those that what it asks for needs."""
     # An existing cluster has its own add-ons; those that the file names are still installed or updated.
     wanted = set(spec.addons) | (set(_BASE_ADDONS) if spec.eks.existing is None else set())
-    if spec.governance is not None:
+    if spec.governance is not None and not spec.governance.installed:
         wanted.add(TASK_GOVERNANCE)
     if spec.observability is not None and spec.observability.cloudwatch:
         wanted.add("amazon-cloudwatch-observability")

@@ -27,7 +27,7 @@ def dependencies_of(spec: Environment) -> DependenciesPlan | None:
     The region is stated, since without nodes the chart cannot find it and takes another one's registry.
     """
     wanted = spec.cluster.dependencies
-    if wanted.installed:
+    if wanted.installed or spec.cluster.existing:
         return None
     values: dict[str, Any] = {_HEALTH: {"region": spec.region}}
     if wanted.is_kits:

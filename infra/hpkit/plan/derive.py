@@ -91,7 +91,7 @@ def derive(organization: Organization, environment: str) -> Plan:
     return Plan(
         organization=organization.organization,
         environment=environment,
-        spec=spec,
+        spec=spec.model_copy(update={"autoscaling": None}) if spec.cluster.existing else spec,
         tags={
             "hpkit:organization": organization.organization,
             "hpkit:environment": environment,
@@ -101,7 +101,7 @@ def derive(organization: Organization, environment: str) -> Plan:
         network=_network(spec, zones),
         groups=groups,
         restricted_groups=restricted,
-        node_pools=pools,
+        node_pools=() if spec.cluster.existing else pools,
         policy=policy,
         teams=_teams(organization, environment, capacity, groups) if governance is not None else (),
         capacity=capacity,
@@ -170,6 +170,7 @@ def _inside(cidr: str, vpc_cidr: str | None) -> bool:
 
 def _network(spec: Environment, zones: tuple[ZonePlan, ...]) -> NetworkPlan:
     network, existing = spec.network, spec.network.existing
+    makes_none = existing is not None or spec.cluster.existing
     gateways = {"Single": min(1, len(zones)), "PerZone": len(zones), "None": 0}[network.nat_gateways]
     endpoints = set(network.endpoints) | (set(_CLOSED) if network.closed else set())
     if network.closed and spec.observability is not None and spec.observability.grafana:
@@ -177,8 +178,8 @@ def _network(spec: Environment, zones: tuple[ZonePlan, ...]) -> NetworkPlan:
     return NetworkPlan(
         vpc_id=existing.vpc_id if existing else None,
         zones=zones,
-        nat_gateways=0 if existing or network.closed else gateways,
-        endpoints=() if existing else tuple(sorted(endpoints)),
+        nat_gateways=0 if makes_none or network.closed else gateways,
+        endpoints=() if makes_none else tuple(sorted(endpoints)),
     )
 
 
@@ -204,6 +205,8 @@ def _node_pool(spec: NodePool, groups: tuple[GroupPlan, ...]) -> NodePoolPlan:
 
 
 def _topology(spec: Environment) -> bool:
+    if spec.governance is not None and spec.governance.installed:
+        return False
     stated = spec.governance.topology_aware_scheduling if spec.governance else None
     return stated == "Enabled" if stated is not None else spec.autoscaling is None
 

@@ -262,7 +262,7 @@ class DependenciesPlan:
 class Plan:
     """Everything that the program creates for one environment of one organization.
 
-    groups are the ordinary ones, of which capacity and quotas are; all_groups has the restricted ones too.
+    groups are the ordinary ones, of which capacity and quotas are. For an existing cluster, spec has no autoscaling.
     topology_aware_scheduling is whether the kit switches it on; where it manages it at all says manages_topology.
     dependencies: the chart that is installed before the cluster, None where the EKS cluster has it.
     """
@@ -289,8 +289,13 @@ class Plan:
 
     @property
     def all_groups(self) -> tuple[GroupPlan | RestrictedGroupPlan, ...]:
-        """Return every instance group: whatever has nodes, addresses and a role."""
+        """Return every instance group of the cluster."""
         return (*self.groups, *self.restricted_groups)
+
+    @property
+    def own_groups(self) -> tuple[GroupPlan | RestrictedGroupPlan, ...]:
+        """Return every instance group that the stack creates: none of an existing cluster."""
+        return () if self.spec.cluster.existing else self.all_groups
 
     @property
     def has_static_nodes(self) -> bool:
@@ -307,7 +312,9 @@ class Plan:
     def gang_scheduling(self) -> GangScheduling | None:
         """Return how the kit sets gang scheduling, on or off; None where it leaves it as it is."""
         governance = self.spec.governance
-        if governance is None or (governance.gang_scheduling is None and not self.manages_topology):
+        if governance is None or governance.installed:
+            return None
+        if governance.gang_scheduling is None and not self.manages_topology:
             return None
         return governance.gang_scheduling or GangScheduling(enable=False)
 
@@ -315,4 +322,6 @@ class Plan:
     def manages_topology(self) -> bool:
         """Return whether the kit switches topology-aware scheduling, on or off."""
         governance = self.spec.governance
-        return governance is not None and governance.topology_aware_scheduling != "Unmanaged"
+        if governance is None or governance.installed:
+            return False
+        return governance.topology_aware_scheduling != "Unmanaged"

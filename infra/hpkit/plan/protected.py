@@ -39,7 +39,9 @@ def kept(plan: Plan, name: str) -> bool:
 def contents_of(plan: Plan) -> dict[str, str]:
     """Return what each thing is that the environment makes, with what goes with it, by its name in `allowReplace`."""
     spec, stack = plan.spec, plan.stack
-    groups = ", ".join(_group(group) for group in plan.all_groups)
+    if spec.cluster.existing:
+        return {}
+    groups = ", ".join(_group(group) for group in plan.own_groups)
     teams = ", ".join(team.name for team in plan.teams)
     buckets = ["the bucket with lifecycle scripts"] if makes_bucket(plan) else []
     buckets += ["the bucket with the certificates of inference endpoints"] if makes_certificate_bucket(plan) else []
@@ -77,10 +79,10 @@ def places_of(plan: Plan) -> dict[str, str]:
     if plan.spec.network.existing is not None:
         return {}
     ranges = {zone.availability_zone: zone.node_cidr for zone in plan.network.zones}
-    alone = {group.spec.name: group.zones[0] for group in plan.all_groups if len(group.zones) == 1}
+    alone = {group.spec.name: group.zones[0] for group in plan.own_groups if len(group.zones) == 1}
     return alone | {
         f"{group.spec.name} in {zone}": f"nodeCidr {ranges.get(zone)}"
-        for group in plan.all_groups
+        for group in plan.own_groups
         for zone in group.zones
     }
 

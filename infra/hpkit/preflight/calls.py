@@ -151,7 +151,7 @@ def zone_name(responses: Responses, zone: str) -> str:
 
 def offerings(plan: Plan) -> ApiCall:
     """Return the call for the zones in which EC2 offers the plan's instance types."""
-    names = sorted({name.removeprefix("ml.") for group in plan.all_groups for name in group.spec.types})
+    names = sorted({name.removeprefix("ml.") for group in plan.own_groups for name in group.spec.types})
     by_zone = {"LocationType": "availability-zone", "Filters": [{"Name": "instance-type", "Values": names}]}
     return ApiCall("ec2", "DescribeInstanceTypeOfferings", by_zone)
 
@@ -345,7 +345,7 @@ def first_calls(recording: Recording) -> tuple[ApiCall, ...]:
         calls += [bucket_location(plan), bucket_encryption(plan)]
     key = key_of_web_ui(plan)
     calls += [] if key is None else [key]
-    calls += [training_plan(arn) for group in plan.all_groups if (arn := group.spec.training_plan_arn)]
+    calls += [training_plan(arn) for group in plan.own_groups if (arn := group.spec.training_plan_arn)]
     return _unique(calls)
 
 

@@ -1,13 +1,14 @@
-"""Whether the names of the HyperPod cluster and of its EKS cluster are free, or used by this stack itself."""
+"""Whether the names of the HyperPod cluster and of its EKS cluster are free, or the existing cluster is as stated."""
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.model import Plan
+from hpkit.plan.stated import LiveGroup, stated_differences
 from hpkit.preflight.calls import CLUSTERS, eks_name
-from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
-from hpkit.preflight.usage import UNMARKED, cluster_ownership, other_clusters
+from hpkit.preflight.model import CheckResult, call_failed, changed, missing, ok, unknown
+from hpkit.preflight.usage import UNMARKED, cluster_ownership, live_cluster, other_clusters
 
 __all__ = ["check_hyperpod"]
 
@@ -15,10 +16,47 @@ _AREA: Final = "hyperpod"
 
 
 def check_hyperpod(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
-    """Check that the cluster's name is free and that no other cluster is attached to an existing EKS cluster."""
+    """Check that the cluster's name is free and that no other cluster is attached to an existing EKS cluster.
+
+    An existing cluster must have the instance groups that the file states.
+    """
+    if plan.spec.cluster.existing:
+        yield _as_stated(plan, responses)
+        return
     yield _name_free(plan, responses)
     if plan.spec.eks.existing is not None:
         yield _eks_free(plan, responses)
+
+
+def _as_stated(plan: Plan, responses: Responses) -> CheckResult:
+    name = plan.spec.cluster.name
+    what, needed = f"HyperPod cluster {name}", "the groups of cluster.instanceGroups"
+    listed = responses.of(CLUSTERS)
+    if isinstance(listed, FailedCall):
+        return call_failed(_AREA, what, listed, needed=needed)
+    described = live_cluster(plan, responses)
+    if described is None and name in [each["ClusterName"] for each in listed["ClusterSummaries"]]:
+        fix = "Allow sagemaker:DescribeCluster, and run the command again"
+        return unknown(_AREA, what, why="It can't be described", fix=fix, found="exists", needed=needed)
+    if described is None:
+        fix = (
+            f"Correct cluster.name or the region; `aws sagemaker list-clusters --region {plan.spec.region}` lists them"
+        )
+        return missing(_AREA, what, found="missing", needed=needed, fix=fix)
+    groups = [*described.get("InstanceGroups", ()), *described.get("RestrictedInstanceGroups", ())]
+    lacks, more = stated_differences(plan, {group["InstanceGroupName"]: _live_group(group) for group in groups})
+    if lacks:
+        fix = "Correct cluster.instanceGroups, and run `hpkit validate`"
+        return missing(_AREA, what, found="; ".join(lacks), needed=needed, fix=fix)
+    if more:
+        fix = "State these instances in cluster.instanceGroups, so that teams can reserve them"
+        return changed(_AREA, what, found="; ".join(more), needed=needed, fix=fix)
+    return ok(_AREA, what, found=described["ClusterStatus"], needed=needed)
+
+
+def _live_group(group: Mapping[str, Any]) -> LiveGroup:
+    types = group.get("InstanceRequirements", {}).get("DesiredInstanceTypes") or [group["InstanceType"]]
+    return LiveGroup(types, group.get("TargetCount", 0))
 
 
 def _name_free(plan: Plan, responses: Responses) -> CheckResult:

@@ -30,9 +30,9 @@ _ELSEWHERE: Final = "HyperPod may have capacity in zones that EC2 doesn't list; 
 def check_zones(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
     """Check the zones, and for each group whether EC2 offers its types there."""
     wanted = {zone.availability_zone for zone in plan.network.zones}
-    wanted |= {zone for group in plan.all_groups for zone in group.zones}
+    wanted |= {zone for group in plan.own_groups for zone in group.zones}
     yield from (_zone(plan, responses, name) for name in sorted(wanted))
-    yield from (_offered(plan, responses, group) for group in plan.all_groups if group.spec.types)
+    yield from (_offered(plan, responses, group) for group in plan.own_groups if group.spec.types)
 
 
 def check_endpoints(recording: Recording, responses: Responses) -> Iterator[CheckResult]:

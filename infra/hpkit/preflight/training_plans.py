@@ -39,7 +39,7 @@ class Offering:
 def check_training_plans(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
     """Check the training plan of each group that uses one; groups that share a plan share its instances."""
     taken: Counter[str] = Counter()
-    for group in without_running(plan, responses).all_groups:
+    for group in without_running(plan, responses).own_groups:
         arn = group.spec.training_plan_arn
         if arn is not None:
             yield _check(plan, responses, group, arn, taken=taken[arn])
@@ -58,7 +58,7 @@ def offering_calls(plan: Plan) -> dict[str, ApiCall]:
                 "TargetResources": ["hyperpod-cluster"],
             },
         )
-        for group in plan.all_groups
+        for group in plan.own_groups
         if not group.spec.is_spot and group.spec.types and _is_accelerated(group.spec.types[0])
     }
 

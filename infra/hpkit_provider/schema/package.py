@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from hpkit_provider import VERSION
 from hpkit_provider.schema.field_table import RESOURCES, Field, ResourceTable, table
 from hpkit_provider.schema.provider_settings import SETTINGS
 
-__all__ = ["package_schema", "schema_text"]
+__all__ = ["GET_CLUSTER", "package_schema", "schema_text"]
+
+GET_CLUSTER: Final = "hyperpod:index:getCluster"
 
 _SCALARS = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean", "timestamp": "string"}
 
@@ -28,12 +31,23 @@ def package_schema() -> dict[str, Any]:
         "provider": {"inputProperties": settings},
         "types": types,
         "resources": resources,
+        "functions": {GET_CLUSTER: _get_cluster(resources["hyperpod:index:Cluster"])},
     }
 
 
 def schema_text() -> str:
     """Return the schema as JSON."""
     return json.dumps(package_schema(), sort_keys=True)
+
+
+def _get_cluster(cluster: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the function for a cluster that no resource of the program describes."""
+    known = ("clusterArn", "clusterName", "orchestrator", "instanceGroups", "restrictedInstanceGroups")
+    return {
+        "description": "Return an existing HyperPod cluster.",
+        "inputs": {"properties": {"clusterName": {"type": "string"}}, "required": ["clusterName"]},
+        "outputs": {"properties": {name: cluster["properties"][name] for name in known}, "required": ["clusterArn"]},
+    }
 
 
 def _resource(resource: ResourceTable, types: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ def plan():
 @pytest.fixture
 def seen(plan):
     """What is read of a platform that is as its file has it."""
-    groups = tuple(Group(each.spec.name, each.spec.types, each.spec.instance_count, 0, "") for each in plan.all_groups)
+    groups = tuple(Group(each.spec.name, each.spec.types, each.spec.instance_count, 0, "") for each in plan.own_groups)
     addons = tuple(AddonHealth(each.name, each.version or "v1", "ACTIVE") for each in plan.addons)
     queues = tuple(
         Queue(

@@ -116,7 +116,7 @@ def _volumes(plan: Plan) -> int:
     """Return the GiB of the additional volumes of nodes that stand always; AWS sets the size of root volumes."""
     return sum(
         group.spec.instance_count * (storage.ebs_volume_config.volume_size_in_gb or 0)
-        for group in plan.all_groups
+        for group in plan.own_groups
         if not group.autoscaled
         for storage in group.spec.instance_storage_configs
         if storage.ebs_volume_config is not None
@@ -126,7 +126,7 @@ def _volumes(plan: Plan) -> int:
 def _groups(plan: Plan, find: FindPrice) -> Cost:
     return total(
         group_cost(group, plan.spec.region, find)
-        for group in plan.all_groups
+        for group in plan.own_groups
         if not group.autoscaled and group.spec.instance_count
     )
 

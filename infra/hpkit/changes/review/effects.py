@@ -100,7 +100,7 @@ def _money(risk: Risk, diff: PlanDiff) -> MoneyChange | None:
 
 def _of_group(name: str, before: Plan, after: Plan) -> MoneyChange | None:
     old, new = (
-        total(group_cost(group, plan.spec.region) for group in plan.all_groups if group.spec.name == name)
+        total(group_cost(group, plan.spec.region) for group in plan.own_groups if group.spec.name == name)
         for plan in (before, after)
     )
     if not (old.complete and new.complete) or old.known == new.known:

@@ -41,8 +41,8 @@ _SAID_ELSEWHERE: Final = {
 
 def group_risks(before: Plan, after: Plan) -> Iterator[Risk]:
     """Yield what to watch in the groups of a cluster that exists before and after."""
-    new = {group.spec.name: group for group in after.all_groups}
-    for group in before.all_groups:
+    new = {group.spec.name: group for group in after.own_groups}
+    for group in before.own_groups:
         name = group.spec.name
         if name in new:
             yield from _staying(group, new[name])
@@ -54,11 +54,11 @@ def group_risks(before: Plan, after: Plan) -> Iterator[Risk]:
 
 def _more_nodes(before: Plan, after: Plan) -> Iterator[Risk]:
     """Yield what stands always and did not: no loss, but money."""
-    counts = {group.spec.name: 0 if group.autoscaled else group.spec.instance_count for group in before.all_groups}
-    staying = {group.spec.name for group in after.all_groups}
-    leaving = [group for group in before.all_groups if group.spec.name not in staying]
+    counts = {group.spec.name: 0 if group.autoscaled else group.spec.instance_count for group in before.own_groups}
+    staying = {group.spec.name for group in after.own_groups}
+    leaving = [group for group in before.own_groups if group.spec.name not in staying]
     renamed = {found.spec.name for group in leaving if (found := renamed_group(group, before, after)) is not None}
-    for group in after.all_groups:
+    for group in after.own_groups:
         name, count, kind = group.spec.name, group.spec.instance_count, "/".join(group.spec.types)
         if group.autoscaled or name in renamed or count <= counts.get(name, 0):
             continue

@@ -106,7 +106,7 @@ def _stack(diff: PlanDiff) -> Iterator[Risk]:
         nodes = listing(
             [
                 f"{group.spec.instance_count} × {'/'.join(group.spec.types)}"
-                for group in diff.before.all_groups
+                for group in diff.before.own_groups
                 if group.spec.instance_count
             ]
         )

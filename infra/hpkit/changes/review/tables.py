@@ -149,11 +149,11 @@ def nodes_lost(stack: StackReview) -> int:
         return 0
     anew = stack.change is not None and any(step.lost and step.type == CLUSTER for step in stack.change.steps)
     # Nodes of one type are none of another, though the group keeps its name.
-    after = () if anew else stack.diff.after.all_groups
+    after = () if anew else stack.diff.after.own_groups
     staying = {(group.spec.name, group.spec.types): group.spec.instance_count for group in after}
     # Those of a group that Karpenter owns from now on are left as they are.
     kept = {group.spec.name for group in after if group.autoscaled}
-    groups = [each for each in stack.diff.before.all_groups if not each.autoscaled and each.spec.name not in kept]
+    groups = [each for each in stack.diff.before.own_groups if not each.autoscaled and each.spec.name not in kept]
     return sum(max(0, each.spec.instance_count - staying.get((each.spec.name, each.spec.types), 0)) for each in groups)
 
 

@@ -30,7 +30,6 @@ from hpkit.program.components.admission import AdmissionPolicy, pod_security_lab
 from hpkit.program.components.admission_files import policies_of_users
 from hpkit.program.components.base import Component, DeployContext
 from hpkit.program.components.eks import Eks
-from hpkit.program.components.network import Network
 from hpkit.program.components.rbac import PolicyRule, cluster_rules, team_rules, viewer_rules
 from hpkit.program.components.roles import Roles
 from hpkit.program.iam.members import policy_of_members, trust_of_members
@@ -58,12 +57,12 @@ class Access(Component):
         plan: Plan,
         context: DeployContext,
         *,
-        network: Network,
         eks: Eks,
+        after: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__(name, opts=opts)
-        self._plan, self._eks, self._context, self._network = plan, eks, context, network
+        self._plan, self._eks, self._context, self._after = plan, eks, context, after
         self._limits = pod_limits(plan)
         groups = groups_of(plan)
         self._made = {team.made_role: self._role(team) for team in plan.teams if team.made_role}
@@ -125,7 +124,7 @@ class Access(Component):
             principal_arn=principal,
             kubernetes_groups=list(groups),
             type="STANDARD",
-            opts=self.child(after=[*self._network.connectivity, *self._made.get(principal, ())]),
+            opts=self.child(after=[*self._after, *self._made.get(principal, ())]),
         )
         if policy is None or namespaces == ():
             return [entry]

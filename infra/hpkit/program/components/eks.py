@@ -56,11 +56,12 @@ class Eks(Component):
         plan: Plan,
         context: DeployContext,
         *,
-        network: Network,
-        identity: Identity,
-        guard: Sequence[pulumi.Resource],
+        network: Network | None = None,
+        identity: Identity | None = None,
+        guard: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions,
     ) -> None:
+        """Register it; network and identity: of a cluster that is created."""
         super().__init__(name, opts=opts)
         self._plan, self._context = plan, context
         existing = plan.spec.eks.existing
@@ -70,6 +71,8 @@ class Eks(Component):
             self.name, self.arn, self._endpoint, self.kept = found.name, found.arn, found.endpoint, {}
             self._authority = found.certificate_authorities[0].data
             self.issuer = found.identities.apply(_issuer)
+        elif network is None or identity is None:
+            raise ValueError(f"{plan.stack} creates its EKS cluster, which needs a network and a role")
         else:
             groups, self._ways = self._private_ways(network)
             made = self._build(network, identity, guard, groups=groups)

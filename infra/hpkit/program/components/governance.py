@@ -13,7 +13,7 @@ from hpkit.config.governance import ClusterPolicy
 from hpkit.plan.model import Plan, QuotaResource, TeamPlan
 from hpkit.program.components.base import Component
 from hpkit.program.components.hyperpod import tags_of
-from hpkit.program.sdk import Cluster, ClusterSchedulerConfig, ComputeQuota
+from hpkit.program.sdk import ClusterSchedulerConfig, ComputeQuota
 from hpkit.program.sdk.types import (
     ComputeQuotaConfig,
     ComputeQuotaResourceConfig,
@@ -36,7 +36,7 @@ class Governance(Component):
         plan: Plan,
         policy: ClusterPolicy,
         *,
-        cluster: Cluster,
+        cluster_arn: pulumi.Input[str],
         after: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions,
     ) -> None:
@@ -45,7 +45,7 @@ class Governance(Component):
             "policy",
             name=plan.policy_name,
             description=policy.description,
-            cluster_arn=cluster.cluster_arn,
+            cluster_arn=cluster_arn,
             scheduler_config=_scheduler_config(policy),
             tags=tags_of(plan),
             opts=self.child(after=after),
@@ -55,7 +55,7 @@ class Governance(Component):
                 team.name,
                 name=team.quota_name,
                 description=team.spec.description,
-                cluster_arn=cluster.cluster_arn,
+                cluster_arn=cluster_arn,
                 compute_quota_target={"teamName": team.name, "fairShareWeight": team.spec.fair_share_weight},
                 compute_quota_config=_quota_config(team),
                 elastic_instance_types=_types(each for each in team.quota_resources if each.elastic),

@@ -23,6 +23,7 @@ from hpkit.program.components.autoscaling import Autoscaling
 from hpkit.program.components.base import DeployContext, document
 from hpkit.program.components.credentials import Credentials, configured
 from hpkit.program.components.eks import Eks
+from hpkit.program.components.existing_cluster import existing_cluster
 from hpkit.program.components.governance import Governance
 from hpkit.program.components.guards import guard_base, guard_cluster, guard_groups, guard_parts, guard_version
 from hpkit.program.components.hyperpod import Dependencies, HyperPod
@@ -74,6 +75,8 @@ def build(plan: Plan, *, root: str = "..", parent: pulumi.Resource | None = None
         providers=[provider, hyperpod_provider], transformations=None if plan.spec.manage_tags else [untagged]
     )
     opts = pulumi.ResourceOptions.merge(own, given)
+    if plan.spec.cluster.existing:
+        return _govern_existing(plan, context, hyperpod_provider, opts=opts)
     network = Network("network", plan, context, guard=[guard_groups(plan, opts=opts)], opts=opts)
     storage = Storage("storage", plan, context, network=network, opts=opts)
     identity = Identity("identity", plan, context, network=network, storage=storage, opts=opts)
@@ -83,7 +86,7 @@ def build(plan: Plan, *, root: str = "..", parent: pulumi.Resource | None = None
     registry = (
         Registry("registry", plan, key_arn=eks.key_arn or storage.key_arn, opts=opts) if repositories_of(plan) else None
     )
-    access = Access("access", plan, context, network=network, eks=eks, opts=opts)
+    access = Access("access", plan, context, eks=eks, after=network.connectivity, opts=opts)
     # EKS takes longer than all of the network: waiting for that here costs an `up` nothing.
     reached = [*network.connectivity, *access.administrators]
     eks.connect(after=reached)
@@ -111,7 +114,7 @@ def build(plan: Plan, *, root: str = "..", parent: pulumi.Resource | None = None
     parts += [*_on_the_cluster(plan, context, eks, platform, addons, access, observed, storage, opts=opts), access]
     live = {"cluster": platform.cluster.cluster_arn, **(observed.kept if observed else {})}
     guard_cluster(plan, live, after=parts, opts=opts)
-    return _outputs(plan, eks, platform, registry)
+    return _outputs(plan, eks, platform.cluster.cluster_arn, registry)
 
 
 def _on_the_cluster(
@@ -146,36 +149,8 @@ def _on_the_cluster(
                 opts=opts,
             )
         )
-    quotas = {}
-    if plan.policy is not None:
-        kueue = addons.task_governance
-        governance = Governance(
-            "governance",
-            plan,
-            plan.policy,
-            cluster=platform.cluster,
-            after=[
-                *([] if kueue is None else [kueue_runs(eks, kueue, opts=opts)]),
-                # Its controller ends the spaces of a team that is deleted, so it goes after the teams.
-                *(each for name, each in addons.installed.items() if name == SPACES),
-            ],
-            opts=opts,
-        )
-        quotas = dict(governance.quotas)
-        parts.append(governance)
-        if kueue is not None and plan.gang_scheduling is not None:
-            parts.append(
-                Scheduling(
-                    "scheduling",
-                    plan,
-                    eks=eks,
-                    addon=kueue,
-                    policy=governance.policy,
-                    quotas=list(quotas.values()),
-                    opts=opts,
-                )
-            )
-    access.grant(quotas)
+    governed, quotas = _govern(plan, eks, addons, access, platform.cluster.cluster_arn, opts=opts)
+    parts += governed
     wanted = plan.spec.storage.lustre if plan.spec.storage else None
     if wanted is not None and wanted.teams and storage.lustre is not None:
         driver = addons.installed[_FSX_CSI]
@@ -192,6 +167,58 @@ def _on_the_cluster(
             )
         )
     return parts
+
+
+def _govern(
+    plan: Plan,
+    eks: Eks,
+    addons: Addons,
+    access: Access,
+    cluster_arn: pulumi.Input[str],
+    *,
+    opts: pulumi.ResourceOptions,
+) -> tuple[list[pulumi.Resource], Mapping[str, pulumi.Resource]]:
+    """Return the cluster policy and what Kueue is configured by; and the quotas by team, to whom access is given."""
+    if plan.policy is None:
+        access.grant({})
+        return [], {}
+    kueue = addons.task_governance
+    governance = Governance(
+        "governance",
+        plan,
+        plan.policy,
+        cluster_arn=cluster_arn,
+        after=[
+            *([] if kueue is None else [kueue_runs(eks, kueue, opts=opts)]),
+            # Its controller ends the spaces of a team that is deleted, so it goes after the teams.
+            *(each for name, each in addons.installed.items() if name == SPACES),
+        ],
+        opts=opts,
+    )
+    parts: list[pulumi.Resource] = [governance]
+    if kueue is not None and plan.gang_scheduling is not None:
+        quotas = list(governance.quotas.values())
+        parts.append(
+            Scheduling("scheduling", plan, eks=eks, addon=kueue, policy=governance.policy, quotas=quotas, opts=opts)
+        )
+    access.grant(governance.quotas)
+    return parts, governance.quotas
+
+
+def _govern_existing(
+    plan: Plan, context: DeployContext, hyperpod_provider: Provider, *, opts: pulumi.ResourceOptions
+) -> dict[str, Any]:
+    """Register the governance of a cluster that another stack or tool manages, and return the stack's outputs."""
+    cluster_arn = existing_cluster(plan, hyperpod_provider)
+    eks = Eks("eks", plan, context, opts=opts)
+    repositories = Registry("registry", plan, key_arn=None, opts=opts) if repositories_of(plan) else None
+    access = Access("access", plan, context, eks=eks, after=[], opts=opts)
+    eks.connect(after=access.administrators)
+    addons = Addons("node-addons", plan, context, eks=eks, needing_nodes=True, after=access.administrators, opts=opts)
+    named = guard_parts(plan, opts=opts)
+    governed, _ = _govern(plan, eks, addons, access, cluster_arn, opts=opts)
+    guard_cluster(plan, {}, after=[named, eks, addons, *governed, access], opts=opts)
+    return _outputs(plan, eks, cluster_arn, repositories)
 
 
 def _assumed(role: Mapping[str, Any]) -> aws.ProviderAssumeRoleArgs:
@@ -371,7 +398,7 @@ def _node_addons(
     return addons, observed
 
 
-def _outputs(plan: Plan, eks: Eks, built: HyperPod, registry: Registry | None) -> dict[str, Any]:
+def _outputs(plan: Plan, eks: Eks, cluster_arn: pulumi.Input[str], registry: Registry | None) -> dict[str, Any]:
     region, stack = plan.spec.region, plan.stack
     kubeconfig = pulumi.Output.concat("aws eks update-kubeconfig --region ", region, " --name ", eks.name)
     steps = [
@@ -379,7 +406,7 @@ def _outputs(plan: Plan, eks: Eks, built: HyperPod, registry: Registry | None) -
         "kubectl get clusterqueues      # the same as the scheduler sees it",
     ]
     return {
-        "clusterArn": built.cluster.cluster_arn,
+        "clusterArn": cluster_arn,
         "eksClusterName": eks.name,
         "kubeconfigCommand": kubeconfig,
         "teams": _with_repositories(team_table(plan), registry),

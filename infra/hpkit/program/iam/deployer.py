@@ -305,7 +305,7 @@ def _values(plan: Plan, account: AwsAccount) -> Values:
         if makes_certificate_bucket(plan)
         else ()
     )
-    plans = sorted({arn for group in plan.all_groups if (arn := group.spec.training_plan_arn)})
+    plans = sorted({arn for group in plan.own_groups if (arn := group.spec.training_plan_arn)})
     return {
         **account.values(),
         "bucket": bucket,
@@ -329,6 +329,8 @@ def _values(plan: Plan, account: AwsAccount) -> Values:
 
 def _images(plan: Plan) -> list[str]:
     """Return the AMIs of the account's own that groups run."""
+    if plan.spec.cluster.existing:
+        return []
     return sorted({image for group in plan.groups if (image := group.spec.image_id) not in (None, "default")})
 
 

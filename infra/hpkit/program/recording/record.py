@@ -36,6 +36,7 @@ class Answers:
     - partition: `aws`, `aws-cn`, …
     - zones: names of the region's zones; four by default.
     - eks: an existing EKS cluster, as DescribeCluster returns it.
+    - cluster: an existing HyperPod cluster, as the plugin's getCluster returns it; by default as the file states it.
     - caller: ARN of the caller; by default the first of the file's deployers, or a role that no file names.
     - log_groups: names of existing log groups.
     """
@@ -44,6 +45,7 @@ class Answers:
     partition: str = "aws"
     zones: Sequence[str] = ()
     eks: Mapping[str, Any] = field(default_factory=dict)
+    cluster: Mapping[str, Any] = field(default_factory=dict)
     caller: str = ""
     log_groups: Sequence[str] = ()
 
@@ -65,7 +67,7 @@ class Answers:
                 "certificateAuthorities": [self.eks.get("certificateAuthority", {"data": "Q0E="})],
             },
         }
-        return answers[token.rpartition(":")[2]]
+        return dict(self.cluster) if token.startswith("hyperpod:") else answers[token.rpartition(":")[2]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,8 @@ def record(
         given = replace(given, caller=plan.spec.deployers[0])
     if not given.eks and plan.spec.eks.existing is not None:
         given = replace(given, eks=_existing(plan.spec.eks.existing.name, plan.spec.region, given))
+    if not given.cluster and plan.spec.cluster.existing:
+        given = replace(given, cluster=_stated(plan, given))
     engine, recording = _Engine(plan.spec.region, given), Recording(plan, project)
     monitor = _Monitor(engine)
     answer_inline()
@@ -178,6 +182,24 @@ def record(
 def _existing(name: str, region: str, given: Answers) -> dict[str, Any]:
     """Return what is known of an existing EKS cluster without calling AWS."""
     return {"name": name, "arn": f"arn:{given.partition}:eks:{region}:{given.account}:cluster/{name}"}
+
+
+def _stated(plan: Plan, given: Answers) -> dict[str, Any]:
+    """Return an existing HyperPod cluster as the file states it."""
+    groups = [
+        {
+            "instanceGroupName": group.spec.name,
+            "instanceRequirements": {"instanceTypes": list(group.spec.types)},
+            "instanceCount": group.spec.instance_count,
+        }
+        for group in plan.all_groups
+    ]
+    arn = f"arn:{given.partition}:sagemaker:{plan.spec.region}:{given.account}:cluster/abcdefghijkl"
+    return {
+        "clusterArn": arn,
+        "orchestrator": {"eks": {"clusterArn": given.eks.get("arn", "")}},
+        "instanceGroups": groups,
+    }
 
 
 def _event_loop() -> asyncio.AbstractEventLoop:

@@ -188,7 +188,7 @@ def _cluster(inputs: Mapping[str, Any], plan: Plan) -> str:
 def _groups(resource: RecordedResource, plan: Plan) -> Iterator[Node]:
     members = ("instanceGroups", "restrictedInstanceGroups")
     registered = {group["instanceGroupName"] for each in members for group in resource.inputs.get(each) or ()}
-    yield from (Node("", group.spec.name, _group(group)) for group in plan.all_groups if group.spec.name in registered)
+    yield from (Node("", group.spec.name, _group(group)) for group in plan.own_groups if group.spec.name in registered)
 
 
 def _group(group: GroupPlan | RestrictedGroupPlan) -> str:

@@ -193,6 +193,16 @@ class ClusterHandler(Handler):
             live["tags"] = live_tags(self.api, task, arn)
         return to_state(self.spec, document, live, inputs, managed=managed, failed=bool(state.get("creationFailed")))
 
+    def find(self, task: Task, name: str) -> Props:
+        """Return ARN and inputs of a cluster that somebody else manages; raises RefusedError where there is none."""
+        document = LiveCluster(self.api, task, name).describe()
+        if document is None:
+            raise RefusedError(
+                f"There is no HyperPod cluster {name!r} in this account and region. What to do: correct cluster.name, "
+                "region or account. `aws sagemaker list-clusters` lists the clusters."
+            )
+        return {"clusterArn": str(document["ClusterArn"]), **live_inputs(self.spec, document)}
+
     def update(self, task: Task, resource_id: str, *, old: Props, new: Props, state: Props) -> ResourceState:
         """Send what differs from what is live, and see it through."""
         self._declare(resource_id, new)

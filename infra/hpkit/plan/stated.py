@@ -1,0 +1,39 @@
+"""The instance groups that a file states for a cluster that it doesn't manage, against those that the cluster has."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from hpkit.plan.model import Plan
+
+__all__ = ["LiveGroup", "stated_differences"]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveGroup:
+    """An instance group of a live cluster: its instance types, and the count that it should have."""
+
+    types: Collection[str]
+    count: int
+
+
+def stated_differences(plan: Plan, live: Mapping[str, LiveGroup]) -> tuple[list[str], list[str]]:
+    """Return what the cluster lacks of the groups that the file states, and what it has in addition.
+
+    live: the cluster's groups by name. Karpenter owns the count of the groups that it fills, so that isn't compared.
+    """
+    lacks, more = [], []
+    for group in plan.groups:
+        name, count = group.spec.name, group.spec.instance_count
+        there = live.get(name)
+        if there is None:
+            lacks.append(f"it has no instance group {name}")
+        elif set(there.types) != set(group.spec.types):
+            types, stated = (" or ".join(sorted(each)) for each in (there.types, group.spec.types))
+            lacks.append(f"{name} has {types} instead of {stated}")
+        elif not group.autoscaled and there.count < count:
+            lacks.append(f"{name} has {there.count} instances instead of {count}")
+        elif not group.autoscaled and there.count > count:
+            more.append(f"{name} has {there.count} instances instead of {count}")
+    names = {group.spec.name for group in plan.all_groups}
+    more += [f"it also has {name}" for name in sorted(live.keys() - names)]
+    return lacks, more

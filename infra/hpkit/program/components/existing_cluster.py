@@ -1,0 +1,53 @@
+"""A HyperPod cluster that another stack or tool manages: read, and compared with what the file states of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pulumi
+
+from hpkit.plan.model import Plan
+from hpkit.plan.stated import LiveGroup, stated_differences
+from hpkit.program.sdk import Provider
+
+__all__ = ["existing_cluster"]
+
+_GET_CLUSTER: Final = "hyperpod:index:getCluster"
+
+
+def existing_cluster(plan: Plan, provider: Provider) -> str:
+    """Return the ARN of a cluster that is as the file states.
+
+    Raises pulumi.RunError, before anything is registered, for one that is missing or has less.
+    """
+    name, stated_eks = plan.spec.cluster.name, plan.spec.eks.existing
+    asked = pulumi.InvokeOptions(provider=provider)
+    try:
+        seen: Mapping[str, Any] = pulumi.runtime.invoke(_GET_CLUSTER, {"clusterName": name}, asked).value
+    except Exception as error:  # noqa: BLE001 - the SDK raises nothing more particular
+        raise pulumi.RunError(f"{name} couldn't be read: {error}") from None
+    orchestrator = str(seen["orchestrator"]["eks"]["clusterArn"]).rpartition("/")[2]
+    if stated_eks is not None and orchestrator != stated_eks.name:
+        raise pulumi.RunError(
+            f"the EKS cluster of {name} is {orchestrator}, but {plan.stack} names {stated_eks.name} in eks.existing. "
+            f"Nothing was changed. Set `eks: {{existing: {{name: {orchestrator}}}}}`."
+        )
+    groups = [*seen.get("instanceGroups", ()), *seen.get("restrictedInstanceGroups", ())]
+    lacks, more = stated_differences(plan, {group["instanceGroupName"]: _group(group) for group in groups})
+    if lacks:
+        raise pulumi.RunError(
+            f"{name} isn't as {plan.stack} states in cluster.instanceGroups: {'; '.join(lacks)}. Nothing was changed. "
+            "Correct the file, and run `hpkit validate`: the quotas must fit what the cluster has."
+        )
+    if more:
+        pulumi.log.warn(
+            f"{name} has more than {plan.stack} states in cluster.instanceGroups: {'; '.join(more)}. No team can "
+            "reserve that."
+        )
+    return str(seen["clusterArn"])
+
+
+def _group(group: Mapping[str, Any]) -> LiveGroup:
+    types: Sequence[str] = (group.get("instanceRequirements") or {}).get("instanceTypes") or [group["instanceType"]]
+    return LiveGroup(types, int(group["instanceCount"]))

@@ -1,0 +1,84 @@
+"""Governance alone, of a cluster that another stack or tool manages."""
+
+import pulumi
+import pytest
+
+from hpkit.plan.derive import derive
+from hpkit.program.iam.account import AwsAccount
+from hpkit.program.iam.deployer import calling_types, deployer_policies
+from hpkit.program.recording import Answers
+from tests import builders
+from tests.program.recorder import recording_of
+
+CREATED = ("ec2/", "s3/", "kms/", "iam/", "eks/cluster:", "index:Cluster\0", "Release", "eks/nodeGroup")
+GPU = {"instanceGroupName": "gpu", "instanceType": "ml.g5.12xlarge", "instanceCount": 4}
+
+
+def plan(**governance):
+    data = builders.organization(
+        teams=[builders.team("nlp")],
+        allocations={"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 3}]},
+        environment={"eks": {"version": "1.35", "existing": {"name": "theirs"}}},
+    )
+    dev = data["environments"]["dev"]
+    del dev["network"]
+    dev["cluster"]["existing"] = True
+    dev["governance"] |= governance
+    assert builders.rules(data) <= {"ACC006", "CAP005"}
+    return derive(builders.typed(data), "dev")
+
+
+def live(*groups, eks="theirs"):
+    arn = f"arn:aws:eks:us-west-2:123456789012:cluster/{eks}"
+    cluster = "arn:aws:sagemaker:us-west-2:123456789012:cluster/abcdefghijkl"
+    return Answers(
+        cluster={"clusterArn": cluster, "orchestrator": {"eks": {"clusterArn": arn}}, "instanceGroups": list(groups)}
+    )
+
+
+def test_only_governance_and_access_are_created_and_the_deployer_needs_no_other_rights():
+    found = recording_of(plan())
+    types = {each.type for each in found.resources.values()}
+    assert not [each for each in types if any(part in f"{each}\0" for part in CREATED)]
+    assert found.one("index:ComputeQuota").inputs["clusterArn"].endswith(":cluster/abcdefghijkl")
+    assert found.one("eks/addon:Addon").inputs["clusterName"] == "theirs"
+    account = AwsAccount(partition="aws", region="us-west-2", id="123456789012")
+    policies = deployer_policies(found.plan, account, calling_types(types))
+    actions = {
+        action
+        for policy in policies
+        for statement in policy.document["Statement"]
+        if statement["Effect"] == "Allow"
+        for action in statement["Action"]
+    }
+    assert {action.partition(":")[0] for action in actions if "Describe" not in action} <= {"eks", "sagemaker"}
+    assert not actions & {"sagemaker:CreateCluster", "sagemaker:UpdateCluster", "sagemaker:DeleteCluster"}
+
+
+def test_an_addon_that_is_installed_and_its_configuration_are_left_alone():
+    found = recording_of(plan(installed=True))
+    assert not found.all("eks/addon:Addon")
+    assert not found.all("ConfigMapPatch")
+    assert found.all("index:ComputeQuota")
+
+
+@pytest.mark.parametrize(
+    ("there", "message"),
+    [
+        (live({**GPU, "instanceCount": 3}), "gpu has 3 instances instead of 4"),
+        (live({**GPU, "instanceType": "ml.g5.8xlarge"}), "gpu has ml.g5.8xlarge instead of ml.g5.12xlarge"),
+        (live({**GPU, "instanceGroupName": "other"}), "it has no instance group gpu"),
+        (live(GPU, eks="another"), "the EKS cluster of acme is another"),
+    ],
+)
+def test_a_cluster_with_less_than_the_file_states_is_refused(there, message):
+    with pytest.raises(pulumi.RunError, match=message):
+        recording_of(plan(), there)
+
+
+def test_instances_that_no_team_can_reserve_are_a_warning(monkeypatch):
+    said = []
+    monkeypatch.setattr(pulumi.log, "warn", said.append)
+    flexible = {"instanceGroupName": "more", "instanceRequirements": {"instanceTypes": ["ml.p5.48xlarge"]}}
+    recording_of(plan(), live({**GPU, "instanceCount": 5}, flexible | {"instanceCount": 1}))
+    assert "gpu has 5 instances instead of 4; it also has more" in said[0]
