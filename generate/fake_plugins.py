@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpkit_local.plugins.aws import VERSION
-from hpkit_local.plugins.aws.resource_type import Prop, ResourceType
+from hpkit_local.plugins.aws.resource_type import ResourceType
 from hpkit_local.plugins.aws.table import FUNCTIONS, RESOURCE_TYPES
 
 __all__ = ["render"]
@@ -12,10 +12,7 @@ _INTRODUCTION = f"""\
 On this page you look up which types of Pulumi's `aws` plugin {VERSION} work on the local cloud. There the engine loads
 a fake plugin in its place.
 
-- Types and properties that aren't listed are refused by name.
-- A property marked ! can't change: the resource is replaced, as by the real plugin.
-- AWS never returns a property in *italics*, so its drift can't be seen.
-- `tags` with `defaultTags`, and `region`, work for types with them.
+Other types, and properties that no fake has, are refused by name.
 """
 
 
@@ -28,16 +25,10 @@ def render() -> str:
         f"## {len(RESOURCE_TYPES)} types",
         "\n".join(_line(resource_type) for resource_type in RESOURCE_TYPES.values()),
         f"## {len(FUNCTIONS)} functions",
-        "\n".join(f"- `{token}`: {', '.join(FUNCTIONS[token].takes) or 'no arguments'}" for token in FUNCTIONS),
+        "\n".join(f"- `{token}`" for token in FUNCTIONS),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def _line(resource_type: ResourceType) -> str:
-    names = ", ".join(_property(prop) for prop in resource_type.spec.members if prop.name not in ("region", "tags"))
-    return f"- `{resource_type.token}`: {names}" + (f" ({resource_type.note})" if resource_type.note else "")
-
-
-def _property(prop: Prop) -> str:
-    name = f"*{prop.name}*" if prop.write_only else prop.name
-    return name + ("!" if prop.immutable else "")
+    return f"- `{resource_type.token}`" + (f": {resource_type.note}" if resource_type.note else "")

@@ -9,16 +9,18 @@ would be the only differences in the first preview.
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, Final
 
 from hpkit.adopt.imports import LiveObject, is_state_only
 from hpkit.program.recording import RecordedResource, Recording
 
-__all__ = ["undeclared", "with_objects", "with_state_only", "with_write_only_inputs"]
+__all__ = ["moved", "undeclared", "with_objects", "with_state_only", "with_write_only_inputs"]
 
 _STACK: Final = "pulumi:pulumi:Stack"
+_GUARD: Final = "hyperpod:index:ChangeGuard"
 # Inputs that no response of AWS contains:
 # - How to resolve conflicts (EKS API, CreateAddon and UpdateAddon).
 # - The security groups of a file system, for which the first preview would replace it (FSx API, DescribeFileSystems).
@@ -88,6 +90,82 @@ def with_objects(exported: Mapping[str, Any], recording: Recording, objects: Seq
             }
         )
     return {**exported, "deployment": {**deployment, "resources": [*deployment["resources"], *added]}}
+
+
+def moved(
+    source: Mapping[str, Any], target: Mapping[str, Any], *, staying: Recording, recording: Recording
+) -> tuple[dict[str, Any], dict[str, Any], int]:
+    """Return the states of two stacks after what only the second one's program registers has moved, and their count.
+
+    target has the components and providers of its program. `pulumi state move` can't do this: it also moves the
+    provider, whose dependencies stay behind (Pulumi 3.200: "refers to missing resource").
+    staying: what the first one's program registers from now on; recording: what the second one's registers.
+    """
+    prefixes = [f"urn:pulumi:{each.plan.stack}::" for each in (staying, recording)]
+    kept = {_renamed(urn, *prefixes) for urn in staying.resources}
+    entries = source["deployment"]["resources"]
+    providers = {
+        each["urn"]: each for each in _renamed(entries, *prefixes) if each["type"].startswith("pulumi:providers:")
+    }
+    # By the inputs of the first stack: a provider for another address would replace all that it made.
+    present = [
+        {**each, **{side: providers[each["urn"]][side] for side in ("inputs", "outputs")}}
+        if each["urn"] in providers
+        else each
+        for each in target["deployment"]["resources"]
+    ]
+    ids = {each["urn"]: each.get("id", "") for each in present}
+    urns = recording.resources.keys() - kept
+    leaving = {each["urn"]: _renamed(each, *prefixes) for each in entries if _renamed(each["urn"], *prefixes) in urns}
+    leaving = {urn: entry for urn, entry in leaving.items() if not is_state_only(recording.resources[entry["urn"]])}
+    there = ids.keys() | {entry["urn"] for entry in leaving.values()}
+    for entry in leaving.values():
+        registered = recording.resources[entry["urn"]]
+        entry["parent"] = registered.parent or _stack_urn(recording)
+        entry["provider"] = f"{registered.provider}::{ids[registered.provider]}"
+    added = [_within(entry, there) for entry in leaving.values() if entry["urn"] not in ids]
+    parts = {part for each in recording.all("ChangeGuard") for part in each.inputs.get("parts") or ()}
+    left = [_without_parts(each, parts) for each in entries if each["urn"] not in leaving]
+    names = {each["urn"] for each in left}
+    return (
+        {**source, "deployment": {**source["deployment"], "resources": [_within(each, names) for each in left]}},
+        {**target, "deployment": {**target["deployment"], "resources": [*present, *added]}},
+        len(leaving),
+    )
+
+
+def _without_parts(entry: Mapping[str, Any], parts: Container[str]) -> Mapping[str, Any]:
+    """Return a guard without the parts that moved, whose absence it would refuse; any other resource as it is."""
+    if entry["type"] != _GUARD:
+        return entry
+    sides = {
+        side: {
+            name: {part: text for part, text in value.items() if part not in parts}
+            if name in ("contents", "parts")
+            else value
+            for name, value in entry[side].items()
+        }
+        for side in ("inputs", "outputs")
+    }
+    return {**entry, **sides}
+
+
+def _renamed(value: Any, old: str, new: str) -> Any:
+    """Return a value of a state with the URNs of another stack."""
+    return json.loads(json.dumps(value).replace(old, new))
+
+
+def _within(entry: Mapping[str, Any], urns: Container[str]) -> dict[str, Any]:
+    """Return a resource of a state without its dependencies on others than these."""
+    by_property = entry.get("propertyDependencies") or {}
+    kept = {
+        "dependencies": [urn for urn in entry.get("dependencies") or () if urn in urns],
+        "propertyDependencies": {name: [u for u in found or () if u in urns] for name, found in by_property.items()},
+    }
+    ignored = [name for name in kept if name not in entry]
+    if entry.get("deletedWith") and entry["deletedWith"] not in urns:
+        ignored.append("deletedWith")
+    return {name: value for name, value in {**entry, **kept}.items() if name not in ignored}
 
 
 def undeclared(exported: Mapping[str, Any], recording: Recording) -> list[str]:

@@ -319,7 +319,7 @@ def _existing(context: Context) -> Iterator[Issue]:
         yield Issue(
             path,
             f"the cluster {spec.cluster.name} exists, but `eks` describes a new EKS cluster",
-            "Set `eks: {existing: {name: …}}` to the EKS cluster that orchestrates it.",
+            "Set eks.existing.name to the EKS cluster that orchestrates it.",
         )
     if spec.governance is None:
         yield Issue(
@@ -341,7 +341,7 @@ def _existing(context: Context) -> Iterator[Issue]:
     for section in (section for section, is_stated in created.items() if is_stated):
         yield Issue(
             (*context.path, *section),
-            f"`{'.'.join(section)}` belongs to whoever manages the cluster {spec.cluster.name}",
+            f"`{'.'.join(section)}` belongs to the stack or tool that manages the cluster {spec.cluster.name}",
             "Remove it. Or remove `existing`, and let this stack create the cluster.",
         )
 

@@ -17,9 +17,9 @@ from hpkit.text.plural import plural
 if TYPE_CHECKING:
     from hpkit.adopt.imports import Imports
     from hpkit.adopt.live_platform import LivePlatform
-    from hpkit.program.recording import Recording
+    from hpkit.program.recording import Answers, Recording
 
-__all__ = ["import_file", "plan_of", "read", "registered", "stop_at", "write"]
+__all__ = ["import_file", "plan_of", "read", "recorded", "registered", "stop_at", "write"]
 
 
 def read(cluster: str, region: str) -> "LivePlatform":
@@ -50,12 +50,18 @@ def registered(plan: Plan) -> "tuple[LivePlatform, Recording, Imports]":
     """Return the live platform, what the program registers, and what of it to import."""
     from hpkit.adopt.imports import imports_of
     from hpkit.adopt.prepare import answers_of
-    from hpkit.program.recording import record
 
     live = read(plan.spec.cluster.name, plan.spec.region)
-    project, program = pulumi_project(project_root())
-    recording = record(plan, answers_of(live), project=project, root=os.path.relpath(".", program))
+    recording = recorded(plan, answers_of(live))
     return live, recording, imports_of(recording, live)
+
+
+def recorded(plan: Plan, answers: "Answers | None" = None) -> "Recording":
+    """Return what the project's program registers of a plan; answers: of AWS, made up without them."""
+    from hpkit.program.recording import record
+
+    project, program = pulumi_project(project_root())
+    return record(plan, answers, project=project, root=os.path.relpath(".", program))
 
 
 def import_file(imports: "Imports") -> str:
@@ -80,4 +86,4 @@ def write(file: Path, text: str, *, unless_there: bool = False, private: bool = 
 def stop_at(blockers: Sequence[str]) -> None:
     """Raise ToolError with everything that makes the adoption impossible, if there is anything."""
     if blockers:
-        raise ToolError("the platform can't be adopted as it is, so nothing was imported:\n  " + "\n  ".join(blockers))
+        raise ToolError("the platform can't be adopted as it is, so nothing was done:\n  " + "\n  ".join(blockers))

@@ -1,31 +1,39 @@
 """`hpkit aws adopt run` and `undo`: a live platform comes into a stack's state, and out of it again."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from hpkit.cli.adopt_common import import_file, plan_of, registered, stop_at, write
+from hpkit.cli.adopt_common import import_file, plan_of, recorded, registered, stop_at, write
 from hpkit.cli.completion import stack_option
 from hpkit.cli.output import confirm
 from hpkit.cli.tools import pulumi_environment
 from hpkit.errors import ToolError
+from hpkit.plan.lustre import has_team_volumes
 from hpkit.program.teardown import resources_in
 from hpkit.project import project_root
-
-if TYPE_CHECKING:
-    from hpkit.adopt.imports import Imports
+from hpkit.text.plural import plural
 
 __all__ = ["run", "undo"]
 
 
 @click.command("run")
 @stack_option("The stack", required=True)
-def run(stack: str) -> None:
+@click.option(
+    "--from-stack",
+    "source",
+    metavar="STACK",
+    help="Move the resources from the state of this Pulumi stack, whose file no longer describes them.",
+)
+def run(stack: str, source: str | None) -> None:
     """Import a live platform into a stack, and show its first preview.
 
-    If it's interrupted, run it again. Only the stack's state is written; the live platform is only read.
+    If it's interrupted, run it again. Only states are written; the live platform is only read.
     """
+    if source is not None:
+        _move(source, stack)
+        return
     from hpkit.adopt.organization import adopt
     from hpkit.adopt.pulumi_stack import PulumiStack
     from hpkit.adopt.state import undeclared, with_objects, with_state_only, with_write_only_inputs
@@ -56,7 +64,7 @@ def run(stack: str) -> None:
         pulumi.import_file({**imports.document, "resources": left})
     state = with_objects(pulumi.export(), recording, imports.objects)
     pulumi.write_state(with_write_only_inputs(state, recording))
-    _show(pulumi.preview(), imports, stack)
+    _show(pulumi.preview(), imports.count, stack)
 
 
 @click.command("undo")
@@ -82,11 +90,48 @@ def undo(stack: str, yes: bool) -> None:
     click.echo(f"{stack} is removed, and the live platform is unchanged. Its last state: {kept}")
 
 
+def _move(source: str, stack: str) -> None:
+    from hpkit.adopt.pulumi_stack import PulumiStack
+    from hpkit.adopt.state import moved, undeclared, with_state_only
+
+    staying, recording = recorded(plan_of(source)), recorded(plan_of(stack))
+    blockers = [
+        f"{each.inputs['name']}: a team's repository has the stack's name, and would be replaced with its images"
+        for each in recording.all("aws:ecr/repository:Repository")
+    ]
+    if has_team_volumes(staying.plan):
+        blockers.append(f"storage.lustre.teams of {source}: its volumes need the teams in the same stack")
+    stop_at(blockers)
+    old, new = (PulumiStack(name, root=project_root(), environment=pulumi_environment()) for name in (source, stack))
+    if not old.exists():
+        raise ToolError(f"this backend has no stack {source}")
+    new.create()
+    before, target = old.export(), with_state_only(new.export(), recording)
+    after, target, count = moved(before, target, staying=staying, recording=recording)
+    unknown = undeclared(target, recording)
+    if unknown:
+        raise ToolError(
+            f"{stack} has {plural(len(unknown), 'resource')} that its program doesn't define, so it isn't new. Nothing "
+            "was moved. Move into another stack:\n  " + "\n  ".join(unknown)
+        )
+    if not count:
+        raise ToolError(
+            f"{source} has nothing that only {stack} describes, so nothing was moved. Describe it in the environment "
+            f"of {stack}, remove it from that of {source}, and run the command again"
+        )
+    write(project_root() / f"{source}.state.json", json.dumps(before, indent=2) + "\n", private=True)
+    # In this order: an interrupted run leaves the resources in both states, and the next one takes them from the first.
+    new.write_state(target)
+    old.write_state(after)
+    click.echo(f"{count} resources are moved from {source} to {stack}", err=True)
+    _show(new.preview(), count, stack)
+
+
 def _urn(entry: Any, resources: Any) -> str:
     return next(str(urn) for urn in resources if urn.endswith(f"::{entry['name']}"))
 
 
-def _show(preview: str, imports: "Imports", stack: str) -> None:
+def _show(preview: str, count: int, stack: str) -> None:
     """Print the first preview with the reason of each difference; exit 1 if anything would be lost."""
     from hpkit.adopt.preview import differences
 
@@ -97,8 +142,8 @@ def _show(preview: str, imports: "Imports", stack: str) -> None:
             click.echo(f"  {line}")
     lost = [each for each in found if each.is_destructive]
     if lost:
-        raise ToolError(f"`pulumi up` would delete or replace {len(lost)} of {imports.count} resources; don't run it")
+        raise ToolError(f"`pulumi up` would delete or replace {len(lost)} of {count} resources; don't run it")
     if found:
         click.echo(f"{stack} is adopted, with {len(found)} differences; none deletes or replaces a resource")
     else:
-        click.echo(f"{stack} is adopted: {imports.count} resources, and the preview shows no changes")
+        click.echo(f"{stack} is adopted: {count} resources, and the preview shows no changes")

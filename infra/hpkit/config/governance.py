@@ -293,11 +293,6 @@ class SharedPool(Model):
 class Governance(Model):
     """Task governance of one environment: policy and quotas."""
 
-    installed: bool = Field(
-        default=False,
-        description="true: the EKS cluster already has the task governance add-on, so hpkit neither installs it nor "
-        "changes Kueue's configuration.",
-    )
     cluster_policy: ClusterPolicy | None = Field(default=None, description="Replaces the organization's whole policy.")
     allocations: dict[str, tuple[ComputeQuotaResource, ...]] = Field(
         default={},
@@ -326,3 +321,8 @@ class Governance(Model):
         description="Name of a team's quota in the API, which can't change. Default: the team's name.",
     )
     team_limits: TeamLimits = Field(default=TeamLimits(), description="Limits on what members run.")
+    installed: bool = Field(
+        default=False,
+        description="true: the EKS cluster already has the task governance add-on, so hpkit neither installs it nor "
+        "changes Kueue's configuration.",
+    )

@@ -57,7 +57,7 @@ def missing_charts(plan: Plan) -> Iterator[str]:
     The local cloud records a chart that it can't install, and reports it.
     """
     autoscaling = plan.spec.autoscaling
-    if plan.spec.cluster.dependencies.is_kits:
+    if plan.dependencies is not None and plan.spec.cluster.dependencies.is_kits:
         yield from missing_chart(
             dependencies_chart(), "nodes without it have no device plugins and no health monitoring agent"
         )

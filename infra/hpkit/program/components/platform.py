@@ -178,7 +178,7 @@ def _govern(
     *,
     opts: pulumi.ResourceOptions,
 ) -> tuple[list[pulumi.Resource], Mapping[str, pulumi.Resource]]:
-    """Return the cluster policy and what Kueue is configured by; and the quotas by team, to whom access is given."""
+    """Return the cluster policy and what Kueue is configured by; and the quotas by team."""
     if plan.policy is None:
         access.grant({})
         return [], {}

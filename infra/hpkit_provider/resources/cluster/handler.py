@@ -194,7 +194,7 @@ class ClusterHandler(Handler):
         return to_state(self.spec, document, live, inputs, managed=managed, failed=bool(state.get("creationFailed")))
 
     def find(self, task: Task, name: str) -> Props:
-        """Return ARN and inputs of a cluster that somebody else manages; raises RefusedError where there is none."""
+        """Return ARN and inputs of a cluster; raises RefusedError if it doesn't exist."""
         document = LiveCluster(self.api, task, name).describe()
         if document is None:
             raise RefusedError(

@@ -1,0 +1,73 @@
+"""What only the second stack describes moves from one state to another; nothing is lost, and nothing dangles."""
+
+import copy
+
+from hpkit.adopt.state import moved, with_state_only
+from hpkit.plan.derive import derive
+from hpkit.program.recording import record
+from tests import builders
+
+
+def organization():
+    return builders.organization(
+        teams=[builders.team("nlp")], allocations={"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 3}]}
+    )
+
+
+def split(data):
+    """Return the organization with the governance of `dev` in an environment of its own."""
+    data = copy.deepcopy(data)
+    dev = data["environments"]["dev"]
+    data["environments"]["governance"] = {
+        "region": dev["region"],
+        "account": dev["account"],
+        "eks": {"version": dev["eks"]["version"], "existing": {"name": "acme-dev"}},
+        "cluster": {**dev["cluster"], "existing": True},
+        "governance": {**dev.pop("governance"), "policyName": "acme-dev"},
+    }
+    return data
+
+
+def state_of(recording):
+    """Return the state that an `up` of a recording leaves."""
+    resources = with_state_only({"deployment": {}}, recording)["deployment"]["resources"]
+    ids = {each["urn"]: each.get("id", "") for each in resources}
+    for each in recording.resources.values():
+        if each.urn not in ids:
+            found = {"urn": each.urn, "type": each.type, "custom": True, "id": each.name, "inputs": dict(each.inputs)}
+            found |= {"outputs": dict(each.inputs), "parent": each.parent, "dependencies": sorted(each.after)}
+            found |= {"propertyDependencies": {name: sorted(urns) for name, urns in each.uses.items()}}
+            resources.append(found | {"provider": f"{each.provider}::{ids[each.provider]}"})
+    return {"version": 3, "deployment": {"resources": resources}}
+
+
+def test_nothing_is_lost_and_every_reference_has_its_resource():
+    before = record(derive(builders.typed(organization()), "dev"))
+    after = builders.typed(split(organization()))
+    staying, recording = record(derive(after, "dev")), record(derive(after, "governance"))
+    source, target, count = moved(
+        state_of(before), with_state_only({"deployment": {}}, recording), staying=staying, recording=recording
+    )
+    urns = [{each["urn"] for each in state["deployment"]["resources"]} for state in (source, target)]
+    renamed = {urn.replace("urn:pulumi:acme-governance::", "urn:pulumi:acme-dev::") for urn in urns[1]}
+    assert before.resources.keys() <= urns[0] | renamed
+    assert count == len(before.resources.keys() - urns[0])
+    assert {urn for urn in recording.resources if "Quota" in urn or "AccessEntry" in urn} <= urns[1]
+    for state, there in zip((source, target), urns, strict=True):
+        for each in state["deployment"]["resources"]:
+            of_properties = each.get("propertyDependencies", {}).values()
+            assert {*each.get("dependencies", ()), *(urn for found in of_properties for urn in found)} <= there
+            assert each.get("provider", "").rpartition("::")[0] in {"", *there}
+    # The guard of the first stack would refuse that the team is gone.
+    guards = [each for each in source["deployment"]["resources"] if each["urn"].endswith("::keep-parts")]
+    assert not any("nlp" in part for each in guards for part in each["inputs"]["parts"])
+
+
+def test_a_move_that_was_interrupted_is_finished_by_the_next():
+    before = record(derive(builders.typed(organization()), "dev"))
+    after = builders.typed(split(organization()))
+    staying, recording = record(derive(after, "dev")), record(derive(after, "governance"))
+    state, empty = state_of(before), with_state_only({"deployment": {}}, recording)
+    first = moved(state, empty, staying=staying, recording=recording)
+    again = moved(state, first[1], staying=staying, recording=recording)
+    assert again == first

@@ -1,0 +1,65 @@
+"""Governance of a stack that exists becomes a stack of its own: nothing is created, replaced or deleted by the move."""
+
+import copy
+import re
+
+import pytest
+
+from tests.cli.invoke import hpkit
+from tests.program.asked import Asked
+from tests.program.cloud import Live, Program
+
+pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(1800)]
+
+STATE_ONLY = re.compile(r"ChangeGuard|Readiness|pulumi:providers|hpkit:index|pulumi:pulumi|^(Governance|Scheduling):")
+WRITES = re.compile(r":(Create|Update|Delete|Put|Attach|Detach|Modify|Authorize|Revoke|Associate|Run)")
+
+
+def split(data):
+    """Return the organization with the governance of `dev` in an environment of its own."""
+    data = copy.deepcopy(data)
+    dev = data["environments"]["dev"]
+    data["environments"]["governance"] = {
+        "region": dev["region"],
+        "account": dev["account"],
+        "eks": {"version": dev["eks"]["version"], "existing": {"name": "handson-dev"}},
+        "cluster": {**dev["cluster"], "existing": True},
+        "governance": {**dev.pop("governance"), "policyName": "handson-dev"},
+    }
+    return data
+
+
+def changes(program):
+    found = program.preview().items()
+    return {name: op for name, op in found if op != "discard" and not STATE_ONLY.search(name)}
+
+
+def test_a_stack_is_split_and_a_weight_changes_without_rights_over_the_network(instance, repository):
+    live, platform = Live(instance), Program(instance, "handson-dev", root=repository.folder)
+    before, data = live.everything(), repository.read("handson")
+    platform.up()
+    there = live.everything()
+    data = split(data)
+    repository.write("handson", data)
+    governance = Program(instance, "handson-governance", root=repository.folder)
+    split_off = ("aws", "adopt", "run", "--stack", "handson-governance", "--from-stack", "handson-dev")
+    moved = hpkit(*split_off, cwd=repository.folder, **platform.environment)
+    assert moved.returncode == 0, moved.stderr
+    assert set(changes(governance).values()) == {"update"}, changes(governance)
+    assert changes(platform) == {}
+    governance.up()
+    platform.up()
+    assert changes(governance) == changes(platform) == {}
+    assert live.everything().keys() == there.keys()
+
+    data["teams"][0]["fairShareWeight"] = 70
+    repository.write("handson", data)
+    asked = Asked(instance)
+    asked.during(governance.up)
+    assert live.quotas()["john"]["ComputeQuotaTarget"]["FairShareWeight"] == 70
+    assert {each for each in asked.operations if WRITES.search(each)} == {"sagemaker:UpdateComputeQuota"}
+
+    governance.destroy()
+    assert live.cluster()["ClusterStatus"] == "InService"
+    platform.destroy()
+    assert live.everything() == before
