@@ -380,7 +380,7 @@ def test_without_a_stack_the_only_one_is_taken_and_of_several_one_has_to_be_name
 
 def test_a_second_stack_on_an_instance_is_refused_before_anything_is_made(project):
     stack_in(project, "shared", VPC, stack="one-dev")
-    (project / "stacks" / "Pulumi.two-dev.yaml").write_text("config: {}\n")
+    (project / "stacks" / "two.yaml").write_bytes(text_of(organization(top={"organization": "two"})))
     answer = hpkit("local", "up", "--stack", "two-dev", "--name", "shared", cwd=project)
     assert (answer.returncode, answer.stdout) == (1, "")
     assert answer.stderr == (
@@ -389,6 +389,10 @@ def test_a_second_stack_on_an_instance_is_refused_before_anything_is_made(projec
         f"{HPKIT} local up --stack two-dev\n"
     )
     assert {file.name for file in (project / ".local").iterdir()} == {"shared"}
+    # It creates no EKS cluster, of which an instance has one.
+    existing = organization(environment={"eks": {"version": "1.35", "existing": {"name": "one-dev"}}})
+    (project / "stacks" / "two.yaml").write_bytes(text_of(existing | {"organization": "two"}))
+    local_stack._refuse_second("two-dev", Instance.named("shared", root=project), project)
 
 
 @pytest.mark.parametrize("verb", ["up", "preview", "refresh", "destroy", "down"])

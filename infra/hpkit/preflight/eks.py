@@ -137,7 +137,8 @@ def _existing_cluster(plan: Plan, responses: Responses) -> Iterator[CheckResult]
     fix = "Change it; EKS can't change it back to CONFIG_MAP"
     yield _one_of(f"{what}, authentication mode", mode, _MODES, fix=fix, command=command)
     yield _version_fits(plan, what, found["version"])
-    yield _same_vpc(plan, what, found.get("resourcesVpcConfig", {}).get("vpcId", "none"))
+    if not plan.spec.cluster.existing:
+        yield _same_vpc(plan, what, found.get("resourcesVpcConfig", {}).get("vpcId", "none"))
     for addon in plan.addons:
         yield from _installed_addon(plan, responses, addon)
     for name, needed in needed_addons(plan):

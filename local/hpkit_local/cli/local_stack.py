@@ -96,7 +96,7 @@ def _ready(
     get_all([tool for tool in TOOLS if not tool.on_demand], say=to_stderr)
     with exclusive(instance, _command(verb, stack, instance), wait=wait, say=to_stderr):
         if verb == "up":
-            _refuse_second(stack, instance)
+            _refuse_second(stack, instance, root)
         if caller is not None:
             control.take_caller(instance, stack, *caller, say=to_stderr)
         starting = control.begin(instance) if control.running(instance) is None else None
@@ -108,17 +108,21 @@ def _command(verb: str, stack: str, instance: Instance) -> str:
     return f"hpkit local {verb} --stack {stack} --name {instance.name}"
 
 
-def _refuse_second(stack: str, instance: Instance) -> None:
+def _refuse_second(stack: str, instance: Instance, root: Path) -> None:
     """Raise ToolError when another stack is there: an instance has one API server, and so takes one EKS cluster."""
     from hpkit_local.cloud import stacks_up
 
     for other in stacks_up(instance):
-        if other.name != stack:
+        if other.name != stack and not _uses_existing_eks(stack, root):
             raise ToolError(
                 f"stack {other.name} is up on instance {instance.name}, which can hold one stack. Delete it: "
                 f"{called()} local down --stack {other.name} --name {instance.name}. Or use a separate instance for "
                 f"{stack}: {called()} local up --stack {stack}"
             )
+
+
+def _uses_existing_eks(stack: str, root: Path) -> bool:
+    return any(plan.spec.eks.existing for plan in load_stack(stack, root=root).plans.values())
 
 
 def _run(ready: Stack, verb: str, stack: str, extra: tuple[str, ...], *, verbose: bool) -> int:
@@ -147,7 +151,7 @@ def _up(
     from hpkit_local.cloud import control
 
     stack, instance, here = _place(stack, name, root)
-    _refuse_second(stack, instance)
+    _refuse_second(stack, instance, here)
     caller = _caller(stack, here)
     to_stderr(f"stack {stack} on instance {instance.name} of the local cloud")
     with _ready("up", stack, instance, here, wait=wait, caller=caller) as ready:
