@@ -94,10 +94,11 @@ def test_names_and_properties_of_others_reach_no_terminal_as_commands():
     assert said[0].startswith(f"{shown} has the type")
     assert shown[6:] in said[-1]
     assert [each for each in said if not each.isprintable()] == []
-    quota = sdk.PolicyResource("hyperpod:index:ComputeQuota", {}, "urn:q", hostile, OPTIONS, None, None, [], {})
+    inputs = {"clusterArn": UNKNOWN_STRING_VALUE}
+    quota = sdk.PolicyResource("hyperpod:index:ComputeQuota", inputs, "urn:q", hostile, OPTIONS, None, None, [], {})
     with pytest.raises(UnknownValueError) as raised:
         to_pulumi(BY_NAME["quota-fits-capacity"], run.state).validate(sdk.StackValidationArgs([quota]), run.report)
-    assert raised.value.message.startswith(f"{shown} is for a cluster")
+    assert raised.value.message.startswith(f"the cluster of {shown} isn't known")
 
 
 def test_a_waiver_covers_its_resource_until_its_day():

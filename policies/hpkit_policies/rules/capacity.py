@@ -9,7 +9,7 @@ from hpkit.catalog import find_instance_type
 from hpkit.checks.capacity import excess
 from hpkit.plan.capacity import QuotaResource, TypeCapacity, usage
 from hpkit.text.formatting import listing
-from hpkit_policies.model import Policy, Resource, Results, Settings, Undecided, Violation, of_type
+from hpkit_policies.model import UNKNOWN, Policy, Resource, Results, Settings, Undecided, Violation, of_type
 from hpkit_policies.stack_inputs import (
     CLUSTER,
     QUOTA,
@@ -26,7 +26,9 @@ __all__ = ["POLICIES"]
 def _fits_capacity(resources: Sequence[Resource], _settings: Settings) -> Results:
     matched, elsewhere = quotas_by_cluster(resources)
     for lost in elsewhere:
-        yield Undecided(f"{lost.name} is for a cluster outside this stack, so its capacity is unknown", lost)
+        # By its ARN, it is of a cluster that another stack or tool manages: the program compares that one's groups.
+        if lost.get_or_unknown("clusterArn") is UNKNOWN:
+            yield Undecided(f"the cluster of {lost.name} isn't known before the update", lost)
     for cluster in of_type(resources, CLUSTER):
         capacity, quotas = cluster_capacity(cluster, resources), matched[cluster.urn]
         by_type: dict[str, list[Quota]] = {}
@@ -102,7 +104,7 @@ def _fraction_exists(quota: Resource, _settings: Settings) -> Results:
 POLICIES = (
     Policy(
         name="quota-fits-capacity",
-        description="The quotas of a cluster together fit its guaranteed capacity in every dimension. Quota of "
+        description="Quotas of a cluster of the stack fit its guaranteed capacity in every dimension. Quota of "
         "`elasticInstanceTypes` fits the limits of the NodePools.",
         validate_stack=_fits_capacity,
         waivable=False,
