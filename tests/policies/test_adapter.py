@@ -94,7 +94,7 @@ def test_names_and_properties_of_others_reach_no_terminal_as_commands():
     assert said[0].startswith(f"{shown} has the type")
     assert shown[6:] in said[-1]
     assert [each for each in said if not each.isprintable()] == []
-    inputs = {"clusterArn": UNKNOWN_STRING_VALUE}
+    inputs = unknown_checking_proxy({"clusterArn": UNKNOWN_STRING_VALUE})
     quota = sdk.PolicyResource("hyperpod:index:ComputeQuota", inputs, "urn:q", hostile, OPTIONS, None, None, [], {})
     with pytest.raises(UnknownValueError) as raised:
         to_pulumi(BY_NAME["quota-fits-capacity"], run.state).validate(sdk.StackValidationArgs([quota]), run.report)

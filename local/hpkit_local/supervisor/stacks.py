@@ -48,7 +48,9 @@ def reads_of(instance: Instance, stack: str) -> frozenset[str]:
 
 
 def _resources(file: Path) -> list[dict[str, Any]]:
-    latest = json.loads(file.read_text(encoding="utf-8"))["checkpoint"].get("latest") or {}
+    checkpoint = json.loads(file.read_text(encoding="utf-8"))["checkpoint"]
+    # `pulumi stack import` writes it in capitals (Pulumi 3.200), which Go's decoder doesn't tell from small letters.
+    latest = checkpoint.get("latest") or checkpoint.get("Latest") or {}
     return latest.get("resources") or []
 
 

@@ -16,11 +16,11 @@ VPC = {"type": "aws:ec2/vpc:Vpc", "custom": True, "inputs": {}}
 COMPONENT = {"type": "hpkit:index:Network"}
 
 
-def put(instance, stack, *resources):
+def put(instance, stack, *resources, latest="latest"):
     folder = instance.state_folder / ".pulumi" / "stacks" / "hpkit"
     folder.mkdir(parents=True, exist_ok=True)
-    latest = {"resources": list(resources)} if resources else None
-    (folder / f"{stack}.json").write_text(json.dumps({"version": 3, "checkpoint": {"latest": latest}}))
+    state = {"resources": list(resources)} if resources else None
+    (folder / f"{stack}.json").write_text(json.dumps({"version": 3, "checkpoint": {latest: state}}))
 
 
 @pytest.fixture
@@ -43,9 +43,14 @@ def test_a_stack_is_up_while_it_has_resources_of_its_own(make):
     put(instance, "full", PROVIDER, VPC, VPC, COMPONENT)
     put(instance, "bare", PROVIDER, COMPONENT)
     put(instance, "empty")
+    put(instance, "imported", VPC, latest="Latest")
     put(instance, "reads", PROVIDER, VPC, {**VPC, "external": True}, {**VPC, "delete": True})
-    assert stacks_up(instance) == [StackThere("full", 2, "eu-west-1"), StackThere("reads", 1, "eu-west-1")]
-    assert [each.name for each in stacks_of(instance)] == ["bare", "empty", "full", "reads"]
+    assert stacks_up(instance) == [
+        StackThere("full", 2, "eu-west-1"),
+        StackThere("imported", 1, ""),
+        StackThere("reads", 1, "eu-west-1"),
+    ]
+    assert [each.name for each in stacks_of(instance)] == ["bare", "empty", "full", "imported", "reads"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"checkpoint": {"latest": {"resources": [1]}}}'])
