@@ -11,9 +11,16 @@ import yaml
 
 from hpkit.checks import Finding, check
 from hpkit.config import Organization, parse, read_text
+from hpkit.plan.derive import derive
+from hpkit.plan.model import Plan
 from hpkit.project import project_root
 
 TODAY = datetime.date(2026, 11, 21)
+# In `clusterPolicy`: two priority classes, for the example handson, which has none.
+RANKED: dict[str, Any] = {
+    "taskPrioritization": "Rank",
+    "priorityClasses": [{"name": "training", "weight": 80}, {"name": "experiment", "weight": 40}],
+}
 
 _BASE: dict[str, Any] = {
     "organization": "acme",
@@ -125,6 +132,13 @@ def copy_of_handson(folder: Path, change: Callable[[str], str]) -> Path:
         text = (project_root() / name).read_text(encoding="utf-8")
         (folder / name).write_text(change(text) if name.endswith("handson.yaml") else text, encoding="utf-8")
     return folder
+
+
+def ranked_handson() -> Plan:
+    """Return the plan of handson-dev as it is with a policy that ranks jobs by two classes."""
+    data = yaml.safe_load((project_root() / "stacks" / "handson.yaml").read_text(encoding="utf-8"))
+    data["clusterPolicy"] |= RANKED
+    return derive(typed(data), "dev")
 
 
 def without_account(text: str) -> str:

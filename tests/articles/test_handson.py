@@ -111,10 +111,7 @@ def framework_job(request):
     """A job of a framework for john: a pod of two GPUs for each of its roles."""
     kind = request.param
     replicas, roles, container = FRAMEWORKS[kind]
-    labels = {
-        "kueue.x-k8s.io/queue-name": "hyperpod-ns-john-localqueue",
-        "kueue.x-k8s.io/priority-class": "training-priority",
-    }
+    labels = {"kueue.x-k8s.io/queue-name": "hyperpod-ns-john-localqueue"}
     resources = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"nvidia.com/gpu": "2"}}
     template = {
         "metadata": {"labels": {**labels, "app": kind.lower()}, "annotations": {"hpkit.local/run": "2s"}},

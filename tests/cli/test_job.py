@@ -9,14 +9,16 @@ from tests.cli.invoke import hpkit
 from tests.program.cloud import ROOT
 
 NEW = ("job", "new", "--stack", "handson-dev", "--team", "john", "--instance-type", "ml.g5.12xlarge")
+# Of the example startup, which has the classes normal and urgent.
+RANKED = ("--stack", "startup-dev", "--team", "data", "--instance-type", "ml.g6e.xlarge")
 
 
 def test_a_job_is_written_and_has_nothing_to_lint(tmp_path):
     file = tmp_path / "job.yaml"
-    made = hpkit(*NEW, "--count", 2, "--priority", "training", "--output", file, cwd=ROOT)
+    made = hpkit(*NEW, *RANKED, "--count", 2, "--priority", "urgent", "--output", file, cwd=ROOT)
     assert (made.returncode, made.stdout) == (0, "")
-    assert made.stderr == "It fits john's own quota: 8 of 12 nvidia.com/gpu of ml.g5.12xlarge.\n"
-    linted = hpkit("job", "lint", "--stack", "handson-dev", file, cwd=ROOT)
+    assert made.stderr == "It fits data's own quota: 2 of 5 nvidia.com/gpu of ml.g6e.xlarge.\n"
+    linted = hpkit("job", "lint", "--stack", "startup-dev", file, cwd=ROOT)
     assert (linted.returncode, linted.stdout) == (0, "1 file: no errors\n")
     again = hpkit(*NEW, "--output", file, cwd=ROOT)
     assert again.returncode == 2
@@ -38,7 +40,7 @@ def test_a_job_that_can_never_run_is_not_written_so_the_corrected_command_works(
         (("--name", "Train"), "--name Train: use lowercase letters,"),
         (("--topology", "near"), "--topology near: use required:LAYER"),
         (("--topology", "required:4"), "--topology required:4: use required:LAYER"),
-        (("--priority", "trainin"), "did you mean training?"),
+        ((*RANKED, "--priority", "urgen"), "did you mean urgent?"),
         (("--team", "jon"), "did you mean john?"),
         (("--count", "0"), "--count"),
     ],
@@ -52,21 +54,21 @@ def test_misuse_is_one_sentence(words, said):
 
 def test_mistakes_are_shown_with_their_place_and_put_right(tmp_path):
     file = tmp_path / "job.yaml"
-    hpkit(*NEW, "--output", file, cwd=ROOT)
+    hpkit(*NEW, *RANKED, "--output", file, cwd=ROOT)
     file.write_text(
         file.read_text(encoding="utf-8").replace(
-            "  labels:\n", "  labels: # theirs\n    kueue.x-k8s.io/priority-class: training\n", 1
+            "  labels:\n", "  labels: # theirs\n    kueue.x-k8s.io/priority-class: urgent\n", 1
         )
     )
-    shown = hpkit("job", "lint", "--stack", "handson-dev", file, cwd=ROOT)
+    shown = hpkit("job", "lint", "--stack", "startup-dev", file, cwd=ROOT)
     assert shown.returncode == 1
     assert f"{file}:7:5: error priority" in shown.stdout
-    mended = hpkit("job", "lint", "--write", "--stack", "handson-dev", file, cwd=ROOT)
+    mended = hpkit("job", "lint", "--write", "--stack", "startup-dev", file, cwd=ROOT)
     assert mended.returncode == 0, mended.stdout
-    assert "fixed: Use `training-priority`" in mended.stdout
+    assert "fixed: Use `urgent-priority`" in mended.stdout
     text = file.read_text(encoding="utf-8")
     assert "# theirs" in text
-    assert "kueue.x-k8s.io/priority-class: training-priority" in text
+    assert "kueue.x-k8s.io/priority-class: urgent-priority" in text
 
 
 def test_what_stays_wrong_after_writing_is_said_and_exits_1(tmp_path):

@@ -87,10 +87,10 @@ def close_the_nodes_off(live):
     ec2.revoke_security_group_egress(GroupId=group["GroupId"], IpPermissions=[anywhere])
 
 
-def raise_a_weight(live):
+def add_a_priority_class(live):
     (policy,) = live.policies()
     config = policy["SchedulerConfig"]
-    config["PriorityClasses"][0]["Weight"] = 99
+    config["PriorityClasses"] = [{"Name": "mine", "Weight": 99}]
     live.sm.update_cluster_scheduler_config(
         ClusterSchedulerConfigId=policy["ClusterSchedulerConfigId"],
         TargetVersion=policy["ClusterSchedulerConfigVersion"],
@@ -116,7 +116,7 @@ BY_HAND = {
     tag_the_vpc: {"Vpc:vpc": "update"},
     untag_eks: {"EksCluster:cluster": "update"},
     grow_a_group: {"Cluster:cluster": "update"},
-    raise_a_weight: {"ClusterSchedulerConfig:policy": "update"},
+    add_a_priority_class: {"ClusterSchedulerConfig:policy": "update"},
     # The last: what Kueue has to do waits from now on, until `up` has made the rule again.
     close_the_nodes_off: {"SecurityGroupEgressRule:nodes-to-anywhere": "create"},
 }

@@ -8,6 +8,7 @@ import pytest
 
 from hpkit.changes import change
 from hpkit.program.components.admission import policies_of
+from tests.builders import RANKED
 from tests.changes.advice import runs
 from tests.cli.invoke import hpkit
 from tests.program.cloud import KUEUE, RBAC
@@ -34,11 +35,7 @@ def settings(data, dev):
     dev["governance"]["allocations"]["john"][0]["count"] = 1
     dev["governance"]["allocations"]["smith"][0]["count"] = 4
     dev["cluster"]["instanceGroups"][0] |= {"instanceCount": 5, "labels": {"example.com/rack": "left"}}
-    data["clusterPolicy"]["priorityClasses"] = [
-        {"name": "training", "weight": 90},
-        {"name": "evaluation", "weight": 60},
-        {"name": "experiment", "weight": 40},
-    ]
+    data["clusterPolicy"] |= RANKED
 
 
 def see_settings(live):
@@ -180,7 +177,7 @@ EDITS = {
             "quotas": {"john": 1, "smith": 4},
             "nodes": (5, 5),
             "labelled": 5,
-            "priorities": {"training-priority": 90, "evaluation-priority": 60, "experiment-priority": 40},
+            "priorities": {"training-priority": 80, "experiment-priority": 40},
         },
     ),
     "a zone comes and goes in the middle with a group in it, another gets other addresses": Case(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.builders import RANKED
 from tests.running import eventually
 from tests.security.members import member, refused
 
@@ -20,6 +21,7 @@ def write(repository, *, spaces=None, **more):
     data["environments"]["dev"].update(more)
     if spaces is not None:
         data["environments"]["dev"]["spaces"] = spaces
+        data["clusterPolicy"] |= RANKED
         john = next(team for team in data["teams"] if team["name"] == "john")
         john |= {"workloads": ["training", "inference", "spaces"], "spacePriorityClass": "training"}
     repository.write("handson", data)

@@ -328,7 +328,7 @@ def test_a_cluster_takes_its_autoscaled_groups_along_when_it_is_deleted(monkeypa
 def test_outputs_say_who_has_what_and_how_to_get_in():
     outputs = recorded("handson-dev").outputs
     assert outputs["teams"]["john"] == {
-        "priorityClasses": ["training-priority", "experiment-priority"],
+        "priorityClasses": [],
         "namespace": "hyperpod-ns-john",
         "queue": "hyperpod-ns-john-localqueue",
         "guarantee": {"ml.g5.12xlarge": 3},
@@ -336,6 +336,7 @@ def test_outputs_say_who_has_what_and_how_to_get_in():
         "borrowable": {"ml.g5.12xlarge": 1},
     }
     serving = recorded("autoscale-dev").outputs["teams"]["serving"]
+    assert serving["priorityClasses"] == ["inference-priority", "training-priority"]
     assert (serving["guarantee"], serving["elastic"]) == ({"ml.g5.8xlarge": 0}, {"ml.g5.8xlarge": 8})
     assert outputs["kubeconfigCommand"] == "aws eks update-kubeconfig --region us-west-2 --name handson-dev"
 

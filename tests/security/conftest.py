@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.program.cloud import Live
+from tests.program.cloud import KUEUE, Live
+from tests.running import eventually
 from tests.security.members import member, tidy
 
 
@@ -29,6 +30,28 @@ def smith(instance):
     return member(instance, "smith")
 
 
+@pytest.fixture
+def classes(instance, api):
+    """The classes `training-priority`, 80, and `experiment-priority`, 40, in the cluster policy, which has none."""
+    live = Live(instance)
+
+    def set_config(config, names):
+        (policy,) = live.policies()
+        live.sm.update_cluster_scheduler_config(
+            ClusterSchedulerConfigId=policy["ClusterSchedulerConfigId"],
+            TargetVersion=policy["ClusterSchedulerConfigVersion"],
+            SchedulerConfig=config,
+        )
+        eventually(lambda: _names(api) == names, lambda: _names(api))
+
+    (policy,) = live.policies()
+    before = policy["SchedulerConfig"]
+    ranks = [{"Name": "training", "Weight": 80}, {"Name": "experiment", "Weight": 40}]
+    set_config({**before, "PriorityClasses": ranks}, {"training-priority", "experiment-priority"})
+    yield
+    set_config(before, set())
+
+
 @pytest.fixture(autouse=True)
 def _tidy(request):
     """Take away what a test left on the platform; most of the directory needs none."""
@@ -38,3 +61,7 @@ def _tidy(request):
     api = request.getfixturevalue("api")
     yield
     tidy(api)
+
+
+def _names(api):
+    return {each["metadata"]["name"] for each in api.items(f"{KUEUE}/workloadpriorityclasses")}

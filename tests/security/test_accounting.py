@@ -248,7 +248,7 @@ def members(api, john, smith):
     print_blob=True,
 )
 @given(st.lists(actions, min_size=5, max_size=10))
-def test_what_pods_take_on_nodes_is_counted_whatever_members_do(api, members, sequence):
+def test_what_pods_take_on_nodes_is_counted_whatever_members_do(api, classes, members, sequence):
     try:
         for action in (BEGINNING, *sequence):
             members.do(action)

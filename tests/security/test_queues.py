@@ -296,7 +296,7 @@ def test_a_team_serves_in_its_queue_and_changes_the_number_of_replicas(john, api
         john.delete(f"{DEPLOYMENTS}/served")
 
 
-def test_a_team_raises_the_rank_of_a_job_that_waits(john, api):
+def test_a_team_raises_the_rank_of_a_job_that_waits(john, api, classes):
     low, high = ({"kueue.x-k8s.io/priority-class": f"{name}-priority"} for name in ("experiment", "training"))
     john.create(JOBS, job("waiting", pods=50, labels=low))
 

@@ -239,7 +239,7 @@ _SCHEDULER_BEHAVIORS: Final = {
     "description": Behavior(reset_to="", watched=True),
     "schedulerConfig.fairShare": _default("Enabled"),
     "schedulerConfig.idleResourceSharing": _default("Disabled"),
-    "schedulerConfig.priorityClasses": Behavior(reset_to=[]),
+    "schedulerConfig.priorityClasses": Behavior(reset_to=[], watched=True),
 }
 
 RESOURCES: Final = {

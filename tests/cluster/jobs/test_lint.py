@@ -13,12 +13,13 @@ from hpkit.cluster.jobs.lint import lint, read_manifests, repaired
 from hpkit.cluster.jobs.new import TOPOLOGY
 from hpkit.errors import InputError
 from hpkit.project import load_stack
+from tests.builders import ranked_handson
 from tests.cluster.jobs.builders import text_of
 from tests.security.kinds import BAD_PODS, GOOD_PODS
 from tests.security.kinds import KINDS as MAKERS
 from tests.security.members import container
 
-PLAN = load_stack("handson-dev").plans["dev"]
+PLAN = ranked_handson()
 WITH_TOPOLOGY = load_stack("topology-prod").plans["prod"]
 GOOD = {
     "apiVersion": "batch/v1",
@@ -456,6 +457,8 @@ def test_a_priority_class_that_is_not_the_teams_is_said():
     (found,) = findings(wrong, plan=plan)
     assert (found.check, found.edit) == ("priority", None)
     assert found.fix == "Use one of experiment-priority, or remove the label"
+    (found,) = findings(wrong, plan=load_stack("handson-dev").plans["dev"])
+    assert (found.fix, found.edit) == ("Remove the label", None)
 
 
 def test_a_kind_that_the_teams_workloads_do_not_include_is_said():

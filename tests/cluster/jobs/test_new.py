@@ -14,6 +14,7 @@ from hpkit.plan.capacity import quantity
 from hpkit.program.components.rbac import workload_rules
 from hpkit.project import load_stack
 from hpkit_whatif.admission import EFA
+from tests.builders import ranked_handson
 from tests.cluster.jobs.builders import text_of
 
 KIND = "ml.g5.12xlarge"
@@ -25,7 +26,7 @@ def plan():
 
 
 def with_workloads(*workloads):
-    plan = load_stack("handson-dev").plans["dev"]
+    plan = ranked_handson()
     teams = [
         dataclasses.replace(each, spec=each.spec.model_copy(update={"workloads": workloads})) for each in plan.teams
     ]

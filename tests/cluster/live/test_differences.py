@@ -7,8 +7,8 @@ import pytest
 
 from hpkit.cluster.live.differences import differences
 from hpkit.cluster.live.model import AddonHealth, Group, Platform, Queue, Quota, SchedulerPolicy
-from hpkit.project import load_stack
 from hpkit_whatif.admission import model_of
+from tests.builders import ranked_handson
 from tests.cluster.live.builders import observed
 
 CPU = Decimal(1000)
@@ -16,7 +16,7 @@ CPU = Decimal(1000)
 
 @pytest.fixture
 def plan():
-    return load_stack("handson-dev").plans["dev"]
+    return ranked_handson()
 
 
 @pytest.fixture

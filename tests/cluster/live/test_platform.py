@@ -53,11 +53,8 @@ def data(answer):
     return document(answer.stdout)
 
 
-def job(team, name, pods, priority="training"):
-    labels = {
-        "kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue",
-        "kueue.x-k8s.io/priority-class": f"{priority}-priority",
-    }
+def job(team, name, pods):
+    labels = {"kueue.x-k8s.io/queue-name": f"hyperpod-ns-{team}-localqueue"}
     resources = {"requests": {"cpu": "1"}, "limits": {"nvidia.com/gpu": "4"}}
     container = {"name": "main", "image": "train", "resources": resources}
     metadata = {"labels": labels, "annotations": {"hpkit.local/run": "24h"}}
@@ -133,7 +130,7 @@ def test_the_page_fits_a_terminal_of_80_columns_and_shows_each_team(ask, tasks):
     assert max(map(len, shown.splitlines())) <= 80
     assert "cluster handson in us-west-2 is InService" in shown
     assert "smith: 2 waiting" in shown
-    assert "huge (Job, priority 80" in shown
+    assert "huge (Job, priority 0" in shown
 
 
 def test_why_names_the_preemptor_the_holders_and_what_would_help(ask, tasks):
@@ -159,7 +156,7 @@ def test_what_was_asked_for_is_recorded_as_a_scenario(ask, tasks, tmp_path):
     assert found.keys() >= {"smith/first", "smith/borrowed", "john/own"}
     own = found["john/own"]
     assert (own.team, own.priority, own.pods, own.accelerators, own.instance_type, own.run) == (
-        "john", "training", 3, 4, "ml.g5.12xlarge", None,
+        "john", 0, 3, 4, "ml.g5.12xlarge", None,
     )  # fmt: skip
     # What simulate would refuse is left out, and said.
     assert "smith/huge" not in found

@@ -161,7 +161,7 @@ def test_what_cannot_be_met_is_said_with_the_nearest_and_nothing_is_written(proj
 
 def test_random_scenarios_are_judged_by_draws_that_were_not_searched_on(project):
     (project / "random.yaml").write_text(
-        "generators:\n- {name: r, team: smith, priority: training, perHour: 2, last: 6h, sizes: [{count: 1}],\n"
+        "generators:\n- {name: r, team: smith, perHour: 2, last: 6h, sizes: [{count: 1}],\n"
         "   run: {kind: exponential, mean: 1h}}\n"
     )
     arguments = ("whatif", "recommend", "random.yaml", "--stack", "handson-dev", "--trials", 4, "--format", "json")

@@ -12,6 +12,7 @@ from hpkit.cluster.live.parse import topology_asked
 from hpkit_whatif.record import Yaml, recorded
 from hpkit_whatif.scenario import open_scenario
 from hpkit_whatif.simulate import simulate
+from tests.builders import ranked_handson
 from tests.cluster.live.builders import GPU, KIND, NOW, node, observed
 from tests.whatif.recommend.builders import plan_of_handson
 
@@ -44,7 +45,7 @@ def workload(name, *, created, admitted=None, finished=None, team="john", gpus=4
 
 
 def record(*workloads, hours=10, plan=None, nodes=()):
-    return recorded(observed(tasks=workloads, nodes=nodes), plan or plan_of_handson(), since=hours * HOUR)
+    return recorded(observed(tasks=workloads, nodes=nodes), plan or ranked_handson(), since=hours * HOUR)
 
 
 def placed(*requests):
@@ -217,7 +218,7 @@ def test_what_is_written_is_read_and_runs_as_it_ran(tmp_path):
     assert Yaml("what was", found.until, found.tasks).write(file) == 3
     scenario = tmp_path / "scenario.yaml"
     scenario.write_text(file.getvalue())
-    report = simulate(plan_of_handson(), open_scenario(scenario))
+    report = simulate(ranked_handson(), open_scenario(scenario))
     assert [(task.name, task.submit / HOUR, task.finished and task.finished / HOUR) for task in report.tasks] == [
         ("john/one", 2, 5),
         ("john/one#2", 6, None),

@@ -15,7 +15,7 @@ from hpkit_whatif.admission import model_of
 from hpkit_whatif.cli.rehearse import Rehearsal
 from hpkit_whatif.rehearse import object_differences, policy_request, quota_requests
 from hpkit_whatif.scenario import open_scenario
-from tests.builders import typed
+from tests.builders import ranked_handson, typed
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = [
@@ -40,7 +40,8 @@ def differences(plan, objects):
 def test_the_service_makes_of_every_example_what_the_simulator_takes_it_for(stem, environment):
     plan = plan_of(stem, environment)
     objects = objects_of(plan)
-    assert {"ClusterQueue", "ResourceFlavor", "WorkloadPriorityClass"} <= {each["kind"] for each in objects}
+    classes = {"WorkloadPriorityClass"} if plan.policy.priority_classes else set()
+    assert {"ClusterQueue", "ResourceFlavor", *classes} <= {each["kind"] for each in objects}
     assert differences(plan, objects) == []
 
 
@@ -73,7 +74,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("field", CHANGES)
 def test_a_field_that_differs_is_named(field):
-    plan = plan_of("handson", "dev")
+    plan = ranked_handson()
     objects = copy.deepcopy(objects_of(plan))
     CHANGES[field](objects)
     (line,) = differences(plan, objects)

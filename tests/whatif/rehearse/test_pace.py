@@ -20,8 +20,8 @@ STACK = "handson-dev"
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 TASKS = """\
 tasks:
-  - {name: first, team: john, priority: training, instanceType: ml.g5.12xlarge, count: 1, submit: 0s, run: 30s}
-  - {name: second, team: john, priority: training, instanceType: ml.g5.12xlarge, count: 1, submit: 60s, run: 30s}
+  - {name: first, team: john, instanceType: ml.g5.12xlarge, count: 1, submit: 0s, run: 30s}
+  - {name: second, team: john, instanceType: ml.g5.12xlarge, count: 1, submit: 60s, run: 30s}
 """
 
 

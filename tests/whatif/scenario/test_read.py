@@ -81,7 +81,6 @@ def test_what_is_wrong_with_a_file_is_said_with_its_place(tmp_path, text, said):
             "team: john, count: 1, instanceType: ml.p5.48xlarge",
             "john has no quota for it; it has quota for ml.g5.12xlarge",
         ),
-        ("team: john, count: 1, priority: trainng", "class trainng, which doesn't exist; did you mean training?"),
         ("team: john, count: 1, priority: 101", "weights are 0 to 100"),
         ("team: john", "requests nothing"),
         ("team: john, count: 1, accelerators: 1", "count and parts of an instance"),
@@ -90,9 +89,18 @@ def test_what_is_wrong_with_a_file_is_said_with_its_place(tmp_path, text, said):
     ],
 )
 def test_a_task_that_its_stack_does_not_know_is_refused(tmp_path, task, said):
-    file = written(tmp_path, f"tasks:\n  - {{name: a, {task}}}\n")
+    refused_task(tmp_path, task, said)
+
+
+def test_a_class_that_its_policy_does_not_have_is_refused(tmp_path):
+    said = "class urgen, which doesn't exist; did you mean urgent?"
+    refused_task(tmp_path, "team: data, count: 1, priority: urgen", said, stack="startup-dev")
+
+
+def refused_task(folder, task, said, stack="handson-dev"):
+    file = written(folder, f"tasks:\n  - {{name: a, {task}}}\n")
     with pytest.raises(InputError) as error:
-        tasks_of(file)
+        tasks_of(file, stack)
     assert str(error.value).startswith(f"{file}:2:5: ")
     assert said in str(error.value)
 

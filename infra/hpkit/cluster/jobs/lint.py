@@ -267,14 +267,14 @@ class _Job:
                 f"Use one of {', '.join(mine)}, or remove the label",
             )
             return
-        names = {each.removesuffix("-priority"): each for each in mine}
+        names, listed = {each.removesuffix("-priority"): each for each in mine}, ", ".join(mine)
         name = near(str(given).removesuffix("-priority"), names)
         meant = names[name] if name else None
         yield self._say(
             ("metadata", "labels", PRIORITY),
             "priority",
             f"the cluster policy of {self._plan.stack} has no priority class {given}",
-            f"Use `{meant}`" if meant else f"Use one of {', '.join(mine) or 'none'}, or remove the label",
+            f"Use `{meant}`" if meant else f"{f'Use one of {listed}, or remove' if listed else 'Remove'} the label",
             edit=self._edit(("metadata", "labels", PRIORITY), meant) if meant else None,
         )
 

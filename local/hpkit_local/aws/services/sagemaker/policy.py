@@ -37,13 +37,14 @@ register(POLICY)
 
 
 def _config(given: Record) -> Record:
-    """Return the configuration with the service's defaults written out."""
+    """Return the configuration with the service's defaults written out, and without an empty list of classes."""
     for name, times in Counter(entry["Name"] for entry in given.get("PriorityClasses", [])).items():
         if times > 1:
             raise ServiceError(
                 "ValidationException", f"Priority class names must be unique: '{name}' is given {times} times"
             )
-    return {"FairShare": "Enabled", "IdleResourceSharing": "Disabled", **given}
+    stated = {key: value for key, value in given.items() if value != []}
+    return {"FairShare": "Enabled", "IdleResourceSharing": "Disabled", **stated}
 
 
 @operation("sagemaker", "CreateClusterSchedulerConfig")
