@@ -90,6 +90,20 @@ def organization(
     return data
 
 
+def split(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the organization with the governance of `dev` in an environment of its own."""
+    data = copy.deepcopy(data)
+    dev, stack = data["environments"]["dev"], f"{data['organization']}-dev"
+    data["environments"]["governance"] = {
+        "region": dev["region"],
+        "account": dev["account"],
+        "eks": {"version": dev["eks"]["version"], "existing": {"name": stack}},
+        "cluster": {**dev["cluster"], "existing": True},
+        "governance": {**dev.pop("governance"), "policyName": stack},
+    }
+    return data
+
+
 def plain(value: Any) -> Any:
     """Return what was read from a file as lists and maps that can be changed."""
     if isinstance(value, dict):

@@ -1,7 +1,5 @@
 """What only the second stack describes moves from one state to another; nothing is lost, and nothing dangles."""
 
-import copy
-
 from hpkit.adopt.state import moved, with_state_only
 from hpkit.plan.derive import derive
 from hpkit.program.recording import record
@@ -12,20 +10,6 @@ def organization():
     return builders.organization(
         teams=[builders.team("nlp")], allocations={"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 3}]}
     )
-
-
-def split(data):
-    """Return the organization with the governance of `dev` in an environment of its own."""
-    data = copy.deepcopy(data)
-    dev = data["environments"]["dev"]
-    data["environments"]["governance"] = {
-        "region": dev["region"],
-        "account": dev["account"],
-        "eks": {"version": dev["eks"]["version"], "existing": {"name": "acme-dev"}},
-        "cluster": {**dev["cluster"], "existing": True},
-        "governance": {**dev.pop("governance"), "policyName": "acme-dev"},
-    }
-    return data
 
 
 def state_of(recording):
@@ -43,7 +27,7 @@ def state_of(recording):
 
 def test_nothing_is_lost_and_every_reference_has_its_resource():
     before = record(derive(builders.typed(organization()), "dev"))
-    after = builders.typed(split(organization()))
+    after = builders.typed(builders.split(organization()))
     staying, recording = record(derive(after, "dev")), record(derive(after, "governance"))
     source, target, count = moved(
         state_of(before), with_state_only({"deployment": {}}, recording), staying=staying, recording=recording
@@ -65,7 +49,7 @@ def test_nothing_is_lost_and_every_reference_has_its_resource():
 
 def test_a_move_that_was_interrupted_is_finished_by_the_next():
     before = record(derive(builders.typed(organization()), "dev"))
-    after = builders.typed(split(organization()))
+    after = builders.typed(builders.split(organization()))
     staying, recording = record(derive(after, "dev")), record(derive(after, "governance"))
     state, empty = state_of(before), with_state_only({"deployment": {}}, recording)
     first = moved(state, empty, staying=staying, recording=recording)

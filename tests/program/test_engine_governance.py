@@ -1,10 +1,10 @@
 """Governance of a stack that exists becomes a stack of its own: nothing is created, replaced or deleted by the move."""
 
-import copy
 import re
 
 import pytest
 
+from tests.builders import split
 from tests.cli.invoke import hpkit
 from tests.program.asked import Asked
 from tests.program.cloud import Live, Program
@@ -13,20 +13,6 @@ pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.nightly, pyte
 
 STATE_ONLY = re.compile(r"ChangeGuard|Readiness|pulumi:providers|hpkit:index|pulumi:pulumi|^(Governance|Scheduling):")
 WRITES = re.compile(r":(Create|Update|Delete|Put|Attach|Detach|Modify|Authorize|Revoke|Associate|Run)")
-
-
-def split(data):
-    """Return the organization with the governance of `dev` in an environment of its own."""
-    data = copy.deepcopy(data)
-    dev = data["environments"]["dev"]
-    data["environments"]["governance"] = {
-        "region": dev["region"],
-        "account": dev["account"],
-        "eks": {"version": dev["eks"]["version"], "existing": {"name": "handson-dev"}},
-        "cluster": {**dev["cluster"], "existing": True},
-        "governance": {**dev.pop("governance"), "policyName": "handson-dev"},
-    }
-    return data
 
 
 def changes(program):

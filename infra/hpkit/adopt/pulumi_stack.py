@@ -34,9 +34,9 @@ class PulumiStack:
         if not self.exists():
             self._run("stack", "init", self.stack)
 
-    def export(self) -> dict[str, Any]:
-        """Return the stack's state."""
-        state: dict[str, Any] = json.loads(self._run("stack", "export", "--stack", self.stack))
+    def export(self, *options: str) -> dict[str, Any]:
+        """Return the stack's state; options: of `pulumi stack export`."""
+        state: dict[str, Any] = json.loads(self._run("stack", "export", "--stack", self.stack, *options))
         return state
 
     def exists(self) -> bool:

@@ -107,7 +107,11 @@ def _move(source: str, stack: str) -> None:
         raise ToolError(f"this backend has no stack {source}")
     new.create()
     before, target = old.export(), with_state_only(new.export(), recording)
-    after, target, count = moved(before, target, staying=staying, recording=recording)
+    if before["deployment"].get("pending_operations"):
+        raise ToolError(f"{source} has operations that didn't finish. Nothing was moved. Run `pulumi up` on it first")
+    # Each stack encrypts with a key of its own.
+    plain = old.export("--show-secrets")
+    after, target, count = moved(plain, target, staying=staying, recording=recording)
     unknown = undeclared(target, recording)
     if unknown:
         raise ToolError(
