@@ -20,7 +20,18 @@ from hpkit_local.aws.snapshot import Snapshot
 from hpkit_local.controllers.objects import Manifests, addon_owners, custom_kind, owner_reference
 from hpkit_local.kubernetes.api import Api, RefusedError
 
-__all__ = ["TRAINING", "run_training", "training"]
+__all__ = [
+    "TRAINING",
+    "Document",
+    "conditions_of",
+    "delete",
+    "is_of",
+    "is_ready",
+    "is_true",
+    "run_training",
+    "training",
+    "written",
+]
 
 TRAINING = "amazon-sagemaker-hyperpod-training-operator"
 _GROUP, _VERSION, _KIND, _PLURAL = "sagemaker.amazonaws.com", "v1", "HyperPodPyTorchJob", "hyperpodpytorchjobs"
@@ -83,11 +94,11 @@ def run_training(api: Api, snapshot: Snapshot) -> None:
     jobs = [each for each in api.items(f"{_JOBS}/{_PLURAL}") if "deletionTimestamp" not in each["metadata"]]
     pods = api.items("/api/v1/pods", labels=_OF_JOB) if jobs else []
     for job in jobs:
-        own = [pod for pod in pods if _is_of(pod, job)]
-        said = _conditions(job)
-        if _is_true(said, "Completed") or _is_true(said, "Failed"):
+        own = [pod for pod in pods if is_of(pod, job)]
+        said = conditions_of(job)
+        if is_true(said, "Completed") or is_true(said, "Failed"):
             if job["spec"].get("runPolicy", {}).get("cleanPodPolicy", "All") == "All":
-                _delete(api, own)
+                delete(api, own)
             continue
         try:
             _step(api, job, own)
@@ -111,7 +122,7 @@ def _step(api: Api, job: Document, pods: list[dict[str, Any]]) -> None:
         and workload["metadata"]["annotations"].get(_DIGEST) != wanted["metadata"]["annotations"][_DIGEST]
     ):
         # The job has changed: it begins anew, as another one.
-        _delete(api, pods)
+        delete(api, pods)
         api.delete(path)
         return
     if workload is None:
@@ -120,13 +131,13 @@ def _step(api: Api, job: Document, pods: list[dict[str, Any]]) -> None:
         rank = {key: wanted["spec"].get(key) for key in ("priority", "priorityClassRef")}
         workload = api.merge(path, {"spec": rank})
     status = workload.get("status", {})
-    conditions = _conditions(workload)
-    if _is_true(conditions, "Evicted"):
-        _delete(api, pods)
+    conditions = conditions_of(workload)
+    if is_true(conditions, "Evicted"):
+        delete(api, pods)
         if not pods and "admission" in status:
             _give_back(api, path, workload, conditions)
         _say(api, job, "Suspended", conditions["Evicted"]["message"])
-    elif _is_true(conditions, "Admitted"):
+    elif is_true(conditions, "Admitted"):
         _make(api, job, pods, _places(api, status["admission"]), wanted["metadata"]["name"])
         _follow(api, job, pods, path)
     else:
@@ -237,7 +248,7 @@ def _follow(api: Api, job: Document, pods: list[dict[str, Any]], workload: str |
             _condition(api, workload, "Finished", "True", "Failed" if failed else "Succeeded", message)
         _say(api, job, "Failed" if failed else "Completed", message)
         return
-    ready = all(_is_ready(pod) for pod in pods)
+    ready = all(is_ready(pod) for pod in pods)
     if workload is not None:
         reason, message = (
             ("Started", "All pods reached readiness") if ready else ("WaitForStart", "Not all pods are ready")
@@ -251,9 +262,9 @@ def _give_back(api: Api, path: str, workload: Document, conditions: dict[str, Do
     evicted = conditions["Evicted"]
     requeued = "True" if evicted["reason"] in _REQUEUED else "False"
     changed = {
-        "Requeued": _written("Requeued", requeued, evicted["reason"], evicted["message"]),
-        "QuotaReserved": _written("QuotaReserved", "False", "Pending", evicted["message"]),
-        "Admitted": _written("Admitted", "False", "NoReservation", "The workload has no reservation"),
+        "Requeued": written("Requeued", requeued, evicted["reason"], evicted["message"]),
+        "QuotaReserved": written("QuotaReserved", "False", "Pending", evicted["message"]),
+        "Admitted": written("Admitted", "False", "NoReservation", "The workload has no reservation"),
     }
     status = {"admission": None, "conditions": list({**conditions, **changed}.values())}
     api.merge(f"{path}/status", {"metadata": _version(workload), "status": status})
@@ -261,45 +272,50 @@ def _give_back(api: Api, path: str, workload: Document, conditions: dict[str, Do
 
 def _condition(api: Api, path: str, kind: str, status: str, reason: str, message: str) -> None:
     workload = api.read(path)
-    conditions = _conditions(workload)
+    conditions = conditions_of(workload)
     if conditions.get(kind, {}).get("status") != status:
-        conditions[kind] = _written(kind, status, reason, message)
+        conditions[kind] = written(kind, status, reason, message)
         document = {"metadata": _version(workload), "status": {"conditions": list(conditions.values())}}
         api.merge(f"{path}/status", document)
 
 
 def _say(api: Api, job: Document, kind: str, message: str) -> None:
     """Write the conditions of a job, of which the last true one is its state; what was true before is so no more."""
-    before = _conditions(job)
+    before = conditions_of(job)
     if before.get(kind, {}).get("status") == "True" and before[kind]["message"] == message:
         return
     was = {name: {**each, "status": "False"} for name, each in before.items() if name not in ("Created", kind)}
-    created = before.get("Created") or _written("Created", "True", "JobCreated", "")
-    status: dict[str, Any] = {"conditions": [created, *was.values(), _written(kind, "True", kind, message)]}
+    created = before.get("Created") or written("Created", "True", "JobCreated", "")
+    status: dict[str, Any] = {"conditions": [created, *was.values(), written(kind, "True", kind, message)]}
     if kind in ("Completed", "Failed"):
         status["completionTime"] = _now()
     path = f"{_JOBS}/namespaces/{job['metadata']['namespace']}/{_PLURAL}/{job['metadata']['name']}/status"
     api.merge(path, {"status": status})
 
 
-def _is_of(pod: Document, job: Document) -> bool:
+def is_of(pod: Document, job: Document) -> bool:
+    """Return whether a pod was made by a job."""
     return any(each["uid"] == job["metadata"]["uid"] for each in pod["metadata"].get("ownerReferences", ()))
 
 
-def _conditions(thing: Document) -> dict[str, Document]:
+def conditions_of(thing: Document) -> dict[str, Document]:
+    """Return the conditions of an object by type."""
     return {each["type"]: each for each in thing.get("status", {}).get("conditions", [])}
 
 
-def _is_true(conditions: Mapping[str, Document], kind: str) -> bool:
+def is_true(conditions: Mapping[str, Document], kind: str) -> bool:
+    """Return whether a condition is true."""
     return conditions.get(kind, {}).get("status") == "True"
 
 
-def _is_ready(pod: Document) -> bool:
-    conditions = _conditions(pod)
-    return pod.get("status", {}).get("phase") in _ENDED or _is_true(conditions, "Ready")
+def is_ready(pod: Document) -> bool:
+    """Return whether a pod is ready, or has ended."""
+    conditions = conditions_of(pod)
+    return pod.get("status", {}).get("phase") in _ENDED or is_true(conditions, "Ready")
 
 
-def _delete(api: Api, pods: Iterable[Document]) -> None:
+def delete(api: Api, pods: Iterable[Document]) -> None:
+    """Delete pods."""
     for pod in pods:
         api.delete(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}")
 
@@ -309,7 +325,8 @@ def _version(thing: Document) -> dict[str, str]:
     return {"resourceVersion": thing["metadata"]["resourceVersion"]}
 
 
-def _written(kind: str, status: str, reason: str, message: str) -> dict[str, str]:
+def written(kind: str, status: str, reason: str, message: str) -> dict[str, str]:
+    """Return a condition that changes now."""
     return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": _now()}
 
 

@@ -17,7 +17,7 @@ from hpkit_local.kubernetes.crds import crds_in
 from hpkit_local.kubernetes.kueue_run import CONFIG_KEY, CONFIG_MAP, digest, running
 from tests import builders
 from tests.program.recorder import recorded_from
-from tests.running import eventually, tools_or_skip
+from tests.running import eventually, making, tools_or_skip
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -543,6 +543,10 @@ def frameworks(platform, instance, api):
     found = tools_or_skip("jobset-crds", "kuberay-crds")
     for crd in chain.from_iterable(crds_in(each.path) for each in found):
         api.create(CRDS, crd)
+    restart_kueue(instance)
+
+
+def restart_kueue(instance):
     # It looks for kinds that it did not find less and less often; at its start it finds them.
     before = instance.state().parts["kueue"]
     os.kill(before.pid, signal.SIGTERM)
@@ -599,6 +603,94 @@ def test_kueue_holds_the_kinds_of_other_frameworks_until_there_is_quota(framewor
     # A RayJob that is not suspended has no such field: the kind leaves out what is false.
     eventually(lambda: not api.read(f"{folder}/framed")["spec"].get("suspend"), lambda: reasons(api, "a", "framed"))
     api.delete(f"{folder}/framed")
+
+
+MPI_JOBS = "/apis/kubeflow.org/v2beta1/namespaces/hyperpod-ns-{}/mpijobs"
+
+
+@pytest.fixture(scope="module")
+def mpi_operator(platform, instance, api):
+    """The kind MPIJob with any fields, a Kueue that has seen it, and a pod such as the operator runs in."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v2beta1", "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
+    spec = {
+        "group": "kubeflow.org",
+        "names": {"kind": "MPIJob", "plural": "mpijobs"},
+        "scope": "Namespaced",
+        "versions": [version],
+    }
+    crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    metadata = {"name": "mpi", "labels": {"app": "mpi-operator"}, "annotations": {"hpkit.local/run": DAY}}
+    main = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "1"}}}
+    with making(api) as make:
+        make(CRDS, {**crd, "metadata": {"name": "mpijobs.kubeflow.org"}, "spec": spec})
+        make("/api/v1/namespaces/default/pods", {"metadata": metadata, "spec": {"containers": [main]}})
+        restart_kueue(instance)
+        yield
+
+
+@pytest.fixture
+def mpi_job(mpi_operator, api):
+    """Create MPIJobs of team a: two workers with an instance's GPUs each, and a launcher that runs for a time."""
+    labels = {"kueue.x-k8s.io/queue-name": "hyperpod-ns-a-localqueue"}
+    path = f"{MPI_JOBS.format('a')}/mpi"
+
+    def make(run):
+        main = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+        metadata = {"labels": labels, "annotations": {"hpkit.local/run": run}}
+        replicas = {
+            "Launcher": {"replicas": 1, "template": {"metadata": metadata, "spec": {"containers": [main]}}},
+            "Worker": {"replicas": 2, "template": {"metadata": {"labels": labels}, "spec": trains()}},
+        }
+        policy = {"cleanPodPolicy": "Running", "suspend": True}
+        spec = {"runPolicy": policy, "launcherCreationPolicy": "WaitForWorkersReady", "mpiReplicaSpecs": replicas}
+        document = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "spec": spec}
+        api.create(path.rpartition("/")[0], {**document, "metadata": {"name": "mpi", "labels": labels}})
+
+    yield make
+    api.delete(path)
+    eventually(lambda: not mpi_pods(api), "its launcher and its workers go with it")
+
+
+def mpi_state(api):
+    """Return which conditions of the MPIJob are true."""
+    conditions = api.read(f"{MPI_JOBS.format('a')}/mpi").get("status", {}).get("conditions", [])
+    return {each["type"] for each in conditions if each["status"] == "True"}
+
+
+def mpi_pods(api):
+    """Return role and phase of each pod of the MPIJob."""
+    found = api.items("/api/v1/namespaces/hyperpod-ns-a/pods", labels="training.kubeflow.org/job-name=mpi")
+    role = "training.kubeflow.org/job-role"
+    return sorted((each["metadata"]["labels"][role], each.get("status", {}).get("phase")) for each in found)
+
+
+def test_an_mpi_job_waits_for_quota_without_pods_and_ends_with_its_launcher(mpi_job, api):
+    job(api, "a", "all", 6)
+    job(api, "b", "all", 4)
+    eventually(runs(api, "a", "all", 6), "a uses all that it has")
+    eventually(runs(api, "b", "all", 4), "b leaves one")
+    mpi_job("3s")
+    eventually(lambda: "Suspended" in mpi_state(api), lambda: reasons(api, "a", "mpi"))
+    assert mpi_pods(api) == []
+    remove(api, "b", "all")
+    eventually(lambda: "Running" in mpi_state(api), lambda: (mpi_pods(api), reasons(api, "a", "mpi")))
+    assert gpus_of(api, "a") == ("32", "8")
+    eventually(lambda: mpi_pods(api) == [("launcher", "Succeeded")], lambda: (mpi_state(api), mpi_pods(api)))
+    assert "Succeeded" in mpi_state(api)
+    eventually(lambda: gpus_of(api, "a") == ("24", "0"), "Kueue counts it no more")
+
+
+def test_an_mpi_job_on_borrowed_instances_gives_them_back_and_runs_again(mpi_job, api):
+    running = [("launcher", "Running"), ("worker", "Running"), ("worker", "Running")]
+    job(api, "a", "all", 6)
+    eventually(runs(api, "a", "all", 6), "a uses all that it has")
+    mpi_job(DAY)
+    eventually(lambda: mpi_pods(api) == running, lambda: reasons(api, "a", "mpi"))
+    job(api, "b", "claim", 5, run="3s")
+    eventually(lambda: "Suspended" in mpi_state(api), lambda: reasons(api, "a", "mpi"))
+    eventually(lambda: condition(api, "b", "claim", "Complete"), "b has its own back")
+    eventually(lambda: mpi_pods(api) == running, lambda: reasons(api, "a", "mpi"))
 
 
 HYPERPOD_JOBS = "/apis/sagemaker.amazonaws.com/v1/namespaces/hyperpod-ns-{}/hyperpodpytorchjobs"
