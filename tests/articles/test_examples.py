@@ -104,6 +104,7 @@ def test_the_hands_on_samples_differ_from_what_was_published_by_what_their_first
             f"{etcd}/resources/requests/memory",
             *(f"{pod}/{name}/hostPath/path" for name in ("shmem", "local")),
             *(f"{pod}/shmem/emptyDir/{key}" for key in ("medium", "sizeLimit")),
+            f"{pod}/local/emptyDir/sizeLimit",
         }
         assert "# What the article has, but for four things" in text
 

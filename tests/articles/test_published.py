@@ -9,6 +9,7 @@ from tests.security.members import member, refused
 
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
 
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 CORE = "/api/v1/namespaces/hyperpod-ns-smith"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/hyperpod-ns-smith/deployments"
 
@@ -28,5 +29,10 @@ def test_a_member_who_applies_it_as_printed_gets_the_service_alone(instance, api
         said = refused(api.create, f"{CORE}/pods", pod)
         assert 'violates PodSecurity "baseline:' in said
         assert 'volumes "shmem", "local"' in said
+        # The sample has emptyDirs with a limit there.
+        *_, sample = yaml.safe_load_all((EXAMPLES / "fsdp-smith.yaml").read_text(encoding="utf-8"))
+        volumes = sample["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["volumes"]
+        assert {"name": "local", "emptyDir": {"sizeLimit": "20Gi"}} in volumes
+        api.create(f"{CORE}/pods?dryRun=All", {**pod, "spec": {**pod["spec"], "volumes": volumes}})
     finally:
         smith.delete(f"{CORE}/services/etcd")

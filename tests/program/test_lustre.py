@@ -2,7 +2,6 @@
 
 import copy
 import os
-import re
 import stat
 import subprocess
 from pathlib import Path
@@ -21,7 +20,7 @@ from hpkit_provider.server import HyperpodServicer
 from tests.builders import organization, team
 from tests.program.recorder import recorded_from
 
-PAGE = Path(__file__).parents[2] / "docs" / "guides" / "storage.md"
+SAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "resume.yaml"
 
 
 def program(**lustre):
@@ -162,9 +161,8 @@ def test_at_a_preview_one_that_shrinks_ends_at_the_guard_of_its_id_and_one_that_
     assert shared.one("fsx/lustreFileSystem:LustreFileSystem").protect, "without a preview the engine refuses it"
 
 
-def test_the_manifest_of_the_page_mounts_what_a_team_has(shared):
-    (text,) = re.findall(r"```yaml\n(apiVersion: .*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    job = yaml.safe_load(text)
+def test_the_sample_mounts_what_a_team_has(shared):
+    job = yaml.safe_load(SAMPLE.read_text(encoding="utf-8"))
     claims = {
         (each.inputs["metadata"]["namespace"], each.inputs["metadata"]["name"])
         for each in shared.all("core/v1:PersistentVolumeClaim")

@@ -449,6 +449,20 @@ def test_topology_on_a_type_without_places_in_the_network_is_said():
     )
 
 
+def test_scratch_space_is_limited_and_not_requested():
+    def scratch(requests):
+        def change(_document, _labels, template):
+            template["spec"]["volumes"] = [{"name": "local", "emptyDir": {"sizeLimit": "20Gi"}}]
+            template["spec"]["containers"][0]["resources"]["requests"] = requests
+
+        return changed(change)
+
+    assert findings(scratch({})) == []
+    (found,) = findings(scratch({"ephemeral-storage": "20Gi"}))
+    assert "doesn't count ephemeral-storage" in found.message
+    assert found.fix == "Remove that request"
+
+
 def test_a_priority_class_that_is_not_the_teams_is_said():
     john = next(each for each in PLAN.teams if each.name == "john")
     spec = john.spec.model_copy(update={"priority_classes": ("experiment",)})

@@ -484,6 +484,8 @@ class _Job:
 
 
 def _less(found: Fit, plan: Plan, team: TeamPlan) -> str:
+    if "doesn't count" in found.words:
+        return "Remove that request"
     if found.most or "quota" in found.words:
         return f"Request less, or raise the quota of {team.name} (`hpkit quota --stack {plan.stack}`)"
     return "Request less"
