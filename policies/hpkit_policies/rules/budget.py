@@ -140,19 +140,18 @@ def _below_ceiling(resources: Sequence[Resource], settings: Settings) -> Results
 def _prices_known(resources: Sequence[Resource], _settings: Settings) -> Results:
     for cluster in of_type(resources, CLUSTER):
         region = _region(cluster)
+        # One finding for all groups with the same consequence: one command answers it.
+        labels: dict[str, list[str]] = {}
         for group in _standing(cluster, resources):
             cost = _cost(group, region)
-            place = f"instanceGroups[{group.get('instanceGroupName')}]"
-            what = f"{cluster.name}: the cost of {_label(group)} in {region} is unknown"
             if cost is None:
-                yield Violation(f"{what}, so budgets don't include it", _BY_HAND, cluster, place)
+                labels.setdefault(", so budgets don't count it", []).append(_label(group))
             elif cost.about:
-                yield Violation(
-                    f"{what}; budgets use the prices of {dated_regions(cost.about)} instead",
-                    _BY_HAND,
-                    cluster,
-                    place,
-                )
+                instead = f"; budgets use the prices of {dated_regions(cost.about)} instead"
+                labels.setdefault(instead, []).append(_label(group))
+        for effect, groups in labels.items():
+            what = f"{cluster.name}: the cost of {listing(groups)} in {region} is unknown"
+            yield Violation(f"{what}{effect}", _BY_HAND, cluster, "instanceGroups")
 
 
 def _price_note(regions: Iterable[str]) -> str:

@@ -85,27 +85,19 @@ def _pinned(resources: Sequence[Resource], settings: Settings) -> Results:
 
 
 def _pinned_together(unpinned: Sequence[Violation]) -> Violation:
-    """Return one violation for all add-ons without a version, with the versions to write."""
+    """Return one violation for all add-ons without a version, with the versions to write where they are known."""
     names = sorted(each.resource.get("addonName") for each in unpinned if each.resource is not None)
     cluster = unpinned[0].cause
     stated = None if cluster is None else cluster.get_or_unknown("version")
     kubernetes = stated if isinstance(stated, str) else ""
     offered = {name: offered_addon(name, kubernetes) for name in names}
     defaults = {name: each.default for name, each in offered.items() if each is not None and each.default is not None}
-    if len(defaults) == len(names):
-        versions = f"`addons: {{{', '.join(f'{name}: {version}' for name, version in defaults.items())}}}`"
-    else:
-        # EKS user guide, "Verify Amazon EKS add-on version compatibility": compatibilities[0].defaultVersion.
-        chosen = " || ".join(f"addonName=='{name}'" for name in names)
-        default = "addonVersions[?compatibilities[0].defaultVersion].addonVersion | [0]"
-        query = f"join(', ', addons[?{chosen}]" + f".join(': ', [addonName, {default}]))"
-        version = f" --kubernetes-version {kubernetes}" if kubernetes else ""
-        command = f'aws eks describe-addon-versions{version} --output text --query "{query}"'
-        versions = f"`addons: {{VERSIONS}}`, with VERSIONS as `{command}` prints them"
+    pinned = ", ".join(f"{name}: {defaults.get(name, 'VERSION')}" for name in names)
+    shown = "" if len(defaults) == len(names) else "; `hpkit aws preflight` shows each VERSION"
     has = "has" if len(names) == 1 else "have"
     return Violation(
         f"{listing(names)} {has} no addonVersion, so two runs of the same program can install different versions",
-        f"In the environment, set {versions}. Outside hpkit, set addonVersion. Or list them in {_UNPINNED.name}.",
+        f"In the environment, set `addons: {{{pinned}}}`{shown}.",
         unpinned[0].resource,
     )
 
