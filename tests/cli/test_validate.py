@@ -104,6 +104,10 @@ def test_one_stack_leaves_other_environments_out(project):
     write(project, "acme.yaml", data)
     assert validate("--stack", "acme-dev", cwd=project).returncode == 0
     assert validate("--stack", "acme-prod", cwd=project).returncode == 1
+    data["environments"]["prod"] = {**BROKEN["environments"]["dev"], "protect": "maybe"}
+    write(project, "acme.yaml", data)
+    assert "skipped" not in validate("--stack", "acme-dev", cwd=project).stdout
+    assert "until this can be read: environments.prod" in validate("--stack", "acme-prod", cwd=project).stdout
 
 
 def test_a_stacks_own_file_may_name_organization_and_environment(project):

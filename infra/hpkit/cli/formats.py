@@ -97,7 +97,9 @@ def _text(findings: list[Finding], loaded: list[Loaded]) -> str:
             lines.append(folded(shown, "    "))
     for each in loaded:
         unread = [
-            "the whole file" if not path else format_path(path, each.document.data) for path in each.parsed.unread
+            "the whole file" if not path else format_path(path, each.document.data)
+            for path in each.parsed.unread
+            if not path or each.environment in (None, path[1])
         ]
         if unread:
             lines.append(f"{each.file}: other rules are skipped until this can be read: {', '.join(unread)}")
