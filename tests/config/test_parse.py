@@ -201,6 +201,20 @@ def test_a_role_name_becomes_an_arn_of_the_accounts_where_its_team_is(allocated,
     assert found.fix == fix
 
 
+@pytest.mark.parametrize("key", ["teams", "clusterPolicy", "tags"])
+def test_what_belongs_at_the_top_level_is_no_environment(key):
+    top = {"clusterPolicy": {"fairShare": "Enabled"}, "tags": {"owner": "ml"}, "environmentDefaults": {"protect": True}}
+    data = organization(
+        teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 1}]}, top=top
+    )
+    data["environments"][key] = data.pop(key)
+    (found,) = [each for each in findings(data) if each.severity == "error"]
+    assert (found.rule, found.path, found.message) == ("CFG001", f"environments.{key}", f"`{key}` isn't an environment")
+    assert found.fix == "Move it to the top level of the file, next to `environments`."
+    data["environments"] = {key: data["environments"]["dev"]} if key != "clusterPolicy" else {}
+    assert not [each for each in findings(data) if "isn't an environment" in each.message], "a name like any other"
+
+
 def test_a_misspelt_key_in_an_environment_that_is_not_in_environments_is_found():
     data = organization()
     dev = data.pop("environments")["dev"]

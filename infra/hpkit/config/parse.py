@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from hpkit.config.compose import is_default
 from hpkit.config.contract import (
     ANY,
     description,
@@ -175,10 +176,33 @@ class _Reading:
                 details = error.errors(include_url=False, include_context=True, include_input=True)
             # Unknown keys come first: other problems may only follow from a misspelt key.
             unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
+            misplaced = self._misplaced()
+            for path in misplaced:
+                message, mark = f"`{path[-1]}` isn't an environment", self.document.locate(path, key=True)
+                self.problems.append(Problem("CFG001", path, message, self._moved(path, (), ""), mark))
+            if misplaced:
+                continue
             for path in unknown:
                 self._unknown_key(path)
             if not unknown and not self._leave_out(root_errors(details)):
                 return None
+
+    def _misplaced(self) -> list[Path]:
+        """Return the keys under `environments` that belong at the top level, such as a list of teams."""
+        found: list[Path] = []
+        for key in _mapping_at(self._data, ("environments",)).keys() & set(fields_at(())):
+            path = ("environments", key)
+            own = value = _at(self._data, path)
+            if isinstance(value, dict):
+                own = {name: each for name, each in value.items() if not self._is_default((*path, name))}
+                if "region" in value or own.keys() & set(fields_at(path)):
+                    continue
+            found.append(path)
+            self._data = _with(self._data, path, own)
+        return found
+
+    def _is_default(self, path: Path) -> bool:
+        return is_default(self.document, path, self.document.locate(path, key=True))
 
     def _leave_out(self, details: list[ErrorDetails]) -> bool:
         """Report errors, and leave the environments out that they are in; False when nothing is left."""
@@ -456,6 +480,9 @@ class _Reading:
             listed = f"`aws eks describe-addon-versions --addon-name {path[3]}` lists them."
             return f"Remove the version, or choose one that EKS offers: {listed}"
         if kind == "tuple_type" and isinstance(value, dict) and self._takes(path, (value,)):
+            # On the line of its key, a map is in braces, and `- ` in front of it isn't YAML.
+            if self.document.locate(path).line == self.document.locate(path, key=True).line:
+                return f"Use `{written((value,), resolve)}`."
             return "Write a list: begin each entry with `- `."
         for candidate in self._candidates(detail, path):
             if self._takes(path, candidate, key=detail["loc"] != path):
@@ -468,6 +495,8 @@ class _Reading:
         value, kind = detail["input"], detail["type"]
         if kind == "literal_error":
             return "Write one of these values."
+        if kind == "bool_type":
+            return "Use `true` or `false`."
         if kind in ("model_type", "model_attributes_type"):
             return f"Use a map: {keys_of_map(path, value)}."
         if kind == "tuple_type" and fields_at((*path, 0)):

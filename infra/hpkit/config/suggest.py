@@ -216,6 +216,9 @@ def _explained_arn(value: str) -> tuple[str, str, str] | None:
             f"Use a role: {role}, with NAME as `aws iam list-roles` prints it.",
             role,
         )
+    if session := _SESSION.match(value):
+        role = f"arn:{session[1]}:iam::{session[2]}:role/{session[3]}"
+        return "which is the ARN of a session; only roles can get access", f'Use `"{role}"`.', role
     if (arn := _ACCOUNT_OF_ARN.match(value)) and len(arn[2]) != _ACCOUNT_DIGITS:
         has = f"has {plural(len(arn[2]), 'digit')}; an account ID has {_ACCOUNT_DIGITS}" if arn[2] else "is missing"
         role = value.rpartition("/")[2]
@@ -379,8 +382,6 @@ def _from_text(text: str, key: str) -> Iterator[Any]:
         yield from _from_fraction(int(fraction[1]), int(fraction[2]))
     yield from days_meant(text)
     yield from (rule,) if (rule := rule_id(text)) else ()
-    if session := _SESSION.match(text):
-        yield f"arn:{session[1]}:iam::{session[2]}:role/{session[3]}"
     yield _ONE_COLON.sub(r"arn:\1:iam::", text)
     yield text.strip("'")
     yield text
