@@ -102,6 +102,8 @@ def test_a_fresh_account_lacks_the_roles_that_the_file_names(account, monkeypatc
     assert f"missing role {ADMIN}" in result.stdout
     assert result.stdout.count("Create it, or use another role") == 1, "what three roles share is said once"
     assert "checking us-west-2:" in result.stderr
+    (line,) = [each for each in result.stdout.splitlines() if f" role {ADMIN} " in each and "administrator" in each]
+    assert line.startswith("missing"), "off a terminal, a check is one line"
     iam = account.client("iam")
     for name in ("Admin", "john-scientists", "smith-scientists"):
         iam.create_role(RoleName=name, AssumeRolePolicyDocument=TRUST)
@@ -115,6 +117,8 @@ def test_a_plain_file_lacks_nothing_in_a_fresh_account_and_nothing_is_written_th
     role = rows["AWSServiceRoleForSageMakerHyperPod"]
     assert role["status"] == "unknown"
     assert "iam:CreateServiceLinkedRole" in role["fix"]
+    assert role["why"].startswith("The local cloud doesn't create it. On AWS: the service creates it")
+    assert "run it with credentials for an AWS account" in rows["VPCs per Region"]["fix"], "it never answers here"
     assert rows["identity"]["found"].endswith("in account 123456789012")
     assert rows["permissions of the identity"]["found"] == "neither administrator nor member"
     assert rows["permissions of the identity"]["status"] == "ok", "who creates the EKS cluster administers it"

@@ -175,18 +175,31 @@ def _progress(plan: Plan) -> Callable[[int, int], None]:
 
 
 def _table(plan: Plan, results: tuple[CheckResult, ...], counts: dict[str, int]) -> str:
+    head = ("", "what", "found", "needed")
+    if sys.stdout.isatty():
+        lines = _folded(plan, results, head)
+    else:
+        lines = [
+            plan.stack,
+            "",
+            columns([head, *((each.status, each.what, each.found, each.needed) for each in results)]),
+        ]
+    lines += _remedies(results)
+    shown = {status: count for status, count in counts.items() if count or status != "changed"}
+    lines += ["", ", ".join(f"{count} {status}" for status, count in shown.items())]
+    return "\n".join(lines)
+
+
+def _folded(plan: Plan, results: tuple[CheckResult, ...], head: tuple[str, ...]) -> list[str]:
+    """Return the table as wide as the terminal; a longer cell takes several lines."""
     from rich.text import Text
 
-    head = ("", "what", "found", "needed")
     table = grid(*head, names=head, title=plan.stack, expand=True)
     for column, share in zip(table.columns[1:], (5, 3, 3), strict=True):
         column.ratio = share
     for each in results:
         table.add_row(Text(each.status, _COLORS[each.status]), each.what, each.found, each.needed)
-    lines = [*lines_of(table), *_remedies(results)]
-    shown = {status: count for status, count in counts.items() if count or status != "changed"}
-    lines += ["", ", ".join(f"{count} {status}" for status, count in shown.items())]
-    return "\n".join(lines)
+    return lines_of(table)
 
 
 def _remedies(results: tuple[CheckResult, ...]) -> list[str]:

@@ -67,6 +67,8 @@ class FailedCall:
             return "Check its name, the region, and whose account these credentials are of"
         if "Throttl" in self.code or "NextToken" in self.code:
             return "Run it again in a minute"
+        if self.code == "UnsupportedOperation":
+            return "Only AWS answers this: run it with credentials for an AWS account"
         return "Run it again when the service can be reached with these credentials"
 
 

@@ -47,7 +47,9 @@ def check_roles(plan: Plan, responses: Responses, *, on_local_cloud: bool = Fals
     if not isinstance(found, FailedCall):
         yield ok(_ROLES, SERVICE_ROLE, found="exists")
     elif found.is_absence:
-        why = "It doesn't exist yet; the service creates it with the first cluster, if the deployer is allowed to"
+        why = "The service creates it with the first cluster, if the deployer is allowed to"
+        if on_local_cloud:
+            why = f"The local cloud doesn't create it. On AWS: {why[0].lower()}{why[1:]}"
         fix = "Allow iam:CreateServiceLinkedRole for hyperpod.sagemaker.amazonaws.com to the deployer"
         yield unknown(_ROLES, SERVICE_ROLE, why=why, fix=fix, found="missing", needed="created by the service")
     else:

@@ -44,7 +44,7 @@ def unsupported(service: str, operation: str) -> ServiceError:
     return ServiceError(
         "UnsupportedOperation",
         f"The local AWS endpoint does not implement {service}:{operation}. "
-        "docs/reference/local-aws-coverage.md lists what it does.",
+        "hpkit's docs/reference/local-aws-coverage.md lists what it does.",
         status=501,
     )
 
