@@ -9,6 +9,7 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from hpkit_local.plugins.kubernetes.objects import LiveObject, Ref
 from hpkit_local.plugins.kubernetes.release_inputs import with_values
 from hpkit_local.plugins.kubernetes.waiting import Readiness
 from hpkit_provider.engine.errors import PluginError
-from hpkit_provider.engine.task import Task
+from hpkit_provider.engine.task import Task, silent
 from hpkit_provider.engine.values import Props
 
 __all__ = ["create_kinds", "kinds_of"]
@@ -39,8 +40,10 @@ def create_kinds(task: Task, api: RetryingApi, chart: Path, values: Mapping[str,
     if not kinds:
         return False
     task.progress(f"creating {len(kinds)} CustomResourceDefinitions")
+    # What a single one waits for would replace this line.
+    waiting = replace(task, log=silent)
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as threads:
-        return all(list(threads.map(lambda kind: _create(task, api, kind), kinds))) and are_all
+        return all(list(threads.map(lambda kind: _create(waiting, api, kind), kinds))) and are_all
 
 
 def _create(task: Task, api: RetryingApi, kind: Props) -> bool:

@@ -164,6 +164,9 @@ def test_kinds_of_a_chart_are_created_as_helm_creates_them_and_those_of_parts_th
     stated = {"idle": {"enabled": False}}
     assert named(chart, stated) == (["own", "active"], True), "before helm is called"
     found, _, outputs = plugin.create(RELEASE, "sample", {**release, "values": stated})
+    shown = [text for severity, text in plugin.logs if severity == "info"]
+    assert "creating 2 CustomResourceDefinitions" in shown
+    assert not any("condition Established" in text for text in shown), "the conditions of single kinds are left out"
     made = made_kinds(api)
     plugin.delete(RELEASE, "sample", found, outputs)
     helm("install", "sample", str(chart), "--set", "idle.enabled=false")
