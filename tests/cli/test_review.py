@@ -418,7 +418,7 @@ def test_the_quick_way_compares_files_and_names_what_it_cannot_know(repository):
     (stack,) = repository.review()["stacks"]
     assert stack["verdict"] == "attention"
     assert stack["changes"] == []
-    assert "replacements aren't known" in stack["note"]
+    assert "a review without `quick` shows replacements" in stack["note"]
     assert [each["code"] for each in stack["watch"]] == ["group-settings"]
 
 

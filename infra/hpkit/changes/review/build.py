@@ -44,7 +44,7 @@ Record = Callable[[Plan, str, str], Recorded]
 _LONGER, _MINUTE = 1.1, 60
 _NOTHING: Change[Any] = Change(None, None)
 _UNREAD_BASE = "the base couldn't be read, so losses aren't known"
-_QUICK = "only the files are compared, not their resources, so replacements aren't known; to see them, remove --quick"
+_QUICK = "only the files are compared, not their resources; a review without `quick` shows replacements"
 
 
 @dataclass(frozen=True, slots=True)
