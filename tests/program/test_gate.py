@@ -96,11 +96,11 @@ def test_a_mirror_with_another_chart_ends_a_run_on_aws_before_it_begins(run, cha
     charts(other=pin)
     outcome, _ = run("autoscale-dev", AWS)
     assert f"{pin}-" in outcome
-    assert f"has the contents {'0' * 64}, and the kit pins " in outcome
+    assert f"its content hash is {'0' * 64}, and the pin is " in outcome
     assert "Nothing was registered" in outcome
     outcome, said = run("autoscale-dev", LOCAL)
     assert outcome == "builds autoscale-dev"
-    assert "on AWS this run would end here" in said
+    assert "on AWS, this run would fail" in said
 
 
 def test_on_aws_a_run_without_the_dependencies_chart_ends_before_anything_is_registered(run, charts):
@@ -110,7 +110,7 @@ def test_on_aws_a_run_without_the_dependencies_chart_ends_before_anything_is_reg
     assert "Nothing was registered" in outcome
     outcome, said = run("autoscale-dev", LOCAL)
     assert outcome == "builds autoscale-dev"
-    assert "The local cloud goes on without the chart; on AWS this run would end here" in said
+    assert "The local cloud continues without the chart; on AWS, this run would fail" in said
 
 
 @pytest.mark.parametrize("asked", ["", "1"])

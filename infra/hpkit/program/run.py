@@ -74,18 +74,18 @@ def missing_chart(pin: PinnedChart | PublishedChart, reason: str) -> Iterator[st
             yield str(error)
             return
         pulumi.log.warn(
-            f"{error} The local cloud goes on without the chart; on AWS this run would end here, since {reason}"
+            f"{error} The local cloud continues without the chart; on AWS, this run would fail, since {reason}"
         )
         return
     if package.is_pinned:
         return
     problem = (
-        f"{pin.published_file} in the folder that {MIRROR} names has the contents {package.contents}, and the kit pins "
-        f"{pin.package}: it is not the chart that the kit was tried with. Run `hpkit catalog fetch-chart --to FOLDER` "
-        f"where there is a network, and bring that file; or unset {MIRROR}"
+        f"{pin.published_file} in {MIRROR} isn't the chart that hpkit was tested with: its content hash "
+        f"is {package.contents}, and the pin is {pin.package}. On a machine with internet access, run "
+        f"`hpkit catalog fetch-chart --to FOLDER`, and copy that file; or unset {MIRROR}"
     )
     if is_local(os.environ):
-        pulumi.log.warn(f"{problem}. The local cloud goes on with it; on AWS this run would end here")
+        pulumi.log.warn(f"{problem}. The local cloud uses it anyway; on AWS, this run would fail")
     else:
         yield problem
 
