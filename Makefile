@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STACK  ?= handson-dev
 
-.PHONY: install schemas up down lint types check tools unit pages docs pictures prose test generate lock audit release scan lock-scanners hyperpod-cli lock-hyperpod-cli bench bench-program clean
+.PHONY: install schemas up down lint types check tools unit pages docs pictures prose test generate lock audit release scan lock-scanners hyperpod-cli lock-hyperpod-cli torch lock-torch bench bench-program clean
 
 install: $(VENV)/.installed
 
@@ -139,8 +139,23 @@ lock-hyperpod-cli:
 	  --python-version 3.11 --custom-compile-command "make lock-hyperpod-cli" \
 	  $(HYP_CLI)/requirements.in -o $(HYP_CLI)/requirements.lock
 
+# torch, with which a test trains by docs/examples/fsdp/train.py on this machine's CPUs: 5 GB with CUDA's libraries.
+TORCH  := .venv-torch
+FSDP   := tests/articles/fsdp
+
+torch: $(TORCH)/.installed
+
+$(TORCH)/.installed: $(FSDP)/requirements.lock
+	$(PYTHON) -m venv $(TORCH)
+	$(TORCH)/bin/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r $<
+	touch $@
+
+lock-torch:
+	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-annotate --universal \
+	  --python-version 3.11 --custom-compile-command "make lock-torch" $(FSDP)/requirements.in -o $(FSDP)/requirements.lock
+
 clean:
-	rm -rf $(VENV) $(SCANNERS) $(HYP) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(SCANNERS) $(HYP) $(TORCH) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # The files that are made of others.
 generate: install schemas
