@@ -9,7 +9,7 @@ __all__ = ["Platform"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return what needs Pulumi when it is asked for: the command line runs without."""
+    """Import Platform on first use, because it loads Pulumi, which the command line doesn't need."""
     if name != "Platform":
         raise AttributeError(f"module 'hpkit' has no attribute {name!r}")
     from hpkit.program.run import Platform

@@ -1,4 +1,4 @@
-"""Resources of the `hyperpod` plugin, for Pulumi programs that want these alone."""
+"""Resources of the `hyperpod` plugin, for Pulumi programs that don't use `hpkit.Platform`."""
 
 from hpkit.program.sdk import Cluster, ClusterSchedulerConfig, ComputeQuota, Provider
 

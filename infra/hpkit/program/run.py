@@ -1,4 +1,4 @@
-"""The program: read the stack's organization, check it whole, and only then register its resources."""
+"""The Pulumi program: read the stack's organization file, check all of it, and then register its resources."""
 
 import atexit
 import gc
@@ -22,7 +22,7 @@ __all__ = ["Platform", "gate", "run"]
 
 
 def gate(stack: str) -> Plan:
-    """Return the plan of a stack; every finding becomes a diagnostic, and an error ends the run before it begins."""
+    """Return the plan of a stack. Report each finding as a diagnostic; raise RunError before anything is registered."""
     try:
         loaded = load_stack(stack)
     except SelectionError as error:
@@ -66,7 +66,7 @@ def missing_charts(plan: Plan) -> Iterator[str]:
 
 
 def missing_chart(pin: PinnedChart | PublishedChart, reason: str) -> Iterator[str]:
-    """Say why a chart is missing or another one; on the local cloud that is a warning."""
+    """Yield why a chart is missing or differs from the pin; on the local cloud, log a warning instead."""
     try:
         package = ensure_package(pin, project_root(), say=pulumi.log.info)
     except ToolError as error:
@@ -91,7 +91,7 @@ def missing_chart(pin: PinnedChart | PublishedChart, reason: str) -> Iterator[st
 
 
 def text(finding: Finding) -> str:
-    """Return a finding in one line, its place first."""
+    """Return a finding as one line that starts with its place."""
     file = os.path.relpath(finding.file, project_root())
     place = f"{file}:{finding.line}:{finding.column}"
     return f"{place}: {finding.rule} {finding.path}: {finding.message}. {finding.fix}"
@@ -100,8 +100,8 @@ def text(finding: Finding) -> str:
 class Platform(pulumi.ComponentResource):
     """The platform of one environment, as a component of a Pulumi program that you write.
 
-    For a new stack: resources of a stack that ran `run()` before have other URNs, and its guards refuse the change.
-    Aliases don't help, because the engine keeps two entries of a resource that a program only reads.
+    Use it for new stacks only. A stack that used `run()` has resources with other URNs, so its guards reject it.
+    Aliases don't help, because the engine keeps two entries for a resource that the program only reads.
     """
 
     cluster_arn: pulumi.Output[str]
@@ -113,9 +113,9 @@ class Platform(pulumi.ComponentResource):
     ) -> None:
         """Register the platform that `stacks/<organization>.yaml` describes for an environment.
 
-        teams: team → namespace, queue, priority classes, and what it's guaranteed. opts: such as `protect`, which all
-        resources take over. Raises pulumi.RunError, before anything is registered, if the file has errors, or if the
-        running stack belongs to another environment: both stacks would create the same resources.
+        teams: team → namespace, queue, priority classes and guarantee. opts: options for all resources, such as
+        `protect`. Raises pulumi.RunError before anything is registered if the file has errors. Also raises it if the
+        running stack belongs to another environment, because both stacks would create the same resources.
         """
         stack = pulumi.get_stack()
         try:
@@ -140,7 +140,7 @@ class Platform(pulumi.ComponentResource):
 
 
 def run() -> None:
-    """Build the stack that the engine runs: read its organization, check it whole, and only then register resources."""
+    """Register the resources of the stack that the engine runs, after its organization file passed all checks."""
     # A run takes seconds and frees little memory. Garbage collection, with another pass at the end, would take as long
     # as importing all modules.
     gc.disable()

@@ -116,7 +116,7 @@ def _own(text: str, choice: Choice) -> str:
     ):
         text = text.replace(old, new) if new else text
     # What the example says of its placeholder.
-    return re.sub(r"( +# a placeholder; yours: .*)$", "", text, flags=re.MULTILINE) if choice.account else text
+    return re.sub(r"( +# placeholder; to see yours: .*)$", "", text, flags=re.MULTILINE) if choice.account else text
 
 
 def _region(example: str) -> str:
