@@ -89,6 +89,7 @@ test: lint types pages docs prose unit audit
 
 # The wheel, its bill of materials and the template for `pulumi new`, in dist/; the same commit gives the same bytes.
 release: install
+	@test -z "$$(git status --porcelain)" || { echo "a release is of a commit; commit or remove these files first:" >&2; git status --short >&2; exit 1; }
 	rm -rf dist
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build --target wheel
 	$(BIN)/python .ci/bill_of_materials.py dist/hpkit.cdx.json

@@ -146,6 +146,21 @@ def test_a_tag_on_a_branch_or_of_another_version_becomes_a_release(repository, t
     assert done.returncode == status
 
 
+def test_a_file_of_the_folder_that_no_commit_holds_gets_into_a_release(repository, tmp_path):
+    for name in ("Makefile", "requirements.lock"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / ".gitignore").write_text(".venv/\n")
+    repository("add", ".")
+    repository("commit", "-m", "reviewed")
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / ".installed").write_text("")
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / "acme.yaml").write_text("")
+    done = subprocess.run(["make", "release"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "commit or remove these files first:\n?? stacks/\n" in done.stderr
+
+
 def test_the_page_says_how_to_verify_what_the_workflow_signs():
     page = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     assert "gh release download v" in page
