@@ -94,6 +94,12 @@ def test_differences_are_those_of_the_kits_files_alone(tmp_path):
     assert re.search(r"^\+hpkit\[local\]==\d", shown, re.MULTILINE)
 
 
+def test_the_environment_of_a_project_is_no_difference(tmp_path):
+    init(tmp_path, "acme", "--from", "enterprise", "--ci", "gitlab")
+    assert "acme-prod" in (tmp_path / ".gitlab-ci.yml").read_text()
+    assert "would write the same files" in init(tmp_path, "--diff").output
+
+
 @pytest.mark.parametrize("pipeline", ["github", "gitlab"])
 def test_the_owner_of_a_project_is_no_difference(pipeline, tmp_path):
     init(tmp_path, "acme", "--ci", pipeline, "--owner", "@acme/ml")

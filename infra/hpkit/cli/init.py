@@ -18,7 +18,7 @@ import click
 from hpkit.config.base import is_name
 from hpkit.errors import SelectionError, ToolError
 from hpkit.project import load, pulumi_project
-from hpkit.scaffold import EXAMPLES, PIPELINES, Choice, project_files
+from hpkit.scaffold import EXAMPLES, PIPELINES, Choice, first_environment, project_files
 
 __all__ = ["command"]
 
@@ -90,6 +90,7 @@ def command(
         account=account or "",
         public_cidr=public_cidr or "",
         owner=owner or "",
+        environment=_environment_in(directory, name) if differences else "",
     )
     files = project_files(choice)
     if differences:
@@ -125,6 +126,12 @@ def _owner_in(directory: Path) -> str | None:
         if file.is_file() and (found := _OWNER.search(file.read_text(encoding="utf-8"))):
             return found[1]
     return None
+
+
+def _environment_in(directory: Path, name: str) -> str:
+    """Return the first environment of a project's organization, or ""."""
+    file = directory / "stacks" / f"{name}.yaml"
+    return first_environment(file.read_text(encoding="utf-8")) if file.is_file() else ""
 
 
 def _check(choice: Choice, files: Mapping[str, str]) -> None:

@@ -12,7 +12,7 @@ from hpkit.catalog import PLACEHOLDER_ACCOUNT
 from hpkit.config.reference import schema_text
 from hpkit.scaffold.lock import locked_requirements
 
-__all__ = ["EXAMPLES", "PIPELINES", "Choice", "project_files"]
+__all__ = ["EXAMPLES", "PIPELINES", "Choice", "first_environment", "project_files"]
 
 _FOLDER: Final = Path(__file__).parent
 _POLICIES: Final = "stacks/{}.policy.json"
@@ -46,6 +46,7 @@ class Choice:
     - region, account, public_cidr: "" for those of the example.
     - pipeline: one of PIPELINES.
     - owner: who reviews changes, as CODEOWNERS names a team.
+    - environment: the one that the README deploys; "" for the example's.
     - version: of the kit.
     """
 
@@ -57,6 +58,7 @@ class Choice:
     account: str = ""
     public_cidr: str = ""
     owner: str = ""
+    environment: str = ""
 
 
 def project_files(choice: Choice) -> dict[str, str]:
@@ -65,11 +67,12 @@ def project_files(choice: Choice) -> dict[str, str]:
 
 
 def _files(choice: Choice) -> Iterator[tuple[str, str]]:
+    environment = choice.environment or first_environment(_example(f"{choice.example}.yaml")) or "dev"
     words = {
         "name": choice.name,
         "version": choice.version,
         "owner": choice.owner or f"@{choice.name}/platform",
-        "stack": f"{choice.name}-{_environment(choice.example)}",
+        "stack": f"{choice.name}-{environment}",
     }
     for template, path in (
         ("Pulumi.yaml", "Pulumi.yaml"),
@@ -124,9 +127,10 @@ def _region(example: str) -> str:
     return found[1] if found else ""
 
 
-def _environment(example: str) -> str:
-    found = re.search(r"^environments:\n  ([\w-]+):", _example(f"{example}.yaml"), re.MULTILINE)
-    return found[1] if found else "dev"
+def first_environment(organization: str) -> str:
+    """Return the name of the first environment in the text of an organization file, or ""."""
+    found = re.search(r"^environments:[ \t]*(?:#.*)?\n(?:[ \t]*(?:#.*)?\n)*[ \t]+([\w-]+):", organization, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def _example(name: str) -> str:
