@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from hpkit.catalog import MIG_LABEL, InstanceType, find_instance_type
 from hpkit.checks.rule import Context, Issue, Rule
+from hpkit.config.cluster import InstanceGroup
 from hpkit.config.governance import SharedPool
 from hpkit.plan.capacity import (
     LIMIT_RESOURCES,
@@ -32,7 +33,8 @@ from hpkit.text.spelling import near
 __all__ = ["RULES", "amounts", "excess"]
 
 _SPOT = "SageMaker HyperPod developer guide, Spot instances"
-_MIG = "SageMaker HyperPod developer guide, Setting up GPU partitions: Creating a Cluster with MIG Configuration"
+_MIG = "SageMaker HyperPod developer guide, Using GPU partitions: Important; Creating a Cluster with MIG Configuration"
+_UNPARTITIONED = "all-disabled"
 _GUIDE = "SageMaker HyperPod developer guide, task governance: compute allocations"
 _QuotaResources = dict[str, list[tuple[str, QuotaResource]]]
 
@@ -663,6 +665,17 @@ def _fractions_go_together(context: Context) -> Iterator[Issue]:
 
 
 def _is_partitioned(context: Context) -> Iterator[Issue]:
+    for path, group in context.groups:
+        if not isinstance(group, InstanceGroup) or not group.instance_types:
+            continue
+        if group.labels.get(MIG_LABEL, _UNPARTITIONED) != _UNPARTITIONED:
+            yield Issue(
+                (*path, "labels", MIG_LABEL),
+                f"{group.name} has instanceTypes, and HyperPod partitions only GPUs of groups with a single "
+                "instanceType",
+                "Create a group with `instanceType` for the partitions, or remove the label.",
+                "error",
+            )
     for team in context.plan.teams:
         for resource in team.quota_resources:
             instance, partition = context.instances.get(resource.instance_type), resource.partition
@@ -671,22 +684,37 @@ def _is_partitioned(context: Context) -> Iterator[Issue]:
             if partition is None or resource.accelerators is not None or partition.type not in profiles or not groups:
                 continue
             wanted = f"all-{partition.type.removeprefix('mig-')}"
-            labels = [group.labels.get(MIG_LABEL) for group in groups]
+            single = [group for group in groups if group.instance_type]
+            labels = [group.labels.get(MIG_LABEL) for group in single]
             # Layouts with several profiles, such as all-balanced, are defined in the cluster.
             if any(
                 label == wanted or (label and f"mig-{label.removeprefix('all-')}" not in profiles) for label in labels
             ):
                 continue
-            stated = listing(sorted({label for label in labels if label}))
             yield Issue(
                 (*resource.path, "acceleratorPartition"),
                 f"{team.name} reserves {partition.type} of {resource.instance_type}, but "
-                + (f"the type's groups set {MIG_LABEL} to {stated}" if stated else f"no group sets {MIG_LABEL}")
+                + _why_whole(groups, sorted({label for label in labels if label}))
                 + ", so no GPU is partitioned that way",
-                f"Add `labels: {{{MIG_LABEL}: {wanted}}}` to a group of the type. Install the NVIDIA GPU Operator, "
+                f"{_where_to_partition(resource.instance_type, single, wanted)} Install the NVIDIA GPU Operator, "
                 "which partitions its GPUs, and turn off the chart's device plugin: in `cluster.dependencies.values`, "
                 "set nvidia-device-plugin.devicePlugin.enabled to false.",
             )
+
+
+def _why_whole(groups: Sequence[InstanceGroup], stated: Sequence[str]) -> str:
+    if stated:
+        return f"the type's groups set {MIG_LABEL} to {listing(stated)}"
+    if any(group.instance_type for group in groups):
+        return f"no group sets {MIG_LABEL}"
+    return f"only groups with instanceTypes have it ({listing([group.name for group in groups])})"
+
+
+def _where_to_partition(name: str, single: Sequence[InstanceGroup], wanted: str) -> str:
+    label = f"`labels: {{{MIG_LABEL}: {wanted}}}`"
+    if single:
+        return f"Add {label} to a group of the type."
+    return f"Create a group with `instanceType: {name}` and {label}."
 
 
 def _is_nothing(resource: QuotaResource) -> bool:
@@ -717,7 +745,7 @@ RULES = (
     Rule("CAP006", "warning", "Borrow limits don't exceed what other teams can lend.", _GUIDE,
          _borrow_limit_is_reachable),
     Rule("CAP008", "warning", "Allocations reserve something.", _GUIDE, _reserves_something),
-    Rule("CAP012", "warning", "MIG partitions are configured on the nodes of an instance group.", _MIG,
+    Rule("CAP012", "warning", "MIG partitions are configured on groups with a single instanceType.", _MIG,
          _is_partitioned),
     Rule("CAP010", "warning", "Reserved accelerators come with enough vCPUs and memory.", _GUIDE,
          _fractions_go_together),
