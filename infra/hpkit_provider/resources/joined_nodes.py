@@ -33,6 +33,14 @@ class _Instance:
     message: str
     reason: str
 
+    @property
+    def log_stream(self) -> str:
+        """Return the stream with the output of its lifecycle script, in the cluster's log group.
+
+        Source: SageMaker HyperPod developer guide, cluster management: log group and log stream names.
+        """
+        return f"LifecycleConfig/{self.group}/{self.id}"
+
     def __str__(self) -> str:
         said = f"{self.status}: {self.message}" if self.message else self.status
         return f"hyperpod-{self.id} ({self.group}): HyperPod: {said}; Kubernetes: {self.reason}"
@@ -79,10 +87,14 @@ class JoinedNodes:
         document = self.api.find(self.task, "describe_cluster", ClusterName=self.cluster) or {}
         counts = ", ".join(filter(None, (self._group(name) for name in self.groups)))
         where = f"/aws/sagemaker/Clusters/{document.get('ClusterName', 'NAME')}/{self.cluster.rpartition('/')[2]}"
+        first = next((each.log_stream for each in self._seen), "LifecycleConfig/GROUP/INSTANCE-ID")
+        failure = document.get("FailureMessage")
         raise TimedOutError(
             "\n  ".join([f"no node can run pods: {counts}", *self._reasons()])
-            + f"\nWhat to do: read the log of the lifecycle script, in log group {where}, stream LifecycleConfig/GROUP/"
-            "INSTANCE-ID. `hpkit cluster status` shows the cluster's events. Then run `pulumi up` again, which "
+            + (f"\nHyperPod says of the cluster: {failure}" if failure else "")
+            + f"\nWhat to do: read the log of the lifecycle script, in log group {where}, stream {first}"
+            + (", and likewise for the others" if len(self._seen) > 1 else "")
+            + ". `hpkit cluster status` shows the cluster's events. Then run `pulumi up` again, which "
             "continues from here. If the nodes only need longer, for deep health checks for example, raise "
             "cluster.nodesReadyMinutes."
         )

@@ -178,8 +178,25 @@ def test_when_the_time_is_up_it_names_nodes_reasons_and_logs(world, kubernetes, 
     assert text.startswith("no node can run pods: gpu 0/2 Ready")
     assert f"hyperpod-{first} (gpu): HyperPod: Running; Kubernetes: not Ready, KubeletNotReady cni isn't init" in text
     assert f"hyperpod-{second} (gpu): HyperPod: Running; Kubernetes: not a node yet" in text
-    assert f"log group /aws/sagemaker/Clusters/train/{arn.rpartition('/')[2]}, stream LifecycleConfig/GROUP/" in text
+    assert f"log group /aws/sagemaker/Clusters/train/{arn.rpartition('/')[2]}, stream LifecycleConfig/gpu/i-" in text
+    assert any(f"stream LifecycleConfig/gpu/{each}, and likewise for the others." in text for each in ids["gpu"])
+    assert "HyperPod says of the cluster" not in text
     assert "raise cluster.nodesReadyMinutes" in text
+
+
+def test_what_hyperpod_says_of_the_cluster_is_said_too(world, kubernetes, cluster, monkeypatch):
+    arn, _ = cluster
+    kubernetes.answers["/api/v1/nodes"] = listed()
+    with waiting(world) as (handler, task, _):
+        ask = handler.api.find
+
+        def find(task, operation, **params):
+            found = ask(task, operation, **params)
+            return {**found, "FailureMessage": "no capacity in usw2-az1"} if operation == "describe_cluster" else found
+
+        monkeypatch.setattr(handler.api, "find", find)
+        with pytest.raises(TimedOutError, match=r"HyperPod says of the cluster: no capacity in usw2-az1\nWhat to do"):
+            handler.create(task, nodes_of(kubernetes, arn, "gpu", minutes=0))
 
 
 def test_the_reason_of_a_failed_node_is_hyperpods(world, kubernetes, engine):
