@@ -9,7 +9,7 @@ from hpkit_local.plugins.aws.table import FUNCTIONS, RESOURCE_TYPES
 __all__ = ["render"]
 
 _INTRODUCTION = f"""\
-On this page you look up which types of Pulumi's `aws` plugin {VERSION} work on the local cloud. There the engine loads
+This page lists which types of Pulumi's `aws` plugin {VERSION} work on the local cloud. There the engine loads
 a fake plugin in its place.
 
 Other types, and properties that no fake has, are refused by name.

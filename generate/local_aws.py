@@ -18,7 +18,7 @@ from hpkit_local.aws.service import MACHINES, Service, services
 __all__ = ["render"]
 
 _INTRODUCTION = (
-    "On this page you look up which AWS operations the local cloud answers, how long changes take, and which faults "
+    "This page lists which AWS operations the local cloud supports, how long changes take, and which faults "
     "you can inject. Requests and answers of hpkit's own services are checked against the service's API model. An "
     "operation that isn't implemented is refused with `UnsupportedOperation` (HTTP 501)."
 )

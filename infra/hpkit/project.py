@@ -514,7 +514,7 @@ def _wrong_stack_file(
         said = (
             f"its organization `{organization}` has no file"
             if organization
-            else "it names no organization, and its own name has no file"
+            else "it sets no organization, and the organization in its name has no file"
         )
         there = ", ".join(f"`{each}`" for each in sorted(known))
         fix = f"Set `{key}: …` under config to one of {there}. Or remove the file."

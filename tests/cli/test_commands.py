@@ -193,7 +193,7 @@ def test_budgets_that_are_none_are_said_with_their_file(tmp_path):
     for text, said in (
         (
             '{"budget-of-teams": {"teams": {"john": "much"}}}',
-            "stacks/handson.policy.json: budget-of-teams: john is given",
+            "stacks/handson.policy.json: budget-of-teams: john has the budget",
         ),
         ("{", "stacks/handson.policy.json:1:2: invalid JSON: Expecting property name"),
     ):

@@ -321,7 +321,7 @@ def test_without_a_name_several_are_listed_with_the_command_for_each(project, co
     answer = hpkit("local", command, cwd=project)
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr.splitlines() == [
-        "error: 2 instances exist, but none is running; say which:",
+        "error: 2 instances exist, but none is running; choose one:",
         f"  {HPKIT} local {command} --name one    # no stack",
         f"  {HPKIT} local {command} --name two    # no stack",
     ]
@@ -518,8 +518,8 @@ def test_reset_deletes_only_after_a_yes_and_only_that_instance(repository):
         (folder / "aws.json").write_text("{}")
     asked = hpkit("local", "reset", "--name", "doomed", cwd=repository)
     assert asked.returncode == 1
-    said = f"error: Delete {folders[0]} and everything in it? There is no terminal to ask on; add --yes to go ahead\n"
-    assert asked.stderr == said
+    said = "No terminal is available for the confirmation; to skip it, add --yes\n"
+    assert asked.stderr == f"error: Delete {folders[0]} and everything in it? {said}"
     assert all(folder.exists() for folder in folders)
     assert hpkit("local", "reset", "--yes", "--name", "doomed", cwd=repository).returncode == 0
     assert [folder.exists() for folder in folders] == [False, True]

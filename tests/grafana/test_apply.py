@@ -235,7 +235,7 @@ def test_a_run_that_was_killed_hinders_the_next_until_its_token_ends(workspace, 
     workspace.aws.create_workspace_service_account_token(**own, name="old", secondsToLive=max(soon, 1))
     answer = run(project, "apply", "--dry-run")
     assert answer.returncode == 1
-    assert "another run is at work in this workspace, or one was killed. What to do: wait" in answer.stderr
+    assert "another run is active in this workspace, or was killed. What to do: wait" in answer.stderr
     tokens = workspace.aws.list_workspace_service_account_tokens(**own)["serviceAccountTokens"]
     workspace.aws.delete_workspace_service_account_token(**own, tokenId=tokens[0]["id"])
     assert "18 changes to" in done(project, "apply", "--dry-run")
@@ -432,7 +432,7 @@ class _Other(BaseHTTPRequestHandler):
 
 @pytest.mark.parametrize(
     ("path", "problem"),
-    [("", "answers without JSON, so that it isn't Grafana's API"), ("/moved", "with 302: no reason given")],
+    [("", "doesn't return JSON, so it isn't Grafana's API"), ("/moved", "with 302: no reason given")],
 )
 def test_an_address_that_is_not_grafanas_is_reported(workspace, project, path, problem):
     with HTTPServer(("127.0.0.1", 0), _Other) as server:

@@ -44,13 +44,13 @@ def test_a_near_regions_price_stands_in_and_what_has_none_is_named():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"teams": ["ada"]}, r"budget-of-teams: teams is \['ada'\]; write name → budget"),
-        ({"teams": {"ada": "much"}}, "ada is given 'much'; write US dollars a month, such as 60000"),
-        ({"teams": {"ada": True}}, "ada is given True"),
-        ({"teams": {"ada": -1}}, "ada is given -1"),
+        ({"teams": ["ada"]}, r"budget-of-teams: teams is \['ada'\]; use a map from names to budgets"),
+        ({"teams": {"ada": "much"}}, "ada has the budget 'much'; use US dollars per month, such as 60000"),
+        ({"teams": {"ada": True}}, "ada has the budget True"),
+        ({"teams": {"ada": -1}}, "ada has the budget -1"),
         ({"projects": {"x": 5}}, "the project x is 5"),
         ({"projects": {"x": {"teams": [], "monthlyUsd": 5}}}, "the project x is"),
-        ({"projects": {"x": {"teams": ["ada"]}}}, "x is given None"),
+        ({"projects": {"x": {"teams": ["ada"]}}}, "x has the budget None"),
     ],
 )
 def test_what_is_no_budget_is_refused(parameters, message):

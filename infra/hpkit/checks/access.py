@@ -197,7 +197,7 @@ def _made_roles(context: Context) -> Iterator[Issue]:
             yield Issue(
                 path,
                 f"nobody can assume the role of {team.name}",
-                'Add who can, such as `permissionSets: ["DataScientist"]`.',
+                'Add a principal, such as `permissionSets: ["DataScientist"]`.',
             )
         if context.spec.account is None:
             yield Issue(
@@ -275,7 +275,7 @@ def _scripts(context: Context) -> Iterator[Issue]:
 def _digests(context: Context) -> Iterator[Issue]:
     for path, group in context.groups:
         if isinstance(group, InstanceGroup) and group.lifecycle_script_sha256 is not None:
-            uri = group.lifecycle_script or "not there"
+            uri = group.lifecycle_script or "not set"
             if not uri.startswith("s3://"):
                 yield Issue(
                     (*path, "lifecycleScriptSha256"),

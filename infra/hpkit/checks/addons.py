@@ -279,7 +279,7 @@ def _own_region(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*context.path, "spaces", "webUi", key),
                 f"{arn} is in {region}, and {context.environment} is in {context.spec.region}",
-                f"Use one in {context.spec.region}: load balancers and the router can't use those of other regions.",
+                f"Use one in {context.spec.region}: load balancers and the router can't use others.",
             )
 
 

@@ -359,7 +359,7 @@ RULES = (
          _images_are_mirrored),
     Rule("CLU043", "error", "Values of the dependencies chart belong to one of its parts.",
          "SageMaker HyperPod CLI, Helm chart: Chart.yaml and values.yaml", _values_of_parts),
-    Rule("CLU017", "error", "A dependencies chart is the kit's, has a name and a version, or is already installed.",
+    Rule("CLU017", "error", "A dependencies chart is hpkit's, is already installed, or has a name and a version.",
          _CONTRACT, _chart_is_stated_whole, waivable=False),
     Rule("CLU024", "error", "HyperPod on EKS is available in the region.", f"{_MANUAL}, regions", _region),
     Rule("CLU038", "warning", "Teams don't rely on restricted instance groups, which quotas don't count.",

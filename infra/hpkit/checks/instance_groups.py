@@ -653,7 +653,7 @@ RULES = (
     Rule("CLU026", "error", "Deep health checks fit the group's instance types.",
          f"{_MANUAL}, deep health checks (InstanceConnectivity only on instances with multi-node GPU communication)",
          _deep_checks),
-    Rule("CLU047", "error", "Storage of nodes is one that HyperPod accepts.",
+    Rule("CLU047", "error", "HyperPod accepts the nodes' storage settings.",
          f"{_MANUAL}, customer managed AWS KMS key encryption for SageMaker HyperPod", _storage),
     Rule("CLU027", "error", "Percentages are within the range that the service accepts.",
          f"{_MANUAL}, managed tiered checkpointing",

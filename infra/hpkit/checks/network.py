@@ -249,7 +249,9 @@ def _one_network(context: Context) -> Iterator[Issue]:
         return
     missing = [key for key, given in (("vpcCidr", network.vpc_cidr), ("zones", network.zones)) if not given]
     if missing:
-        yield Issue(path, f"the network has no {listing(missing)}", "Add them, or use an existing VPC.")
+        yield Issue(
+            path, f"the network has no {listing(missing)}", "Add `vpcCidr` and `zones`, or use an existing VPC."
+        )
 
 
 def _zones(context: Context) -> Iterator[Issue]:

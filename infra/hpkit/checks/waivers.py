@@ -19,8 +19,8 @@ RULES = (
     Rule("WAI003", "error", "Waivers name an existing rule that can be waived.", "hpkit configuration reference",
          waivable=False),
     Rule("WAI004", "error", "Waivers end within a year.", "hpkit configuration reference", waivable=False),
-    Rule("WAI005", "warning", "The policy pack accepts what a waiver accepts.", "docs/guides/policies.md, waivers",
-         waivable=False),
+    Rule("WAI005", "warning", "If a rule is waived, policies that check the same are waived too.",
+         "docs/guides/policies.md, waivers", waivable=False),
 )  # fmt: skip
 
 # Levels at which a policy ends no preview.

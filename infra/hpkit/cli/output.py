@@ -107,5 +107,5 @@ def own(stream: TextIO) -> TextIO:
 def confirm(question: str) -> None:
     """Ask before something is deleted; click.Abort on a no, ToolError where there is no terminal to ask on."""
     if not sys.stdin.isatty():
-        raise ToolError(f"{question} There is no terminal to ask on; add --yes to go ahead")
+        raise ToolError(f"{question} No terminal is available for the confirmation; to skip it, add --yes")
     click.confirm(question, abort=True)

@@ -18,7 +18,7 @@ def _json(value: Any) -> Any:
         return [_json(each) for each in value]
     if value is None or isinstance(value, (str, int, float)):
         return value
-    raise PydanticCustomError("not_json", "not a value that JSON has")
+    raise PydanticCustomError("not_json", "not a valid JSON value")
 
 
 class Addon(Model):

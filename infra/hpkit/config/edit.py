@@ -221,7 +221,7 @@ class Layout:
             return [self._added(parent, _item(item, parent)) for item in parts]
         place = _index(parent, last)
         if place is None and not isinstance(parent, yaml.MappingNode):
-            raise InputError(f"`{path}` is not there; [+] adds to a list")
+            raise InputError(f"`{path}` doesn't exist; [+] adds to a list")
         if place is None:
             return [self._added(parent, f"{last}{_after_key(value, _column(parent))}", first=first)]
         key, old = _entries(parent)[place]
@@ -241,7 +241,7 @@ class Layout:
         parent = self._node(above)
         place = _index(parent, last)
         if place is None:
-            raise InputError(f"`{path}` is not there")
+            raise InputError(f"`{path}` doesn't exist")
         entries = _entries(parent)
         key, value = entries[place]
         start, end = key.start_mark.index, self._end(value)
@@ -252,13 +252,13 @@ class Layout:
             return Edit(start, following[0][0].start_mark.index if following else end, "")
         begin = self.text.rfind("\n", 0, start) + 1
         if self.text[begin:start].strip() != ("-" if key is value else ""):
-            raise InputError(f"`{path}` begins a list's item; change the item")
+            raise InputError(f"`{path}` is the first key of a list item; change the item")
         return Edit(begin, self._next_line(end), "")
 
     def replace(self, old: str, new: str) -> Edit:
         """Replace old, which the text has exactly once, with new."""
         if (count := self.text.count(old)) != 1:
-            raise InputError(f"`{old}` stands {count} times, not once")
+            raise InputError(f"`{old}` occurs {count} times instead of once")
         start = self.text.index(old)
         return Edit(start, start + len(old), new)
 
@@ -267,7 +267,7 @@ class Layout:
         for step in steps:
             place = _index(node, step)
             if place is None:
-                raise InputError(f"`{step}` of `{'.'.join(map(str, steps))}` is not there")
+                raise InputError(f"`{step}` of `{'.'.join(map(str, steps))}` doesn't exist")
             node = _entries(node)[place][1]
         return node
 
@@ -314,7 +314,7 @@ def _composed(text: str) -> Iterator[yaml.Node]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f"{mark.line + 1}:{mark.column + 1}: "
-        raise InputError(f"{where}no YAML: {getattr(error, 'problem', None) or error}") from None
+        raise InputError(f"{where}invalid YAML: {getattr(error, 'problem', None) or error}") from None
 
 
 def _steps(path: str | Path) -> list[str | int]:
@@ -386,7 +386,7 @@ def _pairs(node: yaml.MappingNode, made: dict[int, Any]) -> Iterator[tuple[Any, 
         if isinstance(name, (dict, list)):
             raise InputError(f"{_place(key)}: a key is a map or a list, which isn't supported")
         if name in known:
-            raise InputError(f"{_place(key)}: no YAML: found duplicate key {name}")
+            raise InputError(f"{_place(key)}: invalid YAML: found duplicate key {name}")
         known.add(name)
         yield name, _data(value, made)
 

@@ -132,8 +132,8 @@ class Client:
             )
         except urllib3.exceptions.HTTPError as error:
             raise ToolError(
-                f"Grafana at {self._access.url} does not answer: {type(error).__name__}. What to do: see whether this "
-                "machine reaches it; a workspace with networkAccessControl answers to its own networks alone"
+                f"Grafana at {self._access.url} doesn't respond: {type(error).__name__}. What to do: check that this "
+                "machine can reach it; a workspace with networkAccessControl responds only to its own networks"
             ) from None
         if answer.status == _NOT_FOUND and may_be_gone:
             return None
@@ -143,8 +143,8 @@ class Client:
             return json.loads(answer.data) if answer.data else None
         except ValueError:
             raise ToolError(
-                f"{self._access.address}{path.partition('?')[0]} answers without JSON, so that it isn't Grafana's API. "
-                "What to do: see whether existingGrafana.url is Grafana's address, without a login page in front of it"
+                f"{self._access.address}{path.partition('?')[0]} doesn't return JSON, so it isn't Grafana's API. "
+                "What to do: check that existingGrafana.url is Grafana's address, without a login page in front of it"
             ) from None
 
 

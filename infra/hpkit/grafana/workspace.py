@@ -79,7 +79,7 @@ def find_workspace(session: Session, plan: Plan, identifier: str | None = None) 
             found = f"{len(named)} workspaces are called" if named else "no workspace is called"
             raise ToolError(
                 f"{found} {plan.stack} in {plan.spec.region}{': ' if named else ''}{', '.join(named)}. What to do: "
-                "deploy the stack with observability.grafana, or say which with --workspace ID"
+                "deploy the stack with observability.grafana, or choose one with --workspace ID"
             )
         (identifier,) = named
     workspace: dict[str, Any] = _called(lambda: grafana.describe_workspace(workspaceId=identifier))["workspace"]
@@ -98,7 +98,7 @@ def existing_access(session: Session, spec: ExistingGrafana) -> Access:
     wrong = wrong_address(spec.url)
     if wrong:
         raise ToolError(
-            f"existingGrafana.url {printable(spec.url)}: {wrong}. What to do: correct it, then run it again"
+            f"existingGrafana.url {printable(spec.url)}: {wrong}. What to do: correct it, then run the command again"
         )
     arn, address = spec.token_secret_arn, spec.url.rstrip("/")
     client = session.client("secretsmanager", region_name=arn.split(":")[3])
@@ -206,7 +206,7 @@ def _service_account(grafana: Any, identifier: dict[str, str]) -> str:
     )
     account = next((each["id"] for each in pages["serviceAccounts"] if each["name"] == _ACCOUNT), None)
     if account is None:
-        raise ToolError("another run has just ended in this workspace. What to do: run it again")
+        raise ToolError("another run in this workspace just ended. What to do: run the command again")
     tokens = _called(
         lambda: (
             grafana.get_paginator("list_workspace_service_account_tokens")
@@ -218,8 +218,8 @@ def _service_account(grafana: Any, identifier: dict[str, str]) -> str:
     until = max((each["expiresAt"] for each in tokens), default=now)
     if until > now:
         raise ToolError(
-            f"another run is at work in this workspace, or one was killed. What to do: wait until it ends, at the "
-            f"latest until {until.astimezone(UTC):%H:%M:%S} UTC, when its token does"
+            f"another run is active in this workspace, or was killed. What to do: wait until it ends, or until its "
+            f"token expires at {until.astimezone(UTC):%H:%M:%S} UTC"
         )
     return str(account)
 
@@ -252,6 +252,6 @@ def _failed(error: Exception) -> ToolError:
         details = error.response["Error"]
         return ToolError(
             f"{error.operation_name}: {details['Code']}: {details.get('Message', '')}. What to do: see "
-            "docs/guides/observability.md for the rights that this needs"
+            "docs/guides/observability.md for the required permissions"
         )
-    return ToolError(f"{error}. What to do: see whether this machine reaches AWS")
+    return ToolError(f"{error}. What to do: check that this machine can reach AWS")

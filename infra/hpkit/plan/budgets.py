@@ -60,7 +60,7 @@ def budgets_of(parameters: Mapping[str, Any]) -> tuple[Budget, ...]:
     for key in ("teams", "projects"):
         found = parameters.get(key, {})
         if not isinstance(found, Mapping):
-            raise InputError(f"{BUDGET_POLICY}: {key} is {found!r}; write name → budget")
+            raise InputError(f"{BUDGET_POLICY}: {key} is {found!r}; use a map from names to budgets")
         given[key] = found
     return (
         *(_team(name, each) for name, each in sorted(given["teams"].items())),
@@ -83,7 +83,7 @@ def _project(name: str, given: Any) -> Budget:
 
 def _dollars(name: str, given: Any) -> Fraction:
     if isinstance(given, bool) or not isinstance(given, int | float) or given < 0:
-        raise InputError(f"{BUDGET_POLICY}: {name} is given {given!r}; write US dollars a month, such as 60000")
+        raise InputError(f"{BUDGET_POLICY}: {name} has the budget {given!r}; use US dollars per month, such as 60000")
     return Fraction(str(given))
 
 

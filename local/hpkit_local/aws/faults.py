@@ -47,7 +47,7 @@ def parse_fault(name: str, value: object) -> Fault:
     """Read one fault; the error says which names and values exist."""
     meanings = known_faults()
     if name not in meanings:
-        raise EndpointError(f"there is no fault {name!r}; known: {', '.join(sorted(meanings))}")
+        raise EndpointError(f"no fault is called {name!r}; known: {', '.join(sorted(meanings))}")
     is_probability = meanings[name].startswith("probability")
     text, _, pattern = str(value).partition("@")
     try:

@@ -203,7 +203,7 @@ class Endpoint:
             if foreign not in (None, self.backend.settings.account):
                 raise ServiceError(
                     "AccessDeniedException",
-                    f"the caller is of account {foreign}, and all that is here belongs to account "
+                    f"the caller is of account {foreign}, and everything here belongs to account "
                     f"{self.backend.settings.account}",
                     status=403,
                 )

@@ -73,7 +73,7 @@ def rehearsal(
         yield Session(KueueScheduler(api, metrics, classes=classes), there)
     except OSError as error:
         raise ToolError(
-            f"{instance.name}: {error}. What to do: look at `hpkit local logs --name {instance.name}`"
+            f"{instance.name}: {error}. What to do: see `hpkit local logs --name {instance.name}`"
         ) from None
     finally:
         metrics.close()

@@ -56,7 +56,7 @@ def the_only(root: Path, *, command: str) -> Instance:
         return found[0].instance
     lines = [_line(command, each) for each in found]
     what = "instances run here" if found[0].may_run else "instances exist, but none is running"
-    raise SelectionError("\n  ".join([f"{len(lines)} {what}; say which:", *lines]))
+    raise SelectionError("\n  ".join([f"{len(lines)} {what}; choose one:", *lines]))
 
 
 def _line(command: str, overview: Overview) -> str:

@@ -491,7 +491,7 @@ def test_documents_that_kueue_does_not_queue_are_passed_over():
 
 
 def test_a_file_that_is_no_yaml_says_where():
-    with pytest.raises(InputError, match=r"job\.yaml:2:\d+: no YAML"):
+    with pytest.raises(InputError, match=r"job\.yaml:2:\d+: invalid YAML"):
         read_manifests("job.yaml", "a: [\nb: }")
 
 

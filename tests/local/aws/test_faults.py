@@ -168,7 +168,7 @@ def test_stats_count_calls_and_errors_by_operation(refused: Callable[..., str]) 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("none", 1, "there is no fault 'none'"),
+        ("none", 1, "no fault is called 'none'"),
         ("throttle", "much", "'much' is not a number"),
         ("throttle", 1.5, "1.5 must be between 0 and 1"),
         ("slow-delete", -1, "-1 must be 0 or more"),

@@ -273,7 +273,7 @@ def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--fault", "trottle=1"], "there is no fault 'trottle'; known: capacity, conflict,"),
+        (["--fault", "trottle=1"], "no fault is called 'trottle'; known: capacity, conflict,"),
         (["--fault", "throttle"], "--fault throttle: write NAME=VALUE, for example throttle=0.2"),
         (["--fault", "throttle=2"], "fault throttle: 2 must be between 0 and 1"),
         (["--latency-factor", "-1"], "latency factor -1 must be 0 or more"),

@@ -80,14 +80,14 @@ def test_the_only_one_that_runs_is_meant_else_the_only_one_there_is_else_default
 def test_of_several_the_commands_are_listed_with_what_is_on_each(make, tmp_path):
     make("idle")
     make("other")
-    with pytest.raises(SelectionError, match="2 instances exist, but none is running; say which:") as caught:
+    with pytest.raises(SelectionError, match="2 instances exist, but none is running; choose one:") as caught:
         the_only(tmp_path, command="hpkit local env")
     for name in ("busy", "calm"):
         make(name, runs=True, stack=f"{name}-dev")
     with pytest.raises(SelectionError) as caught:
         the_only(tmp_path, command="hpkit local env")
     assert str(caught.value).splitlines() == [
-        "2 instances run here; say which:",
+        "2 instances run here; choose one:",
         "  hpkit local env --name busy    # stack busy-dev",
         "  hpkit local env --name calm    # stack calm-dev",
     ]

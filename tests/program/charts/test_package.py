@@ -177,7 +177,7 @@ def test_a_mirror_that_is_not_there_or_holds_something_else_is_said(site, projec
 
 
 def test_a_catalog_that_contradicts_itself_is_said(site, project):
-    with pytest.raises(ToolError, match="and the catalog names 0000"):
+    with pytest.raises(ToolError, match="but the pin is 0000"):
         ensure_package(site.pin(package="0" * 64), project)
 
 

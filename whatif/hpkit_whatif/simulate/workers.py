@@ -97,7 +97,7 @@ def simulate_plans(
             ) from None
         if name in _LOST:
             raise ToolError(
-                "the connection to the Dask cluster was lost. What to do: look at its scheduler, and run it again"
+                "the connection to the Dask cluster was lost. What to do: check its scheduler, then try again"
             ) from None
         raise
 

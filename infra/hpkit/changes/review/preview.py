@@ -35,7 +35,7 @@ def parse_preview(text: str, *, stack: str) -> Preview:
     except ValueError:
         raise InputError(f"the preview of {stack} is not JSON; run `pulumi preview --json --stack {stack}`") from None
     if not isinstance(data, dict):
-        raise InputError(f"the preview of {stack} is not what `pulumi preview --json` writes: an object belongs there")
+        raise InputError(f"the preview of {stack} is not the output of `pulumi preview --json`, which is a JSON object")
     steps: dict[str, PreviewStep] = {}
     unchanged = 0
     for step in data.get("steps") or ():

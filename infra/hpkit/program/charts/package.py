@@ -120,7 +120,7 @@ def _assembled(pin: Pin, say: Callable[[str], None]) -> Files:
         files |= {f"charts/{each.name}/{path}": content for path, content in part.items()}
     found = contents_hash(files)
     if found != pin.package:
-        raise ToolError(f"the chart {pin.name} has the contents {found}, and the catalog names {pin.package}")
+        raise ToolError(f"the chart {pin.name} has the content hash {found}, but the pin is {pin.package}")
     return files
 
 
