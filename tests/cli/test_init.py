@@ -94,6 +94,16 @@ def test_differences_are_those_of_the_kits_files_alone(tmp_path):
     assert re.search(r"^\+hpkit\[local\]==\d", shown, re.MULTILINE)
 
 
+def test_differences_are_applied_as_the_page_of_upgrades_does(tmp_path):
+    assert "`hpkit init --diff | git apply -p0`" in (ROOT / "docs" / "guides" / "upgrades.md").read_text()
+    init(tmp_path, "acme")
+    (tmp_path / "requirements.txt").write_text("hpkit[local]==0.0.9\n")
+    (tmp_path / "policies" / "__main__.py").unlink()
+    shown = init(tmp_path, "--diff").output
+    subprocess.run(["git", "apply", "-p0"], cwd=tmp_path, input=shown, text=True, check=True)
+    assert "would write the same files" in init(tmp_path, "--diff").output
+
+
 def test_the_environment_of_a_project_is_no_difference(tmp_path):
     init(tmp_path, "acme", "--from", "enterprise", "--ci", "gitlab")
     assert "acme-prod" in (tmp_path / ".gitlab-ci.yml").read_text()
