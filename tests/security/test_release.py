@@ -125,6 +125,9 @@ def repository(tmp_path):
         subprocess.run(["git", *identity, *words], cwd=tmp_path, check=True, capture_output=True)
 
     git("init")
+    recordings = tmp_path / "tests" / "program" / "releases" / "1.2.3"
+    recordings.mkdir(parents=True)
+    (recordings / "handson-dev.json.xz").write_text("")
     (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
     git("add", ".")
     git("commit", "-m", "reviewed")
@@ -144,6 +147,17 @@ def test_a_tag_on_a_branch_or_of_another_version_becomes_a_release(repository, t
     variables = {"PATH": os.environ["PATH"], "GITHUB_REF_NAME": tag}
     done = subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=variables, capture_output=True)
     assert done.returncode == status
+
+
+def test_a_release_with_which_no_later_version_is_compared(repository, tmp_path):
+    shutil.rmtree(tmp_path / "tests")
+    repository("commit", "-am", "reviewed too")
+    repository("update-ref", "refs/remotes/origin/main", "HEAD")
+    (script,) = [step["run"] for step in JOBS["build"]["steps"] if step.get("name", "").startswith("The tag")]
+    variables = {"PATH": os.environ["PATH"], "GITHUB_REF_NAME": "v1.2.3"}
+    done = subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=variables, capture_output=True, text=True)
+    assert "tests/program/releases/1.2.3" in done.stderr
+    assert done.returncode != 0
 
 
 def test_a_file_of_the_folder_that_no_commit_holds_gets_into_a_release(repository, tmp_path):
