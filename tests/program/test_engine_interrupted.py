@@ -1,8 +1,7 @@
-"""`up` is interrupted at random moments, and run again it ends where an undisturbed one does.
+"""`up` is interrupted or killed at random moments, and run again it ends where an undisturbed one does."""
 
-Does not: kill Pulumi by SIGKILL. What AWS made at that moment and no state knows, the next `up` cannot take over.
-"""
-
+import contextlib
+import json
 import os
 import random
 import signal
@@ -10,10 +9,23 @@ import subprocess
 
 import pytest
 
+from hpkit.adopt.pending import LOOKED_FOR, find_ids, unfinished
+from tests.cli.invoke import hpkit
+
 pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
 
 RUNS = int(os.environ.get("HPKIT_KILLS", "1"))
 SEED = os.environ.get("HPKIT_SEED") or str(random.SystemRandom().randrange(10**6))
+
+
+def test_each_resource_of_a_live_stack_is_found_as_if_its_creation_had_not_finished(up, live):
+    state = json.loads(up.read("stack", "export"))
+    resources = state["deployment"]["resources"]
+    for each in [each for each in resources if each["type"] in LOOKED_FOR]:
+        others = [other for other in resources if other is not each]
+        pending = [{"type": "creating", "resource": each}]
+        killed = {"deployment": {"resources": others, "pending_operations": pending}}
+        assert find_ids(live, unfinished(killed), killed) == {each["urn"]: each["id"]}
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +56,29 @@ def test_an_interrupted_up_that_is_run_again_ends_as_an_undisturbed_one(handson,
         except subprocess.TimeoutExpired:
             send(interrupted.pid, number)
         interrupted.wait(120)
+    handson.up()
+    assert live.settled() == settled, "and nothing is there twice"
+    assert handson.preview() == {}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("run", range(RUNS))
+def test_an_up_that_is_killed_and_recovered_ends_as_an_undisturbed_one(handson, live, reference, tmp_path, run):
+    settled, seconds, nothing = reference
+    if handson.resources():
+        handson.destroy()
+    assert live.everything() == nothing
+    moment = random.Random(f"{SEED}-killed-{run}").uniform(0.2, 0.9) * seconds  # noqa: S311 - dice, not a secret
+    print(f"HPKIT_SEED={SEED}, run {run}: SIGKILL after {moment:.2f} of {seconds:.1f} s")
+    with (tmp_path / "log").open("w") as log:
+        killed = handson.start("up", "--yes", "--skip-preview", log=log)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            killed.wait(moment)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(killed.pid, signal.SIGKILL)
+        killed.wait(120)
+    recovered = hpkit("aws", "recover", "--stack", "handson-dev", "--yes", cwd=handson._root, **handson.environment)
+    assert recovered.returncode == 0, recovered.stderr
     handson.up()
     assert live.settled() == settled, "and nothing is there twice"
     assert handson.preview() == {}

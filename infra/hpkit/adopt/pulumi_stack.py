@@ -72,6 +72,14 @@ class PulumiStack:
             return done.stdout
         raise ToolError(f"the first preview fails, and `pulumi up` would too: {_errors(done)}")
 
+    def cancel(self) -> None:
+        """Release the lock of a run that was killed."""
+        self._run("cancel", "--yes", "--stack", self.stack)
+
+    def refresh(self) -> None:
+        """Read what is live into the state."""
+        self._run("refresh", "--stack", self.stack, "--yes", "--skip-preview")
+
     def forget(self) -> None:
         """Remove the stack with its state, and leave its resources alone."""
         self._run("stack", "rm", self.stack, "--yes", "--force", "--preserve-config")

@@ -78,6 +78,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
                 "team-policy": Command("Print the IAM policy for a team's data scientists.", "team_policy"),
                 "images": Command("List or mirror the images that a stack's nodes pull.", "images"),
                 "adopt": Command("Adopt a running platform without changing it.", "adopt"),
+                "recover": Command("Repair a stack's state after `up` was killed.", "recover"),
                 "destroy": Command("Delete an entire stack, including its nodes.", "destroy"),
             },
         ),

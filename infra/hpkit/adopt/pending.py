@@ -1,0 +1,235 @@
+"""What an `up` that was killed may have created: each unfinished creation in a state, and the ID of its live resource.
+
+The engine only knows that it began to create something. The next `up` would create a second VPC, key or file system,
+and AWS would refuse a second role, bucket or cluster of the same name. Not looked for are resources whose creation AWS
+repeats without harm (policies of roles, settings of buckets, rules of EventBridge, topics), those that the plugin
+`hyperpod` finds itself, and Kubernetes objects, which are applied.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import boto3
+
+__all__ = ["LOOKED_FOR", "Unfinished", "find_ids", "unfinished", "with_found"]
+
+_Props = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A creation that the state doesn't know the end of; tags: those that the live resource would have."""
+
+    urn: str
+    type: str
+    inputs: Mapping[str, Any]
+    tags: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """Return the resource's type and name, as messages have them."""
+        return f"{self.type.rpartition(':')[2]} {self.urn.rpartition('::')[2]}"
+
+
+# IDs that are made of inputs. Forms: "Import" in the pages of the Pulumi registry.
+_NAMED: Final[Mapping[str, str]] = {
+    "aws:amp/alertManagerDefinition:AlertManagerDefinition": "{workspaceId}",
+    "aws:cloudwatch/logGroup:LogGroup": "{name}",
+    "aws:ec2/route:Route": "{routeTableId}_{destinationCidrBlock}",
+    "aws:ec2/routeTableAssociation:RouteTableAssociation": "{subnetId}/{routeTableId}",
+    "aws:ecr/repository:Repository": "{name}",
+    "aws:eks/accessEntry:AccessEntry": "{clusterName}:{principalArn}",
+    "aws:eks/addon:Addon": "{clusterName}:{addonName}",
+    "aws:eks/cluster:Cluster": "{name}",
+    "aws:iam/role:Role": "{name}",
+    "aws:s3/bucket:Bucket": "{bucket}",
+}
+# EC2 resources carry their name as a tag: type → how its IDs begin.
+_TAGGED: Final[Mapping[str, str]] = {
+    "aws:ec2/eip:Eip": "eipalloc-",
+    "aws:ec2/internetGateway:InternetGateway": "igw-",
+    "aws:ec2/natGateway:NatGateway": "nat-",
+    "aws:ec2/routeTable:RouteTable": "rtb-",
+    "aws:ec2/securityGroup:SecurityGroup": "sg-",
+    "aws:ec2/subnet:Subnet": "subnet-",
+    "aws:ec2/vpc:Vpc": "vpc-",
+    "aws:ec2/vpcEndpoint:VpcEndpoint": "vpce-",
+}
+
+
+def unfinished(state: Mapping[str, Any]) -> tuple[Unfinished, ...]:
+    """Return the unfinished creations of an exported state."""
+    deployment = state["deployment"] or {}
+    provided = {
+        f"{each['urn']}::{each.get('id')}": _default_tags(each.get("inputs") or {})
+        for each in deployment.get("resources") or ()
+        if each["type"] == "pulumi:providers:aws"
+    }
+    return tuple(
+        Unfinished(
+            each["urn"], each["type"], each.get("inputs") or {}, {**provided.get(each.get("provider"), {}), **own}
+        )
+        for operation in deployment.get("pending_operations") or ()
+        if operation["type"] == "creating"
+        for each in [operation["resource"]]
+        for own in [(each.get("inputs") or {}).get("tags") or {}]
+    )
+
+
+def _default_tags(inputs: _Props) -> Mapping[str, str]:
+    stated = inputs.get("defaultTags") or {}
+    found = json.loads(stated) if isinstance(stated, str) else stated
+    return found.get("tags") or {}
+
+
+def find_ids(session: boto3.Session, creations: Sequence[Unfinished], state: Mapping[str, Any]) -> dict[str, str]:
+    """Return URN → ID of the resources that a killed run may have created; raises ClientError of botocore.
+
+    IDs that the state has already belong to other resources. Where an ID is made of the inputs, a refresh finds out
+    whether the resource exists. Raises ValueError where several live resources could be the one.
+    """
+    taken = {each.get("id") for each in state["deployment"]["resources"]}
+    found = {}
+    for each in creations:
+        if each.type in _NAMED:
+            found[each.urn] = _NAMED[each.type].format_map(each.inputs)
+            continue
+        find = _find_tagged if each.type in _TAGGED else _LISTED.get(each.type)
+        ids = [] if find is None else [one for one in find(session, each) if one not in taken]
+        if len(ids) > 1:
+            raise ValueError(f"{each.name} could be any of {', '.join(sorted(ids))}")
+        found.update(dict.fromkeys([each.urn], ids[0]) if ids else {})
+    return found
+
+
+def with_found(state: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
+    """Return a state with what was found among its resources, and without unfinished operations."""
+    deployment = state["deployment"]
+    added = [
+        {**operation["resource"], "id": ids[operation["resource"]["urn"]], "outputs": {}}
+        for operation in deployment.get("pending_operations") or ()
+        if operation["type"] == "creating" and operation["resource"]["urn"] in ids
+    ]
+    resources = [*deployment["resources"], *added]
+    return {**state, "deployment": {**deployment, "resources": resources, "pending_operations": []}}
+
+
+def _find_tagged(session: boto3.Session, creation: Unfinished) -> list[str]:
+    filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in creation.tags.items() if key == "Name"]
+    pages = session.client("ec2").get_paginator("describe_tags").paginate(Filters=filters)
+    named = {each["ResourceId"] for page in pages for each in page["Tags"]}
+    ids = [each for each in named if each.startswith(_TAGGED[creation.type])] if filters else []
+    tags: dict[str, dict[str, str]] = {}
+    for page in (
+        session.client("ec2")
+        .get_paginator("describe_tags")
+        .paginate(Filters=[{"Name": "resource-id", "Values": ids or ["-"]}])
+    ):
+        for each in page["Tags"]:
+            tags.setdefault(each["ResourceId"], {})[each["Key"]] = each["Value"]
+    return [each for each in ids if creation.tags.items() <= tags[each].items()]
+
+
+def _find_rules(session: boto3.Session, creation: Unfinished) -> list[str]:
+    """Return the rules of the group that allow the same."""
+    inputs = creation.inputs
+    group = [{"Name": "group-id", "Values": [inputs["securityGroupId"]]}]
+    pages = session.client("ec2").get_paginator("describe_security_group_rules").paginate(Filters=group)
+    wanted = (
+        "Egress" in creation.type,
+        inputs["ipProtocol"],
+        inputs.get("cidrIpv4"),
+        inputs.get("referencedSecurityGroupId"),
+        inputs.get("fromPort", -1),
+    )
+    return [
+        each["SecurityGroupRuleId"]
+        for page in pages
+        for each in page["SecurityGroupRules"]
+        if wanted
+        == (
+            each["IsEgress"],
+            each["IpProtocol"],
+            each.get("CidrIpv4"),
+            each.get("ReferencedGroupInfo", {}).get("GroupId"),
+            each.get("FromPort", -1),
+        )
+    ]
+
+
+def _find_ranges(session: boto3.Session, creation: Unfinished) -> list[str]:
+    vpcs = session.client("ec2").describe_vpcs(VpcIds=[creation.inputs["vpcId"]])["Vpcs"]
+    return [
+        each["AssociationId"]
+        for vpc in vpcs
+        for each in vpc["CidrBlockAssociationSet"]
+        if each["CidrBlock"] == creation.inputs["cidrBlock"] and each["CidrBlockState"]["State"] == "associated"
+    ]
+
+
+def _find_keys(session: boto3.Session, creation: Unfinished) -> list[str]:
+    client = session.client("kms")
+    keys = [each["KeyId"] for page in client.get_paginator("list_keys").paginate() for each in page["Keys"]]
+    found = [client.describe_key(KeyId=key)["KeyMetadata"] for key in keys]
+    return [
+        each["KeyId"]
+        for each in found
+        if each.get("Description") == creation.inputs.get("description") and each["KeyState"] != "PendingDeletion"
+    ]
+
+
+def _find_associations(session: boto3.Session, creation: Unfinished) -> list[str]:
+    cluster, inputs = creation.inputs["clusterName"], creation.inputs
+    pages = (
+        session.client("eks")
+        .get_paginator("list_pod_identity_associations")
+        .paginate(clusterName=cluster, namespace=inputs["namespace"], serviceAccount=inputs["serviceAccount"])
+    )
+    return [f"{cluster},{each['associationId']}" for page in pages for each in page["associations"]]
+
+
+def _find_prometheus(session: boto3.Session, creation: Unfinished) -> list[str]:
+    pages = session.client("amp").get_paginator("list_workspaces").paginate(alias=creation.inputs["alias"])
+    return [each["workspaceId"] for page in pages for each in page["workspaces"]]
+
+
+def _find_prometheus_rules(session: boto3.Session, creation: Unfinished) -> list[str]:
+    inputs = creation.inputs
+    pages = (
+        session.client("amp").get_paginator("list_rule_groups_namespaces").paginate(workspaceId=inputs["workspaceId"])
+    )
+    return [each["arn"] for page in pages for each in page["ruleGroupsNamespaces"] if each["name"] == inputs["name"]]
+
+
+def _find_grafana(session: boto3.Session, creation: Unfinished) -> list[str]:
+    pages = session.client("grafana").get_paginator("list_workspaces").paginate()
+    return [each["id"] for page in pages for each in page["workspaces"] if each["name"] == creation.inputs["name"]]
+
+
+def _find_file_systems(session: boto3.Session, creation: Unfinished) -> list[str]:
+    pages = session.client("fsx").get_paginator("describe_file_systems").paginate()
+    return [
+        each["FileSystemId"]
+        for page in pages
+        for each in page["FileSystems"]
+        if creation.tags.items() <= {tag["Key"]: tag["Value"] for tag in each.get("Tags", ())}.items()
+    ]
+
+
+_LISTED: Final[Mapping[str, Callable[[Any, Unfinished], list[str]]]] = {
+    "aws:amp/ruleGroupNamespace:RuleGroupNamespace": _find_prometheus_rules,
+    "aws:amp/workspace:Workspace": _find_prometheus,
+    "aws:ec2/vpcIpv4CidrBlockAssociation:VpcIpv4CidrBlockAssociation": _find_ranges,
+    "aws:eks/podIdentityAssociation:PodIdentityAssociation": _find_associations,
+    "aws:fsx/lustreFileSystem:LustreFileSystem": _find_file_systems,
+    "aws:grafana/workspace:Workspace": _find_grafana,
+    "aws:kms/key:Key": _find_keys,
+    "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": _find_rules,
+    "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": _find_rules,
+}
+LOOKED_FOR: Final = frozenset({*_NAMED, *_TAGGED, *_LISTED})

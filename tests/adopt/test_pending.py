@@ -1,0 +1,86 @@
+"""What a killed `up` may have created is found in the account, and comes into the state."""
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from generate.examples import example_stacks
+from hpkit.adopt.pending import LOOKED_FOR, find_ids, unfinished, with_found
+from hpkit.program.recording import record
+from hpkit.project import load_stack
+
+PROVIDER = "urn:pulumi:acme-dev::acme::pulumi:providers:aws::aws"
+TAGS = {"Name": "acme-dev", "hpkit:environment": "dev"}
+# AWS repeats their creation without harm: the same call has the same result.
+REPEATED = {
+    *("aws:cloudwatch/eventRule:EventRule", "aws:cloudwatch/eventTarget:EventTarget"),
+    *("aws:eks/accessPolicyAssociation:AccessPolicyAssociation", "aws:grafana/roleAssociation:RoleAssociation"),
+    *("aws:iam/rolePolicy:RolePolicy", "aws:iam/rolePolicyAttachment:RolePolicyAttachment"),
+    *("aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration", "aws:s3/bucketObjectv2:BucketObjectv2"),
+    *("aws:s3/bucketOwnershipControls:BucketOwnershipControls", "aws:s3/bucketPolicy:BucketPolicy"),
+    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
+    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
+    *("aws:s3/bucketVersioning:BucketVersioning", "aws:sns/topic:Topic", "aws:sns/topicSubscription:TopicSubscription"),
+}
+
+
+def state(*types, **inputs):
+    provider = {"urn": PROVIDER, "type": "pulumi:providers:aws", "id": "1", "custom": True}
+    provider["inputs"] = {"defaultTags": '{"tags": {"hpkit:environment": "dev"}}'}
+    pending = [
+        {"type": "creating", "resource": {"urn": f"urn::{kind}::it", "type": kind, "provider": f"{PROVIDER}::1"}}
+        for kind in types
+    ]
+    for each in pending:
+        each["resource"]["inputs"] = inputs
+    other = {"type": "updating", "resource": {"urn": "urn::other", "type": types[0]}}
+    return {"deployment": {"resources": [provider], "pending_operations": [*pending, other]}}
+
+
+class Session:
+    """A session whose EC2 answers describe_tags with these tags of these resources."""
+
+    def __init__(self, **resources):
+        self._resources = resources
+
+    def client(self, service):
+        client = boto3.client(service, region_name="us-west-2", aws_access_key_id="a", aws_secret_access_key="b")  # noqa: S106
+        stubber = Stubber(client)
+        rows = [
+            {"ResourceId": name.replace("_", "-"), "Key": key, "Value": value}
+            for name, tags in self._resources.items()
+            for key, value in tags.items()
+        ]
+        for _ in range(2):
+            stubber.add_response("describe_tags", {"Tags": rows})
+        stubber.activate()
+        return client
+
+
+def test_a_named_resource_has_its_id_by_its_inputs_and_a_tagged_one_by_its_tags():
+    killed = state("aws:iam/role:Role", "aws:ec2/vpc:Vpc", "aws:s3/bucketVersioning:BucketVersioning", name="nodes")
+    for each in killed["deployment"]["pending_operations"][:-1]:
+        each["resource"]["inputs"] = {"name": "nodes", "tags": {"Name": "acme-dev"}}
+    others = {"vpc_other": {"Name": "acme-dev"}, "subnet_1": TAGS}
+    ids = find_ids(Session(vpc_1=TAGS, **others), unfinished(killed), killed)
+    assert ids == {"urn::aws:iam/role:Role::it": "nodes", "urn::aws:ec2/vpc:Vpc::it": "vpc-1"}
+    repaired = with_found(killed, ids)["deployment"]
+    assert [each.get("id") for each in repaired["resources"]] == ["1", "nodes", "vpc-1"]
+    assert repaired["pending_operations"] == []
+
+
+def test_of_two_that_could_be_it_none_is_taken_and_one_of_the_state_is_no_choice():
+    killed = state("aws:ec2/vpc:Vpc", tags={"Name": "acme-dev"})
+    with pytest.raises(ValueError, match="Vpc it could be any of vpc-1, vpc-2"):
+        find_ids(Session(vpc_1=TAGS, vpc_2=TAGS), unfinished(killed), killed)
+    killed["deployment"]["resources"].append({"urn": "urn::1", "type": "aws:ec2/vpc:Vpc", "id": "vpc-1"})
+    assert find_ids(Session(vpc_1=TAGS, vpc_2=TAGS), unfinished(killed), killed) == {
+        "urn::aws:ec2/vpc:Vpc::it": "vpc-2"
+    }
+
+
+@pytest.mark.parametrize("stack", example_stacks())
+def test_every_type_that_an_example_creates_is_looked_for_or_created_again_without_harm(stack):
+    (plan,) = load_stack(stack).plans.values()
+    types = {each.type for each in record(plan).resources.values() if each.type.startswith("aws:")}
+    assert types <= LOOKED_FOR | REPEATED
