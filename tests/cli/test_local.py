@@ -333,11 +333,12 @@ def test_without_a_name_the_only_one_there_is_is_meant(project):
     assert hpkit("local", "reset", "--yes", cwd=project).stdout == "only is deleted\n"
 
 
-def stack_in(project, name, *resources, stack):
+def stack_in(project, name, *resources, stack, pending=()):
     (project / "stacks" / f"Pulumi.{stack}.yaml").write_text("config: {}\n")
     folder = Instance.named(name, root=project).state_folder / ".pulumi" / "stacks" / "hpkit"
     folder.mkdir(parents=True)
-    (folder / f"{stack}.json").write_text(json.dumps({"checkpoint": {"latest": {"resources": resources}}}))
+    latest = {"resources": resources, "pending_operations": pending}
+    (folder / f"{stack}.json").write_text(json.dumps({"checkpoint": {"latest": latest}}))
 
 
 VPC = {"type": "aws:ec2/vpc:Vpc", "custom": True}
@@ -376,6 +377,14 @@ def test_without_a_stack_the_only_one_is_taken_and_of_several_one_has_to_be_name
     assert answer.stderr == "error: name the stack with --stack; the project has acme-dev, b-dev\n"
     answer = hpkit("local", "down", cwd=project, HPKIT_STACK="b-dev")
     assert (answer.returncode, answer.stderr) == (0, "stack b-dev: from HPKIT_STACK\n")
+
+
+def test_a_stack_whose_last_run_was_killed_is_repaired_first(project):
+    stack_in(project, "acme-dev", VPC, stack="acme-dev", pending=[{"type": "creating"}, {"type": "updating"}])
+    answer = hpkit("local", "up", "--stack", "acme-dev", cwd=project)
+    assert answer.returncode == 1
+    assert "was killed while it created 1 resource, which another run could create twice" in answer.stderr
+    assert answer.stderr.endswith(f"&& {HPKIT} aws recover --stack acme-dev\n")
 
 
 def test_a_second_stack_on_an_instance_is_refused_before_anything_is_made(project):

@@ -3,7 +3,7 @@
 The engine only knows that it began to create something. The next `up` would create a second VPC, key or file system,
 and AWS would refuse a second role, bucket or cluster of the same name. Not looked for are resources whose creation AWS
 repeats without harm (policies of roles, settings of buckets, rules of EventBridge, topics), those that the plugin
-`hyperpod` finds itself, and Kubernetes objects, which are applied.
+`hyperpod` finds itself, and patches of Kubernetes objects, which are applied again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import boto3
 
-__all__ = ["LOOKED_FOR", "Unfinished", "find_ids", "unfinished", "with_found"]
+__all__ = ["Unfinished", "find_ids", "is_looked_for", "unfinished", "with_found"]
 
 _Props = Mapping[str, Any]
 
@@ -99,12 +99,30 @@ def find_ids(session: boto3.Session, creations: Sequence[Unfinished], state: Map
         if each.type in _NAMED:
             found[each.urn] = _NAMED[each.type].format_map(each.inputs)
             continue
+        if _is_object(each.type):
+            found[each.urn] = _object_id(each.inputs)
+            continue
         find = _find_tagged if each.type in _TAGGED else _LISTED.get(each.type)
         ids = [] if find is None else [one for one in find(session, each) if one not in taken]
         if len(ids) > 1:
             raise ValueError(f"{each.name} could be any of {', '.join(sorted(ids))}")
         found.update(dict.fromkeys([each.urn], ids[0]) if ids else {})
     return found
+
+
+def is_looked_for(resource_type: str) -> bool:
+    """Return whether a live resource of this type would be found."""
+    return resource_type in (_NAMED.keys() | _TAGGED.keys() | _LISTED.keys()) or _is_object(resource_type)
+
+
+def _is_object(resource_type: str) -> bool:
+    return resource_type.startswith("kubernetes:") and not resource_type.endswith("Patch")
+
+
+def _object_id(inputs: _Props) -> str:
+    """Return namespace and name of an object or a release, as the plugin `kubernetes` writes them."""
+    metadata = inputs.get("metadata") or inputs
+    return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
 
 
 def with_found(state: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
@@ -232,4 +250,3 @@ _LISTED: Final[Mapping[str, Callable[[Any, Unfinished], list[str]]]] = {
     "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": _find_rules,
     "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": _find_rules,
 }
-LOOKED_FOR: Final = frozenset({*_NAMED, *_TAGGED, *_LISTED})

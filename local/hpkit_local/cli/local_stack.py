@@ -18,6 +18,7 @@ from hpkit.cli.shells import called, line_to_use
 from hpkit.errors import SelectionError, ToolError
 from hpkit.plan.principals import principal_of
 from hpkit.project import load_stack, require_environment, stack_names
+from hpkit.text.plural import plural
 from hpkit_local.cli.local_common import root_of, to_stderr, wait_option, where
 from hpkit_local.cli.local_progress import Progress
 
@@ -121,6 +122,19 @@ def _refuse_second(stack: str, instance: Instance, root: Path) -> None:
             )
 
 
+def _refuse_unfinished(stack: str, instance: Instance) -> None:
+    """Raise ToolError when the last run was killed: another one would create some resources twice."""
+    from hpkit_local.cloud import stacks_of
+
+    for there in stacks_of(instance):
+        if there.name == stack and there.unfinished:
+            raise ToolError(
+                f"the last run of {stack} was killed while it created {plural(there.unfinished, 'resource')}, which "
+                f"another run could create twice. Start the instance ({called()} local start --name {instance.name}), "
+                f"then run: {line_to_use(instance.name)} && {called()} aws recover --stack {stack}"
+            )
+
+
 def _uses_existing_eks(stack: str, root: Path) -> bool:
     return any(plan.spec.eks.existing for plan in load_stack(stack, root=root).plans.values())
 
@@ -152,6 +166,7 @@ def _up(
 
     stack, instance, here = _place(stack, name, root)
     _refuse_second(stack, instance, here)
+    _refuse_unfinished(stack, instance)
     caller = _caller(stack, here)
     to_stderr(f"stack {stack} on instance {instance.name} of the local cloud")
     with _ready("up", stack, instance, here, wait=wait, caller=caller) as ready:

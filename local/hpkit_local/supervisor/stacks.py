@@ -16,11 +16,15 @@ _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 @dataclass(frozen=True)
 class StackThere:
-    """A stack that Pulumi knows on an instance: how many resources it has; region is "" where none is known."""
+    """A stack that Pulumi knows on an instance.
+
+    resources: how many it has. region: "" where none is known. unfinished: how many a killed run began to create.
+    """
 
     name: str
     resources: int
     region: str
+    unfinished: int = 0
 
 
 def stacks_of(instance: Instance) -> list[StackThere]:
@@ -48,18 +52,24 @@ def reads_of(instance: Instance, stack: str) -> frozenset[str]:
 
 
 def _resources(file: Path) -> list[dict[str, Any]]:
+    return _latest(file).get("resources") or []
+
+
+def _latest(file: Path) -> dict[str, Any]:
     checkpoint = json.loads(file.read_text(encoding="utf-8"))["checkpoint"]
     # `pulumi stack import` writes it in capitals (Pulumi 3.200), which Go's decoder doesn't tell from small letters.
-    latest = checkpoint.get("latest") or checkpoint.get("Latest") or {}
-    return latest.get("resources") or []
+    return checkpoint.get("latest") or checkpoint.get("Latest") or {}
 
 
 def _read(file: Path) -> StackThere | None:
     try:
-        resources = _resources(file)
+        latest = _latest(file)
+        resources = latest.get("resources") or []
+        pending = [each for each in latest.get("pending_operations") or () if each["type"] == "creating"]
         providers = [each for each in resources if each.get("type") == "pulumi:providers:aws"]
         regions = [each.get("inputs", {}).get("region") for each in providers]
-        return StackThere(file.stem, len(resources_in(resources)), next((str(each) for each in regions if each), ""))
+        region = next((str(each) for each in regions if each), "")
+        return StackThere(file.stem, len(resources_in(resources)), region, len(pending))
     except _UNREADABLE:
         # Another version of Pulumi may write otherwise; Pulumi itself is asked before anything is done.
         return None
