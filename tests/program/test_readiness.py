@@ -2,7 +2,7 @@
 
 import pytest
 
-from hpkit.catalog import TASK_GOVERNANCE
+from hpkit.catalog import TASK_GOVERNANCE, addons
 from hpkit.plan.derive import derive
 from hpkit.plan.hosts import awaited_groups
 from tests.builders import group, organization, typed
@@ -60,12 +60,26 @@ def test_pods_with_a_role_wait_until_their_association_is_in_force(stack):
     assert not any(program.waits(addons["vpc-cni"], wait) for wait in waits.values())
 
 
-def test_add_ons_and_keda_wait_for_ready_nodes_and_karpenters_objects_do_not():
-    program = recorded("autoscale-dev")
+@pytest.mark.parametrize(
+    ("stack", "named"),
+    [
+        ("autoscale-dev", {"coredns", TASK_GOVERNANCE}),
+        ("enterprise-prod", {"amazon-sagemaker-hyperpod-observability", TASK_GOVERNANCE}),
+    ],
+)
+def test_add_ons_that_need_nodes_wait_for_ready_ones(stack, named):
+    program = recorded(stack)
     nodes = program.one(READINESS, "nodes")
     assert program.waits(nodes, program.one("hyperpod:index:Cluster"))
-    addons = {each.name: each for each in program.all("eks/addon:Addon")}
-    assert all(program.waits(addons[name], nodes) for name in ("coredns", TASK_GOVERNANCE))
+    needing = {each.name for each in addons() if each.needs_nodes}
+    made = {each.name: each for each in program.all("eks/addon:Addon") if each.name in needing}
+    assert named <= made.keys()
+    assert [name for name, each in made.items() if not program.waits(each, nodes)] == []
+
+
+def test_keda_waits_for_ready_nodes_and_karpenters_objects_do_not():
+    program = recorded("autoscale-dev")
+    nodes = program.one(READINESS, "nodes")
     assert program.waits(program.one("helm.sh/v3:Release", "keda"), nodes)
     classes = program.all("karpenter.sagemaker.amazonaws.com/v1:HyperpodNodeClass")
     assert classes
