@@ -33,12 +33,27 @@ def require_training_plans(api: SageMakerApi, task: Task, old: Props, new: Props
                 "plan of this account and region, or remove trainingPlanArn."
             )
         needed[arn] += count
-        problem = training_plan_problem(document, instance_type=instance_type, count=needed[arn])
+        zones = _zones(api, task, new, name)
+        problem = training_plan_problem(document, instance_type=instance_type, count=needed[arn], zones=zones)
         if problem is not None:
             raise RefusedError(
                 f"Instance group {name} needs {count} × {instance_type}, and training plan {arn} {problem}. What to "
                 "do: use another plan (`hpkit aws preflight --offerings` lists offers), or change the group."
             )
+
+
+def _zones(api: SageMakerApi, task: Task, new: Props, name: str) -> set[str]:
+    """Return the zones of a group's subnets, or of the cluster's; empty if they can't be read, which AWS decides."""
+    group = next(each for each in _groups(new) if each["instanceGroupName"] == name)
+    subnets = (group.get("overrideVpcConfig") or new.get("vpcConfig") or {}).get("subnets")
+    if not subnets:
+        return set()
+    try:
+        found = api.find(task, "ec2.describe_subnets", SubnetIds=list(subnets)) or {}
+    except PluginError as error:
+        task.warn(f"The zone of instance group {name} isn't compared with its training plan: {error}")
+        return set()
+    return {str(each["AvailabilityZone"]) for each in found.get("Subnets", [])}
 
 
 def _growing(old: Props, new: Props) -> Iterator[tuple[str, str, str, int]]:

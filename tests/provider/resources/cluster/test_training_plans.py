@@ -32,3 +32,19 @@ def test_a_cluster_grows_within_its_plan_and_no_further(world, engine, bought):
 
 def test_a_plan_that_was_bought_elsewhere_is_left_to_aws(world, engine):
     engine.up("Cluster", "c", world.cluster(world.group("gpu", 3, trainingPlanArn=ARN)))
+
+
+def test_a_group_in_another_zone_than_its_plan_is_refused(world, engine, bought):
+    (reserved,) = world.sm.describe_training_plan(TrainingPlanName="december")["ReservedCapacitySummaries"]
+    group = world.group("gpu", 1, instanceType=TYPE, trainingPlanArn=bought)
+    vpc = world.cluster(group)["vpcConfig"]
+    subnets = world.endpoint.client("ec2").describe_subnets()["Subnets"]
+    own = next(each["VpcId"] for each in subnets if each["SubnetId"] in vpc["subnets"])
+    place = {
+        each["AvailabilityZone"]: {**vpc, "subnets": [each["SubnetId"]]} for each in subnets if each["VpcId"] == own
+    }
+    there, other = reserved["AvailabilityZone"], next(zone for zone in place if zone != reserved["AvailabilityZone"])
+    with pytest.raises(FailedError, match=f"reserves capacity in {there}, and the group is in {other}"):
+        engine.up("Cluster", "c", world.cluster({**group, "overrideVpcConfig": place[other]}))
+    assert world.sm.list_clusters()["ClusterSummaries"] == []
+    engine.up("Cluster", "c", world.cluster({**group, "overrideVpcConfig": place[there]}))
