@@ -1,6 +1,7 @@
 """`hpkit.Platform` in a program of a user's own, and the surface that such a program may use."""
 
 import re
+from importlib import resources
 
 import pulumi
 import pytest
@@ -71,6 +72,10 @@ def test_a_platform_of_another_environment_is_refused(monkeypatch, stack):
         pulumi.RunError, match=r"handson-dev is for dev of handson, but hpkit\.Platform gets prod of topo"
     ):
         hpkit.Platform("other", organization="topology", environment="prod")
+
+
+def test_type_checkers_of_a_users_program_read_the_types():
+    assert (resources.files(hpkit) / "py.typed").is_file()
 
 
 def test_the_public_surface_is_this():
