@@ -117,7 +117,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Command]]] = {
         ),
     },
     "Agents": {
-        "mcp": Command("Serve commands that only read to agents (Model Context Protocol).", "mcp"),
+        "mcp": Command("Serve read-only commands to agents (Model Context Protocol).", "mcp"),
     },
     "Local cloud": {
         "local": Command("Run a stack on this machine without an AWS account.", extra="local"),

@@ -90,7 +90,7 @@ def _time(text: str) -> str:
 @click.option(
     "--governance", is_flag=True, help="Print the policies to change quotas, the cluster policy, and members only."
 )
-@click.option("--bystander", is_flag=True, help="Print what to deny to the account's other roles, such as Studio's.")
+@click.option("--bystander", is_flag=True, help="Print a policy that denies access, for other roles such as Studio's.")
 def command(
     stack: str,
     account: str | None,

@@ -79,7 +79,7 @@ _PATHS: Final = ("files", "scenario")
     help="Folder of the project. Default: the current folder's project.",
 )
 def command(project: Path | None) -> None:
-    """Serve commands that only read to agents, over standard input and output (Model Context Protocol).
+    """Serve read-only commands to agents, over standard input and output (Model Context Protocol).
 
     Tools: validate, quota, describe_team, describe_group, job_why, simulate, and review. They read files of the project
     only, and write nothing. Only job_why uses the network: it reads the cluster, as `hpkit job why` does.

@@ -61,7 +61,7 @@ def command(stack: str, form: str, profile: str | None, offerings: bool) -> None
 
     Checks quotas, zones, subnets, add-on versions, roles, clusters and training plans, and writes nothing to the
     account. Checks that can't be completed are unknown, with a reason, and aren't errors. Manual changes that `up`
-    would revert aren't errors either. Exits 1 if something is missing, and 3 if AWS answered no call.
+    would revert aren't errors either. Exits 1 if something is missing, and 3 if every call to AWS failed.
     """
     from hpkit.preflight.calls import is_reached
     from hpkit.preflight.evaluate import count_by_status, evaluate

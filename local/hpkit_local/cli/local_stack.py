@@ -159,8 +159,8 @@ def _up(
 ) -> None:
     """Start the local cloud if necessary, and `pulumi up` a stack on it.
 
-    The organization file is used unchanged: the local cloud has the account that the file sets, and you are the first
-    deployer, inside its publicCidrs.
+    The organization file is used unchanged. The local cloud has the account that the file sets. Calls use the first
+    role in `deployers`, from an address in publicCidrs.
     """
     from hpkit_local.cloud import control
 

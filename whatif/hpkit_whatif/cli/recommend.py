@@ -75,8 +75,8 @@ def command(
 
     Each candidate policy passes the validator and is simulated. The result is a patch of the organization file, with
     what each team gains and gives up. Goals: `p50|p95|max wait of TEAM|all < 10m`, `preemptions of TEAM|all < 5`, `lost
-    work of TEAM|all < 2` (instance-hours), `utilization > 80%`, `fairness > 0.9`. Exits 1 if no policy meets all goals,
-    and shows the nearest.
+    work of TEAM|all < 2` (instance-hours), `utilization > 80%`, `fairness > 0.9`. If no policy meets
+    all goals, shows the closest one and exits 1.
     """
     from hpkit.cli.tables import plan_of
     from hpkit.project import load_stack

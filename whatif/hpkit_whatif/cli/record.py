@@ -57,7 +57,7 @@ def command(
     """Record the tasks of a cluster, a public trace, or another scenario as a scenario.
 
     Without FILE, records the running platform: Kueue's Workloads of the last days. With --trace, reads FILEs as
-    published: openb_pod_list_*.csv. With one scenario as FILE, draws its tasks and generators, and writes a CSV. What
+    published: openb_pod_list_*.csv. With one scenario as FILE, writes all its tasks, also generated ones, as CSV. What
     is left out or changed is reported on standard error.
     """
     to = output

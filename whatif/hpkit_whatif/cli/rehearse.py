@@ -60,7 +60,7 @@ def command(
 ) -> None:
     """Run a scenario on a real Kueue in a local cloud.
 
-    The stack's queues are created like the service's. Tasks become Jobs at their start time and end at their end time;
+    Creates the stack's queues as the service does. Tasks become Jobs at their start time and end at their end time;
     no pods are started. The report is the same as that of `hpkit whatif simulate`.
     """
     from hpkit_whatif.scenario import open_scenario
