@@ -20,6 +20,8 @@ from hpkit.program.teardown import counts_as_resource
 __all__ = ["EngineEvents", "ResourceChange", "Work"]
 
 _COLOR = re.compile(r"<\{%[^%]*%\}>")
+# How gRPC begins an error of a plugin that the engine passes on.
+_RPC = re.compile(r"rpc error: code = \w+ desc = ")
 _CHANGES = {
     "create": "created",
     "create-replacement": "replaced",
@@ -147,7 +149,7 @@ class EngineEvents:
 
 
 def _add(messages: list[str], text: str) -> None:
-    plain = _COLOR.sub("", text).strip()
+    plain = _RPC.sub("", _COLOR.sub("", text)).strip()
     if plain not in messages:
         messages.append(plain)
 

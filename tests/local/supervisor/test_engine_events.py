@@ -130,6 +130,19 @@ def test_what_a_resource_waits_for_is_read_from_its_status(tmp_path):
     assert [(work.verb, work.status) for work in events.under_way.values()] == [("deleting", "held by pod a")]
 
 
+def test_an_error_of_a_plugin_has_no_words_of_grpc(tmp_path):
+    events = EngineEvents(tmp_path / "events.json")
+    urn = URN.format(type="pulumi:providers:hyperpod", name="hyperpod")
+    message = "<{%reset%}>rpc error: code = Unknown desc = region: a → b would REPLACE all<{%reset%}>"
+    events.file.write_text(
+        json.dumps({"diagnosticEvent": {"urn": urn, "message": message, "severity": "error"}}) + "\n"
+    )
+    events.read()
+    (error,) = events.errors
+    assert error.endswith(": region: a → b would REPLACE all")
+    assert "rpc" not in error
+
+
 def test_a_log_that_is_begun_anew_is_read_from_its_start(tmp_path):
     events = EngineEvents(tmp_path / "events.json")
     for lines in (
