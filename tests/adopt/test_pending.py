@@ -10,7 +10,7 @@ from hpkit.program.recording import record
 from hpkit.project import load_stack
 
 PROVIDER = "urn:pulumi:acme-dev::acme::pulumi:providers:aws::aws"
-TAGS = {"Name": "acme-dev", "hpkit:environment": "dev"}
+TAGS = {"hpkit:environment": "dev", "Name": "acme-dev"}
 # AWS repeats their creation without harm: the same call has the same result.
 REPEATED = {
     *("aws:cloudwatch/eventRule:EventRule", "aws:cloudwatch/eventTarget:EventTarget"),
@@ -38,21 +38,16 @@ def state(*types, **inputs):
 
 
 class Session:
-    """A session whose EC2 answers describe_tags with these tags of these resources."""
+    """A session whose EC2 lists these VPCs, once, for all of the tags."""
 
-    def __init__(self, **resources):
-        self._resources = resources
+    def __init__(self, *vpcs):
+        self._vpcs = [{"VpcId": each} for each in vpcs]
 
     def client(self, service):
         client = boto3.client(service, region_name="us-west-2", aws_access_key_id="a", aws_secret_access_key="b")  # noqa: S106
         stubber = Stubber(client)
-        rows = [
-            {"ResourceId": name.replace("_", "-"), "Key": key, "Value": value}
-            for name, tags in self._resources.items()
-            for key, value in tags.items()
-        ]
-        for _ in range(2):
-            stubber.add_response("describe_tags", {"Tags": rows})
+        filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in sorted(TAGS.items(), reverse=True)]
+        stubber.add_response("describe_vpcs", {"Vpcs": self._vpcs}, {"Filters": filters})
         stubber.activate()
         return client
 
@@ -61,8 +56,7 @@ def test_a_named_resource_has_its_id_by_its_inputs_and_a_tagged_one_by_its_tags(
     killed = state("aws:iam/role:Role", "aws:ec2/vpc:Vpc", "aws:s3/bucketVersioning:BucketVersioning", name="nodes")
     for each in killed["deployment"]["pending_operations"][:-1]:
         each["resource"]["inputs"] = {"name": "nodes", "tags": {"Name": "acme-dev"}}
-    others = {"vpc_other": {"Name": "acme-dev"}, "subnet_1": TAGS}
-    ids = find_ids(Session(vpc_1=TAGS, **others), unfinished(killed), killed)
+    ids = find_ids(Session("vpc-1"), unfinished(killed), killed)
     assert ids == {"urn::aws:iam/role:Role::it": "nodes", "urn::aws:ec2/vpc:Vpc::it": "vpc-1"}
     repaired = with_found(killed, ids)["deployment"]
     assert [each.get("id") for each in repaired["resources"]] == ["1", "nodes", "vpc-1"]
@@ -72,11 +66,9 @@ def test_a_named_resource_has_its_id_by_its_inputs_and_a_tagged_one_by_its_tags(
 def test_of_two_that_could_be_it_none_is_taken_and_one_of_the_state_is_no_choice():
     killed = state("aws:ec2/vpc:Vpc", tags={"Name": "acme-dev"})
     with pytest.raises(ValueError, match="Vpc it could be any of vpc-1, vpc-2"):
-        find_ids(Session(vpc_1=TAGS, vpc_2=TAGS), unfinished(killed), killed)
+        find_ids(Session("vpc-1", "vpc-2"), unfinished(killed), killed)
     killed["deployment"]["resources"].append({"urn": "urn::1", "type": "aws:ec2/vpc:Vpc", "id": "vpc-1"})
-    assert find_ids(Session(vpc_1=TAGS, vpc_2=TAGS), unfinished(killed), killed) == {
-        "urn::aws:ec2/vpc:Vpc::it": "vpc-2"
-    }
+    assert find_ids(Session("vpc-1", "vpc-2"), unfinished(killed), killed) == {"urn::aws:ec2/vpc:Vpc::it": "vpc-2"}
 
 
 @pytest.mark.parametrize("stack", example_stacks())

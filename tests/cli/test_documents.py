@@ -36,6 +36,7 @@ WITHOUT = {
     "aws adopt": "writes files, and prints a YAML file",
     "aws adopt run": STREAMS,
     "aws adopt undo": STREAMS,
+    "aws recover": STREAMS,
     "aws destroy": "asks, then streams",
     "mcp": "speaks a protocol",
     "cluster grafana apply": ACTS,

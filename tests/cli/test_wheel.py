@@ -48,6 +48,7 @@ RUNS = {
     "catalog fetch-chart": ("--help", 0, "HPKIT_MIRROR"),
     "catalog hash-chart": ("stacks", 0, ""),
     "aws deployer-policy": ("--stack handson-dev", 0, "3 policies; attach all of them"),
+    "aws recover": ("--stack handson-dev", 1, "hpkit local doctor"),
     "aws destroy": ("--stack handson-dev", 1, "hpkit local doctor"),
     "mcp": ("", 1, "pip install 'hpkit[mcp]'"),
     "local doctor": ("", 1, "To install them: hpkit local doctor"),

@@ -170,7 +170,7 @@ def test_a_file_of_the_folder_that_no_commit_holds_gets_into_a_release(repositor
     (tmp_path / ".venv" / ".installed").write_text("")
     (tmp_path / "stacks").mkdir()
     (tmp_path / "stacks" / "acme.yaml").write_text("")
-    done = subprocess.run(["make", "release"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(["make", "--no-print-directory", "release"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert "commit or remove these files first:\n?? stacks/\n" in done.stderr
 

@@ -49,17 +49,23 @@ _NAMED: Final[Mapping[str, str]] = {
     "aws:iam/role:Role": "{name}",
     "aws:s3/bucket:Bucket": "{bucket}",
 }
-# EC2 resources carry their name as a tag: type → how its IDs begin.
-_TAGGED: Final[Mapping[str, str]] = {
-    "aws:ec2/eip:Eip": "eipalloc-",
-    "aws:ec2/internetGateway:InternetGateway": "igw-",
-    "aws:ec2/natGateway:NatGateway": "nat-",
-    "aws:ec2/routeTable:RouteTable": "rtb-",
-    "aws:ec2/securityGroup:SecurityGroup": "sg-",
-    "aws:ec2/subnet:Subnet": "subnet-",
-    "aws:ec2/vpc:Vpc": "vpc-",
-    "aws:ec2/vpcEndpoint:VpcEndpoint": "vpce-",
+# EC2 resources carry their name as a tag: type → operation, member of its result, member with the ID.
+_TAGGED: Final[Mapping[str, tuple[str, str, str]]] = {
+    "aws:ec2/eip:Eip": ("describe_addresses", "Addresses", "AllocationId"),
+    "aws:ec2/internetGateway:InternetGateway": (
+        "describe_internet_gateways",
+        "InternetGateways",
+        "InternetGatewayId",
+    ),
+    "aws:ec2/natGateway:NatGateway": ("describe_nat_gateways", "NatGateways", "NatGatewayId"),
+    "aws:ec2/routeTable:RouteTable": ("describe_route_tables", "RouteTables", "RouteTableId"),
+    "aws:ec2/securityGroup:SecurityGroup": ("describe_security_groups", "SecurityGroups", "GroupId"),
+    "aws:ec2/subnet:Subnet": ("describe_subnets", "Subnets", "SubnetId"),
+    "aws:ec2/vpc:Vpc": ("describe_vpcs", "Vpcs", "VpcId"),
+    "aws:ec2/vpcEndpoint:VpcEndpoint": ("describe_vpc_endpoints", "VpcEndpoints", "VpcEndpointId"),
 }
+# A deleted NAT gateway is listed for an hour.
+_GONE: Final = frozenset({"deleted", "deleting", "failed"})
 
 
 def unfinished(state: Mapping[str, Any]) -> tuple[Unfinished, ...]:
@@ -138,19 +144,17 @@ def with_found(state: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, An
 
 
 def _find_tagged(session: boto3.Session, creation: Unfinished) -> list[str]:
-    filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in creation.tags.items() if key == "Name"]
-    pages = session.client("ec2").get_paginator("describe_tags").paginate(Filters=filters)
-    named = {each["ResourceId"] for page in pages for each in page["Tags"]}
-    ids = [each for each in named if each.startswith(_TAGGED[creation.type])] if filters else []
-    tags: dict[str, dict[str, str]] = {}
-    for page in (
-        session.client("ec2")
-        .get_paginator("describe_tags")
-        .paginate(Filters=[{"Name": "resource-id", "Values": ids or ["-"]}])
-    ):
-        for each in page["Tags"]:
-            tags.setdefault(each["ResourceId"], {})[each["Key"]] = each["Value"]
-    return [each for each in ids if creation.tags.items() <= tags[each].items()]
+    """Return the resources of the VPC, where the type has one, with all the tags; none if it would have no name."""
+    operation, member, key = _TAGGED[creation.type]
+    filters = [{"Name": f"tag:{name}", "Values": [value]} for name, value in creation.tags.items()]
+    if "Name" not in creation.tags:
+        return []
+    vpc = creation.inputs.get("vpcId")
+    return [
+        each[key]
+        for each in getattr(session.client("ec2"), operation)(Filters=filters)[member]
+        if vpc in (None, each.get("VpcId", vpc)) and str(each.get("State")).lower() not in _GONE
+    ]
 
 
 def _find_rules(session: boto3.Session, creation: Unfinished) -> list[str]:

@@ -673,8 +673,7 @@ def _is_partitioned(context: Context) -> Iterator[Issue]:
                 (*path, "labels", MIG_LABEL),
                 f"{group.name} has instanceTypes, and HyperPod partitions only GPUs of groups with a single "
                 "instanceType",
-                "Create a group with `instanceType` for the partitions, or remove the label.",
-                "error",
+                "Create a group with a single instanceType for the partitions, or remove the label.",
             )
     for team in context.plan.teams:
         for resource in team.quota_resources:
@@ -699,6 +698,7 @@ def _is_partitioned(context: Context) -> Iterator[Issue]:
                 f"{_where_to_partition(resource.instance_type, single, wanted)} Install the NVIDIA GPU Operator, "
                 "which partitions its GPUs, and turn off the chart's device plugin: in `cluster.dependencies.values`, "
                 "set nvidia-device-plugin.devicePlugin.enabled to false.",
+                "warning",
             )
 
 
@@ -711,10 +711,9 @@ def _why_whole(groups: Sequence[InstanceGroup], stated: Sequence[str]) -> str:
 
 
 def _where_to_partition(name: str, single: Sequence[InstanceGroup], wanted: str) -> str:
-    label = f"`labels: {{{MIG_LABEL}: {wanted}}}`"
     if single:
-        return f"Add {label} to a group of the type."
-    return f"Create a group with `instanceType: {name}` and {label}."
+        return f"Add `labels: {{{MIG_LABEL}: {wanted}}}` to a group of the type."
+    return f"Create a group with the single instanceType {name} and the label {MIG_LABEL}: {wanted}."
 
 
 def _is_nothing(resource: QuotaResource) -> bool:
@@ -745,7 +744,7 @@ RULES = (
     Rule("CAP006", "warning", "Borrow limits don't exceed what other teams can lend.", _GUIDE,
          _borrow_limit_is_reachable),
     Rule("CAP008", "warning", "Allocations reserve something.", _GUIDE, _reserves_something),
-    Rule("CAP012", "warning", "MIG partitions are configured on groups with a single instanceType.", _MIG,
+    Rule("CAP012", "error", "MIG partitions are configured on groups with a single instanceType.", _MIG,
          _is_partitioned),
     Rule("CAP010", "warning", "Reserved accelerators come with enough vCPUs and memory.", _GUIDE,
          _fractions_go_together),

@@ -15,8 +15,8 @@ __all__ = ["command"]
 
 # Those of searches; a refresh and `up` need the deployer's.
 _RIGHTS = (
-    *("aps:ListRuleGroupsNamespaces", "aps:ListWorkspaces", "ec2:DescribeSecurityGroupRules", "ec2:DescribeTags"),
-    *("ec2:DescribeVpcs", "eks:ListPodIdentityAssociations", "fsx:DescribeFileSystems", "grafana:ListWorkspaces"),
+    *("aps:ListRuleGroupsNamespaces", "aps:ListWorkspaces", "ec2:Describe*"),
+    *("eks:ListPodIdentityAssociations", "fsx:DescribeFileSystems", "grafana:ListWorkspaces"),
     *("kms:DescribeKey", "kms:ListKeys"),
 )
 
