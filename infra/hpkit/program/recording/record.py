@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pulumi
+from google.protobuf import struct_pb2
 from pulumi.runtime import mocks, resource
-from pulumi.runtime.proto import source_pb2
+from pulumi.runtime.proto import resource_pb2, source_pb2
 
 from hpkit.catalog import PLACEHOLDER_ACCOUNT
 from hpkit.plan.model import Plan
@@ -299,6 +300,7 @@ class _Engine(mocks.Mocks):
         }
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        """Return what the program reads."""
         return self.id_of(args.name), {**self.made(args.name), **args.inputs}
 
     def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
@@ -310,6 +312,7 @@ class _Monitor(mocks.MockMonitor):
 
     def __init__(self, engine: _Engine) -> None:
         super().__init__(engine)
+        self._engine = engine
         self.requests: dict[str, Any] = {}
 
     def make_urn(self, parent: str, type_: str, name: str) -> str:
@@ -319,9 +322,17 @@ class _Monitor(mocks.MockMonitor):
         return "::".join([f"urn:pulumi:{pulumi.get_stack()}", pulumi.get_project(), qualified, name])
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
-        answer: Any = super().RegisterResource(request)  # type: ignore[no-untyped-call] # the SDK's is untyped
-        if request.type != _STACK:
-            if answer.urn in self.requests:  # the engine refuses it too
-                raise ValueError(f"duplicate resource URN {answer.urn}")
-            self.requests[answer.urn] = request
-        return answer
+        """Return the inputs and what AWS would add.
+
+        The SDK's own monitor runs the event loop to answer, and so each registration inside the one before it.
+        """
+        urn = self.make_urn(request.parent, request.type, request.name)
+        if request.type == _STACK:
+            return resource_pb2.RegisterResourceResponse(urn=urn)
+        if urn in self.requests:  # the engine refuses it too
+            raise ValueError(f"duplicate resource URN {urn}")
+        self.requests[urn] = request
+        made = struct_pb2.Struct()
+        made.update(self._engine.made(request.name))
+        made.MergeFrom(request.object)
+        return resource_pb2.RegisterResourceResponse(urn=urn, id=self._engine.id_of(request.name), object=made)
