@@ -99,6 +99,11 @@ def _move(source: str, stack: str) -> None:
         f"{each.inputs['name']}: a team's repository has the stack's name, and would be replaced with its images"
         for each in recording.all("aws:ecr/repository:Repository")
     ]
+    blockers += [
+        f"{team.made_role}: a role of memberRole has the stack's name, and would be replaced"
+        for team in recording.plan.teams
+        if team.made_role
+    ]
     if has_team_volumes(staying.plan):
         blockers.append(f"storage.lustre.teams of {source}: its volumes need the teams in the same stack")
     stop_at(blockers)

@@ -6,6 +6,7 @@ import pytest
 from hpkit.plan.derive import derive
 from hpkit.program.iam.account import AwsAccount
 from hpkit.program.iam.deployer import calling_types, deployer_policies
+from hpkit.program.iam.members import policy_of_members
 from hpkit.program.recording import Answers
 from tests import builders
 from tests.program.recorder import recording_of
@@ -53,6 +54,13 @@ def test_only_governance_and_access_are_created_and_the_deployer_needs_no_other_
     }
     assert {action.partition(":")[0] for action in actions if "Describe" not in action} <= {"eks", "sagemaker"}
     assert not actions & {"sagemaker:CreateCluster", "sagemaker:UpdateCluster", "sagemaker:DeleteCluster"}
+
+
+def test_members_describe_a_cluster_whose_tags_are_not_the_stacks():
+    governed = plan()
+    (team,) = governed.teams
+    account = AwsAccount(partition="aws", region="us-west-2", id="123456789012")
+    assert "aws:ResourceTag" not in str(policy_of_members(governed, team, account))
 
 
 def test_an_addon_that_is_installed_and_its_configuration_are_left_alone():

@@ -44,10 +44,10 @@ def differences(observed: Observed, plan: Plan) -> tuple[str, ...]:
 
 def _clusters(platform: Platform, plan: Plan) -> Iterable[str]:
     spec = plan.spec
-    for what, there, wanted in (
-        ("Kubernetes", platform.kubernetes, spec.eks.version),
-        ("node recovery", platform.node_recovery, spec.cluster.node_recovery),
-    ):
+    rows = [("Kubernetes", platform.kubernetes, spec.eks.version)]
+    if not spec.cluster.existing:
+        rows.append(("node recovery", platform.node_recovery, spec.cluster.node_recovery))
+    for what, there, wanted in rows:
         if there and there != wanted:
             yield f"{what} is {there}, but {wanted} in the file"
 
