@@ -5,7 +5,6 @@ import re
 
 import pytest
 import yaml
-from pulumi.runtime import mocks
 
 from generate.examples import example_stacks
 from hpkit.plan.derive import derive
@@ -310,17 +309,9 @@ def test_a_node_class_lets_go_of_a_group_before_the_group_goes():
     assert not recorded("handson-dev").all("hyperpod:index:AutoscaledGroup")
 
 
-def test_a_cluster_takes_its_autoscaled_groups_along_when_it_is_deleted(monkeypatch):
-    requests = []
-    register = mocks.MockMonitor.RegisterResource
-
-    def listening(monitor, request):
-        requests.append(request)
-        return register(monitor, request)
-
-    monkeypatch.setattr(mocks.MockMonitor, "RegisterResource", listening)
-    program = record(recorded("autoscale-dev").plan)
-    deleted_with = {each.name: each.deletedWith for each in requests if each.deletedWith}
+def test_a_cluster_takes_its_autoscaled_groups_along_when_it_is_deleted():
+    program = recorded("autoscale-dev")
+    deleted_with = {each.name: each.deleted_with for each in program.resources.values() if each.deleted_with}
     cluster = program.one("hyperpod:index:Cluster").urn
     assert deleted_with == {"autoscaled-burst-a": cluster, "autoscaled-burst-b": cluster}
 
