@@ -93,6 +93,12 @@ def test_quantities_are_exact(text, value):
     assert quantity(text) == value
 
 
+@pytest.mark.parametrize("text", ["", "Gi", "1/3", "0/0", "1_000", " 1", "٣", "inf", "1e999999999", "1GiGi"])
+def test_other_texts_are_no_quantities(text):
+    with pytest.raises(ValueError, match="isn't a Kubernetes quantity"):
+        quantity(text)
+
+
 def test_the_tightest_limit_of_a_pool_counts():
     assert pool_instances({"nvidia.com/gpu": "16"}, G5) == 4
     assert pool_instances({"nvidia.com/gpu": "16", "cpu": "100"}, G5) == 2

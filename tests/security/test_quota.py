@@ -216,8 +216,7 @@ def test_a_member_wants_another_instance_type_for_a_job_that_runs(kinds, john, a
     path = f"{folder_of(document)}/moving"
     john.create(folder_of(document), document)
     try:
-        # As Kueue does once it admits it.
-        api.merge(path, {"spec": {"runPolicy": {"suspend": False}}})
+        eventually(lambda: not john.read(path)["spec"]["runPolicy"]["suspend"], "Kueue admits it")
         replicas = john.read(path)["spec"]["pytorchReplicaSpecs"]
         replicas["Master"]["template"]["spec"]["nodeSelector"] = {"node.kubernetes.io/instance-type": "ml.m5.4xlarge"}
         message = refused(john.merge, path, {"spec": {"pytorchReplicaSpecs": replicas}})

@@ -218,14 +218,15 @@ def _of_karpenter(objects: str) -> Callable[[RecordedResource, LivePlatform], st
     return find
 
 
-def _object_name(resource: RecordedResource) -> str:
-    metadata = resource.inputs["metadata"]
+def object_name(inputs: Mapping[str, Any]) -> str:
+    """Return namespace and name of an object, as the plugin `kubernetes` writes its ID; a release has no metadata."""
+    metadata = inputs.get("metadata") or inputs
     return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
 
 
 def _applied(resource: RecordedResource, live: LivePlatform) -> LiveObject | None:
     """Return an object, or a patch of one, if Pulumi applied it."""
-    name = _object_name(resource)
+    name = object_name(resource.inputs)
     found = live.objects.get(f"{resource.inputs['kind']} {name}", {"metadata": {}})
     for entry in found["metadata"].get("managedFields") or ():
         if entry["operation"] == "Apply" and str(entry["manager"]).startswith(_MANAGER):

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from hpkit.adopt.imports import object_name
+
 if TYPE_CHECKING:
     import boto3
 
@@ -76,15 +78,15 @@ def unfinished(state: Mapping[str, Any]) -> tuple[Unfinished, ...]:
         for each in deployment.get("resources") or ()
         if each["type"] == "pulumi:providers:aws"
     }
-    return tuple(
-        Unfinished(
-            each["urn"], each["type"], each.get("inputs") or {}, {**provided.get(each.get("provider"), {}), **own}
-        )
-        for operation in deployment.get("pending_operations") or ()
-        if operation["type"] == "creating"
-        for each in [operation["resource"]]
-        for own in [(each.get("inputs") or {}).get("tags") or {}]
-    )
+    operations = deployment.get("pending_operations") or ()
+    return tuple(_unfinished(each["resource"], provided) for each in operations if each["type"] == "creating")
+
+
+def _unfinished(entry: Mapping[str, Any], provided: Mapping[str, Mapping[str, str]]) -> Unfinished:
+    """Return a resource of a state; provided: the tags that each provider adds."""
+    inputs = entry.get("inputs") or {}
+    tags = {**provided.get(entry.get("provider", ""), {}), **(inputs.get("tags") or {})}
+    return Unfinished(entry["urn"], entry["type"], inputs, tags)
 
 
 def _default_tags(inputs: _Props) -> Mapping[str, str]:
@@ -104,15 +106,15 @@ def find_ids(session: boto3.Session, creations: Sequence[Unfinished], state: Map
     for each in creations:
         if each.type in _NAMED:
             found[each.urn] = _NAMED[each.type].format_map(each.inputs)
-            continue
-        if _is_object(each.type):
-            found[each.urn] = _object_id(each.inputs)
-            continue
-        find = _find_tagged if each.type in _TAGGED else _LISTED.get(each.type)
-        ids = [] if find is None else [one for one in find(session, each) if one not in taken]
-        if len(ids) > 1:
-            raise ValueError(f"{each.name} could be any of {', '.join(sorted(ids))}")
-        found.update(dict.fromkeys([each.urn], ids[0]) if ids else {})
+        elif _is_object(each.type):
+            found[each.urn] = object_name(each.inputs)
+        elif is_looked_for(each.type):
+            find = _LISTED.get(each.type, _find_tagged)
+            ids = [one for one in find(session, each) if one not in taken]
+            if len(ids) > 1:
+                raise ValueError(f"{each.name} could be any of {', '.join(sorted(ids))}")
+            if ids:
+                found[each.urn] = ids[0]
     return found
 
 
@@ -123,12 +125,6 @@ def is_looked_for(resource_type: str) -> bool:
 
 def _is_object(resource_type: str) -> bool:
     return resource_type.startswith("kubernetes:") and not resource_type.endswith("Patch")
-
-
-def _object_id(inputs: _Props) -> str:
-    """Return namespace and name of an object or a release, as the plugin `kubernetes` writes them."""
-    metadata = inputs.get("metadata") or inputs
-    return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
 
 
 def with_found(state: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:

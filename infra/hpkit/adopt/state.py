@@ -102,11 +102,9 @@ def moved(
     staying: what the first one's program registers from now on; recording: what the second one's registers.
     """
     prefixes = [f"urn:pulumi:{each.plan.stack}::" for each in (staying, recording)]
-    kept = {_renamed(urn, *prefixes) for urn in staying.resources}
     entries = source["deployment"]["resources"]
-    providers = {
-        each["urn"]: each for each in _renamed(entries, *prefixes) if each["type"].startswith("pulumi:providers:")
-    }
+    renamed = _renamed(entries, *prefixes)
+    providers = {each["urn"]: each for each in renamed if each["type"].startswith("pulumi:providers:")}
     # By the inputs of the first stack: a provider for another address would replace all that it made.
     present = [
         {**each, **{side: providers[each["urn"]][side] for side in ("inputs", "outputs")}}
@@ -115,9 +113,12 @@ def moved(
         for each in target["deployment"]["resources"]
     ]
     ids = {each["urn"]: each.get("id", "") for each in present}
-    urns = recording.resources.keys() - kept
-    leaving = {each["urn"]: _renamed(each, *prefixes) for each in entries if _renamed(each["urn"], *prefixes) in urns}
-    leaving = {urn: entry for urn, entry in leaving.items() if not is_state_only(recording.resources[entry["urn"]])}
+    urns = recording.resources.keys() - set(_renamed(list(staying.resources), *prefixes))
+    leaving = {
+        old["urn"]: new
+        for old, new in zip(entries, renamed, strict=True)
+        if new["urn"] in urns and not is_state_only(recording.resources[new["urn"]])
+    }
     there = ids.keys() | {entry["urn"] for entry in leaving.values()}
     for entry in leaving.values():
         registered = recording.resources[entry["urn"]]

@@ -113,7 +113,10 @@ def _move(source: str, stack: str) -> None:
     new.create()
     before, target = old.export(), with_state_only(new.export(), recording)
     if before["deployment"].get("pending_operations"):
-        raise ToolError(f"{source} has operations that didn't finish. Nothing was moved. Run `pulumi up` on it first")
+        raise ToolError(
+            f"{source} has operations that didn't finish. Nothing was moved. First run `hpkit aws recover --stack "
+            f"{source}`, then `pulumi up`"
+        )
     # Each stack encrypts with a key of its own.
     plain = old.export("--show-secrets")
     after, target, count = moved(plain, target, staying=staying, recording=recording)

@@ -1,4 +1,4 @@
-"""`hpkit aws recover`: what a killed `up` created, and no state knows, comes into the stack's state."""
+"""`hpkit aws recover`: add what a killed `up` created to the stack's state."""
 
 import click
 

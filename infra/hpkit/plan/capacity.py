@@ -8,6 +8,7 @@ Karpenter's documentation (limits of a NodePool).
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -71,6 +72,8 @@ _RESOURCE_FAMILIES: Final = ("nvidia.com/mig-", "hugepages-")
 
 _DEFAULT_BORROW_LIMIT: Final = 50
 _LEAST_BYTES: Final = 2**20
+# Two digits of exponent are more than Kubernetes can hold, and longer ones would take all memory.
+_DIGITS: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?")
 _SUFFIXES: Final[Mapping[str, Amount]] = {
     "": 1, "m": Fraction(1, 1000), "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18,
     "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60,
@@ -84,7 +87,7 @@ def quantity(text: str) -> Amount:
     """
     digits = text.rstrip("mkMGTPEi")
     suffix = text[len(digits) :]
-    if suffix not in _SUFFIXES:
+    if suffix not in _SUFFIXES or not _DIGITS.fullmatch(digits):
         raise ValueError(f"{text!r} isn't a Kubernetes quantity")
     value = Fraction(digits) * _SUFFIXES[suffix]
     return value.numerator if value.denominator == 1 else value

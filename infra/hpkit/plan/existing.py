@@ -18,6 +18,7 @@ __all__ = [
     "MadeRole",
     "PodAccount",
     "cluster_role",
+    "created_groups",
     "execution_roles",
     "given_roles",
     "is_associated",
@@ -101,25 +102,26 @@ ROLE_BY_USER: Final[Mapping[str, str]] = {
 }
 
 
-def _groups(plan: Plan) -> tuple[GroupPlan, ...]:
+def created_groups(plan: Plan) -> tuple[GroupPlan, ...]:
+    """Return the ordinary instance groups that the stack creates: none of an existing cluster."""
     return () if plan.spec.cluster.existing else plan.groups
 
 
 def makes_node_role(plan: Plan) -> bool:
     """Return whether some group has no execution role in the file."""
-    return any(group.spec.execution_role is None for group in _groups(plan))
+    return any(group.spec.execution_role is None for group in created_groups(plan))
 
 
 def watches_alarms(plan: Plan) -> bool:
     """Return whether updates of some group with the kit's execution role are rolled back by alarms."""
-    return any(group.spec.execution_role is None and group.spec.auto_rollback_alarms for group in _groups(plan))
+    return any(group.spec.execution_role is None and group.spec.auto_rollback_alarms for group in created_groups(plan))
 
 
 def volume_keys(plan: Plan) -> list[str]:
     """Return the KMS keys of the volumes of groups with the kit's execution role, each an ARN or an ID."""
     storage = (
         config.ebs_volume_config
-        for group in _groups(plan)
+        for group in created_groups(plan)
         if group.spec.execution_role is None
         for config in group.spec.instance_storage_configs
     )
@@ -145,7 +147,7 @@ def makes_inference_keda(plan: Plan) -> bool:
 def makes_bucket(plan: Plan) -> bool:
     """Return whether lifecycle scripts need a bucket that is not there."""
     there = plan.spec.storage.existing if plan.spec.storage else None
-    return there is None and any(group.spec.has_lifecycle for group in _groups(plan))
+    return there is None and any(group.spec.has_lifecycle for group in created_groups(plan))
 
 
 def makes_certificate_bucket(plan: Plan) -> bool:
@@ -155,12 +157,12 @@ def makes_certificate_bucket(plan: Plan) -> bool:
 
 def makes_script(plan: Plan) -> bool:
     """Return whether the kit's own script is uploaded: into a bucket of the kit always, else for groups that run it."""
-    return makes_bucket(plan) or any(group.spec.runs_kits_script for group in _groups(plan))
+    return makes_bucket(plan) or any(group.spec.runs_kits_script for group in created_groups(plan))
 
 
 def verified_scripts(plan: Plan) -> tuple[tuple[str, str], ...]:
     """Return URI and SHA-256 of each script of the user's own that nodes verify before they run it."""
-    return tuple(sorted({found for group in _groups(plan) if (found := group.spec.verified_script) is not None}))
+    return tuple(sorted({found for group in created_groups(plan) if (found := group.spec.verified_script) is not None}))
 
 
 def makes_pod_role(plan: Plan, addon: AddonPlan) -> bool:

@@ -288,6 +288,12 @@ class Plan:
         return f"{self.organization}-{self.environment}"
 
     @property
+    def eks_name(self) -> str:
+        """Return the name of the EKS cluster: that of the existing one, or the stack's."""
+        existing = self.spec.eks.existing
+        return existing.name if existing else self.stack
+
+    @property
     def all_groups(self) -> tuple[GroupPlan | RestrictedGroupPlan, ...]:
         """Return every instance group of the cluster."""
         return (*self.groups, *self.restricted_groups)

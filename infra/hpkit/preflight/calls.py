@@ -50,7 +50,6 @@ __all__ = [
     "default_quotas",
     "eks_addon",
     "eks_cluster",
-    "eks_name",
     "endpoint_services",
     "existing_bucket",
     "first_calls",
@@ -187,25 +186,19 @@ def addon_versions(plan: Plan) -> ApiCall:
     return ApiCall("eks", "DescribeAddonVersions", {"kubernetesVersion": plan.spec.eks.version})
 
 
-def eks_name(plan: Plan) -> str:
-    """Return the name of the EKS cluster: that of the existing one, or the stack's."""
-    existing = plan.spec.eks.existing
-    return existing.name if existing else plan.stack
-
-
 def eks_cluster(plan: Plan) -> ApiCall:
     """Return the call for the EKS cluster of that name."""
-    return ApiCall("eks", "DescribeCluster", {"name": eks_name(plan)})
+    return ApiCall("eks", "DescribeCluster", {"name": plan.eks_name})
 
 
 def eks_addon(plan: Plan, addon: str) -> ApiCall:
     """Return the call for an add-on of the existing EKS cluster."""
-    return ApiCall("eks", "DescribeAddon", {"clusterName": eks_name(plan), "addonName": addon})
+    return ApiCall("eks", "DescribeAddon", {"clusterName": plan.eks_name, "addonName": addon})
 
 
 def access_entry(plan: Plan, principal: str) -> ApiCall:
     """Return the call for a principal's access entry in the existing EKS cluster."""
-    return ApiCall("eks", "DescribeAccessEntry", {"clusterName": eks_name(plan), "principalArn": principal})
+    return ApiCall("eks", "DescribeAccessEntry", {"clusterName": plan.eks_name, "principalArn": principal})
 
 
 def principals(plan: Plan) -> tuple[str, ...]:

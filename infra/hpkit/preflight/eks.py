@@ -15,7 +15,6 @@ from hpkit.preflight.calls import (
     addon_versions,
     eks_addon,
     eks_cluster,
-    eks_name,
     needed_addons,
     principals,
 )
@@ -100,7 +99,7 @@ def _default_of(listed: list[dict[str, Any]], kubernetes: str) -> str | None:
 
 
 def _name_free(plan: Plan, responses: Responses) -> CheckResult:
-    name = eks_name(plan)
+    name = plan.eks_name
     what = f"name {name} for the EKS cluster"
     response = responses.of(eks_cluster(plan))
     if isinstance(response, FailedCall):
@@ -118,7 +117,7 @@ def _name_free(plan: Plan, responses: Responses) -> CheckResult:
 
 
 def _existing_cluster(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
-    what = f"EKS cluster {eks_name(plan)}"
+    what = f"EKS cluster {plan.eks_name}"
     response = responses.of(eks_cluster(plan))
     if isinstance(response, FailedCall):
         if response.is_absence:
@@ -131,7 +130,7 @@ def _existing_cluster(plan: Plan, responses: Responses) -> Iterator[CheckResult]
     yield _one_of(what, found["status"], ("ACTIVE",), fix="Wait until it is, or fix it (`health` of DescribeCluster)")
     mode = found.get("accessConfig", {}).get("authenticationMode", "CONFIG_MAP")
     command = (
-        f"aws eks update-cluster-config --name {eks_name(plan)}"
+        f"aws eks update-cluster-config --name {plan.eks_name}"
         f" --access-config authenticationMode=API_AND_CONFIG_MAP --region {plan.spec.region}"
     )
     fix = "Change it; EKS can't change it back to CONFIG_MAP"
@@ -153,7 +152,7 @@ def _existing_cluster(plan: Plan, responses: Responses) -> Iterator[CheckResult]
 
 def _own_nodes(plan: Plan, cluster: Mapping[str, Any], responses: Responses) -> CheckResult:
     """Check that CoreDNS and the add-ons can run, if all of the stack's instance groups are empty or Karpenter's."""
-    what, needed = f"nodes of {eks_name(plan)} for CoreDNS and the add-ons", "at least one, or EKS Auto Mode"
+    what, needed = f"nodes of {plan.eks_name} for CoreDNS and the add-ons", "at least one, or EKS Auto Mode"
     if cluster.get("computeConfig", {}).get("enabled"):
         return ok(_AREA, what, found="EKS Auto Mode", needed=needed)
     inside = responses.of(KUBERNETES)
@@ -200,7 +199,7 @@ def _same_vpc(plan: Plan, what: str, vpc: str) -> CheckResult:
 
 def _required_addon(plan: Plan, responses: Responses, name: str, needed: str) -> CheckResult:
     """Check an add-on that another one requires, and that an existing cluster must have."""
-    what = f"{needed} on {eks_name(plan)}, which {name} requires"
+    what = f"{needed} on {plan.eks_name}, which {name} requires"
     response = responses.of(eks_addon(plan, needed))
     if not isinstance(response, FailedCall):
         return ok(_AREA, what, found=response["addon"].get("addonVersion", "installed"), needed="installed")
@@ -214,7 +213,7 @@ def _required_addon(plan: Plan, responses: Responses, name: str, needed: str) ->
 
 def _installed_addon(plan: Plan, responses: Responses, addon: AddonPlan) -> Iterator[CheckResult]:
     """Check an add-on that is installed already: EKS refuses to install it again."""
-    what = f"add-on {addon.name} to be installed on {eks_name(plan)}"
+    what = f"add-on {addon.name} to be installed on {plan.eks_name}"
     response = responses.of(eks_addon(plan, addon.name))
     if isinstance(response, FailedCall):
         if not response.is_absence:
@@ -235,7 +234,7 @@ def _installed_addon(plan: Plan, responses: Responses, addon: AddonPlan) -> Iter
         return
     fix = "Transfer it: --preserve removes only EKS's record, its pods keep running, and the kit installs over them"
     command = (
-        f"aws eks delete-addon --cluster-name {eks_name(plan)} --addon-name {addon.name} --preserve"
+        f"aws eks delete-addon --cluster-name {plan.eks_name} --addon-name {addon.name} --preserve"
         f" --region {plan.spec.region}"
     )
     yield missing(_AREA, what, found=version, needed="absent", fix=fix, command=command)
@@ -247,7 +246,7 @@ def _access_entry(plan: Plan, responses: Responses, principal: str) -> Iterator[
     Source: Amazon EKS API reference, CreateAccessEntry (ResourceInUseException); terraform-aws-eks issue 3293. The kit
     doesn't import it: destroying the stack would then delete the owner's access to a cluster that stays.
     """
-    what = f"access entry of {principal} in {eks_name(plan)}"
+    what = f"access entry of {principal} in {plan.eks_name}"
     response = responses.of(access_entry(plan, principal))
     if isinstance(response, FailedCall):
         if not response.is_absence:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.model import Plan
 from hpkit.plan.stated import LiveGroup, stated_differences
-from hpkit.preflight.calls import CLUSTERS, eks_name
+from hpkit.preflight.calls import CLUSTERS
 from hpkit.preflight.model import CheckResult, call_failed, changed, missing, ok, unknown
 from hpkit.preflight.usage import UNMARKED, cluster_ownership, live_cluster, other_clusters
 
@@ -85,13 +85,13 @@ def _name_free(plan: Plan, responses: Responses) -> CheckResult:
 
 def _eks_free(plan: Plan, responses: Responses) -> CheckResult:
     """Check that no other HyperPod cluster is attached to the EKS cluster: the service allows one for each."""
-    what = f"EKS cluster {eks_name(plan)} free for HyperPod"
+    what = f"EKS cluster {plan.eks_name} free for HyperPod"
     clusters = other_clusters(plan, responses)
     if isinstance(clusters, FailedCall):
         return call_failed(_AREA, what, clusters, needed="attached to no other")
     for each in clusters:
         arn = each.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn", "")
-        if arn.rpartition("/")[2] == eks_name(plan):
+        if arn.rpartition("/")[2] == plan.eks_name:
             fix = (
                 "Use another EKS cluster, or delete that HyperPod cluster: an EKS cluster can have one HyperPod cluster"
             )

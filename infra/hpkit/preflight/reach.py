@@ -8,7 +8,7 @@ from typing import Any, Final
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.plan.endpoint import admits, documentation_ranges
 from hpkit.plan.model import Plan
-from hpkit.preflight.calls import ENDPOINT, PUBLIC_ADDRESS, eks_cluster, eks_name
+from hpkit.preflight.calls import ENDPOINT, PUBLIC_ADDRESS, eks_cluster
 from hpkit.preflight.model import CheckResult, call_failed, missing, ok, unknown
 from hpkit.text.formatting import listing
 
@@ -36,7 +36,7 @@ def _live(plan: Plan, cluster: Mapping[str, Any], responses: Responses) -> Check
     if isinstance(tried, str):
         return ok(_AREA, _WHAT, found=tried, needed=needed)
     if tried.code == "NotAsked":
-        why = f"{eks_name(plan)} is {cluster.get('status', 'there')} and has no endpoint yet"
+        why = f"{plan.eks_name} is {cluster.get('status', 'there')} and has no endpoint yet"
         return unknown(_AREA, _WHAT, why=why, fix="Run the command again when the cluster is ACTIVE", needed=needed)
     if config.get("endpointPublicAccess", True):
         ranges = list(config.get("publicAccessCidrs", ()))

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from hpkit.clients.calls import FailedCall, Responses
 from hpkit.config.cluster import InstanceGroupBase
 from hpkit.plan.model import Plan
-from hpkit.preflight.calls import CLUSTERS, cluster, eks_name, tags
+from hpkit.preflight.calls import CLUSTERS, cluster, tags
 
 __all__ = [
     "UNMARKED",
@@ -138,7 +138,7 @@ def _is_untagged_and_live(plan: Plan, responses: Responses) -> bool:
     So is every platform that was adopted: `hpkit aws adopt` writes `manageTags: false`.
     """
     described = live_cluster(plan, responses)
-    return not plan.spec.manage_tags and described is not None and _eks_of(described) == eks_name(plan)
+    return not plan.spec.manage_tags and described is not None and _eks_of(described) == plan.eks_name
 
 
 def _eks_of(described: Mapping[str, Any]) -> str:

@@ -179,13 +179,11 @@ def _kubernetes(plan: Plan, running: Running, written: dict[str, str], version: 
         if offered is not None and offered.versions and has not in offered.versions:
             written[name] = offered.default or max(offered.versions, key=_order)
             edits[_addon_path(plan, name)] = written[name]
-    existing = plan.spec.eks.existing
-    eks = existing.name if existing else plan.stack
     return Step(
         f"Kubernetes {version}",
         "The control plane is upgraded first, by one minor version, and stays reachable. Nodes keep their kubelet.",
         edits,
-        (f"aws eks list-insights --cluster-name {eks} --region {plan.spec.region}", _up(plan)),
+        (f"aws eks list-insights --cluster-name {plan.eks_name} --region {plan.spec.region}", _up(plan)),
         (
             f"{_GUIDE}/kubernetes-versions-standard.html",
             f"{_GUIDE}/update-cluster.html",

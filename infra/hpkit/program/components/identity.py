@@ -77,9 +77,7 @@ class Identity(Component):
         trust = sagemaker_trust(self._account)
         role = self._roles.make("nodes", trust=trust, description="Execution role of the HyperPod instance groups")
         attached = self._roles.attach(role, "AmazonSageMakerClusterInstanceRolePolicy", name="nodes")
-        existing = self._plan.spec.eks.existing
-        eks_name = existing.name if existing else self._plan.stack
-        eks_arn = self._account.arn("eks", f"cluster/{eks_name}")
+        eks_arn = self._account.arn("eks", f"cluster/{self._plan.eks_name}")
 
         def build(**known: object) -> dict[str, object]:
             return instance_role_policy(self._account, eks_arn=eks_arn, **known)  # type: ignore[arg-type] # by name

@@ -132,14 +132,16 @@ class Observability(Component):
         return topic
 
     def _grafana(self) -> aws.grafana.Workspace:
-        existing, account = self._plan.spec.eks.existing, self._context.account
+        account = self._context.account
         roles = Roles(self, self._plan, account)
         trust = service_trust(account, "grafana.amazonaws.com")
         role = roles.make("grafana", trust=trust, description="Managed Grafana reads metrics")
-        eks = existing.name if existing else self._plan.stack
         policy = document(
             lambda workspace_arn: grafana_policy(
-                account, eks=eks, workspace_arn=workspace_arn, topic_arn=grafana_topic_arn(self._plan, account.id)
+                account,
+                eks=self._plan.eks_name,
+                workspace_arn=workspace_arn,
+                topic_arn=grafana_topic_arn(self._plan, account.id),
             ),
             workspace_arn=None if self.workspace is None else self.workspace.arn,
         )

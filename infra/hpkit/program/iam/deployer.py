@@ -18,6 +18,7 @@ from typing import Any, Final
 from hpkit.errors import CatalogError
 from hpkit.plan.existing import (
     cluster_role,
+    created_groups,
     execution_roles,
     made_roles,
     makes_certificate_bucket,
@@ -298,7 +299,7 @@ def _is_own(plan: Plan, tags: Mapping[str, str]) -> bool:
 
 def _values(plan: Plan, account: AwsAccount) -> Values:
     """Return what stands in the rules' resources; one that has no value leaves its resource out."""
-    existing, storage = plan.spec.eks.existing, plan.spec.storage
+    storage = plan.spec.storage
     bucket = storage.existing.bucket if storage and storage.existing else bucket_name(plan, account.id)
     certificates = (
         (f"arn:{account.partition}:s3:::{certificate_bucket_name(plan, account.id)}",)
@@ -311,7 +312,7 @@ def _values(plan: Plan, account: AwsAccount) -> Values:
         "bucket": bucket,
         "certificates": certificates,
         "certificate_objects": tuple(f"{each}/*" for each in certificates),
-        "eks": existing.name if existing else plan.stack,
+        "eks": plan.eks_name,
         "log_group": log_group(plan),
         "topic": topic_name(plan, "alerts"),
         "event_rules": tuple(account.arn("events", f"rule/{event_rule_name(plan, each)}") for each in EVENT_RULES),
@@ -329,9 +330,7 @@ def _values(plan: Plan, account: AwsAccount) -> Values:
 
 def _images(plan: Plan) -> list[str]:
     """Return the AMIs of the account's own that groups run."""
-    if plan.spec.cluster.existing:
-        return []
-    return sorted({image for group in plan.groups if (image := group.spec.image_id) not in (None, "default")})
+    return sorted({image for group in created_groups(plan) if (image := group.spec.image_id) not in (None, "default")})
 
 
 def _vpcs(plan: Plan, live: Sequence[LiveResource]) -> list[str]:
