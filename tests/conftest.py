@@ -24,6 +24,10 @@ if "HPKIT_MIRROR" in os.environ:
 # As would what stands in for it; the README's `make up` has it.
 os.environ["HPKIT_STAND_INS"] = "none"
 
+# Where a user's Pulumi has its plugins: only tests that compare Pulumi's own with the fake use them.
+os.environ.setdefault("HPKIT_TESTS_PULUMI_HOME", os.environ.get("PULUMI_HOME", ""))
+os.environ["PULUMI_HOME"] = os.devnull
+
 # Tests start Python a thousand times, and a shell may forbid it to keep what it compiled: each would compile all anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

@@ -85,11 +85,19 @@ def _caller(stack: str, root: Path) -> tuple[str, str | None]:
 
 @contextmanager
 def _ready(
-    verb: str, stack: str, instance: Instance, root: Path, *, wait: bool, caller: tuple[str, str | None] | None = None
+    verb: str,
+    stack: str,
+    instance: Instance,
+    root: Path,
+    *,
+    wait: bool,
+    caller: tuple[str, str | None] | None = None,
+    plugins: str = "",
 ) -> Iterator[Stack]:
     """Get the tools, start the instance where it is not, and give the stack on it, alone.
 
-    caller: AWS account and role that the instance has to have, None for those that it has.
+    caller: AWS account and role that the instance has to have, None for those that it has. plugins: as `--plugins`
+    names them, "" for those that it has.
     """
     from hpkit_local.cloud import TOOLS, Stack, control, exclusive, get_all
 
@@ -100,6 +108,8 @@ def _ready(
             _refuse_second(stack, instance, root)
         if caller is not None:
             control.take_caller(instance, stack, *caller, say=to_stderr)
+        if plugins:
+            control.take_plugins(instance, stack, plugins, say=to_stderr)
         starting = control.begin(instance) if control.running(instance) is None else None
         # Pulumi begins while the services start: it asks for the first one seconds later, and then waits for it.
         yield Stack(instance, stack, root=root, say=to_stderr, wait=wait, starting=starting)
@@ -154,8 +164,21 @@ def _run(ready: Stack, verb: str, stack: str, extra: tuple[str, ...], *, verbose
 @click.command("up")
 @_of_stack
 @_verbose
+@click.option(
+    "--plugins",
+    type=click.Choice(("auto", "official", "stand-in")),
+    default="auto",
+    show_default=True,
+    help="Pulumi's `kubernetes` plugin or the kit's stand-in. auto: Pulumi's if it's installed.",
+)
 def _up(
-    stack: str | None, name: str | None, root: Path | None, wait: bool, extra: tuple[str, ...], verbose: bool
+    stack: str | None,
+    name: str | None,
+    root: Path | None,
+    wait: bool,
+    extra: tuple[str, ...],
+    verbose: bool,
+    plugins: str,
 ) -> None:
     """Start the local cloud if necessary, and `pulumi up` a stack on it.
 
@@ -169,7 +192,7 @@ def _up(
     _refuse_unfinished(stack, instance)
     caller = _caller(stack, here)
     to_stderr(f"stack {stack} on instance {instance.name} of the local cloud")
-    with _ready("up", stack, instance, here, wait=wait, caller=caller) as ready:
+    with _ready("up", stack, instance, here, wait=wait, caller=caller, plugins=plugins) as ready:
         code = _run(ready, "up", stack, extra, verbose=verbose)
         if code == 0:
             # What the stack has no use for may still be starting.

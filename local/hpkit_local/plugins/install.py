@@ -1,29 +1,101 @@
-"""Puts the fake plugins where the Pulumi engine looks for installed ones: the PULUMI_HOME of a local cloud.
+"""Puts plugins where the Pulumi engine looks for installed ones: the PULUMIHOME of a local cloud.
+
+The `aws` plugin is always the fake. The `kubernetes` plugin is Pulumi's own where it's installed, otherwise the fake,
+which users know as the stand-in. Nothing is downloaded.
 
 Does not: touch PATH or any other PULUMI_HOME. A stack that targets AWS never meets a fake plugin.
 """
 
 import os
 import shlex
+import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Final
 
 import hpkit
 import hpkit_local
 from hpkit.errors import ToolError
+from hpkit_local.toolchain import tool_path
 
-__all__ = ["PACKAGES", "install"]
+__all__ = ["AUTO", "HOME", "OFFICIAL", "PACKAGES", "STAND_IN", "install", "installed", "shadowing"]
 
 PACKAGES = ("aws", "kubernetes")
+AUTO: Final = "auto"
+OFFICIAL: Final = "official"
+STAND_IN: Final = "stand-in"
+# The name of each instance's PULUMI_HOME.
+HOME: Final = "pulumi-home"
+_KUBERNETES: Final = "kubernetes"
 _MODE = 0o755
 
 
-def install(pulumi_home: Path) -> None:
-    """Write a launcher for each package, of the version that the installed SDK asks the engine for."""
+def install(pulumi_home: Path, plugins: str = "") -> str:
+    """Install each package's plugin, of the version that the installed SDK asks the engine for.
+
+    plugins: AUTO, OFFICIAL or STAND_IN. By default, the existing ones. Returns which `kubernetes` plugin it is.
+    Raises ToolError if the official plugin is requested and can't run.
+    """
+    plugins = plugins or installed(pulumi_home) or AUTO
+    official = None if plugins == STAND_IN else _official(required=plugins == OFFICIAL)
     for package in PACKAGES:
-        folder = pulumi_home / "plugins" / f"resource-{package}-v{_sdk_version(package)}"
-        _write(folder / f"pulumi-resource-{package}", _launcher(package))
+        file = _plugin(pulumi_home, package)
+        if official is not None and package == _KUBERNETES:
+            _link(file, official)
+        else:
+            _write(file, _launcher(package))
+    return f"{OFFICIAL}, {official}" if official else STAND_IN
+
+
+def installed(pulumi_home: Path) -> str:
+    """Return which `kubernetes` plugin is there: OFFICIAL, STAND_IN, or "" for none."""
+    file = _plugin(pulumi_home, _KUBERNETES)
+    if file.is_symlink():
+        return OFFICIAL
+    return STAND_IN if file.is_file() else ""
+
+
+def shadowing(pulumi_home: Path) -> list[str]:
+    """Return folders that must be first on PATH, so that the engine prefers the fakes to plugins that are on PATH."""
+    files = [_plugin(pulumi_home, package) for package in PACKAGES]
+    return [str(file.parent) for file in files if not file.is_symlink() and _on_path(file.name)]
+
+
+def _official(*, required: bool) -> Path | None:
+    """Return Pulumi's own `kubernetes` plugin, where the engine would find it; None, or ToolError, if it can't run."""
+    wanted = _sdk_version(_KUBERNETES)
+    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
+    if home.name == HOME:  # the shell uses a local cloud
+        home = Path.home() / ".pulumi"
+    file = _plugin(home, _KUBERNETES)
+    found = _on_path(file.name) or (file if os.access(file, os.X_OK) else None)
+    aws = shutil.which("aws")
+    if required and found is None:
+        raise ToolError(
+            f"Pulumi's Kubernetes plugin {wanted} isn't installed. Install it in a shell without the variables of "
+            f"`hpkit local env`: {tool_path('pulumi')} plugin install resource {_KUBERNETES} {wanted}. Or use the kit's: "
+            f"--plugins {STAND_IN}"
+        )
+    if required and aws is None:
+        raise ToolError(
+            "Pulumi's Kubernetes plugin runs `aws eks get-token`, and `aws` isn't on PATH. Install the AWS CLI, or use "
+            f"the kit's plugin: --plugins {STAND_IN}"
+        )
+    return found if aws else None
+
+
+def _on_path(name: str) -> Path | None:
+    """Return an executable on PATH that isn't one of a local cloud's."""
+    folders = [each for each in os.get_exec_path() if HOME not in Path(each).parts]
+    found = shutil.which(name, path=os.pathsep.join(folders))
+    return Path(found).absolute() if found else None
+
+
+def _plugin(home: Path, package: str) -> Path:
+    return home / "plugins" / f"resource-{package}-v{_sdk_version(package)}" / f"pulumi-resource-{package}"
 
 
 def _sdk_version(package: str) -> str:
@@ -47,11 +119,25 @@ def _launcher(package: str) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace the file in one step when it says something else, so that a start under way never meets half of it."""
-    if path.is_file() and path.read_text(encoding="utf-8") == text and os.access(path, os.X_OK):
+    """Write a launcher, unless it says the same."""
+    if not path.is_symlink() and os.access(path, os.X_OK) and path.read_text(encoding="utf-8") == text:
         return
+    with _replaced(path) as half:
+        half.write_text(text, encoding="utf-8")
+        half.chmod(_MODE)
+
+
+def _link(path: Path, target: Path) -> None:
+    if not (path.is_symlink() and path.readlink() == target):
+        with _replaced(path) as half:
+            half.symlink_to(target)
+
+
+@contextmanager
+def _replaced(path: Path) -> Iterator[Path]:
+    """Give the place for what replaces a file in one step, so that a start under way never meets half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     half = path.with_name(f".{path.name}.{os.getpid()}")
-    half.write_text(text, encoding="utf-8")
-    half.chmod(_MODE)
+    half.unlink(missing_ok=True)
+    yield half
     half.replace(path)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hpkit.errors import ToolError
-from hpkit_local.plugins.install import install
+from hpkit_local.plugins.install import AUTO, HOME, install, installed, shadowing
 from hpkit_local.processes.process import end, spawn
 from hpkit_local.supervisor.instance import Instance, State
 from hpkit_local.supervisor.lock import exclusive
@@ -32,6 +32,7 @@ __all__ = [
     "start",
     "stop",
     "take_caller",
+    "take_plugins",
 ]
 
 # What `environment` sets, in addition to endpoints of single services; unsetting it needs no instance.
@@ -188,6 +189,22 @@ def take_caller(
     instance.write_caller(account, role)
 
 
+def take_plugins(instance: Instance, stack: str, plugins: str, *, say: Callable[[str], None]) -> None:
+    """Have an instance take Pulumi's own `kubernetes` plugin, or the fake; one with a stack keeps what it has.
+
+    plugins: as `--plugins` names them. Raises ToolError where a stack is up with another plugin, or the official one
+    is requested and can't run.
+    """
+    home = instance.folder / HOME
+    before = installed(home) if stacks_up(instance) else ""
+    if before and plugins not in {AUTO, before}:
+        raise ToolError(
+            f"{stack} is up on instance {instance.name} with --plugins {before}, and the plugins can't be exchanged. "
+            f"Delete it first: hpkit local down --stack {stack} --name {instance.name}"
+        )
+    say(f"Kubernetes plugin: {install(home, before or plugins)}")
+
+
 @contextmanager
 def _to_end(
     instance: Instance, verb: str, *, say: Callable[[str], None], wait: bool, force: bool
@@ -218,7 +235,7 @@ def environment(instance: Instance, *, tools: tuple[str, ...] = ("pulumi", "pulu
     backend = instance.state_folder
     backend.mkdir(exist_ok=True)
     region = next((each.region for each in stacks_up(instance) if each.region), _REGION)
-    pulumi_home = instance.folder / "pulumi-home"
+    pulumi_home = instance.folder / HOME
     install(pulumi_home)
     local_only = "local"
     return {
@@ -238,7 +255,7 @@ def environment(instance: Instance, *, tools: tuple[str, ...] = ("pulumi", "pulu
         "PULUMI_BACKEND_URL": backend.as_uri(),
         "PULUMI_CONFIG_PASSPHRASE": local_only,
         "PULUMI_SKIP_UPDATE_CHECK": "true",
-        "PATH": search_path(*tools),
+        "PATH": os.pathsep.join([*shadowing(pulumi_home), search_path(*tools)]),
         **dict.fromkeys(service_endpoints(os.environ), ""),
     }
 

@@ -1,17 +1,44 @@
-"""Launchers of the fake plugins."""
+"""The plugins that an instance has: launchers of the fakes, or a link to Pulumi's own."""
 
 import os
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-from hpkit_local.plugins.install import PACKAGES, install
+import pytest
+
+from hpkit.errors import ToolError
+from hpkit_local.plugins.install import HOME, PACKAGES, install, installed
 from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
+
+KUBERNETES = f"plugins/resource-kubernetes-v{version('pulumi_kubernetes')}/pulumi-resource-kubernetes"
 
 
 def launchers(home):
     return {path.relative_to(home).as_posix(): path for path in home.rglob("*") if path.is_file()}
+
+
+def executable(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def official(tmp_path, monkeypatch):
+    """Install Pulumi's own plugin in a user's PULUMI_HOME, and the AWS CLI on PATH."""
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("PATH", str(executable(tmp_path / "bin/aws").parent))
+    return executable(tmp_path / "user" / KUBERNETES)
+
+
+@pytest.fixture
+def instance(tmp_path):
+    instance = Instance.named("one", root=tmp_path)
+    instance.claim_ports().close()
+    return instance
 
 
 def test_the_launchers_lie_where_the_engine_looks_for_the_versions_of_the_sdks(tmp_path):
@@ -21,9 +48,7 @@ def test_the_launchers_lie_where_the_engine_looks_for_the_versions_of_the_sdks(t
     assert all(os.access(path, os.X_OK) for path in launchers(tmp_path).values())
 
 
-def test_the_environment_of_an_instance_brings_the_plugins_and_downloads_none(tmp_path):
-    instance = Instance.named("one", root=tmp_path)
-    instance.claim_ports().close()
+def test_the_environment_of_an_instance_brings_the_plugins_and_downloads_none(instance):
     told = control.environment(instance, tools=())
     assert told["PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"] == "true"
     assert len(launchers(Path(told["PULUMI_HOME"]))) == len(PACKAGES)
@@ -49,3 +74,57 @@ def test_a_launcher_starts_the_plugin_from_any_folder_whatever_lies_there(tmp_pa
         assert plugin.stdout.readline().strip().isdigit(), "the first line is the port"
         plugin.terminate()
         assert plugin.wait(timeout=300) == 0
+
+
+def test_pulumis_own_kubernetes_plugin_is_used_if_it_is_installed(official, tmp_path):
+    home = tmp_path / "instance" / HOME
+    assert install(home) == f"official, {official}"
+    assert (home / KUBERNETES).resolve() == official
+    assert installed(home) == "official"
+    assert install(home, "stand-in") == installed(home) == "stand-in"
+    assert "The local cloud's fake" in (home / KUBERNETES).read_text()
+    assert install(home) == "stand-in", "an instance keeps what it has"
+
+
+def test_a_shell_that_uses_a_local_cloud_finds_the_users_plugin(official, tmp_path, monkeypatch):
+    home = tmp_path / "instance" / HOME
+    install(home, "stand-in")
+    monkeypatch.setenv("PULUMI_HOME", str(home))
+    assert install(tmp_path / "other" / HOME) == "stand-in"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "user").rename(tmp_path / ".pulumi")
+    assert install(tmp_path / "another" / HOME) == f"official, {tmp_path / '.pulumi' / KUBERNETES}"
+
+
+@pytest.mark.parametrize("missing", ["plugin", "aws"])
+def test_what_the_official_plugin_lacks_is_an_error_only_where_it_was_requested(
+    official, tmp_path, missing, monkeypatch
+):
+    monkeypatch.setattr("hpkit_local.plugins.install.tool_path", lambda _: Path("/tools/pulumi"))
+    (official if missing == "plugin" else tmp_path / "bin/aws").unlink()
+    assert install(tmp_path / "instance", "auto") == "stand-in"
+    words = {"plugin": "/tools/pulumi plugin install resource kubernetes ", "aws": "Install the AWS CLI"}
+    with pytest.raises(ToolError, match=words[missing]):
+        install(tmp_path / "instance", "official")
+
+
+def test_a_plugin_on_path_is_official_and_the_engine_does_not_prefer_it_to_a_stand_in(official, instance):
+    on_path = executable(Path(os.environ["PATH"]) / official.name)
+    assert install(instance.folder / HOME) == f"official, {on_path}"
+    folder = str((instance.folder / HOME / KUBERNETES).parent)
+    assert folder not in control.environment(instance, tools=())["PATH"].split(os.pathsep)
+    install(instance.folder / HOME, "stand-in")
+    path = control.environment(instance, tools=())["PATH"].split(os.pathsep)
+    assert path.index(folder) < path.index(str(on_path.parent))
+
+
+def test_a_stack_keeps_its_plugin_and_refuses_another(official, instance, monkeypatch):
+    said: list = []
+    control.take_plugins(instance, "dev", "stand-in", say=said.append)
+    monkeypatch.setattr("hpkit_local.supervisor.control.stacks_up", lambda _: ["dev"])
+    control.take_plugins(instance, "dev", "auto", say=said.append)
+    with pytest.raises(ToolError, match="dev is up on instance one with --plugins stand-in"):
+        control.take_plugins(instance, "dev", "official", say=said.append)
+    monkeypatch.setattr("hpkit_local.supervisor.control.stacks_up", lambda _: [])
+    control.take_plugins(instance, "dev", "auto", say=said.append)
+    assert said == ["Kubernetes plugin: stand-in"] * 2 + [f"Kubernetes plugin: official, {official}"]
