@@ -76,8 +76,8 @@ def _official(*, required: bool) -> Path | None:
     if required and found is None:
         raise ToolError(
             f"Pulumi's Kubernetes plugin {wanted} isn't installed. Install it in a shell without the variables of "
-            f"`hpkit local env`: {tool_path('pulumi')} plugin install resource {_KUBERNETES} {wanted}. Or use the kit's: "
-            f"--plugins {STAND_IN}"
+            f"`hpkit local env`: {tool_path('pulumi')} plugin install resource {_KUBERNETES} {wanted}. Or use "
+            f"the kit's: --plugins {STAND_IN}"
         )
     if required and aws is None:
         raise ToolError(
