@@ -14,6 +14,7 @@ from pulumi.runtime.proto import provider_pb2, resource_pb2
 
 from hpkit.program.components import build
 from hpkit.program.recording import PROJECT
+from hpkit.program.recording.record import answer_inline
 from hpkit_local.plugins.aws.servicer import AwsServicer
 from hpkit_provider.engine.values import from_struct, to_struct
 from hpkit_provider.server import HyperpodServicer
@@ -120,6 +121,7 @@ def _cancel_tasks():
 def up(plan):
     """Build a plan on the endpoint that the environment names; return what was refused, and the Kubernetes objects."""
     monitor = _Monitor(plan.spec.region)
+    answer_inline()
     mocks.set_mocks(None, project=PROJECT, stack=plan.stack, preview=False, monitor=monitor)
 
     @pulumi.runtime.test

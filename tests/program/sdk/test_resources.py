@@ -6,6 +6,7 @@ import pulumi
 import pytest
 
 from hpkit.program import sdk as resources
+from hpkit.program.recording.record import answer_inline
 from hpkit_provider.schema.package import package_schema
 
 SCHEMA = package_schema()["resources"]
@@ -33,12 +34,11 @@ class Recorder(pulumi.runtime.Mocks):
 @pytest.fixture
 def engine():
     recorder = Recorder()
+    answer_inline()
     pulumi.runtime.set_mocks(recorder, project="hpkit", stack="test", preview=False)
     return recorder
 
 
-# Pulumi's own test runner leaves the event loop that it made to the garbage collector.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::DeprecationWarning")
 def test_a_quota_reaches_the_engine_in_the_apis_names(engine):
     made = []
 
