@@ -19,7 +19,7 @@ _ARNS = "AWS General Reference, Amazon Resource Names"
 _ARN = re.compile(
     r"arn:(?P<partition>aws[a-z-]*):(?P<service>[a-z0-9-]+):(?P<region>[a-z0-9-]*):(?P<account>[0-9]{12})?"
 )
-_PASSED = "AWS IAM user guide, grant a user permissions to pass a role to an AWS service (within one account)"
+_PASSED = "AWS IAM user guide, grant a user permissions to pass a role to an AWS service"
 _ROLE_LIKE = re.compile(r"(arn:aws[a-z-]*:iam::[0-9]{12}):role")
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/(?:[^/\s]+/)*[\w+=,.@-]{1,64}\Z")
 _BOUNDARY = "permissionsBoundary"
@@ -35,10 +35,8 @@ _HAS_ACCESS = {
 # What is used by a resource of one region has to be there itself.
 _OF_ONE_REGION = {"kms": "a key", "sagemaker": "a training plan"}
 _EKS_GUIDE = "Amazon EKS user guide, create access entries; access policy permissions"
-_EKS_ENTRY = (
-    "Amazon EKS user guide, create access entries (one existing IAM principal, for STANDARD entries also one of "
-    "another account); Pulumi AWS provider, allowedAccountIds"
-)
+# An entry of type STANDARD takes a principal of another account, too.
+_EKS_ENTRY = "Amazon EKS user guide, create access entries; Pulumi AWS provider, allowedAccountIds"
 _TRUST = "AWS IAM user guide, IAM roles (trust policy); hpkit"
 _ACCOUNTS = "Pulumi AWS provider, allowedAccountIds"
 _LIFECYCLE = "SageMaker API reference, ClusterLifeCycleConfig: takes neither a digest nor an object's version"

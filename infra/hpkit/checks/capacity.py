@@ -666,9 +666,16 @@ def _fractions_go_together(context: Context) -> Iterator[Issue]:
 
 def _is_partitioned(context: Context) -> Iterator[Issue]:
     for path, group in context.groups:
-        if not isinstance(group, InstanceGroup) or not group.instance_types:
+        if not isinstance(group, InstanceGroup) or group.labels.get(MIG_LABEL, _UNPARTITIONED) == _UNPARTITIONED:
             continue
-        if group.labels.get(MIG_LABEL, _UNPARTITIONED) != _UNPARTITIONED:
+        instance = find_instance_type(group.instance_type or "")
+        if instance is not None and instance.mig_profiles == ():
+            yield Issue(
+                (*path, "labels", MIG_LABEL),
+                f"{group.name} has the label {MIG_LABEL}, and {instance.name} has no GPU that MIG can partition",
+                "Remove the label, or use an instance type with MIG profiles.",
+            )
+        if group.instance_types:
             yield Issue(
                 (*path, "labels", MIG_LABEL),
                 f"{group.name} has instanceTypes, and HyperPod partitions only GPUs of groups with a single "
@@ -744,7 +751,7 @@ RULES = (
     Rule("CAP006", "warning", "Borrow limits don't exceed what other teams can lend.", _GUIDE,
          _borrow_limit_is_reachable),
     Rule("CAP008", "warning", "Allocations reserve something.", _GUIDE, _reserves_something),
-    Rule("CAP012", "error", "MIG partitions are configured on groups with a single instanceType.", _MIG,
+    Rule("CAP012", "error", "MIG partitions are configured on groups with a single type that supports MIG.", _MIG,
          _is_partitioned),
     Rule("CAP010", "warning", "Reserved accelerators come with enough vCPUs and memory.", _GUIDE,
          _fractions_go_together),

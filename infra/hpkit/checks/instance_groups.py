@@ -418,6 +418,20 @@ def _deep_checks(context: Context) -> Iterator[Issue]:
             )
 
 
+def _interfaces(context: Context) -> Iterator[Issue]:
+    for path, group in context.groups:
+        interface = group.network_interface if isinstance(group, InstanceGroup) else None
+        types = [instance for name in group.types if (instance := find_instance_type(name)) is not None]
+        without_efa = [instance.name for instance in types if instance.efa_interfaces == 0]
+        if interface is not None and without_efa:
+            yield Issue(
+                (*path, "networkInterface"),
+                f"{group.name} has a network interface of type {interface.interface_type}, and EC2 has no EFA for "
+                f"{listing(without_efa)}",
+                "Remove networkInterface, or use instance types with EFA.",
+            )
+
+
 def _percentages(context: Context) -> Iterator[Issue]:
     cluster = context.spec.cluster
     tiered = cluster.tiered_storage
@@ -651,8 +665,10 @@ RULES = (
          f"{_MANUAL}, deep health checks", _time_for_deep_checks),
     Rule("CLU025", "error", "A group uses either Spot or a training plan.", _API, _purchase),
     Rule("CLU026", "error", "Deep health checks fit the group's instance types.",
-         f"{_MANUAL}, deep health checks (InstanceConnectivity only on instances with multi-node GPU communication)",
+         f"{_MANUAL}, deep health checks",
          _deep_checks),
+    Rule("CLU049", "error", "Instance types of a group with networkInterface have EFA.",
+         "Amazon EC2 User Guide, Elastic Fabric Adapter: supported instance types", _interfaces),
     Rule("CLU047", "error", "HyperPod accepts the nodes' storage settings.",
          f"{_MANUAL}, customer managed AWS KMS key encryption for SageMaker HyperPod", _storage),
     Rule("CLU027", "error", "Percentages are within the range that the service accepts.",

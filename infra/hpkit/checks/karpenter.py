@@ -69,7 +69,7 @@ SAID_ELSEWHERE: Final = {
     "'weight' is not supported on static NodePools": "",
 }
 _REQUIREMENTS: Final = ("template", "spec", "requirements")
-_ECR: Final = "Amazon ECR user guide, interface VPC endpoints (public repositories have none)"
+_ECR: Final = "Amazon ECR user guide, interface VPC endpoints"
 # Until a new node is ready, so many seconds go by, or more: what lives no longer does no work.
 _TO_COME: Final = 600
 _REFERENCE: Final = "Distribution, reference: grammar of an image's name"

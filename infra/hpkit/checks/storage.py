@@ -17,7 +17,7 @@ _FSX = "Amazon FSx for Lustre user guide, file system deployment"
 _CREATE = "Amazon FSx API reference, CreateFileSystem: StorageCapacity; UpdateFileSystem (PERSISTENT_2)"
 # Of SSD file systems that persist; capacities grow by the larger step.
 _THROUGHPUTS = (125, 250, 500, 1000)
-_ECR = "Amazon ECR user guide, interface VPC endpoints (public repositories have none)"
+_ECR = "Amazon ECR user guide, interface VPC endpoints"
 _SQUASH = 'Lustre manual, "Root Squash": servers trust the user id that a client names'
 _IDS_SOURCE = "Linux, fs.overflowuid; Kubernetes API, SecurityContext: runAsUser"
 # What clients and namespaces show for an unknown user, of 16 and of 32 bits less one.

@@ -20,7 +20,7 @@ RULES = (
          waivable=False),
     Rule("WAI004", "error", "Waivers end within a year.", "hpkit configuration reference", waivable=False),
     Rule("WAI005", "warning", "If a rule is waived, policies that check the same are waived too.",
-         "docs/guides/policies.md, waivers", waivable=False),
+         "hpkit, policies: waivers", waivable=False),
 )  # fmt: skip
 
 # Levels at which a policy ends no preview.
