@@ -201,9 +201,10 @@ def test_a_role_name_becomes_an_arn_of_the_accounts_where_its_team_is(allocated,
     assert found.fix == fix
 
 
-@pytest.mark.parametrize("key", ["teams", "clusterPolicy", "tags"])
+@pytest.mark.parametrize("key", ["teams", "clusterPolicy", "tags", "environmentDefaults"])
 def test_what_belongs_at_the_top_level_is_no_environment(key):
-    top = {"clusterPolicy": {"fairShare": "Enabled"}, "tags": {"owner": "ml"}, "environmentDefaults": {"protect": True}}
+    top = {"clusterPolicy": {"fairShare": "Enabled"}, "tags": {"owner": "ml"}}
+    top |= {"environmentDefaults": {"protect": True, "region": "us-west-2"}}
     data = organization(
         teams=[team("ada")], allocations={"ada": [{"instanceType": "ml.g5.12xlarge", "count": 1}]}, top=top
     )
@@ -211,7 +212,7 @@ def test_what_belongs_at_the_top_level_is_no_environment(key):
     (found,) = [each for each in findings(data) if each.severity == "error"]
     assert (found.rule, found.path, found.message) == ("CFG001", f"environments.{key}", f"`{key}` isn't an environment")
     assert found.fix == "Move it to the top level of the file, next to `environments`."
-    data["environments"] = {key: data["environments"]["dev"]} if key != "clusterPolicy" else {}
+    data["environments"] = {key: data["environments"]["dev"]} if key.islower() else {}
     assert not [each for each in findings(data) if "isn't an environment" in each.message], "a name like any other"
 
 

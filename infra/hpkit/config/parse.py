@@ -195,7 +195,8 @@ class _Reading:
             own = value = _at(self._data, path)
             if isinstance(value, dict):
                 own = {name: each for name, each in value.items() if not self._is_default((*path, name))}
-                if "region" in value or own.keys() & set(fields_at(path)):
+                # Names of environments have no capitals, so `environmentDefaults` is never one.
+                if key.islower() and ("region" in value or own.keys() & set(fields_at(path))):
                     continue
             found.append(path)
             self._data = _with(self._data, path, own)

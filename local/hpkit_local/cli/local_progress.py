@@ -148,7 +148,7 @@ class Progress:
         counts = sorted(events.done.items(), key=lambda item: _ORDER.index(item[0]))
         if not counts:
             ended = "nothing to delete" if self._verb == "destroy" else "nothing changed"
-            return ended if events.seconds is not None else "nothing done yet"
+            return ended if events.seconds is not None else "starting"
         (what, count), *others = [(self._said(change), count) for change, count in counts]
         return ", ".join([f"{plural(count, 'resource')} {what}", *(f"{count:,} {what}" for what, count in others)])
 
