@@ -16,7 +16,7 @@ __all__ = ["addons_of", "association_of"]
 
 def addons_of(live: LivePlatform, remarks: Remarks) -> dict[str, Any]:
     """Return the add-ons of the file by name; those that are left out are added to the remarks, with the reason."""
-    found: dict[str, Any] = {}
+    addons: dict[str, Any] = {}
     for name, addon in sorted(live.addons.items()):
         if addon.configuration is None:
             remarks.unmanaged.append(f"the add-on {name} {addon.version}: its configuration is neither JSON nor YAML")
@@ -25,8 +25,8 @@ def addons_of(live: LivePlatform, remarks: Remarks) -> dict[str, Any]:
         if addon.configuration:
             spec["configurationValues"] = dict(addon.configuration)
         spec |= _role(name, addon, live)
-        found[name] = addon.version if spec.keys() == {"version"} else spec
-    return found
+        addons[name] = addon.version if spec.keys() == {"version"} else spec
+    return addons
 
 
 def _role(name: str, addon: LiveAddon, live: LivePlatform) -> dict[str, Any]:

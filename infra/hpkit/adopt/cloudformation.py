@@ -76,14 +76,14 @@ def _stack_name(name: str) -> str:
 
 
 def _owned(stack: str, row: Mapping[str, Any], file: str) -> list[ManagedResource]:
-    logical, kind = string(row, "LogicalResourceId"), string(row, "ResourceType")
-    if not logical or not kind:
+    logical, resource_type = string(row, "LogicalResourceId"), string(row, "ResourceType")
+    if not logical or not resource_type:
         raise InputError(f"{file}: a resource without LogicalResourceId or ResourceType; {_ASK}")
     if row.get("ResourceStatus") in _GONE:
         return []
     return [
         ManagedResource(
-            "cloudformation", f"{stack}/{logical}", kind, frozenset(_ids(string(row, "PhysicalResourceId")))
+            "cloudformation", f"{stack}/{logical}", resource_type, frozenset(_ids(string(row, "PhysicalResourceId")))
         )
     ]
 

@@ -108,14 +108,16 @@ def handover(managed: Sequence[ManagedResource], adopted: Sequence[AdoptedResour
     matched = [Match(resource, tuple(known)) for resource, known in matches.items() if known]
     kept = [each for each in matched if any(known.owner == "existing" for known in each.adopted)]
     parts = [Match(each.managed, tuple(known for known in each.adopted if known.owner == "imported")) for each in kept]
-    found = {known for each in matched for known in each.adopted} | unclear.keys()
+    matched_resources = {known for each in matched for known in each.adopted} | unclear.keys()
     return Handover(
         released=tuple(sorted((each for each in matched if each not in kept), key=_order)),
         stays=tuple(kept),
         parts=tuple(each for each in parts if each.adopted),
         unknown=tuple(resource for resource, known in matches.items() if not known),
         handlers=tuple(resource for resource in managed_resources if is_handler(resource)),
-        free=tuple(each for each in dict.fromkeys(adopted) if each.owner == "imported" and each not in found),
+        free=tuple(
+            each for each in dict.fromkeys(adopted) if each.owner == "imported" and each not in matched_resources
+        ),
         unclear=tuple((each, several) for each, several in unclear.items() if each.owner == "imported"),
         stacks=tuple(sorted(nested(managed).items())),
     )
@@ -126,15 +128,17 @@ def _matches(
 ) -> tuple[dict[ManagedResource, list[AdoptedResource]], dict[AdoptedResource, tuple[ManagedResource, ...]]]:
     """Return the adopted resources that each managed one stands for, and those whose name alone fits several."""
     matches = {resource: [each for each in adopted if _same_id(resource, each)] for resource in managed_resources}
-    known = {each for found in matches.values() for each in found}
+    taken = {each for found in matches.values() for each in found}
     left = [resource for resource, found in matches.items() if not found]
     unclear = {}
-    for each in adopted:
-        alike = tuple(resource for resource in left if each not in known and _same_name(resource, each))
+    for resource_left in adopted:
+        alike = tuple(
+            resource for resource in left if resource_left not in taken and _same_name(resource, resource_left)
+        )
         if len(alike) == 1:
-            matches[alike[0]].append(each)
+            matches[alike[0]].append(resource_left)
         elif alike:
-            unclear[each] = alike
+            unclear[resource_left] = alike
     return matches, unclear
 
 
@@ -176,25 +180,25 @@ def _tails(ids: frozenset[str]) -> frozenset[str]:
     return frozenset(each.split(":", 5)[-1].rpartition("/")[2] for each in _arns(ids))
 
 
-def steps(found: Handover) -> list[Step]:
+def steps(plan: Handover) -> list[Step]:
     """Return the steps in order: those before the import, then those after it."""
-    theirs = [each.managed for each in found.released]
-    keeps = [*(each.managed for each in found.stays), *found.unknown]
+    theirs = [each.managed for each in plan.released]
+    keeps = [*(each.managed for each in plan.stays), *plan.unknown]
     both = terraform_steps(
         [each for each in theirs if each.tool == "terraform"], kept=[each for each in keeps if each.tool == "terraform"]
     )
     both += cloudformation_steps(
         [each for each in theirs if each.tool == "cloudformation"],
         kept=[each for each in keeps if each.tool == "cloudformation"],
-        above=dict(found.stacks),
+        above=dict(plan.stacks),
     )
     return [each for when in ("before import", "after import") for each in both if each.when == when]
 
 
-def lines(found: Handover) -> list[str]:
+def lines(plan: Handover) -> list[str]:
     """Return the handover as text for a terminal: comments begin with `#`, all other lines can be run."""
-    out = list(_summary(found))
-    due = steps(found)
+    out = list(_summary(plan))
+    due = steps(plan)
     for when, title in (
         ("before import", "Before `pulumi import`:"),
         ("after import", "After `pulumi import` succeeds, before the first `pulumi up`:"),
@@ -218,19 +222,19 @@ def _wrapped(head: str, text: str) -> Iterator[str]:
             head = " " * len(head)
 
 
-def _summary(found: Handover) -> Iterator[str]:
-    yield f"# {len(found.released)} to release, {len(found.stays)} stay, {len(found.unknown)} unknown to hpkit"
-    for each in found.released:
+def _summary(plan: Handover) -> Iterator[str]:
+    yield f"# {len(plan.released)} to release, {len(plan.stays)} stay, {len(plan.unknown)} unknown to hpkit"
+    for each in plan.released:
         yield f"# release: {each.managed.address} ({each.managed.type}) -> {_names(each.adopted)}"
-    for each in found.parts:
+    for each in plan.parts:
         whole = f"{each.managed.address}, which stays"
         yield f"# impossible: {_names(each.adopted)} is part of {whole}; import both or neither"
-    for adopted, several in found.unclear:
+    for adopted, several in plan.unclear:
         names = ", ".join(each.address for each in several)
         yield f"# unclear: {adopted.type_token} {adopted.name} may be any of {names}"
-    for each in found.stays:
+    for each in plan.stays:
         yield f"# stays: {each.managed.address} ({each.managed.type})"
-    for adopted in found.free:
+    for adopted in plan.free:
         yield f"# not managed by another tool: {adopted.type_token} {adopted.name}"
 
 
@@ -238,19 +242,19 @@ def _names(adopted: Sequence[AdoptedResource]) -> str:
     return ", ".join(f"{each.type_token} {each.name}" for each in adopted)
 
 
-def as_data(found: Handover) -> HandoverPlan:
+def as_data(plan: Handover) -> HandoverPlan:
     """Return the handover as JSON's types, for other programs."""
     return {
-        "letGo": [_match_data(each) for each in found.released],
-        "stays": [_match_data(each) for each in found.stays],
-        "parts": [_match_data(each) for each in found.parts],
-        "unknown": [_managed_data(each) for each in found.unknown],
-        "handlers": [_managed_data(each) for each in found.handlers],
-        "free": [_adopted_data(each) for each in found.free],
+        "letGo": [_match_data(each) for each in plan.released],
+        "stays": [_match_data(each) for each in plan.stays],
+        "parts": [_match_data(each) for each in plan.parts],
+        "unknown": [_managed_data(each) for each in plan.unknown],
+        "handlers": [_managed_data(each) for each in plan.handlers],
+        "free": [_adopted_data(each) for each in plan.free],
         "unclear": [
-            {**_adopted_data(each), "mayBe": [one.address for one in several]} for each, several in found.unclear
+            {**_adopted_data(each), "mayBe": [one.address for one in several]} for each, several in plan.unclear
         ],
-        "steps": [{"when": each.when, "say": each.description, "run": list(each.commands)} for each in steps(found)],
+        "steps": [{"when": each.when, "say": each.description, "run": list(each.commands)} for each in steps(plan)],
     }
 
 

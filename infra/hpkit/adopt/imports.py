@@ -81,22 +81,22 @@ def imports_of(recording: Recording, live: LivePlatform) -> Imports:
     """Return what to import so that the state holds what the program registers."""
     table = {_label(each, recording.project): each.urn for each in recording.resources.values() if is_state_only(each)}
     entries, objects, created, blockers = [], [], [], []
-    for each in recording.resources.values():
-        if is_state_only(each):
+    for resource in recording.resources.values():
+        if is_state_only(resource):
             continue
-        applied = _applied(each, live) if each.type.startswith(_APPLIED) else None
+        applied = _applied(resource, live) if resource.type.startswith(_APPLIED) else None
         if applied is not None:
             objects.append(applied)
             continue
-        find = IMPORTED.get(each.type)
-        found = find(each, live) if find else None
-        if found is not None:
-            entries.append(_entry(each, found, recording))
-        elif each.type in _ONLY_ONE:
-            what, key = _ONLY_ONE[each.type]
+        find = IMPORTED.get(resource.type)
+        resource_id = find(resource, live) if find else None
+        if resource_id is not None:
+            entries.append(_entry(resource, resource_id, recording))
+        elif resource.type in _ONLY_ONE:
+            what, key = _ONLY_ONE[resource.type]
             blockers.append(f"the file would create a second {what}: name the existing one in {key}")
         else:
-            created.append(f"{each.type} {each.name}")
+            created.append(f"{resource.type} {resource.name}")
     if blockers:
         blockers.append(f"or commit this file, and let hpkit write it again: {_adopt_command(recording, live)}")
     return Imports({"nameTable": table, "resources": entries}, tuple(objects), tuple(created), tuple(blockers))
@@ -115,12 +115,12 @@ def _label(resource: RecordedResource, project: str) -> str:
     return resource.urn.partition(f"::{project}::")[2]
 
 
-def _entry(resource: RecordedResource, found: str, recording: Recording) -> dict[str, Any]:
+def _entry(resource: RecordedResource, resource_id: str, recording: Recording) -> dict[str, Any]:
     entry = {
         "type": resource.type,
         "name": _label(resource, recording.project),
         "logicalName": resource.name,
-        "id": found,
+        "id": resource_id,
     }
     for key, urn in (("parent", resource.parent), ("provider", resource.provider)):
         if urn:
@@ -227,10 +227,10 @@ def object_name(inputs: Mapping[str, Any]) -> str:
 def _applied(resource: RecordedResource, live: LivePlatform) -> LiveObject | None:
     """Return an object, or a patch of one, if Pulumi applied it."""
     name = object_name(resource.inputs)
-    found = live.objects.get(f"{resource.inputs['kind']} {name}", {"metadata": {}})
-    for entry in found["metadata"].get("managedFields") or ():
+    live_object = live.objects.get(f"{resource.inputs['kind']} {name}", {"metadata": {}})
+    for entry in live_object["metadata"].get("managedFields") or ():
         if entry["operation"] == "Apply" and str(entry["manager"]).startswith(_MANAGER):
-            return LiveObject(resource.urn, name, _live_values(resource.inputs, found), str(entry["manager"]))
+            return LiveObject(resource.urn, name, _live_values(resource.inputs, live_object), str(entry["manager"]))
     return None
 
 

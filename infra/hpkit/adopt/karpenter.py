@@ -42,14 +42,16 @@ def leave_counts_to_karpenter(spec: dict[str, Any]) -> list[str]:
             group["instanceCount"] = 0
     added = {kind for group in groups if group["name"] in autoscaled for kind in _types(group)}
     assumed = []
-    for kind in sorted(added):
-        left = Fraction(sum(group["instanceCount"] for group in groups if _types(group) == [kind]))
-        for team, row, amount in _quotas(spec, kind):
+    for instance_type in sorted(added):
+        left = Fraction(sum(group["instanceCount"] for group in groups if _types(group) == [instance_type]))
+        for team, row, amount in _quotas(spec, instance_type):
             if amount <= left:
                 left -= amount
             else:
                 row["elastic"] = True
-                assumed.append(f"the quota of {team} on {kind} is elastic: it relies on nodes that Karpenter adds")
+                assumed.append(
+                    f"the quota of {team} on {instance_type} is elastic: it relies on nodes that Karpenter adds"
+                )
     return assumed
 
 
@@ -57,17 +59,17 @@ def _types(group: Mapping[str, Any]) -> list[str]:
     return [group["instanceType"]] if "instanceType" in group else list(group.get("instanceTypes", ()))
 
 
-def _quotas(spec: Mapping[str, Any], kind: str) -> list[tuple[str, dict[str, Any], Fraction]]:
+def _quotas(spec: Mapping[str, Any], instance_type: str) -> list[tuple[str, dict[str, Any], Fraction]]:
     """Return team, row and amount in instances of all quotas on a type, the smallest first."""
-    instance = find_instance_type(kind)
+    instance = find_instance_type(instance_type)
     rows = (
         (team, row)
         for team, own in spec.get("governance", {}).get("allocations", {}).items()
         for row in own
-        if row["instanceType"] == kind
+        if row["instanceType"] == instance_type
     )
-    found = [(team, row, _instances(row, instance.accelerators if instance else None)) for team, row in rows]
-    return sorted(found, key=lambda each: (each[2], each[0]))
+    amounts = [(team, row, _instances(row, instance.accelerators if instance else None)) for team, row in rows]
+    return sorted(amounts, key=lambda each: (each[2], each[0]))
 
 
 def _instances(row: Mapping[str, Any], accelerators: int | None) -> Fraction:

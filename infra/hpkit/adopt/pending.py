@@ -102,20 +102,20 @@ def find_ids(session: boto3.Session, creations: Sequence[Unfinished], state: Map
     whether the resource exists. Raises ValueError where several live resources could be the one.
     """
     taken = {each.get("id") for each in state["deployment"]["resources"]}
-    found = {}
-    for each in creations:
-        if each.type in _NAMED:
-            found[each.urn] = _NAMED[each.type].format_map(each.inputs)
-        elif _is_object(each.type):
-            found[each.urn] = object_name(each.inputs)
-        elif is_looked_for(each.type):
-            find = _LISTED.get(each.type, _find_tagged)
-            ids = [one for one in find(session, each) if one not in taken]
+    ids_by_urn = {}
+    for creation in creations:
+        if creation.type in _NAMED:
+            ids_by_urn[creation.urn] = _NAMED[creation.type].format_map(creation.inputs)
+        elif _is_object(creation.type):
+            ids_by_urn[creation.urn] = object_name(creation.inputs)
+        elif is_looked_for(creation.type):
+            find = _LISTED.get(creation.type, _find_tagged)
+            ids = [one for one in find(session, creation) if one not in taken]
             if len(ids) > 1:
-                raise ValueError(f"{each.name} could be any of {', '.join(sorted(ids))}")
+                raise ValueError(f"{creation.name} could be any of {', '.join(sorted(ids))}")
             if ids:
-                found[each.urn] = ids[0]
-    return found
+                ids_by_urn[creation.urn] = ids[0]
+    return ids_by_urn
 
 
 def is_looked_for(resource_type: str) -> bool:
@@ -158,7 +158,7 @@ def _find_rules(session: boto3.Session, creation: Unfinished) -> list[str]:
     inputs = creation.inputs
     group = [{"Name": "group-id", "Values": [inputs["securityGroupId"]]}]
     pages = session.client("ec2").get_paginator("describe_security_group_rules").paginate(Filters=group)
-    wanted = (
+    allowed = (
         "Egress" in creation.type,
         inputs["ipProtocol"],
         inputs.get("cidrIpv4"),
@@ -169,7 +169,7 @@ def _find_rules(session: boto3.Session, creation: Unfinished) -> list[str]:
         each["SecurityGroupRuleId"]
         for page in pages
         for each in page["SecurityGroupRules"]
-        if wanted
+        if allowed
         == (
             each["IsEgress"],
             each["IpProtocol"],
@@ -193,10 +193,10 @@ def _find_ranges(session: boto3.Session, creation: Unfinished) -> list[str]:
 def _find_keys(session: boto3.Session, creation: Unfinished) -> list[str]:
     client = session.client("kms")
     keys = [each["KeyId"] for page in client.get_paginator("list_keys").paginate() for each in page["Keys"]]
-    found = [client.describe_key(KeyId=key)["KeyMetadata"] for key in keys]
+    metadata = [client.describe_key(KeyId=key)["KeyMetadata"] for key in keys]
     return [
         each["KeyId"]
-        for each in found
+        for each in metadata
         if each.get("Description") == creation.inputs.get("description") and each["KeyState"] != "PendingDeletion"
     ]
 

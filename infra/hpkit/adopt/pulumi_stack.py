@@ -101,24 +101,26 @@ class PulumiStack:
         done = self._done(*arguments)
         if done.returncode == 0:
             return done.stdout
-        said = (done.stderr or done.stdout).strip()
-        if _LOCKED in said:
-            said = f"{said}\nIf no other run is active: `pulumi cancel --yes --stack {self.stack}`"
-        if _CUT_OFF.search(said):
-            said = (
-                f"{said}\nThe state file is incomplete: a run was killed while Pulumi wrote it. A file backend keeps "
+        output = (done.stderr or done.stdout).strip()
+        if _LOCKED in output:
+            output = f"{output}\nIf no other run is active: `pulumi cancel --yes --stack {self.stack}`"
+        if _CUT_OFF.search(output):
+            output = (
+                f"{output}\nThe state file is incomplete: a run was killed while Pulumi wrote it. A file backend keeps "
                 f"the previous state in .pulumi/stacks/. Copy {self.stack}.json.bak over {self.stack}.json, and run "
                 "the same command again"
             )
-        raise ToolError(f"pulumi {' '.join(arguments[:2])}: {said}")
+        raise ToolError(f"pulumi {' '.join(arguments[:2])}: {output}")
 
 
 def _errors(done: subprocess.CompletedProcess[str]) -> str:
     try:
-        said = json.loads(done.stdout).get("diagnostics", [])
+        diagnostics = json.loads(done.stdout).get("diagnostics", [])
     except ValueError:
         return (done.stderr or done.stdout).strip()
-    return "\n".join(each["message"].strip() for each in said if each["severity"] == "error") or done.stderr.strip()
+    return (
+        "\n".join(each["message"].strip() for each in diagnostics if each["severity"] == "error") or done.stderr.strip()
+    )
 
 
 @contextmanager

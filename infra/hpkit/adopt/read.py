@@ -48,7 +48,7 @@ def read(session: Session, name_or_arn: str, *, on_progress: Progress) -> LivePl
     name = str(orchestrator["ClusterArn"]).rpartition("/")[2]
     eks = _required(api, ApiCall("eks", "DescribeCluster", {"name": name}))["cluster"]
     subnets = sorted({subnet for config in _networks(cluster) for subnet in config["Subnets"]})
-    found = _required(api, ApiCall("ec2", "DescribeSubnets", {"SubnetIds": subnets}))["Subnets"]
+    described_subnets = _required(api, ApiCall("ec2", "DescribeSubnets", {"SubnetIds": subnets}))["Subnets"]
     on_progress(f"reading quotas, policy, add-ons and access of {cluster['ClusterName']}")
     quotas, policies = _governance(api, str(cluster["ClusterArn"]))
     addons, entries, identities = _eks(api, name)
@@ -60,7 +60,7 @@ def read(session: Session, name_or_arn: str, *, on_progress: Progress) -> LivePl
     return LivePlatform(
         cluster=cluster,
         eks=eks,
-        zones={subnet["SubnetId"]: subnet["AvailabilityZone"] for subnet in found},
+        zones={subnet["SubnetId"]: subnet["AvailabilityZone"] for subnet in described_subnets},
         quotas=quotas,
         policies=policies,
         addons=addons,
@@ -123,12 +123,12 @@ def _governance(api: _ApiReader, arn: str) -> tuple[list[Any], list[Any]]:
         ),
     )
     lists = api.all([ApiCall("sagemaker", listing, {"ClusterArn": arn}) for listing, *_ in kinds])
-    found: list[list[Any]] = []
+    descriptions: list[list[Any]] = []
     for (_, key, ident, describe), listed in zip(kinds, lists, strict=True):
         alive = [each for each in (listed or {}).get(key, ()) if each["Status"] not in ("Deleting", "Deleted")]
         described = api.all([ApiCall("sagemaker", describe, {ident: each[ident]}) for each in alive])
-        found.append([each for each in described if each is not None])
-    return found[0], found[1]
+        descriptions.append([each for each in described if each is not None])
+    return descriptions[0], descriptions[1]
 
 
 def _eks(api: _ApiReader, name: str) -> tuple[dict[str, LiveAddon], list[LiveAccessEntry], list[Any]]:

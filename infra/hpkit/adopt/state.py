@@ -36,25 +36,25 @@ def with_state_only(exported: Mapping[str, Any], recording: Recording) -> dict[s
     """Return an exported state with the stack, components and providers that it lacks."""
     deployment = dict(exported["deployment"] or {})
     resources = list(deployment.get("resources") or [])
-    there = {each["urn"] for each in resources}
+    urns = {each["urn"] for each in resources}
     stack = _stack_urn(recording)
-    if stack not in there:
+    if stack not in urns:
         resources.insert(0, {"urn": stack, "custom": False, "type": _STACK})
-    wanted = [each for each in recording.resources.values() if is_state_only(each)]
-    resources += [_entry(each, stack) for each in wanted if each.urn not in there]
+    state_only = [each for each in recording.resources.values() if is_state_only(each)]
+    resources += [_entry(each, stack) for each in state_only if each.urn not in urns]
     return {**exported, "deployment": {**deployment, "resources": _parents_first(resources)}}
 
 
 def with_write_only_inputs(exported: Mapping[str, Any], recording: Recording) -> dict[str, Any]:
     """Return an exported state with the program's inputs where AWS returns none."""
 
-    def completed(each: Mapping[str, Any]) -> Mapping[str, Any]:
-        names, stated = _WRITE_ONLY.get(each["type"], ()), recording.resources.get(each["urn"])
+    def completed(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        names, stated = _WRITE_ONLY.get(entry["type"], ()), recording.resources.get(entry["urn"])
         if stated is None:
-            return each
+            return entry
         write_only = {name: stated.inputs[name] for name in names if name in stated.inputs}
-        sides = {side: {**write_only, **each[side]} for side in ("inputs", "outputs") if write_only and side in each}
-        return {**each, **sides}
+        sides = {side: {**write_only, **entry[side]} for side in ("inputs", "outputs") if write_only and side in entry}
+        return {**entry, **sides}
 
     deployment = exported["deployment"]
     return {
@@ -119,12 +119,12 @@ def moved(
         for old, new in zip(entries, renamed, strict=True)
         if new["urn"] in urns and not is_state_only(recording.resources[new["urn"]])
     }
-    there = ids.keys() | {entry["urn"] for entry in leaving.values()}
+    target_urns = ids.keys() | {entry["urn"] for entry in leaving.values()}
     for entry in leaving.values():
         registered = recording.resources[entry["urn"]]
         entry["parent"] = registered.parent or _stack_urn(recording)
         entry["provider"] = f"{registered.provider}::{ids[registered.provider]}"
-    added = [_within(entry, there) for entry in leaving.values() if entry["urn"] not in ids]
+    added = [_within(entry, target_urns) for entry in leaving.values() if entry["urn"] not in ids]
     parts = {part for each in recording.all("ChangeGuard") for part in each.inputs.get("parts") or ()}
     left = [_without_parts(each, parts) for each in entries if each["urn"] not in leaving]
     names = {each["urn"] for each in left}

@@ -98,10 +98,10 @@ def _key(index: object) -> str:
     return f"[{index}]"
 
 
-def _owned(address: str, kind: str, attributes: Mapping[str, Any]) -> ManagedResource:
-    own = {string(attributes, key) for key in _OWN if kind.startswith(_ONLY.get(key, ""))}
-    own |= set(_composed(kind, attributes))
-    return ManagedResource("terraform", address, kind, frozenset(own - {""}))
+def _owned(address: str, resource_type: str, attributes: Mapping[str, Any]) -> ManagedResource:
+    own = {string(attributes, key) for key in _OWN if resource_type.startswith(_ONLY.get(key, ""))}
+    own |= set(_composed(resource_type, attributes))
+    return ManagedResource("terraform", address, resource_type, frozenset(own - {""}))
 
 
 # The ids that `pulumi import` and `terraform import` take, where the state's own `id` is another one. Source: each
@@ -126,16 +126,16 @@ _COMPOSED: dict[str, tuple[str, ...]] = {
 }
 
 
-def _composed(kind: str, attributes: Mapping[str, Any]) -> Iterator[str]:
-    if kind in _COMPOSED:
-        parts = [part if len(part) == 1 else string(attributes, part) for part in _COMPOSED[kind]]
+def _composed(resource_type: str, attributes: Mapping[str, Any]) -> Iterator[str]:
+    if resource_type in _COMPOSED:
+        parts = [part if len(part) == 1 else string(attributes, part) for part in _COMPOSED[resource_type]]
         if all(parts):
             yield "".join(parts)
-    if kind in ("null_resource", "terraform_data"):
+    if resource_type in ("null_resource", "terraform_data"):
         yield from _quota(attributes)
-    if kind in ("kubernetes_manifest", "kubectl_manifest"):
+    if resource_type in ("kubernetes_manifest", "kubectl_manifest"):
         yield from _manifest(attributes)
-    elif kind.startswith("kubernetes_"):
+    elif resource_type.startswith("kubernetes_"):
         for metadata in attributes.get("metadata") or ():
             yield string(metadata, "name")
 
