@@ -33,18 +33,18 @@ def is_installed(name: str) -> bool:
 
 def extension(name: str) -> Any:
     """Return what an optional package adds; ToolError, with how to install it, where it is missing."""
-    found = _find("hpkit.extensions", name)
-    if found is None:
+    entry_point = _find("hpkit.extensions", name)
+    if entry_point is None:
         raise ToolError(_missing(_EXTRAS[name]))
-    return found.load()
+    return entry_point.load()
 
 
 def optional_command(name: str, extra: str) -> Any:
     """Return the command that the package of an extra adds; ToolError, with how to install it, where it is missing."""
-    found = _find("hpkit.commands", name)
-    if found is None:
+    entry_point = _find("hpkit.commands", name)
+    if entry_point is None:
         raise ToolError(f"`hpkit {name}`: {_missing(extra)}")
-    return found.load()
+    return entry_point.load()
 
 
 @cache

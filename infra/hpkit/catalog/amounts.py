@@ -28,11 +28,15 @@ Amounts = dict[str, int]
 
 def amounts_of_instances(instance_type: str, count: int = 1) -> Amounts:
     """Return what whole instances have. Raises CatalogError for a type whose figures aren't known."""
-    kind = countable_type(instance_type)
-    found = {"cpu": 1000 * (kind.vcpu or 0), "memory": _GIB * (kind.memory_gib or 0), EFA: kind.efa_interfaces or 0}
-    if kind.accelerator_resource:
-        found[kind.accelerator_resource] = kind.accelerators or 0
-    return {name: count * amount for name, amount in found.items()}
+    details = countable_type(instance_type)
+    amounts = {
+        "cpu": 1000 * (details.vcpu or 0),
+        "memory": _GIB * (details.memory_gib or 0),
+        EFA: details.efa_interfaces or 0,
+    }
+    if details.accelerator_resource:
+        amounts[details.accelerator_resource] = details.accelerators or 0
+    return {name: count * amount for name, amount in amounts.items()}
 
 
 def amounts_of_part(
@@ -47,21 +51,21 @@ def amounts_of_part(
 
     Raises CatalogError for a type whose figures aren't known.
     """
-    kind = countable_type(instance_type)
-    found = {"cpu": round(1000 * vcpu), "memory": round(_GIB * memory_gib)}
-    if accelerators and kind.accelerator_resource and kind.accelerators:
-        found[kind.accelerator_resource] = accelerators
+    details = countable_type(instance_type)
+    amounts = {"cpu": round(1000 * vcpu), "memory": round(_GIB * memory_gib)}
+    if accelerators and details.accelerator_resource and details.accelerators:
+        amounts[details.accelerator_resource] = accelerators
         # An interface cannot be split: part of an instance has as many as its share holds whole ones.
-        found[EFA] = math.floor(Fraction(accelerators, kind.accelerators) * (kind.efa_interfaces or 0))
+        amounts[EFA] = math.floor(Fraction(accelerators, details.accelerators) * (details.efa_interfaces or 0))
     if partition is not None:
         profile, count = partition
-        found[f"nvidia.com/{profile}"] = count
-    return found
+        amounts[f"nvidia.com/{profile}"] = count
+    return amounts
 
 
 def countable_type(name: str) -> InstanceType:
     """Return a type whose vCPUs, memory and accelerators are known. Raises CatalogError for any other."""
-    found = find_instance_type(name)
-    if found is None or None in (found.vcpu, found.memory_gib, found.accelerators):
+    details = find_instance_type(name)
+    if details is None or None in (details.vcpu, details.memory_gib, details.accelerators):
         raise CatalogError(f"vCPUs, memory or accelerators of instance type {name} are not known")
-    return found
+    return details

@@ -104,12 +104,12 @@ def _entries(facts: TypeFacts, old: Any, new: Any, at: Difference) -> Iterator[D
     for key in sorted(before.keys() | after.keys()):
         index, _ = after[key] if key in after else before[key]
         entry = _inside(at, at.path, f"{at.place}[{key}]", index)
-        one, other = (side[key][1] if key in side else None for side in (before, after))
-        if one is not None and other is not None:
-            yield from _within(facts, one, other, entry)
+        old_entry, new_entry = (side[key][1] if key in side else None for side in (before, after))
+        if old_entry is not None and new_entry is not None:
+            yield from _within(facts, old_entry, new_entry, entry)
         else:
-            kind = at.kind if at.kind != "update" else "add" if one is None else "delete"
-            yield replace(entry, path=f"{at.path}[{key}]", kind=kind, before=one, after=other)
+            kind = at.kind if at.kind != "update" else "add" if old_entry is None else "delete"
+            yield replace(entry, path=f"{at.path}[{key}]", kind=kind, before=old_entry, after=new_entry)
 
 
 def _same_length_maps(facts: TypeFacts, path: str, old: Any, new: Any) -> bool:

@@ -92,12 +92,12 @@ class InstanceType:
     @property
     def device_resources(self) -> dict[str, int | None]:
         """Return how many it has of each resource that a device plugin may publish; None where that is not known."""
-        found: dict[str, int | None] = dict.fromkeys(DEVICE_RESOURCES, 0)
+        counts: dict[str, int | None] = dict.fromkeys(DEVICE_RESOURCES, 0)
         if self.accelerator_resource is not None:
-            found[self.accelerator_resource] = self.accelerators
+            counts[self.accelerator_resource] = self.accelerators
         if self.accelerator_kind == "trainium":
-            found |= {_NEURON_DEVICE: self.accelerators, _NEURON_CORE: self.neuron_cores}
-        return found
+            counts |= {_NEURON_DEVICE: self.accelerators, _NEURON_CORE: self.neuron_cores}
+        return counts
 
     @property
     def mig_slices_per_accelerator(self) -> int:
@@ -190,12 +190,12 @@ def find_nearest(name: str) -> tuple[str, ...]:
     of_family = [each for each in _catalog() if each.startswith(family)]
     if 0 < len(of_family) <= _MOST_NEAR:
         return tuple(of_family)
-    wanted = f"ml.{name.lower().removeprefix('ml.')}"
-    if of_same_family := _sizes_near(wanted):
+    full_name = f"ml.{name.lower().removeprefix('ml.')}"
+    if of_same_family := _sizes_near(full_name):
         return of_same_family[:_MOST_NEAR]
     # By its first letter a type has GPUs or none: ml.p3.16xlarge is spelt most like ml.m5.16xlarge.
-    alike = [each for each in _catalog() if each[:4] == wanted[:4]] or list(_catalog())
-    return tuple(difflib.get_close_matches(wanted, alike, n=_MOST_NEAR, cutoff=0.75))
+    alike = [each for each in _catalog() if each[:4] == full_name[:4]] or list(_catalog())
+    return tuple(difflib.get_close_matches(full_name, alike, n=_MOST_NEAR, cutoff=0.75))
 
 
 def _sizes_near(wanted: str) -> tuple[str, ...]:
@@ -214,9 +214,9 @@ def _size(name: str) -> int | None:
 
 def instance_type(name: str) -> InstanceType:
     """Return a type; raises CatalogError with the nearest names for one that the API does not accept."""
-    found = find_instance_type(name)
-    if found is None:
+    details = find_instance_type(name)
+    if details is None:
         near = ", ".join(find_nearest(name))
         hint = f"did you mean {near}?" if near else "hpkit catalog instances lists what there is"
         raise CatalogError(f"{name} is not an instance type of HyperPod; {hint}")
-    return found
+    return details

@@ -32,13 +32,13 @@ def metrics() -> Mapping[str, Metric]:
     """Return every metric by name; a histogram as the three series that Prometheus has of it."""
     kueue = read_data("kueue_metrics.json")
     groups = [{**kueue, "source": kueue["source"]}, *read_data("exporter_metrics.json")["groups"]]
-    found: dict[str, Metric] = {}
+    by_name: dict[str, Metric] = {}
     for group in groups:
         for name, row in group["metrics"].items():
             labels = (*group.get("labels", ()), *row.get("labels", ()))
             for metric, more in _series(name, row["type"]).items():
-                found[metric] = Metric(metric, row["type"], frozenset((*labels, *more)), group["source"])
-    return found
+                by_name[metric] = Metric(metric, row["type"], frozenset((*labels, *more)), group["source"])
+    return by_name
 
 
 def _series(name: str, kind: str) -> Mapping[str, tuple[str, ...]]:

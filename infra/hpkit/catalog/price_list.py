@@ -121,8 +121,8 @@ class _UnreadableError(ValueError):
     """A product that isn't in the documented form, or without a price that can be used."""
 
 
-def read_products(query: ProductQuery, products: Iterable[object], found: Found) -> None:
-    """Add the prices of a query's products to `found`; what can't be used is added to its `skipped`.
+def read_products(query: ProductQuery, products: Iterable[object], region_prices: Found) -> None:
+    """Add the prices of a query's products to `region_prices`; what can't be used is added to its `skipped`.
 
     products: the texts of `PriceList` in an answer of GetProducts.
     """
@@ -140,14 +140,14 @@ def read_products(query: ProductQuery, products: Iterable[object], found: Found)
             if prices:
                 amounts.setdefault((name, is_instance), set()).update(prices)
         except _UnreadableError as error:
-            found.skipped.append(f"{query.service}: {label}: {error}")
+            region_prices.skipped.append(f"{query.service}: {label}: {error}")
     for (name, is_instance), several in sorted(amounts.items()):
         if len(several) > 1:
             listed = ", ".join(f"${each}" for each in sorted(several))
-            found.skipped.append(f"{query.service}: {name} has {len(several)} on-demand prices: {listed}")
+            region_prices.skipped.append(f"{query.service}: {name} has {len(several)} on-demand prices: {listed}")
             continue
         (amount,) = several
-        (found.instances if is_instance else found.platform)[name] = amount
+        (region_prices.instances if is_instance else region_prices.platform)[name] = amount
 
 
 def _wanted(query: ProductQuery, usage: str) -> tuple[str, str, bool]:
@@ -220,15 +220,17 @@ def _decimal(text: object) -> Decimal:
     return amount
 
 
-def price_file(found: Mapping[str, Found], before: Mapping[str, RegionPrices], source: Callable[[str], Source]) -> str:
+def price_file(
+    by_region: Mapping[str, Found], before: Mapping[str, RegionPrices], source: Callable[[str], Source]
+) -> str:
     """Return a project's file of prices, sorted.
 
-    found: region → what the price list has. before: the file so far; a region whose prices are the same keeps its
+    by_region: region → what the price list has. before: the file so far; a region whose prices are the same keeps its
     source, so that the same prices give the same text. source: that of a region's new prices.
     """
     sources, blocks = {}, []
-    for region in sorted(found):
-        new, old = found[region], before.get(region)
+    for region in sorted(by_region):
+        new, old = by_region[region], before.get(region)
         same = old is not None and (new.instances, new.platform) == (dict(old.instances), dict(old.platform))
         used = old.source if same and old is not None else source(region)
         sources[region] = {"title": used.title, "url": used.url, "date": used.date}

@@ -63,26 +63,26 @@ def _hyperpod() -> Any:
 @cache
 def type_facts(token: str) -> TypeFacts:
     """Return what is known of a type; nothing of one that the catalog does not have."""
-    given = {**_data()["types"], **_hyperpod()["types"]}.get(token, {})
+    facts = {**_data()["types"], **_hyperpod()["types"]}.get(token, {})
     names = ("immutable", "kept", "grows", "optional", "undisclosed", "present", "sets")
-    sets = {key: frozenset(given.get(key, ())) for key in names}
+    sets = {key: frozenset(facts.get(key, ())) for key in names}
     return TypeFacts(
         **sets,
-        entries=given.get("entries", {}),
-        defaults=given.get("defaults", {}),
-        identity=tuple(given.get("identity", ())),
-        autoname=given.get("autoname", ""),
-        deletes_first=given.get("deletesFirst", False),
-        literal=given.get("literal", False),
+        entries=facts.get("entries", {}),
+        defaults=facts.get("defaults", {}),
+        identity=tuple(facts.get("identity", ())),
+        autoname=facts.get("autoname", ""),
+        deletes_first=facts.get("deletesFirst", False),
+        literal=facts.get("literal", False),
     )
 
 
 @cache
-def object_facts(api_version: str, kind: str, *, patch: bool) -> TypeFacts:
+def object_facts(api_version: str, object_kind: str, *, patch: bool) -> TypeFacts:
     """Return what is known of a kind of Kubernetes object; a patch changes any field of an object that others own."""
     group = api_version.partition("/")[0] if "/" in api_version else ""
     fields = _data()["kubernetes"]
-    own = () if patch else fields.get(f"{group}/{kind}" if group else kind, ())
+    own = () if patch else fields.get(f"{group}/{object_kind}" if group else object_kind, ())
     # The API server's own default may be true, such as that of automountServiceAccountToken.
     return TypeFacts(immutable=frozenset({*fields["*"], *own}), literal=True)
 
@@ -117,9 +117,9 @@ def _volume_keys(configs: Sequence[Any]) -> dict[str, Any]:
     return keys
 
 
-def _is_lower(value: Any, other: Any) -> bool:
-    if all(isinstance(each, str) and each.replace(".", "").isdecimal() for each in (value, other)):
-        value, other = (tuple(map(int, each.split("."))) for each in (value, other))
-    elif not all(isinstance(each, int | float) for each in (value, other)):
+def _is_lower(value: Any, reference: Any) -> bool:
+    if all(isinstance(each, str) and each.replace(".", "").isdecimal() for each in (value, reference)):
+        value, reference = (tuple(map(int, each.split("."))) for each in (value, reference))
+    elif not all(isinstance(each, int | float) for each in (value, reference)):
         return False
-    return bool(value < other)
+    return bool(value < reference)

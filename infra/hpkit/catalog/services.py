@@ -202,10 +202,10 @@ def topology_gates(kueue: str | None) -> tuple[str, ...]:
 
 def is_older(version: str, than: str) -> bool:
     """Say whether a version of an add-on comes before another, by its three numbers; without them it does not."""
-    mine, other = _NUMBERS.match(version), _NUMBERS.match(than)
-    if mine is None or other is None:
+    mine, minimum = _NUMBERS.match(version), _NUMBERS.match(than)
+    if mine is None or minimum is None:
         return False
-    return tuple(map(int, mine.groups())) < tuple(map(int, other.groups()))
+    return tuple(map(int, mine.groups())) < tuple(map(int, minimum.groups()))
 
 
 @cache

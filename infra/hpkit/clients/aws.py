@@ -29,15 +29,15 @@ Progress = Callable[[int, int], None]
 
 def call_all(session: Session, calls: Iterable[ApiCall], *, on_progress: Progress) -> dict[str, Any]:
     """Return key of the call → complete result or FailedCall; on_progress gets the number of responses and of calls."""
-    wanted = list(calls)
+    pending_calls = list(calls)
     # Threads may share clients, but not a session.
-    clients = {service: _client(session, service) for service in sorted({call.service for call in wanted})}
+    clients = {service: _client(session, service) for service in sorted({call.service for call in pending_calls})}
     results: dict[str, Any] = {}
     with ThreadPoolExecutor(max_workers=_MAX_PARALLEL) as pool:
-        running = {pool.submit(_call, clients[call.service], call): call for call in wanted}
+        running = {pool.submit(_call, clients[call.service], call): call for call in pending_calls}
         for done in as_completed(running):
             results[running[done].key] = done.result()
-            on_progress(len(results), len(wanted))
+            on_progress(len(results), len(pending_calls))
     return results
 
 

@@ -90,13 +90,13 @@ def find_admission(session: Session, cluster: Mapping[str, Any]) -> dict[str, di
     """Return specifications of admission policies and bindings, and labels of namespaces, by kind and name."""
 
     def look(client: Any) -> dict[str, dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = {}
+        objects: dict[str, dict[str, Any]] = {}
         for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
             items = client.resources.get(api_version=_ADMISSION, kind=kind).get().to_dict()["items"]
-            found[kind] = {each["metadata"]["name"]: each["spec"] for each in items}
+            objects[kind] = {each["metadata"]["name"]: each["spec"] for each in items}
         namespaces = client.resources.get(api_version="v1", kind="Namespace").get().to_dict()["items"]
-        found["Namespace"] = {each["metadata"]["name"]: each["metadata"].get("labels", {}) for each in namespaces}
-        return found
+        objects["Namespace"] = {each["metadata"]["name"]: each["metadata"].get("labels", {}) for each in namespaces}
+        return objects
 
     return _asked(session, cluster, look)
 

@@ -36,15 +36,15 @@ def explain_group(plan: Plan, name: str) -> GroupExplanation:
     """Return what a plan means for an instance group; raises SelectionError for one that is not there."""
     group = next((each for each in plan.all_groups if each.spec.name == name), None)
     if group is None:
-        there = hint(name, (each.spec.name for each in plan.all_groups))
-        raise SelectionError(f"{plan.stack} has no instance group {name}; {there}")
-    known = instances_of(plan)
+        suggestion = hint(name, (each.spec.name for each in plan.all_groups))
+        raise SelectionError(f"{plan.stack} has no instance group {name}; {suggestion}")
+    capacities = instances_of(plan)
     node_class = group.node_class if isinstance(group, GroupPlan) else None
     counted = set(group.spec.types) if isinstance(group, GroupPlan) else set()
     return GroupExplanation(
         plan=plan,
         group=group,
-        instances=tuple(known[each] for each in group.spec.types if each in known),
+        instances=tuple(capacities[each] for each in group.spec.types if each in capacities),
         node_pools=tuple(
             pool.spec.name
             for pool in plan.node_pools

@@ -100,11 +100,11 @@ def explain_team(plan: Plan, name: str, organization_teams: Iterable[str] = ()) 
         for quota in quotas_of(plan)
         if any(share.team == name for share in quota.teams)
     )
-    wanted = {part.quota.instance_type for part in types if part.borrowable}
+    borrowed_types = {part.quota.instance_type for part in types if part.borrowable}
     rivals = {
         share.team: Peer(share.team, share.borrowable, weights[share.team])
         for part in types
-        if part.quota.instance_type in wanted
+        if part.quota.instance_type in borrowed_types
         for share in part.quota.teams
         if share.borrowable and share.team != name
     }
@@ -128,11 +128,11 @@ def _missing(plan: Plan, name: str, known: tuple[str, ...]) -> str:
             f"{name} is a team of {plan.organization}, but has no allocation in {plan.environment}, so it has no "
             f"queue there; add an allocation under {where}"
         )
-    there = [team.name for team in plan.teams]
-    likely = near(name, there)
+    team_names = [team.name for team in plan.teams]
+    likely = near(name, team_names)
     if likely:
         return f"{plan.stack} has no team {name}; did you mean {likely}?"
-    if not there:
+    if not team_names:
         return f"{plan.stack} has no team {name}: no team has an allocation there"
     return f"{plan.stack} has no team {name}; to list its teams, run `hpkit quota --stack {plan.stack}`"
 

@@ -177,16 +177,16 @@ def _weight(explained: TeamExplanation) -> tuple[str, ...]:
     ahead = [each for each in rivals if each.fair_share_weight > weight]
     level = [each for each in rivals if each.fair_share_weight == weight]
     behind = [each for each in rivals if each.fair_share_weight < weight]
-    said = [f"fairShareWeight {weight}, against {_peers(rivals, _weighed)}. {_BY_WEIGHT}"]
+    sentences = [f"fairShareWeight {weight}, against {_peers(rivals, _weighed)}. {_BY_WEIGHT}"]
     if weight == 0:
         if ahead:
-            said.append(
+            sentences.append(
                 f"With weight 0, it's served after {_names(ahead)}, who can also reclaim what it borrowed; its own "
                 "quota isn't affected."
             )
         if level:
-            said.append(f"It's equal to {_names(level)}, which also have weight 0.")
-        return tuple(said)
+            sentences.append(f"It's equal to {_names(level)}, which also have weight 0.")
+        return tuple(sentences)
     parts = []
     if ahead:
         first = ahead[0]
@@ -200,8 +200,8 @@ def _weight(explained: TeamExplanation) -> tuple[str, ...]:
             if nearest.fair_share_weight == 0
             else f"{team.name} gets about {_times(weight, nearest.fair_share_weight)} as many as {nearest.team}"
         )
-    said.append(f"If all want more instances than are idle: {'; '.join(parts)}. {_NOT_A_LIMIT}")
-    return tuple(said)
+    sentences.append(f"If all want more instances than are idle: {'; '.join(parts)}. {_NOT_A_LIMIT}")
+    return tuple(sentences)
 
 
 def _ranks(explained: TeamExplanation) -> tuple[str, ...]:
@@ -240,7 +240,7 @@ def _start(plan: Plan) -> tuple[str, ...]:
         if not gang.recovery_seconds
         else f"for {gang.timeout if gang.recovery_timeout is None else gang.recovery_timeout}"
     )
-    said = [
+    sentences = [
         f"Gang scheduling is on: a job whose pods aren't all ready {gang.timeout} after it was admitted is evicted. It "
         f"returns to its queue after {strategy.backoff_base_seconds} seconds, and after twice as long each further "
         f"time, at most {strategy.backoff_max_seconds}."
@@ -248,8 +248,10 @@ def _start(plan: Plan) -> tuple[str, ...]:
         f"A running job waits {recovery} for a replacement of a failed pod.",
     ]
     if gang.block_admission:
-        said.append("Jobs are admitted one by one: the next one, of any team, when all pods of the last one are ready.")
-    return tuple(said)
+        sentences.append(
+            "Jobs are admitted one by one: the next one, of any team, when all pods of the last one are ready."
+        )
+    return tuple(sentences)
 
 
 def group_text(explained: GroupExplanation) -> tuple[Section, ...]:
@@ -289,14 +291,14 @@ def _instance(instance: InstanceType, region: str) -> str:
 
 
 def _price(name: str, region: str) -> str:
-    found = near_price(name, region)
-    if found is None:
+    price = near_price(name, region)
+    if price is None:
         return "Its price isn't known: https://aws.amazon.com/sagemaker/ai/pricing/"
-    if found.region == region:
-        return f"It costs ${found.hourly} per hour on demand ({found.source.date}: {found.source.url})."
+    if price.region == region:
+        return f"It costs ${price.hourly} per hour on demand ({price.source.date}: {price.source.url})."
     return (
-        f"It costs about ${found.hourly} per hour on demand, the price in {found.region} ({found.source.date}: "
-        f"{found.source.url}); the price in {region} isn't known."
+        f"It costs about ${price.hourly} per hour on demand, the price in {price.region} ({price.source.date}: "
+        f"{price.source.url}); the price in {region} isn't known."
     )
 
 
