@@ -34,19 +34,19 @@ def _advised(decision: GuardDecision, how: str, everything: str) -> GuardDecisio
 
 def _text(needed: Iterable[Allowance], plan: Plan) -> str:
     """Return what the environment must say, with what it says already."""
-    wanted = dict.fromkeys(needed)
-    kinds = {kind for kind, _ in wanted}
-    said = ["`protect: false`"] if UNPROTECTED in wanted else []
+    allowances = dict.fromkeys(needed)
+    kinds = {kind for kind, _ in allowances}
+    settings = ["`protect: false`"] if UNPROTECTED in allowances else []
     if REPLACE in kinds:
-        keys = {name for kind, name in wanted if kind == REPLACE} | {*plan.spec.allow_replace}
-        said.append(f"`{REPLACE}: [{', '.join(key for key in GUARDED_TYPES.values() if key in keys)}]`")
+        keys = {name for kind, name in allowances if kind == REPLACE} | {*plan.spec.allow_replace}
+        settings.append(f"`{REPLACE}: [{', '.join(key for key in GUARDED_TYPES.values() if key in keys)}]`")
     deletions = kinds - {REPLACE, UNPROTECTED[0]}
     if deletions:
         written = plan.spec.allow_delete.model_dump(by_alias=True)
         names = {
-            kind: [*dict.fromkeys([*existing, *(name for other, name in wanted if other == kind)])]
+            kind: [*dict.fromkeys([*existing, *(name for other, name in allowances if other == kind)])]
             for kind, existing in written.items()
         }
         listed = ", ".join(f"{kind}: [{', '.join(own)}]" for kind, own in names.items() if own)
-        said.append(f"`allowDelete: {{{listed}}}`")
-    return " and ".join(said)
+        settings.append(f"`allowDelete: {{{listed}}}`")
+    return " and ".join(settings)

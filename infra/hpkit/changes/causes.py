@@ -18,7 +18,7 @@ _MACHINE: Final = ("\n", "==", "&&", "||")
 def root_causes(step: Step, steps: Sequence[Step]) -> list[str]:
     """Return where a replacement begins: the properties that a person changed, however far away."""
     by_urn = {each.urn: each for each in steps}
-    found: dict[str, None] = {}
+    causes: dict[str, None] = {}
     seen: set[str] = set()
     todo = [step]
     while todo:
@@ -28,9 +28,9 @@ def root_causes(step: Step, steps: Sequence[Step]) -> list[str]:
         seen.add(here.urn)
         for cause in here.causes:
             if not cause.because and cause.replaces:
-                found[("" if here is step else f"{_name(here)}: ") + describe(cause)] = None
+                causes[("" if here is step else f"{_name(here)}: ") + describe(cause)] = None
             todo += [by_urn[urn] for urn in cause.because if cause.replaces and urn in by_urn]
-    return list(found)[:3]
+    return list(causes)[:3]
 
 
 def describe(cause: Cause) -> str:

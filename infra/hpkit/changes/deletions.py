@@ -53,25 +53,25 @@ def _deletions(before: Recorded, after: Recorded) -> Iterator[tuple[str, GuardDe
     for part, (called, words) in parts_of(before.plan).items():
         if staying.get(part) == called:
             continue
-        kind, _, name = part.partition("/")
+        allow_key, _, name = part.partition("/")
         named = part in allowed
-        more: dict[str, Any] = {"refused": not named, "needs": ((kind, name),)}
+        more: dict[str, Any] = {"refused": not named, "needs": ((allow_key, name),)}
         fix = DELETION_ALLOWED if named else ""
         anew = f" and recreated as {staying[part]}" if part in staying else ""
-        new_name = None if anew else _renamed_to(kind, name, before.plan, after.plan)
+        new_name = None if anew else _renamed_to(allow_key, name, before.plan, after.plan)
         if new_name is None:
-            yield kind, GuardDecision(CODES[kind], name, name, f"{words} is deleted{anew}", fix, **more)
+            yield allow_key, GuardDecision(CODES[allow_key], name, name, f"{words} is deleted{anew}", fix, **more)
         else:
-            what = "team" if kind == "teams" else "NodePool"
+            what = "team" if allow_key == "teams" else "NodePool"
             reason = f"{words} is deleted, {new_name} starts empty; HyperPod can't rename an existing {what}"
-            yield kind, GuardDecision(RENAMED[kind], name, name, reason, fix, **more)
+            yield allow_key, GuardDecision(RENAMED[allow_key], name, name, reason, fix, **more)
 
 
-def renamed_parts(kind: str, before: Plan, after: Plan) -> dict[str, str]:
+def renamed_parts(allow_key: str, before: Plan, after: Plan) -> dict[str, str]:
     """Return the new parts that are what leaving ones were, each with that one's name: renames, as if meant."""
-    leaving = set(_alike(kind, before)) - set(_alike(kind, after))
-    found = {name: _renamed_to(kind, name, before, after) for name in sorted(leaving)}
-    return {new: name for name, new in found.items() if new is not None}
+    leaving = set(_alike(allow_key, before)) - set(_alike(allow_key, after))
+    renames = {name: _renamed_to(allow_key, name, before, after) for name in sorted(leaving)}
+    return {new: name for name, new in renames.items() if new is not None}
 
 
 def _renamed_to(kind: str, name: str, before: Plan, after: Plan) -> str | None:
@@ -79,14 +79,14 @@ def _renamed_to(kind: str, name: str, before: Plan, after: Plan) -> str | None:
     return next((other for other in new if other not in old and name in old and new[other] == old[name]), None)
 
 
-def _alike(kind: str, plan: Plan) -> dict[str, object]:
+def _alike(allow_key: str, plan: Plan) -> dict[str, object]:
     """Return name → what of a team or a NodePool stays as it is when only its name is another."""
-    if kind == "teams":
+    if allow_key == "teams":
         return {
             team.name: [replace(each, path=()) for each in team.quota_resources]
             for team in plan.teams
             if not team.is_shared_pool
         }
-    if kind == "nodePools":
+    if allow_key == "nodePools":
         return {pool.spec.name: pool.spec.model_copy(update={"name": ""}) for pool in plan.node_pools}
     return {}

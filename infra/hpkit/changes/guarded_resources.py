@@ -47,26 +47,29 @@ _LOST_WITH_IT: Final = {
 
 def resource_decisions(before: Recorded, after: Recorded, steps: Sequence[Step]) -> Iterator[GuardDecision]:
     """Yield the decisions about guarded resources that are replaced or deleted."""
-    found: dict[str, tuple[str, list[str]]] = {}
+    actions: dict[str, tuple[str, list[str]]] = {}
     names: dict[str, list[str]] = {}
     for step in steps:
         if step.lost and step.type in GUARDED_TYPES:
             key = GUARDED_TYPES[step.type]
             causes = root_causes(step, steps) or _replacement_named_by_file(key, after)
-            action, known = found.get(key, (step.action, []))
+            action, known_causes = actions.get(key, (step.action, []))
             # There are two buckets. If one is deleted and the other replaced, the action is "delete".
-            found[key] = "delete" if "delete" in (action, step.action) else action, [*dict.fromkeys([*known, *causes])]
+            actions[key] = (
+                "delete" if "delete" in (action, step.action) else action,
+                [*dict.fromkeys([*known_causes, *causes])],
+            )
             names.setdefault(key, []).append(
                 _BUCKETS.get(step.name, GUARDED_NAMES[key]) if key == "bucket" else GUARDED_NAMES[key]
             )
     moved = _vpc_change(before, after, steps)
-    if moved and "eks" not in found and any(each.type == EKS for each in after.resources.values()):
-        found["eks"] = ("replace", [f"it can't move to another VPC: {moved}"])
+    if moved and "eks" not in actions and any(each.type == EKS for each in after.resources.values()):
+        actions["eks"] = ("replace", [f"it can't move to another VPC: {moved}"])
     protected = {
         GUARDED_TYPES[each.type]: each.urn in after.resources for each in _protected_resources(before, after, steps)
     }
-    for key in sorted(found, key=list(GUARDED_TYPES.values()).index):
-        action, causes = found[key]
+    for key in sorted(actions, key=list(GUARDED_TYPES.values()).index):
+        action, causes = actions[key]
         name = " and ".join(names.get(key, [GUARDED_NAMES[key]]))
         yield _decide(key, name, action, causes, before, after, protected.get(key))
 
@@ -119,10 +122,10 @@ def _decide(
 def _first(key: str, before: Plan, *, protected: bool | None) -> tuple[Allowance, ...]:
     """Return what an `up` before this change has to do, so that the allowance does not lead to the next refusal."""
     # The service or the engine refuses to delete the old one as it was deployed, whatever this change says.
-    found = [UNPROTECTED] if before.spec.protect and key in _PROTECTED_BY_FILE else []
+    first_needed = [UNPROTECTED] if before.spec.protect and key in _PROTECTED_BY_FILE else []
     # What leaves the program is protected in the state.
-    found += [(REPLACE, key)] if protected is False else []
-    return tuple(found)
+    first_needed += [(REPLACE, key)] if protected is False else []
+    return tuple(first_needed)
 
 
 def _lost_with_it(key: str, before: Recorded) -> str:

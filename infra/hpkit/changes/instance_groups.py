@@ -87,7 +87,7 @@ def group_deletions(before: Recorded, after: Recorded) -> Iterator[GuardDecision
     allowed = after.plan.spec.allow_delete.instance_groups
     for group in deleted_groups(before, after):
         name, named = group.spec.name, group.spec.name in allowed
-        kind = "/".join(group.spec.types)
+        instance_types = "/".join(group.spec.types)
         nodes = "all nodes that Karpenter started" if group.autoscaled else f"{group.spec.instance_count}"
         renamed_to = renamed_group(group, before.plan, after.plan)
         rename = (
@@ -97,17 +97,17 @@ def group_deletions(before: Recorded, after: Recorded) -> Iterator[GuardDecision
         )
         fix = DELETION_ALLOWED if named else ""
         code = "group-renamed" if renamed_to is not None else "group-leaves"
-        reason = f"{name} is deleted ({nodes} × {kind}){rename}"
+        reason = f"{name} is deleted ({nodes} × {instance_types}){rename}"
         yield GuardDecision(code, name, name, reason, fix, refused=not named, needs=((_DELETE, name),))
 
 
 def renamed_group(group: _Group, before: Plan, after: Plan) -> _Group | None:
     """Return the new group that is what a leaving one was: a rename, as the person may have meant it."""
-    known = {each.spec.name for each in before.own_groups}
-    for each in after.own_groups:
-        same = (type(each), each.spec.types, each.zones) == (type(group), group.spec.types, group.zones)
-        if each.spec.name not in known and same and each.spec.instance_count == group.spec.instance_count:
-            return each
+    old_names = {each.spec.name for each in before.own_groups}
+    for candidate in after.own_groups:
+        same = (type(candidate), candidate.spec.types, candidate.zones) == (type(group), group.spec.types, group.zones)
+        if candidate.spec.name not in old_names and same and candidate.spec.instance_count == group.spec.instance_count:
+            return candidate
     return None
 
 

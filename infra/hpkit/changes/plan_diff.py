@@ -184,11 +184,11 @@ def _without(team: TeamPlan | None, other: TeamPlan | None) -> tuple[str, ...]:
 
 
 def _shares(quotas: Mapping[str, TypeQuota]) -> dict[str, dict[str, TeamShare]]:
-    found: dict[str, dict[str, TeamShare]] = {}
-    for kind, quota in quotas.items():
+    by_team: dict[str, dict[str, TeamShare]] = {}
+    for instance_type, quota in quotas.items():
         for share in quota.teams:
-            found.setdefault(share.team, {})[kind] = share
-    return found
+            by_team.setdefault(share.team, {})[instance_type] = share
+    return by_team
 
 
 def _share(kind: str, was: TeamShare | None, now: TeamShare | None) -> ShareChange:
@@ -206,12 +206,13 @@ def _capacity(
     before: Plan | None, after: Plan | None, quotas: Change[dict[str, TypeQuota]]
 ) -> Iterable[CapacityChange]:
     old, new = quotas.before or {}, quotas.after or {}
-    for kind in _keys(old, new):
-        was, now = old.get(kind), new.get(kind)
+    for instance_type in _keys(old, new):
+        was, now = old.get(instance_type), new.get(instance_type)
         yield CapacityChange(
-            instance_type=kind,
+            instance_type=instance_type,
             present=Change(
-                before is not None and kind in before.capacity, after is not None and kind in after.capacity
+                before is not None and instance_type in before.capacity,
+                after is not None and instance_type in after.capacity,
             ),
             guaranteed=_both(was, now, lambda quota: quota.capacity.guaranteed),
             maximum=_both(was, now, lambda quota: quota.capacity.maximum),

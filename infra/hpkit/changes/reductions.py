@@ -98,10 +98,10 @@ def reductions_of_plan(before: Plan, after: Plan) -> Iterator[Reduction]:
         was, now = (plan.spec.model_dump(mode="json", include={key}).get(key) for plan in (before, after))
         if list(_less(key, now, was)):
             yield Reduction("", "", f"environment.{_ALLOWANCES[key]}", was or None, now)
-    for each in differences(_KEYS_OF_PLAN, _settings(before), _settings(after)):
-        if each.before is None and isinstance(each.after, str | int | float):
-            yield Reduction("", "", each.place, None, each.after)
-        for place, old, new in _less(each.place, each.before, each.after):
+    for difference in differences(_KEYS_OF_PLAN, _settings(before), _settings(after)):
+        if difference.before is None and isinstance(difference.after, str | int | float):
+            yield Reduction("", "", difference.place, None, difference.after)
+        for place, old, new in _less(difference.place, difference.before, difference.after):
             if not _follows(old, new, gone):
                 yield Reduction("", "", place, old, new)
 
@@ -172,13 +172,13 @@ def _items(value: Any) -> list[Any]:
 def _without(items: Iterable[Any], others: Iterable[Any]) -> list[Any]:
     """Return the items that are not among the others, each as often as it is more there."""
     left = Counter(_key(item) for item in others)
-    found = []
+    remaining = []
     for item in items:
         if left[_key(item)]:
             left[_key(item)] -= 1
         else:
-            found.append(item)
-    return found
+            remaining.append(item)
+    return remaining
 
 
 def _key(value: Any) -> str:
@@ -212,12 +212,12 @@ def _gone(before: Recorded, steps: Sequence[Step]) -> set[str]:
 
 def _names(plan: Plan) -> set[str]:
     """Return the names that others mention a plan's parts by."""
-    found = {
+    names = {
         name for team in plan.teams for name in (team.name, team.namespace, team.cluster_queue, *team.spec.members)
     }
-    found |= {team.quota_name for team in plan.teams} | {addon.name for addon in plan.addons}
-    found |= {group.spec.name for group in plan.own_groups} | {pool.spec.name for pool in plan.node_pools}
-    return found | {*plan.spec.eks.administrators, *plan.spec.eks.viewers, *plan.spec.deployers}
+    names |= {team.quota_name for team in plan.teams} | {addon.name for addon in plan.addons}
+    names |= {group.spec.name for group in plan.own_groups} | {pool.spec.name for pool in plan.node_pools}
+    return names | {*plan.spec.eks.administrators, *plan.spec.eks.viewers, *plan.spec.deployers}
 
 
 def _follows(old: Any, new: Any, gone: set[str]) -> bool:

@@ -102,20 +102,30 @@ class _Run:
         old, new = self._old[urn], self._new[urn]
         if not new.custom:
             return ()
-        found = list(self._dependents.get(urn, ()))
+        causes = list(self._dependents.get(urn, ()))
         if new.provider in self._replaced or new.provider != old.provider:
-            found.append(Cause("", "", None, None, (new.provider,), replaces=True))
+            causes.append(Cause("", "", None, None, (new.provider,), replaces=True))
         away = self._replaced | self._created
         inputs = {name: self._known(new, name, value, away) for name, value in new.inputs.items()}
-        for each in differences(facts_of(new), old.inputs, inputs):
-            name = each.path.partition(".")[0].partition("[")[0]
-            used = new.uses.get(name, frozenset()) if has_unknown(each.after) else frozenset()
+        for difference in differences(facts_of(new), old.inputs, inputs):
+            name = difference.path.partition(".")[0].partition("[")[0]
+            used = new.uses.get(name, frozenset()) if has_unknown(difference.after) else frozenset()
             because = tuple(sorted(used & away))
-            made_up = self._made_up(old, name, each.before, self._old) or self._made_up(
-                new, name, each.after, self._new
+            made_up = self._made_up(old, name, difference.before, self._old) or self._made_up(
+                new, name, difference.after, self._new
             )
-            found.append(Cause(each.path, each.place, each.before, each.after, because, each.replaces, made_up))
-        return tuple(found)
+            causes.append(
+                Cause(
+                    difference.path,
+                    difference.place,
+                    difference.before,
+                    difference.after,
+                    because,
+                    difference.replaces,
+                    made_up,
+                )
+            )
+        return tuple(causes)
 
     @staticmethod
     def _made_up(resource: RecordedResource, name: str, value: Any, side: Resources) -> bool:
@@ -136,7 +146,7 @@ class _Run:
             return
         # While it is away, what cannot live on without it goes too, whatever the program says of it.
         going = {urn}
-        for other, resource in self._old.items():
+        for dependent, resource in self._old.items():
             held = sorted(name for name, used in resource.uses.items() if used & going)
             stated = {name: UNKNOWN if name in held else value for name, value in resource.inputs.items()}
             causes = [
@@ -153,11 +163,11 @@ class _Run:
             ]
             if resource.provider in going and resource.custom:
                 causes.append(Cause("", "", None, None, (resource.provider,), replaces=True))
-            if causes and other not in going:
-                going.add(other)
-                if other in self._new:
-                    self._replaced.add(other)
-                    self._dependents[other] = tuple(causes)
+            if causes and dependent not in going:
+                going.add(dependent)
+                if dependent in self._new:
+                    self._replaced.add(dependent)
+                    self._dependents[dependent] = tuple(causes)
 
 
 def _step(action: Action, resource: RecordedResource, causes: tuple[Cause, ...]) -> Step:

@@ -159,10 +159,10 @@ def _without(cidr: str, kept: Sequence[str]) -> str:
 def _lies_in(inner: str, outer: str) -> bool:
     """Return whether a range is part of another; what is no range is part of none but itself."""
     try:
-        one, other = (ipaddress.IPv4Network(each, strict=False) for each in (inner, outer))
+        inner_network, outer_network = (ipaddress.IPv4Network(each, strict=False) for each in (inner, outer))
     except ValueError:
         return inner == outer
-    return one.subnet_of(other)
+    return inner_network.subnet_of(outer_network)
 
 
 def _way_out(before: Plan, after: Plan) -> Iterator[Risk]:
@@ -215,27 +215,29 @@ def _grafana(before: Plan, after: Plan) -> Iterator[Risk]:
     if existing is not None and (
         now is None or now.existing_grafana is None or now.existing_grafana.url != existing.url
     ):
-        said = (
+        message = (
             f"dashboards and alert rules stay in {existing.url}; to delete them, run "
             "`hpkit cluster grafana apply --remove` before you merge"
         )
-        yield Risk("grafana", "attention", "existing", said)
+        yield Risk("grafana", "attention", "existing", message)
     if was is None or now is None or not was.has_grafana or not now.has_grafana:
         return
     staying = {team.name for team in after.teams}
     gone = [name for name in _dashboards(before) if name in staying and name not in _dashboards(after)]
     if gone:
-        said = f"`hpkit cluster grafana apply` deletes the dashboard of {listing(gone)}"
-        yield Risk("grafana", "attention", "dashboards", said, teams=tuple(gone))
+        message = f"`hpkit cluster grafana apply` deletes the dashboard of {listing(gone)}"
+        yield Risk("grafana", "attention", "dashboards", message, teams=tuple(gone))
     if was.grafana_alerts is not None and now.grafana_alerts is None:
-        said = "`hpkit cluster grafana apply` deletes Grafana's alert rules for waiting tasks, heat, and idle GPUs"
-        yield Risk("grafana", "attention", "alerts", said)
+        message = "`hpkit cluster grafana apply` deletes Grafana's alert rules for waiting tasks, heat, and idle GPUs"
+        yield Risk("grafana", "attention", "alerts", message)
     elif was.grafana_alerts is not None and now.grafana_alerts is not None:
         old, new = (each.model_dump(by_alias=True, mode="json") for each in (was.grafana_alerts, now.grafana_alerts))
         texts = [f"{key} {value_text(old[key])} → {value_text(new[key])}" for key in old if old[key] != new[key]]
         if texts:
-            said = f"alert rules of Grafana, once `hpkit cluster grafana apply` has written them: {listing(texts, 20)}"
-            yield Risk("grafana", "attention", "alerts", said)
+            message = (
+                f"alert rules of Grafana, once `hpkit cluster grafana apply` has written them: {listing(texts, 20)}"
+            )
+            yield Risk("grafana", "attention", "alerts", message)
 
 
 def _dashboards(plan: Plan) -> tuple[str, ...]:

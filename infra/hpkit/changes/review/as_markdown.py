@@ -87,14 +87,14 @@ def _short(text: str, most: int = 400, *, end: int = 0) -> str:
 
 
 def _overview(stack: StackReview, row: tables.Row) -> tables.Row:
-    found = stack.findings
+    comparison = stack.findings
     findings = ", ".join(
         f"{len(group)} {name}"
         for name, group in (
-            ("new", found.new),
-            ("fixed", found.fixed),
-            ("waived", found.waived),
-            ("remaining", found.remaining),
+            ("new", comparison.new),
+            ("fixed", comparison.fixed),
+            ("waived", comparison.waived),
+            ("remaining", comparison.remaining),
         )
         if group
     )
@@ -137,10 +137,11 @@ def _stack(stack: StackReview) -> Iterator[str]:
         table = _table(tables.CAPACITY_HEAD, capacity[:_MOST])
         money = _table(tables.COST_HEAD, list(tables.cost_rows(stack)))
         budgets = tables.budget_rows(stack)[:_MOST]
-        given = _table(tables.BUDGET_HEAD, budgets) if budgets else ""
+        budget_table = _table(tables.BUDGET_HEAD, budgets) if budgets else ""
         unknown = "\n".join(f"- {escape(line)}" for line in tables.unknown_lines(stack))
         yield _details(
-            f"{stack.stack}: capacity and cost", "\n\n".join(part for part in (table, money, given, unknown) if part)
+            f"{stack.stack}: capacity and cost",
+            "\n\n".join(part for part in (table, money, budget_table, unknown) if part),
         )
 
 

@@ -22,11 +22,11 @@ _POLICY_FILE = "the organization's policy file"
 def budget_risks(before: Plan, after: Plan, budgets: Sequence[BudgetChange]) -> Iterator[Risk]:
     """Yield each team that drops out of a budget that exists before and after, with the budget's new quota."""
     names = _Names.of(before, after, [each.given.after for each in budgets if each.given.after is not None])
-    for each in budgets:
-        was, now = each.given.before, each.given.after
-        if was is None or now is None or each.cost.before is None or each.cost.after is None:
+    for budget in budgets:
+        was, now = budget.given.before, budget.given.after
+        if was is None or now is None or budget.cost.before is None or budget.cost.after is None:
             continue
-        sums = [budget_cells(now, cost)[0] for cost in (each.cost.before, each.cost.after)]
+        sums = [budget_cells(now, cost)[0] for cost in (budget.cost.before, budget.cost.after)]
         comes_to = f"the quota of {now.label} costs {' → '.join(sums)} US$ a month"
         for team in sorted(was.teams & names.before):
             dropped = _dropped(team, now, names)

@@ -184,7 +184,7 @@ def plan_of(version: StackVersion | None) -> Plan | None:
 
 
 def _stack(
-    given: StackInput,
+    stack_input: StackInput,
     record: Record | None,
     *,
     preview: Preview | None,
@@ -194,23 +194,23 @@ def _stack(
     violations: Change[Sequence[Finding]],
     today: datetime.date | None,
 ) -> StackReview:
-    before, after = plan_of(given.before), plan_of(given.after)
+    before, after = plan_of(stack_input.before), plan_of(stack_input.after)
     unread = [
         name
-        for name, version, plan in (("base", given.before, before), ("head", given.after, after))
+        for name, version, plan in (("base", stack_input.before, before), ("head", stack_input.after, after))
         if version is not None and plan is None
     ]
-    difference = None if unread else diff(before, after, stack=given.stack)
+    difference = None if unread else diff(before, after, stack=stack_input.stack)
     priced = (None, None) if unread else (before, after)
     waivers = after.spec.waivers if after is not None else ()
-    was = [*_own(given.before), *(violations.before or ())]
-    now = [*_own(given.after), *(violations.after or ())]
+    was = [*_own(stack_input.before), *(violations.before or ())]
+    now = [*_own(stack_input.after), *(violations.after or ())]
     findings = compare_findings(was, now, waivers)
-    findings = _unless_unread(findings, given.after.file if given.after is not None else None)
-    changed, unrecorded = _compared(given, before, after, record)
+    findings = _unless_unread(findings, stack_input.after.file if stack_input.after is not None else None)
+    changed, unrecorded = _compared(stack_input, before, after, record)
     losses = losses_of(difference) if difference else ()
     spending = budget_changes(before, after, budgets)
-    risks = risks_of(difference, changed, losses, policies, spending, given.settings) if difference else ()
+    risks = risks_of(difference, changed, losses, policies, spending, stack_input.settings) if difference else ()
     verdicts = [
         *_verdicts_of_budgets(spending),
         *_verdicts_of_findings(findings),
@@ -224,9 +224,9 @@ def _stack(
         verdicts.append(("attention", unrecorded))
     verdicts = _gravest_reasons_first(verdicts)
     return StackReview(
-        stack=given.stack,
-        file=given.file,
-        why=given.why,
+        stack=stack_input.stack,
+        file=stack_input.file,
+        why=stack_input.why,
         status=_status(difference),
         verdict=worst(verdict for verdict, _ in verdicts),
         reasons=tuple(reason for _, reason in verdicts),
@@ -246,7 +246,7 @@ def _stack(
 
 
 def _compared(
-    given: StackInput, before: Plan | None, after: Plan | None, record: Record | None
+    stack_input: StackInput, before: Plan | None, after: Plan | None, record: Record | None
 ) -> tuple[StackChange | None, str]:
     """Return what changes and a note on what is not known of it; None where nothing does.
 
@@ -258,10 +258,12 @@ def _compared(
         return change_of_plans(before, after), _QUICK
     old, new = accounts_of(before, after)
     try:
-        return change(record(before, given.stack, old) if before else None, record(after, given.stack, new)), ""
+        return change(
+            record(before, stack_input.stack, old) if before else None, record(after, stack_input.stack, new)
+        ), ""
     except Exception:
         # A plan with errors may be one that nothing can be built from, whatever the program then says.
-        versions = [version for version in (given.before, given.after) if version is not None]
+        versions = [version for version in (stack_input.before, stack_input.after) if version is not None]
         if not any(each.severity == "error" for version in versions for each in version.file.findings):
             raise
         note = "errors prevent one side from being recorded, so replacements aren't known"
@@ -298,15 +300,18 @@ def _status(difference: PlanDiff | None) -> Status:
 
 def _verdicts_of_budgets(changes: Sequence[BudgetChange]) -> list[tuple[Verdict, str]]:
     """Return the budgets that the change exceeds, or exceeds by more; one that was exceeded before says nothing new."""
-    found: list[tuple[Verdict, str]] = []
-    for each in changes:
-        was, now = _over_budget(each.given.before, each.cost.before), _over_budget(each.given.after, each.cost.after)
-        if each.cost.after is None or now <= 0 or was >= now:
+    verdicts: list[tuple[Verdict, str]] = []
+    for budget in changes:
+        was, now = (
+            _over_budget(budget.given.before, budget.cost.before),
+            _over_budget(budget.given.after, budget.cost.after),
+        )
+        if budget.cost.after is None or now <= 0 or was >= now:
             continue
-        comes_to, given, _ = budget_cells(each.budget, each.cost.after)
-        message = f"the quota of {each.budget.label} comes to {comes_to} US$ a month, {given} are given"
-        found.append(("attention", message))
-    return found
+        comes_to, given, _ = budget_cells(budget.budget, budget.cost.after)
+        message = f"the quota of {budget.budget.label} comes to {comes_to} US$ a month, {given} are given"
+        verdicts.append(("attention", message))
+    return verdicts
 
 
 def _over_budget(given: Budget | None, cost: Spent | None) -> Fraction:
@@ -339,15 +344,17 @@ def _verdicts_of_plan(risks: Sequence[Risk], losses: Sequence[Loss]) -> list[tup
 
 def _verdicts_of_scenario(scenario: ScenarioChange | None) -> list[tuple[Verdict, str]]:
     """Return whose tasks wait much longer in the scenario, or can never run any more."""
-    found: list[tuple[Verdict, str]] = []
+    verdicts: list[tuple[Verdict, str]] = []
     for team in scenario.teams if scenario else ():
         before, after = team.wait_p95.before, team.wait_p95.after
         if before is not None and after is not None and after > before * _LONGER + _MINUTE:
-            found.append(("attention", f"95 of 100 tasks of {team.team} wait up to {span(after)}, not {span(before)}"))
+            verdicts.append(
+                ("attention", f"95 of 100 tasks of {team.team} wait up to {span(after)}, not {span(before)}")
+            )
         more = (team.never.after or 0) - (team.never.before or 0)
         if more > 0:
-            found.append(("attention", f"{plural(more, 'task')} of {team.team} can no longer run at all"))
-    return found
+            verdicts.append(("attention", f"{plural(more, 'task')} of {team.team} can no longer run at all"))
+    return verdicts
 
 
 def _verdicts_of_preview(preview: Preview | None) -> list[tuple[Verdict, str]]:

@@ -164,20 +164,20 @@ def pool_cost(pool: NodePoolPlan, plan: Plan, find: FindPrice = near_price) -> C
 
 def total(parts: Iterable[Cost | None]) -> Cost:
     """Return the sum; what is not there costs nothing."""
-    known = [part for part in parts if part is not None]
+    costs = [part for part in parts if part is not None]
     return Cost(
-        sum((part.known for part in known), Decimal(0)),
-        tuple(name for part in known for name in part.unknown),
-        tuple(name for part in known for name in part.unbounded),
-        tuple(sorted({name for part in known for name in part.about})),
-        tuple(sorted({name for part in known for name in part.own})),
+        sum((part.known for part in costs), Decimal(0)),
+        tuple(name for part in costs for name in part.unknown),
+        tuple(name for part in costs for name in part.unbounded),
+        tuple(sorted({name for part in costs for name in part.about})),
+        tuple(sorted({name for part in costs for name in part.own})),
     )
 
 
-def _cost(known: Decimal, unknown: tuple[str, ...], prices: Iterable[Price], region: str) -> Cost:
+def _cost(monthly: Decimal, unknown: tuple[str, ...], prices: Iterable[Price], region: str) -> Cost:
     """Return a cost with the regions whose prices it is by."""
     used = {each.region for each in prices}
-    return Cost(known, unknown, about=tuple(sorted(used - {region})), own=tuple(used & {region}))
+    return Cost(monthly, unknown, about=tuple(sorted(used - {region})), own=tuple(used & {region}))
 
 
 def group_cost(group: GroupPlan | RestrictedGroupPlan, region: str, find: FindPrice = near_price) -> Cost:
@@ -202,17 +202,17 @@ def _pool(pool: NodePoolPlan, region: str, find: FindPrice) -> Cost:
     name = pool.spec.name
     costs: list[Decimal] = []
     prices: list[Price] = []
-    for kind in pool.instance_types:
-        instance = find_instance_type(kind)
+    for instance_type in pool.instance_types:
+        instance = find_instance_type(instance_type)
         most = pool_instances(pool.spec.limits, instance) if instance else None
         if most is None:
             return Cost(Decimal(0), (), (f"NodePool {name}",))
-        price = find(kind, region)
+        price = find(instance_type, region)
         if price is not None:
             prices.append(price)
             costs.append(price.monthly * most)
         elif most:
-            return Cost(Decimal(0), (f"NodePool {name} (up to {most} × {kind})",))
+            return Cost(Decimal(0), (f"NodePool {name} (up to {most} × {instance_type})",))
     return _cost(max(costs, default=Decimal(0)), (), prices, region)
 
 
@@ -233,14 +233,14 @@ def budget_changes(
     before: Plan | None, after: Plan | None, budgets: Change[Sequence[Budget]]
 ) -> tuple[BudgetChange, ...]:
     """Return what the quota of each budget's teams comes to on both sides; of those of which a side has a team."""
-    there = {team.name for plan in (before, after) if plan is not None for team in plan.teams}
+    team_names = {team.name for plan in (before, after) if plan is not None for team in plan.teams}
     sides = (_spent(before, budgets.before or ()), _spent(after, budgets.after or ()))
     changes = []
     for key in {**sides[0], **sides[1]}:
         (old, was), (new, now) = (side.get(key, (None, None)) for side in sides)
-        given = [budget for budget in (new, old) if budget is not None]
-        if any(budget.teams & there for budget in given):
-            changes.append(BudgetChange(given[0], Change(old, new), Change(was, now)))
+        existing = [budget for budget in (new, old) if budget is not None]
+        if any(budget.teams & team_names for budget in existing):
+            changes.append(BudgetChange(existing[0], Change(old, new), Change(was, now)))
     return tuple(changes)
 
 

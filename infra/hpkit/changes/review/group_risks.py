@@ -59,10 +59,14 @@ def _more_nodes(before: Plan, after: Plan) -> Iterator[Risk]:
     leaving = [group for group in before.own_groups if group.spec.name not in staying]
     renamed = {found.spec.name for group in leaving if (found := renamed_group(group, before, after)) is not None}
     for group in after.own_groups:
-        name, count, kind = group.spec.name, group.spec.instance_count, "/".join(group.spec.types)
+        name, count, instance_types = group.spec.name, group.spec.instance_count, "/".join(group.spec.types)
         if group.autoscaled or name in renamed or count <= counts.get(name, 0):
             continue
-        how = f"{name} {counts[name]} → {count} × {kind}" if name in counts else f"{name} is new: {count} × {kind}"
+        how = (
+            f"{name} {counts[name]} → {count} × {instance_types}"
+            if name in counts
+            else f"{name} is new: {count} × {instance_types}"
+        )
         yield Risk("more-nodes", "ok", name, f"{how}, from now on at all times")
 
 

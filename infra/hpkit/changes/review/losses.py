@@ -35,7 +35,7 @@ def losses_of(diff: PlanDiff) -> tuple[Loss, ...]:
     A new stack takes nothing from anybody. The shared pool has no owner, so a smaller pool is a loss of those who may
     borrow from it.
     """
-    found = [loss for team in diff.teams if not team.is_shared_pool for loss in _team(team)]
+    losses = [loss for team in diff.teams if not team.is_shared_pool for loss in _team(team)]
     if diff.before is not None and diff.after is not None:
         fewer = {
             (team.name, share.instance_type)
@@ -43,10 +43,12 @@ def losses_of(diff: PlanDiff) -> tuple[Loss, ...]:
             for share in team.shares
             if decreased(share.guarantee) or decreased(share.elastic)
         }
-        found += [each for each in _of_staying(diff.before, diff.after) if (each.team, each.instance_type) not in fewer]
+        losses += [
+            each for each in _of_staying(diff.before, diff.after) if (each.team, each.instance_type) not in fewer
+        ]
     return tuple(
         sorted(
-            found,
+            losses,
             key=lambda loss: (
                 _ORDER.index(loss.what),
                 as_fraction(loss.after) - as_fraction(loss.before),
@@ -95,31 +97,35 @@ def _of_staying(before: Plan, after: Plan) -> Iterator[Loss]:
 def _measures(old: TeamPlan, new: TeamPlan) -> Iterator[Loss]:
     """Yield what a team has less of: vCPUs, say, that no longer follow accelerators."""
     was, now = _held(old), _held(new)
-    for kind, amounts in was.items():
-        for what, had, has in zip(_MEASURES, amounts, now.get(kind, _NOTHING), strict=True):
+    for instance_type, amounts in was.items():
+        for what, had, has in zip(_MEASURES, amounts, now.get(instance_type, _NOTHING), strict=True):
             if has < had:
-                yield Loss(old.name, what, kind, had, has)
+                yield Loss(old.name, what, instance_type, had, has)
 
 
 def _held(team: TeamPlan) -> dict[str, tuple[Fraction, ...]]:
     """Return what a team has reserved of each type, in every measure; elastic quota counts too."""
-    found: dict[str, tuple[Fraction, ...]] = {}
-    for each in team.quota_resources:
-        instance = find_instance_type(each.instance_type)
+    reserved: dict[str, tuple[Fraction, ...]] = {}
+    for quota in team.quota_resources:
+        instance = find_instance_type(quota.instance_type)
         if instance is not None:
-            amounts = map(as_fraction, usage(each, instance).vector[1:4])
-            known = found.get(each.instance_type, _NOTHING)
-            found[each.instance_type] = tuple(one + other for one, other in zip(known, amounts, strict=True))
-    return found
+            amounts = map(as_fraction, usage(quota, instance).vector[1:4])
+            counted = reserved.get(quota.instance_type, _NOTHING)
+            reserved[quota.instance_type] = tuple(one + other for one, other in zip(counted, amounts, strict=True))
+    return reserved
 
 
 def _rights(old: TeamPlan, new: TeamPlan, before: Plan, after: Plan) -> Iterator[Loss]:
-    there = {each.name for each in after.policy.priority_classes} if after.policy else set()
+    class_names = {each.name for each in after.policy.priority_classes} if after.policy else set()
     for what, was, now in (
         ("workloads", old.spec.workloads, new.spec.workloads),
         ("service accounts", old.spec.service_accounts, new.spec.service_accounts),
         # A class that the policy no longer has is reported for the policy, not for each team.
-        ("priority classes", _classes(old, before), (*_classes(new, after), *(set(_classes(old, before)) - there))),
+        (
+            "priority classes",
+            _classes(old, before),
+            (*_classes(new, after), *(set(_classes(old, before)) - class_names)),
+        ),
     ):
         gone = tuple(name for name in was if name not in now)
         if gone:

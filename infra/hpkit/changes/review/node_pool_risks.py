@@ -185,16 +185,16 @@ def _settings(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -
             )
     sides = [_stated(side.spec.model_dump(by_alias=True, mode="json", exclude_none=True)) for side in (old, new)]
     for key, means in _MEANS.items():
-        said = means
+        effect = means
         then, after_that = (side.get(key) for side in sides)
         if then != after_that:
             change = _difference(then, after_that)
             if key == "nodeClass" and _groups_of(old, before) == _groups_of(new, after):
-                said = (
+                effect = (
                     "its nodes come from the same instance groups. Karpenter replaces running nodes because they "
                     "drifted, which ends their jobs; if you meant a rename, keep the old name"
                 )
-            yield Risk("node-pool-settings", "attention", name, f"{key} of NodePool {name} {change}: {said}")
+            yield Risk("node-pool-settings", "attention", name, f"{key} of NodePool {name} {change}: {effect}")
 
 
 def _stated(value: Any) -> Any:

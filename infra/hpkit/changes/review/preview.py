@@ -45,10 +45,10 @@ def parse_preview(text: str, *, stack: str) -> Preview:
         if action is None:
             unchanged += step.get("op") == "same"
             continue
-        found = _step(step, action)
-        known = steps.get(found.urn)
-        if known is None or _weight(found) > _weight(known):
-            steps[found.urn] = found
+        preview_step = _step(step, action)
+        listed = steps.get(preview_step.urn)
+        if listed is None or _weight(preview_step) > _weight(listed):
+            steps[preview_step.urn] = preview_step
     ordered = sorted(steps.values(), key=lambda step: (-_GRAVITY.index(step.action), step.type, step.name))
     return Preview(tuple(ordered), unchanged, tuple(_problems(data.get("diagnostics") or ())))
 

@@ -69,15 +69,15 @@ def risks_of(
     - budgets: the quota that each budget of that file comes to.
     - stack_file: the content of the stack's own file.
     """
-    found = list(_stack(diff))
-    found += _guards(change, diff) if change is not None else ()
+    risks = list(_stack(diff))
+    risks += _guards(change, diff) if change is not None else ()
     # A move is refused before anything else is compared.
     moved = change is not None and change.moves
     if diff.before is not None and diff.after is not None and not moved:
         before, after = diff.before, diff.after
         lost = {each.key for each in change.decisions} if change is not None else set()
         # An EKS cluster that is made anew is not updated, so EKS has nothing to refuse.
-        found += (
+        risks += (
             []
             if "eks" in lost
             else [
@@ -87,18 +87,18 @@ def risks_of(
                 *software_risks(before, after),
             ]
         )
-        found += [*access_risks(before, after), *_tags(before, after)]
+        risks += [*access_risks(before, after), *_tags(before, after)]
         # Groups and NodePools go with a cluster that is replaced, which its own decision says.
-        found += (
+        risks += (
             []
             if "cluster" in lost
             else [*node_pool_risks(before, after), *group_risks(before, after), *_recovery(before, after)]
         )
-        found += [*_capacity(diff), *sharing_risks(diff), *budget_risks(before, after, budgets)]
-        found += stack_file_risks(diff.stack, stack_file)
-        found += setting_risks(change.reductions if change is not None else (), found, losses, diff)
-    found += [*_waivers(diff.before, diff.after), *policy_risks(policies)] if diff.after is not None else ()
-    return gravest_risks_first(with_effects(found, diff))
+        risks += [*_capacity(diff), *sharing_risks(diff), *budget_risks(before, after, budgets)]
+        risks += stack_file_risks(diff.stack, stack_file)
+        risks += setting_risks(change.reductions if change is not None else (), risks, losses, diff)
+    risks += [*_waivers(diff.before, diff.after), *policy_risks(policies)] if diff.after is not None else ()
+    return gravest_risks_first(with_effects(risks, diff))
 
 
 def _stack(diff: PlanDiff) -> Iterator[Risk]:
@@ -209,14 +209,16 @@ def _tiered_storage(before: Plan, after: Plan) -> Iterator[Risk]:
     if old is None or old.mode != "Enable":
         return
     if new is None or new.mode != "Enable":
-        said = "is switched off: jobs can no longer save checkpoints in node memory, or find existing ones"
-        yield Risk("tiered-storage", "attention", "cluster", f"tieredStorage {said}")
+        message = "is switched off: jobs can no longer save checkpoints in node memory, or find existing ones"
+        yield Risk("tiered-storage", "attention", "cluster", f"tieredStorage {message}")
         return
     was, now = (each.instance_memory_allocation_percentage for each in (old, new))
     if was != now and (was is None or now is None or now < was):
         change = f"{'the default' if was is None else f'{was} %'} → {'the default' if now is None else f'{now} %'}"
-        said = f"tieredStorage, share of each node's memory {change}: the number of checkpoints that fit there changes"
-        yield Risk("tiered-storage", "attention", "cluster", said)
+        message = (
+            f"tieredStorage, share of each node's memory {change}: the number of checkpoints that fit there changes"
+        )
+        yield Risk("tiered-storage", "attention", "cluster", message)
 
 
 def _tags(before: Plan, after: Plan) -> Iterator[Risk]:
@@ -240,12 +242,12 @@ def _tags(before: Plan, after: Plan) -> Iterator[Risk]:
 def _waivers(before: Plan | None, after: Plan) -> Iterator[Risk]:
     """Yield new waivers and longer ones: what they cover is not fixed."""
     old = {(each.rule, each.path): each.until for each in (before.spec.waivers if before else ())}
-    for each in after.spec.waivers:
-        until = old.get((each.rule, each.path))
-        if until is None or until < each.until:
+    for waiver in after.spec.waivers:
+        until = old.get((waiver.rule, waiver.path))
+        if until is None or until < waiver.until:
             longer = "" if until is None else f" instead of {until}"
-            said = f"{each.rule} at {each.path} is now waived until {each.until}{longer}: {each.reason}"
-            yield Risk("waiver", "attention", each.rule, said)
+            message = f"{waiver.rule} at {waiver.path} is now waived until {waiver.until}{longer}: {waiver.reason}"
+            yield Risk("waiver", "attention", waiver.rule, message)
 
 
 def _minor(version: str) -> int | None:
@@ -301,13 +303,13 @@ def with_rename_risks(stacks: Sequence[StackReview]) -> tuple[StackReview, ...]:
 
 def _with_rename_risk(stack: StackReview, gone: Sequence[StackReview]) -> StackReview:
     after = stack.diff.after if stack.diff else None
-    for other in gone:
-        before = other.diff.before if other.diff else None
+    for removed in gone:
+        before = removed.diff.before if removed.diff else None
         if before is None or after is None or before.spec.cluster.name != after.spec.cluster.name:
             continue
         message = (
-            f"{stack.stack} has the HyperPod cluster {after.spec.cluster.name} of {other.stack}, which is no longer "
-            f"described: a new name is a new stack. {stack.stack} is created from scratch, and {other.stack} keeps "
+            f"{stack.stack} has the HyperPod cluster {after.spec.cluster.name} of {removed.stack}, which is no longer "
+            f"described: a new name is a new stack. {stack.stack} is created from scratch, and {removed.stack} keeps "
             "running; if you meant a rename, keep the old name"
         )
         risk = Risk("stack-renamed", "attention", stack.stack, message)

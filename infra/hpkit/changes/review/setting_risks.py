@@ -133,20 +133,24 @@ def setting_risks(
 
     Generated values, such as a policy's text, are named by their resource and by the keys of the file that differ.
     """
-    said = {(each.code, each.subject) for each in risks} | {(each.what, each.team) for each in losses}
-    said |= {(code, "") for code, _ in said}
+    reported = {(each.code, each.subject) for each in risks} | {(each.what, each.team) for each in losses}
+    reported |= {(code, "") for code, _ in reported}
     same: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     unreadable: dict[str, None] = {}
-    for each in reductions:
-        owner = f"{short_type(each.type)} {each.name}" if each.type else ""
+    for reduction in reductions:
+        owner = f"{short_type(reduction.type)} {reduction.name}" if reduction.type else ""
         # An admission policy is about what its expressions read: several keys of the file change the same policy.
-        expression = f" {each.before}" if _POLICY in owner and isinstance(each.before, str) else ""
-        if _is_said(f"{owner} {each.place}{expression}".lstrip(), said):
+        expression = f" {reduction.before}" if _POLICY in owner and isinstance(reduction.before, str) else ""
+        if _is_said(f"{owner} {reduction.place}{expression}".lstrip(), reported):
             continue
-        if owner and (each.made_up or not is_plain(each.place, each.before, each.after) or _HASH.search(each.place)):
+        if owner and (
+            reduction.made_up
+            or not is_plain(reduction.place, reduction.before, reduction.after)
+            or _HASH.search(reduction.place)
+        ):
             unreadable[owner] = None
         else:
-            same[each.place, value_text(each.before), value_text(each.after)].append(owner)
+            same[reduction.place, value_text(reduction.before), value_text(reduction.after)].append(owner)
     for (place, before, after), owners in same.items():
         of = f"{listing(owners)}: " if owners[0] else ""
         key = place.removeprefix(_OF_FILE)
@@ -154,7 +158,7 @@ def setting_risks(
         change = f"{_short(before)} is removed" if after == "unset" else f"{_short(before)} → {_short(after)}"
         yield Risk("settings", "attention", owners[0] or key, f"{of}{key} {change}{several}")
     if unreadable:
-        yield _of_resources(list(unreadable), diff, said)
+        yield _of_resources(list(unreadable), diff, reported)
 
 
 def _of_resources(owners: list[str], diff: PlanDiff, said: set[tuple[str, str]]) -> Risk:
@@ -169,12 +173,12 @@ def _text(edit: Edit) -> str:
     return f"{key} {before} → {after}" if is_plain(key, edit.before, edit.after) else place_text(key)
 
 
-def _is_said(text: str, said: set[tuple[str, str]]) -> bool:
+def _is_said(text: str, reported: set[tuple[str, str]]) -> bool:
     for pattern, codes in _SAID:
-        found = pattern.fullmatch(text)
-        if found is not None:
-            subject = found.groupdict().get("subject") or ""
-            if any((code, subject) in said for code in codes):
+        match = pattern.fullmatch(text)
+        if match is not None:
+            subject = match.groupdict().get("subject") or ""
+            if any((code, subject) in reported for code in codes):
                 return True
     return False
 

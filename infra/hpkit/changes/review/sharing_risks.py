@@ -168,13 +168,13 @@ def _ranks(diff: PlanDiff) -> Iterator[Risk]:
         change = policy[key]
         if governed and change.changed:
             both, means = arrow(str(change.before), str(change.after)), _POLICY_MEANS.get((key, change.after or ""))
-            said = f"{key} {both}, for every team" + (f": {means}" if means else "")
-            yield Risk("policy", "attention", key, said)
+            message = f"{key} {both}, for every team" + (f": {means}" if means else "")
+            yield Risk("policy", "attention", key, message)
     gone = [name for name, change in diff.priority_classes.items() if change.after is None]
     if gone:
         labels = listing([f"{name}-priority" for name in sorted(gone)], 20)
-        said = f"jobs that carry {labels} are no longer accepted{_new_name(diff, gone)}"
-        yield Risk("priority-class-leaves", "attention", "priorityClasses", said)
+        message = f"jobs that carry {labels} are no longer accepted{_new_name(diff, gone)}"
+        yield Risk("priority-class-leaves", "attention", "priorityClasses", message)
     yield from _order(diff)
 
 
@@ -219,9 +219,9 @@ def _gangs(diff: PlanDiff) -> Iterator[Risk]:
     if was == now or (was is not None and now is not None and not was.enable and not now.enable):
         return
     if now is None:
-        said = "the file no longer sets gang scheduling, so it stays as the cluster has it"
+        message = "the file no longer sets gang scheduling, so it stays as the cluster has it"
     elif not now.enable:
-        said = (
+        message = (
             "gang scheduling is turned off, and Kueue restarts: workloads keep their quota even if some of their pods "
             "never start"
         )
@@ -235,11 +235,11 @@ def _gangs(diff: PlanDiff) -> Iterator[Risk]:
             for key, one, other in pairs
             if one != other and key != "requeuingStrategy"
         ]
-        said = f"gang scheduling changes, and Kueue restarts: {listing(edits, len(edits))}"
+        message = f"gang scheduling changes, and Kueue restarts: {listing(edits, len(edits))}"
     else:
-        said = (
+        message = (
             "gang scheduling is turned on, and Kueue restarts: it evicts and requeues every admitted workload whose "
             f"pods aren't all ready within {now.timeout}"
         )
-        said += ", and admits one workload at a time, of any team" if now.block_admission else ""
-    yield Risk("gang-scheduling", "attention", "gangScheduling", said)
+        message += ", and admits one workload at a time, of any team" if now.block_admission else ""
+    yield Risk("gang-scheduling", "attention", "gangScheduling", message)

@@ -291,17 +291,17 @@ def cost_rows(stack: StackReview) -> Iterator[Row]:
 def budget_rows(stack: StackReview) -> list[Row]:
     """Return what the quota of each budget's teams comes to, before and after, and what is left of it."""
     rows: list[Row] = []
-    for each in stack.budgets:
-        sides = ((each.given.before, each.cost.before), (each.given.after, each.cost.after))
+    for budget in stack.budgets:
+        sides = ((budget.given.before, budget.cost.before), (budget.given.after, budget.cost.after))
         both = [_budget_cells(*side) for side in sides]
-        rows.append((each.budget.label, *(arrow(*cells) for cells in zip(*both, strict=True))))
+        rows.append((budget.budget.label, *(arrow(*cells) for cells in zip(*both, strict=True))))
     return rows
 
 
-def _budget_cells(given: Budget | None, cost: Spent | None) -> Row:
-    if given is None or cost is None:
-        return ("–", "–" if given is None else f"{round(given.monthly):,}", "–")
-    return budget_cells(given, cost)
+def _budget_cells(budget: Budget | None, cost: Spent | None) -> Row:
+    if budget is None or cost is None:
+        return ("–", "–" if budget is None else f"{round(budget.monthly):,}", "–")
+    return budget_cells(budget, cost)
 
 
 def unknown_lines(stack: StackReview) -> Iterator[str]:
