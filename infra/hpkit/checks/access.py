@@ -144,17 +144,17 @@ def _other_accounts(context: Context) -> Iterator[Issue]:
         match = _ARN.match(arn)
         if match is None or match["account"] in (None, account) or path[-1] in _HANDED_OVER or "members" in path:
             continue
-        other, named = match["account"], path[-2] if isinstance(path[-1], int) else path[-1]
-        if other == PLACEHOLDER_ACCOUNT:
-            whose = f"account {other}, which the examples use and you don't own"
+        foreign, named = match["account"], path[-2] if isinstance(path[-1], int) else path[-1]
+        if foreign == PLACEHOLDER_ACCOUNT:
+            whose = f"account {foreign}, which the examples use and you don't own"
         elif named in _HAS_ACCESS:
-            whose = f"account {other}, {_HAS_ACCESS[str(named)]}"
+            whose = f"account {foreign}, {_HAS_ACCESS[str(named)]}"
         else:
             continue
         yield Issue(
             path,
             f"{arn} is in {whose}; {context.environment} is in account {account}",
-            f"Use `{arn.replace(str(other), account)}`, or waive this rule and state the reason.",
+            f"Use `{arn.replace(str(foreign), account)}`, or waive this rule and state the reason.",
         )
     yield from _left_out(context, account)
 

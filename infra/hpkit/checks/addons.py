@@ -62,10 +62,10 @@ def _old_versions(context: Context) -> Iterator[Issue]:
 
 
 def _spelled(context: Context) -> Iterator[Issue]:
-    known = {*(addon.name for addon in addons()), *_OTHERS}
+    versioned_by_eks = {*(addon.name for addon in addons()), *_OTHERS}
     for name, addon in context.spec.addons.items():
         # Of add-ons that others publish, EKS says nothing about how their versions are written.
-        if addon.version is None or name not in known or _VERSION.fullmatch(addon.version):
+        if addon.version is None or name not in versioned_by_eks or _VERSION.fullmatch(addon.version):
             continue
         yield Issue(
             (*context.path, "addons", name),
@@ -87,12 +87,12 @@ def _requirements(context: Context) -> Iterator[Issue]:
     # An existing cluster may already have them; preflight looks.
     if context.spec.eks.existing is not None:
         return
-    there = {addon.name for addon in context.plan.addons}
-    there |= {each.addon for each in alternatives_brought(context.plan.dependencies)}
-    there |= set(context.spec.inference.installed) if context.spec.inference else set()
+    installed = {addon.name for addon in context.plan.addons}
+    installed |= {each.addon for each in alternatives_brought(context.plan.dependencies)}
+    installed |= set(context.spec.inference.installed) if context.spec.inference else set()
     requires = {addon.name: addon.requires for addon in addons()}
     for name in context.spec.addons:
-        absent = [each for each in requires.get(name, ()) if each not in there]
+        absent = [each for each in requires.get(name, ()) if each not in installed]
         if absent:
             missing = ", ".join(f"{each}: {{}}" for each in absent)
             yield Issue(
@@ -129,7 +129,7 @@ def _values(context: Context) -> Iterator[Issue]:
 
 def _one_way(context: Context) -> Iterator[Issue]:
     for name, addon in context.spec.addons.items():
-        given = [
+        ways = [
             key
             for key, stated in (
                 ("role", addon.role is not None),
@@ -138,10 +138,10 @@ def _one_way(context: Context) -> Iterator[Issue]:
             )
             if stated
         ]
-        if len(given) > 1:
+        if len(ways) > 1:
             yield Issue(
                 (*context.path, "addons", name),
-                f"{name} has {listing(given)}; its pods can get their role in only one way",
+                f"{name} has {listing(ways)}; its pods can get their role in only one way",
                 "Keep one: `role` for EKS Pod Identity, `serviceAccountRoleArn` for the OIDC provider (IRSA), or "
                 "podIdentity: false for neither.",
             )
@@ -160,10 +160,10 @@ def _known_account(context: Context) -> Iterator[Issue]:
 
 def _has_rights(context: Context) -> Iterator[Issue]:
     for addon in context.plan.addons:
-        given = addon.role or addon.service_account_role_arn or not addon.pod_identity
+        has_own_rights = addon.role or addon.service_account_role_arn or not addon.pod_identity
         # What comes with the inference operator is there to be found: it mounts nothing by itself.
         by_operator = context.spec.inference is not None and addon.name not in context.spec.addons
-        if addon.name not in ROLE_BY_USER or by_operator or given or makes_pod_role(context.plan, addon):
+        if addon.name not in ROLE_BY_USER or by_operator or has_own_rights or makes_pod_role(context.plan, addon):
             continue
         yield Issue(
             (*context.path, "addons", addon.name),
@@ -175,16 +175,16 @@ def _has_rights(context: Context) -> Iterator[Issue]:
 
 
 def _known(context: Context) -> Iterator[Issue]:
-    known = [addon.name for addon in addons()]
+    offered = [addon.name for addon in addons()]
     for name in context.spec.addons:
-        likely = None if name in known or name in _OTHERS else _meant(name, (*known, *_OTHERS))
+        likely = None if name in offered or name in _OTHERS else _meant(name, (*offered, *_OTHERS))
         if likely is not None:
             yield Issue(
                 (*context.path, "addons", name),
                 f"EKS offers no add-on `{name}`",
                 f"Did you mean `{likely}`?",
             )
-        elif name not in known and name not in _OTHERS:
+        elif name not in offered and name not in _OTHERS:
             yield Issue(
                 (*context.path, "addons", name),
                 f"the kit doesn't know the add-on `{name}`",
@@ -193,22 +193,22 @@ def _known(context: Context) -> Iterator[Issue]:
             )
 
 
-def _meant(name: str, known: Sequence[str]) -> str | None:
+def _meant(name: str, names: Sequence[str]) -> str | None:
     """Return the add-on that a name is nearly that of, or a part of, where it is part of one alone."""
-    parts = [each for each in known if len(name) > _SHORT and name.lower() in each]
-    return parts[0] if len(parts) == 1 else near(name, known)
+    parts = [each for each in names if len(name) > _SHORT and name.lower() in each]
+    return parts[0] if len(parts) == 1 else near(name, names)
 
 
 def _once(context: Context) -> Iterator[Issue]:
     named = {addon.name for addon in context.plan.addons}
-    for each in alternatives_brought(context.plan.dependencies):
-        if each.addon not in named:
+    for alternative in alternatives_brought(context.plan.dependencies):
+        if alternative.addon not in named:
             continue
         yield Issue(
-            (*context.path, "cluster", "dependencies", "values", *each.switch.split(".")),
-            f"the chart installs {each.addon} ({each.switch}), and the environment has the EKS add-on of the same "
-            "name; two controllers would manage the same objects",
-            f"Remove {each.switch} from the values, and keep the add-on, which EKS updates.",
+            (*context.path, "cluster", "dependencies", "values", *alternative.switch.split(".")),
+            f"the chart installs {alternative.addon} ({alternative.switch}), and the environment has the EKS add-on of "
+            "the same name; two controllers would manage the same objects",
+            f"Remove {alternative.switch} from the values, and keep the add-on, which EKS updates.",
         )
 
 

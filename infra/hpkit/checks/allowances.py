@@ -28,15 +28,15 @@ def _staying(context: Context) -> Iterator[Issue]:
                 f"Remove {name} from allowDelete until you remove the group; otherwise a later change can delete it "
                 "without a warning.",
             )
-    there = parts_of(context.plan)
+    parts = parts_of(context.plan)
     named = context.spec.allow_delete.model_dump(by_alias=True, exclude={"instance_groups"})
-    for kind, names in named.items():
+    for section, names in named.items():
         for index, name in enumerate(names):
-            if f"{kind}/{name}" in there:
+            if f"{section}/{name}" in parts:
                 yield Issue(
-                    (*context.path, "allowDelete", kind, index),
-                    f"allowDelete lists the {_PARTS[kind]} {name}, which is still in the file",
-                    f"Remove {name} from allowDelete until you remove the {_PARTS[kind]}; otherwise a later change "
+                    (*context.path, "allowDelete", section, index),
+                    f"allowDelete lists the {_PARTS[section]} {name}, which is still in the file",
+                    f"Remove {name} from allowDelete until you remove the {_PARTS[section]}; otherwise a later change "
                     "can delete it without a warning.",
                 )
 

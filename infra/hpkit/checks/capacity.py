@@ -87,15 +87,17 @@ def _overruns(
     That is in instances alone where its sum is a whole number of them or the counts are already too many. MIG slices
     are compared only where some team reserves them.
     """
-    wanted = _wanted(quota_resources, instance)
+    needed = _wanted(quota_resources, instance)
     counted = sum(quota_resource.count or 0 for _, quota_resource in quota_resources)
-    if counted > instances or (wanted > instances and Fraction(wanted).denominator == 1):
-        return [Overrun("instances", wanted, instances)]
+    if counted > instances or (needed > instances and Fraction(needed).denominator == 1):
+        return [Overrun("instances", needed, instances)]
     if instance is None:
         return []
-    found = overruns(reserve((quota_resource, instance) for _, quota_resource in quota_resources), instances, instance)
+    exceeded = overruns(
+        reserve((quota_resource, instance) for _, quota_resource in quota_resources), instances, instance
+    )
     has_slices = any(quota_resource.partition for _, quota_resource in quota_resources)
-    return [each for each in found if has_slices or each.dimension != "MIG slices"]
+    return [each for each in exceeded if has_slices or each.dimension != "MIG slices"]
 
 
 def _contributors(quota_resources: Sequence[tuple[str, QuotaResource]], instance: InstanceType | None) -> str:
@@ -237,12 +239,12 @@ def _below(limit: str, needed: str) -> bool:
 
 def _reserved_fits_guaranteed(context: Context) -> Iterator[Issue]:
     for name, quota_resources in _resources_by_type(context).items():
-        known = context.plan.capacity.get(name)
+        capacity = context.plan.capacity.get(name)
         static = [(team, quota_resource) for team, quota_resource in quota_resources if not quota_resource.elastic]
-        if known is None or not context.is_capacity_certain(name):
+        if capacity is None or not context.is_capacity_certain(name):
             continue
         if any(quota_resource.path for _, quota_resource in static):
-            yield from _too_much(context, name, static, known.guaranteed, "guaranteed")
+            yield from _too_much(context, name, static, capacity.guaranteed, "guaranteed")
 
 
 def _elastic(context: Context) -> Iterator[Issue]:
@@ -271,15 +273,15 @@ def _misses_groups(context: Context) -> bool:
 
 def _elastic_fits_maximum(context: Context) -> Iterator[Issue]:
     for name, quota_resources in _resources_by_type(context).items():
-        known = context.plan.capacity.get(name)
-        if known is None or not any(quota_resource.elastic for _, quota_resource in quota_resources):
+        capacity = context.plan.capacity.get(name)
+        if capacity is None or not any(quota_resource.elastic for _, quota_resource in quota_resources):
             continue
         if not context.is_capacity_certain(name):
             continue
-        if known.maximum is None:
+        if capacity.maximum is None:
             yield from _no_bound(context, name, quota_resources)
             continue
-        yield from _too_much(context, name, quota_resources, known.maximum, "maximum with Karpenter")
+        yield from _too_much(context, name, quota_resources, capacity.maximum, "maximum with Karpenter")
 
 
 def _no_bound(context: Context, name: str, quota_resources: list[tuple[str, QuotaResource]]) -> Iterator[Issue]:
@@ -303,17 +305,17 @@ def _no_bound(context: Context, name: str, quota_resources: list[tuple[str, Quot
 def _elastic_shares_need_a_bound(context: Context) -> Iterator[Issue]:
     for team in context.plan.teams:
         for quota_resource in team.quota_resources:
-            known = context.plan.capacity.get(quota_resource.instance_type)
+            capacity = context.plan.capacity.get(quota_resource.instance_type)
             if (
                 quota_resource.elastic
                 and quota_resource.share is not None
-                and known is not None
-                and known.maximum is None
+                and capacity is not None
+                and capacity.maximum is None
                 and context.is_capacity_certain(quota_resource.instance_type)
             ):
                 yield Issue(
                     (*quota_resource.path, "share"),
-                    f"the share has no maximum to apply to: no limit of {listing(list(known.pools))} bounds "
+                    f"the share has no maximum to apply to: no limit of {listing(list(capacity.pools))} bounds "
                     f"{quota_resource.instance_type}",
                     "Add limits to the NodePool, or replace `share` with `count`.",
                 )
@@ -324,12 +326,12 @@ def _pools_together(context: Context) -> Iterator[Issue]:
     need: dict[str, Amount] = {}
     who: dict[str, list[str]] = {}
     for name, quota_resources in _resources_by_type(context).items():
-        known, instance = context.plan.capacity.get(name), context.instances.get(name)
+        capacity, instance = context.plan.capacity.get(name), context.instances.get(name)
         if (
-            known is None
+            capacity is None
             or instance is None
             or not context.is_capacity_certain(name)
-            or not known.pools
+            or not capacity.pools
             or not any(quota_resource.elastic for _, quota_resource in quota_resources)
         ):
             continue
@@ -339,19 +341,19 @@ def _pools_together(context: Context) -> Iterator[Issue]:
         )
         for resource, index in (("cpu", 2), ("memory", 3), (instance.accelerator_resource, 1)):
             used, one = reserved[index], unit[index]
-            if resource and used is not None and one is not None and used > one * known.guaranteed:
-                need[resource] = need.get(resource, 0) + used - one * known.guaranteed
+            if resource and used is not None and one is not None and used > one * capacity.guaranteed:
+                need[resource] = need.get(resource, 0) + used - one * capacity.guaranteed
                 who.setdefault(resource, []).append(name)
-    for resource, wanted in need.items():
+    for resource, needed in need.items():
         limits = [pool.spec.limits.get(resource) for pool in context.plan.node_pools]
         if not limits or None in limits or len(who[resource]) < 2:
             continue
         scale = 2**30 if resource == "memory" else 1
         total = sum((Fraction(quantity(limit)) for limit in limits if limit), Fraction(0)) / scale
-        if wanted > total:
+        if needed > total:
             yield Issue(
                 (*context.path, "autoscaling", "nodePools"),
-                f"elastic quota of {listing(who[resource])} together needs {amount(wanted)} {resource} "
+                f"elastic quota of {listing(who[resource])} together needs {amount(needed)} {resource} "
                 f"beyond the guaranteed capacity; the NodePools' limits allow {amount(total)}",
                 "Lower an elastic allocation, or raise the limits.",
             )
@@ -374,10 +376,10 @@ def _elastic_by_something(context: Context) -> Iterator[Issue]:
 
 def _is_elastic_by_nothing(context: Context, resource: QuotaResource) -> bool:
     """Say whether an entry is elastic though Karpenter adds no nodes of its type (CAP011)."""
-    known = context.plan.capacity.get(resource.instance_type)
+    capacity = context.plan.capacity.get(resource.instance_type)
     owned = any(resource.instance_type in group.spec.types for group in context.plan.groups if group.autoscaled)
     certain = context.is_capacity_certain(resource.instance_type)
-    return resource.elastic and certain and known is not None and not known.pools and not owned
+    return resource.elastic and certain and capacity is not None and not capacity.pools and not owned
 
 
 def _type_is_provided(context: Context) -> Iterator[Issue]:
@@ -456,7 +458,9 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
     governance, policy = context.spec.governance, context.plan.policy
     if governance is None or policy is None or policy.idle_resource_sharing == "Enabled" or _misses_quota(context):
         return
-    wanted = {quota_resource.instance_type for team in context.plan.teams for quota_resource in team.quota_resources}
+    quota_types = {
+        quota_resource.instance_type for team in context.plan.teams for quota_resource in team.quota_resources
+    }
     lent = {
         each.instance_type: as_instances(each, context.instances.get(each.instance_type)) or 0
         for each in unreserved(context.plan.teams, context.plan.capacity, context.instances)
@@ -464,7 +468,7 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
     for quota in context.quotas:
         instance = context.instances.get(quota.instance_type)
         # Nodes without accelerators of which no team has a quota resource are the system's own.
-        for_tasks = quota.instance_type in wanted or (instance is not None and instance.accelerators != 0)
+        for_tasks = quota.instance_type in quota_types or (instance is not None and instance.accelerators != 0)
         unlent = _unlent(quota)
         if unlent > 0 and for_tasks:
             yield Issue(
@@ -597,15 +601,15 @@ def _spot_is_not_certain(context: Context) -> Iterator[Issue]:
         if group.spec.capacity_type == "Spot" and not group.autoscaled and len(group.spec.types) == 1:
             spot[group.spec.types[0]] = spot.get(group.spec.types[0], 0) + group.spec.instance_count
     for name, rows in _resources_by_type(context).items():
-        known, instance = context.plan.capacity.get(name), context.instances.get(name)
+        capacity, instance = context.plan.capacity.get(name), context.instances.get(name)
         written = [(team, row) for team, row in rows if not row.elastic and row.path]
-        if known is None or instance is None or not spot.get(name) or not written:
+        if capacity is None or instance is None or not spot.get(name) or not written:
             continue
-        certain, reserved = known.guaranteed - spot[name], math.ceil(_wanted(written, instance))
+        certain, reserved = capacity.guaranteed - spot[name], math.ceil(_wanted(written, instance))
         if reserved > certain:
             yield Issue(
                 _last_path(written),
-                f"{reserved} × {name} reserved, but only {certain} of {known.guaranteed} are on-demand; AWS can "
+                f"{reserved} × {name} reserved, but only {certain} of {capacity.guaranteed} are on-demand; AWS can "
                 f"reclaim the {spot[name]} Spot instances at any time",
                 "Reserve only on-demand instances, and let teams borrow the rest.",
             )
@@ -689,12 +693,13 @@ def _is_partitioned(context: Context) -> Iterator[Issue]:
             groups = [group.spec for group in context.plan.groups if resource.instance_type in group.spec.types]
             if partition is None or resource.accelerators is not None or partition.type not in profiles or not groups:
                 continue
-            wanted = f"all-{partition.type.removeprefix('mig-')}"
+            label_needed = f"all-{partition.type.removeprefix('mig-')}"
             single = [group for group in groups if group.instance_type]
             labels = [group.labels.get(MIG_LABEL) for group in single]
             # Layouts with several profiles, such as all-balanced, are defined in the cluster.
             if any(
-                label == wanted or (label and f"mig-{label.removeprefix('all-')}" not in profiles) for label in labels
+                label == label_needed or (label and f"mig-{label.removeprefix('all-')}" not in profiles)
+                for label in labels
             ):
                 continue
             yield Issue(
@@ -702,7 +707,7 @@ def _is_partitioned(context: Context) -> Iterator[Issue]:
                 f"{team.name} reserves {partition.type} of {resource.instance_type}, but "
                 + _why_whole(groups, sorted({label for label in labels if label}))
                 + ", so no GPU is partitioned that way",
-                f"{_where_to_partition(resource.instance_type, single, wanted)} Install the NVIDIA GPU Operator, "
+                f"{_where_to_partition(resource.instance_type, single, label_needed)} Install the NVIDIA GPU Operator, "
                 "which partitions its GPUs, and turn off the chart's device plugin: in `cluster.dependencies.values`, "
                 "set nvidia-device-plugin.devicePlugin.enabled to false.",
                 "warning",
@@ -717,10 +722,10 @@ def _why_whole(groups: Sequence[InstanceGroup], stated: Sequence[str]) -> str:
     return f"only groups with instanceTypes have it ({listing([group.name for group in groups])})"
 
 
-def _where_to_partition(name: str, single: Sequence[InstanceGroup], wanted: str) -> str:
+def _where_to_partition(name: str, single: Sequence[InstanceGroup], label: str) -> str:
     if single:
-        return f"Add `labels: {{{MIG_LABEL}: {wanted}}}` to a group of the type."
-    return f"Create a group with the single instanceType {name} and the label {MIG_LABEL}: {wanted}."
+        return f"Add `labels: {{{MIG_LABEL}: {label}}}` to a group of the type."
+    return f"Create a group with the single instanceType {name} and the label {MIG_LABEL}: {label}."
 
 
 def _is_nothing(resource: QuotaResource) -> bool:

@@ -58,7 +58,7 @@ def _tags(context: Context) -> Iterator[Issue]:
         return
     first: dict[str, str] = {}
     for key, value in context.organization.tags.items():
-        other = first.setdefault(key.lower(), key)
+        first_spelling = first.setdefault(key.lower(), key)
         if key.lower().startswith("aws:"):
             message, fix = (
                 f"the tag `{key}` begins with `aws:`, a prefix that AWS reserves",
@@ -67,8 +67,10 @@ def _tags(context: Context) -> Iterator[Issue]:
         elif key in OWN_TAGS or key.startswith("hpkit:"):
             message = f"the tag `{key}: {value}` would override a tag that the kit sets and its add-ons rely on"
             fix = "Remove it, or choose another key."
-        elif other != key:
-            message = f"the tags `{other}` and `{key}` differ only in case; an IAM role can have only one of them"
+        elif first_spelling != key:
+            message = (
+                f"the tags `{first_spelling}` and `{key}` differ only in case; an IAM role can have only one of them"
+            )
             fix = "Keep one of them."
         else:
             continue

@@ -57,25 +57,25 @@ def violations(schema: Mapping[str, Any], value: Any) -> list[Violation]:
 
 def _with_defaults(schema: Mapping[str, Any], value: Any) -> Any:
     if isinstance(value, dict):
-        known = schema.get("properties", {})
+        properties = schema.get("properties", {})
         more = schema.get("additionalProperties")
-        given = {key: each["default"] for key, each in known.items() if "default" in each} | value
-        inner = {key: known.get(key, more if isinstance(more, dict) else {}) for key in given}
-        return {key: _with_defaults(inner[key], each) for key, each in given.items()}
+        complete = {key: each["default"] for key, each in properties.items() if "default" in each} | value
+        inner = {key: properties.get(key, more if isinstance(more, dict) else {}) for key in complete}
+        return {key: _with_defaults(inner[key], each) for key, each in complete.items()}
     if isinstance(value, (list, tuple)):
         return [_with_defaults(schema.get("items", {}), each) for each in value]
     return value
 
 
 def _structure(schema: Mapping[str, Any], value: Any, path: Path) -> Iterator[Violation]:
-    wanted = "string" if schema.get("x-kubernetes-int-or-string") else schema.get("type")
-    if wanted is None:
+    expected = "string" if schema.get("x-kubernetes-int-or-string") else schema.get("type")
+    if expected is None:
         return
     whole = isinstance(value, int) and not isinstance(value, bool)
     if schema.get("x-kubernetes-int-or-string") and whole:
         return
-    if not isinstance(value, _TYPES[wanted]) or (isinstance(value, bool) and wanted != "boolean"):
-        yield Violation(path, f"isn't {_NAMES[wanted]}", f"Use {_NAMES[wanted]}.")
+    if not isinstance(value, _TYPES[expected]) or (isinstance(value, bool) and expected != "boolean"):
+        yield Violation(path, f"isn't {_NAMES[expected]}", f"Use {_NAMES[expected]}.")
         return
     for broken in filter(None, (check(schema, value) for check in _LIMITS)):
         yield Violation(path, *broken)
@@ -86,27 +86,27 @@ def _structure(schema: Mapping[str, Any], value: Any, path: Path) -> Iterator[Vi
 
 
 def _fields(schema: Mapping[str, Any], value: dict[str, Any], path: Path) -> Iterator[Violation]:
-    known, more = schema.get("properties", {}), schema.get("additionalProperties")
+    properties, more = schema.get("properties", {}), schema.get("additionalProperties")
     for key in schema.get("required", ()):
         if key not in value:
             yield Violation(path, f"has no `{key}`", f"Add `{key}`.")
-    for key, each in value.items():
-        if key in known:
-            yield from _structure(known[key], each, (*path, key))
+    for key, field in value.items():
+        if key in properties:
+            yield from _structure(properties[key], field, (*path, key))
         elif isinstance(more, dict):
-            yield from _structure(more, each, (*path, key))
+            yield from _structure(more, field, (*path, key))
         elif not more and not schema.get("x-kubernetes-preserve-unknown-fields"):
             yield Violation((*path, key), "isn't a field of the API, which drops it", "Remove it.")
 
 
 def _items(schema: Mapping[str, Any], value: list[Any], path: Path) -> Iterator[Violation]:
-    for index, each in enumerate(value):
-        yield from _structure(schema.get("items", {}), each, (*path, index))
-    kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys", ())
-    told = [[each.get(key) for key in keys] if kind == "map" else each for each in value]
-    for index, each in enumerate(told):
-        if kind in ("set", "map") and each in told[:index]:
-            yield Violation((*path, index), f"lists {_shown(each)} twice", "List it once.")
+    for index, item in enumerate(value):
+        yield from _structure(schema.get("items", {}), item, (*path, index))
+    list_type, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys", ())
+    identities = [[each.get(key) for key in keys] if list_type == "map" else each for each in value]
+    for index, item in enumerate(identities):
+        if list_type in ("set", "map") and item in identities[:index]:
+            yield Violation((*path, index), f"lists {_shown(item)} twice", "List it once.")
 
 
 def _in_enum(schema: Mapping[str, Any], value: Any) -> _Broken:
@@ -130,12 +130,12 @@ def _in_range(schema: Mapping[str, Any], value: Any) -> _Broken:
 
 def _in_length(schema: Mapping[str, Any], value: Any) -> _Broken:
     # maxLength of a list, which Karpenter's CRD has, means nothing.
-    for kind, low, high, unit in (
+    for value_type, low, high, unit in (
         (str, "minLength", "maxLength", "characters"),
         (list, "minItems", "maxItems", "entries"),
         (dict, "minProperties", "maxProperties", "entries"),
     ):
-        if isinstance(value, kind):
+        if isinstance(value, value_type):
             least, most = schema.get(low, 0), schema.get(high, len(value))
             if not least <= len(value) <= most:
                 bound = f"at least {least}" if len(value) < least else f"at most {most}"
@@ -159,17 +159,17 @@ _LIMITS: Final[Sequence[Callable[[Mapping[str, Any], Any], _Broken]]] = (_in_enu
 
 
 def _rules(schema: Mapping[str, Any], value: Any, path: Path) -> Iterator[Violation]:
-    for each in schema.get("x-kubernetes-validations", ()):
-        if "oldSelf" not in each["rule"] and not _holds(each["rule"], value):
-            message = each.get("message", "the value breaks a rule of the API")
-            yield Violation(path, f"is rejected: {message}", "Change the value to meet this condition.", each["rule"])
+    for rule in schema.get("x-kubernetes-validations", ()):
+        if "oldSelf" not in rule["rule"] and not _holds(rule["rule"], value):
+            message = rule.get("message", "the value breaks a rule of the API")
+            yield Violation(path, f"is rejected: {message}", "Change the value to meet this condition.", rule["rule"])
     if isinstance(value, dict):
-        known, more = schema.get("properties", {}), schema.get("additionalProperties")
-        for key, each in value.items():
-            yield from _rules(known.get(key, more if isinstance(more, dict) else {}), each, (*path, key))
+        properties, more = schema.get("properties", {}), schema.get("additionalProperties")
+        for key, member in value.items():
+            yield from _rules(properties.get(key, more if isinstance(more, dict) else {}), member, (*path, key))
     elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _rules(schema.get("items", {}), each, (*path, index))
+        for index, member in enumerate(value):
+            yield from _rules(schema.get("items", {}), member, (*path, index))
 
 
 def _holds(rule: str, value: Any) -> bool:

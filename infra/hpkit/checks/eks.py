@@ -154,15 +154,15 @@ def _known(version: str) -> str:
     newest = kubernetes_versions()[-1]
     if _order(version) <= _order(newest):
         return ""
-    found = find_kubernetes_version(version)
-    if found is None:
+    release = find_kubernetes_version(version)
+    if release is None:
         return (
             f"; the catalog's newest EKS version is {eks_versions()[-1].version}, so the support dates of {version}, "
             "and whether HyperPod supports it, aren't known"
         )
     return (
-        f"; EKS has offered it since {found.released}, with standard support until {found.end_of_standard_support}, "
-        "but no source states that HyperPod supports it"
+        f"; EKS has offered it since {release.released}, with standard support until "
+        f"{release.end_of_standard_support}, but no source states that HyperPod supports it"
     )
 
 
@@ -174,15 +174,15 @@ def _left_standard_support(context: Context) -> Iterator[Issue]:
     # The guide says that a STANDARD version is upgraded at the end of standard support. The policy can be set while the
     # version is in standard support. About CreateCluster for a version after that, the guide says nothing.
     eks, today = context.spec.eks, context.today
-    found = find_kubernetes_version(eks.version)
-    if found is None or today is None or eks.existing is not None or eks.support_type == "EXTENDED":
+    release = find_kubernetes_version(eks.version)
+    if release is None or today is None or eks.existing is not None or eks.support_type == "EXTENDED":
         return
-    if found.support(today) == "EXTENDED_SUPPORT":
+    if release.support(today) == "EXTENDED_SUPPORT":
         yield Issue(
             (*context.path, "eks", "version"),
-            f"Kubernetes {eks.version} left standard support on {found.end_of_standard_support}, and supportType is "
+            f"Kubernetes {eks.version} left standard support on {release.end_of_standard_support}, and supportType is "
             "STANDARD: EKS upgrades existing clusters, and this file would then request a downgrade. Extended "
-            f"support costs {_prices(context)} until {found.end_of_extended_support}",
+            f"support costs {_prices(context)} until {release.end_of_extended_support}",
             f"Use a newer version{_supported(today)}. Or set `supportType: EXTENDED`; an existing cluster must have "
             "had it before that day.",
         )
@@ -191,14 +191,14 @@ def _left_standard_support(context: Context) -> Iterator[Issue]:
 def _existing_left_standard_support(context: Context) -> Iterator[Issue]:
     # Whether such a cluster has extended support is its owner's to say, and not in this file.
     eks, today = context.spec.eks, context.today
-    found = find_kubernetes_version(eks.version)
-    if found is None or today is None or eks.existing is None:
+    release = find_kubernetes_version(eks.version)
+    if release is None or today is None or eks.existing is None:
         return
-    if found.support(today) == "EXTENDED_SUPPORT":
+    if release.support(today) == "EXTENDED_SUPPORT":
         yield Issue(
             (*context.path, "eks", "version"),
-            f"Kubernetes {eks.version} left standard support on {found.end_of_standard_support}: the cluster "
-            f"{eks.existing.name} costs {_prices(context)} until {found.end_of_extended_support}, or EKS upgrades it",
+            f"Kubernetes {eks.version} left standard support on {release.end_of_standard_support}: the cluster "
+            f"{eks.existing.name} costs {_prices(context)} until {release.end_of_extended_support}, or EKS upgrades it",
             f"Upgrade the cluster, then set its new version{_supported(today)}.",
         )
 
@@ -220,11 +220,11 @@ def _standard(today: datetime.date) -> list[KubernetesVersion]:
 
 def _left_extended_support(context: Context) -> Iterator[Issue]:
     version, today = context.spec.eks.version, context.today
-    found = find_kubernetes_version(version)
-    if found is not None and today is not None and found.support(today) == "UNSUPPORTED":
+    release = find_kubernetes_version(version)
+    if release is not None and today is not None and release.support(today) == "UNSUPPORTED":
         yield Issue(
             (*context.path, "eks", "version"),
-            f"support of Kubernetes {version} ended on {found.end_of_extended_support}: EKS rejects new clusters "
+            f"support of Kubernetes {version} ended on {release.end_of_extended_support}: EKS rejects new clusters "
             "with this version, and upgrades existing ones",
             f"Use a newer version{_supported(today)}. Upgrade existing clusters one minor version at a time.",
         )
@@ -232,14 +232,14 @@ def _left_extended_support(context: Context) -> Iterator[Issue]:
 
 def _leaves_support(context: Context) -> Iterator[Issue]:
     eks, today = context.spec.eks, context.today
-    found = find_kubernetes_version(eks.version)
-    if found is None or today is None:
+    release = find_kubernetes_version(eks.version)
+    if release is None or today is None:
         return
-    support = found.support(today)
+    support = release.support(today)
     if support == "UNSUPPORTED":
         return
     standard = support == "STANDARD_SUPPORT"
-    end = found.end_of_standard_support if standard else found.end_of_extended_support
+    end = release.end_of_standard_support if standard else release.end_of_extended_support
     days = (end - today).days
     if days > _NOTICE_DAYS:
         return
@@ -264,11 +264,11 @@ def _leaves_support(context: Context) -> Iterator[Issue]:
 
 
 def _number_of_ranges(context: Context) -> Iterator[Issue]:
-    given = context.spec.eks.endpoint.public_cidrs
-    if len(given) > _MOST_RANGES:
+    ranges = context.spec.eks.endpoint.public_cidrs
+    if len(ranges) > _MOST_RANGES:
         yield Issue(
             (*context.path, "eks", "endpoint", "publicCidrs"),
-            f"publicCidrs has {len(given)} ranges; the limit in EKS is {_MOST_RANGES} and can't be raised",
+            f"publicCidrs has {len(ranges)} ranges; the limit in EKS is {_MOST_RANGES} and can't be raised",
             "Merge adjacent ranges, or use a VPN.",
         )
 

@@ -126,13 +126,13 @@ def _found(
 ) -> Iterable[PlacedIssue]:
     for environment in sorted(plans):
         context = Context(organization, environment, plans[environment], today, is_whole=not parsed.unread)
-        found = [
+        issues = [
             PlacedIssue(rule.id, issue)
             for rule in RULES
             if rule.check is not None and not (context.spec.cluster.existing and rule.id in _OF_CREATION)
             for issue in rule.check(context)
         ]
-        yield from waivers.apply(context, found, _BY_ID, parsed.document, today, policies)
+        yield from waivers.apply(context, issues, _BY_ID, parsed.document, today, policies)
 
 
 def _finding(placed: PlacedIssue, document: Document, file: str) -> Finding:

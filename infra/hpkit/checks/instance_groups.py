@@ -245,12 +245,12 @@ def _room_for_addons(context: Context) -> Iterator[Issue]:
     unknown: list[str] = []
     for group in static:
         limits = [context.instances[name].max_pods for name in group.spec.types if name in context.instances]
-        known = [limit for limit in limits if limit is not None]
-        if not known or len(known) < len(group.spec.types):
+        known_limits = [limit for limit in limits if limit is not None]
+        if not known_limits or len(known_limits) < len(group.spec.types):
             unknown += group.spec.types
             continue
-        room += (min(known) - _PODS_A_NODE) * group.spec.instance_count
-        parts.append(f"{group.spec.name} {group.spec.instance_count} × {min(known)}")
+        room += (min(known_limits) - _PODS_A_NODE) * group.spec.instance_count
+        parts.append(f"{group.spec.name} {group.spec.instance_count} × {min(known_limits)}")
     need = _PODS_OF_THE_CLUSTER + sum(_PODS_OF_ADDONS.get(addon.name, 0) for addon in context.plan.addons)
     if room < need and unknown:
         yield Issue(
@@ -577,11 +577,12 @@ def _storage(context: Context) -> Iterator[Issue]:
         volumes: list[bool] = []
         for index, storage in enumerate(group.instance_storage_configs):
             where = (*path, "instanceStorageConfigs", index)
-            given = list(storage.model_dump(by_alias=True, exclude_none=True))
-            if len(given) != 1:
+            storage_types = list(storage.model_dump(by_alias=True, exclude_none=True))
+            if len(storage_types) != 1:
                 yield Issue(
                     where,
-                    f"entry {index + 1} of {group.name} has {listing(given) or 'no storage'}; it must have exactly one",
+                    f"entry {index + 1} of {group.name} has {listing(storage_types) or 'no storage'}; it must have "
+                    "exactly one",
                     "Set one of ebsVolumeConfig, fsxLustreConfig and fsxOpenZfsConfig in each entry.",
                 )
             volume = storage.ebs_volume_config

@@ -306,7 +306,7 @@ def _system_capacity(context: Context) -> Iterator[Issue]:
 def _limits_meant(context: Context, pool: str) -> str:
     """Return limits that bound each type of a NodePool and leave room for elastic quota of them, as the file has it."""
     types = next(each.instance_types for each in context.plan.node_pools if each.spec.name == pool)
-    known = [context.instances[name] for name in types if name in context.instances]
+    instances = [context.instances[name] for name in types if name in context.instances]
     rows = [row for team in context.plan.teams for row in team.quota_resources]
     elastic = [
         as_instances(row, context.instances.get(row.instance_type)) or 0
@@ -314,9 +314,9 @@ def _limits_meant(context: Context, pool: str) -> str:
         if row.elastic and row.instance_type in types
     ]
     nodes = max(math.ceil(sum(elastic)), _SOME_NODES)
-    devices = {instance.accelerator_resource if instance.accelerators else None for instance in known}
+    devices = {instance.accelerator_resource if instance.accelerators else None for instance in instances}
     resource = (devices.pop() if len(devices) == 1 else None) or "cpu"
-    amounts = [int(limits_of(instance, nodes).get(resource, 0)) for instance in known]
+    amounts = [int(limits_of(instance, nodes).get(resource, 0)) for instance in instances]
     return f"{{{resource}: {max(amounts, default=0) or _SOME_CPU}}}"
 
 
@@ -332,14 +332,14 @@ def _pool_limits(context: Context) -> Iterator[Issue]:
     rows = [row for team in context.plan.teams for row in team.quota_resources]
     elastic = {row.instance_type for row in rows if row.elastic}
     for planned in context.plan.node_pools:
-        known = [context.instances[name] for name in planned.instance_types if name in context.instances]
+        instances = [context.instances[name] for name in planned.instance_types if name in context.instances]
         named = [each for each in planned.spec.limits if is_resource(each, LIMIT_RESOURCES)]
         # What no node has at all is KAR013's.
-        if named == list(planned.spec.limits) and named and known:
+        if named == list(planned.spec.limits) and named and instances:
             # Of a type with elastic quota CAP002 says it; of figures that are not known nobody can.
             free = [
                 instance.name
-                for instance in known
+                for instance in instances
                 if pool_instances(planned.spec.limits, instance) is None
                 and instance.accelerators is not None
                 and instance.name not in elastic
@@ -405,10 +405,10 @@ def _node_pools(context: Context) -> tuple[NodePool, ...]:
 
 def _warm_pool_fits(context: Context) -> Iterator[Issue]:
     for pool, warm, path in _warm_pools(context):
-        known = [context.instances[name] for name in pool.instance_types if name in context.instances]
+        instances = [context.instances[name] for name in pool.instance_types if name in context.instances]
         asked = listing([f"{key} {value}" for key, value in sorted(warm.requests.items())])
-        pods = {instance.name: pods_on(warm.requests, instance) for instance in known}
-        if not known or None in pods.values() or context.limits_have_wrong_units:
+        pods = {instance.name: pods_on(warm.requests, instance) for instance in instances}
+        if not instances or None in pods.values() or context.limits_have_wrong_units:
             continue
         if not any(pods.values()):
             yield Issue(
@@ -418,7 +418,7 @@ def _warm_pool_fits(context: Context) -> Iterator[Issue]:
                 "Request at most what one node provides, less what the system needs.",
             )
             continue
-        nodes = [(pool_instances(pool.spec.limits, instance), pods[instance.name] or 0) for instance in known]
+        nodes = [(pool_instances(pool.spec.limits, instance), pods[instance.name] or 0) for instance in instances]
         most = sum(count * each for count, each in nodes if count is not None)
         if all(count is not None for count, _ in nodes) and warm.replicas > most:
             yield Issue(
@@ -454,19 +454,19 @@ def _unknown_resource(path: Path, what: str, resource: str, known: Sequence[str]
     return Issue(path, f"{what} is for `{resource}`, which no node has, so it {effect}", fix)
 
 
-def _resource_meant(resource: str, known: Sequence[str]) -> str | None:
+def _resource_meant(resource: str, resources: Sequence[str]) -> str | None:
     word = resource.lower().rpartition("/")[2]
-    inside = next((each for each in known if word and word.rstrip("s") in each.rpartition("/")[2]), None)
-    return inside if len(word) > 2 and inside else near(resource, known)
+    inside = next((each for each in resources if word and word.rstrip("s") in each.rpartition("/")[2]), None)
+    return inside if len(word) > 2 and inside else near(resource, resources)
 
 
 def _limits_hold_a_node(context: Context) -> Iterator[Issue]:
     for pool in context.plan.node_pools:
-        known = [context.instances[name] for name in pool.instance_types if name in context.instances]
-        counts = [pool_instances(pool.spec.limits, instance) for instance in known]
-        if not known or context.limits_have_wrong_units or any(count != 0 for count in counts):
+        instances = [context.instances[name] for name in pool.instance_types if name in context.instances]
+        counts = [pool_instances(pool.spec.limits, instance) for instance in instances]
+        if not instances or context.limits_have_wrong_units or any(count != 0 for count in counts):
             continue
-        smallest = min(known, key=lambda instance: (instance.accelerators or 0, instance.vcpu or 0, instance.name))
+        smallest = min(instances, key=lambda instance: (instance.accelerators or 0, instance.vcpu or 0, instance.name))
         needs = {
             resource: amount
             for resource, amount in limits_of(smallest, 1).items()
@@ -475,7 +475,7 @@ def _limits_hold_a_node(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*_pool_path(context, pool), "limits"),
             f"the limits of {pool.spec.name} ({_shown(pool.spec.limits)}) are smaller than one node "
-            f"({listing([instance.name for instance in known])}), so Karpenter can't add any",
+            f"({listing([instance.name for instance in instances])}), so Karpenter can't add any",
             f"Raise them to at least {_shown(needs)}, the size of one {smallest.name}.",
         )
 
@@ -557,12 +557,12 @@ def _pools(context: Context) -> Iterator[tuple[NodePool, Path]]:
 
 def _crd(context: Context) -> Iterator[Issue]:
     for pool, path in _pools(context):
-        for each in violations(node_pool_schema(), node_pool_spec(pool)):
-            place = _place(each.path)
-            if not _said_elsewhere(each):
+        for violation in violations(node_pool_schema(), node_pool_spec(pool)):
+            place = _place(violation.path)
+            if not _said_elsewhere(violation):
                 what = next(step for step in reversed(("the NodePool", *place)) if isinstance(step, str))
-                message = f"{pool.name}: {what} {each.message}; Karpenter's API rejects it"
-                yield Issue((*path, *place), message, each.fix)
+                message = f"{pool.name}: {what} {violation.message}; Karpenter's API rejects it"
+                yield Issue((*path, *place), message, violation.fix)
 
 
 def _said_elsewhere(violation: Violation) -> bool:

@@ -65,10 +65,12 @@ def _environments_apart(context: Context) -> Iterator[Issue]:
     """Compare the VPC's ranges with those of the environments before this one in the file."""
     own = vpc_ranges(context.spec.network)
     shared: list[str] = []
-    for name, other in context.organization.environments.items():
+    for name, earlier in context.organization.environments.items():
         if name == context.environment:
             break
-        overlaps = sorted({str(mine) for mine in own for range_ in vpc_ranges(other.network) if mine.overlaps(range_)})
+        overlaps = sorted(
+            {str(mine) for mine in own for range_ in vpc_ranges(earlier.network) if mine.overlaps(range_)}
+        )
         if overlaps:
             shared.append(f"{name} ({listing(overlaps, 3)})")
     if shared:
@@ -137,10 +139,10 @@ def _cidrs(context: Context) -> Iterator[Issue]:
             smallest = LARGEST_PREFIX if what == "vpcCidr" else _SMALLEST
             yield Issue(path, f"{what} is {cidr}; AWS accepts /16 to /28", f"Choose a size from /16 to /{smallest}.")
             continue
-        for other, taken in seen:
+        for taken_by, taken in seen:
             # Node ranges may lie inside the VPC's own range; they may not share addresses with each other.
-            if network.overlaps(taken) and (other != "vpcCidr" or not network.subnet_of(taken)):
-                yield Issue(path, f"{what} {cidr} overlaps {other} {taken}", "Choose ranges that don't overlap.")
+            if network.overlaps(taken) and (taken_by != "vpcCidr" or not network.subnet_of(taken)):
+                yield Issue(path, f"{what} {cidr} overlaps {taken_by} {taken}", "Choose ranges that don't overlap.")
         seen.append((what, network))
 
 
@@ -504,9 +506,9 @@ def _network(cidr: str | None) -> ipaddress.IPv4Network | None:
 
 
 def _endpoints(context: Context) -> Iterator[Issue]:
-    known = vpc_endpoints()
+    services = vpc_endpoints()
     for index, name in enumerate(context.spec.network.endpoints):
-        if name in known:
+        if name in services:
             continue
         path: Path = (*context.path, "network", "endpoints", index)
         whole = _WHOLE_NAME.match(name)
@@ -517,9 +519,9 @@ def _endpoints(context: Context) -> Iterator[Issue]:
                 f"Use `{whole['service']}`.",
             )
             continue
-        parts = [each for each in known if each.startswith(f"{name.lower()}.")]
+        parts = [each for each in services if each.startswith(f"{name.lower()}.")]
         parts = list(_OTHER_NAMES.get(name.lower().replace(" ", "-"), parts))
-        likely = name.lower() if name.lower() in known else parts[0] if parts else near(name, known)
+        likely = name.lower() if name.lower() in services else parts[0] if parts else near(name, services)
         if likely is None:
             yield Issue(
                 path,

@@ -31,10 +31,10 @@ def _one_receiver(context: Context) -> Iterator[Issue]:
     spec, path = _spec(context)
     alerts = spec.alerts
     if alerts is not None and bool(alerts.emails) == (alerts.sns_topic_arn is not None):
-        said = "emails and snsTopicArn together" if alerts.emails else "neither emails nor snsTopicArn"
+        recipients = "emails and snsTopicArn together" if alerts.emails else "neither emails nor snsTopicArn"
         yield Issue(
             (*path, "alerts"),
-            f"`alerts` has {said}; alerts need exactly one of them",
+            f"`alerts` has {recipients}; alerts need exactly one of them",
             "Set `emails` to have the kit create a topic, or `snsTopicArn` to use an existing one.",
         )
 
@@ -194,23 +194,23 @@ def _ids_of_people(context: Context) -> Iterator[Issue]:
             ("userIds", people.user_ids, "list-users"),
             ("groupIds", people.group_ids, "list-groups"),
         ):
-            for index, each in enumerate(ids):
-                if not _IDENTITY.match(each):
+            for index, identity in enumerate(ids):
+                if not _IDENTITY.match(identity):
                     yield Issue(
                         (*path, "grafanaRoles", role, key, index),
-                        f"{each} is a name; IAM Identity Center identifies users and groups by ID",
+                        f"{identity} is a name; IAM Identity Center identifies users and groups by ID",
                         f"Use the ID that `aws identitystore {listed}` prints for it.",
                     )
 
 
 def _known_teams(context: Context) -> Iterator[Issue]:
     spec, path = _spec(context)
-    known = [team.name for team in context.plan.teams if not team.is_shared_pool]
+    team_names = [team.name for team in context.plan.teams if not team.is_shared_pool]
     for index, name in enumerate(spec.grafana_dashboards.teams or ()):
-        if name not in known:
+        if name not in team_names:
             yield Issue(
                 (*path, "grafanaDashboards", "teams", index),
-                f"no team {name} has quota in {context.environment}; {hint(name, known)}",
+                f"no team {name} has quota in {context.environment}; {hint(name, team_names)}",
                 "Use a team that has quota here, or remove it.",
             )
 

@@ -185,10 +185,10 @@ class Context:
                 Member(team.name, role, (*path, position), admits(self.spec, role))
                 for position, role in enumerate(roles)
             ]
-            made = made_role_arn(self.organization.organization, self.environment, self.spec, team)
-            if member_role_of(team, override) is not None and made is not None:
+            role_arn = made_role_arn(self.organization.organization, self.environment, self.spec, team)
+            if member_role_of(team, override) is not None and role_arn is not None:
                 path = ("teams", index) if override.member_role is None else own
-                members.append(Member(team.name, made, (*path, "memberRole"), admitted=True))
+                members.append(Member(team.name, role_arn, (*path, "memberRole"), admitted=True))
         return tuple(members)
 
     def setting_path(self, team: str, name: str) -> Path:

@@ -67,11 +67,11 @@ def not_of_lustre(size_path: Path, size: int, throughput_path: Path, throughput:
             f"Use {below} or {above}.",
         )
     if throughput not in _THROUGHPUTS:
-        known = listing([str(each) for each in _THROUGHPUTS])
+        throughputs = listing([str(each) for each in _THROUGHPUTS])
         yield Issue(
             throughput_path,
             f"{throughput} MB/s per TiB isn't a valid throughput",
-            f"Use one of {known}.",
+            f"Use one of {throughputs}.",
         )
 
 
@@ -104,12 +104,12 @@ def _team_ids(context: Context) -> list[tuple[range, str, Path]]:
     if not has_team_volumes(context.plan):
         return []
     places = {team.name: (number, team.user_ids) for number, team in enumerate(context.organization.teams)}
-    found = []
+    ids = []
     for team in context.plan.teams:
         if team.name in places:
-            number, given = places[team.name]
-            found.append((team.user_ids, team.name, ("teams", number, *(("userIds",) if given else ()))))
-    return sorted(found, key=lambda entry: (entry[0].start, entry[1]))
+            number, user_ids = places[team.name]
+            ids.append((team.user_ids, team.name, ("teams", number, *(("userIds",) if user_ids else ()))))
+    return sorted(ids, key=lambda entry: (entry[0].start, entry[1]))
 
 
 def _own_ids(context: Context) -> Iterator[Issue]:
@@ -118,11 +118,11 @@ def _own_ids(context: Context) -> Iterator[Issue]:
     widest: tuple[range, str] | None = None
     for own, name, path in teams:
         if widest is not None and own.start < widest[0].stop:
-            other, its_name = widest
+            earlier, its_name = widest
             yield Issue(
                 path,
                 f"userIds of {name} are {own.start}–{own.stop - 1}, and those of {its_name} are "
-                f"{other.start}–{other.stop - 1}; both include {own.start}–{min(own.stop, other.stop) - 1}",
+                f"{earlier.start}–{earlier.stop - 1}; both include {own.start}–{min(own.stop, earlier.stop) - 1}",
                 f"Set `userIds: {{first: {_free(teams)}}}` for {name}.",
             )
         if widest is None or own.stop > widest[0].stop:

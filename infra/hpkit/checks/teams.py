@@ -30,7 +30,7 @@ def _ranks_of_teams(context: Context) -> Iterator[Issue]:
     policy, here = context.plan.policy, {team.name for team in context.plan.teams}
     if policy is None:
         return
-    known = [each.name for each in policy.priority_classes]
+    class_names = [each.name for each in policy.priority_classes]
     for index, team in enumerate(context.organization.teams):
         if team.name not in here:
             continue
@@ -40,12 +40,12 @@ def _ranks_of_teams(context: Context) -> Iterator[Issue]:
         if team.space_priority_class is not None:
             named.append((("spacePriorityClass",), team.space_priority_class))
         for key, name in named:
-            if name not in known:
-                likely = near(name, known)
+            if name not in class_names:
+                likely = near(name, class_names)
                 yield Issue(
                     ("teams", index, *key),
                     f"{team.name} may use the priority class {name}, but the policy of {context.environment} doesn't "
-                    f"have it ({listing(known) or 'it has none'})",
+                    f"have it ({listing(class_names) or 'it has none'})",
                     f"Did you mean `{likely}`?" if likely else "Use a class of the policy, or remove it.",
                 )
 

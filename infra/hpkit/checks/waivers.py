@@ -31,7 +31,7 @@ _OF_SEVERAL: Final = ("ACC011", "CLU029", "NET015")
 
 def apply(
     context: Context,
-    found: Sequence[PlacedIssue],
+    placed_issues: Sequence[PlacedIssue],
     rules: Mapping[str, Rule],
     document: Document,
     today: datetime.date,
@@ -52,7 +52,7 @@ def apply(
             fix = f"Did you mean `{likely}`?" if likely else "Remove the waiver and fix the cause."
             yield PlacedIssue("WAI003", Issue((*path, "rule"), message, fix))
             continue
-        hits = {position for position, placed in enumerate(found) if _covers(waiver, placed, document)}
+        hits = {position for position, placed in enumerate(placed_issues) if _covers(waiver, placed, document)}
         if waiver.until < today:
             message = f"the waiver of {waiver.rule} expired on {waiver.until} ({waiver.reason})"
             fix = "Fix the cause, or set a new date and a reason that still applies."
@@ -69,24 +69,26 @@ def apply(
             continue
         elif not hits:
             message = f"the waiver of {waiver.rule} at `{waiver.path}` matches no finding"
-            here = {format_path(placed.issue.path, document.data) for placed in found if placed.rule == waiver.rule}
+            here = {
+                format_path(placed.issue.path, document.data) for placed in placed_issues if placed.rule == waiver.rule
+            }
             likely = near(waiver.path, here) or (min(here) if len(here) == 1 else None)
             fix = f"Remove it, or set its path to that of the finding: {likely}." if likely else "Remove it."
             yield PlacedIssue("WAI002", Issue(path, message, fix))
         else:
             covered |= hits
-            judged = {found[position].issue.policy for position in hits} - {""}
+            judged = {placed_issues[position].issue.policy for position in hits} - {""}
             for policy in sorted(policy for policy in judged if not _lets_pass(policies, policy)):
                 yield PlacedIssue("WAI005", _not_waived_there(waiver, policy, path, context.organization.organization))
-    yield from (placed for position, placed in enumerate(found) if position not in covered)
+    yield from (placed for position, placed in enumerate(placed_issues) if position not in covered)
 
 
 def _lets_pass(policies: Mapping[str, Any], policy: str) -> bool:
     """Return whether a policy file waives violations of a policy, or lowers its level; a level alone is a text."""
-    given = [
+    entries = [
         {"enforcementLevel": each} if isinstance(each, str) else each for each in map(policies.get, ("all", policy))
     ]
-    settings = [each for each in given if isinstance(each, Mapping)]
+    settings = [each for each in entries if isinstance(each, Mapping)]
     levels = [each["enforcementLevel"] for each in settings if "enforcementLevel" in each]
     is_lenient = bool(levels) and levels[-1] in _LENIENT
     return is_lenient or any(each.get("waivers") for each in settings)
