@@ -14,13 +14,16 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from hpkit.checks import Finding, check
+from hpkit.checks.cluster import is_same_cluster, second_governance
+from hpkit.checks.finding import Severity
 from hpkit.config import Document, Organization, Parsed, parse, read_file, read_text
 from hpkit.config.base import is_name
 from hpkit.config.chart import chart_problems
 from hpkit.config.compose import composed
-from hpkit.config.document import Mark, Problem
+from hpkit.config.document import Mark, Problem, format_path
+from hpkit.config.document import Path as DocumentPath
 from hpkit.config.folder import DiskFolder
-from hpkit.config.organization import KEYS_OF_FILES
+from hpkit.config.organization import KEYS_OF_FILES, Environment
 from hpkit.errors import InputError, SelectionError, ToolError
 from hpkit.plan.derive import derive, derive_all
 from hpkit.plan.model import Plan
@@ -435,37 +438,61 @@ def stack_file_problems(documents: Mapping[str, Document], known: Mapping[str, l
 
 
 def cluster_problems(loaded: Iterable[Loaded]) -> list[Finding]:
-    """Return where environments of different files have a cluster of one name in one region and, it seems, account."""
+    """Return where environments of different files have, or govern, one cluster."""
     found: list[Finding] = []
     before: list[tuple[Loaded, Plan]] = []
     for each in loaded:
         plans = list(each.plans.values())
+        others = [(other, taken) for other, taken in before if not _is_one_file(other, each)]
         for plan in plans:
-            cluster, region, account = plan.spec.cluster.name, plan.spec.region, plan.spec.account
-            for other, taken in before:
-                same = (cluster, region) == (taken.spec.cluster.name, taken.spec.region)
-                if not same or (account and taken.spec.account and account != taken.spec.account):
-                    continue
-                mark, first = (
-                    of.document.locate(("environments", name.environment, "cluster", "name"))
-                    for of, name in ((each, plan), (other, taken))
-                )
-                message = (
-                    f"{plan.stack} and {taken.stack} ({first.file or other.file}:{first.line}:{first.column}) both "
-                    f"have a cluster {cluster} in {region}; cluster names are unique in an account and region"
-                )
-                place = f"environments.{plan.environment}.cluster.name"
-                # Of two names that an account writes down, one has to change; else to write it down may be all.
-                known = account and taken.spec.account
-                # Stacks of a repository differ in name; `cluster` with the environment's name may be a third file's.
-                fix = f"Use `{plan.stack}`" + (
-                    "." if known else "; or, if their accounts differ, set `account` in both files."
-                )
-                file = mark.file or each.file
-                found.append(Finding("CFG011", "warning", place, file, mark.line, mark.column, message, fix))
-                break
+            first = next((pair for pair in others if _both_create(plan.spec, pair[1].spec)), None)
+            found += [] if first is None else [_same_cluster((each, plan), first)]
+            for other in others:
+                found += [*_both_govern((each, plan), other), *_both_govern(other, (each, plan))]
         before += [(each, plan) for plan in plans]
     return found
+
+
+def _is_one_file(one: Loaded, other: Loaded) -> bool:
+    return Path(one.file).resolve() == Path(other.file).resolve()
+
+
+def _both_create(one: Environment, other: Environment) -> bool:
+    return not one.cluster.existing and not other.cluster.existing and is_same_cluster(one, other)
+
+
+def _same_cluster(own: tuple[Loaded, Plan], other: tuple[Loaded, Plan]) -> Finding:
+    (each, plan), (_, taken) = own, other
+    cluster, region = plan.spec.cluster.name, plan.spec.region
+    message = (
+        f"{plan.stack} and {taken.stack} ({_place(other, 'cluster', 'name')}) both have a cluster {cluster} in "
+        f"{region}; cluster names are unique in an account and region"
+    )
+    # Of two names that an account writes down, one has to change; else to write it down may be all.
+    known = plan.spec.account and taken.spec.account
+    # Stacks of a repository differ in name; `cluster` with the environment's name may be a third file's.
+    fix = f"Use `{plan.stack}`" + ("." if known else "; or, if their accounts differ, set `account` in both files.")
+    return _between("CFG011", "warning", each, ("environments", plan.environment, "cluster", "name"), message, fix)
+
+
+def _both_govern(own: tuple[Loaded, Plan], other: tuple[Loaded, Plan]) -> Iterator[Finding]:
+    (each, plan), (_, taken) = own, other
+    second = second_governance(plan.spec, taken.spec, plan.stack, taken.stack)
+    if second is not None:
+        message, fix = second
+        message += f"; `governance` of {taken.stack} is at {_place(other, 'governance')}"
+        yield _between("CLU050", "error", each, ("environments", plan.environment, "governance"), message, fix)
+
+
+def _place(of: tuple[Loaded, Plan], *path: str) -> str:
+    mark = of[0].document.locate(("environments", of[1].environment, *path))
+    return f"{mark.file or of[0].file}:{mark.line}:{mark.column}"
+
+
+def _between(rule: str, severity: Severity, own: Loaded, path: DocumentPath, message: str, fix: str) -> Finding:
+    mark = own.document.locate(path)
+    place = format_path(path, own.document.data)
+    return Finding(rule, severity, place, mark.file or own.file, mark.line, mark.column, message, fix)
 
 
 def _not_read(file: str, name: str, document: Document) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ def test_a_case_has_the_findings_that_it_lists_and_no_other(case):
     ]
     assert said == [expected.model_dump(exclude={"at"}) for expected in case.expected]
     for finding, expected in zip(found, case.expected, strict=True):
-        texts = case.files | case.stack_files | {case.file: case.text}
+        texts = case.files | case.stack_files | case.beside | {case.file: case.text}
         lines = texts.get(finding.file, case.text).splitlines()
         assert lines[finding.line - 1][finding.column - 1 :].startswith(expected.at)
 

@@ -167,6 +167,8 @@ def test_files_of_one_project_are_compared(project):
     said = " ".join(validate(cwd=project).stdout.split())
     assert "warning CFG011 environments.dev.cluster.name" in said
     assert "other-dev and acme-dev (stacks/acme.yaml:23:13) both have a cluster acme in us-west-2" in said
+    for named in (["stacks/acme.yaml", "stacks/other.yaml"], ["--stack", "acme-dev", "--stack", "other-dev"]):
+        assert "warning CFG011" in validate(*named, cwd=project).stdout
 
 
 def test_a_file_that_ends_in_yml_is_named_where_it_is_missed(project):

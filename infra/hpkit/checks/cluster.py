@@ -13,7 +13,7 @@ from hpkit.plan.registry import region_of_registry
 from hpkit.text.formatting import listing
 from hpkit.text.spelling import near
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "is_same_cluster", "second_governance"]
 
 _GUIDE = "SageMaker HyperPod developer guide, EKS prerequisites"
 _API = "SageMaker API: CreateCluster"
@@ -277,25 +277,37 @@ def _sizes(config: FSxLustreConfig, path: Path) -> Iterator[Issue]:
     return not_of_lustre((*path, "sizeInGiB"), config.size_in_gib, (*path, "perUnitStorageThroughput"), throughput)
 
 
+def is_same_cluster(one: Environment, other: Environment) -> bool:
+    """Return whether two environments have a cluster of one name in one region and, as far as known, account."""
+    accounts = {each.account for each in (one, other) if each.account}
+    return (one.cluster.name, one.region) == (other.cluster.name, other.region) and len(accounts) < 2
+
+
+def second_governance(one: Environment, other: Environment, name: str, other_name: str) -> tuple[str, str] | None:
+    """Return a message and a fix if two environments govern one cluster that one of them doesn't create."""
+    if one.governance is None or other.governance is None or not is_same_cluster(one, other):
+        return None
+    if not one.cluster.existing and not other.cluster.existing:
+        return None
+    message = (
+        f"{name} and {other_name} both govern the cluster {one.cluster.name} in {one.region}, and each `pulumi up` "
+        "would remove the other's teams from the admission policies"
+    )
+    # Of an account that isn't stated, nobody knows whether it's another one.
+    is_known = one.account and other.account
+    return message, "Keep `governance` in one of these environments." + (
+        "" if is_known else " Or, if their accounts differ, set `account` in both."
+    )
+
+
 def _clusters_apart(context: Context) -> Iterator[Issue]:
     same = [
         name
         for name, other in context.organization.environments.items()
-        if name < context.environment
-        and _both_create_or_govern(context.spec, other)
-        and (other.cluster.name, other.region) == (context.spec.cluster.name, context.spec.region)
-        and not (other.account and context.spec.account and other.account != context.spec.account)
+        if name < context.environment and not other.cluster.existing and is_same_cluster(context.spec, other)
     ]
-    name = context.spec.cluster.name
-    others = [context.organization.environments[each] for each in same]
-    if any(each.cluster.existing for each in (context.spec, *others)) and same:
-        yield Issue(
-            (*context.path, "governance"),
-            f"{context.environment} and {listing(same)} both govern the cluster {name} in {context.spec.region}; a "
-            "cluster has one cluster policy, and a quota for each team",
-            "Keep `governance` in one of these environments.",
-        )
-    elif same:
+    if same:
+        name = context.spec.cluster.name
         yield Issue(
             (*context.path, "cluster", "name"),
             f"{context.environment} and {listing(same)} both have a cluster {name} in {context.spec.region}; cluster "
@@ -304,10 +316,13 @@ def _clusters_apart(context: Context) -> Iterator[Issue]:
         )
 
 
-def _both_create_or_govern(one: Environment, other: Environment) -> bool:
-    """Return whether two environments can't share a cluster: one may create it, and another one govern it."""
-    creates = not one.cluster.existing and not other.cluster.existing
-    return creates or (one.governance is not None and other.governance is not None)
+def _one_governs(context: Context) -> Iterator[Issue]:
+    """Compare with all other environments, since each of them may be deployed alone."""
+    for name, other in context.organization.environments.items():
+        second = second_governance(context.spec, other, context.environment, name)
+        if name != context.environment and second is not None:
+            where: Path = ("environments", name, "governance")
+            yield Issue((*context.path, "governance"), *second, other=where, other_name=f"`governance` of {name}")
 
 
 def _existing(context: Context) -> Iterator[Issue]:
@@ -370,8 +385,8 @@ RULES = (
          _restricted_autoscaling),
     Rule("CLU041", "error", "Restricted instance groups have a file system with a valid size and throughput.",
          f"{_NOVA}; {_FSX}", _restricted_environment),
-    Rule("CLU029", "warning", "Cluster names are unique in a region, and one environment governs each cluster.", _API,
-         _clusters_apart),
+    Rule("CLU029", "warning", "Cluster names are unique in a region.", _API, _clusters_apart),
     Rule("CLU048", "error", "The environment of an existing cluster has only access and governance.", _CONTRACT,
          _existing),
+    Rule("CLU050", "error", "One environment governs each cluster.", _CONTRACT, _one_governs, waivable=False),
 )  # fmt: skip

@@ -47,7 +47,7 @@ def _twice(what: str, named: list[tuple[Path, str]]) -> Iterator[Issue]:
         here = (*path, "name")
         if seen.setdefault(name, here) != here:
             message, fix = f"the {what} name `{name}` is used twice", f"Give each {what} a unique name."
-            yield Issue(here, message, fix, first=seen[name])
+            yield Issue(here, message, fix, other=seen[name])
 
 
 def _tags(context: Context) -> Iterator[Issue]:

@@ -44,7 +44,7 @@ _OF_CREATION = frozenset(
     rule.id
     for each in (cluster, eks, instance_groups, karpenter, network, observability, storage)
     for rule in each.RULES
-    if rule.id not in ("CLU003", "CLU006", "CLU024", "CLU029", "CLU048", "EKS002", "EKS004", "EKS020")
+    if rule.id not in ("CLU003", "CLU006", "CLU024", "CLU048", "CLU050", "EKS002", "EKS004", "EKS020")
 )
 _BY_ID = {rule.id: rule for rule in RULES}
 
@@ -139,14 +139,14 @@ def _finding(placed: PlacedIssue, document: Document, file: str) -> Finding:
     issue = placed.issue
     mark = placed.mark or document.locate(issue.path)
     message = issue.message
-    if issue.first is not None:
-        first = document.locate(issue.first)
+    other = mark if issue.other is None else document.locate(issue.other)
+    if other != mark:
         where = (
-            f"in line {first.line}"
-            if first.file == mark.file
-            else f"at {first.file or file}:{first.line}:{first.column}"
+            f"in line {other.line}"
+            if other.file == mark.file
+            else f"at {other.file or file}:{other.line}:{other.column}"
         )
-        message += f"; the first is {where}"
+        message += f"; {issue.other_name} is {where}"
     return Finding(
         rule=placed.rule,
         severity=issue.severity or _BY_ID[placed.rule].severity,

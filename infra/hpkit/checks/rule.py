@@ -28,7 +28,7 @@ class Issue:
     """What a rule found; the engine places it in the file. severity overrides the rule's own.
 
     policy: the policy of the pack that reports the same of what is registered; a waiver of the rule doesn't waive it.
-    first: the place that this one repeats.
+    other: the place that this one repeats or contradicts; other_name: what the message calls it.
     """
 
     path: Path
@@ -36,7 +36,8 @@ class Issue:
     fix: str
     severity: Severity | None = None
     policy: str = ""
-    first: Path | None = None
+    other: Path | None = None
+    other_name: str = "the first"
 
 
 @dataclass(frozen=True, slots=True)

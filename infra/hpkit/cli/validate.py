@@ -9,7 +9,7 @@ from hpkit.cli.completion import stacks_option
 from hpkit.cli.formats import WRITERS, output_options
 from hpkit.cli.inputs import resolve
 from hpkit.cli.output import own
-from hpkit.project import listed_findings, project_findings
+from hpkit.project import cluster_problems, listed_findings, project_findings
 
 __all__ = ["command"]
 
@@ -32,6 +32,8 @@ def command(files: tuple[str, ...], stacks: tuple[str, ...], form: str, *, polic
     findings = listed_findings(loaded)
     if not files and not stacks:
         findings += project_findings(loaded)
+    else:
+        findings += cluster_problems(loaded)
     if policies and summarize(findings).errors:
         click.echo("policies are skipped until these errors are fixed", err=True)
     elif policies:
