@@ -17,12 +17,12 @@ _ENDED: Final = ("Expired", "Failed")
 
 
 def training_plan_problem(
-    document: Mapping[str, Any], *, instance_type: str, count: int, zones: Collection[str] = ()
+    document: Mapping[str, Any], *, instance_types: Collection[str], count: int, zones: Collection[str] = ()
 ) -> str | None:
     """Return why a plan can't supply a group, None if it can.
 
-    document: what DescribeTrainingPlan returned. count: instances that the group needs in addition to those that it
-    has. zones: availability zones of the group; empty if they are unknown.
+    document: what DescribeTrainingPlan returned. instance_types: those that the group can have. count: instances that
+    the group needs in addition to those that it has. zones: availability zones of the group; empty if they are unknown.
     """
     status, dates = document["Status"], training_plan_dates(document)
     if status == "Expired":
@@ -36,8 +36,8 @@ def training_plan_problem(
         return f"is for {', '.join(targets)}, and a plan can't be used for another target resource"
     reserved = [each for each in document.get("ReservedCapacitySummaries", ()) if each["Status"] not in _ENDED]
     types = reserved_types(document)
-    if types and instance_type not in types:
-        return f"reserves {', '.join(sorted(types))}, not {instance_type}"
+    if types and not types.intersection(instance_types):
+        return f"reserves {', '.join(sorted(types))}, not {' or '.join(instance_types)}"
     places = {each["AvailabilityZone"] for each in reserved if each.get("AvailabilityZone")}
     if places and zones and not places.intersection(zones):
         return f"reserves capacity in {', '.join(sorted(places))}, and the group is in {', '.join(sorted(zones))}"

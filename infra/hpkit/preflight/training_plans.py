@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hpkit.catalog import find_instance_type
-from hpkit.catalog.training_plans import reserved_types, training_plan_dates, training_plan_problem
+from hpkit.catalog.training_plans import training_plan_dates, training_plan_problem
 from hpkit.clients.calls import ApiCall, FailedCall, Responses
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
 from hpkit.preflight.calls import training_plan, zone_name
@@ -118,9 +118,8 @@ def _check(
             return missing(_AREA, what, found="missing", needed=needed, fix=fix)
         return call_failed(_AREA, what, document, needed=needed)
     found = f"{document['Status']}, {training_plan_dates(document)}"
-    instance_type = next((each for each in types if each in reserved_types(document)), types[0])
     zones = [zone_name(responses, zone) for zone in group.zones]
-    problem = training_plan_problem(document, instance_type=instance_type, count=count + taken, zones=zones)
+    problem = training_plan_problem(document, instance_types=types, count=count + taken, zones=zones)
     if problem is not None:
         fix = f"Plan {name} {problem}. Use another plan, or change the group"
         command = f"hpkit aws preflight --stack {plan.stack} --offerings"

@@ -21,7 +21,7 @@ def require_training_plans(api: SageMakerApi, task: Task, old: Props, new: Props
     Raises RefusedError with the group, the plan and its dates.
     """
     needed: Counter[str] = Counter()
-    for name, arn, instance_type, count in _growing(old, new):
+    for name, arn, instance_types, count in _growing(old, new):
         try:
             document = api.find(task, "describe_training_plan", TrainingPlanName=arn)
         except PluginError as error:
@@ -34,11 +34,12 @@ def require_training_plans(api: SageMakerApi, task: Task, old: Props, new: Props
             )
         needed[arn] += count
         zones = _zones(api, task, new, name)
-        problem = training_plan_problem(document, instance_type=instance_type, count=needed[arn], zones=zones)
+        problem = training_plan_problem(document, instance_types=instance_types, count=needed[arn], zones=zones)
         if problem is not None:
             raise RefusedError(
-                f"Instance group {name} needs {count} × {instance_type}, and training plan {arn} {problem}. What to "
-                "do: use another plan (`hpkit aws preflight --offerings` lists offers), or change the group."
+                f"Instance group {name} needs {count} × {' or '.join(instance_types)}, and training plan {arn} "
+                f"{problem}. What to do: use another plan (`hpkit aws preflight --offerings` lists offers), or change "
+                "the group."
             )
 
 
@@ -56,16 +57,17 @@ def _zones(api: SageMakerApi, task: Task, new: Props, name: str) -> set[str]:
     return {str(each["AvailabilityZone"]) for each in found.get("Subnets", [])}
 
 
-def _growing(old: Props, new: Props) -> Iterator[tuple[str, str, str, int]]:
-    """Yield the name, plan, instance type and number of new instances of each group that takes more from a plan."""
+def _growing(old: Props, new: Props) -> Iterator[tuple[str, str, list[str], int]]:
+    """Yield the name, plan, instance types and number of new instances of each group that takes more from a plan."""
     before = {group["instanceGroupName"]: group for group in _groups(old)}
     for group in _groups(new):
         arn, name = group.get("trainingPlanArn"), str(group["instanceGroupName"])
         former = before.get(name, {})
         same_plan = former.get("trainingPlanArn") == arn
         count = int(group.get("instanceCount", 0)) - (int(former.get("instanceCount", 0)) if same_plan else 0)
-        if arn and count > 0 and group.get("instanceType"):
-            yield name, str(arn), str(group["instanceType"]), count
+        types = [group["instanceType"]] if group.get("instanceType") else group["instanceRequirements"]["instanceTypes"]
+        if arn and count > 0:
+            yield name, str(arn), types, count
 
 
 def _groups(inputs: Props) -> list[Props]:

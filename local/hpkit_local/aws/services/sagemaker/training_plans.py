@@ -118,10 +118,11 @@ def check_training_plans(ctx: Context, before: Mapping[str, Record], groups: Ite
         former = before.get(group["InstanceGroupName"], {})
         same = former.get("TrainingPlanArn") == group.get("TrainingPlanArn")
         count = group["InstanceCount"] - (former.get("InstanceCount", 0) if same else 0)
-        if plan is not None and count > 0 and "InstanceType" in group:
-            problem = training_plan_problem(
-                _as_answered(_described(ctx, plan)), instance_type=group["InstanceType"], count=count
+        if plan is not None and count > 0:
+            types = (
+                [group["InstanceType"]] if "InstanceType" in group else group["InstanceRequirements"]["InstanceTypes"]
             )
+            problem = training_plan_problem(_as_answered(_described(ctx, plan)), instance_types=types, count=count)
             if problem:
                 raise refuse(f"Instance group '{group['InstanceGroupName']}': training plan {plan['arn']} {problem}")
 
