@@ -62,6 +62,8 @@ def test_what_goes_is_named_with_nodes_and_teams_and_what_is_protected_is_known(
 
 def test_a_cluster_that_is_protected_stays():
     assert "set `protect: false` in its environment" in ending({**CLUSTER, "protect": True}).refusal
+    policy = resource("hyperpod:index:ClusterSchedulerConfig", "policy", protect=True)
+    assert ending(policy).refusal.startswith("the cluster policy of acme-dev is protected: set `protect: false`")
 
 
 @pytest.mark.parametrize("state", ['{"deployment": null}', '{"deployment": {"resources": null}}'])
@@ -130,6 +132,32 @@ def test_a_task_that_has_not_ended_holds_kueues_objects():
     waits = workload("job-waits", owned("Job", "waits"))
     ended = workload("job-train", owned("Job", "train"), finished=True)
     assert found([], [waits, ended]) == ["kubectl delete job waits -n ada"]
+
+
+@pytest.mark.parametrize(("team", "addons"), [("ada", []), ("nlp", ["amazon-sagemaker-hyperpod-taskgovernance"])])
+def test_a_task_holds_the_governance_of_an_existing_cluster(team, addons):
+    arn = "arn:aws:eks:us-west-2:123456789012:cluster/theirs"
+    eks = {
+        "urn": "urn:pulumi:acme-dev::hpkit::hpkit:index:Eks::eks",
+        "type": "hpkit:index:Eks",
+        "outputs": {"arn": arn},
+    }
+    quota = {"computeQuotaTarget": {"teamName": team}}
+    made = [eks, resource("hyperpod:index:ComputeQuota", "quota", outputs=quota)]
+    made += [resource("aws:eks/addon:Addon", each, inputs={"addonName": each}) for each in addons]
+    assert ending(*made).eks == arn
+    jobs = {"metadata": {"name": "job-waits", "namespace": "hyperpod-ns-ada", **owned("Job", "waits")}}
+    cluster = {
+        "/apis/kueue.x-k8s.io": {"preferredVersion": {"groupVersion": "kueue.x-k8s.io/v1beta2"}},
+        "/apis/kueue.x-k8s.io/v1beta2/workloads": {"items": [jobs]},
+        "/apis/batch/v1": {"resources": [{"name": "jobs", "kind": "Job"}]},
+        "/apis/batch/v1/namespaces/hyperpod-ns-ada/jobs/waits": {"metadata": {"name": "waits"}},
+    }
+    commands = [each.command for each in holders(ending(*made), cluster.get)]
+    assert commands == ["kubectl delete job waits -n hyperpod-ns-ada"]
+    # Without the add-on, other teams' tasks keep nothing of the stack.
+    quota["computeQuotaTarget"] = {"teamName": "speech"}
+    assert bool(holders(ending(*made), cluster.get)) == bool(addons)
 
 
 def test_what_uses_no_claim_of_the_stack_or_lets_go_by_itself_holds_nothing():

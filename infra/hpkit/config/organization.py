@@ -116,7 +116,9 @@ class Environment(Model):
         "tag `SageMaker: true`.",
     )
     protect: bool = Field(
-        default=False, description="Deletion protection for the HyperPod cluster, the EKS cluster, the VPC and buckets."
+        default=False,
+        description="Deletion protection for the HyperPod cluster, the EKS cluster, the VPC and buckets; for an "
+        "existing cluster, its policy.",
     )
     allow_replace: tuple[
         Literal["bucket", "cluster", "eks", "fileSystem", "grafana", "key", "prometheus", "vpc"], ...

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hpkit.catalog import TASK_GOVERNANCE
 from hpkit.errors import InputError
+from hpkit.plan.model import NAMESPACE_PREFIX
 from hpkit.plan.pods import claims_of, selects
 from hpkit.text.plural import plural
 
@@ -14,6 +16,10 @@ __all__ = ["Holder", "Teardown", "counts_as_resource", "holders", "resources_in"
 
 _CLUSTER = "hyperpod:index:Cluster"
 _QUOTA = "hyperpod:index:ComputeQuota"
+_POLICY = "hyperpod:index:ClusterSchedulerConfig"
+# The component, which knows an existing EKS cluster too.
+_EKS = "hpkit:index:Eks"
+_ADDON = "aws:eks/addon:Addon"
 _CLAIM_KIND = "PersistentVolumeClaim"
 _POOL_KIND, _POOL_LABEL = "NodePool", "karpenter.sh/nodepool"
 _BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
@@ -41,6 +47,7 @@ class Teardown:
     - refusal: why it can't be deleted yet, "" if it can.
     - objects: kind, namespace and name of each of its objects in the cluster.
     - eks: ARN of the EKS cluster, "" if it isn't known.
+    - namespaces: those whose tasks keep the stack; None for all, if the cluster or Kueue is deleted too.
     """
 
     stack: str
@@ -51,6 +58,7 @@ class Teardown:
     refusal: str
     objects: frozenset[tuple[str, str, str]]
     eks: str
+    namespaces: frozenset[str] | None
 
     @property
     def claims(self) -> frozenset[tuple[str, str]]:
@@ -85,6 +93,7 @@ def teardown_of(stack: str, exported: str) -> Teardown:
         state = json.loads(exported)["deployment"] or {}
         resources = [each for each in state.get("resources") or [] if not each.get("delete")]
         made = resources_in(resources)
+        teams = [_team(quota) for quota in _of(made, _QUOTA)]
         return Teardown(
             stack=stack,
             entries=len(resources),
@@ -93,7 +102,8 @@ def teardown_of(stack: str, exported: str) -> Teardown:
             protected=tuple(each["urn"] for each in resources if each.get("protect")),
             refusal=_refusal(stack, made),
             objects=frozenset(_objects(made)),
-            eks=next(map(_eks, _of(made, _CLUSTER)), ""),
+            eks=next(filter(None, (*map(_eks, _of(made, _CLUSTER)), *map(_arn, _of(resources, _EKS)))), ""),
+            namespaces=None if _deletes_kueue(made) else frozenset(f"{NAMESPACE_PREFIX}{each}" for each in teams),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"the state of {stack} isn't valid output of `pulumi stack export` ({error})") from None
@@ -120,7 +130,8 @@ def _tasks(ending: Teardown, read: Callable[[str], Mapping[str, Any] | None]) ->
     served = read(f"/apis/{_KUEUE}")
     version = served["preferredVersion"]["groupVersion"] if served else None
     for workload in _items(read(f"/apis/{version}/workloads")) if version else ():
-        if not _is_finished(workload):
+        is_kept = ending.namespaces is None or workload["metadata"]["namespace"] in ending.namespaces
+        if is_kept and not _is_finished(workload):
             yield from _outside(ending, workload, read, "hasn't ended, and Kueue keeps its Workload")
 
 
@@ -215,6 +226,15 @@ def _eks(cluster: Mapping[str, Any]) -> str:
     return str(orchestrator.get("clusterArn", ""))
 
 
+def _arn(component: Mapping[str, Any]) -> str:
+    return str(component.get("outputs", {}).get("arn") or "")
+
+
+def _deletes_kueue(made: Sequence[Mapping[str, Any]]) -> bool:
+    addons = {each.get("inputs", {}).get("addonName") for each in _of(made, _ADDON)}
+    return any(_of(made, _CLUSTER)) or TASK_GOVERNANCE in addons
+
+
 def counts_as_resource(token: str) -> bool:
     """Return whether every count of resources includes a type: no component, no provider, and not the stack itself."""
     return not token.startswith(("hpkit:", "pulumi:"))
@@ -268,11 +288,12 @@ def _of(made: Sequence[Mapping[str, Any]], kind: str) -> Iterator[Mapping[str, A
 
 
 def _refusal(stack: str, made: Sequence[Mapping[str, Any]]) -> str:
-    """Only `protect: true` protects the cluster itself."""
-    kept = [each for each in _of(made, _CLUSTER) if each.get("protect")]
+    """Only `protect: true` protects the cluster itself; of an existing cluster, the cluster policy."""
+    words = {_CLUSTER: "HyperPod cluster", _POLICY: "cluster policy"}
+    kept = [words[kind] for kind in words for each in _of(made, kind) if each.get("protect")]
     if not kept:
         return ""
     return (
-        f"the HyperPod cluster of {stack} is protected: set `protect: false` in its environment, run `pulumi up`, "
+        f"the {kept[0]} of {stack} is protected: set `protect: false` in its environment, run `pulumi up`, "
         "then end it again"
     )

@@ -15,7 +15,7 @@ CREATED = ("ec2/", "s3/", "kms/", "iam/", "eks/cluster:", "index:Cluster\0", "Re
 GPU = {"instanceGroupName": "gpu", "instanceType": "ml.g5.12xlarge", "instanceCount": 4}
 
 
-def plan(**governance):
+def plan(*, protect=False, **governance):
     data = builders.organization(
         teams=[builders.team("nlp")],
         allocations={"nlp": [{"instanceType": "ml.g5.12xlarge", "count": 3}]},
@@ -24,6 +24,7 @@ def plan(**governance):
     dev = data["environments"]["dev"]
     del dev["network"]
     dev["cluster"]["existing"] = True
+    dev["protect"] = protect
     dev["governance"] |= governance
     assert builders.rules(data) <= {"ACC006", "CAP005"}
     return derive(builders.typed(data), "dev")
@@ -54,6 +55,13 @@ def test_only_governance_and_access_are_created_and_the_deployer_needs_no_other_
     }
     assert {action.partition(":")[0] for action in actions if "Describe" not in action} <= {"eks", "sagemaker"}
     assert not actions & {"sagemaker:CreateCluster", "sagemaker:UpdateCluster", "sagemaker:DeleteCluster"}
+
+
+def test_protect_keeps_the_cluster_policy():
+    assert [recording_of(plan(protect=each)).one("ClusterSchedulerConfig").protect for each in (True, False)] == [
+        True,
+        False,
+    ]
 
 
 def test_members_describe_a_cluster_whose_tags_are_not_the_stacks():

@@ -24,9 +24,7 @@ _ANYWHERE: Final = "0.0.0.0/0"
 def access_risks(before: Plan, after: Plan) -> Iterator[Risk]:
     """Yield what to watch in an environment that exists before and after."""
     if before.spec.protect and not after.spec.protect:
-        yield Risk(
-            "unprotected", "attention", "protect", "deletion protection of cluster, EKS, VPC and buckets is turned off"
-        )
+        yield Risk("unprotected", "attention", "protect", "deletion protection is turned off")
     yield from _boundary(before.spec.permissions_boundary, after.spec.permissions_boundary)
     yield from _roles(before, after)
     yield from _endpoint(before.spec.eks.endpoint, after.spec.eks.endpoint)

@@ -48,7 +48,8 @@ class Governance(Component):
             cluster_arn=cluster_arn,
             scheduler_config=_scheduler_config(policy),
             tags=tags_of(plan),
-            opts=self.child(after=after),
+            # Of an existing cluster, nothing else tells `hpkit aws destroy` that the file protects the stack.
+            opts=self.child(after=after, protect=(plan.spec.protect and plan.spec.cluster.existing) or None),
         )
         self.quotas = {
             team.name: ComputeQuota(
