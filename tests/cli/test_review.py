@@ -401,6 +401,19 @@ def test_the_review_follows_no_link_out_of_the_repository(repository):
     assert "hunter2" not in json.dumps(said)
 
 
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_setting_that_a_group_keeps_for_good_is_one_line(repository, quick):
+    data = acme()
+    data["environments"]["dev"]["cluster"]["instanceGroups"][0]["networkInterface"] = {"interfaceType": "efa"}
+    repository.write("stacks/acme.yaml", data)
+    repository.commit()
+    repository.write("stacks/acme.yaml", acme())
+    (stack,) = repository.review(quick=quick)["stacks"]
+    said = [each["message"] for each in stack["watch"] if "networkInterface" in each["message"]]
+    assert len(said) == 1
+    assert "existing group" in said[0]
+
+
 def test_a_file_under_another_name_is_another_stack(repository):
     file = repository.folder / "stacks" / "other.yaml"
     file.unlink()

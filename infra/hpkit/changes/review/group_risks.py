@@ -4,10 +4,10 @@ Does not: say what the service refuses, or which groups with nodes leave; that i
 API, UpdateCluster and ClusterKubernetesConfigDetails; developer guide, scaling and lifecycle scripts of EKS clusters.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from hpkit.catalog import MIG_LABEL
+from hpkit.catalog import MIG_LABEL, sticky_of_groups
 from hpkit.changes import renamed_group, value_text
 from hpkit.changes.review.model import Risk
 from hpkit.plan.model import GroupPlan, Plan, RestrictedGroupPlan
@@ -39,13 +39,16 @@ _SAID_ELSEWHERE: Final = {
 }  # fmt: skip
 
 
-def group_risks(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Yield what to watch in the groups of a cluster that exists before and after."""
+def group_risks(before: Plan, after: Plan, refused: Collection[str] = ()) -> Iterator[Risk]:
+    """Yield what to watch in the groups of a cluster that exists before and after.
+
+    refused: names of groups of which a guard already reports what HyperPod can't change.
+    """
     new = {group.spec.name: group for group in after.own_groups}
     for group in before.own_groups:
         name = group.spec.name
         if name in new:
-            yield from _staying(group, new[name])
+            yield from _staying(group, new[name], is_refused=name in refused)
         elif not group.autoscaled and not group.spec.instance_count:
             kind = "/".join(group.spec.types)
             yield Risk("group-leaves", "attention", name, f"{name} is deleted (0 × {kind}); nothing runs there")
@@ -70,7 +73,7 @@ def _more_nodes(before: Plan, after: Plan) -> Iterator[Risk]:
         yield Risk("more-nodes", "ok", name, f"{how}, from now on at all times")
 
 
-def _staying(old: _Group, new: _Group) -> Iterator[Risk]:
+def _staying(old: _Group, new: _Group, *, is_refused: bool) -> Iterator[Risk]:
     name, count = new.spec.name, new.spec.instance_count
     if old.autoscaled and not new.autoscaled:
         yield Risk(
@@ -101,7 +104,7 @@ def _staying(old: _Group, new: _Group) -> Iterator[Risk]:
     sides = [side.spec.model_dump(by_alias=True, mode="json", exclude_none=True) for side in (old, new)]
     for key in (key for key in {**sides[0], **sides[1]} if key not in _SAID_ELSEWHERE):
         was, now = (side.get(key) for side in sides)
-        if was != now and not _only_adds(key, was, now):
+        if was != now and not _only_adds(key, was, now) and not (is_refused and not now and _is_sticky(key)):
             yield Risk("group-settings", "attention", name, _sentence(new, key, was, now))
 
 
@@ -118,9 +121,16 @@ def _sentence(group: _Group, key: str, was: Any, now: Any) -> str:
     elif key == "labels" and was.get(MIG_LABEL) != now.get(MIG_LABEL):
         # NVIDIA MIG user guide: an instance that a client uses can't be destroyed.
         means = "the GPUs of its nodes are partitioned again, which fails while pods use them; drain these nodes first"
+    elif not now and _is_sticky(key):
+        means = "HyperPod can't remove it from an existing group"
     else:
         means = _MEANS.get(key, "its nodes run differently")
     return f"{key} of instance group {group.spec.name} {value_text(was)} → {value_text(now)}: {means}"
+
+
+def _is_sticky(key: str) -> bool:
+    """Return whether the API has no empty value for a setting, which it calls onStart… or …Config in places."""
+    return key.lower() in {name.removeprefix("onStart").removesuffix("Config").lower() for name in sticky_of_groups()}
 
 
 def _of_taints(was: list[Mapping[str, Any]], now: list[Mapping[str, Any]], nodes: str, *, autoscaled: bool) -> str:

@@ -76,6 +76,7 @@ def risks_of(
     if diff.before is not None and diff.after is not None and not moved:
         before, after = diff.before, diff.after
         lost = {each.key for each in change.decisions} if change is not None else set()
+        refused = {each.subject for each in change.decisions if each.refused} if change is not None else set()
         # An EKS cluster that is made anew is not updated, so EKS has nothing to refuse.
         risks += (
             []
@@ -92,7 +93,7 @@ def risks_of(
         risks += (
             []
             if "cluster" in lost
-            else [*node_pool_risks(before, after), *group_risks(before, after), *_recovery(before, after)]
+            else [*node_pool_risks(before, after), *group_risks(before, after, refused), *_recovery(before, after)]
         )
         risks += [*_capacity(diff), *sharing_risks(diff), *budget_risks(before, after, budgets)]
         risks += stack_file_risks(diff.stack, stack_file)
