@@ -9,8 +9,11 @@ from hpkit.config.cluster import FSxLustreConfig
 from hpkit.config.document import Path
 from hpkit.config.organization import Environment
 from hpkit.plan.dependencies import chart_images, is_regional, unmirrored_images
+from hpkit.plan.derive import derive
+from hpkit.plan.model import GroupPlan
 from hpkit.plan.registry import region_of_registry
 from hpkit.text.formatting import listing
+from hpkit.text.plural import plural
 from hpkit.text.spelling import near
 
 __all__ = ["RULES", "is_same_cluster", "second_governance"]
@@ -325,6 +328,49 @@ def _one_governs(context: Context) -> Iterator[Issue]:
             yield Issue((*context.path, "governance"), *second, other=where, other_name=f"`governance` of {name}")
 
 
+def _has_what_is_governed(context: Context) -> Iterator[Issue]:
+    """Compare the cluster that this environment creates with what others state for it; see `stated_differences`."""
+    for name, other in context.organization.environments.items():
+        is_governed = other.cluster.existing and other.governance is not None
+        if context.spec.cluster.existing or not is_governed or not is_same_cluster(context.spec, other):
+            continue
+        stated = derive(context.organization, name)
+        fix = f"Restore it here. Or lower `cluster` and the quotas of {name} too, and deploy {stated.stack} first."
+        paths = {group.name: index for index, group in enumerate(other.cluster.instance_groups)}
+        for group in stated.groups:
+            where: Path = ("environments", name, "cluster", "instanceGroups", paths[group.spec.name])
+            short = _short_group(context, group, name)
+            if short is not None:
+                yield Issue(*short, fix, other=where, other_name=f"{group.spec.name} of {name}")
+        for kind, known in stated.capacity.items():
+            there = context.plan.capacity.get(kind)
+            if known.pools and known.maximum and there is not None and (there.maximum or known.maximum) < known.maximum:
+                yield Issue(
+                    (*context.path, "autoscaling" if context.spec.autoscaling else "cluster"),
+                    f"Karpenter adds at most {there.maximum} × {kind}, but {name} states {known.maximum}",
+                    fix,
+                    other=("environments", name, "autoscaling"),
+                    other_name=f"`autoscaling` of {name}",
+                )
+
+
+def _short_group(context: Context, stated: GroupPlan, name: str) -> tuple[Path, str] | None:
+    """Return where and how this environment has less than a group that the environment of a name states."""
+    group, count = stated.spec.name, stated.spec.instance_count
+    types = " or ".join(sorted(stated.spec.types))
+    if group not in context.group_paths:
+        message = f"{context.environment} has no group {group}, but {name} states {count} × {types}"
+        return (*context.path, "cluster", "instanceGroups"), message
+    path = context.group_paths[group]
+    own = next(each for where, each in context.groups if where == path)
+    if set(own.types) != set(stated.spec.types):
+        return path, f"{group} has {' or '.join(sorted(own.types))}, but {name} states {types}"
+    if not stated.autoscaled and own.instance_count < count:
+        has = plural(own.instance_count, "instance")
+        return (*path, "instanceCount"), f"{group} has {has}, but {name} states {count}"
+    return None
+
+
 def _existing(context: Context) -> Iterator[Issue]:
     spec = context.spec
     if not spec.cluster.existing:
@@ -389,4 +435,6 @@ RULES = (
     Rule("CLU048", "error", "The environment of an existing cluster has only access and governance.", _CONTRACT,
          _existing),
     Rule("CLU050", "error", "One environment governs each cluster.", _CONTRACT, _one_governs, waivable=False),
+    Rule("CLU051", "error", "The cluster has what the environment that governs it states.", _CONTRACT,
+         _has_what_is_governed, waivable=False),
 )  # fmt: skip

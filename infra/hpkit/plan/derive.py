@@ -200,7 +200,9 @@ def _node_pool(spec: NodePool, groups: tuple[GroupPlan, ...]) -> NodePoolPlan:
     for key, operator, values in requirements:
         if operator == "In" and key == ZONE_KEY:
             zones &= set(values)
-    kept = {name for group in own for name in group.spec.types if name in types and zones.intersection(group.zones)}
+    # Of an existing cluster, the zones are only known where the file states them.
+    reached = [group for group in own if not group.zones or zones.intersection(group.zones)]
+    kept = {name for group in reached for name in group.spec.types if name in types}
     return NodePoolPlan(spec, tuple(sorted(kept)), tuple(sorted(zones)))
 
 
