@@ -446,7 +446,7 @@ def test_what_is_not_up_needs_no_end_and_what_is_elsewhere_is_said(project, verb
 
 def test_the_line_that_asks_nothing_names_the_instance_that_was_named(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    ending = Teardown("one-dev", 5, 3, (), (), "it is protected", frozenset(), "")
+    ending = Teardown("one-dev", 5, 3, (), (), "it is protected", frozenset(), "", None)
     for name, option in ((None, ""), ("shared", " --name shared")):
         with pytest.raises(ToolError, match=f"local down --stack one-dev{option} --yes$"):
             local_stack._ask(ending, "down", name)

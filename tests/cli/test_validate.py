@@ -269,6 +269,13 @@ def test_a_rule_that_there_is_not_names_the_one_that_is_meant(project, given, sa
     assert says in result.stderr
 
 
+def test_the_name_of_a_policy_is_explained_with_its_parameters(project):
+    result = invoke.hpkit("catalog", "rules", "eks-addons-pinned", cwd=project)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("eks-addons-pinned (policy, advisory, can be waived)")
+    assert "unpinned (default [])" in result.stdout
+
+
 @pytest.mark.skipif(os.geteuid() == 0 and shutil.which("setpriv") is None, reason="root may read every file")
 def test_a_file_that_may_not_be_read_is_a_finding(project):
     file = write(project, "secret.yaml", organization())

@@ -146,8 +146,9 @@ def _sarif(findings: list[Finding], _loaded: list[Loaded]) -> str:
     # Policies of the pack are no rules of the validator: each is described by what it says.
     known = {rule.id for rule in RULES}
     others = sorted({finding.rule for finding in findings} - known)
-    explained = "Policy of the pack; see docs/reference/policies.md."
-    rules += [{"id": name, "help": {"text": explained}} for name in others]
+    rules += [
+        {"id": name, "help": {"text": f"For its parameters, run `hpkit catalog rules {name}`."}} for name in others
+    ]
     index = {str(rule["id"]): position for position, rule in enumerate(rules)}
     results = [
         {

@@ -1,9 +1,9 @@
-"""`hpkit catalog rules`: what the validator demands, and why."""
+"""`hpkit catalog rules`: what the validator and the policy pack demand, and why."""
 
 import json
 from collections.abc import Sequence
 from importlib import resources
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict
 
 import click
 
@@ -16,6 +16,9 @@ from hpkit.cli.tables import console, grid
 from hpkit.config.suggest import rule_id as written
 from hpkit.errors import InputError
 from hpkit.text.spelling import near
+
+if TYPE_CHECKING:
+    from hpkit_policies.model import Policy
 
 __all__ = ["RuleList", "command", "examples"]
 
@@ -38,6 +41,7 @@ class _Rule(TypedDict):
     source: str
     waivable: bool
     example: NotRequired[Annotated[_Example, "Only if you ask for one rule."]]
+    parameters: NotRequired[Annotated[dict[str, str], "Name → meaning; only of policies."]]
 
 
 class RuleList(TypedDict):
@@ -59,7 +63,7 @@ def examples() -> dict[str, Any]:
 def command(rule_id: str | None, form: str) -> None:
     """List the validator's rules, or explain one with an example that fails and one that passes.
 
-    RULE is the ID of a rule, or a prefix such as CAP.
+    RULE is the ID of a rule, a prefix such as CAP, or the name of a policy.
     """
     if rule_id is None:
         _print_list(form, RULES)
@@ -70,9 +74,15 @@ def command(rule_id: str | None, form: str) -> None:
         return
     rule = rule_by_id(rule_id.upper())
     if rule is None:
-        known = [each.id for each in RULES]
+        from hpkit_policies.pack import POLICIES
+
+        policies = {policy.name: policy for policy in POLICIES}
+        if policy := policies.get(rule_id):
+            click.echo(json_document(RuleList, items=[_policy(policy)]) if form == "json" else _policy_text(policy))
+            return
+        ids = [each.id for each in RULES]
         meant = written(rule_id)
-        likely = meant if meant in known else near(rule_id.upper(), known)
+        likely = meant if meant in ids else near(rule_id.upper(), ids) or near(rule_id, list(policies))
         hint = f"did you mean {likely}?" if likely else "run `hpkit catalog rules` for a list"
         raise InputError(f"no rule {rule_id}; {hint}")
     if form == "json":
@@ -112,5 +122,32 @@ def _explained(rule: Rule) -> str:
             "Fails with the lines marked `-`, passes with the lines marked `+`:",
             *(f"    {line}" for line in example["diff"]),
             folded(f"{finding['path']}: {finding['message']}. {finding['fix']}", "    ", "  → "),
+        ]
+    )
+
+
+def _policy(policy: "Policy") -> _Rule:
+    return {
+        "id": policy.name,
+        "severity": "error" if policy.level == "mandatory" else "warning",
+        "title": policy.description,
+        "source": "policy pack",
+        "waivable": policy.waivable,
+        "parameters": {parameter.name: parameter.description for parameter in policy.parameters},
+    }
+
+
+def _policy_text(policy: "Policy") -> str:
+    waiver = "can be waived" if policy.waivable else "can't be waived"
+    parameters = (
+        folded(f"{each.name} (default {json.dumps(each.default)}): {each.description}", "    ", "  ")
+        for each in policy.parameters
+    )
+    return "\n".join(
+        [
+            f"{policy.name} (policy, {policy.level}, {waiver})",
+            policy.description,
+            *(["", "Parameters, which you can set in stacks/ORGANIZATION.policy.json:"] if policy.parameters else []),
+            *parameters,
         ]
     )

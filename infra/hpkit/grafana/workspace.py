@@ -251,7 +251,7 @@ def _failed(error: Exception) -> ToolError:
     if isinstance(error, ClientError):
         details = error.response["Error"]
         return ToolError(
-            f"{error.operation_name}: {details['Code']}: {details.get('Message', '')}. What to do: see "
-            "docs/guides/observability.md for the required permissions"
+            f"{error.operation_name}: {details['Code']}: {details.get('Message', '')}. What to do: use credentials "
+            f"that allow {error.operation_name}"
         )
     return ToolError(f"{error}. What to do: check that this machine can reach AWS")

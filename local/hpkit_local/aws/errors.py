@@ -43,8 +43,7 @@ def unsupported(service: str, operation: str) -> ServiceError:
     """Return the answer to an operation that nothing here implements."""
     return ServiceError(
         "UnsupportedOperation",
-        f"The local AWS endpoint does not implement {service}:{operation}. "
-        "hpkit's docs/reference/local-aws-coverage.md lists what it does.",
+        f"The local AWS endpoint does not implement {service}:{operation}. Try it on AWS.",
         status=501,
     )
 

@@ -220,7 +220,7 @@ def _problems(principal_type: str, name: str, statement: Statement, settings: Se
         elif not any(all(_names_branch(key, value) for value in values) for key, values in subjects):
             yield (
                 f"trusts {listing([value for _, values in subjects for value in values])}, which any branch can claim",
-                "Add the branch to the condition on :sub, as in docs/guides/aws.md and docs/guides/gitlab.md.",
+                "Add the branch to the condition on :sub, such as `repo:acme/platform:ref:refs/heads/main`.",
             )
     elif name not in _accepted(settings[_PRINCIPALS.name]):
         yield f"trusts {name}", f"Trust a service, or list the principal in {_PRINCIPALS.name}."

@@ -198,8 +198,8 @@ def _resource_type(urn: str) -> ResourceType:
     token = urn_type(urn)
     if token not in RESOURCE_TYPES:
         raise PluginError(
-            f"The local cloud has no fake of {token}; docs/reference/fake-plugins.md lists the existing ones. "
-            "One entry in local/hpkit_local/plugins/aws/services adds it."
+            f"The local cloud has no fake of {token}. Try it on AWS, or add an entry to "
+            "local/hpkit_local/plugins/aws/services in hpkit's repository."
         )
     return RESOURCE_TYPES[token]
 
