@@ -141,9 +141,10 @@ def test_maps_are_merged_by_key_and_the_nearest_value_counts():
 
 
 def test_null_turns_a_default_off_and_nothing_at_all_does_not():
-    text = "environmentDefaults: {keda: {}}\nenvironments:\n  a: {keda: null}\n  b:\n    keda:\n  c:\n"
+    own = "  a: {keda: null, b: null}\n  b:\n    keda:\n  c: {keda: {x: ~}}\n"
+    text = f"environmentDefaults: {{keda: {{x: 1}}}}\nenvironments:\n{own}"
     environments = composed(read_text(text.encode()), ChangedFolder({}), "acme.yaml").data["environments"]
-    assert environments == {"a": {"keda": None}, "b": {"keda": {}}, "c": {"keda": {}}}
+    assert environments == {"a": {"b": None}, "b": {"keda": {"x": 1}}, "c": {"keda": {}}}
 
 
 class _Bytes:

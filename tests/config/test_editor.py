@@ -67,7 +67,8 @@ def test_every_key_that_takes_text_or_a_number_has_an_example():
 def test_an_example_holds_for_the_schema_and_for_the_contract(model):
     for key in HINTS[model]:
         schema, hint = definition(model)["properties"][key], HINTS[model][key]
-        example = [hint.example] if schema.get("type") == "array" else hint.example
+        is_entry = "array" in schema.get("type", "") and not isinstance(hint.example, list)
+        example = [hint.example] if is_entry else hint.example
         assert schema.get("examples") == [example] or str(hint.example) in schema["description"]
         Draft202012Validator({**schema, "$defs": SCHEMA["$defs"]}).validate(example)
         field = field_of(model, key)
@@ -140,6 +141,9 @@ def test_required_keys_can_come_from_defaults_and_files_that_are_named_have_the_
     assert accepts({**lacking, "defaults": "shared.yaml"})
     assert accepts({**lacking, "environmentDefaults": {"region": "us-west-2", "eks": {"version": "1.35"}}})
     assert not accepts({**whole, "environmentDefaults": {"eks": {"versoin": "1.35"}}})
+    for null in ({"network": None}, {"addons": None}, {"addons": {"coredns": None}}, {"protect": None}):
+        assert accepts({**lacking, "defaults": "shared.yaml", "environments": {"dev": null}})
+    assert not accepts({**lacking, "defaults": "shared.yaml", "environments": {"dev": {"region": None}}})
     assert accepts({"teams": [{"name": "nlp"}]})
     assert not accepts({"organization": "acme"})
     assert not accepts({key: value for key, value in whole.items() if key != "organization"})

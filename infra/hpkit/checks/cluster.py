@@ -403,7 +403,10 @@ def _existing(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*context.path, *section),
             f"`{'.'.join(section)}` belongs to the stack or tool that manages the cluster {spec.cluster.name}",
-            "Remove it. Or remove `existing`, and let this stack create the cluster.",
+            "Remove it, or if it's a default, set it to `null`. Or remove `existing`, and let this stack create the "
+            "cluster.",
+            other=path,
+            other_name="`existing`",
         )
 
 

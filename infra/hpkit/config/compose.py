@@ -315,12 +315,14 @@ def _without(root: Node, keys: Collection[str | int]) -> Node:
 
 
 def _merged(own: Node, default: Node) -> Node:
-    """Return a map with the keys of another that it doesn't state."""
+    """Return a map with the keys of another that it doesn't state; without those that it turns off by `null`."""
     children, keys = dict(own.children), dict(own.keys)
     for key, value in default.children.items():
         stated = children.get(key)
         if stated is None or _is_nothing(stated):
             children[key], keys[str(key)] = value, default.keys[str(key)]
+        elif stated.value is None:
+            del children[key], keys[str(key)]
         elif isinstance(stated.value, dict) and isinstance(value.value, dict):
             children[key] = _merged(stated, value)
     return _map(own, children, keys)

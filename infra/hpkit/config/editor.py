@@ -17,7 +17,7 @@ from hpkit.catalog import (
     vpc_endpoints,
 )
 
-__all__ = ["HINTS", "VALUES", "Hint", "decorated", "definitions", "optional", "title_of", "with_markdown"]
+__all__ = ["HINTS", "VALUES", "Hint", "decorated", "definitions", "nullable", "optional", "title_of", "with_markdown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,6 +359,24 @@ def optional(schema: Mapping[str, Any]) -> dict[str, Any]:
     if "enum" in form:
         form["enum"] = [*form["enum"], None]
     return {**said, **form}
+
+
+def nullable(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a key whose default, and each entry of whose default, `null` turns off."""
+    said = dict(schema)
+    if isinstance(said.get("additionalProperties"), dict):
+        said["additionalProperties"] = nullable(said["additionalProperties"])
+        if "properties" in said:
+            said["properties"] = dict.fromkeys(said["properties"], said["additionalProperties"])
+    if "$ref" in said:
+        said["anyOf"] = [{"$ref": said.pop("$ref")}]
+    if "anyOf" in said:
+        is_offered = any("null" in each.get("type", ()) for each in said["anyOf"])
+        return said if is_offered else {**said, "anyOf": [*said["anyOf"], {"type": "null"}]}
+    if isinstance(said.get("type"), str):
+        said["type"] = [said["type"], "null"]
+        said |= {"enum": [*said["enum"], None]} if "enum" in said else {}
+    return said
 
 
 def _reads_as_number(example: Any) -> bool:

@@ -474,6 +474,9 @@ class _Reading:
     def _fix(self, detail: ErrorDetails, path: Path) -> str:
         """Return the first value that may be meant and that the contract takes there, else what it takes."""
         value, kind = detail["input"], detail["type"]
+        is_optional = path[-1] in fields_at(path[:-1]) and path[-1] not in required_at(path[:-1])
+        if value is None and path[:1] == ("environments",) and is_optional and self.document.raw(path) != "":
+            return "Remove it: it turns a default off, and no default sets it."
         if kind.endswith("too_long"):
             unit = "characters" if kind.startswith("string") else "entries"
             return f"Shorten it: it has {len(value)} {unit}."

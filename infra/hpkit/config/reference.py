@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from hpkit.config.contract import inner_types
-from hpkit.config.editor import HINTS, decorated, definitions, optional, title_of, with_markdown
+from hpkit.config.editor import HINTS, decorated, definitions, nullable, optional, title_of, with_markdown
 from hpkit.config.organization import FOR_ENVIRONMENTS, Environment, Organization
 from hpkit.text.compact_json import compact_json
 
@@ -44,14 +44,17 @@ def json_schema() -> dict[str, Any]:
 
 
 def _with_other_files(schema: dict[str, Any]) -> None:
-    """Let defaults state required keys, and let the files that an organization file names have the same schema.
+    """Let defaults state required keys, and `null` turn defaults off; give files that a file names the same schema.
 
     In a file without defaults, an editor demands the keys all the same.
     """
     merged = {model.__name__ for model in _models_in_maps(Environment)}
     demanded = _demanded(Environment, merged)
     for name in merged:
-        schema["$defs"][name].pop("required", None)
+        own = schema["$defs"][name]
+        own = own["anyOf"][-1] if "anyOf" in own else own
+        demands = own.pop("required", ())
+        own["properties"] = {key: each if key in demands else nullable(each) for key, each in own["properties"].items()}
     described = {key: schema["properties"][FOR_ENVIRONMENTS][key] for key in ("title", "description", "examples")}
     schema["properties"][FOR_ENVIRONMENTS] = with_markdown({"$ref": "#/$defs/Environment", **described})
     required = schema.pop("required")
