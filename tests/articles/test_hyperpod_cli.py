@@ -75,7 +75,8 @@ def hyp(aws, instance, tmp_path_factory):
                 "KUBECONFIG": str(home / ".kube" / "config"),
                 "PATH": f"{BIN}:{os.environ['PATH']}",
             }
-            run(role, "set-cluster-context", "--cluster-name", "handson")
+            namespace = () if role == "Admin" else ("--namespace", NAMESPACE)
+            run(role, "set-cluster-context", "--cluster-name", "handson", *namespace)
         command = [str(BIN / "hyp"), *arguments]
         # It sends its maker usage data, and writes to stderr that it couldn't.
         done = subprocess.run(
@@ -139,15 +140,16 @@ def test_a_member_creates_follows_and_deletes_a_job(hyp, job, api):
     eventually(lambda: not pods_of(api, "train"), "its pods go")
 
 
-def test_a_job_asks_for_whole_instances_and_a_topology(job, api):
-    job("whole", *QUEUED, *ON, "--node-count", "1", "--preferred-topology", "topology.k8s.aws/network-node-layer-3")
+@pytest.mark.parametrize("level", ["preferred", "required"])
+def test_a_job_asks_for_whole_instances_and_a_topology(job, api, level):
+    job("whole", *QUEUED, *ON, "--node-count", "1", f"--{level}-topology", "topology.k8s.aws/network-node-layer-3")
     template = api.read(f"{JOBS}/whole")["spec"]["replicaSpecs"][0]["template"]
     assert template["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == 4
     workloads = api.items(f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/workloads")
     (pod_set,) = next(each for each in workloads if each["metadata"]["name"].startswith("hyperpodpytorchjob-whole"))[
         "spec"
     ]["podSets"]
-    assert pod_set["topologyRequest"] == {"preferred": "topology.k8s.aws/network-node-layer-3"}
+    assert pod_set["topologyRequest"] == {level: "topology.k8s.aws/network-node-layer-3"}
 
 
 def test_a_job_without_a_queue_is_refused(hyp, api):

@@ -4,7 +4,6 @@ import atexit
 import gc
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import pulumi
 
@@ -15,6 +14,7 @@ from hpkit.plan.endpoint import documentation_ranges
 from hpkit.plan.model import Plan
 from hpkit.program.charts.package import MIRROR, ensure_package
 from hpkit.program.components import build
+from hpkit.program.components.outputs import TeamOutputs
 from hpkit.project import described_by, is_local, load_stack, project_root
 from hpkit.text.printable import printable_lines
 
@@ -106,7 +106,7 @@ class Platform(pulumi.ComponentResource):
 
     cluster_arn: pulumi.Output[str]
     eks_cluster_name: pulumi.Output[str]
-    teams: pulumi.Output[dict[str, dict[str, Any]]]
+    teams: pulumi.Output[dict[str, TeamOutputs]]
 
     def __init__(
         self, name: str, *, organization: str, environment: str, opts: pulumi.ResourceOptions | None = None

@@ -1,21 +1,36 @@
 """What each team gets, as the stack's outputs say it."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import NotRequired, TypedDict
+
+import pulumi
 
 from hpkit.plan.derive import quotas_of
 from hpkit.plan.model import Plan
 from hpkit.text.formatting import json_number
 
-__all__ = ["team_table"]
+__all__ = ["TeamOutputs", "team_table"]
 
 
-def team_table(plan: Plan) -> dict[str, dict[str, Any]]:
-    """Return team → namespace, queue, ranks, and by instance type what is guaranteed, elastic and may be borrowed.
+class TeamOutputs(TypedDict):
+    """What a team gets: namespace, queue, and amounts in instances, by instance type.
 
-    Elastic quota counts on Karpenter's instances, which may not be there: it is no guarantee, and only types that have
-    any are listed. Amounts are instances; ranks are the labels of the priority classes that its members may use, the
-    highest first.
+    - priorityClasses: labels of the priority classes that its members may use, the highest first.
+    - elastic: quota on instances that Karpenter may not have started. Only types with elastic quota are listed.
+    - repositories: repository name → URI, for teams with ECR repositories.
     """
+
+    namespace: str
+    queue: str
+    priorityClasses: list[str]
+    guarantee: dict[str, float]
+    elastic: dict[str, float]
+    borrowable: dict[str, float]
+    repositories: NotRequired[Mapping[str, pulumi.Input[str]]]
+
+
+def team_table(plan: Plan) -> dict[str, TeamOutputs]:
+    """Return what each team gets, by its name."""
     guarantee: dict[str, dict[str, float]] = {team.name: {} for team in plan.teams}
     elastic: dict[str, dict[str, float]] = {team.name: {} for team in plan.teams}
     borrowable: dict[str, dict[str, float]] = {team.name: {} for team in plan.teams}

@@ -32,7 +32,7 @@ from hpkit.program.components.inference import Inference
 from hpkit.program.components.lustre import TeamVolumes
 from hpkit.program.components.network import Network
 from hpkit.program.components.observability import Observability
-from hpkit.program.components.outputs import team_table
+from hpkit.program.components.outputs import TeamOutputs, team_table
 from hpkit.program.components.registry import Registry
 from hpkit.program.components.scheduling import Scheduling, kueue_runs
 from hpkit.program.components.spaces import Spaces
@@ -414,7 +414,7 @@ def _outputs(plan: Plan, eks: Eks, cluster_arn: pulumi.Input[str], registry: Reg
     }
 
 
-def _with_repositories(teams: dict[str, dict[str, Any]], registry: Registry | None) -> dict[str, dict[str, Any]]:
+def _with_repositories(teams: dict[str, TeamOutputs], registry: Registry | None) -> dict[str, TeamOutputs]:
     """Return what each team gets, with the repositories of those that have any."""
-    found = registry.uris if registry is not None else {}
-    return {name: {**row, "repositories": found[name]} if name in found else row for name, row in teams.items()}
+    uris = registry.uris if registry is not None else {}
+    return {name: {**row, "repositories": uris[name]} if name in uris else row for name, row in teams.items()}
