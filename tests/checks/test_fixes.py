@@ -33,8 +33,9 @@ _WORDS_OF_TOOLS = re.compile(
     r"pydantic|Input should|valid (?:string|integer|boolean|dictionary)|pattern|regex|\\[dswAZ]|\(\?|\[a-z"
 )
 
-# A finding without a path is of another file beside the organization's. Fixes in several files: config/test_compose.py.
-ALONE = [case for case in CASES if not case.files]
+# A finding without a path is of another file beside the organization's. Fixes of defaults and in several files:
+# config/test_compose.py.
+ALONE = [case for case in CASES if not case.files and "environmentDefaults" not in case.text]
 NAMING = [
     (case, index) for case in ALONE for index, each in enumerate(case.expected) if each.path and _NAMED.match(each.fix)
 ]

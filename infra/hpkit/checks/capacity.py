@@ -7,6 +7,7 @@ from fractions import Fraction
 from hpkit.catalog import MIG_LABEL, InstanceType, find_instance_type
 from hpkit.checks.rule import Context, Issue, Rule
 from hpkit.config.cluster import InstanceGroup
+from hpkit.config.document import Path
 from hpkit.config.governance import SharedPool
 from hpkit.plan.capacity import (
     LIMIT_RESOURCES,
@@ -134,7 +135,12 @@ def _too_much(
 ) -> Iterator[Issue]:
     message = excess(name, quota_resources, instances, instance=context.instances.get(name), what=what)
     if message is not None:
-        yield Issue(_last_path(quota_resources), message, _room(context, name, quota_resources, instances))
+        groups = [each.spec.name for each in context.plan.groups if name in each.spec.types]
+        place: tuple[Path, str] = ((*context.path, "autoscaling"), "`autoscaling`")
+        if groups and not any(each.elastic for _, each in quota_resources):
+            place = (context.group_paths[groups[0]], f"the group {groups[0]}")
+        fix = _room(context, name, quota_resources, instances)
+        yield Issue(_last_path(quota_resources), message, fix, other=place[0], other_name=place[1])
 
 
 def _room(context: Context, name: str, quota_resources: list[tuple[str, QuotaResource]], instances: int) -> str:

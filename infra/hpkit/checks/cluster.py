@@ -1,6 +1,7 @@
 """CLU, the cluster: its name and region, the dependencies chart, and restricted instance groups."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from hpkit.catalog import TASK_GOVERNANCE, aws_regions, dependencies_chart, is_zone_id, regions
 from hpkit.checks.rule import Context, Issue, Rule
@@ -100,6 +101,11 @@ def _chart_is_stated_whole(context: Context) -> Iterator[Issue]:
 
 
 def _images_are_mirrored(context: Context) -> Iterator[Issue]:
+    for issue in _unreachable_images(context):
+        yield replace(issue, other=(*context.path, "network", "closed"), other_name="`closed`")
+
+
+def _unreachable_images(context: Context) -> Iterator[Issue]:
     wanted, region = context.spec.cluster.dependencies, context.spec.region
     if not context.spec.network.closed:
         return

@@ -24,7 +24,7 @@ from hpkit.checks import (
     waivers,
 )
 from hpkit.checks.finding import Finding
-from hpkit.checks.rule import Context, PlacedIssue, Rule
+from hpkit.checks.rule import Context, Issue, PlacedIssue, Rule
 from hpkit.config.compose import default_name, is_default
 from hpkit.config.document import Document, Mark, Path, format_path
 from hpkit.config.organization import Organization
@@ -140,13 +140,13 @@ def _finding(placed: PlacedIssue, document: Document, file: str) -> Finding:
     mark = placed.mark or document.locate(issue.path)
     message = issue.message
     other = mark if issue.other is None else document.locate(issue.other)
-    if other != mark:
+    if other != mark and _is_apart(issue, mark, other, document):
         where = (
             f"in line {other.line}"
             if other.file == mark.file
             else f"at {other.file or file}:{other.line}:{other.column}"
         )
-        message += f"; {issue.other_name} is {where}"
+        message += f"; {issue.other_name or 'the first'} is {where}"
     return Finding(
         rule=placed.rule,
         severity=issue.severity or _BY_ID[placed.rule].severity,
@@ -157,3 +157,10 @@ def _finding(placed: PlacedIssue, document: Document, file: str) -> Finding:
         message=message,
         fix=issue.fix,
     )
+
+
+def _is_apart(issue: Issue, mark: Mark, other: Mark, document: Document) -> bool:
+    """Return whether the other place of an issue is worth showing: one that it contradicts may be next to it."""
+    if issue.other is None or not issue.other_name or issue.path[:2] != issue.other[:2]:
+        return True
+    return is_default(document, issue.path, mark) != is_default(document, issue.other, other)

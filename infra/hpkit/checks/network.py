@@ -349,12 +349,16 @@ def _without_effect(context: Context) -> Iterator[Issue]:
             "Remove it, and set up egress and endpoints in that network."
             if len(beside) == 1
             else "Remove them, and set up egress and endpoints in that network.",
+            other=(*path, "existing"),
+            other_name="`existing`",
         )
     elif network.closed and "natGateways" in beside and network.nat_gateways != "None":
         yield Issue(
             (*path, "natGateways"),
             f"natGateways is {network.nat_gateways}, but a closed network has none",
             "Use `None`, or remove `closed: true` to let nodes reach the internet.",
+            other=(*path, "closed"),
+            other_name="`closed`",
         )
 
 

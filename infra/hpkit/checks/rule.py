@@ -28,7 +28,8 @@ class Issue:
     """What a rule found; the engine places it in the file. severity overrides the rule's own.
 
     policy: the policy of the pack that reports the same of what is registered; a waiver of the rule doesn't waive it.
-    other: the place that this one repeats or contradicts; other_name: what the message calls it.
+    other: the place that this one repeats. With other_name, what the message calls it, the place that this one
+    contradicts, which is shown if one of the two is a default or belongs to another environment.
     """
 
     path: Path
@@ -37,7 +38,7 @@ class Issue:
     severity: Severity | None = None
     policy: str = ""
     other: Path | None = None
-    other_name: str = "the first"
+    other_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
