@@ -154,11 +154,11 @@ _FIRST_STEPS = (
 
 def command_lines() -> dict[str, str]:
     """Return each command, as it is typed after `hpkit`, and its line; groups have those of their commands."""
-    found: dict[str, str] = {}
+    lines: dict[str, str] = {}
     for section in SECTIONS.values():
         for name, command in section.items():
-            found |= {f"{name} {child}": each.line for child, each in command.children.items()} or {name: command.line}
-    return found
+            lines |= {f"{name} {child}": each.line for child, each in command.children.items()} or {name: command.line}
+    return lines
 
 
 class _LazyGroup(click.Group):

@@ -196,15 +196,15 @@ def check(
     if entry is None:
         raise InputError(without_entry(access, principal))
     with kubernetes_api(session, eks, needs="create subjectaccessreviews") as api:
-        found = find_resource(resources_of(api), resource)
-        place = _namespace(plan, namespace) if found.namespaced else None
-        answer = check_access(api, entry, verb, found, place)
+        api_resource = find_resource(resources_of(api), resource)
+        place = _namespace(plan, namespace) if api_resource.namespaced else None
+        answer = check_access(api, entry, verb, api_resource, place)
     if form == "json":
         document = json_document(
             AccessCheck,
             principal=entry.principal,
             verb=verb,
-            resource=found.full_name,
+            resource=api_resource.full_name,
             namespace=place,
             allowed=answer.allowed,
             reasons=list(answer.reasons),
@@ -212,9 +212,9 @@ def check(
         )
         click.echo(document)
         sys.exit(0 if answer.allowed else 1)
-    where = f" in {place}" if place else (" in all namespaces" if found.namespaced else "")
+    where = f" in {place}" if place else (" in all namespaces" if api_resource.namespaced else "")
     may = "may" if answer.allowed else "may not"
-    click.echo(folded(f"{entry.principal} {may} {verb} {found.full_name}{where}.", "", ""))
+    click.echo(folded(f"{entry.principal} {may} {verb} {api_resource.full_name}{where}.", "", ""))
     for reason in answer.reasons:
         click.echo(folded(f"by {reason}", "    ", "  "))
     for name in answer.unknown:

@@ -81,10 +81,10 @@ def _region(cluster: str, region: str | None) -> str:
         )
     import boto3
 
-    found: str | None = region or boto3.Session().region_name or os.environ.get("AWS_REGION")
-    if found is None:
+    chosen_region: str | None = region or boto3.Session().region_name or os.environ.get("AWS_REGION")
+    if chosen_region is None:
         raise click.UsageError("set the cluster's region with --region")
-    return found
+    return chosen_region
 
 
 def _today() -> datetime.date:

@@ -147,15 +147,15 @@ def _show(preview: str, count: int, stack: str) -> None:
     """Print the first preview with the reason of each difference; exit 1 if anything would be lost."""
     from hpkit.adopt.preview import differences
 
-    found = differences(preview)
-    for each in found:
+    changes = differences(preview)
+    for each in changes:
         click.echo(f"{each.operation} {each.resource}: {each.reason}")
         for line in each.lines:
             click.echo(f"  {line}")
-    lost = [each for each in found if each.is_destructive]
+    lost = [each for each in changes if each.is_destructive]
     if lost:
         raise ToolError(f"`pulumi up` would delete or replace {len(lost)} of {count} resources; don't run it")
-    if found:
-        click.echo(f"{stack} is adopted, with {len(found)} differences; none deletes or replaces a resource")
+    if changes:
+        click.echo(f"{stack} is adopted, with {len(changes)} differences; none deletes or replaces a resource")
     else:
         click.echo(f"{stack} is adopted: {count} resources, and the preview shows no changes")

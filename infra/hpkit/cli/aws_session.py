@@ -30,13 +30,13 @@ def aws_session(profile: str | None, region: str) -> "Session":
 
     try:
         session = boto3.Session(profile_name=profile, region_name=region)
-        found = session.get_credentials()
+        credentials = session.get_credentials()
     except ProfileNotFound as error:
-        known = ", ".join(boto3.Session().available_profiles) or "none"
-        raise click.UsageError(f"{error} (known: {known})") from None
+        profiles = ", ".join(boto3.Session().available_profiles) or "none"
+        raise click.UsageError(f"{error} (known: {profiles})") from None
     except BotoCoreError as error:
         raise ToolError(f"{error} (credentials come from the AWS SDK, such as --profile or AWS_PROFILE)") from None
-    if found is None:
+    if credentials is None:
         on_aws = "set AWS_PROFILE (or --profile), or log in with `aws sso login`"
         raise click.UsageError(f"no AWS credentials: {on_aws}{hint_of_local_cloud(stack)}")
     return session

@@ -122,13 +122,15 @@ def command(
     ends = None if until is None else _time(until)
     exported = None if state is None else _state(state.read())
     account = account or stated or (None if exported is None else account_of(exported))
-    known = AwsAccount("aws", plan.spec.region, account or NO_ACCOUNT)
-    live = () if exported is None else live_resources(exported, known)
+    aws_account = AwsAccount("aws", plan.spec.region, account or NO_ACCOUNT)
+    live = () if exported is None else live_resources(exported, aws_account)
     if bystander:
-        policies = bystander_policies(plan, known)
+        policies = bystander_policies(plan, aws_account)
         whom = f"each role that uses SageMaker and doesn't deploy {stack}"
     else:
-        policies = _deployer(plan, loaded, known, read_only=read_only, governance=governance, live=live, until=ends)
+        policies = _deployer(
+            plan, loaded, aws_account, read_only=read_only, governance=governance, live=live, until=ends
+        )
         does = "previews" if read_only else "changes governance of" if governance else "deploys"
         whom = f"the role that {does} {stack}"
     click.echo(policies_text(policies), nl=False)

@@ -60,14 +60,14 @@ def _refuse_held(ending: Teardown) -> None:
         session = aws_session(None, region)
         eks = ask(session, ApiCall("eks", "DescribeCluster", {"name": cluster.partition("/")[2]}))["cluster"]
         with kubernetes_api(session, eks, needs="list nodes, pods, budgets and workloads") as kubernetes:
-            found = holders(ending, kubernetes.find)
+            blockers = holders(ending, kubernetes.find)
     except (HpkitError, click.UsageError) as error:
         # Of the options that a missing login suggests, this command has none.
         reason = str(error) if isinstance(error, HpkitError) else "no AWS credentials were found"
         click.echo(f"warning: can't check whether something keeps the stack from being deleted: {reason}", err=True)
         return
-    if found:
-        lines = [f"  {each.command}    # it {each.reason}" for each in found]
+    if blockers:
+        lines = [f"  {each.command}    # it {each.reason}" for each in blockers]
         raise ToolError(
             "Nothing was deleted, because these keep parts of the stack. Delete them first, then run the command "
             "again:\n" + "\n".join(lines)

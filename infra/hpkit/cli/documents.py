@@ -106,10 +106,10 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 
 def json_document(
-    kind: Callable[Fields, Mapping[str, object]], *arguments: Fields.args, **fields: Fields.kwargs
+    document_type: Callable[Fields, Mapping[str, object]], *arguments: Fields.args, **fields: Fields.kwargs
 ) -> str:
     """Return a document as text: its kind, a TypedDict, and the fields of it."""
-    return json_text({"apiVersion": API_VERSION, "kind": kind.__name__, **kind(*arguments, **fields)})
+    return json_text({"apiVersion": API_VERSION, "kind": document_type.__name__, **document_type(*arguments, **fields)})
 
 
 def error_document(error: HpkitError | click.ClickException, exit_code: int) -> str:

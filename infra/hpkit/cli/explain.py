@@ -194,14 +194,14 @@ def _plan_of(stack: str | None, has: Callable[[Plan], bool]) -> tuple[Plan, Load
     if stack is not None:
         plans_of(loaded)
     plans = [(plan, each) for each in loaded for plan in each.plans.values()]
-    found = plans if len(plans) == 1 else [(plan, each) for plan, each in plans if has(plan)]
-    if len(found) != 1:
-        names = ", ".join(plan.stack for plan, _ in found or plans)
+    candidates = plans if len(plans) == 1 else [(plan, each) for plan, each in plans if has(plan)]
+    if len(candidates) != 1:
+        names = ", ".join(plan.stack for plan, _ in candidates or plans)
         raise SelectionError(f"name the stack with --stack: {names or 'stacks/ has no readable file'}")
-    return found[0]
+    return candidates[0]
 
 
-def _places(loaded: Loaded, found: Iterable[tuple[Path, Mark]]) -> list[_Place]:
+def _places(loaded: Loaded, marks: Iterable[tuple[Path, Mark]]) -> list[_Place]:
     return [
         {
             "path": format_path(path, loaded.document.data),
@@ -209,7 +209,7 @@ def _places(loaded: Loaded, found: Iterable[tuple[Path, Mark]]) -> list[_Place]:
             "line": mark.line,
             "column": mark.column,
         }
-        for path, mark in found
+        for path, mark in marks
     ]
 
 
@@ -296,14 +296,14 @@ def _group_as_dict(explained: GroupExplanation, places: list[_Place]) -> Instanc
 
 
 def _price(name: str, region: str) -> _Price:
-    found = near_price(name, region)
-    if found is None:
+    price = near_price(name, region)
+    if price is None:
         return {"instanceType": name, "hourly": None}
-    source = found.source
+    source = price.source
     return {
         "instanceType": name,
-        "hourly": str(found.hourly),
-        "region": found.region,
+        "hourly": str(price.hourly),
+        "region": price.region,
         "source": source.url,
         "date": source.date,
     }

@@ -95,14 +95,14 @@ def _text(findings: list[Finding], loaded: list[Loaded]) -> str:
             ended = sentence if sentence.endswith((".", "?", ")", "…")) else f"{sentence}."
             shown = ended[:1].upper() + ended[1:] if sentence is finding.fix else ended
             lines.append(folded(shown, "    "))
-    for each in loaded:
+    for file in loaded:
         unread = [
-            "the whole file" if not path else format_path(path, each.document.data)
-            for path in each.parsed.unread
-            if not path or each.environment in (None, path[1])
+            "the whole file" if not path else format_path(path, file.document.data)
+            for path in file.parsed.unread
+            if not path or file.environment in (None, path[1])
         ]
         if unread:
-            lines.append(f"{each.file}: other rules are skipped until this can be read: {', '.join(unread)}")
+            lines.append(f"{file.file}: other rules are skipped until this can be read: {', '.join(unread)}")
     summary = summarize(findings)
     counts = f"{plural(summary.errors, 'error')}, {plural(summary.warnings, 'warning')}"
     lines.append(f"{counts} in {plural(len(loaded), 'file')}")

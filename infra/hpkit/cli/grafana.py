@@ -55,10 +55,10 @@ def apply(
     plan = _with_grafana(choose_stack(stack), removes=remove)
     session = aws_session(profile, plan.spec.region)
     opened = _opened(session, plan, workspace)
-    wanted = _nothing() if remove else _wanted(session, plan)
+    desired = _nothing() if remove else _wanted(session, plan)
     with opened as access:
         client = Client(access)
-        steps = changes(wanted, client.read(plan.stack), stack=plan.stack)
+        steps = changes(desired, client.read(plan.stack), stack=plan.stack)
         for step in steps:
             click.echo(folded(str(step), "    ", ""))
         if not steps:
@@ -94,10 +94,10 @@ def export(stack: str | None, folder: Path, prometheus_url: str | None) -> None:
     account = plan.spec.account or _NOBODYS
     region = plan.spec.region
     url = prometheus_url or f"https://aps-workspaces.{region}.amazonaws.com/workspaces/WORKSPACE_ID"
-    wanted = _desired(plan, url, grafana_topic_arn(plan, account))
-    files = {f"{each.kind.replace(' ', '-')}s/{each.uid}.json": each.body for each in wanted.objects}
-    if wanted.route is not None:
-        files["notification-policy-branch.json"] = wanted.route
+    desired = _desired(plan, url, grafana_topic_arn(plan, account))
+    files = {f"{each.kind.replace(' ', '-')}s/{each.uid}.json": each.body for each in desired.objects}
+    if desired.route is not None:
+        files["notification-policy-branch.json"] = desired.route
     try:
         for name, body in files.items():
             path = folder / name
@@ -108,7 +108,7 @@ def export(stack: str | None, folder: Path, prometheus_url: str | None) -> None:
     click.echo(f"wrote {len(files)} files to {folder}")
     if prometheus_url is None:
         click.echo("replace WORKSPACE_ID with the ID of the Managed Prometheus workspace", err=True)
-    if plan.spec.account is None and wanted.route is not None:
+    if plan.spec.account is None and desired.route is not None:
         click.echo(f"in the contact point, replace {_NOBODYS} with your account", err=True)
 
 

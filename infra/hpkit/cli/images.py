@@ -85,9 +85,9 @@ def _sources(plan: Plan, loaded: Loaded) -> tuple[dict[str, str], str]:
     manifests = [each.inputs for each in recording.all("") if each.type.startswith("kubernetes:")]
     # The chart is rendered without a mirror; this image is the only other one that follows it.
     copy, source = folder_image(plan.spec), folder_image_source(plan.spec)
-    found = {source if image == copy else image: "manifests of the stack" for image in images_in(manifests)}
+    from_program = {source if image == copy else image: "manifests of the stack" for image in images_in(manifests)}
     if plan.dependencies is None:
-        return found, "the program; the chart is already installed"
+        return from_program, "the program; the chart is already installed"
     try:
         needless = {each.source(plan.spec.region) for each in dependencies_chart().images}
         needless -= {each.source(plan.spec.region) for each in chart_images(plan.spec)}
@@ -100,8 +100,8 @@ def _sources(plan: Plan, loaded: Loaded) -> tuple[dict[str, str], str]:
         chart = {
             each.source(plan.spec.region): f"dependencies chart, {each.subchart}" for each in chart_images(plan.spec)
         }
-        return {**chart, **found}, "the catalog and the program"
-    return {**chart, **found}, "the rendered chart and the program"
+        return {**chart, **from_program}, "the catalog and the program"
+    return {**chart, **from_program}, "the rendered chart and the program"
 
 
 def _manifests(plan: Plan) -> str:
@@ -111,19 +111,23 @@ def _manifests(plan: Plan) -> str:
     from hpkit.plan.dependencies import dependencies_of
     from hpkit.program.charts import kept_package, rendered
 
-    wanted = plan.spec.cluster.dependencies
+    dependencies = plan.spec.cluster.dependencies
     spec: Any = plan.spec
-    if wanted.is_kits:
+    if dependencies.is_kits:
         package = kept_package(dependencies_chart(), project_root())
         if package is None:
             raise ToolError("the chart isn't downloaded; run `hpkit catalog fetch-chart`")
         path = package.path
-        cluster = spec.cluster.model_copy(update={"dependencies": wanted.model_copy(update={"image_registry": None})})
+        cluster = spec.cluster.model_copy(
+            update={"dependencies": dependencies.model_copy(update={"image_registry": None})}
+        )
         spec = spec.model_copy(update={"cluster": cluster})
-    elif wanted.is_in_repository:
-        path = project_root() / str(wanted.chart)
+    elif dependencies.is_in_repository:
+        path = project_root() / str(dependencies.chart)
     else:
-        raise ToolError(f"{wanted.chart} is in a registry; download it with `helm pull`, and keep it in the repository")
+        raise ToolError(
+            f"{dependencies.chart} is in a registry; download it with `helm pull`, and keep it in the repository"
+        )
     chart = dependencies_of(spec)
     values: Mapping[str, Any] = {} if chart is None else chart.values
     return rendered(path, values, kubernetes=f"{plan.spec.eks.version}.0", helm=_helm())
@@ -139,11 +143,11 @@ def _helm() -> Any:
 def _copy(rows: "list[MirroredImage]") -> None:
     from hpkit.program.charts import copy_commands, copying_tool, mirror
 
-    wanted = [row for row in rows if not row.regional]
+    copied = [row for row in rows if not row.regional]
     tool = copying_tool()
     if tool is None:
         click.echo("neither crane nor skopeo is on PATH; with crane, run:", err=True)
-        for line in copy_commands(wanted, "crane"):
+        for line in copy_commands(copied, "crane"):
             click.echo(line)
         sys.exit(1)
-    mirror(wanted, tool, say=click.echo)
+    mirror(copied, tool, say=click.echo)

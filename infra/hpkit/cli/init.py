@@ -183,10 +183,10 @@ def _show_differences(directory: Path, files: Mapping[str, str], name: str) -> N
 
 
 def _difference(file: Path, path: str, text: str) -> Iterator[str]:
-    there = file.read_text(encoding="utf-8") if file.is_file() else ""
+    existing = file.read_text(encoding="utf-8") if file.is_file() else ""
     yield from difflib.unified_diff(
-        there.splitlines(keepends=True),
+        existing.splitlines(keepends=True),
         text.splitlines(keepends=True),
-        fromfile=path if there else "/dev/null",
+        fromfile=path if existing else "/dev/null",
         tofile=path,
     )

@@ -50,17 +50,17 @@ def command(pattern: str | None, form: str, sources: bool) -> None:
     PATTERN is a part of the name (p5), or a glob (ml.g5.*). Unknown figures are shown as `?` (null in JSON), and never
     counted as zero.
     """
-    found = [each for each in instance_types() if _matches(each.name, pattern)]
-    if not found:
+    matching = [each for each in instance_types() if _matches(each.name, pattern)]
+    if not matching:
         near = ", ".join(find_nearest(pattern or ""))
         hint = f"did you mean {near}?" if near else "run `hpkit catalog instances` for a list"
         raise InputError(f"no instance type matches `{pattern}`; {hint}")
     if form == "json":
-        click.echo(json_document(InstanceTypeList, items=[_as_dict(each, sources) for each in found]))
+        click.echo(json_document(InstanceTypeList, items=[_as_dict(each, sources) for each in matching]))
         return
-    _print(found)
+    _print(matching)
     if sources:
-        _print_sources(found)
+        _print_sources(matching)
 
 
 def _matches(name: str, pattern: str | None) -> bool:
@@ -69,26 +69,26 @@ def _matches(name: str, pattern: str | None) -> bool:
     return fnmatch.fnmatchcase(name, pattern) if any(mark in pattern for mark in "*?[") else pattern in name
 
 
-def _as_dict(each: InstanceType, with_sources: bool) -> _InstanceType:
-    profiles = each.mig_profiles
+def _as_dict(details: InstanceType, with_sources: bool) -> _InstanceType:
+    profiles = details.mig_profiles
     data: _InstanceType = {
-        "name": each.name,
-        "vcpu": each.vcpu,
-        "threadsPerCore": each.threads_per_core,
-        "memoryGiB": each.memory_gib,
-        "accelerators": each.accelerators,
-        "acceleratorKind": each.accelerator_kind,
-        "acceleratorResource": each.accelerator_resource,
-        "neuronCores": each.neuron_cores,
-        "efaInterfaces": each.efa_interfaces,
-        "maxPods": each.max_pods,
-        "addresses": each.addresses,
-        "architecture": each.architecture,
-        "networkLayers": each.network_layers,
+        "name": details.name,
+        "vcpu": details.vcpu,
+        "threadsPerCore": details.threads_per_core,
+        "memoryGiB": details.memory_gib,
+        "accelerators": details.accelerators,
+        "acceleratorKind": details.accelerator_kind,
+        "acceleratorResource": details.accelerator_resource,
+        "neuronCores": details.neuron_cores,
+        "efaInterfaces": details.efa_interfaces,
+        "maxPods": details.max_pods,
+        "addresses": details.addresses,
+        "architecture": details.architecture,
+        "networkLayers": details.network_layers,
         "migProfiles": None if profiles is None else list(profiles),
     }
     if with_sources:
-        data["sources"] = dict(sorted(each.sources.items()))
+        data["sources"] = dict(sorted(details.sources.items()))
     return data
 
 
@@ -96,21 +96,21 @@ def _cell(value: int | str | None) -> str:
     return "?" if value is None else str(value)
 
 
-def _print(found: list[InstanceType]) -> None:
+def _print(types: list[InstanceType]) -> None:
     head = ("instance type", "vCPU", "GiB", "accel.", "EFA", "pods", "addr.", "MIG", "arch")
     table = grid(*head, names=(head[0], head[-1]), padding=(0, 1, 0, 0))
-    for each in found:
-        kind = {"gpu": " GPU", "trainium": " Trn"}.get(each.accelerator_kind or "", "")
+    for details in types:
+        suffix = {"gpu": " GPU", "trainium": " Trn"}.get(details.accelerator_kind or "", "")
         table.add_row(
-            each.name,
-            _cell(each.vcpu),
-            _cell(each.memory_gib),
-            _cell(each.accelerators) + kind,
-            _cell(each.efa_interfaces),
-            _cell(each.max_pods),
-            _cell(each.addresses),
-            "?" if each.mig_profiles is None else str(len(each.mig_profiles)),
-            _cell(each.architecture),
+            details.name,
+            _cell(details.vcpu),
+            _cell(details.memory_gib),
+            _cell(details.accelerators) + suffix,
+            _cell(details.efa_interfaces),
+            _cell(details.max_pods),
+            _cell(details.addresses),
+            "?" if details.mig_profiles is None else str(len(details.mig_profiles)),
+            _cell(details.architecture),
         )
     paper = console()
     paper.print(table)

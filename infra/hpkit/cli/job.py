@@ -97,9 +97,9 @@ def new(
         topology=_topology(topology),
         image=image,
     )
-    found = verdict(plan, whose, document)
-    click.echo(folded(f"{found.words[:1].upper()}{found.words[1:]}.", "", ""), err=True)
-    if found.kind == "never":
+    fit = verdict(plan, whose, document)
+    click.echo(folded(f"{fit.words[:1].upper()}{fit.words[1:]}.", "", ""), err=True)
+    if fit.kind == "never":
         sys.exit(1)
     text = yaml.safe_dump(document, sort_keys=False)
     if output is None:
@@ -162,12 +162,12 @@ def lint(files: tuple[Path, ...], stack: str | None, write: bool, form: str) -> 
             raise InputError(f"{file}: isn't valid UTF-8") from None
     findings: list[JobFinding] = []
     fixed: list[JobFinding] = []
-    for file, given in manifests:
-        found, done = repaired(given, plan) if write else (given, [])
+    for file, manifest in manifests:
+        repaired_manifest, done = repaired(manifest, plan) if write else (manifest, [])
         fixed += done
-        findings += findings_of(found, plan)
+        findings += findings_of(repaired_manifest, plan)
         if done:
-            file.write_bytes(found.text.encode("utf-8"))
+            file.write_bytes(repaired_manifest.text.encode("utf-8"))
     errors = any(finding.severity == "error" for finding in findings)
     if form == "json":
         click.echo(json_document(JobLint, findings=[*map(_as_dict, findings)], fixed=[*map(_as_dict, fixed)]))

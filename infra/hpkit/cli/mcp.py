@@ -195,13 +195,13 @@ def _command_of(tool: _Tool) -> click.Command:
     from hpkit.cli import SECTIONS
 
     first, *others = tool.words.split()
-    found = next(section[first] for section in SECTIONS.values() if first in section).load(first)
+    loaded = next(section[first] for section in SECTIONS.values() if first in section).load(first)
     for word in others:
-        assert isinstance(found, click.Group)  # noqa: S101 - the table above names a command in a group
-        inner = found.get_command(click.Context(found), word)
+        assert isinstance(loaded, click.Group)  # noqa: S101 - the table above names a command in a group
+        inner = loaded.get_command(click.Context(loaded), word)
         assert inner is not None  # noqa: S101
-        found = inner
-    return found
+        loaded = inner
+    return loaded
 
 
 def _parameters(tool: _Tool) -> Iterator[tuple[str, click.Parameter]]:
@@ -248,17 +248,17 @@ def _property(parameter: click.Parameter, tool: _Tool) -> dict[str, Any]:
     return {**text_schema, **described}
 
 
-def _words(root: Path, name: str, given: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
+def _words(root: Path, name: str, values_given: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
     """Return the command line of a call; raises InputError for input that the schema or the project doesn't allow."""
     import jsonschema
 
-    for error in jsonschema.Draft202012Validator(schema).iter_errors(dict(given)):
+    for error in jsonschema.Draft202012Validator(schema).iter_errors(dict(values_given)):
         raise InputError(f"{error.json_path}: {error.message}")
     tool = _TOOLS[name]
     options, arguments = [], []
     _require_inside(root, *sorted((root / "stacks").rglob("*")))
     for key, parameter in _parameters(tool):
-        value = given.get(key)
+        value = values_given.get(key)
         values = value if isinstance(value, list) else [] if value is None or value is False else [value]
         if parameter.name in _PATHS:
             _require_files(root, values)

@@ -248,23 +248,23 @@ def update(groups: tuple[str, ...], release: str | None, batch: str | None, **op
     from hpkit.cluster.nodes.model import nodes_of
     from hpkit.cluster.nodes.operate import update_software
 
-    told, size = _Options(**options), _batch(batch)
-    plan = choose_stack(told.stack)
-    observed = _observe(plan, told.profile)
+    settings, size = _Options(**options), _batch(batch)
+    plan = choose_stack(settings.stack)
+    observed = _observe(plan, settings.profile)
     names = _groups(observed, groups)
     chosen = [node for node in nodes_of(observed) if node.instance.group in names]
     _announce("update", chosen, f"{', '.join(names)} to {release or 'the newest release'}", _warning(size))
-    if told.dry_run:
+    if settings.dry_run:
         return
-    drained = told if size is None else replace_fields(told, no_drain=True)
+    drained = settings if size is None else replace_fields(settings, no_drain=True)
     _require_read(chosen, drained)
-    _confirm(told, "update", len(chosen))
-    session = _session(told, plan)
+    _confirm(settings, "update", len(chosen))
+    session = _session(settings, plan)
     with _drained(session, plan, chosen, drained) as stay_closed:
         update_software(session, plan.spec.cluster.name, names, release=release, batch=size)
         click.echo("the service has started")
-        stay_closed.extend([] if told.wait else [node.name for node in chosen])
-        _follow_update(session, plan, told)
+        stay_closed.extend([] if settings.wait else [node.name for node in chosen])
+        _follow_update(session, plan, settings)
 
 
 def _warning(size: Batch | None) -> str:
@@ -288,22 +288,22 @@ def _batch(text: str | None) -> Batch | None:
     return Batch("CAPACITY_PERCENTAGE" if percent else "INSTANCE_COUNT", int(number))
 
 
-def _groups(observed: Observed, wanted: Sequence[str]) -> list[str]:
+def _groups(observed: Observed, requested: Sequence[str]) -> list[str]:
     from hpkit.text.spelling import hint
 
-    known = [] if observed.platform is None else [group.name for group in observed.platform.groups]
-    for name in wanted:
-        if name not in known:
-            raise click.UsageError(f"the cluster has no instance group {name}; {hint(name, known)}")
-    return list(wanted) or known
+    group_names = [] if observed.platform is None else [group.name for group in observed.platform.groups]
+    for name in requested:
+        if name not in group_names:
+            raise click.UsageError(f"the cluster has no instance group {name}; {hint(name, group_names)}")
+    return list(requested) or group_names
 
 
-def _operate(verb: Verb, names: Sequence[str], told: _Options, *, write: bool = False) -> None:
+def _operate(verb: Verb, names: Sequence[str], options: _Options, *, write: bool = False) -> None:
     from hpkit.cluster.nodes.model import choose, counts_after, nodes_of, objections
     from hpkit.cluster.nodes.operate import hand_over
 
-    loaded, plan = choose_file(told.stack)
-    observed = _observe(plan, told.profile)
+    loaded, plan = choose_file(options.stack)
+    observed = _observe(plan, options.profile)
     if observed.platform is None:
         raise ToolError("the nodes couldn't be read; see the warnings above")
     chosen = choose(nodes_of(observed), names)
@@ -312,28 +312,28 @@ def _operate(verb: Verb, names: Sequence[str], told: _Options, *, write: bool = 
         raise ToolError("nothing was done:\n  " + "\n  ".join(against))
     if verb == "delete":
         counts = counts_after(observed, chosen)
-        _require_room(loaded, plan, counts, force=told.force)
+        _require_room(loaded, plan, counts, force=options.force)
         if write:
             # What cannot be written is reported before anything is done.
             _edited(loaded, plan, counts)
     _announce(verb, chosen, plural(len(chosen), "node"), _WARNINGS[verb])
-    if told.dry_run:
+    if options.dry_run:
         _say_file(loaded, plan, counts_after(observed, chosen) if verb == "delete" else {}, write=False)
         return
-    _require_read(chosen, told)
-    _confirm(told, verb, len(chosen))
-    session = _session(told, plan)
-    with _drained(session, plan, chosen, told) as stay_closed:
+    _require_read(chosen, options)
+    _confirm(options, verb, len(chosen))
+    session = _session(options, plan)
+    with _drained(session, plan, chosen, options) as stay_closed:
         outcome = hand_over(session, plan.spec.cluster.name, verb, [node.id for node in chosen])
         for node, reason in outcome.refused.items():
             click.echo(folded(f"{node} is refused: {reason}", "  ", ""), err=True)
         taken = [node for node in chosen if node.id in outcome.taken]
-        stay_closed.extend([] if told.wait else [node.name for node in taken])
+        stay_closed.extend([] if options.wait else [node.name for node in taken])
         if verb == "delete":
             _say_file(loaded, plan, counts_after(observed, taken), write=write)
-        if taken and told.wait:
-            _follow(session, plan, observed, verb, taken, told)
-    click.echo(f"{len(taken)} of {len(chosen)} {'started' if not told.wait else 'done'}: {verb}")
+        if taken and options.wait:
+            _follow(session, plan, observed, verb, taken, options)
+    click.echo(f"{len(taken)} of {len(chosen)} {'started' if not options.wait else 'done'}: {verb}")
     if outcome.refused:
         sys.exit(1)
 
@@ -380,14 +380,14 @@ def _require_read(chosen: Sequence[Node], told: _Options) -> None:
         )
 
 
-def _session(told: _Options, plan: Plan) -> Session:
+def _session(options: _Options, plan: Plan) -> Session:
     from hpkit.cli.aws_session import aws_session
 
-    return aws_session(told.profile, plan.spec.region)
+    return aws_session(options.profile, plan.spec.region)
 
 
 @contextmanager
-def _drained(session: Session, plan: Plan, chosen: Sequence[Node], told: _Options) -> Iterator[list[str]]:
+def _drained(session: Session, plan: Plan, chosen: Sequence[Node], options: _Options) -> Iterator[list[str]]:
     """Drain nodes, and let them take pods again afterwards, those that are still there, whatever happened between.
 
     Gives a list for the names of nodes that stay closed: those that nobody waits for, and the service acts on later.
@@ -397,11 +397,11 @@ def _drained(session: Session, plan: Plan, chosen: Sequence[Node], told: _Option
 
     stay_closed: list[str] = []
     registered = [node for node in chosen if node.node is not None]
-    if told.no_drain or not registered:
+    if options.no_drain or not registered:
         yield stay_closed
         return
     gone = frozenset(node.name for node in registered if not node.ready)
-    how = Drain(told.grace, told.force, told.timeout, gone)
+    how = Drain(options.grace, options.force, options.timeout, gone)
     eks = find(session, plan.spec.cluster.name).eks
     with kubernetes_api(session, eks, needs="patch nodes and create pods/eviction; or add --no-drain") as api:
         done = drain(api, [node.name for node in registered], how, clock=time, say=_progress)
@@ -421,30 +421,30 @@ def _progress(line: str) -> None:
 
 
 def _follow(
-    session: Session, plan: Plan, observed: Observed, verb: Verb, taken: Sequence[Node], told: _Options
+    session: Session, plan: Plan, observed: Observed, verb: Verb, taken: Sequence[Node], options: _Options
 ) -> None:
     from hpkit.cluster.nodes.operate import follow, statuses
 
     groups = {node.instance.group for node in taken}
     targets = {} if observed.platform is None else {group.name: group.target for group in observed.platform.groups}
-    wanted = {name: targets[name] for name in groups} if verb == "replace" else {}
+    expected_counts = {name: targets[name] for name in groups} if verb == "replace" else {}
     follow(
         lambda: statuses(session, plan.spec.cluster.name),
         verb,
         [node.id for node in taken],
-        wanted,
+        expected_counts,
         clock=time,
-        timeout=2 * told.timeout,
+        timeout=2 * options.timeout,
         say=_progress,
     )
 
 
-def _follow_update(session: Session, plan: Plan, told: _Options) -> None:
+def _follow_update(session: Session, plan: Plan, options: _Options) -> None:
     """Wait until the cluster is InService again; raises ToolError where it fails or takes too long."""
     from hpkit.cluster.live.read import find
 
-    until = time.monotonic() + 2 * told.timeout
-    while told.wait:
+    until = time.monotonic() + 2 * options.timeout
+    while options.wait:
         described = find(session, plan.spec.cluster.name).hyperpod
         status = described["ClusterStatus"]
         if status == "InService":

@@ -101,18 +101,18 @@ def _list_offerings(plan: Plan, session: "Session", form: str) -> str:
     from hpkit.preflight.training_plans import offering_calls, offerings_of
 
     calls = offering_calls(plan)
-    found = offerings_of(calls, Responses(call_all(session, tuple(calls.values()), on_progress=_progress(plan))))
+    offerings = offerings_of(calls, Responses(call_all(session, tuple(calls.values()), on_progress=_progress(plan))))
     if form == "json":
-        return json_document(OfferingList, stack=plan.stack, offerings=list(found))
-    if not found:
+        return json_document(OfferingList, stack=plan.stack, offerings=list(offerings))
+    if not offerings:
         return f"{plan.stack} has no On-Demand group with accelerators, and training plans are for those"
     head = ("group", "instances", "zone", "dates", "upfront", "offering")
     rows = [
         (each.group, f"{each.count} × {each.instance_type}", ", ".join(each.zones), each.dates, each.price, each.id)
-        for each in found
+        for each in offerings
         if each.id
     ]
-    reasons = [f"{each.group}, {each.count} × {each.instance_type}: {each.why}" for each in found if not each.id]
+    reasons = [f"{each.group}, {each.count} × {each.instance_type}: {each.why}" for each in offerings if not each.id]
     return "\n".join([*([columns([head, *rows])] if rows else []), *reasons])
 
 
@@ -127,17 +127,17 @@ def _fetch(session: "Session", recording: "Recording") -> "Responses":
     further = further_calls(plan, responses)
     if further:
         responses = responses.merged(call_all(session, further, on_progress=progress))
-    found = responses.of(eks_cluster(plan))
-    responses = responses.merged(_reached(plan, found))
-    if plan.spec.eks.existing is not None and not isinstance(found, FailedCall):
+    eks_response = responses.of(eks_cluster(plan))
+    responses = responses.merged(_reached(plan, eks_response))
+    if plan.spec.eks.existing is not None and not isinstance(eks_response, FailedCall):
         from hpkit.clients.kubernetes import find_inside
 
-        responses = responses.merged({KUBERNETES.key: find_inside(session, found["cluster"])})
+        responses = responses.merged({KUBERNETES.key: find_inside(session, eks_response["cluster"])})
     # Where nothing answers, another line says so.
-    if plan.teams and not isinstance(found, FailedCall) and not isinstance(responses.of(ENDPOINT), FailedCall):
+    if plan.teams and not isinstance(eks_response, FailedCall) and not isinstance(responses.of(ENDPOINT), FailedCall):
         from hpkit.clients.kubernetes import find_admission
 
-        responses = responses.merged({ADMISSION.key: find_admission(session, found["cluster"])})
+        responses = responses.merged({ADMISSION.key: find_admission(session, eks_response["cluster"])})
     if sys.stderr.isatty():
         click.echo("", err=True)
     return responses

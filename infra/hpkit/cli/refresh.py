@@ -49,17 +49,19 @@ def command(profile: str | None, dry_run: bool) -> None:
     old_text = path.read_text(encoding="utf-8") if path.is_file() else None
     before = _regions(old_text)
     endpoint = _other_endpoint(session)
-    found = _ask(session, regions)
+    answers = _ask(session, regions)
     for region in regions:
-        for line in _summary(region, found[region], before, [plan for plan in plans if plan.spec.region == region]):
+        for line in _summary(region, answers[region], before, [plan for plan in plans if plan.spec.region == region]):
             click.echo(folded(line, "    ", ""))
     # A region without an answer keeps its prices.
-    known = {region: each for region, each in found.items() if each.instances or each.platform}
+    new_prices = {region: each for region, each in answers.items() if each.instances or each.platform}
     kept = {region: Found(dict(each.instances), dict(each.platform)) for region, each in before.items()}
-    wanted = {region: known.get(region) or kept[region] for region in regions if region in known or region in kept}
-    if not known:
+    kept_or_new = {
+        region: new_prices.get(region) or kept[region] for region in regions if region in new_prices or region in kept
+    }
+    if not new_prices:
         raise ToolError(f"the AWS Price List has no price for {', '.join(regions)}; {PRICE_FILE} stays as it is")
-    text = price_file(wanted, before, lambda region: _source(region, endpoint))
+    text = price_file(kept_or_new, before, lambda region: _source(region, endpoint))
     if text == old_text:
         click.echo(f"{PRICE_FILE} is up to date")
         return
@@ -107,15 +109,15 @@ def _ask(session: "Session", regions: Sequence[str]) -> dict[str, Found]:
 
     calls = {(region, index): _call(query, region) for region in regions for index, query in enumerate(PRODUCTS)}
     responses = call_all(session, calls.values(), on_progress=lambda _done, _total: None)
-    found = {region: Found() for region in regions}
+    prices = {region: Found() for region in regions}
     for (region, index), call in calls.items():
         response = responses[call.key]
         if isinstance(response, FailedCall):
             raise ToolError(
                 f"{response.action}: {response.code}: {response.message}. {response.fix}. {PRICE_FILE} stays as it is"
             )
-        read_products(PRODUCTS[index], response["PriceList"], found[region])
-    return found
+        read_products(PRODUCTS[index], response["PriceList"], prices[region])
+    return prices
 
 
 def _call(query: ProductQuery, region: str) -> ApiCall:
@@ -130,29 +132,29 @@ def _call(query: ProductQuery, region: str) -> ApiCall:
     )
 
 
-def _summary(region: str, found: Found, before: Mapping[str, RegionPrices], plans: Iterable[Plan]) -> Iterator[str]:
+def _summary(region: str, listed: Found, before: Mapping[str, RegionPrices], plans: Iterable[Plan]) -> Iterator[str]:
     """Yield what the price list has for a region, and what it lacks."""
-    if not found.instances and not found.platform:
+    if not listed.instances and not listed.platform:
         stays = "its prices stay as they are" if region in before else "its costs stay unknown"
         yield f"{region}: the AWS Price List has no price for this region, so {stays}"
     else:
-        count = plural(len(found.instances), "instance type")
-        yield f"{region}: {count}, {plural(len(found.platform), 'other price')}"
+        count = plural(len(listed.instances), "instance type")
+        yield f"{region}: {count}, {plural(len(listed.platform), 'other price')}"
         used = {name: plan.stack for plan in plans for name in _types(plan)}
-        missing = [f"{name} ({used[name]})" for name in sorted(used.keys() - found.instances.keys())]
+        missing = [f"{name} ({used[name]})" for name in sorted(used.keys() - listed.instances.keys())]
         needed = {key: plan.stack for plan in plans for key in _platform_prices(plan)}
         missing += [
             f"{rate.title} ({needed[rate.key]})"
             for query in PRODUCTS
             for rate in query.rates
-            if rate.key in needed.keys() - found.platform.keys()
+            if rate.key in needed.keys() - listed.platform.keys()
         ]
         if missing:
             yield (
                 f"    not in the price list: {', '.join(missing)}. These costs are shown as unknown, or as `about` "
                 "another region's"
             )
-    yield from (f"    skipped: {each}" for each in found.skipped)
+    yield from (f"    skipped: {each}" for each in listed.skipped)
 
 
 def _platform_prices(plan: Plan) -> set[str]:

@@ -68,7 +68,7 @@ def command(
     recordings = _Recordings()
     judged = [each for each in scope.stacks if not quick or stacks or _differs(each, policies[each.file])]
     violations = {each.stack: violations_of(folder, base, scope, each, recordings.record) for each in judged}
-    found = review(
+    result = review(
         scope.files,
         scope.stacks,
         record=None if quick else recordings.record,
@@ -82,10 +82,10 @@ def command(
         violations=violations,
         today=today(),
     )
-    click.echo(_writer(form)(found).rstrip())
+    click.echo(_writer(form)(result).rstrip())
     if click.get_current_context().params["output"]:
-        click.echo(f"verdict: {found.verdict}", err=True)
-    sys.exit(1 if found.verdict == "blocked" else 0)
+        click.echo(f"verdict: {result.verdict}", err=True)
+    sys.exit(1 if result.verdict == "blocked" else 0)
 
 
 def _differs(stack: StackInput, policies: Change[PolicySettings]) -> bool:
@@ -132,12 +132,12 @@ def _writer(form: str) -> Callable[[Review], str]:
 def _policies(folder: Path, base: Base, file: str) -> Change[PolicySettings]:
     """Return the policy file of an organization file; nothing for a base with errors."""
     name = policy_file(Path(file).stem)
-    here, there = policy_settings(Path(file).stem), content_at(folder, base, name)
+    head_settings, base_content = policy_settings(Path(file).stem), content_at(folder, base, name)
     before = None
-    if there is not None:
+    if base_content is not None:
         with suppress(InputError):
-            before = read_settings(name, there)
-    return Change(before, None if here is None else read_settings(*here))
+            before = read_settings(name, base_content)
+    return Change(before, None if head_settings is None else read_settings(*head_settings))
 
 
 def _budgets(file: str, policies: Change[PolicySettings]) -> Change[Sequence[Budget]]:

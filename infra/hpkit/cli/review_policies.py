@@ -35,16 +35,18 @@ def violations_of(
     was, now = accounts_of(plan_of(stack.before), plan_of(stack.after))
     name = policy_file(Path(stack.file).stem)
     settings = policy_settings(Path(stack.file).stem)
-    here = _violations(scope.after.get(stack.file), stack.after, settings, lambda plan: record(plan, stack.stack, now))
-    if not here:
+    head_findings = _violations(
+        scope.after.get(stack.file), stack.after, settings, lambda plan: record(plan, stack.stack, now)
+    )
+    if not head_findings:
         return Change((), ())
     content = content_at(folder, base, name)
-    there: Sequence[Finding] = ()
+    base_findings: Sequence[Finding] = ()
     with suppress(InputError):
-        given = None if content is None else (name, content.decode("utf-8", "replace"))
+        base_settings = None if content is None else (name, content.decode("utf-8", "replace"))
         loaded = scope.before.get(stack.file)
-        there = _violations(loaded, stack.before, given, lambda plan: record(plan, stack.stack, was))
-    return Change(there, here)
+        base_findings = _violations(loaded, stack.before, base_settings, lambda plan: record(plan, stack.stack, was))
+    return Change(base_findings, head_findings)
 
 
 def _violations(

@@ -110,7 +110,7 @@ class _Tree:
         return StackVersion(self.files[place.file], place.environment)
 
 
-def scope_of(folder: Path, base: Base, wanted: tuple[str, ...]) -> Scope:
+def scope_of(folder: Path, base: Base, requested: tuple[str, ...]) -> Scope:
     """Return the stacks that differ from base, or the wanted ones.
 
     Raises click.UsageError for a wanted stack that neither side has.
@@ -127,20 +127,20 @@ def scope_of(folder: Path, base: Base, wanted: tuple[str, ...]) -> Scope:
             f"code changed ({shown}), which affects every stack. Both sides are planned with the head's code, so "
             "only a preview shows the effect of the code change"
         )
-    if wanted:
-        known = sorted(before.stacks.keys() | after.stacks.keys())
-        for name in wanted:
-            if name not in known:
+    if requested:
+        stack_names = sorted(before.stacks.keys() | after.stacks.keys())
+        for name in requested:
+            if name not in stack_names:
                 split_stack(name)
-                raise click.UsageError(f"neither side has the stack {name} (known: {', '.join(known) or 'none'})")
-        why = {name: why.get(name, "selected with --stack") for name in wanted}
+                raise click.UsageError(f"neither side has the stack {name} (known: {', '.join(stack_names) or 'none'})")
+        why = {name: why.get(name, "selected with --stack") for name in requested}
     stacks = tuple(_stack(name, reason, before, after) for name, reason in sorted(why.items()))
     names = sorted({each.file for each in stacks} | {name for name in changed if name in before.files | after.files})
-    names = [name for name in names if not wanted or any(each.file == name for each in stacks)]
+    names = [name for name in names if not requested or any(each.file == name for each in stacks)]
     files = [FileInput(name, before.files.get(name), after.files.get(name)) for name in names]
     for name in sorted(before.others.keys() | after.others.keys()):
         was, now = (tree.others.get(name, ()) for tree in (before, after))
-        touched = _stack_of(name) in why or (not wanted and (name in changed or was != now))
+        touched = _stack_of(name) in why or (not requested and (name in changed or was != now))
         if touched and (was or now):
             files.append(FileInput(name, *(FileVersion({}, side) if side else None for side in (was, now))))
     return Scope(tuple(files), stacks, tuple(notes), before.loaded, after.loaded)

@@ -37,19 +37,19 @@ def command(stack: str, team: str, account: str | None) -> None:
     stated = plan.spec.account
     if account is not None and stated not in (None, account):
         raise click.BadParameter(f"{stack} belongs to account {stated}, according to its file", param_hint="--account")
-    known = {each.name: each for each in plan.teams if not each.is_shared_pool}
-    if team not in known:
+    teams = {each.name: each for each in plan.teams if not each.is_shared_pool}
+    if team not in teams:
         raise SelectionError(
-            f"{stack} has no team {team} with quota; teams with quota: {', '.join(sorted(known)) or 'none'}"
+            f"{stack} has no team {team} with quota; teams with quota: {', '.join(sorted(teams)) or 'none'}"
         )
     region = plan.spec.region
     where = AwsAccount(partition_of(region), region, account or stated or NO_ACCOUNT)
-    click.echo(json_text(policy_of_members(plan, known[team], where)))
-    made = known[team].made_role
-    members = [member for member in known[team].spec.members if member != made]
-    if made is not None:
-        click.echo(f"{made} gets it when you deploy", err=True)
-    if members or made is None:
+    click.echo(json_text(policy_of_members(plan, teams[team], where)))
+    role = teams[team].made_role
+    members = [member for member in teams[team].spec.members if member != role]
+    if role is not None:
+        click.echo(f"{role} gets it when you deploy", err=True)
+    if members or role is None:
         whose = ", ".join(members) if members else f"the team's roles, once teams[{team}].members lists some"
         click.echo(f"attach it to {whose}", err=True)
     if where.id == NO_ACCOUNT:

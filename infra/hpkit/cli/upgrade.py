@@ -77,15 +77,15 @@ def command(
 
     loaded, plan = choose_file(stack)
     running = _running(plan, profile, target, offline=offline)
-    found = plan_upgrade(plan, running, versions_between(running.kubernetes, target, today()), today())
+    upgrade = plan_upgrade(plan, running, versions_between(running.kubernetes, target, today()), today())
     text = read_file(loaded.file).decode("utf-8")
     record = None if quick else _record
-    steps = list(patched(text, plan, found.steps, file=loaded.file, record=record, read=loaded.with_text))
+    steps = list(patched(text, plan, upgrade.steps, file=loaded.file, record=record, read=loaded.with_text))
     written = _write(patches, steps) if patches is not None else []
     if form == "json":
-        click.echo(json_document(Upgrade, **_as_dict(plan, running, found, steps)))
+        click.echo(json_document(Upgrade, **_as_dict(plan, running, upgrade, steps)))
         return
-    _print(plan, running, found, steps)
+    _print(plan, running, upgrade, steps)
     for file in written:
         click.echo(f"wrote {file}", err=True)
 
@@ -120,24 +120,24 @@ def _write(folder: Path, steps: Sequence[PatchedStep]) -> list[Path]:
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for number, each in enumerate(steps, 1):
-            if each.patch:
+        for number, step in enumerate(steps, 1):
+            if step.patch:
                 file = folder / f"{number:02}.patch"
-                file.write_text(each.patch, encoding="utf-8")
+                file.write_text(step.patch, encoding="utf-8")
                 written.append(file)
     except OSError as error:
         raise InputError(f"{folder} can't be written: {error.strerror}; name another folder with --patches") from None
     return written
 
 
-def _effects(each: PatchedStep) -> Iterator[str]:
+def _effects(patched_step: PatchedStep) -> Iterator[str]:
     """Yield what a step does to what is there: the gravest first, each once."""
-    if each.change is None:
+    if patched_step.change is None:
         return
-    lost = [f"{step.action}s {step.name} ({step.type.rpartition(':')[2]})" for step in each.change.lost]
+    lost = [f"{step.action}s {step.name} ({step.type.rpartition(':')[2]})" for step in patched_step.change.lost]
     yield from lost
-    yield from (decision.message for decision in each.change.decisions if decision.refused)
-    updates = [step for step in each.change.of("update") if step.holds]
+    yield from (decision.message for decision in patched_step.change.decisions if decision.refused)
+    updates = [step for step in patched_step.change.of("update") if step.holds]
     if updates:
         names = ", ".join(f"{step.type.rpartition(':')[2]} {step.name}" for step in updates)
         yield f"updates in place: {names}"
@@ -145,14 +145,14 @@ def _effects(each: PatchedStep) -> Iterator[str]:
         yield "no resource is replaced or deleted"
 
 
-def _as_dict(plan: Plan, running: Running, found: UpgradePlan, steps: Sequence[PatchedStep]) -> Upgrade:
+def _as_dict(plan: Plan, running: Running, upgrade: UpgradePlan, steps: Sequence[PatchedStep]) -> Upgrade:
     return {
         "stack": plan.stack,
         "kubernetes": running.kubernetes,
         "asked": running.known,
-        "behind": list(found.behind),
-        "blocked": list(found.blocked),
-        "notes": list(found.notes),
+        "behind": list(upgrade.behind),
+        "blocked": list(upgrade.blocked),
+        "notes": list(upgrade.notes),
         "steps": [
             {
                 "title": each.step.title,
@@ -168,30 +168,30 @@ def _as_dict(plan: Plan, running: Running, found: UpgradePlan, steps: Sequence[P
     }
 
 
-def _print(plan: Plan, running: Running, found: UpgradePlan, steps: Sequence[PatchedStep]) -> None:
+def _print(plan: Plan, running: Running, upgrade: UpgradePlan, steps: Sequence[PatchedStep]) -> None:
     source = "running platform" if running.known else "from the file, without calling AWS"
     click.echo(f"{plan.stack}: Kubernetes {running.kubernetes} ({source})")
-    for title, lines in (("first", found.blocked), ("behind", found.behind), ("soon", found.notes)):
+    for title, lines in (("first", upgrade.blocked), ("behind", upgrade.behind), ("soon", upgrade.notes)):
         for number, line in enumerate(lines):
             if not number:
                 click.echo(title)
             click.echo(folded(line, "    ", "  "))
     if not steps:
-        click.echo("no steps: none of this requires a change of the stack file" if found.behind else "nothing to do")
-    for number, each in enumerate(steps, 1):
-        _print_step(number, each)
+        click.echo("no steps: none of this requires a change of the stack file" if upgrade.behind else "nothing to do")
+    for number, step in enumerate(steps, 1):
+        _print_step(number, step)
 
 
-def _print_step(number: int, each: PatchedStep) -> None:
-    click.echo(f"\n{number}. {each.step.title}")
-    click.echo(folded(each.step.why, "   "))
-    if each.problem:
-        click.echo(folded(f"no patch: {each.problem}", "   "))
-    for line in _effects(each):
+def _print_step(number: int, step: PatchedStep) -> None:
+    click.echo(f"\n{number}. {step.step.title}")
+    click.echo(folded(step.step.why, "   "))
+    if step.problem:
+        click.echo(folded(f"no patch: {step.problem}", "   "))
+    for line in _effects(step):
         click.echo(folded(line, "     ", "   "))
-    for link in each.step.reads:
+    for link in step.step.reads:
         click.echo(f"   read {link}")
-    for line in each.patch.splitlines():
+    for line in step.patch.splitlines():
         click.echo(f"   {line}")
-    for line in each.step.commands:
+    for line in step.step.commands:
         click.echo(f"   run  {line}")

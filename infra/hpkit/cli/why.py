@@ -51,21 +51,21 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None,
 
     plan = choose_stack(stack)
     observed = observe(plan, profile, aws=())
-    found = explain(observed, find_task(observed, task, team), fair_sharing=fair_sharing_of(plan))
-    asked = found.task
+    explanation = explain(observed, find_task(observed, task, team), fair_sharing=fair_sharing_of(plan))
+    asked = explanation.task
     if form == "json":
         document = json_document(
             WaitingJob,
             name=asked.owner_name,
             team=asked.team,
             state=asked.state,
-            reason=found.reason,
-            preemptedBy=found.preempted_by or None,
-            holders=list(found.holders),
-            wouldRunIf=list(found.remedies),
-            outlook=found.outlook or None,
-            couldRunAt=None if found.runs_at is None else found.runs_at.isoformat(),
-            when=found.when or None,
+            reason=explanation.reason,
+            preemptedBy=explanation.preempted_by or None,
+            holders=list(explanation.holders),
+            wouldRunIf=list(explanation.remedies),
+            outlook=explanation.outlook or None,
+            couldRunAt=None if explanation.runs_at is None else explanation.runs_at.isoformat(),
+            when=explanation.when or None,
         )
         click.echo(document)
         return
@@ -78,15 +78,15 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None,
             "",
         )
     )
-    click.echo(folded(found.reason[:1].upper() + found.reason[1:] + ".", "  ", "  "))
-    if found.preempted_by:
-        click.echo(folded(f"It was preempted for {found.preempted_by}.", "  ", "  "))
-    _list("Tasks that hold its capacity", found.holders)
-    _list("It could run now if", found.remedies)
-    if found.outlook:
-        click.echo(folded(f"{found.outlook[:1].upper()}{found.outlook[1:]}.", "  ", "  "))
-    if found.when:
-        click.echo(folded(f"When it can run: {found.when}.", "  ", "  "))
+    click.echo(folded(explanation.reason[:1].upper() + explanation.reason[1:] + ".", "  ", "  "))
+    if explanation.preempted_by:
+        click.echo(folded(f"It was preempted for {explanation.preempted_by}.", "  ", "  "))
+    _list("Tasks that hold its capacity", explanation.holders)
+    _list("It could run now if", explanation.remedies)
+    if explanation.outlook:
+        click.echo(folded(f"{explanation.outlook[:1].upper()}{explanation.outlook[1:]}.", "  ", "  "))
+    if explanation.when:
+        click.echo(folded(f"When it can run: {explanation.when}.", "  ", "  "))
 
 
 def _list(title: str, lines: tuple[str, ...]) -> None:
