@@ -65,24 +65,24 @@ class Answer:
 
 def resources_of(api: Kubernetes) -> tuple[Resource, ...]:
     """Return every resource that the API server serves, each once, in its group's preferred version."""
-    found: dict[tuple[str, str, str], Resource] = {}
+    resources: dict[tuple[str, str, str], Resource] = {}
     for path in ("/api", "/apis"):
         for group in api.get(path, accept=_DISCOVERY)["items"]:
             name = (group.get("metadata") or {}).get("name") or ""
             for version in group["versions"]:
                 for each in version.get("resources") or ():
                     for resource in _resources(name, each):
-                        found.setdefault((resource.group, resource.name, resource.subresource), resource)
-    return tuple(found.values())
+                        resources.setdefault((resource.group, resource.name, resource.subresource), resource)
+    return tuple(resources.values())
 
 
-def _resources(group: str, each: Mapping[str, Any]) -> Iterable[Resource]:
-    namespaced = each.get("scope") == "Namespaced"
-    names = (*(each.get("shortNames") or ()), each.get("singularResource") or "")
-    yield Resource(group, each["resource"], "", namespaced, tuple(each.get("verbs") or ()), names)
-    for part in each.get("subresources") or ():
+def _resources(group: str, served: Mapping[str, Any]) -> Iterable[Resource]:
+    namespaced = served.get("scope") == "Namespaced"
+    names = (*(served.get("shortNames") or ()), served.get("singularResource") or "")
+    yield Resource(group, served["resource"], "", namespaced, tuple(served.get("verbs") or ()), names)
+    for part in served.get("subresources") or ():
         verbs = tuple(part.get("verbs") or ())
-        yield Resource(group, each["resource"], part["subresource"], namespaced, verbs, names)
+        yield Resource(group, served["resource"], part["subresource"], namespaced, verbs, names)
 
 
 def find_resource(resources: Sequence[Resource], text: str) -> Resource:

@@ -137,18 +137,18 @@ def matrix(access: Access, plan: Plan) -> tuple[Row, ...]:
 
 
 def _grants(access: Access, entry: Entry) -> Iterator[tuple[str, tuple[Grant, ...]]]:
-    found: defaultdict[str, list[Grant]] = defaultdict(list)
+    grants: defaultdict[str, list[Grant]] = defaultdict(list)
     for policy in entry.policies:
         for place in policy.namespaces or (CLUSTER,):
-            found[place].append(Grant(_POLICY_ROLES.get(policy.name, policy.name), f"access policy {policy.name}"))
+            grants[place].append(Grant(_POLICY_ROLES.get(policy.name, policy.name), f"access policy {policy.name}"))
     for binding in access.bindings:
         held = next((group for group in binding.groups if group in entry.groups), None)
         if held is None and entry.username not in binding.users:
             continue
         subject = f"user {entry.username}" if held is None else f"group {held}"
-        found[binding.namespace or CLUSTER].append(Grant(binding.role, f"{binding.kind} {binding.name}, {subject}"))
-    for place in sorted(found, key=lambda each: (each != CLUSTER, each)):
-        yield place, tuple(dict.fromkeys(found[place]))
+        grants[binding.namespace or CLUSTER].append(Grant(binding.role, f"{binding.kind} {binding.name}, {subject}"))
+    for place in sorted(grants, key=lambda each: (each != CLUSTER, each)):
+        yield place, tuple(dict.fromkeys(grants[place]))
 
 
 def _named(plan: Plan) -> Iterator[str]:
@@ -195,11 +195,11 @@ def _of_entries(entries: Iterable[Entry], plan: Plan) -> Iterator[str]:
         yield f"{entry.principal} has an access entry ({what}), but isn't in the file"
 
 
-def _of_groups(entry: Entry, wanted: set[str]) -> Iterator[str]:
-    for group in sorted(wanted - set(entry.groups)):
+def _of_groups(entry: Entry, groups: set[str]) -> Iterator[str]:
+    for group in sorted(groups - set(entry.groups)):
         role = "a viewer" if group == VIEWER_GROUP else f"a member of team {group.removeprefix(GROUP_PREFIX)}"
         yield f"{entry.principal} is {role} in the file, but not in its access entry"
-    for group in sorted(set(entry.groups) - wanted):
+    for group in sorted(set(entry.groups) - groups):
         yield f"{entry.principal} has the group {group} in its access entry, but not in the file"
 
 
@@ -211,11 +211,11 @@ def _policies_of(plan: Plan, roles: Sequence[str]) -> set[tuple[str, tuple[str, 
     return {(RELEASES_POLICY, namespaces)} if namespaces else set()
 
 
-def _of_policies(entry: Entry, wanted: set[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
+def _of_policies(entry: Entry, policies: set[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
     has = {(policy.name, tuple(sorted(policy.namespaces))) for policy in entry.policies}
-    for name, namespaces in sorted(wanted - has):
+    for name, namespaces in sorted(policies - has):
         yield f"{entry.principal} has {name}{_within(namespaces)} in the file, but not in its access entry"
-    for name, namespaces in sorted(has - wanted):
+    for name, namespaces in sorted(has - policies):
         yield f"{entry.principal} has {name}{_within(namespaces)}, but not in the file"
 
 
@@ -225,7 +225,7 @@ def _within(namespaces: Sequence[str]) -> str:
 
 def _of_bindings(bindings: Iterable[Binding], plan: Plan) -> Iterator[str]:
     teams = {f"{GROUP_PREFIX}{team.name}": team for team in plan.teams if team.spec.members}
-    found = {
+    bound = {
         (group, binding.namespace, binding.role)
         for binding in bindings
         for group in binding.groups
@@ -233,14 +233,14 @@ def _of_bindings(bindings: Iterable[Binding], plan: Plan) -> Iterator[str]:
     }
     for group, team in teams.items():
         for namespace in (team.namespace, None):
-            if (group, namespace, TEAM_ROLE) not in found:
+            if (group, namespace, TEAM_ROLE) not in bound:
                 where = "the cluster" if namespace is None else namespace
                 yield f"team {team.name} has no binding to {TEAM_ROLE} in {where}; `pulumi up` creates it"
     viewers = {(VIEWER_GROUP, None, VIEWER_ROLE)} if plan.spec.eks.viewers else set()
-    if viewers - found:
+    if viewers - bound:
         yield f"viewers have no binding to {VIEWER_ROLE}; `pulumi up` creates it"
     expected = {(group, namespace, TEAM_ROLE) for group, team in teams.items() for namespace in (team.namespace, None)}
-    for group, place, role in sorted(found - expected, key=str):
+    for group, place, role in sorted(bound - expected, key=str):
         if group.startswith(GROUP_PREFIX) or (place or "").startswith(NAMESPACE_PREFIX):
             where = "the whole cluster" if place is None else f"the namespace of {team_of(place)}"
             yield f"group {group} has {role} in {where}, which doesn't come from the file"

@@ -32,7 +32,7 @@ def read_access(session: Session, *, cluster: str) -> Access:
     Raises ToolError where the entries cannot be read; bindings that cannot be are unknown.
     """
     eks = find(session, cluster).eks
-    entries = read_entries(session, eks["name"], made=eks.get("createdAt"))
+    entries = read_entries(session, eks["name"], created=eks.get("createdAt"))
     try:
         with api_client(session, eks) as client:
             return Access(entries, tuple(_bindings(Kubernetes(client))))
@@ -41,8 +41,11 @@ def read_access(session: Session, *, cluster: str) -> Access:
         return Access(entries, (), (f"bindings, because the Kubernetes API doesn't accept this identity ({said})",))
 
 
-def read_entries(session: Session, eks: str, *, made: datetime | None = None) -> tuple[Entry, ...]:
-    """Return the access entries of an EKS cluster with their policies; made: when the cluster was. Raises ToolError."""
+def read_entries(session: Session, eks: str, *, created: datetime | None = None) -> tuple[Entry, ...]:
+    """Return the access entries of an EKS cluster with their policies. Raises ToolError.
+
+    created: when the cluster was created.
+    """
     listed = ApiCall("eks", "ListAccessEntries", {"clusterName": eks})
     (answer,) = _answers(session, [listed])
     principals = sorted(answer["accessEntries"])
@@ -50,25 +53,27 @@ def read_entries(session: Session, eks: str, *, made: datetime | None = None) ->
     described = _answers(session, [ApiCall("eks", "DescribeAccessEntry", key) for key in keys])
     policies = _answers(session, [ApiCall("eks", "ListAssociatedAccessPolicies", key) for key in keys])
     pairs = zip(described, policies, strict=True)
-    return tuple(_entry(one["accessEntry"], two["associatedAccessPolicies"], made) for one, two in pairs)
+    return tuple(_entry(one["accessEntry"], two["associatedAccessPolicies"], created) for one, two in pairs)
 
 
 def _answers(session: Session, calls: list[ApiCall]) -> list[Any]:
     responses = Responses(call_all(session, calls, on_progress=lambda *_: None))
-    found = [responses.of(call) for call in calls]
-    failed = next((each for each in found if isinstance(each, FailedCall)), None)
+    answers = [responses.of(call) for call in calls]
+    failed = next((each for each in answers if isinstance(each, FailedCall)), None)
     if failed is not None:
         raise ToolError(f"{failed.action}: {failed.code}: {failed.message}. {failed.fix}")
-    return found
+    return answers
 
 
-def _entry(entry: Mapping[str, Any], policies: Iterable[Mapping[str, Any]], made: datetime | None) -> Entry:
+def _entry(entry: Mapping[str, Any], policies: Iterable[Mapping[str, Any]], created: datetime | None) -> Entry:
     groups = tuple(entry.get("kubernetesGroups") or ())
     associated = tuple(
         Policy(each["policyArn"].rpartition("/")[2], tuple((each.get("accessScope") or {}).get("namespaces") or ()))
         for each in policies
     )
-    with_the_cluster = made is not None and "createdAt" in entry and abs(entry["createdAt"] - made) <= _WITH_THE_CLUSTER
+    with_the_cluster = (
+        created is not None and "createdAt" in entry and abs(entry["createdAt"] - created) <= _WITH_THE_CLUSTER
+    )
     return Entry(
         entry["principalArn"],
         entry.get("username") or "",
@@ -80,13 +85,13 @@ def _entry(entry: Mapping[str, Any], policies: Iterable[Mapping[str, Any]], made
 
 
 def _bindings(api: Kubernetes) -> Iterable[Binding]:
-    for kind in ("clusterrolebindings", "rolebindings"):
-        for each in api.pages(f"{_RBAC}/{kind}"):
-            subjects = each.get("subjects") or ()
+    for plural in ("clusterrolebindings", "rolebindings"):
+        for binding in api.pages(f"{_RBAC}/{plural}"):
+            subjects = binding.get("subjects") or ()
             yield Binding(
-                each["metadata"]["name"],
-                each["metadata"].get("namespace"),
-                each["roleRef"]["name"],
+                binding["metadata"]["name"],
+                binding["metadata"].get("namespace"),
+                binding["roleRef"]["name"],
                 tuple(subject["name"] for subject in subjects if subject["kind"] == "User"),
                 tuple(subject["name"] for subject in subjects if subject["kind"] == "Group"),
             )

@@ -41,14 +41,14 @@ def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
     Raises CatalogError where the catalog does not know what an instance type of the plan has.
     """
     model = model_of(plan)
-    known = {name: _for_pods(each) for name, each in instances_of(plan).items()}
+    provided = {name: _for_pods(each) for name, each in instances_of(plan).items()}
     sets = []
-    for each in pod_sets:
-        flavors = _flavors(model, team, each)
-        large = frozenset(name for name in flavors if _too_small(known.get(name, {}), each) is None)
+    for pod_set in pod_sets:
+        flavors = _flavors(model, team, pod_set)
+        large = frozenset(name for name in flavors if _too_small(provided.get(name, {}), pod_set) is None)
         if flavors and not large:
-            return Fit("never", _no_instance(known, flavors, each))
-        sets.append(replace(each, flavors=large))
+            return Fit("never", _no_instance(provided, flavors, pod_set))
+        sets.append(replace(pod_set, flavors=large))
     if not is_installed("simulator"):
         return Fit(
             "unknown", "checking whether the quota has capacity requires the simulator: pip install 'hpkit[whatif]'"
@@ -64,7 +64,7 @@ def fit(plan: Plan, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
         return Fit("quota", f"it fits {team.name}'s own quota: {shown}")
     return Fit(
         "borrowing",
-        f"it must borrow {_borrowed(over, known)}: it waits until other teams lend that much, and can be preempted",
+        f"it must borrow {_borrowed(over, provided)}: it waits until other teams lend that much, and can be preempted",
     )
 
 
@@ -117,15 +117,18 @@ def _flavors(model: Model, team: TeamPlan, pods: PodSet) -> list[str]:
     return [name for name in has if pods.flavors is None or name in pods.flavors]
 
 
-def _for_pods(kind: InstanceType) -> dict[str, int]:
+def _for_pods(instance_type: InstanceType) -> dict[str, int]:
     """Return what an instance has for pods, of what the catalog knows."""
-    found = {EFA: kind.efa_interfaces}
-    if kind.accelerator_resource:
-        found[kind.accelerator_resource] = kind.accelerators
-    if kind.vcpu is not None and kind.memory_gib is not None:
-        cpu, memory = kubelet_reserved(kind.vcpu, kind.memory_gib)
-        found |= {"cpu": int((kind.vcpu - cpu) * per_unit("cpu")), "memory": int((kind.memory_gib - memory) * _GIB)}
-    return {name: amount for name, amount in found.items() if amount is not None}
+    amounts = {EFA: instance_type.efa_interfaces}
+    if instance_type.accelerator_resource:
+        amounts[instance_type.accelerator_resource] = instance_type.accelerators
+    if instance_type.vcpu is not None and instance_type.memory_gib is not None:
+        cpu, memory = kubelet_reserved(instance_type.vcpu, instance_type.memory_gib)
+        amounts |= {
+            "cpu": int((instance_type.vcpu - cpu) * per_unit("cpu")),
+            "memory": int((instance_type.memory_gib - memory) * _GIB),
+        }
+    return {name: amount for name, amount in amounts.items() if amount is not None}
 
 
 def _too_small(instance: Mapping[str, int], pods: PodSet) -> str | None:
@@ -133,14 +136,14 @@ def _too_small(instance: Mapping[str, int], pods: PodSet) -> str | None:
     return next((name for name, asked in pods.per_pod.items() if asked > instance.get(name, asked)), None)
 
 
-def _no_instance(known: Mapping[str, Mapping[str, int]], flavors: Sequence[str], pods: PodSet) -> str:
-    said = []
+def _no_instance(provided: Mapping[str, Mapping[str, int]], flavors: Sequence[str], pods: PodSet) -> str:
+    reasons = []
     for flavor in flavors:
-        name = _too_small(known[flavor], pods)
+        name = _too_small(provided[flavor], pods)
         if name is not None:
-            asked, has = (_amount((flavor, name), each) for each in (pods.per_pod[name], known[flavor][name]))
-            said.append(f"{asked} {_name((flavor, name))}, but an instance provides {has}")
-    return f"it can never run: one of its pods requests {'; and '.join(said)}"
+            asked, has = (_amount((flavor, name), each) for each in (pods.per_pod[name], provided[flavor][name]))
+            reasons.append(f"{asked} {_name((flavor, name))}, but an instance provides {has}")
+    return f"it can never run: one of its pods requests {'; and '.join(reasons)}"
 
 
 def _nominal(model: Model, team: TeamPlan) -> dict[Key, int]:

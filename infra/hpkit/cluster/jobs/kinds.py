@@ -114,10 +114,10 @@ def _replicas(kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
 
 
 def _job_set(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
-    for number, each in enumerate(mappings(spec.get("replicatedJobs"))):
-        job = mapping(mapping(each.get("template")).get("spec"))
+    for number, replicated_job in enumerate(mappings(spec.get("replicatedJobs"))):
+        job = mapping(mapping(replicated_job.get("template")).get("spec"))
         above: Path = ("spec", "replicatedJobs", number, "template")
-        count = _whole(each.get("replicas", 1)) * _at_once(job)
+        count = _whole(replicated_job.get("replicas", 1)) * _at_once(job)
         yield from _made((*above, "spec", "template"), count, job.get("template"), above)
 
 
@@ -153,18 +153,18 @@ def _wrapped(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
     for number, each in enumerate(mappings(spec.get("components"))):
         above: Path = ("spec", "components", number, "template")
         for unit in units(mapping(each.get("template"))):
-            for found in templates(unit):
-                inside = ((*above, *unit.path, *path) for path in found.labelled)
+            for template in templates(unit):
+                inside = ((*above, *unit.path, *path) for path in template.labelled)
                 labelled = (*([(*above, *unit.path)] if unit.kind in _GUARDED else []), *inside)
-                yield replace(found, path=(*above, *unit.path, *found.path), labelled=labelled, alone=False)
+                yield replace(template, path=(*above, *unit.path, *template.path), labelled=labelled, alone=False)
 
 
 def _hyperpod(_kind: str, spec: Mapping[str, Any]) -> Iterator[PodTemplate]:
     # The add-on's policy leaves out what belongs to a HyperPodPyTorchJob.
-    for number, each in enumerate(mappings(spec.get("replicaSpecs"))):
-        if isinstance(each.get("template"), Mapping):
+    for number, replica_spec in enumerate(mappings(spec.get("replicaSpecs"))):
+        if isinstance(replica_spec.get("template"), Mapping):
             path: Path = ("spec", "replicaSpecs", number, "template")
-            yield PodTemplate(path, _whole(each.get("replicas", 1)), each["template"])
+            yield PodTemplate(path, _whole(replica_spec.get("replicas", 1)), replica_spec["template"])
 
 
 _READERS: Final = {

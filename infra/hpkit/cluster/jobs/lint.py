@@ -179,13 +179,13 @@ class _Job:
         for step in self._unit.namespaced:
             owner = owner[step]
         namespace = mapping(owner.get("metadata")).get("namespace")
-        known = {team.namespace: team for team in self._plan.teams}
-        if isinstance(namespace, str) and namespace in known:
-            return known[namespace], None
+        teams = {team.namespace: team for team in self._plan.teams}
+        if isinstance(namespace, str) and namespace in teams:
+            return teams[namespace], None
         queue = self._label(QUEUE)
         team = next((each for each in self._plan.teams if each.local_queue == queue), None)
         if namespace is None:
-            meant = team.namespace if team else f"hyperpod-ns-{{team}}, one of {', '.join(known) or 'none'}"
+            meant = team.namespace if team else f"hyperpod-ns-{{team}}, one of {', '.join(teams) or 'none'}"
             path = (*self._unit.namespaced, "metadata")
             return team, self._say_namespace(
                 path,
@@ -203,7 +203,7 @@ class _Job:
         return team, self._say_namespace(
             (*self._unit.namespaced, "metadata", "namespace"),
             f"{namespace} isn't a team namespace of {self._plan.stack}",
-            f"Use `{likely.namespace}`" if likely else f"Use one of {', '.join(known) or 'none'}",
+            f"Use `{likely.namespace}`" if likely else f"Use one of {', '.join(teams) or 'none'}",
         )
 
     def _say_namespace(self, path: Path, message: str, fix: str, *, edit: Edit | None = None) -> JobFinding:
@@ -254,26 +254,26 @@ class _Job:
 
     def _priority(self, team: TeamPlan | None) -> Iterator[JobFinding]:
         policy = self._plan.policy
-        known = [] if policy is None else [f"{each.name}-priority" for each in policy.priority_classes]
-        mine = known if team is None else [f"{name}-priority" for name in priorities_of(self._plan, team)]
-        given = self._label(PRIORITY)
-        if given is None or str(given) in mine:
+        labels = [] if policy is None else [f"{each.name}-priority" for each in policy.priority_classes]
+        mine = labels if team is None else [f"{name}-priority" for name in priorities_of(self._plan, team)]
+        label = self._label(PRIORITY)
+        if label is None or str(label) in mine:
             return
-        if team is not None and str(given) in known:
+        if team is not None and str(label) in labels:
             yield self._say(
                 ("metadata", "labels", PRIORITY),
                 "priority",
-                f"{team.name} can't use the priority class {given}: the admission policy rejects it",
+                f"{team.name} can't use the priority class {label}: the admission policy rejects it",
                 f"Use one of {', '.join(mine)}, or remove the label",
             )
             return
         names, listed = {each.removesuffix("-priority"): each for each in mine}, ", ".join(mine)
-        name = near(str(given).removesuffix("-priority"), names)
+        name = near(str(label).removesuffix("-priority"), names)
         meant = names[name] if name else None
         yield self._say(
             ("metadata", "labels", PRIORITY),
             "priority",
-            f"the cluster policy of {self._plan.stack} has no priority class {given}",
+            f"the cluster policy of {self._plan.stack} has no priority class {label}",
             f"Use `{meant}`" if meant else f"{f'Use one of {listed}, or remove' if listed else 'Remove'} the label",
             edit=self._edit(("metadata", "labels", PRIORITY), meant) if meant else None,
         )
@@ -352,30 +352,30 @@ class _Job:
             )
 
     def _types(self) -> Iterator[JobFinding]:
-        known = list(self._plan.capacity)
-        for each in self._templates:
-            if self._goes_anywhere(each):
+        types = list(self._plan.capacity)
+        for template in self._templates:
+            if self._goes_anywhere(template):
                 continue
-            chosen = instance_type_of(each.template)
-            key = "nodeSelector" if chosen is not None and chosen not in known else "affinity"
-            meant = None if chosen is None or find_instance_type(chosen) else near(chosen, known)
+            chosen = instance_type_of(template.template)
+            key = "nodeSelector" if chosen is not None and chosen not in types else "affinity"
+            meant = None if chosen is None or find_instance_type(chosen) else near(chosen, types)
             yield self._say(
-                (*each.path, "spec", key),
+                (*template.path, "spec", key),
                 "instance-type",
                 f"{self._plan.stack} has no instances of {chosen}"
                 if key == "nodeSelector"
                 else f"{self._plan.stack} has no instances of the types that the pods' node affinity allows",
-                f"Use `{meant}`" if meant else f"Use one of {', '.join(known)}",
+                f"Use `{meant}`" if meant else f"Use one of {', '.join(types)}",
             )
 
     def _goes_anywhere(self, pods: PodTemplate) -> bool:
         return bool(types_of(pods.template, self._plan))
 
     def _use(self, team: TeamPlan | None) -> Iterator[JobFinding]:
-        for each in self._templates:
-            asked = requests_of(each.template)
-            selected = instance_type_of(each.template) is not None
-            kinds = [find_instance_type(name) for name in types_of(each.template, self._plan)]
+        for template in self._templates:
+            asked = requests_of(template.template)
+            selected = instance_type_of(template.template) is not None
+            kinds = [find_instance_type(name) for name in types_of(template.template, self._plan)]
             able = [kind for kind in kinds if kind is not None and kind.accelerators and kind.accelerator_resource]
             if not selected:
                 # Without its own choice, the pod can run where its resources are. If several types have them, the type
@@ -387,10 +387,10 @@ class _Job:
                     if asked.get(str(kind.accelerator_resource)) and (quota is None or kind.name in quota)
                 ]
             if len(able) == 1 and able[0].vcpu:
-                yield from self._use_of(each, able[0], asked)
+                yield from self._use_of(template, able[0], asked)
 
-    def _use_of(self, pods: PodTemplate, kind: InstanceType, asked: Mapping[str, int]) -> Iterator[JobFinding]:
-        resource, has = str(kind.accelerator_resource), int(kind.accelerators or 0)
+    def _use_of(self, pods: PodTemplate, details: InstanceType, asked: Mapping[str, int]) -> Iterator[JobFinding]:
+        resource, has = str(details.accelerator_resource), int(details.accelerators or 0)
         wants, cpus = asked.get(resource, 0), asked.get("cpu", 0) / 1000
         path = (*pods.path, "spec", "containers")
         partitions = [name for name in asked if name.startswith(("nvidia.com/mig-", "aws.amazon.com/neuron"))]
@@ -398,17 +398,17 @@ class _Job:
             yield self._say(
                 path,
                 "accelerators",
-                f"its pods select {kind.name}, but request none of its {has} {resource}",
+                f"its pods select {details.name}, but request none of its {has} {resource}",
                 f"Request `{resource}`, or select a type without accelerators",
                 severity="warning",
             )
-        elif 0 < wants < has and kind.vcpu and cpus > _MOST_OF_A_NODE * kind.vcpu:
+        elif 0 < wants < has and details.vcpu and cpus > _MOST_OF_A_NODE * details.vcpu:
             yield self._say(
                 path,
                 "accelerators",
-                f"a pod uses {wants} of {has} {resource} of {kind.name} and {cpus:g} of its {kind.vcpu} CPUs, so no "
-                f"other pod can use the other {has - wants} while it runs",
-                f"Request at most {kind.vcpu * wants // has} CPUs, or all accelerators",
+                f"a pod uses {wants} of {has} {resource} of {details.name} and {cpus:g} of its {details.vcpu} CPUs, so "
+                f"no other pod can use the other {has - wants} while it runs",
+                f"Request at most {details.vcpu * wants // has} CPUs, or all accelerators",
                 severity="warning",
             )
 
@@ -432,11 +432,11 @@ class _Job:
                         f"its pods use the node's {what} ({key}), {refuses}",
                         f"Remove {key}; EFA and NCCL don't need it",
                     )
-            for kind in ("initContainers", "containers"):
-                for number, container in enumerate(mappings(spec.get(kind))):
+            for field in ("initContainers", "containers"):
+                for number, container in enumerate(mappings(spec.get(field))):
                     if mapping(container.get("securityContext")).get("privileged") is True:
                         yield self._say(
-                            (*path, kind, number, "securityContext", "privileged"),
+                            (*path, field, number, "securityContext", "privileged"),
                             "pod-security",
                             f"its container {container.get('name')} is privileged, {refuses}",
                             "Remove privileged; GPUs, EFA and huge pages are resources, and don't require it",
@@ -455,38 +455,38 @@ class _Job:
         shared = where == _SHARED_MEMORY
         own = "{medium: Memory}" if shared else "{}"
         old, new = (*path, "hostPath"), (*path, "emptyDir")
-        other = "" if shared else ", which is deleted with the pod, or claim a volume of the team's"
+        remark = "" if shared else ", which is deleted with the pod, or claim a volume of the team's"
         return self._say(
             old,
             "pod-security",
             f"its volume {volume.get('name')} is {where} of the node (hostPath), {refuses}",
-            f"Use `emptyDir: {own}` instead{other}",
+            f"Use `emptyDir: {own}` instead{remark}",
             edit=self._edit(new, {"medium": "Memory"}, moved_from=old) if shared else None,
         )
 
     def _quota(self, team: TeamPlan) -> Iterator[JobFinding]:
         if not self._templates:
             return
-        found = fit(self._plan, team, pod_sets_of(self._templates, self._plan))
-        if found.kind != "never":
+        result = fit(self._plan, team, pod_sets_of(self._templates, self._plan))
+        if result.kind != "never":
             return
-        one_by_one = found.most > 0 and all(each.alone for each in self._templates)
+        one_by_one = result.most > 0 and all(each.alone for each in self._templates)
         yield self._say(
             ("spec",),
             "quota",
-            f"at most {found.most} of its {self._templates[0].count} pods can run at a time: the quota and borrow "
+            f"at most {result.most} of its {self._templates[0].count} pods can run at a time: the quota and borrow "
             f"limit of {team.name} allow no more"
             if one_by_one
-            else found.words,
-            _less(found, self._plan, team),
+            else result.words,
+            _less(result, self._plan, team),
             severity="warning" if one_by_one else "error",
         )
 
 
-def _less(found: Fit, plan: Plan, team: TeamPlan) -> str:
-    if "doesn't count" in found.words:
+def _less(result: Fit, plan: Plan, team: TeamPlan) -> str:
+    if "doesn't count" in result.words:
         return "Remove that request"
-    if found.most or "quota" in found.words:
+    if result.most or "quota" in result.words:
         return f"Request less, or raise the quota of {team.name} (`hpkit quota --stack {plan.stack}`)"
     return "Request less"
 

@@ -33,10 +33,10 @@ Document = dict[str, Any]
 
 def team_of(plan: Plan, name: str) -> TeamPlan:
     """Return a team of a plan by name; raises SelectionError with the nearest name if it doesn't exist."""
-    known = {team.name: team for team in plan.teams}
-    if name in known:
-        return known[name]
-    raise SelectionError(f"{plan.stack} has no team {name}; {hint(name, known)}")
+    teams = {team.name: team for team in plan.teams}
+    if name in teams:
+        return teams[name]
+    raise SelectionError(f"{plan.stack} has no team {name}; {hint(name, teams)}")
 
 
 def manifest(
@@ -189,13 +189,13 @@ def resources_of(instance_type: str) -> Document:
     All accelerators and EFA interfaces, and of CPUs and memory what the kubelet leaves, less a part for DaemonSets.
     SelectionError where the catalog does not know what the type has.
     """
-    kind = find_instance_type(instance_type)
-    if kind is None or kind.vcpu is None or kind.memory_gib is None:
+    details = find_instance_type(instance_type)
+    if details is None or details.vcpu is None or details.memory_gib is None:
         raise SelectionError(f"the vCPUs or memory of {instance_type} aren't known; set its resources by hand")
-    taken_cpu, taken_memory = kubelet_reserved(kind.vcpu, kind.memory_gib)
-    cpu = _written((kind.vcpu - taken_cpu) * _SHARE, "", 1000, "m")
-    memory = _written((kind.memory_gib - taken_memory) * _SHARE, "Gi", 1024, "Mi")
-    devices = _devices(kind)
+    taken_cpu, taken_memory = kubelet_reserved(details.vcpu, details.memory_gib)
+    cpu = _written((details.vcpu - taken_cpu) * _SHARE, "", 1000, "m")
+    memory = _written((details.memory_gib - taken_memory) * _SHARE, "Gi", 1024, "Mi")
+    devices = _devices(details)
     return {"requests": {"cpu": cpu, "memory": memory, **devices}, "limits": {"memory": memory, **devices}}
 
 
@@ -204,20 +204,20 @@ def _written(amount: float, unit: str, parts: int, smaller: str) -> str:
     return f"{math.floor(amount)}{unit}" if amount >= _WHOLE else f"{math.floor(amount * parts)}{smaller}"
 
 
-def _devices(kind: InstanceType) -> dict[str, int]:
-    found = {}
-    if kind.accelerators and kind.accelerator_resource:
-        found[kind.accelerator_resource] = kind.accelerators
-    if kind.efa_interfaces:
-        found[EFA] = kind.efa_interfaces
-    return found
+def _devices(details: InstanceType) -> dict[str, int]:
+    devices = {}
+    if details.accelerators and details.accelerator_resource:
+        devices[details.accelerator_resource] = details.accelerators
+    if details.efa_interfaces:
+        devices[EFA] = details.efa_interfaces
+    return devices
 
 
 def _require_type(plan: Plan, instance_type: str) -> None:
-    known = list(plan.capacity)
-    if instance_type not in known:
+    types = list(plan.capacity)
+    if instance_type not in types:
         # An existing type is meant as it is: one that is spelt like it has other accelerators, or none.
-        meant = hint("" if find_instance_type(instance_type) else instance_type, known)
+        meant = hint("" if find_instance_type(instance_type) else instance_type, types)
         raise SelectionError(f"{plan.stack} has no instances of {instance_type}; {meant}")
 
 
@@ -241,10 +241,10 @@ def priorities_of(plan: Plan, team: TeamPlan) -> list[str]:
 
 
 def _priority(plan: Plan, team: TeamPlan, priority: str) -> str:
-    known = [] if plan.policy is None else [each.name for each in plan.policy.priority_classes]
+    class_names = [] if plan.policy is None else [each.name for each in plan.policy.priority_classes]
     name = priority.removesuffix("-priority")
-    if name not in known:
-        raise SelectionError(f"{plan.stack} has no priority class {priority}; {hint(name, known)}")
+    if name not in class_names:
+        raise SelectionError(f"{plan.stack} has no priority class {priority}; {hint(name, class_names)}")
     mine = priorities_of(plan, team)
     if name not in mine:
         raise SelectionError(

@@ -16,13 +16,13 @@ __all__ = ["instance_type_of", "pod_sets_of", "requests_of", "types_of"]
 _KEYS: Final = (INSTANCE_TYPE_KEY,)
 
 
-def pod_sets_of(found: Sequence[PodTemplate], plan: Plan) -> tuple[PodSet, ...]:
+def pod_sets_of(templates: Sequence[PodTemplate], plan: Plan) -> tuple[PodSet, ...]:
     """Return the pod sets of a job; pods that choose among instance types take the flavors of these alone."""
     sets = []
-    for number, each in enumerate(found):
-        types = types_of(each.template, plan)
+    for number, template in enumerate(templates):
+        types = types_of(template.template, plan)
         flavors = None if types == tuple(plan.capacity) else frozenset(types)
-        sets.append(PodSet(f"pods-{number}", each.count, requests_of(each.template), flavors=flavors))
+        sets.append(PodSet(f"pods-{number}", template.count, requests_of(template.template), flavors=flavors))
     return tuple(sets)
 
 

@@ -26,20 +26,20 @@ _Amounts = tuple[Decimal, Decimal]
 
 def differences(observed: Observed, plan: Plan) -> tuple[str, ...]:
     """Return where a platform differs from its plan; what could not be read is no difference."""
-    found: list[str] = []
+    texts: list[str] = []
     if observed.platform is not None:
-        found += _clusters(observed.platform, plan)
-        found += _groups(observed.platform, plan)
+        texts += _clusters(observed.platform, plan)
+        texts += _groups(observed.platform, plan)
         if "addons" not in observed.platform.unread:
-            found += _addons(observed.platform, plan)
+            texts += _addons(observed.platform, plan)
         if "policy" not in observed.platform.unread:
-            found += _policy(observed.platform, plan)
+            texts += _policy(observed.platform, plan)
     if observed.queues:
-        found += _teams(observed.queues, plan)
-        found += [] if "workloadpriorityclasses" in observed.unread else _priorities(observed, plan)
+        texts += _teams(observed.queues, plan)
+        texts += [] if "workloadpriorityclasses" in observed.unread else _priorities(observed, plan)
     with suppress(ValueError):
-        found += gang_differences(observed.kueue_configuration, plan)
-    return tuple(found)
+        texts += gang_differences(observed.kueue_configuration, plan)
+    return tuple(texts)
 
 
 def _clusters(platform: Platform, plan: Plan) -> Iterable[str]:
@@ -53,16 +53,16 @@ def _clusters(platform: Platform, plan: Plan) -> Iterable[str]:
 
 
 def _policy(platform: Platform, plan: Plan) -> Iterable[str]:
-    there, wanted = platform.policy, plan.policy
-    if there is None and wanted is not None:
+    live, planned = platform.policy, plan.policy
+    if live is None and planned is not None:
         yield f"the cluster policy {plan.policy_name} is in the file, but not on the cluster"
-    elif there is not None and wanted is None:
-        yield f"the cluster policy {there.name} is on the cluster, but not in the file"
-    elif there is not None and wanted is not None:
+    elif live is not None and planned is None:
+        yield f"the cluster policy {live.name} is on the cluster, but not in the file"
+    elif live is not None and planned is not None:
         for what, has, should in (
-            ("name", there.name, plan.policy_name),
-            ("fair share", there.fair_share, wanted.fair_share),
-            ("idle resource sharing", there.idle_sharing, wanted.idle_resource_sharing),
+            ("name", live.name, plan.policy_name),
+            ("fair share", live.fair_share, planned.fair_share),
+            ("idle resource sharing", live.idle_sharing, planned.idle_resource_sharing),
         ):
             if has and has != should:
                 yield f"the cluster policy has {what} {has}, but {should} in the file"
@@ -71,16 +71,16 @@ def _policy(platform: Platform, plan: Plan) -> Iterable[str]:
 def _groups(platform: Platform, plan: Plan) -> Iterable[str]:
     live = {group.name: group for group in platform.groups}
     for group in plan.all_groups:
-        there = live.pop(group.spec.name, None)
-        if there is None:
+        live_group = live.pop(group.spec.name, None)
+        if live_group is None:
             yield f"instance group {group.spec.name} is in the file, but not in the cluster"
             continue
-        if there.instance_types and set(there.instance_types) != set(group.spec.types):
-            types = [", ".join(sorted(each)) for each in (there.instance_types, group.spec.types)]
+        if live_group.instance_types and set(live_group.instance_types) != set(group.spec.types):
+            types = [", ".join(sorted(each)) for each in (live_group.instance_types, group.spec.types)]
             yield f"the type of instance group {group.spec.name} is {types[0]}, but {types[1]} in the file"
-        if not group.autoscaled and there.target != group.spec.instance_count:
+        if not group.autoscaled and live_group.target != group.spec.instance_count:
             yield (
-                f"instance group {group.spec.name} has a target of {there.target} instances, but "
+                f"instance group {group.spec.name} has a target of {live_group.target} instances, but "
                 f"{group.spec.instance_count} in the file"
             )
     for name in live:
@@ -90,11 +90,11 @@ def _groups(platform: Platform, plan: Plan) -> Iterable[str]:
 def _addons(platform: Platform, plan: Plan) -> Iterable[str]:
     live = {addon.name: addon for addon in platform.addons}
     for addon in plan.addons:
-        there = live.get(addon.name)
-        if there is None:
+        live_addon = live.get(addon.name)
+        if live_addon is None:
             yield f"add-on {addon.name} is in the file, but not on the cluster"
-        elif addon.version is not None and there.version != addon.version:
-            yield f"add-on {addon.name} is {there.version}, but {addon.version} in the file"
+        elif addon.version is not None and live_addon.version != addon.version:
+            yield f"add-on {addon.name} is {live_addon.version}, but {addon.version} in the file"
 
 
 def _teams(queues: Iterable[Queue], plan: Plan) -> Iterable[str]:
@@ -105,11 +105,11 @@ def _teams(queues: Iterable[Queue], plan: Plan) -> Iterable[str]:
         yield f"quotas aren't compared: {error}"
         return
     for team in plan.teams:
-        there = live.pop(team.name, None)
-        if there is None:
+        live_queue = live.pop(team.name, None)
+        if live_queue is None:
             yield f"team {team.name} is in the file, but has no queue"
             continue
-        yield from _queue(team.name, there, planned[team.cluster_queue])
+        yield from _queue(team.name, live_queue, planned[team.cluster_queue])
     for name in sorted(live, key=str):
         yield f"team {name} has a queue, but isn't in the file"
 
@@ -120,48 +120,48 @@ def _queue(team: str, live: Queue, planned: ClusterQueue) -> Iterable[str]:
     preempts = planned.preemption.within_cluster_queue
     if live.within != preempts:
         yield f"team {team} preempts its own tasks by {live.within}, but by {preempts} in the file"
-    wanted = {
+    planned_quotas = {
         (flavor.name, name): quota
         for group in planned.resource_groups
         for flavor in group.flavors
         for name, quota in flavor.resources.items()
     }
-    found: dict[tuple[str, str], dict[str, _Amounts]] = {}
-    for key in dict.fromkeys([*wanted, *live.quotas]):
-        there, planned_quota = live.quotas.get(key, Quota(_ZERO)), wanted.get(key, ResourceQuota(0, 0))
+    differing: dict[tuple[str, str], dict[str, _Amounts]] = {}
+    for key in dict.fromkeys([*planned_quotas, *live.quotas]):
+        live_quota, planned_quota = live.quotas.get(key, Quota(_ZERO)), planned_quotas.get(key, ResourceQuota(0, 0))
         unit = per_unit(key[1])
-        if there.nominal * unit != planned_quota.nominal:
-            amounts = (there.nominal, Decimal(planned_quota.nominal) / unit)
-            found.setdefault(("quota", key[0]), {})[key[1]] = amounts
+        if live_quota.nominal * unit != planned_quota.nominal:
+            amounts = (live_quota.nominal, Decimal(planned_quota.nominal) / unit)
+            differing.setdefault(("quota", key[0]), {})[key[1]] = amounts
         limit = planned_quota.borrowing_limit
-        if there.borrowing_limit is not None and limit is not None and there.borrowing_limit * unit != limit:
-            amounts = (there.borrowing_limit, Decimal(limit) / unit)
-            found.setdefault(("borrow limit", key[0]), {})[key[1]] = amounts
-    for (what, flavor), resources in found.items():
+        if live_quota.borrowing_limit is not None and limit is not None and live_quota.borrowing_limit * unit != limit:
+            amounts = (live_quota.borrowing_limit, Decimal(limit) / unit)
+            differing.setdefault(("borrow limit", key[0]), {})[key[1]] = amounts
+    for (what, flavor), resources in differing.items():
         yield _sentence(team, what, flavor, resources)
-    yield from _lending(team, live.quotas, wanted)
+    yield from _lending(team, live.quotas, planned_quotas)
 
 
 def _lending(
-    team: str, live: Mapping[tuple[str, str], Quota], wanted: Mapping[tuple[str, str], ResourceQuota]
+    team: str, live: Mapping[tuple[str, str], Quota], planned: Mapping[tuple[str, str], ResourceQuota]
 ) -> Iterable[str]:
     """Yield where a team lends, and should not, or lends less than it should: limits count as far as there is quota."""
     lent = {key: quota.lendable for key, quota in live.items() if quota.nominal}
     should = {
         key: Decimal(quota.nominal if quota.lending_limit is None else min(quota.nominal, quota.lending_limit))
         / per_unit(key[1])
-        for key, quota in wanted.items()
+        for key, quota in planned.items()
         if quota.nominal
     }
     if lent and should and any(lent.values()) != any(should.values()):
         has, file = ("idle quota", "none") if any(lent.values()) else ("no idle quota", "all of it")
         yield f"team {team} lends {has}, but {file} in the file"
         return
-    found: dict[str, dict[str, _Amounts]] = {}
+    differing: dict[str, dict[str, _Amounts]] = {}
     for key in sorted(lent.keys() & should.keys()):
-        if live[key].nominal * per_unit(key[1]) == wanted[key].nominal and lent[key] != should[key]:
-            found.setdefault(key[0], {})[key[1]] = (lent[key], should[key])
-    for flavor, resources in found.items():
+        if live[key].nominal * per_unit(key[1]) == planned[key].nominal and lent[key] != should[key]:
+            differing.setdefault(key[0], {})[key[1]] = (lent[key], should[key])
+    for flavor, resources in differing.items():
         yield _sentence(team, "lending limit", flavor, resources)
 
 
@@ -178,10 +178,10 @@ def _sentence(team: str, what: str, flavor: str, resources: Mapping[str, _Amount
 
 
 def _priorities(observed: Observed, plan: Plan) -> Iterable[str]:
-    wanted = (
+    planned = (
         {} if plan.policy is None else {f"{each.name}-priority": each.weight for each in plan.policy.priority_classes}
     )
     live = observed.priority_classes
-    for name in dict.fromkeys([*wanted, *live]):
-        if live.get(name) != wanted.get(name):
-            yield f"priority class {name} is {live.get(name, 'absent')}, but {wanted.get(name, 'absent')} in the file"
+    for name in dict.fromkeys([*planned, *live]):
+        if live.get(name) != planned.get(name):
+            yield f"priority class {name} is {live.get(name, 'absent')}, but {planned.get(name, 'absent')} in the file"

@@ -251,21 +251,21 @@ def _longest(spec: Mapping[str, Any]) -> float | None:
     """
     limit = spec.get("maximumExecutionTimeSeconds")
     of_pods = [_longest_pod(each["template"]) for each in spec["podSets"]]
-    known = [each for each in of_pods if each is not None]
+    bounded = [each for each in of_pods if each is not None]
     limits = [float(limit)] if limit is not None else []
-    if known and len(known) == len(of_pods):
-        limits.append(max(known))
+    if bounded and len(bounded) == len(of_pods):
+        limits.append(max(bounded))
     return min(limits, default=None)
 
 
 def _longest_pod(template: Mapping[str, Any]) -> float | None:
     deadline = (template.get("spec") or {}).get("activeDeadlineSeconds")
     text = ((template.get("metadata") or {}).get("annotations") or {}).get(_LOCAL_RUN)
-    found = [] if deadline is None else [float(deadline)]
+    deadlines = [] if deadline is None else [float(deadline)]
     parts = _DURATION.findall(str(text or ""))
     if parts:
-        found.append(sum(float(amount) * _SECONDS[unit] for amount, unit in parts))
-    return min(found, default=None)
+        deadlines.append(sum(float(amount) * _SECONDS[unit] for amount, unit in parts))
+    return min(deadlines, default=None)
 
 
 def flavor_of(document: Mapping[str, Any]) -> Flavor:

@@ -74,11 +74,11 @@ def read(
             if inside
             else None
         )
-        found = {} if objects is None else objects.result()
+        fields = {} if objects is None else objects.result()
         return Observed(
             time=datetime.now(tz=UTC),
             platform=None if platform is None else platform.result(),
-            **found,
+            **fields,
             unknown=tuple(unknown),
         )
 
@@ -258,33 +258,33 @@ class _Objects:
         """Return the fields of Observed that the Kubernetes API says."""
         kueue = self._api.version_of("kueue.x-k8s.io")
         karpenter = self._api.version_of("karpenter.sh") if pools else None
-        wanted: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+        requests: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
             "nodes": ("/api/v1/nodes", (_FROM_CACHE,)),
             "pods": ("/api/v1/pods", (_ALIVE,)),
         }
         if kueue is not None:
             kinds = ("localqueues", "workloads", *(_QUOTAS if quotas else ()))
-            wanted |= {kind: (f"{kueue}/{kind}", () if kind == "workloads" else (_FROM_CACHE,)) for kind in kinds}
+            requests |= {kind: (f"{kueue}/{kind}", () if kind == "workloads" else (_FROM_CACHE,)) for kind in kinds}
         if karpenter is not None:
-            wanted["nodepools"] = (f"{karpenter}/nodepools", ())
-        with ThreadPoolExecutor(max_workers=len(wanted)) as pool:
-            running = {kind: pool.submit(self._list, kind, path, query) for kind, (path, query) in wanted.items()}
-            found = {kind: each.result() for kind, each in running.items()}
+            requests["nodepools"] = (f"{karpenter}/nodepools", ())
+        with ThreadPoolExecutor(max_workers=len(requests)) as pool:
+            running = {kind: pool.submit(self._list, kind, path, query) for kind, (path, query) in requests.items()}
+            lists = {kind: each.result() for kind, each in running.items()}
         namespaces = self._where()
         queues = {
             (each["metadata"]["namespace"], each["metadata"]["name"]): str(each["spec"]["clusterQueue"])
-            for each in found.get("localqueues", ())
+            for each in lists.get("localqueues", ())
         }
         return {
-            "nodes": tuple(map(node_of, found["nodes"])),
-            "pods": tuple(map(pod_of, found["pods"])),
-            "queues": tuple(map(queue_of, found.get("clusterqueues", ()))),
-            "tasks": tuple(task_of(each, queues) for each in found.get("workloads", ())),
-            "pools": tuple(map(node_pool_of, found.get("nodepools", ()))),
+            "nodes": tuple(map(node_of, lists["nodes"])),
+            "pods": tuple(map(pod_of, lists["pods"])),
+            "queues": tuple(map(queue_of, lists.get("clusterqueues", ()))),
+            "tasks": tuple(task_of(each, queues) for each in lists.get("workloads", ())),
+            "pools": tuple(map(node_pool_of, lists.get("nodepools", ()))),
             "priority_classes": {
-                each["metadata"]["name"]: int(each["value"]) for each in found.get("workloadpriorityclasses", ())
+                each["metadata"]["name"]: int(each["value"]) for each in lists.get("workloadpriorityclasses", ())
             },
-            "flavors": {each.name: each for each in map(flavor_of, found.get("resourceflavors", ()))},
+            "flavors": {each.name: each for each in map(flavor_of, lists.get("resourceflavors", ()))},
             "unread": frozenset(self._unread),
             "namespaces": namespaces,
         }
@@ -292,43 +292,43 @@ class _Objects:
     def kueue_configuration(self) -> str:
         """Return Kueue's own configuration; empty if it doesn't exist or may not be read."""
         try:
-            found = self._api.find(_KUEUE_CONFIGURATION)
+            config_map = self._api.find(_KUEUE_CONFIGURATION)
         except ApiException as error:
             self._refused("configmaps", _KUEUE_CONFIGURATION, error)
             return ""
-        return str(((found or {}).get("data") or {}).get("controller_manager_config.yaml") or "")
+        return str(((config_map or {}).get("data") or {}).get("controller_manager_config.yaml") or "")
 
-    def _list(self, kind: str, path: str, query: tuple[tuple[str, str], ...]) -> list[Any]:
+    def _list(self, resource: str, path: str, query: tuple[tuple[str, str], ...]) -> list[Any]:
         """Return all objects of a kind, in the namespaces where the caller may list them if nowhere else."""
         try:
             return list(self._api.pages(path, query))
         except ApiException as error:
             if error.status == NOT_FOUND:
                 return []
-            if error.status == FORBIDDEN and kind in _NAMESPACED and self._namespaces:
-                return self._list_in_namespaces(kind, path, query)
-            self._refused(kind, path, error)
+            if error.status == FORBIDDEN and resource in _NAMESPACED and self._namespaces:
+                return self._list_in_namespaces(resource, path, query)
+            self._refused(resource, path, error)
             return []
 
     def _refused(self, kind: str, path: str, error: ApiException) -> None:
         self._unknown.append(f"{path} of the Kubernetes API: {error.status} {error.reason}")
         self._unread.add(kind)
 
-    def _list_in_namespaces(self, kind: str, path: str, query: tuple[tuple[str, str], ...]) -> list[Any]:
-        found: list[Any] = []
+    def _list_in_namespaces(self, resource: str, path: str, query: tuple[tuple[str, str], ...]) -> list[Any]:
+        items: list[Any] = []
         read: set[str] = set()
-        group = path.removesuffix(f"/{kind}")
+        group = path.removesuffix(f"/{resource}")
         for namespace in self._namespaces:
             try:
-                found += self._api.pages(f"{group}/namespaces/{namespace}/{kind}", query)
+                items += self._api.pages(f"{group}/namespaces/{namespace}/{resource}", query)
                 read.add(namespace)
             except ApiException as error:
                 refused = error
         if not read:
-            self._refused(kind, path, refused)
+            self._refused(resource, path, refused)
             return []
-        self._read_in[kind] = read
-        return found
+        self._read_in[resource] = read
+        return items
 
     def _where(self) -> tuple[str, ...] | None:
         """Return in which namespaces all was read that could be; None is everywhere."""

@@ -141,11 +141,11 @@ def status_of(observed: Observed) -> Status:
 
 def main_resource(names: Iterable[str]) -> str:
     """Return the resource that people count in: an accelerator, a partition of one, else CPUs."""
-    there = set(names)
+    present = set(names)
     for name in _ACCELERATORS:
-        if name in there:
+        if name in present:
             return name
-    return next((name for name in sorted(there) if name.startswith("nvidia.com/")), "cpu")
+    return next((name for name in sorted(present) if name.startswith("nvidia.com/")), "cpu")
 
 
 def policy_words(platform: Platform) -> str:
@@ -155,13 +155,13 @@ def policy_words(platform: Platform) -> str:
         return "not read" if "policy" in platform.unread else "none"
     ranks = sorted(policy.priority_classes.items(), key=lambda each: (-each[1], each[0]))
     order = ", ".join(f"{name} {weight}" for name, weight in ranks)
-    said = (
+    parts = (
         f"{policy.name} is {policy.status}",
         f"priority classes {order}" if order else "first come, first served",
         f"fair share {policy.fair_share}" if policy.fair_share else "",
         f"idle resource sharing {policy.idle_sharing}" if policy.idle_sharing else "",
     )
-    return "; ".join(each for each in said if each)
+    return "; ".join(each for each in parts if each)
 
 
 def _groups(observed: Observed) -> Iterable[GroupStatus]:
@@ -266,12 +266,12 @@ def _shares(
         resource = main_resource(counted)
         quota = quotas.get(resource, Quota(_ZERO))
         key = (queue.cohort, flavor, resource)
-        there = idle.get(key, {})
-        mine = there.get(queue.team or "", _ZERO)
+        idle_by_team = idle.get(key, {})
+        mine = idle_by_team.get(queue.team or "", _ZERO)
         by_others = borrowed[key] - quota.borrowed if key in borrowed else _ZERO
         elsewhere = total.get(key, _ZERO) - mine
         # A borrowing team has no idle quota, so it isn't counted among them.
-        lenders = tuple(there) if quota.borrowed else ()
+        lenders = tuple(idle_by_team) if quota.borrowed else ()
         yield Share(
             flavor=flavor,
             resource=resource,
@@ -288,12 +288,14 @@ def _shares(
 def _problems(observed: Observed, groups: Iterable[GroupStatus], teams: Iterable[TeamStatus]) -> Iterable[str]:
     if observed.platform is not None:
         yield from _of_platform(observed.platform)
-    for each in groups:
-        failing = sum(count for status, count in each.others.items() if status in _FAILING)
+    for group in groups:
+        failing = sum(count for status, count in group.others.items() if status in _FAILING)
         if failing:
-            yield _because(f"{failing} of {each.group.target} instances of {each.group.name} fail", each.reasons)
-        elif each.group.current < each.group.target:
-            yield _because(f"{each.group.name} has {each.group.current} of {each.group.target} instances", each.reasons)
+            yield _because(f"{failing} of {group.group.target} instances of {group.group.name} fail", group.reasons)
+        elif group.group.current < group.group.target:
+            yield _because(
+                f"{group.group.name} has {group.group.current} of {group.group.target} instances", group.reasons
+            )
     not_ready = sorted(node.name for node in observed.nodes if not node.ready)
     if not_ready:
         more = ", …" if len(not_ready) > _SHOWN else ""

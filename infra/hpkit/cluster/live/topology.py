@@ -100,13 +100,13 @@ def _branches(leaves: Sequence[Leaf], depth: int) -> tuple[Branch, ...]:
     below: defaultdict[str, list[Leaf]] = defaultdict(list)
     for leaf in leaves:
         below[leaf.node.layers[depth] if len(leaf.node.layers) > depth else ""].append(leaf)
-    made = []
+    branches = []
     for name in sorted(below, key=lambda each: (not each, each)):
         mine = below[name]
         deeper = [leaf for leaf in mine if name and len(leaf.node.layers) > depth + 1]
         here = tuple(leaf for leaf in mine if not name or len(leaf.node.layers) <= depth + 1)
-        made.append(Branch(name or _NO_LAYER, depth + 1, _branches(deeper, depth + 1) if deeper else (), here))
-    return tuple(made)
+        branches.append(Branch(name or _NO_LAYER, depth + 1, _branches(deeper, depth + 1) if deeper else (), here))
+    return tuple(branches)
 
 
 def placements(observed: Observed) -> tuple[Placement, ...]:

@@ -49,13 +49,13 @@ class Trial:
             mine = [queue]
         self._model = Model(queues=tuple(map(_queue, mine)), fair_sharing=fair_sharing)
         self._observed, self._asked, self._queue = observed, asked, queue
-        known = self._queues = {each.name: each for each in mine}
-        others = [each for each in observed.tasks if each.queue in known and each.uid != asked.uid]
-        holding = [each for each in others if each.holds.keys() & known[each.queue].quotas.keys()]
+        queues = self._queues = {each.name: each for each in mine}
+        others = [each for each in observed.tasks if each.queue in queues and each.uid != asked.uid]
+        holding = [each for each in others if each.holds.keys() & queues[each.queue].quotas.keys()]
         self.running = sorted(
             (*holding, *_unread(observed, mine, holding)), key=lambda each: (each.priority, -each.created.timestamp())
         )
-        self._running = {each.uid: _admitted(each, known[each.queue]) for each in self.running}
+        self._running = {each.uid: _admitted(each, queues[each.queue]) for each in self.running}
         self._waiting = [
             self._pending(each) for each in others if each.state == "pending" and not each.holds and each.pod_sets
         ]
@@ -68,13 +68,13 @@ class Trial:
         asked = {name for each in self._asked.pod_sets for name, value in each.requests.items() if value}
         if asked - covered:
             return f"its queue doesn't count {', '.join(sorted(asked - covered))}"
-        for each in self._asked.pod_sets:
-            if not self._selected(each, self._queue):
+        for pods in self._asked.pod_sets:
+            if not self._selected(pods, self._queue):
                 return "its pods select or require nodes that no flavor of its queue has"
-            if not self._flavors(each, self._queue):
+            if not self._flavors(pods, self._queue):
                 return (
                     "its pods request a topology, but no flavor of its queue that fits them has one"
-                    if each.topology
+                    if pods.topology
                     else "its pods request no topology, but every flavor of its queue that fits them requires one"
                 )
         return "the quota and borrow limit of its queue are too small for it"
@@ -113,15 +113,15 @@ class Trial:
 
         None where that hangs on tasks of which nothing says how long they run.
         """
-        found: list[float] = []
+        start_times: list[float] = []
 
         def look(event: Event) -> None:
             if event.kind == "Admitted" and event.workload == self._asked.uid:
-                found.append(event.time)
+                start_times.append(event.time)
 
         trial = simulator(self._model, [*self._running.values(), *self._waiting, self._pending(self._asked)], now=now)
         trial.run_clock((), on_event=look)
-        return found[0] if found else None
+        return start_times[0] if start_times else None
 
     def _is_admitted(self, task: Task, running: Iterable[Workload], waiting: Iterable[Workload]) -> bool:
         trial = simulator(self._model, [*running, *waiting, self._pending(task)])
@@ -143,10 +143,10 @@ class Trial:
     def _selected(self, pods: TaskPods, queue: Queue) -> frozenset[str]:
         """Return the flavors of a queue to which pods may go, by node selector and affinity."""
         flavors = {flavor for flavor, _ in queue.quotas}
-        known = self._observed.flavors
-        keys = {key for name in flavors if name in known for key in known[name].labels}
+        details = self._observed.flavors
+        keys = {key for name in flavors if name in details for key in details[name].labels}
         return frozenset(
-            name for name in flavors if name not in known or may_go_to(pods.spec, known[name].labels, keys)
+            name for name in flavors if name not in details or may_go_to(pods.spec, details[name].labels, keys)
         )
 
     def _flavors(self, pods: TaskPods, queue: Queue) -> frozenset[str]:
@@ -154,11 +154,11 @@ class Trial:
 
         Where all flavors of a queue have a topology, pods that ask for none are placed too.
         """
-        known, flavors = self._observed.flavors, self._selected(pods, queue)
-        if all(name in known and known[name].topology for name, _ in queue.quotas):
+        details, flavors = self._observed.flavors, self._selected(pods, queue)
+        if all(name in details and details[name].topology for name, _ in queue.quotas):
             return flavors
         asks = pods.topology is not None
-        return frozenset(name for name in flavors if name not in known or known[name].topology == asks)
+        return frozenset(name for name in flavors if name not in details or details[name].topology == asks)
 
 
 def _unread(observed: Observed, queues: Iterable[Queue], holding: Iterable[Task]) -> Iterable[Task]:

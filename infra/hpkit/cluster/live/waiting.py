@@ -127,24 +127,24 @@ def _undecided(task: Task, now: datetime) -> str:
 def _quota_words(message: str) -> str:
     """Return what a message says of each flavor that was tried: where it can never fit, what comes free is no help."""
     never: dict[str, list[str]] = {}
-    for each in _TOO_LARGE.finditer(message):
-        asked = _number(each["before"]) + _number(each["request"])
-        never.setdefault(each["flavor"], []).append(
-            f"{counted(asked, each['resource'])} of {each['flavor']}, but quota and borrow limit together are "
-            f"{sized(_number(each['maximum']), each['resource'])}"
+    for match in _TOO_LARGE.finditer(message):
+        asked = _number(match["before"]) + _number(match["request"])
+        never.setdefault(match["flavor"], []).append(
+            f"{counted(asked, match['resource'])} of {match['flavor']}, but quota and borrow limit together are "
+            f"{sized(_number(match['maximum']), match['resource'])}"
         )
     short: dict[str, list[str]] = {}
-    for each in _NO_ROOM.finditer(message):
-        if each["flavor"] not in never:
-            short.setdefault(each["flavor"], []).append(
-                f"{sized(_number(each['missing']), each['resource'])} more {each['resource']}"
+    for match in _NO_ROOM.finditer(message):
+        if match["flavor"] not in never:
+            short.setdefault(match["flavor"], []).append(
+                f"{sized(_number(match['missing']), match['resource'])} more {match['resource']}"
             )
     if short:
         return ", or ".join(
             f"{' and '.join(dict.fromkeys(said))} of {flavor} must become free" for flavor, said in short.items()
         )
-    said = [words for each in never.values() for words in dict.fromkeys(each)]
-    return f"it can never run: it requests {', or '.join(said)}" if said else _topology_words(message)
+    reasons = [words for each in never.values() for words in dict.fromkeys(each)]
+    return f"it can never run: it requests {', or '.join(reasons)}" if reasons else _topology_words(message)
 
 
 def _topology_words(message: str) -> str:
@@ -166,15 +166,15 @@ def _topology_words(message: str) -> str:
 
 def _last_preemption(task: Task) -> tuple[str, str] | None:
     """Return reason and message of a task's last preemption, which Kueue keeps when the task is admitted again."""
-    found = task.conditions.get("Preempted")
-    if found is None:
+    condition = task.conditions.get("Preempted")
+    if condition is None:
         return None
-    if found.status:
-        return found.reason, found.message
-    if not found.message.startswith(_PREVIOUSLY):
+    if condition.status:
+        return condition.reason, condition.message
+    if not condition.message.startswith(_PREVIOUSLY):
         return None
-    reason = next((name for words, name in _PREEMPTED_BY_MESSAGE.items() if words in found.message), "")
-    return reason, found.message.removeprefix(_PREVIOUSLY)
+    reason = next((name for words, name in _PREEMPTED_BY_MESSAGE.items() if words in condition.message), "")
+    return reason, condition.message.removeprefix(_PREVIOUSLY)
 
 
 def preemption(task: Task) -> str:
@@ -188,11 +188,13 @@ def eviction(task: Task) -> str:
 
     Source: Kueue 0.19, reasons of WorkloadEvicted in workload_types.go, and reconcileNotReadyTimeout.
     """
-    found = task.conditions.get("Evicted")
-    if found is None or not found.status or found.reason not in _WHY_EVICTED:
+    latest = task.conditions.get("Evicted")
+    if latest is None or not latest.status or latest.reason not in _WHY_EVICTED:
         return ""
     events = f"; for the cause, run `kubectl get events -n {task.namespace}`"
-    return f"it was evicted, because {_WHY_EVICTED[found.reason]}{events if found.reason == 'PodsReadyTimeout' else ''}"
+    return (
+        f"it was evicted, because {_WHY_EVICTED[latest.reason]}{events if latest.reason == 'PodsReadyTimeout' else ''}"
+    )
 
 
 def deactivation(task: Task) -> str:

@@ -62,10 +62,10 @@ def find_task(observed: Observed, name: str, team: str | None) -> Task:
             "the tasks couldn't be read. Use a role that can list workloads.kueue.x-k8s.io, in all namespaces or in "
             "the team's"
         )
-    found = [
+    tasks = [
         task for task in observed.tasks if name in (task.owner_name, task.name) and (team is None or task.team == team)
     ]
-    if not found:
+    if not tasks:
         near = sorted({task.owner_name for task in observed.tasks})
         shown = ", ".join(near[:8]) + (", …" if len(near) > 8 else "")
         where = (
@@ -83,10 +83,10 @@ def find_task(observed: Observed, name: str, team: str | None) -> Task:
             + (f", and a kueue.x-k8s.io/priority-class must be one of {classes}" if classes else "")
             + "; `hpkit job lint` checks a manifest"
         )
-    teams = sorted({task.team for task in found})
+    teams = sorted({task.team for task in tasks})
     if len(teams) > 1:
         raise SelectionError(f"{', '.join(teams)} each have a task {name}; choose one with --team")
-    return max(found, key=lambda task: task.created)
+    return max(tasks, key=lambda task: task.created)
 
 
 def explain(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Explanation:
@@ -131,19 +131,19 @@ def explain(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Expl
 
 def _preempted_by(observed: Observed, task: Task) -> str | None:
     uid = preemptor(task)
-    found = next((each for each in observed.tasks if each.uid == uid), None)
-    if found is not None:
-        return f"{found.owner_name} of {found.team}"
+    preempting = next((each for each in observed.tasks if each.uid == uid), None)
+    if preempting is not None:
+        return f"{preempting.owner_name} of {preempting.team}"
     name = preemptor_queue(task)
     if name is None:
         return None
     team = next((each.team for each in observed.queues if each.name == name), None)
-    there = (
+    whereabouts = (
         "that no longer exists"
         if team is not None and observed.sees(_namespace(observed, team))
         else "that couldn't be read"
     )
-    return f"a task of {team or name} {there}"
+    return f"a task of {team or name} {whereabouts}"
 
 
 def _namespace(observed: Observed, team: str) -> str:
@@ -159,11 +159,11 @@ def _not_waiting(observed: Observed, task: Task) -> str:
         "failed": "it has failed",
     }
     finished = task.conditions.get("Finished")
-    said = f": {finished.message}" if finished is not None and finished.status and finished.message else ""
+    details = f": {finished.message}" if finished is not None and finished.status and finished.message else ""
     if task.state in ("running", "starting"):
-        said += _pods_words(observed, task)
+        details += _pods_words(observed, task)
     before = preemption(task)
-    return words[task.state] + said + (f". Before, {before}" if before else "")
+    return words[task.state] + details + (f". Before, {before}" if before else "")
 
 
 def _pods_words(observed: Observed, task: Task) -> str:
@@ -186,10 +186,10 @@ def holders(trial: Trial, observed: Observed, task: Task, queue: Queue) -> Itera
     # A task that waits for accelerators doesn't wait for CPUs.
     scarce = task.requests.keys() - {"cpu", "memory"} or task.requests.keys()
     held: defaultdict[tuple[str, str, str], Decimal] = defaultdict(Decimal)
-    for each in trial.running:
-        for (flavor, resource), used in each.holds.items():
-            if each.queue in teams and resource in scarce and (flavor, resource) in queue.quotas and used:
-                held[teams[each.queue], flavor, resource] += used
+    for running in trial.running:
+        for (flavor, resource), used in running.holds.items():
+            if running.queue in teams and resource in scarce and (flavor, resource) in queue.quotas and used:
+                held[teams[running.queue], flavor, resource] += used
     for (team, flavor, resource), used in sorted(held.items(), key=lambda each: (-each[1], each[0])):
         yield f"{team} holds {counted(used, resource)} of {flavor}"
 
