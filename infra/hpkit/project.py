@@ -105,7 +105,7 @@ class Loaded:
         if parsed.organization is not None:
             charts = chart_problems(project_root(), parsed.organization)
             parsed = replace(parsed, problems=(*parsed.problems, *charts, *self._file_name(parsed.organization)))
-        found = check(
+        findings = check(
             parsed,
             self.plans,
             file=self.file,
@@ -114,7 +114,7 @@ class Loaded:
             environment=self.environment,
             by_place=by_place,
         )
-        return tuple(found)
+        return tuple(findings)
 
     def _policies(self) -> Mapping[str, Any]:
         """Return what the organization's policy file sets; nothing of a file that is wrong, which `--policies` reports.
@@ -219,17 +219,17 @@ def stack_names(root: Path | None = None) -> list[str]:
 
 def _file_meant(file: str) -> str:
     """Say which organization file is meant by one that cannot be read."""
-    known = [os.path.relpath(each) for each in organization_files() if not each.is_dir()]
-    wanted = Path(file).name
+    files = [os.path.relpath(each) for each in organization_files() if not each.is_dir()]
+    file_name = Path(file).name
     stacks = stack_names()
     if file in stacks:
         return f"Use --stack {file}: {file} is a stack."
-    named = [each for each in known if Path(each).stem == wanted or Path(each).name == wanted]
-    likely = named[0] if named else near(file, known)
+    named = [each for each in files if Path(each).stem == file_name or Path(each).name == file_name]
+    likely = named[0] if named else near(file, files)
     if Path(file).is_dir() and Path(file).resolve() in [each.resolve() for each in organization_files()]:
         return "Rename or remove it: in stacks/, names that end in .yaml are files."
-    if Path(file).is_dir() and known:
-        return f"Use a file such as {known[0]}. Without a file, all files of the project are checked."
+    if Path(file).is_dir() and files:
+        return f"Use a file such as {files[0]}. Without a file, all files of the project are checked."
     return f"Did you mean {likely}?" if likely else "Check the file name."
 
 
@@ -307,8 +307,8 @@ def select(files: Iterable[str], stacks: Iterable[str]) -> list[Loaded]:
         return [load_stack(name) for name in stacks]
     if files:
         return [load(file) for file in files]
-    found = organization_files()
-    if not found:
+    own_files = organization_files()
+    if not own_files:
         folder = project_root() / "stacks"
         nearly = sorted(file.name for file in folder.glob("*.yml") if not file.name.startswith("Pulumi."))
         what = (
@@ -317,7 +317,7 @@ def select(files: Iterable[str], stacks: Iterable[str]) -> list[Loaded]:
             else "name one, or run `hpkit init` to start from an example"
         )
         raise SelectionError(f"no organization file in {folder}; {what}")
-    return without_parts([load(file) for file in found])
+    return without_parts([load(file) for file in own_files])
 
 
 def without_parts(loaded: Sequence[Loaded]) -> list[Loaded]:
@@ -395,10 +395,10 @@ def require_names(stack: str, organization: str, environment: str) -> None:
 def listed_findings(loaded: Iterable[Loaded]) -> list[Finding]:
     """Return the findings of organization files, each once. One in a shared default names the files that use it."""
     users: dict[Finding, list[str]] = {}
-    for each in loaded:
-        for finding in each.listed_findings:
-            is_shared = bool(finding.path) and finding.file == each.document.defaults
-            users.setdefault(finding, []).extend([each.file] if is_shared else [])
+    for file in loaded:
+        for finding in file.listed_findings:
+            is_shared = bool(finding.path) and finding.file == file.document.defaults
+            users.setdefault(finding, []).extend([file.file] if is_shared else [])
     return [
         replace(finding, message=f"{finding.message}; used by {listing(files)}") if files else finding
         for finding, files in users.items()
@@ -408,33 +408,33 @@ def listed_findings(loaded: Iterable[Loaded]) -> list[Finding]:
 def project_findings(loaded: Iterable[Loaded]) -> list[Finding]:
     """Return the problems of the project's other files, and between its organization files, given all of these."""
     organizations = list(loaded)
-    known = {Path(each.file).stem: environments_in(each.document) for each in organizations}
+    environments = {Path(each.file).stem: environments_in(each.document) for each in organizations}
     folder = project_root() / "stacks"
     files = sorted([*folder.glob("Pulumi.*.yaml"), *folder.glob("*.yml")])
     documents = {os.path.relpath(file): read_text(read_file(file)) for file in files}
-    return [*stack_file_problems(documents, known), *cluster_problems(organizations)]
+    return [*stack_file_problems(documents, environments), *cluster_problems(organizations)]
 
 
-def stack_file_problems(documents: Mapping[str, Document], known: Mapping[str, list[str]]) -> list[Finding]:
-    """Return what is wrong with stack files and with what is nearly one; known: organization → its environments."""
-    found: list[Finding] = []
+def stack_file_problems(documents: Mapping[str, Document], environments: Mapping[str, list[str]]) -> list[Finding]:
+    """Return what is wrong with stack files and with what is nearly one; environments: organization → their names."""
+    findings: list[Finding] = []
     stacks: dict[tuple[str, str], str] = {}
     for file, document in documents.items():
         name = Path(file).name
         if name.endswith(".yml"):
-            found += _not_read(file, name, document)
+            findings += _not_read(file, name, document)
             continue
-        wrong = _wrong_stack_file(name, document, known, [Path(each).name for each in documents])
+        wrong = _wrong_stack_file(name, document, environments, [Path(each).name for each in documents])
         if wrong is None:
             stated = _keys_of(_config_of(document))
             by_name = name.removeprefix("Pulumi.").removesuffix(".yaml").rpartition("-")
             meant = (stated.get("organization", by_name[0]), stated.get("environment", by_name[2]))
-            found += _second_stack(file, document, stacks.setdefault(meant, name), meant)
-            found += _unknown_keys(file, document)
+            findings += _second_stack(file, document, stacks.setdefault(meant, name), meant)
+            findings += _unknown_keys(file, document)
         else:
             mark, message, fix = wrong
-            found.append(Finding("CFG008", "error", "", file, mark.line, mark.column, message, fix))
-    return found
+            findings.append(Finding("CFG008", "error", "", file, mark.line, mark.column, message, fix))
+    return findings
 
 
 def cluster_problems(loaded: Iterable[Loaded]) -> list[Finding]:
@@ -526,7 +526,7 @@ def _unknown_keys(file: str, document: Document) -> Iterator[Finding]:
 
 
 def _wrong_stack_file(
-    file: str, document: Document, known: Mapping[str, list[str]], beside: list[str]
+    file: str, document: Document, environments: Mapping[str, list[str]], beside: list[str]
 ) -> tuple[Mark, str, str] | None:
     if document.problems:
         first = document.problems[0]
@@ -535,24 +535,24 @@ def _wrong_stack_file(
     by_name = name.rpartition("-")
     organization = stated.get("organization", by_name[0])
     environment = stated.get("environment", by_name[2])
-    key = f"hpkit:{'environment' if organization in known else 'organization'}"
+    key = f"hpkit:{'environment' if organization in environments else 'organization'}"
     mark = document.locate(("config", key), key=True)
-    if organization not in known:
-        said = (
+    if organization not in environments:
+        problem = (
             f"its organization `{organization}` has no file"
             if organization
             else "it sets no organization, and the organization in its name has no file"
         )
-        there = ", ".join(f"`{each}`" for each in sorted(known))
-        fix = f"Set `{key}: …` under config to one of {there}. Or remove the file."
+        choices = ", ".join(f"`{each}`" for each in sorted(environments))
+        fix = f"Set `{key}: …` under config to one of {choices}. Or remove the file."
         if f"{organization}.yml" in beside:
             fix = f"Rename {organization}.yml to {organization}.yaml."
-        return mark, f"{said} in stacks/", fix
-    if known[organization] and environment not in known[organization]:
-        there = ", ".join(f"`{each}`" for each in known[organization])
+        return mark, f"{problem} in stacks/", fix
+    if environments[organization] and environment not in environments[organization]:
+        choices = ", ".join(f"`{each}`" for each in environments[organization])
         message = f"stacks/{organization}.yaml has no environment `{environment}`"
-        return mark, message, f"Set `{key}: …` under config to one of {there}. Or remove the file."
-    if by_name[2] in known.get(by_name[0], ()) and (organization, environment) != (by_name[0], by_name[2]):
+        return mark, message, f"Set `{key}: …` under config to one of {choices}. Or remove the file."
+    if by_name[2] in environments.get(by_name[0], ()) and (organization, environment) != (by_name[0], by_name[2]):
         key = _KEYS[organization == by_name[0]]
         mark = document.locate(("config", key), key=True)
         message = f"its name is {name}, but it configures {environment} of {organization}"

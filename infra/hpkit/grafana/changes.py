@@ -45,17 +45,17 @@ class Change:
         return f"{sign} {self.kind} {self.title}" + (f": {', '.join(shown)}" if shown else "")
 
 
-def changes(wanted: Desired, found: Found, *, stack: str) -> list[Change]:
+def changes(desired: Desired, live: Found, *, stack: str) -> list[Change]:
     """Return what brings a workspace to what it should hold, in an order in which each change can be made."""
-    made = {(each.kind, each.uid): each for each in wanted.objects}
-    steps = [step for each in wanted.objects if (step := _step(each, found.objects.get((each.kind, each.uid))))]
+    desired_by_key = {(each.kind, each.uid): each for each in desired.objects}
+    steps = [step for each in desired.objects if (step := _step(each, live.objects.get((each.kind, each.uid))))]
     gone = [
         Change("delete", each.kind, each.title, each.uid, {})
         for kind in reversed(KINDS)
-        for key, each in sorted(found.objects.items())
-        if each.kind == kind and key not in made
+        for key, each in sorted(live.objects.items())
+        if each.kind == kind and key not in desired_by_key
     ]
-    policy = _policy_step(wanted.route, found.policy, stack)
+    policy = _policy_step(desired.route, live.policy, stack)
     # A rule may not fire before its branch is there; a contact point that a branch names cannot be deleted.
     rules = [each for each in steps if each.kind == "alert rule"]
     others = [each for each in steps if each.kind != "alert rule"]
@@ -63,24 +63,24 @@ def changes(wanted: Desired, found: Found, *, stack: str) -> list[Change]:
     return [*others, *gone_rules, *policy, *rules, *(each for each in gone if each.kind != "alert rule")]
 
 
-def _step(wanted: GrafanaObject, found: GrafanaObject | None) -> Change | None:
-    if found is None:
-        return Change("create", wanted.kind, wanted.title, wanted.uid, wanted.body)
-    where = tuple(differences(wanted.body, found.body))
+def _step(desired: GrafanaObject, live: GrafanaObject | None) -> Change | None:
+    if live is None:
+        return Change("create", desired.kind, desired.title, desired.uid, desired.body)
+    where = tuple(differences(desired.body, live.body))
     if not where:
         return None
-    return Change("update", wanted.kind, wanted.title, wanted.uid, wanted.body, found.body.get("version"), where)
+    return Change("update", desired.kind, desired.title, desired.uid, desired.body, live.body.get("version"), where)
 
 
-def differences(wanted: Any, found: Any, path: str = "") -> Iterator[str]:
+def differences(desired: Any, live: Any, path: str = "") -> Iterator[str]:
     """Yield the paths at which something is not as wanted; Grafana's other settings are left alone."""
-    if isinstance(wanted, Mapping) and isinstance(found, Mapping):
-        for key, value in wanted.items():
-            yield from differences(value, found.get(key), f"{path}.{key}" if path else key)
-    elif _is_list(wanted) and _is_list(found) and len(wanted) == len(found):
-        for index, (one, other) in enumerate(zip(wanted, found, strict=True)):
+    if isinstance(desired, Mapping) and isinstance(live, Mapping):
+        for key, value in desired.items():
+            yield from differences(value, live.get(key), f"{path}.{key}" if path else key)
+    elif _is_list(desired) and _is_list(live) and len(desired) == len(live):
+        for index, (one, other) in enumerate(zip(desired, live, strict=True)):
             yield from differences(one, other, f"{path}[{index}]")
-    elif wanted != found:
+    elif desired != live:
         yield path
 
 

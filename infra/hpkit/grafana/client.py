@@ -93,10 +93,10 @@ class Client:
             yield GrafanaObject("dashboard", each["uid"], each["title"], body)
 
     def _alerting(self) -> Iterator[GrafanaObject]:
-        for each in self._find(_CREATE["contact point"]) or ():
-            yield GrafanaObject("contact point", each["uid"], each["name"], each)
-        for each in self._find(_CREATE["alert rule"]) or ():
-            yield GrafanaObject("alert rule", each["uid"], each["title"], each)
+        for body in self._find(_CREATE["contact point"]) or ():
+            yield GrafanaObject("contact point", body["uid"], body["name"], body)
+        for body in self._find(_CREATE["alert rule"]) or ():
+            yield GrafanaObject("alert rule", body["uid"], body["title"], body)
 
     def _set_policy(self, policy: Mapping[str, Any]) -> None:
         # What was provisioned by the API stays so: Grafana refuses to take that mark away.
@@ -168,9 +168,9 @@ def _dashboard_request(change: Change, stack: str) -> dict[str, Any]:
 
 def _refused(method: str, path: str, status: int, data: bytes, secret: str) -> ToolError:
     try:
-        said = str(json.loads(data).get("message") or "no reason given")
+        message = str(json.loads(data).get("message") or "no reason given")
     except (ValueError, AttributeError):
-        said = "no reason given"
+        message = "no reason given"
     advice = {
         **dict.fromkeys(range(_ERRORS, 400), "set existingGrafana.url to the address that it leads to"),
         401: f"store a valid token of a service account in {secret}"
@@ -180,4 +180,6 @@ def _refused(method: str, path: str, status: int, data: bytes, secret: str) -> T
         403: "see the permissions of service accounts in the workspace",
         **dict.fromkeys(_CHANGED_MEANWHILE, "something of this name or a newer version is there; run it again to see"),
     }.get(status, "see Grafana's message")
-    return ToolError(f"Grafana answered {method} {path.partition('?')[0]} with {status}: {said}. What to do: {advice}")
+    return ToolError(
+        f"Grafana answered {method} {path.partition('?')[0]} with {status}: {message}. What to do: {advice}"
+    )

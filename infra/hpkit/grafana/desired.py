@@ -42,17 +42,17 @@ def desired(plan: Plan, *, prometheus_url: str, topic_arn: str | None) -> Desire
     """
     folder, title = uid_of(plan.stack, "folder"), f"HyperPod {plan.stack}"
     rules = alert_rules(plan)
-    made: list[GrafanaObject] = [
+    objects: list[GrafanaObject] = [
         _data_source(plan, prometheus_url),
         GrafanaObject("folder", folder, title, {"uid": folder, "title": title}),
         *(GrafanaObject("dashboard", each["uid"], each["title"], each) for each in dashboards(plan)),
     ]
     if topic_arn is not None and rules:
         point = contact_point(plan, topic_arn)
-        made.append(GrafanaObject("contact point", point["uid"], point["name"], point))
-        made += [GrafanaObject("alert rule", each["uid"], each["title"], each) for each in rules]
-        return Desired(tuple(made), route(plan))
-    return Desired(tuple(made), None)
+        objects.append(GrafanaObject("contact point", point["uid"], point["name"], point))
+        objects += [GrafanaObject("alert rule", each["uid"], each["title"], each) for each in rules]
+        return Desired(tuple(objects), route(plan))
+    return Desired(tuple(objects), None)
 
 
 def _data_source(plan: Plan, prometheus_url: str) -> GrafanaObject:

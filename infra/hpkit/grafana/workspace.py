@@ -126,10 +126,10 @@ def existing_access(session: Session, spec: ExistingGrafana) -> Access:
 def _token_in(text: str) -> str | None:
     """Return the token that a secret's text is, or has as JSON; None for what no HTTP header can have."""
     try:
-        found = json.loads(text)
+        secret = json.loads(text)
     except ValueError:
-        found = text.strip()
-    token = found.get("token") if isinstance(found, dict) else found
+        secret = text.strip()
+    token = secret.get("token") if isinstance(secret, dict) else secret
     return token if isinstance(token, str) and _TOKEN.fullmatch(token) else None
 
 
@@ -138,13 +138,13 @@ def prometheus_url(session: Session, plan: Plan) -> str:
     amp = _client(session, "amp")
     pages = _called(lambda: amp.get_paginator("list_workspaces").paginate(alias=plan.stack).build_full_result())
     # The service takes an alias for the beginning of one.
-    found = [each["workspaceId"] for each in pages["workspaces"] if each.get("alias") == plan.stack]
-    if len(found) != 1:
+    workspace_ids = [each["workspaceId"] for each in pages["workspaces"] if each.get("alias") == plan.stack]
+    if len(workspace_ids) != 1:
         raise ToolError(
-            f"{len(found)} workspaces of Managed Prometheus have the alias {plan.stack} in {plan.spec.region}. "
+            f"{len(workspace_ids)} workspaces of Managed Prometheus have the alias {plan.stack} in {plan.spec.region}. "
             "What to do: deploy the stack with observability.prometheus"
         )
-    described = _called(lambda: amp.describe_workspace(workspaceId=found[0]))["workspace"]
+    described = _called(lambda: amp.describe_workspace(workspaceId=workspace_ids[0]))["workspace"]
     return str(described["prometheusEndpoint"]).rstrip("/")
 
 

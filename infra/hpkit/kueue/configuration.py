@@ -58,27 +58,27 @@ def with_feature_gates(text: str, gates: Mapping[str, bool]) -> str:
     return text
 
 
-def with_gang_scheduling(text: str, wanted: WaitForPodsReady | None, kueue: str | None) -> str:
+def with_gang_scheduling(text: str, gang: WaitForPodsReady | None, kueue: str | None) -> str:
     """Return Kueue's configuration with gang scheduling as wanted, None for off, and all else as it was.
 
     kueue: the version of Kueue; None if unknown. Settings that mean the same in another form stay as they are.
     Raises ValueError when the text is not a YAML map.
     """
     config = _config(text)
-    if _gang(config, kueue) == wanted:
+    if _gang(config, kueue) == gang:
         return text
     is_v1beta1 = _is_v1beta1(config)
     has_gate = _OFF_GATE in (config.get("featureGates") or {})
-    if wanted is None and is_v1beta1:
+    if gang is None and is_v1beta1:
         return _set(text, (_KEY, "enable"), False)
-    if wanted is None and (has_gate or _has_gate(kueue)):
+    if gang is None and (has_gate or _has_gate(kueue)):
         return _set(text, ("featureGates", _OFF_GATE), True)
-    if wanted is None:
+    if gang is None:
         return _set(text, (_KEY,), None)
     if has_gate:
         text = _set(text, ("featureGates", _OFF_GATE), False)
     section = {"enable": True} if is_v1beta1 else {}
-    return _set(text, (_KEY,), section | _section(wanted))
+    return _set(text, (_KEY,), section | _section(gang))
 
 
 def gang_of(text: str, plan: Plan) -> WaitForPodsReady | None:
@@ -93,14 +93,14 @@ def gang_differences(text: str, plan: Plan) -> tuple[str, ...]:
     """
     if plan.gang_scheduling is None or not text:
         return ()
-    live, wanted = gang_of(text, plan), wait_for_pods_ready_of(plan)
-    if live is None or wanted is None:
-        if live is wanted:
+    live, planned = gang_of(text, plan), wait_for_pods_ready_of(plan)
+    if live is None or planned is None:
+        if live is planned:
             return ()
         there, file = ("off", "on") if live is None else ("on", "off")
         settings = "" if live is None else f" ({', '.join(f'{name} {value}' for name, value in _flat(live).items())})"
         return (f"gang scheduling is {there}{settings}, but {file} in the file",)
-    has, should = _flat(live), _flat(wanted)
+    has, should = _flat(live), _flat(planned)
     return tuple(
         f"gang scheduling has {name} {has.get(name, 'unset')}, but {should.get(name, 'unset')} in the file"
         for name in dict.fromkeys([*should, *has])

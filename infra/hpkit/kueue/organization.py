@@ -113,10 +113,10 @@ def _default(team: TeamPlan) -> int:
 
 
 def _amounts(resources: tuple[QuotaResource, ...]) -> dict[str, Amounts]:
-    found: dict[str, Counter[str]] = {}
+    totals: dict[str, Counter[str]] = {}
     for resource in resources:
-        found.setdefault(resource.instance_type, Counter()).update(amounts_of(resource))
-    return {kind: dict(total) for kind, total in found.items()}
+        totals.setdefault(resource.instance_type, Counter()).update(amounts_of(resource))
+    return {kind: dict(total) for kind, total in totals.items()}
 
 
 def amounts_of(resource: QuotaResource) -> Amounts:
@@ -145,13 +145,13 @@ def _stored(amount: Fraction | int | None) -> Fraction:
 def _idle(plan: Plan, reserved: dict[str, Counter[str]]) -> list[ClusterQueue]:
     """Return the queue that lends what no team reserved, of the instances that always stand."""
     flavors = []
-    for kind, capacity in plan.capacity.items():
+    for instance_type, capacity in plan.capacity.items():
         if not capacity.guaranteed:
             continue
-        has = amounts_of_instances(kind, capacity.guaranteed)
-        mine = reserved.get(kind, Counter())
+        has = amounts_of_instances(instance_type, capacity.guaranteed)
+        mine = reserved.get(instance_type, Counter())
         quotas = {name: ResourceQuota(max(0, has.get(name, 0) - mine[name]), 0) for name in QUEUE_RESOURCES}
-        flavors.append(FlavorQuotas(kind, quotas))
+        flavors.append(FlavorQuotas(instance_type, quotas))
     if not flavors:
         return []
     group = ResourceGroup(QUEUE_RESOURCES, tuple(flavors))

@@ -16,20 +16,20 @@ _BASE_ADDONS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
 def addons_of(spec: Environment) -> tuple[AddonPlan, ...]:
     """Return the add-ons that the file names, and those that what it asks for needs."""
     # An existing cluster has its own add-ons; those that the file names are still installed or updated.
-    wanted = set(spec.addons) | (set(_BASE_ADDONS) if spec.eks.existing is None else set())
+    names = set(spec.addons) | (set(_BASE_ADDONS) if spec.eks.existing is None else set())
     if spec.governance is not None and not spec.governance.installed:
-        wanted.add(TASK_GOVERNANCE)
+        names.add(TASK_GOVERNANCE)
     if spec.observability is not None and spec.observability.cloudwatch:
-        wanted.add("amazon-cloudwatch-observability")
+        names.add("amazon-cloudwatch-observability")
     if spec.observability is not None and spec.observability.prometheus:
-        wanted.add("amazon-sagemaker-hyperpod-observability")
+        names.add("amazon-sagemaker-hyperpod-observability")
     if spec.storage is not None and spec.storage.lustre is not None:
-        wanted.add("aws-fsx-csi-driver")
+        names.add("aws-fsx-csi-driver")
     if spec.inference is not None:
-        wanted |= _with_requirements(spec, INFERENCE_OPERATOR, spec.inference.installed)
+        names |= _with_requirements(spec, INFERENCE_OPERATOR, spec.inference.installed)
     if spec.spaces is not None:
-        wanted |= _with_requirements(spec, SPACES)
-    named = {name: spec.addons.get(name, Addon()) for name in sorted(wanted)}
+        names |= _with_requirements(spec, SPACES)
+    named = {name: spec.addons.get(name, Addon()) for name in sorted(names)}
     return tuple(
         AddonPlan(
             name,

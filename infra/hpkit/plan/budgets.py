@@ -56,15 +56,15 @@ def budgets_of(parameters: Mapping[str, Any]) -> tuple[Budget, ...]:
 
     Raises InputError for what is none.
     """
-    given: dict[str, Mapping[str, Any]] = {}
+    sections: dict[str, Mapping[str, Any]] = {}
     for key in ("teams", "projects"):
-        found = parameters.get(key, {})
-        if not isinstance(found, Mapping):
-            raise InputError(f"{BUDGET_POLICY}: {key} is {found!r}; use a map from names to budgets")
-        given[key] = found
+        section = parameters.get(key, {})
+        if not isinstance(section, Mapping):
+            raise InputError(f"{BUDGET_POLICY}: {key} is {section!r}; use a map from names to budgets")
+        sections[key] = section
     return (
-        *(_team(name, each) for name, each in sorted(given["teams"].items())),
-        *(_project(name, each) for name, each in sorted(given["projects"].items())),
+        *(_team(name, each) for name, each in sorted(sections["teams"].items())),
+        *(_project(name, each) for name, each in sorted(sections["projects"].items())),
     )
 
 
@@ -72,19 +72,19 @@ def _team(name: str, given: Any) -> Budget:
     return Budget("team", name, frozenset({name}), _dollars(name, given))
 
 
-def _project(name: str, given: Any) -> Budget:
-    teams = given.get("teams") if isinstance(given, Mapping) else None
+def _project(name: str, project: Any) -> Budget:
+    teams = project.get("teams") if isinstance(project, Mapping) else None
     if not isinstance(teams, list) or not teams or not all(isinstance(team, str) for team in teams):
         raise InputError(
-            f'{BUDGET_POLICY}: the project {name} is {given!r}; write {{"teams": ["…"], "monthlyUsd": 150000}}'
+            f'{BUDGET_POLICY}: the project {name} is {project!r}; write {{"teams": ["…"], "monthlyUsd": 150000}}'
         )
-    return Budget("project", name, frozenset(teams), _dollars(name, given.get("monthlyUsd")))
+    return Budget("project", name, frozenset(teams), _dollars(name, project.get("monthlyUsd")))
 
 
-def _dollars(name: str, given: Any) -> Fraction:
-    if isinstance(given, bool) or not isinstance(given, int | float) or given < 0:
-        raise InputError(f"{BUDGET_POLICY}: {name} has the budget {given!r}; use US dollars per month, such as 60000")
-    return Fraction(str(given))
+def _dollars(name: str, monthly: Any) -> Fraction:
+    if isinstance(monthly, bool) or not isinstance(monthly, int | float) or monthly < 0:
+        raise InputError(f"{BUDGET_POLICY}: {name} has the budget {monthly!r}; use US dollars per month, such as 60000")
+    return Fraction(str(monthly))
 
 
 def reserved_cost(reserved: Iterable[tuple[str, Amount | None]], region: str | None) -> Spent:

@@ -248,11 +248,11 @@ class Overrun:
 def overruns(reserved: Vector, instances: int, instance: InstanceType) -> tuple[Overrun, ...]:
     """Return the dimensions in which a sum exceeds what so many instances have; unknown ones are left out."""
     unit = dimensions_of(instance)
-    found = []
+    exceeded = []
     for dimension, amount, one in zip(DIMENSIONS, reserved, unit, strict=True):
         if amount is not None and one is not None and amount > one * instances:
-            found.append(Overrun(dimension, amount, one * instances))
-    return tuple(found)
+            exceeded.append(Overrun(dimension, amount, one * instances))
+    return tuple(exceeded)
 
 
 def pool_instances(limits: Mapping[str, str], instance: InstanceType) -> int | None:

@@ -26,16 +26,16 @@ def dependencies_of(spec: Environment) -> DependenciesPlan | None:
 
     The region is stated, since without nodes the chart cannot find it and takes another one's registry.
     """
-    wanted = spec.cluster.dependencies
-    if wanted.installed or spec.cluster.existing:
+    chart = spec.cluster.dependencies
+    if chart.installed or spec.cluster.existing:
         return None
     values: dict[str, Any] = {_HEALTH: {"region": spec.region}}
-    if wanted.is_kits:
+    if chart.is_kits:
         pin = dependencies_chart()
-        if wanted.image_registry is not None:
-            values = merged(values, _mirror_values(spec, wanted.image_registry))
-        return DependenciesPlan(f"{CHARTS_FOLDER}/{pin.file}", pin.version, merged(values, wanted.values))
-    return DependenciesPlan(wanted.chart or "", wanted.version, merged(values, wanted.values))
+        if chart.image_registry is not None:
+            values = merged(values, _mirror_values(spec, chart.image_registry))
+        return DependenciesPlan(f"{CHARTS_FOLDER}/{pin.file}", pin.version, merged(values, chart.values))
+    return DependenciesPlan(chart.chart or "", chart.version, merged(values, chart.values))
 
 
 def alternatives_brought(plan: DependenciesPlan | None) -> tuple[Alternative, ...]:
@@ -101,25 +101,25 @@ def _mirror_values(spec: Environment, registry: str) -> dict[str, Any]:
     """Return the values by which nodes pull from a mirror; a part that no value leads there and none needs is off."""
     values: dict[str, Any] = {}
     needed = chart_images(spec)
-    for each in dependencies_chart().images:
-        name = mirror_name(each.source(spec.region), registry)
-        if is_regional(each.source(spec.region), spec.region):
+    for image in dependencies_chart().images:
+        name = mirror_name(image.source(spec.region), registry)
+        if is_regional(image.source(spec.region), spec.region):
             continue
-        if each.reference:
-            values = merged(values, _at(each.reference, name))
-        elif each.repository:
-            values = merged(values, _at(each.repository, name.rpartition(":")[0]))
-        elif each not in needed:
-            values = merged(values, _at(each.switch, value=False))
+        if image.reference:
+            values = merged(values, _at(image.reference, name))
+        elif image.repository:
+            values = merged(values, _at(image.repository, name.rpartition(":")[0]))
+        elif image not in needed:
+            values = merged(values, _at(image.switch, value=False))
     return values
 
 
 def _value(values: Mapping[str, Any], path: str) -> object:
     """Return the value at a path, None if it doesn't exist."""
-    found: object = values
+    value: object = values
     for step in path.split("."):
-        found = found.get(step) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value
 
 
 def _at(path: str, value: object) -> dict[str, Any]:

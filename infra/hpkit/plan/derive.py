@@ -130,10 +130,10 @@ def _as_run(names: Iterable[str], groups: tuple[GroupPlan, ...]) -> dict[str, In
         for name in group.spec.types:
             if group.threads_per_core is not None:
                 threads.setdefault(name, []).append(group.threads_per_core)
-    known = {name: find_instance_type(name) for name in names}
+    details = {name: find_instance_type(name) for name in names}
     return {
         name: instance.with_threads(min(threads[name]) if name in threads else None)
-        for name, instance in known.items()
+        for name, instance in details.items()
         if instance is not None
     }
 
@@ -227,16 +227,16 @@ def _teams(
     spec = organization.environments[environment]
     governance = spec.governance or Governance()
     counts = _share_counts(governance, capacity)
-    known = {team.name: team for team in organization.teams}
+    teams_by_name = {team.name: team for team in organization.teams}
     teams = [
         _team(
-            _overridden(known[name], governance.overrides.get(name, TeamOverride()), spec),
-            made_role_arn(organization.organization, environment, spec, known[name]),
+            _overridden(teams_by_name[name], governance.overrides.get(name, TeamOverride()), spec),
+            made_role_arn(organization.organization, environment, spec, teams_by_name[name]),
             tuple(_quota_resources(name, quota_resources, environment, counts)),
             governance.quota_names.get(name),
         )
         for name, quota_resources in sorted(governance.allocations.items())
-        if name in known
+        if name in teams_by_name
     ]
     if governance.shared_pool is not None:
         teams.append(_shared_pool(governance, teams, capacity, _as_run(capacity, groups)))
@@ -340,19 +340,19 @@ def unreserved(
     for team in teams:
         for quota_resource in team.quota_resources:
             quota.setdefault(quota_resource.instance_type, []).append(quota_resource)
-    found = []
-    for name, known in capacity.items():
+    pool = []
+    for name, available in capacity.items():
         of_type, instance, catalogued = quota.get(name, []), instances.get(name), find_instance_type(name)
         static = [each for each in of_type if not each.elastic]
         if not static and catalogued is not None and catalogued.accelerators == 0:
             continue
-        limits = [(static, known.guaranteed)]
-        if known.maximum is not None:
-            limits.append((of_type, known.maximum))
+        limits = [(static, available.guaranteed)]
+        if available.maximum is not None:
+            limits.append((of_type, available.maximum))
         left = _left(name, limits, instance)
         if left is not None:
-            found.append(left)
-    return found
+            pool.append(left)
+    return pool
 
 
 def _left(

@@ -46,7 +46,7 @@ def world_ranges(cidrs: Iterable[str]) -> list[str]:
     0.0.0.0/0 has other names, and can be written in parts: 0.0.0.0/1 and 128.0.0.0/1 are the same. Ranges that no
     caller from the internet has do not count; what is no range is left out.
     """
-    found: list[str] = []
+    world: list[str] = []
     ranges = list(dict.fromkeys(cidrs))
     for version, most in ((4, _LARGEST_IPV4), (6, _LARGEST_IPV6)):
         networks = {each: network for each in ranges if (network := _any_network(each)) and network.version == version}
@@ -55,8 +55,8 @@ def world_ranges(cidrs: Iterable[str]) -> list[str]:
         # collapse_addresses takes networks of one version.
         together = ipaddress.collapse_addresses(public.values())  # type: ignore[type-var]
         if sum(network.num_addresses for network in together) >= most:
-            found += public
-    return found
+            world += public
+    return world
 
 
 def _any_network(cidr: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:

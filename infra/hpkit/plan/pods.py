@@ -86,12 +86,12 @@ def _matches(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     given = expression.get("values")
     values = given if isinstance(given, list | tuple) else ()
     key, operator = expression.get("key"), expression.get("operator")
-    there = key in labels
+    has_key = key in labels
     return {
-        "In": there and labels.get(str(key)) in values,
-        "NotIn": not there or labels.get(str(key)) not in values,
-        "Exists": there,
-        "DoesNotExist": not there,
+        "In": has_key and labels.get(str(key)) in values,
+        "NotIn": not has_key or labels.get(str(key)) not in values,
+        "Exists": has_key,
+        "DoesNotExist": not has_key,
     }.get(str(operator), True)
 
 

@@ -45,22 +45,22 @@ def contents_of(plan: Plan) -> dict[str, str]:
     teams = ", ".join(team.name for team in plan.teams)
     buckets = ["the bucket with lifecycle scripts"] if makes_bucket(plan) else []
     buckets += ["the bucket with the certificates of inference endpoints"] if makes_certificate_bucket(plan) else []
-    found = {"bucket": " and ".join(buckets)} if buckets else {}
+    contents = {"bucket": " and ".join(buckets)} if buckets else {}
     if spec.network.existing is None:
-        found["vpc"] = f"the VPC of {stack} with its subnets"
+        contents["vpc"] = f"the VPC of {stack} with its subnets"
     if spec.eks.existing is None:
         images = ", and images of teams" if repositories_of(plan) else ""
-        found["key"] = f"the KMS key: Kubernetes secrets and control-plane logs{images} can't be read without it"
-        found["eks"] = f"the EKS cluster {stack} with everything in it"
+        contents["key"] = f"the KMS key: Kubernetes secrets and control-plane logs{images} can't be read without it"
+        contents["eks"] = f"the EKS cluster {stack} with everything in it"
     if spec.storage is not None and spec.storage.lustre is not None:
         size = spec.storage.lustre.storage_capacity_gib
-        found["fileSystem"] = f"the FSx for Lustre file system ({size} GiB) with all files on it"
+        contents["fileSystem"] = f"the FSx for Lustre file system ({size} GiB) with all files on it"
     if spec.observability is not None and spec.observability.prometheus:
-        found["prometheus"] = "the Managed Prometheus workspace with every metric in it"
+        contents["prometheus"] = "the Managed Prometheus workspace with every metric in it"
     if spec.observability is not None and spec.observability.grafana:
-        found["grafana"] = "the Managed Grafana workspace with every dashboard created in it"
+        contents["grafana"] = "the Managed Grafana workspace with every dashboard created in it"
     cluster = f"the HyperPod cluster {spec.cluster.name} with its nodes ({groups})"
-    return found | {"cluster": f"{cluster} and the quota of its teams ({teams})" if teams else cluster}
+    return contents | {"cluster": f"{cluster} and the quota of its teams ({teams})" if teams else cluster}
 
 
 def nested_of(plan: Plan) -> tuple[str, ...]:
@@ -92,27 +92,27 @@ def parts_of(plan: Plan) -> dict[str, tuple[str, str]]:
 
     A part that is called otherwise is another one to the API: the old one goes with what it holds.
     """
-    found = {
+    parts = {
         f"teams/{team.name}": (team.quota_name, f"the quota of {team.name} with its queue and all pending tasks")
         for team in plan.teams
     }
     for pool in plan.node_pools:
         name = pool.spec.name
-        found[f"nodePools/{name}"] = (name, f"the NodePool {name} with its nodes and their jobs")
+        parts[f"nodePools/{name}"] = (name, f"the NodePool {name} with its nodes and their jobs")
     for addon in plan.addons:
-        found[f"addons/{addon.name}"] = (addon.name, _addon(addon.name))
+        parts[f"addons/{addon.name}"] = (addon.name, _addon(addon.name))
     if plan.spec.autoscaling is not None and plan.spec.autoscaling.keda is not None:
-        found["addons/keda"] = ("keda", _addon("keda"))
+        parts["addons/keda"] = ("keda", _addon("keda"))
     if plan.dependencies is not None:
-        found[f"addons/{DEPENDENCIES}"] = (DEPENDENCIES, _CHART)
+        parts[f"addons/{DEPENDENCIES}"] = (DEPENDENCIES, _CHART)
     for repository in repositories_of(plan):
-        found[f"repositories/{repository.key}"] = (
+        parts[f"repositories/{repository.key}"] = (
             repository.name,
             f"the repository {repository.name} of {repository.team}'s images",
         )
     for name in _nat_gateways(plan):
-        found[f"natGateways/{name}"] = (name, f"the NAT gateway {name} with its public address and open connections")
-    return found
+        parts[f"natGateways/{name}"] = (name, f"the NAT gateway {name} with its public address and open connections")
+    return parts
 
 
 def parts_allowed(plan: Plan) -> tuple[str, ...]:

@@ -104,33 +104,33 @@ def _named_elsewhere(plan: Plan, account: str, region: str) -> Iterator[str]:
 
 def _path_in(reference: str | None, account: str, region: str) -> str | None:
     """Return the part of a reference behind the account's registry in a region; None for one elsewhere."""
-    found = _IN_ECR.match(reference or "")
-    if found is None or (found["account"], found["region"]) != (account, region):
+    match = _IN_ECR.match(reference or "")
+    if match is None or (match["account"], match["region"]) != (account, region):
         return None
-    return (found["path"] or "").rstrip("/")
+    return (match["path"] or "").rstrip("/")
 
 
 def lifecycle_policy(plan: Plan) -> str:
     """Return the lifecycle policy of every repository, as ECR takes it (user guide, lifecycle policy properties)."""
-    wanted = plan.spec.registry or Registry()
+    registry = plan.spec.registry or Registry()
     rules: list[dict[str, Any]] = [
         _expiry(
             1,
-            f"Images without a tag go after {wanted.untagged_days} days",
+            f"Images without a tag go after {registry.untagged_days} days",
             tagStatus="untagged",
             countType="sinceImagePushed",
             countUnit="days",
-            countNumber=wanted.untagged_days,
+            countNumber=registry.untagged_days,
         )
     ]
-    if wanted.keep_images is not None:
+    if registry.keep_images is not None:
         rules.append(
             _expiry(
                 2,
-                f"The newest {wanted.keep_images} images stay",
+                f"The newest {registry.keep_images} images stay",
                 tagStatus="any",
                 countType="imageCountMoreThan",
-                countNumber=wanted.keep_images,
+                countNumber=registry.keep_images,
             )
         )
     return json.dumps({"rules": rules}, sort_keys=True)

@@ -15,12 +15,12 @@ def alike(name: str, other: str) -> bool:
     return difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio() >= _NEARLY_THE_SAME
 
 
-def near(name: str, known: Iterable[str]) -> str | None:
+def near(name: str, candidates: Iterable[str]) -> str | None:
     """Return the known name that is spelt most like one that is not known, whatever the case; None if none is.
 
     One that differs only in how many zeros a number begins with is meant before any other: CAP01 is CAP001, not CAP010.
     """
-    names = {each.lower(): each for each in known}
+    names = {each.lower(): each for each in candidates}
     for each, written in names.items():
         if _without_zeros(each) == _without_zeros(name.lower()):
             return written
