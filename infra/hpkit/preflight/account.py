@@ -39,33 +39,33 @@ def check_roles(plan: Plan, responses: Responses, *, on_local_cloud: bool = Fals
     accepted = set(role_arns(plan)) - given_roles(plan).keys() if is_up else set()
     for arn in role_arns(plan):
         if arn in accepted:
-            found = "accepted: the local cloud doesn't look principals up"
-            yield ok(_ROLES, f"role {arn}", found=found, needed=_purpose(plan, arn))
+            accepted_as = "accepted: the local cloud doesn't look principals up"
+            yield ok(_ROLES, f"role {arn}", found=accepted_as, needed=_purpose(plan, arn))
         else:
             yield _role(plan, responses, arn, account=account)
-    found = responses.of(role(SERVICE_ROLE))
-    if not isinstance(found, FailedCall):
+    service_role = responses.of(role(SERVICE_ROLE))
+    if not isinstance(service_role, FailedCall):
         yield ok(_ROLES, SERVICE_ROLE, found="exists")
-    elif found.is_absence:
+    elif service_role.is_absence:
         why = "The service creates it with the first cluster, if the deployer is allowed to"
         if on_local_cloud:
             why = f"The local cloud doesn't create it. On AWS: {why[0].lower()}{why[1:]}"
         fix = "Allow iam:CreateServiceLinkedRole for hyperpod.sagemaker.amazonaws.com to the deployer"
         yield unknown(_ROLES, SERVICE_ROLE, why=why, fix=fix, found="missing", needed="created by the service")
     else:
-        yield call_failed(_ROLES, SERVICE_ROLE, found)
+        yield call_failed(_ROLES, SERVICE_ROLE, service_role)
 
 
 def _account(plan: Plan, caller: Mapping[str, str]) -> CheckResult:
     """Check whether the identity is one of the account that the environment names."""
-    expected, found = plan.spec.account, f"{caller['Arn']} in account {caller['Account']}"
+    expected, identity = plan.spec.account, f"{caller['Arn']} in account {caller['Account']}"
     if expected is None:
-        return ok(_AREA, "identity", found=found, needed="any account: the environment has no `account`")
+        return ok(_AREA, "identity", found=identity, needed="any account: the environment has no `account`")
     needed = f"account {expected}"
     if caller["Account"] == expected:
-        return ok(_AREA, "identity", found=found, needed=needed)
+        return ok(_AREA, "identity", found=identity, needed=needed)
     fix = f"Use credentials of {expected} (--profile, AWS_PROFILE), or correct `account` of the environment"
-    return missing(_AREA, "identity", found=found, needed=needed, fix=fix)
+    return missing(_AREA, "identity", found=identity, needed=needed, fix=fix)
 
 
 def _access_of_caller(plan: Plan, arn: str) -> CheckResult:
@@ -74,17 +74,17 @@ def _access_of_caller(plan: Plan, arn: str) -> CheckResult:
     if is_administrator(plan, arn):
         return ok(_AREA, what, found="administrator", needed="administrator")
     teams = teams_of(plan, arn)
-    found = f"member of {', '.join(teams)}" if teams else "neither administrator nor member"
+    relation = f"member of {', '.join(teams)}" if teams else "neither administrator nor member"
     if is_viewer(plan, arn):
         return ok(_AREA, what, found="viewer", needed="viewer for previews; any other role to deploy")
     if plan.spec.eks.existing is None and teams:
         fix = "Deploy with a role that isn't in a team, or also add this one to eks.administrators"
-        return missing(_AREA, what, found=found, needed="administrator, or in no team", fix=fix)
+        return missing(_AREA, what, found=relation, needed="administrator, or in no team", fix=fix)
     if plan.spec.eks.existing is None:
-        return ok(_AREA, what, found=found, needed="any: the creator of the EKS cluster administers it")
+        return ok(_AREA, what, found=relation, needed="any: the creator of the EKS cluster administers it")
     why = "The file doesn't show whether the existing EKS cluster lets it administer Kubernetes"
     fix = "Deploy with a role that eks.administrators lists, or add this identity's role to it"
-    return unknown(_AREA, what, why=why, fix=fix, found=found, needed="administrator")
+    return unknown(_AREA, what, why=why, fix=fix, found=relation, needed="administrator")
 
 
 def _check_region(plan: Plan) -> Iterator[CheckResult]:
@@ -122,10 +122,10 @@ def _role(plan: Plan, responses: Responses, arn: str, *, account: str | None) ->
     if isinstance(response, FailedCall):
         fix = "Create it, or use another role: neither EKS nor HyperPod accepts a role that doesn't exist"
         return missing(_ROLES, what, found="missing", needed=_purpose(plan, arn), fix=fix)
-    found = response["Role"]["Arn"]
-    if found != arn:
-        fix = f"Use the ARN with its path: {found}"
-        return missing(_ROLES, what, found=found, needed=_purpose(plan, arn), fix=fix)
+    live_arn = response["Role"]["Arn"]
+    if live_arn != arn:
+        fix = f"Use the ARN with its path: {live_arn}"
+        return missing(_ROLES, what, found=live_arn, needed=_purpose(plan, arn), fix=fix)
     return ok(_ROLES, what, found="exists", needed=_purpose(plan, arn))
 
 

@@ -35,22 +35,22 @@ _DEFAULTS: Final = {"matchPolicy": "Equivalent", "scope": "*"}
 def check_admission(recording: Recording, responses: Responses) -> Iterator[CheckResult]:
     """Compare policies, bindings and levels with the program's, where the platform is there; without teams, nothing."""
     live = responses.of(ADMISSION)
-    wanted = _wanted(recording)
+    registered = _wanted(recording)
     if isinstance(live, FailedCall):
         if live.code != "NotAsked":
             yield call_failed(_AREA, _WHAT, live)
         return
     namespaces = live[_NAMESPACE]
-    if not any(kind == _NAMESPACE and name in namespaces for kind, name in wanted):
+    if not any(kind == _NAMESPACE and name in namespaces for kind, name in registered):
         return
     differing = [
         _differing(kind, name, expected, live[kind].get(name), recording.plan.stack)
-        for (kind, name), expected in wanted.items()
+        for (kind, name), expected in registered.items()
         # A team that is new has no namespace yet.
         if kind != _NAMESPACE or name in namespaces
     ]
-    found = [each for each in differing if each is not None]
-    yield from found or [
+    deviations = [each for each in differing if each is not None]
+    yield from deviations or [
         ok(_AREA, _WHAT, found=f"{len(differing)} objects as the program creates them", needed="in force")
     ]
 
@@ -67,9 +67,9 @@ def _wanted(recording: Recording) -> dict[tuple[str, str], Mapping[str, Any]]:
 
 
 def _differing(
-    kind: str, name: str, expected: Mapping[str, Any], live: Mapping[str, Any] | None, stack: str
+    object_kind: str, name: str, expected: Mapping[str, Any], live: Mapping[str, Any] | None, stack: str
 ) -> CheckResult | None:
-    what = f"{kind} {name}"
+    what = f"{object_kind} {name}"
     fix = (
         f"`pulumi up --refresh --stack {stack}` restores it; without --refresh, it stays as it is. If neither the "
         "file nor the kit changed since the last update, find out who changed it"
@@ -77,12 +77,12 @@ def _differing(
     if live is None:
         return changed(_AREA, what, found="missing", needed="in force", fix=fix)
     # A namespace has labels of others as well.
-    keys = expected if kind == _NAMESPACE else {**expected, **live}
-    plain, wanted = _without_defaults(live), _without_defaults(expected)
-    differing = sorted(key for key in keys if plain.get(key) != wanted.get(key))
+    keys = expected if object_kind == _NAMESPACE else {**expected, **live}
+    plain, plain_expected = _without_defaults(live), _without_defaults(expected)
+    differing = sorted(key for key in keys if plain.get(key) != plain_expected.get(key))
     if not differing:
         return None
-    return changed(_AREA, what, found=_said(plain, differing), needed=_said(wanted, differing), fix=fix)
+    return changed(_AREA, what, found=_said(plain, differing), needed=_said(plain_expected, differing), fix=fix)
 
 
 def _without_defaults(value: Any) -> Any:
@@ -94,12 +94,12 @@ def _without_defaults(value: Any) -> Any:
 
 def _said(values: Mapping[str, Any], keys: list[str]) -> str:
     """Return keys with their values; of what is nested, the key alone, for expressions fill pages."""
-    said = []
+    texts = []
     for key in keys:
         value = values.get(key, "none")
         nested = isinstance(value, Mapping) or (
             isinstance(value, list) and any(isinstance(each, Mapping) for each in value)
         )
         text = "another" if nested else ", ".join(value) if isinstance(value, list) else str(value)
-        said.append(f"{key}: {text}")
-    return "; ".join(said)
+        texts.append(f"{key}: {text}")
+    return "; ".join(texts)

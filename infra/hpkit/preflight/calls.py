@@ -242,11 +242,11 @@ def oidc_provider_arn(plan: Plan, responses: Responses) -> str | None:
 
     IAM names a provider after its address, so there is one of an issuer in an account.
     """
-    found = responses.of(eks_cluster(plan))
-    if plan.spec.inference is None or plan.spec.eks.existing is None or isinstance(found, FailedCall):
+    response = responses.of(eks_cluster(plan))
+    if plan.spec.inference is None or plan.spec.eks.existing is None or isinstance(response, FailedCall):
         return None
-    issuer: str = found["cluster"].get("identity", {}).get("oidc", {}).get("issuer", "")
-    partition, account = (found["cluster"].get("arn", "").split(":") + [""] * 5)[1:5:3]
+    issuer: str = response["cluster"].get("identity", {}).get("oidc", {}).get("issuer", "")
+    partition, account = (response["cluster"].get("arn", "").split(":") + [""] * 5)[1:5:3]
     return f"arn:{partition}:iam::{account}:oidc-provider/{issuer.removeprefix('https://')}" if issuer else None
 
 

@@ -91,10 +91,10 @@ def _addon_offered(plan: Plan, responses: Responses, addon: AddonPlan) -> CheckR
 
 
 def _default_of(listed: list[dict[str, Any]], kubernetes: str) -> str | None:
-    for each in listed:
-        for fit in each.get("compatibilities", ()):
+    for version in listed:
+        for fit in version.get("compatibilities", ()):
             if fit.get("clusterVersion") == kubernetes and fit.get("defaultVersion"):
-                return str(each["addonVersion"])
+                return str(version["addonVersion"])
     return None
 
 
@@ -126,18 +126,18 @@ def _existing_cluster(plan: Plan, responses: Responses) -> Iterator[CheckResult]
         else:
             yield call_failed(_AREA, what, response, needed="ACTIVE")
         return
-    found = response["cluster"]
-    yield _one_of(what, found["status"], ("ACTIVE",), fix="Wait until it is, or fix it (`health` of DescribeCluster)")
-    mode = found.get("accessConfig", {}).get("authenticationMode", "CONFIG_MAP")
+    cluster = response["cluster"]
+    yield _one_of(what, cluster["status"], ("ACTIVE",), fix="Wait until it is, or fix it (`health` of DescribeCluster)")
+    mode = cluster.get("accessConfig", {}).get("authenticationMode", "CONFIG_MAP")
     command = (
         f"aws eks update-cluster-config --name {plan.eks_name}"
         f" --access-config authenticationMode=API_AND_CONFIG_MAP --region {plan.spec.region}"
     )
     fix = "Change it; EKS can't change it back to CONFIG_MAP"
     yield _one_of(f"{what}, authentication mode", mode, _MODES, fix=fix, command=command)
-    yield _version_fits(plan, what, found["version"])
+    yield _version_fits(plan, what, cluster["version"])
     if not plan.spec.cluster.existing:
-        yield _same_vpc(plan, what, found.get("resourcesVpcConfig", {}).get("vpcId", "none"))
+        yield _same_vpc(plan, what, cluster.get("resourcesVpcConfig", {}).get("vpcId", "none"))
     for addon in plan.addons:
         yield from _installed_addon(plan, responses, addon)
     for name, needed in needed_addons(plan):
@@ -147,7 +147,7 @@ def _existing_cluster(plan: Plan, responses: Responses) -> Iterator[CheckResult]
     if plan.policy is not None:
         yield _kueue(plan, responses)
     if not plan.has_static_nodes:
-        yield _own_nodes(plan, found, responses)
+        yield _own_nodes(plan, cluster, responses)
 
 
 def _own_nodes(plan: Plan, cluster: Mapping[str, Any], responses: Responses) -> CheckResult:
@@ -166,35 +166,35 @@ def _own_nodes(plan: Plan, cluster: Mapping[str, Any], responses: Responses) -> 
     return missing(_AREA, what, found="none", needed=needed, fix=fix)
 
 
-def _one_of(what: str, found: str, allowed: tuple[str, ...], *, fix: str, command: str = "") -> CheckResult:
+def _one_of(what: str, state: str, allowed: tuple[str, ...], *, fix: str, command: str = "") -> CheckResult:
     needed = " or ".join(allowed)
-    if found in allowed:
-        return ok(_AREA, what, found=found, needed=needed)
-    return missing(_AREA, what, found=found, needed=needed, fix=fix, command=command)
+    if state in allowed:
+        return ok(_AREA, what, found=state, needed=needed)
+    return missing(_AREA, what, found=state, needed=needed, fix=fix, command=command)
 
 
 def _version_fits(plan: Plan, what: str, version: str) -> CheckResult:
-    what, wanted = f"{what}, version", plan.spec.eks.version
+    what, planned = f"{what}, version", plan.spec.eks.version
     least = kubernetes_versions()[0]
-    needed = f"{wanted}, at least {least}"
+    needed = f"{planned}, at least {least}"
     if Version(version) < Version(least):
         fix = f"Update it one minor version at a time to {least} or newer"
         return missing(_AREA, what, found=version, needed=needed, fix=fix)
-    if version != wanted:
+    if version != planned:
         fix = f'Set eks.version: "{version}"; the kit doesn\'t update an existing cluster'
         return missing(_AREA, what, found=version, needed=needed, fix=fix)
     return ok(_AREA, what, found=version, needed=needed)
 
 
 def _same_vpc(plan: Plan, what: str, vpc: str) -> CheckResult:
-    what, wanted = f"{what}, VPC", plan.network.vpc_id
-    if wanted is None:
+    what, planned = f"{what}, VPC", plan.network.vpc_id
+    if planned is None:
         fix = f"Set network.existing to its network (vpcId: {vpc}); HyperPod must be in the VPC of its EKS cluster"
         return missing(_AREA, what, found=vpc, needed="the stack's own new VPC", fix=fix)
-    if vpc != wanted:
+    if vpc != planned:
         fix = f"Set network.existing.vpcId: {vpc}, with subnets of that VPC"
-        return missing(_AREA, what, found=vpc, needed=wanted, fix=fix)
-    return ok(_AREA, what, found=vpc, needed=wanted)
+        return missing(_AREA, what, found=vpc, needed=planned, fix=fix)
+    return ok(_AREA, what, found=vpc, needed=planned)
 
 
 def _required_addon(plan: Plan, responses: Responses, name: str, needed: str) -> CheckResult:

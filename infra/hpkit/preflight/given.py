@@ -64,10 +64,10 @@ def _key(response: Any, what: str) -> CheckResult:
         if response.is_absence:
             return missing(_SPACES, what, found="missing", needed=needed, fix=fix)
         return call_failed(_SPACES, what, response, needed=needed)
-    found = f"{str(response['KeyMetadata']['KeyState']).lower()}, {response['KeyMetadata']['KeySpec']}"
-    if found == needed:
-        return ok(_SPACES, what, found=found, needed=needed)
-    return missing(_SPACES, what, found=found, needed=needed, fix=fix)
+    state = f"{str(response['KeyMetadata']['KeyState']).lower()}, {response['KeyMetadata']['KeySpec']}"
+    if state == needed:
+        return ok(_SPACES, what, found=state, needed=needed)
+    return missing(_SPACES, what, found=state, needed=needed, fix=fix)
 
 
 def _trust(responses: Responses, arn: str, service: str) -> Iterator[CheckResult]:
@@ -159,7 +159,7 @@ def _encryption(plan: Plan, responses: Responses, what: str) -> CheckResult:
     response = responses.of(bucket_encryption(plan))
     if isinstance(response, FailedCall):
         return call_failed(_STORAGE, what, response)
-    wanted = plan.spec.storage.kms_key_arn if plan.spec.storage else None
+    key_given = plan.spec.storage.kms_key_arn if plan.spec.storage else None
     defaults = [
         each.get("ApplyServerSideEncryptionByDefault", {})
         for each in response["ServerSideEncryptionConfiguration"]["Rules"]
@@ -168,7 +168,7 @@ def _encryption(plan: Plan, responses: Responses, what: str) -> CheckResult:
     if not keys:
         kind = next((each["SSEAlgorithm"] for each in defaults if "SSEAlgorithm" in each), "AES256")
         return ok(_STORAGE, what, found=kind, needed="readable by nodes")
-    if keys == [wanted]:
+    if keys == [key_given]:
         return ok(_STORAGE, what, found=keys[0], needed="readable by nodes")
     fix = f"Set storage.kmsKeyArn: {keys[0]} (the key's ARN), so that the kit's role for nodes can decrypt"
-    return missing(_STORAGE, what, found=keys[0], needed=wanted or "storage.kmsKeyArn", fix=fix)
+    return missing(_STORAGE, what, found=keys[0], needed=key_given or "storage.kmsKeyArn", fix=fix)

@@ -65,22 +65,22 @@ def _name_free(plan: Plan, responses: Responses) -> CheckResult:
     listed = responses.of(CLUSTERS)
     if isinstance(listed, FailedCall):
         return call_failed(_AREA, what, listed, needed="free")
-    found = next((each for each in listed["ClusterSummaries"] if each["ClusterName"] == name), None)
-    if found is None:
+    namesake = next((each for each in listed["ClusterSummaries"] if each["ClusterName"] == name), None)
+    if namesake is None:
         return ok(_AREA, what, found="free", needed="free")
-    arn = found["ClusterArn"]
+    arn = namesake["ClusterArn"]
     whose = cluster_ownership(plan, responses, arn)
     if whose == "own":
-        return ok(_AREA, what, found=f"this stack's own, {found['ClusterStatus']}", needed="free")
+        return ok(_AREA, what, found=f"this stack's own, {namesake['ClusterStatus']}", needed="free")
     if whose == "unmarked":
         fix = (
             "If the stack's state contains it, no action is needed; otherwise run `hpkit aws adopt run --stack "
             f"{plan.stack}`"
         )
-        return unknown(_AREA, what, why=UNMARKED, fix=fix, found=f"exists, {found['ClusterStatus']}", needed="free")
+        return unknown(_AREA, what, why=UNMARKED, fix=fix, found=f"exists, {namesake['ClusterStatus']}", needed="free")
     fix = "Adopt the existing cluster, or choose another cluster.name"
     command = f"hpkit aws adopt --cluster {arn}"
-    return missing(_AREA, what, found=f"taken, {found['ClusterStatus']}", needed="free", fix=fix, command=command)
+    return missing(_AREA, what, found=f"taken, {namesake['ClusterStatus']}", needed="free", fix=fix, command=command)
 
 
 def _eks_free(plan: Plan, responses: Responses) -> CheckResult:
@@ -89,12 +89,12 @@ def _eks_free(plan: Plan, responses: Responses) -> CheckResult:
     clusters = other_clusters(plan, responses)
     if isinstance(clusters, FailedCall):
         return call_failed(_AREA, what, clusters, needed="attached to no other")
-    for each in clusters:
-        arn = each.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn", "")
+    for cluster in clusters:
+        arn = cluster.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn", "")
         if arn.rpartition("/")[2] == plan.eks_name:
             fix = (
                 "Use another EKS cluster, or delete that HyperPod cluster: an EKS cluster can have one HyperPod cluster"
             )
-            found = f"attached to {each['ClusterName']}"
-            return missing(_AREA, what, found=found, needed="attached to no other", fix=fix)
+            attachment = f"attached to {cluster['ClusterName']}"
+            return missing(_AREA, what, found=attachment, needed="attached to no other", fix=fix)
     return ok(_AREA, what, found="attached to no other", needed="attached to no other")

@@ -36,19 +36,19 @@ def check_names(recording: Recording, responses: Responses) -> Iterator[CheckRes
 
 
 def _role(plan: Plan, responses: Responses, name: str) -> CheckResult:
-    what, found = f"name {name} for a role", responses.of(role(name))
-    if isinstance(found, FailedCall):
-        return _free(what, found)
-    return _taken(plan, responses, what, found["Role"], fix=_RENAME)
+    what, response = f"name {name} for a role", responses.of(role(name))
+    if isinstance(response, FailedCall):
+        return _free(what, response)
+    return _taken(plan, responses, what, response["Role"], fix=_RENAME)
 
 
 def _bucket(plan: Plan, responses: Responses, name: str) -> CheckResult:
-    what, found = f"name {name} for a bucket", responses.of(bucket_tags(name))
-    if isinstance(found, FailedCall) and found.code == "NoSuchTagSet":
-        found = {"TagSet": []}
-    if isinstance(found, FailedCall):
-        return _free(what, found)
-    return _taken(plan, responses, what, {"Tags": found["TagSet"]}, fix=_RENAME)
+    what, response = f"name {name} for a bucket", responses.of(bucket_tags(name))
+    if isinstance(response, FailedCall) and response.code == "NoSuchTagSet":
+        response = {"TagSet": []}
+    if isinstance(response, FailedCall):
+        return _free(what, response)
+    return _taken(plan, responses, what, {"Tags": response["TagSet"]}, fix=_RENAME)
 
 
 def _provider(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
@@ -56,20 +56,20 @@ def _provider(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
     arn = oidc_provider_arn(plan, responses)
     if arn is None or plan.spec.inference is None:
         return
-    what, given = f"OIDC provider of {arn.partition('/')[2]}", plan.spec.inference.oidc_provider_arn
-    found = responses.of(oidc_provider(arn))
-    if given is None and isinstance(found, FailedCall):
-        yield _free(what, found)
-    elif given is None:
-        yield _taken(plan, responses, what, found, fix=f"Use it: inference.oidcProviderArn: {arn}")
-    elif given != arn:
+    what, given_arn = f"OIDC provider of {arn.partition('/')[2]}", plan.spec.inference.oidc_provider_arn
+    response = responses.of(oidc_provider(arn))
+    if given_arn is None and isinstance(response, FailedCall):
+        yield _free(what, response)
+    elif given_arn is None:
+        yield _taken(plan, responses, what, response, fix=f"Use it: inference.oidcProviderArn: {arn}")
+    elif given_arn != arn:
         fix = f"If it exists, set inference.oidcProviderArn: {arn}; otherwise remove it"
-        yield missing(_AREA, what, found=given, needed=arn, fix=fix)
-    elif isinstance(found, FailedCall) and found.is_absence:
+        yield missing(_AREA, what, found=given_arn, needed=arn, fix=fix)
+    elif isinstance(response, FailedCall) and response.is_absence:
         fix = "Remove inference.oidcProviderArn: the kit creates the provider"
         yield missing(_AREA, what, found="missing", needed="exists", fix=fix)
-    elif isinstance(found, FailedCall):
-        yield call_failed(_AREA, what, found, needed="exists")
+    elif isinstance(response, FailedCall):
+        yield call_failed(_AREA, what, response, needed="exists")
     else:
         yield ok(_AREA, what, found="exists", needed="exists")
 

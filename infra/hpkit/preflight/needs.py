@@ -174,7 +174,7 @@ def interface_need(recording: Recording) -> InterfaceNeed:
     counts: list[tuple[tuple[str, ...], int]] = [(need.instance_types, need.count) for need in flexible]
     counts += [((need.instance_type,), need.guaranteed if need.maximum is None else need.maximum) for need in needs]
     names = [name for types, _ in counts for name in types]
-    known = all((instance := find_instance_type(name)) and instance.efa_interfaces is not None for name in names)
+    all_known = all((instance := find_instance_type(name)) and instance.efa_interfaces is not None for name in names)
     endpoints = _of_type(recording, "aws:ec2/vpcEndpoint:VpcEndpoint")
     gateways = count_registered(recording, "aws:ec2/natGateway:NatGateway")
     return InterfaceNeed(
@@ -182,7 +182,7 @@ def interface_need(recording: Recording) -> InterfaceNeed:
         # An interface endpoint has one in each of its subnets; a gateway endpoint is a route and names no subnet.
         network=gateways + sum(len(each.inputs.get("subnetIds") or ()) for each in endpoints),
         control_planes=_CONTROL_PLANE_INTERFACES * count_registered(recording, "aws:eks/cluster:Cluster"),
-        complete=known and all(need.maximum is not None for need in needs),
+        complete=all_known and all(need.maximum is not None for need in needs),
     )
 
 

@@ -49,15 +49,15 @@ def check_endpoints(recording: Recording, responses: Responses) -> Iterator[Chec
     zones_of = {each["ServiceName"]: set(each.get("AvailabilityZones", ())) for each in response["ServiceDetails"]}
     for service, zones in endpoints:
         what, needed = f"VPC endpoint {service}", f"in {listing(list(zones))}"
-        there = zones_of.get(service)
-        if there is None:
+        offered = zones_of.get(service)
+        if offered is None:
             fix = f"Remove it from network.endpoints; {recording.plan.spec.region} doesn't have this endpoint service"
             yield missing(_NETWORK, what, found="missing", needed=needed, fix=fix)
-        elif lacking := sorted(zone for zone in zones if zone_name(responses, zone) not in there):
+        elif lacking := sorted(zone for zone in zones if zone_name(responses, zone) not in offered):
             fix = f"Use another zone than {listing(lacking)} in network.zones, or remove the service from endpoints"
-            yield missing(_NETWORK, what, found=f"in {_names(there)}", needed=needed, fix=fix)
+            yield missing(_NETWORK, what, found=f"in {_names(offered)}", needed=needed, fix=fix)
         else:
-            yield ok(_NETWORK, what, found=f"in {_names(there)}", needed=needed)
+            yield ok(_NETWORK, what, found=f"in {_names(offered)}", needed=needed)
 
 
 def check_network(organization: Organization, plan: Plan, responses: Responses) -> Iterator[CheckResult]:
@@ -132,15 +132,15 @@ def _subnet(context: Context, responses: Responses, zone: ZonePlan) -> CheckResu
     response = responses.of(subnets(plan))
     if isinstance(response, FailedCall):
         return call_failed(_NETWORK, what, response, needed=needed)
-    found = next((each for each in response["Subnets"] if each["SubnetId"] == zone.subnet_id), None)
-    if found is None:
+    subnet = next((each for each in response["Subnets"] if each["SubnetId"] == zone.subnet_id), None)
+    if subnet is None:
         fix = "Set network.existing.subnets to subnets of this account and region"
         return missing(_NETWORK, what, found="missing", needed=needed, fix=fix)
-    if found["VpcId"] != vpc or found["AvailabilityZone"] != zone_name(responses, name):
-        where = f"in {found['VpcId']}, {found['AvailabilityZone']}"
+    if subnet["VpcId"] != vpc or subnet["AvailabilityZone"] != zone_name(responses, name):
+        where = f"in {subnet['VpcId']}, {subnet['AvailabilityZone']}"
         fix = f"Use a subnet of {vpc} in {name}; HyperPod and EKS share one VPC"
         return missing(_NETWORK, what, found=where, needed=f"in {vpc}, {name}", fix=fix)
-    free = found["AvailableIpAddressCount"]
+    free = subnet["AvailableIpAddressCount"]
     if free < need and live:
         why = (
             "Karpenter's nodes in this stack already hold some of the needed addresses, and terminating nodes free "
@@ -172,10 +172,10 @@ def _security_group(response: Any, group: str, vpc: str) -> CheckResult:
     what, needed = f"security group {group}", f"in {vpc}"
     if isinstance(response, FailedCall):
         return call_failed(_NETWORK, what, response, needed=needed)
-    found = next((each for each in response["SecurityGroups"] if each["GroupId"] == group), None)
-    if found is None or found["VpcId"] != vpc:
+    description = next((each for each in response["SecurityGroups"] if each["GroupId"] == group), None)
+    if description is None or description["VpcId"] != vpc:
         fix = f"Set network.existing.securityGroupIds to a security group of {vpc}"
-        where = "missing" if found is None else f"in {found['VpcId']}"
+        where = "missing" if description is None else f"in {description['VpcId']}"
         return missing(_NETWORK, what, found=where, needed=needed, fix=fix)
     return ok(_NETWORK, what, found=needed, needed=needed)
 

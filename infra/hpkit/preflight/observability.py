@@ -45,10 +45,10 @@ def check_observability(plan: Plan, responses: Responses) -> Iterator[CheckResul
 def _identity_center(responses: Responses) -> CheckResult:
     """Check what Managed Grafana asks for before it makes a workspace; else it says that SSO is not enabled."""
     what, needed = "IAM Identity Center for Grafana", "an instance that is ACTIVE"
-    found = responses.of(IDENTITY_CENTER)
-    if isinstance(found, FailedCall):
-        return call_failed(_AREA, what, found, needed=needed)
-    instances = found["Instances"]
+    response = responses.of(IDENTITY_CENTER)
+    if isinstance(response, FailedCall):
+        return call_failed(_AREA, what, response, needed=needed)
+    instances = response["Instances"]
     active = next((each for each in instances if each.get("Status", "ACTIVE") == "ACTIVE"), None)
     if active is not None:
         return ok(_AREA, what, found=active["InstanceArn"], needed=needed)
@@ -65,13 +65,13 @@ def _identity_center(responses: Responses) -> CheckResult:
 
 def _topic(arn: str, senders: Sequence[str], responses: Responses) -> CheckResult:
     what, needed = f"topic {arn} of alerts", f"lets {listing(senders)} publish"
-    found = responses.of(topic(arn))
-    if isinstance(found, FailedCall) and found.is_absence:
+    response = responses.of(topic(arn))
+    if isinstance(response, FailedCall) and response.is_absence:
         fix = "Create it, use another topic, or set alerts.emails to have the kit create one"
         return missing(_AREA, what, found="missing", needed=needed, fix=fix)
-    if isinstance(found, FailedCall):
-        return call_failed(_AREA, what, found, needed=needed)
-    attributes = found["Attributes"]
+    if isinstance(response, FailedCall):
+        return call_failed(_AREA, what, response, needed=needed)
+    attributes = response["Attributes"]
     shut_out = [each for each in senders if not _lets_publish(attributes.get("Policy", "{}"), each)]
     if shut_out:
         said = f"its policy doesn't allow {listing(shut_out)}"
@@ -96,10 +96,10 @@ def _key(what: str, key: str, senders: Sequence[str], responses: Responses) -> C
         return missing(_AREA, what, found=f"{key}, whose policy allows no service", needed=needed, fix=fix)
     if key.startswith("alias/"):
         return unknown(_AREA, what, why=f"KMS has no policy by alias ({key})", fix=fix, found=key, needed=needed)
-    found = responses.of(key_policy(key))
-    if isinstance(found, FailedCall):
-        return call_failed(_AREA, what, found, needed=needed)
-    shut_out = [each for each in senders if not _allows(found["Policy"], each, _ENCRYPTS)]
+    response = responses.of(key_policy(key))
+    if isinstance(response, FailedCall):
+        return call_failed(_AREA, what, response, needed=needed)
+    shut_out = [each for each in senders if not _allows(response["Policy"], each, _ENCRYPTS)]
     if shut_out:
         said = f"the policy of {key} doesn't allow {listing(shut_out)}"
         return missing(_AREA, what, found=said, needed=needed, fix=fix)
@@ -109,12 +109,12 @@ def _key(what: str, key: str, senders: Sequence[str], responses: Responses) -> C
 def _grafana_topic(arn: str, responses: Responses) -> CheckResult:
     """Check that the topic is there: in its own account the right that the workspace's role gets is enough."""
     what, needed = f"topic {arn} of Grafana's alerts", "an existing topic"
-    found = responses.of(topic(arn))
-    if isinstance(found, FailedCall) and found.is_absence:
+    response = responses.of(topic(arn))
+    if isinstance(response, FailedCall) and response.is_absence:
         fix = "Create it, or set grafanaAlerts.snsTopicArn to another topic"
         return missing(_AREA, what, found="missing", needed=needed, fix=fix)
-    if isinstance(found, FailedCall):
-        return call_failed(_AREA, what, found, needed=needed)
+    if isinstance(response, FailedCall):
+        return call_failed(_AREA, what, response, needed=needed)
     return ok(_AREA, what, found="exists", needed=needed)
 
 

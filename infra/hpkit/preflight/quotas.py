@@ -141,10 +141,10 @@ def check_quotas(recording: Recording, responses: Responses) -> Iterator[CheckRe
 
 
 def _demands(recording: Recording, responses: Responses, running: _Running) -> Iterator[_Demand]:
-    for each in running.needs:
-        name = _usage_name(each.instance_type, spot=each.spot)
-        present = running.of_type(each.instance_type, spot=each.spot)
-        yield from _with_karpenter(name, (each.guaranteed, each.maximum), present)
+    for need in running.needs:
+        name = _usage_name(need.instance_type, spot=need.spot)
+        present = running.of_type(need.instance_type, spot=need.spot)
+        yield from _with_karpenter(name, (need.guaranteed, need.maximum), present)
     total = running.total()
     own = replace(total, used=total.maximum)
     yield from _with_karpenter(_PER_CLUSTER, total_need(recording), own)
@@ -170,25 +170,25 @@ def _with_karpenter(name: str, need: tuple[int, int | None], present: _Instances
 
 def _network_demands(recording: Recording, responses: Responses, running: _Running) -> Iterator[_Demand]:
     network_exists = False
-    for each in COUNTED:
-        registered = count_registered(recording, each.type_token)
+    for resource in COUNTED:
+        registered = count_registered(recording, resource.type_token)
         if not registered:
             continue
-        found = responses.of(each.listing)
-        if isinstance(found, FailedCall):
-            yield _Demand(each.service, each.quota, registered, found)
+        response = responses.of(resource.listing)
+        if isinstance(response, FailedCall):
+            yield _Demand(resource.service, resource.quota, registered, response)
             continue
-        existing = count_own(recording.plan, responses, found[each.member], registered=registered)
+        existing = count_own(recording.plan, responses, response[resource.member], registered=registered)
         network_exists = network_exists or existing > 0
-        yield _Demand(each.service, each.quota, registered, len(found[each.member]), existing)
+        yield _Demand(resource.service, resource.quota, registered, len(response[resource.member]), existing)
     yield from _gateway_demands(recording, responses)
     need = interface_need(recording)
     nodes = count_instances(group for group in running.groups if group.own)
     existing = min(sum(count * interfaces_per_node(name) for (name, _), count in nodes.items()), need.nodes)
     existing += need.network if network_exists else 0
     existing += need.control_planes if _eks_exists(recording.plan, responses) else 0
-    found = responses.of(INTERFACES)
-    used = found if isinstance(found, FailedCall) else len(found["NetworkInterfaces"])
+    response = responses.of(INTERFACES)
+    used = response if isinstance(response, FailedCall) else len(response["NetworkInterfaces"])
     name = "Network interfaces per Region"
     yield _Demand("vpc", name, need.total, used, existing, at_least=not need.complete)
 
@@ -237,13 +237,13 @@ def _find(responses: Responses, service: str, name: str) -> _Quota | FailedCall 
     if isinstance(applied, FailedCall):
         return applied
     defaults = responses.of(default_quotas(service))
-    found = _named(applied, name)
-    if found is None and isinstance(defaults, FailedCall):
+    row = _named(applied, name)
+    if row is None and isinstance(defaults, FailedCall):
         return defaults
-    found = found or _named(defaults, name)
-    if found is None:
+    row = row or _named(defaults, name)
+    if row is None:
         return None
-    return _Quota(service, name, int(found["Value"]), found["QuotaCode"], found.get("Adjustable", True))
+    return _Quota(service, name, int(row["Value"]), row["QuotaCode"], row.get("Adjustable", True))
 
 
 def _named(listed: Any, name: str) -> dict[str, Any] | None:
@@ -261,22 +261,22 @@ def _check(plan: Plan, responses: Responses, demand: _Demand) -> CheckResult:
         fix = "Look for it in the Service Quotas console; AWS may have renamed it, or not offer the type there"
         return unknown(_AREA, demand.what, why=why, fix=fix, needed=demand.needed)
     used = demand.used
-    found = str(quota.value) if isinstance(used, FailedCall) or not used else f"{quota.value}, {used} used"
+    limit = str(quota.value) if isinstance(used, FailedCall) or not used else f"{quota.value}, {used} used"
     if demand.need is None:
         why = "A NodePool has no limits that bound this"
         fix = "Add limits to the NodePool; otherwise Karpenter adds nodes until the quota is reached"
-        return unknown(_AREA, demand.what, why=why, fix=fix, found=found, needed=demand.needed)
+        return unknown(_AREA, demand.what, why=why, fix=fix, found=limit, needed=demand.needed)
     total = demand.new + (0 if isinstance(used, FailedCall) else used)
     # What exists needs no quota any more, not even where it is above the quota's value.
     if demand.new and total > quota.value:
-        return _too_small(plan, quota, demand, found=found, total=total)
+        return _too_small(plan, quota, demand, limit=limit, total=total)
     if isinstance(used, FailedCall):
         why = f"Its current usage isn't known: {used.action}: {used.code}: {used.message}"
-        return unknown(_AREA, demand.what, why=why, fix=used.fix, found=found, needed=demand.needed)
-    return ok(_AREA, demand.what, found=found, needed=demand.needed)
+        return unknown(_AREA, demand.what, why=why, fix=used.fix, found=limit, needed=demand.needed)
+    return ok(_AREA, demand.what, found=limit, needed=demand.needed)
 
 
-def _too_small(plan: Plan, quota: _Quota, demand: _Demand, *, found: str, total: int) -> CheckResult:
+def _too_small(plan: Plan, quota: _Quota, demand: _Demand, *, limit: str, total: int) -> CheckResult:
     if not quota.adjustable:
         fix, command = f"This quota can't be raised by request: ask AWS support for {total}, or plan less", ""
     else:
@@ -286,7 +286,7 @@ def _too_small(plan: Plan, quota: _Quota, demand: _Demand, *, found: str, total:
             f" --service-code {quota.service} --quota-code {quota.code} --desired-value {total}"
             f" --region {plan.spec.region}"
         )
-    return missing(_AREA, demand.what, found=found, needed=demand.needed, fix=fix, command=command)
+    return missing(_AREA, demand.what, found=limit, needed=demand.needed, fix=fix, command=command)
 
 
 def _check_flexible(responses: Responses, running: _Running, need: FlexibleNeed) -> CheckResult:
@@ -308,9 +308,9 @@ def _check_flexible(responses: Responses, running: _Running, need: FlexibleNeed)
         left = max((quota.value if quota else 0) - used - fixed_new, 0)
         free += left
         parts.append(f"{name} {left}")
-    found = f"{free} ({', '.join(parts)})"
+    room = f"{free} ({', '.join(parts)})"
     if free < demand.new:
         names = ", ".join(f"`{_usage_name(name, spot=need.spot)}`" for name in need.instance_types)
         fix = f"Request {demand.new - free} more of any of {names}"
-        return missing(_AREA, what, found=found, needed=demand.needed, fix=fix)
-    return ok(_AREA, what, found=found, needed=demand.needed)
+        return missing(_AREA, what, found=room, needed=demand.needed, fix=fix)
+    return ok(_AREA, what, found=room, needed=demand.needed)

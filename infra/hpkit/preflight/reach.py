@@ -20,11 +20,11 @@ _WHAT: Final = "Kubernetes API reachable from here"
 
 def check_reach(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
     """Check that `pulumi up` from here gets through: a connection where the cluster is, else what is known."""
-    found = responses.of(eks_cluster(plan))
-    if not isinstance(found, FailedCall):
-        yield _live(plan, found["cluster"], responses)
-    elif not found.is_absence:
-        yield call_failed(_AREA, _WHAT, found)
+    response = responses.of(eks_cluster(plan))
+    if not isinstance(response, FailedCall):
+        yield _live(plan, response["cluster"], responses)
+    elif not response.is_absence:
+        yield call_failed(_AREA, _WHAT, response)
     elif plan.spec.eks.existing is None:
         yield _planned(plan, responses)
 

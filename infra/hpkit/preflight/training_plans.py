@@ -75,8 +75,8 @@ def _offered(name: str, call: ApiCall, response: Any) -> Iterator[Offering]:
         return
     if not response["TrainingPlanOfferings"]:
         yield Offering(name, instance_type, count, why="AWS offers no plan of this size at present")
-    for found in response["TrainingPlanOfferings"]:
-        reserved = found.get("ReservedCapacityOfferings", [])
+    for offering in response["TrainingPlanOfferings"]:
+        reserved = offering.get("ReservedCapacityOfferings", [])
         moments = {
             "StartTime": min((each["StartTime"] for each in reserved if "StartTime" in each), default=None),
             "EndTime": max((each["EndTime"] for each in reserved if "EndTime" in each), default=None),
@@ -85,11 +85,11 @@ def _offered(name: str, call: ApiCall, response: Any) -> Iterator[Offering]:
             name,
             instance_type,
             reserved[0]["InstanceCount"] if len(reserved) == 1 else count,
-            id=found["TrainingPlanOfferingId"],
+            id=offering["TrainingPlanOfferingId"],
             zones=tuple(sorted({each["AvailabilityZone"] for each in reserved if "AvailabilityZone" in each})),
             dates=training_plan_dates(moments),
-            price=f"{found['UpfrontFee']} {found.get('CurrencyCode', '')}".strip()
-            if "UpfrontFee" in found
+            price=f"{offering['UpfrontFee']} {offering.get('CurrencyCode', '')}".strip()
+            if "UpfrontFee" in offering
             else "unknown",
         )
 
@@ -117,16 +117,16 @@ def _check(
             fix = "Set trainingPlanArn to the ARN of a plan of this account and region, or remove it"
             return missing(_AREA, what, found="missing", needed=needed, fix=fix)
         return call_failed(_AREA, what, document, needed=needed)
-    found = f"{document['Status']}, {training_plan_dates(document)}"
+    status = f"{document['Status']}, {training_plan_dates(document)}"
     zones = [zone_name(responses, zone) for zone in group.zones]
     problem = training_plan_problem(document, instance_types=types, count=count + taken, zones=zones)
     if problem is not None:
         fix = f"Plan {name} {problem}. Use another plan, or change the group"
         command = f"hpkit aws preflight --stack {plan.stack} --offerings"
-        return missing(_AREA, what, found=found, needed=needed, fix=fix, command=command)
+        return missing(_AREA, what, found=status, needed=needed, fix=fix, command=command)
     if document["Status"] == "Scheduled":
         start = training_plan_dates(document).partition(" to ")[0]
         why = f"The plan starts at {start} UTC, and no nodes are created before"
         fix = "Deploy at that time, or expect no nodes in the group until then"
-        return unknown(_AREA, what, why=why, fix=fix, found=found, needed=needed)
-    return ok(_AREA, what, found=found, needed=needed)
+        return unknown(_AREA, what, why=why, fix=fix, found=status, needed=needed)
+    return ok(_AREA, what, found=status, needed=needed)

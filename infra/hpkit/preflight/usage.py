@@ -160,7 +160,7 @@ def _clusters(responses: Responses) -> dict[str, Mapping[str, Any]] | FailedCall
     listed = responses.of(CLUSTERS)
     if isinstance(listed, FailedCall):
         return listed
-    found = {}
+    descriptions = {}
     for summary in listed["ClusterSummaries"]:
         described = responses.of(cluster(summary["ClusterArn"]))
         if isinstance(described, FailedCall):
@@ -168,8 +168,8 @@ def _clusters(responses: Responses) -> dict[str, Mapping[str, Any]] | FailedCall
             if described.is_absence:
                 continue
             return described
-        found[summary["ClusterName"]] = described
-    return found
+        descriptions[summary["ClusterName"]] = described
+    return descriptions
 
 
 def _instances(group: Mapping[str, Any]) -> dict[str, int]:
