@@ -32,12 +32,12 @@ def copy_commands(images: Sequence[MirroredImage], tool: Tool) -> list[str]:
     """Return the lines of a shell that copy images: logins, repositories, copies."""
     lines = []
     for host in _hosts(images):
-        found = _ECR.match(host)
-        if found is not None:
+        registry = _ECR.match(host)
+        if registry is not None:
             login = " ".join((tool, *_LOGIN[tool], host, "--username", "AWS", "--password-stdin"))
-            lines.append(f"aws ecr get-login-password --region {found['region']} | {login}")
-    for each in images:
-        host, _, name = each.target.partition("/")
+            lines.append(f"aws ecr get-login-password --region {registry['region']} | {login}")
+    for image in images:
+        host, _, name = image.target.partition("/")
         place = _ECR.match(host)
         if place is not None:
             options = f"--region {place['region']} --registry-id {place['account']}"
@@ -46,7 +46,7 @@ def copy_commands(images: Sequence[MirroredImage], tool: Tool) -> list[str]:
                 f"aws ecr describe-repositories {options} --repository-names {repository} > /dev/null || "
                 f"aws ecr create-repository --region {place['region']} --repository-name {repository}"
             )
-        lines.append(" ".join(_copy(tool, each)))
+        lines.append(" ".join(_copy(tool, image)))
     return lines
 
 
@@ -56,16 +56,16 @@ def mirror(images: Sequence[MirroredImage], tool: Tool, *, say: Callable[[str], 
     Raises ToolError for what AWS or the tool refuses; what was copied before stays, and is found when it runs again.
     """
     for host in _hosts(images):
-        found = _ECR.match(host)
-        if found is not None:
-            _run([tool, *_LOGIN[tool], host, "--username", "AWS", "--password-stdin"], _password(found["region"]))
-    for each in images:
-        host, _, name = each.target.partition("/")
+        registry = _ECR.match(host)
+        if registry is not None:
+            _run([tool, *_LOGIN[tool], host, "--username", "AWS", "--password-stdin"], _password(registry["region"]))
+    for image in images:
+        host, _, name = image.target.partition("/")
         place = _ECR.match(host)
         if place is not None:
             _make_repository(place["region"], place["account"], re.split("[:@]", name)[0])
-        say(f"{each.source} → {each.target}")
-        _run(_copy(tool, each))
+        say(f"{image.source} → {image.target}")
+        _run(_copy(tool, image))
 
 
 def _hosts(images: Sequence[MirroredImage]) -> list[str]:

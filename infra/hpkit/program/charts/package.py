@@ -70,19 +70,19 @@ def ensure_package(
     """
     place = to or project / CHARTS_FOLDER / pin.file
     try:
-        found = kept_package(pin, project)
-        if found is None:
+        stored = kept_package(pin, project)
+        if stored is None:
             package = cache_folder() / pin.file
             write_archive(package, pin.name, _assembled(pin, say))
-            found = Package(package, pin.package, is_pinned=True)
-        if found.path != place:
+            stored = Package(package, pin.package, is_pinned=True)
+        if stored.path != place:
             place.parent.mkdir(parents=True, exist_ok=True)
             beside = place.with_name(f".{place.name}.{os.getpid()}")
-            shutil.copyfile(found.path, beside)
+            shutil.copyfile(stored.path, beside)
             beside.replace(place)
     except OSError as error:
         raise ToolError(f"the chart {pin.name} can't be stored: {error}") from None
-    return Package(place, found.contents, is_pinned=found.is_pinned)
+    return Package(place, stored.contents, is_pinned=stored.is_pinned)
 
 
 def _mirrored(pin: Pin) -> Package | None:
@@ -135,10 +135,10 @@ def _part(pin: Pin, name: str, url: str, folder: str, sha256: str, say: Callable
         files = read_archive(content, folder)
     except InputError as error:
         raise ToolError(f"{url}: {error}. {_what_to_do(pin)}") from None
-    found = contents_hash(files)
-    if found != sha256:
+    digest = contents_hash(files)
+    if digest != sha256:
         raise ToolError(
-            f"{url} has the contents {found}, but the catalog requires {sha256}, so it isn't used. {_what_to_do(pin)}"
+            f"{url} has the contents {digest}, but the catalog requires {sha256}, so it isn't used. {_what_to_do(pin)}"
         )
     write_archive(kept, pin.name, files)
     return files

@@ -176,7 +176,7 @@ class Access(Component):
     def _bound(self, policy: AdmissionPolicy, teams: Sequence[TeamPlan]) -> pulumi.Resource:
         """Return an admission policy in force."""
         inside = self.child(provider=self._eks.kubernetes)
-        made = k8s.admissionregistration.v1.ValidatingAdmissionPolicy(
+        in_force = k8s.admissionregistration.v1.ValidatingAdmissionPolicy(
             policy.name,
             metadata={"name": policy.name, "annotations": _FORCE},
             spec=_spec(policy, teams),
@@ -189,7 +189,7 @@ class Access(Component):
             # A set that others share: applying it would put `Deny` next to an existing `Warn`, which the API server
             # refuses. So a change replaces the binding.
             opts=pulumi.ResourceOptions.merge(
-                self.child(after=[made], provider=self._eks.kubernetes),
+                self.child(after=[in_force], provider=self._eks.kubernetes),
                 pulumi.ResourceOptions(replace_on_changes=["spec.validationActions"], delete_before_replace=True),
             ),
         )

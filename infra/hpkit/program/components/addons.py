@@ -51,17 +51,19 @@ class Addons(Component):
         self._values = values or {}
         self._policies = policies or {}
         self._rights = rights or {}
-        known = {addon.name: addon for addon in known_addons()}
-        need_nodes = {addon.name for addon in known.values() if addon.needs_nodes}
-        wanted = {addon.name: addon for addon in plan.addons if (addon.name in need_nodes) == needing_nodes}
-        self._associated = {name for name, addon in wanted.items() if is_associated(plan, addon)}
-        for each in sorted(self._associated):
-            self._associate(wanted[each])
+        catalog = {addon.name: addon for addon in known_addons()}
+        need_nodes = {addon.name for addon in catalog.values() if addon.needs_nodes}
+        own_addons = {addon.name: addon for addon in plan.addons if (addon.name in need_nodes) == needing_nodes}
+        self._associated = {name for name, addon in own_addons.items() if is_associated(plan, addon)}
+        for addon_name in sorted(self._associated):
+            self._associate(own_addons[addon_name])
         self._in_force = self._pods.in_force(f"{name}-pod-identity")
-        first = {name: [each for each in _requires(known, name) if each in wanted] for name in sorted(wanted)}
+        first = {name: [each for each in _requires(catalog, name) if each in own_addons] for name in sorted(own_addons)}
         installed: dict[str, aws.eks.Addon] = {}
-        for each in TopologicalSorter(first).static_order():
-            installed[each] = self._install(wanted[each], [*after, *(installed[name] for name in first[each])])
+        for addon_name in TopologicalSorter(first).static_order():
+            installed[addon_name] = self._install(
+                own_addons[addon_name], [*after, *(installed[name] for name in first[addon_name])]
+            )
         self.installed = installed
         self.register_outputs({"addons": sorted(self.installed)})
 
@@ -100,7 +102,7 @@ class Addons(Component):
             addon.name,
             POD_ACCOUNTS[addon.name],
             description=f"Pods of the add-on {addon.name}",
-            given=addon.role,
+            existing_role=addon.role,
             policy=self._policies.get(addon.name),
         )
 

@@ -35,12 +35,12 @@ def pod_security_labels(version: str) -> dict[str, str]:
 
 def policies_of(teams: Sequence[TeamPlan], limits: PodLimits | None = None) -> list[AdmissionPolicy]:
     """Return the policies of the namespaces of teams; limits: the environment's, absent: the defaults."""
-    given = PodLimits() if limits is None else limits
+    pod_limits = PodLimits() if limits is None else limits
     return [
-        *pod_policies(teams, given),
+        *pod_policies(teams, pod_limits),
         _services(),
-        *member_policies(teams, given),
-        ray_policy(given),
+        *member_policies(teams, pod_limits),
+        ray_policy(pod_limits),
         *lifecycle_policies(),
     ]
 

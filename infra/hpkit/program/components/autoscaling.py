@@ -94,7 +94,7 @@ class Autoscaling(Component):
             "keda",
             KEDA_ACCOUNT,
             description="Pods of KEDA's operator",
-            given=spec.role,
+            existing_role=spec.role,
             policy=document(
                 lambda workspace_arn: keda_policy(workspace_arn, cloudwatch=spec.cloudwatch, queues=spec.sqs),
                 workspace_arn=workspace_arn if spec.prometheus else None,

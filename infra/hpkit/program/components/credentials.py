@@ -48,10 +48,10 @@ class Credentials:
 def configured() -> Credentials:
     """Return what the stack's `aws:profile` and `aws:assumeRoles` say; raises pulumi.RunError for what cannot be so."""
     aws = pulumi.Config("aws")
-    found = [f"aws:{name}" for name in _ONE_ONLY if aws.get(name)]
-    if found:
+    unusable = [f"aws:{name}" for name in _ONE_ONLY if aws.get(name)]
+    if unusable:
         raise _refused(
-            f"only the aws provider would use {', '.join(found)}",
+            f"only the aws provider would use {', '.join(unusable)}",
             "Put the credentials into a profile and set aws:profile, or use the environment (AWS_ACCESS_KEY_ID, …)",
         )
     try:

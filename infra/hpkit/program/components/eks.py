@@ -66,19 +66,19 @@ class Eks(Component):
         self._plan, self._context = plan, context
         existing = plan.spec.eks.existing
         if existing is not None:
-            found = aws.eks.get_cluster_output(name=existing.name, opts=pulumi.InvokeOutputOptions(parent=self))
+            live = aws.eks.get_cluster_output(name=existing.name, opts=pulumi.InvokeOutputOptions(parent=self))
             self._ways: list[pulumi.Resource] = []
-            self.name, self.arn, self._endpoint, self.kept = found.name, found.arn, found.endpoint, {}
-            self._authority = found.certificate_authorities[0].data
-            self.issuer = found.identities.apply(_issuer)
+            self.name, self.arn, self._endpoint, self.kept = live.name, live.arn, live.endpoint, {}
+            self._authority = live.certificate_authorities[0].data
+            self.issuer = live.identities.apply(_issuer)
         elif network is None or identity is None:
             raise ValueError(f"{plan.stack} creates its EKS cluster, which needs a network and a role")
         else:
             groups, self._ways = self._private_ways(network)
-            made = self._build(network, identity, guard, groups=groups)
-            self.name, self.arn, self._endpoint = made.name, made.arn, made.endpoint
-            self._authority = made.certificate_authority.apply(lambda each: each.data or "")
-            self.issuer = made.identities.apply(_issuer)
+            cluster = self._build(network, identity, guard, groups=groups)
+            self.name, self.arn, self._endpoint = cluster.name, cluster.arn, cluster.endpoint
+            self._authority = cluster.certificate_authority.apply(lambda each: each.data or "")
+            self.issuer = cluster.identities.apply(_issuer)
         self.kubeconfig = pulumi.Output.all(
             name=self.name, endpoint=self._endpoint, authority=self._authority, region=plan.spec.region
         ).apply(lambda known: _kubeconfig(known, context.credentials))
@@ -229,10 +229,10 @@ def _issuer(identities: Sequence[Any]) -> str:
     return found
 
 
-def _kubeconfig(known: dict[str, str], credentials: Credentials) -> str:
-    name = known["name"]
+def _kubeconfig(values: dict[str, str], credentials: Credentials) -> str:
+    name = values["name"]
     asked = ["--cluster-name", name, "--output", "json", *credentials.token_options()]
-    token = ["--region", known["region"], "eks", "get-token", *asked]
+    token = ["--region", values["region"], "eks", "get-token", *asked]
     return json.dumps(
         {
             "apiVersion": "v1",
@@ -242,8 +242,8 @@ def _kubeconfig(known: dict[str, str], credentials: Credentials) -> str:
                 {
                     "name": name,
                     "cluster": {
-                        "server": known["endpoint"],
-                        "certificate-authority-data": known["authority"],
+                        "server": values["endpoint"],
+                        "certificate-authority-data": values["authority"],
                     },
                 }
             ],

@@ -58,15 +58,15 @@ class Dependencies(Component):
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__(name, opts=opts)
-        wanted = plan.dependencies
-        if wanted is not None:
+        chart = plan.dependencies
+        if chart is not None:
             self.release = k8s.helm.v3.Release(
                 DEPENDENCIES,
                 name=DEPENDENCIES,
                 namespace=DEPENDENCIES_NAMESPACE,
-                chart=wanted.chart if wanted.chart.startswith("oci://") else context.in_project(wanted.chart),
-                version=wanted.version,
-                values=wanted.values,
+                chart=chart.chart if chart.chart.startswith("oci://") else context.in_project(chart.chart),
+                version=chart.version,
+                values=chart.values,
                 # HyperPod wants the chart before it makes nodes, and without nodes none of its pods can become ready.
                 skip_await=True,
                 opts=self.child(after=after, provider=eks.kubernetes),

@@ -115,10 +115,10 @@ class Inference(Component):
         if given is not None:
             return pulumi.Output.from_input(given)
         # IAM knows the certificate authority of EKS, and needs no thumbprint of it.
-        made = aws.iam.OpenIdConnectProvider(
+        provider = aws.iam.OpenIdConnectProvider(
             "oidc", url=self._eks.issuer, client_id_lists=["sts.amazonaws.com"], opts=self.child()
         )
-        return made.arn
+        return provider.arn
 
     def _certificates(self, plan: Plan, caller: str, name: str, operator: aws.iam.Role) -> list[pulumi.Resource]:
         """Return the bucket that only the operator's role writes to, in the shape of AWS's own template.

@@ -39,10 +39,10 @@ class _Package(ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         for module in self._modules(name):
-            found = vars(import_module(f"{self.__name__}.{module}")).get(name)
-            if found is not None:
-                setattr(self, name, found)
-                return found
+            attribute = vars(import_module(f"{self.__name__}.{module}")).get(name)
+            if attribute is not None:
+                setattr(self, name, attribute)
+                return attribute
         if self._has(name):
             return import_module(f"{self.__name__}.{name}")
         self.__class__ = ModuleType  # type: ignore[assignment] # what Python allows of modules, and is meant here
@@ -75,10 +75,10 @@ def _loader(package: ModuleType) -> SourceFileLoader:
 def _put(name: str) -> None:
     """Put a package where `import` looks first, unless it is loaded already."""
     top, *inner = name.split(".")
-    found = find_spec(top)
-    if found is None or not found.submodule_search_locations or name in sys.modules:
+    spec = find_spec(top)
+    if spec is None or not spec.submodule_search_locations or name in sys.modules:
         return
-    folder = Path(found.submodule_search_locations[0], *inner)
+    folder = Path(spec.submodule_search_locations[0], *inner)
     loader = SourceFileLoader(name, str(folder / "__init__.py"))
     package = _Package(name)
     package.__path__, package.__package__, package.__loader__ = [str(folder)], name, loader

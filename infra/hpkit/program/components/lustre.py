@@ -39,7 +39,7 @@ class TeamVolumes(Component):
         self,
         name: str,
         plan: Plan,
-        wanted: Lustre,
+        lustre: Lustre,
         *,
         eks: Eks,
         file_system: aws.fsx.LustreFileSystem,
@@ -56,7 +56,7 @@ class TeamVolumes(Component):
             opts=self.child(after=[driver], provider=eks.kubernetes),
         )
         teams = [team for team in plan.teams if not team.is_shared_pool]
-        self._wanted, self._eks, self._file_system = wanted, eks, file_system
+        self._wanted, self._eks, self._file_system = lustre, eks, file_system
         whole = self._claim("root", _ROOT, _ROOT_NAMESPACE, folder="", claim=_ROOT, after=[storage_class])
         for team in teams:
             # The claim exists without the folder; pods with it start when the Job has made that.

@@ -234,9 +234,9 @@ class Network(Component):
         self, tables: Mapping[str, aws.ec2.RouteTable], nodes: aws.ec2.SecurityGroup
     ) -> list[pulumi.Resource]:
         services = self._plan.network.endpoints
-        made: list[pulumi.Resource] = []
+        endpoints: list[pulumi.Resource] = []
         if "s3" in services:
-            made.append(
+            endpoints.append(
                 aws.ec2.VpcEndpoint(
                     "endpoint-s3",
                     vpc_id=self.vpc_id,
@@ -250,8 +250,8 @@ class Network(Component):
         private = [service for service in services if service != "s3"]
         if private:
             group, rule = self._endpoint_group(nodes)
-            made += [rule, *(self._interface_endpoint(service, group) for service in private)]
-        return made
+            endpoints += [rule, *(self._interface_endpoint(service, group) for service in private)]
+        return endpoints
 
     def _endpoint_group(self, nodes: aws.ec2.SecurityGroup) -> tuple[aws.ec2.SecurityGroup, pulumi.Resource]:
         group = aws.ec2.SecurityGroup(

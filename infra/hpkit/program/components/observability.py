@@ -163,10 +163,10 @@ class Observability(Component):
         )
 
     def _hyperpod_values(self, workspace: aws.amp.Workspace, metrics: MetricsProvider) -> pulumi.Output[dict[str, Any]]:
-        known: dict[str, pulumi.Input[Any]] = {
+        values: dict[str, pulumi.Input[Any]] = {
             "endpoint": workspace.prometheus_endpoint,
             "workspace_arn": workspace.arn,
             "grafana_name": self.grafana.name if self.grafana else None,
             "grafana_arn": self.grafana.arn if self.grafana else None,
         }
-        return pulumi.Output.all(**known).apply(lambda now: hyperpod_values(metrics, **now))
+        return pulumi.Output.all(**values).apply(lambda now: hyperpod_values(metrics, **now))

@@ -71,10 +71,10 @@ def build(plan: Plan, *, root: str = "..", parent: pulumi.Resource | None = None
     _check_account(plan, context.account.id)
     _check_caller(plan, context.caller)
     # What is done to the resources of a component is taken from its options: every component gets these.
-    given = pulumi.ResourceOptions(
+    inherited = pulumi.ResourceOptions(
         providers=[provider, hyperpod_provider], transformations=None if plan.spec.manage_tags else [untagged]
     )
-    opts = pulumi.ResourceOptions.merge(own, given)
+    opts = pulumi.ResourceOptions.merge(own, inherited)
     if plan.spec.cluster.existing:
         return _govern_existing(plan, context, hyperpod_provider, opts=opts)
     network = Network("network", plan, context, guard=[guard_groups(plan, opts=opts)], opts=opts)
@@ -151,14 +151,14 @@ def _on_the_cluster(
         )
     governed, quotas = _govern(plan, eks, addons, access, platform.cluster.cluster_arn, opts=opts)
     parts += governed
-    wanted = plan.spec.storage.lustre if plan.spec.storage else None
-    if wanted is not None and wanted.teams and storage.lustre is not None:
+    lustre = plan.spec.storage.lustre if plan.spec.storage else None
+    if lustre is not None and lustre.teams and storage.lustre is not None:
         driver = addons.installed[_FSX_CSI]
         parts.append(
             TeamVolumes(
                 "team-volumes",
                 plan,
-                wanted,
+                lustre,
                 eks=eks,
                 file_system=storage.lustre,
                 driver=driver,
@@ -293,15 +293,15 @@ def _check_caller(plan: Plan, caller: str) -> None:
         )
 
 
-def _check_account(plan: Plan, found: str) -> None:
+def _check_account(plan: Plan, account: str) -> None:
     """Refuse credentials of another account; raises pulumi.RunError.
 
     Both plugins refuse them as well, since `pulumi refresh` and `pulumi destroy` do not run this program.
     """
     expected = plan.spec.account
-    if expected is not None and found != expected:
+    if expected is not None and account != expected:
         raise pulumi.RunError(
-            f"these credentials belong to account {found}, but {plan.stack} belongs to account {expected}, according "
+            f"these credentials belong to account {account}, but {plan.stack} belongs to account {expected}, according "
             f"to `account` of its environment. Nothing was created. Use credentials of {expected} (AWS_PROFILE, aws "
             "sso login, aws:profile of the stack), or correct `account`."
         )
@@ -317,13 +317,13 @@ def _answered(plan: Plan) -> Iterator[None]:
 
 
 def _zones(asked: pulumi.InvokeOptions) -> list[str]:
-    found = aws.get_availability_zones(
+    zones = aws.get_availability_zones(
         state="available",
         exclude_zone_ids=_NO_CONTROL_PLANE,
         filters=[aws.GetAvailabilityZonesFilterArgs(name="opt-in-status", values=["opt-in-not-required"])],
         opts=asked,
     )
-    return sorted(found.names)
+    return sorted(zones.names)
 
 
 def _has_log_group(plan: Plan, asked: pulumi.InvokeOptions) -> bool:

@@ -37,17 +37,19 @@ class PodRoles:
         account: PodAccount,
         *,
         description: str,
-        given: str | None,
+        existing_role: str | None,
         policy: pulumi.Output[str] | None,
     ) -> None:
         """Make the association of a service account, with its rights.
 
-        given: an existing role, None to create one; policy: what it allows in addition to the account's managed
+        existing_role: None to create one; policy: what it allows in addition to the account's managed
         policies, None for nothing.
         """
         role: pulumi.Input[str]
         rights: Sequence[pulumi.Resource]
-        role, rights = (given, ()) if given is not None else self._role(name, account, description, policy)
+        role, rights = (
+            (existing_role, ()) if existing_role is not None else self._role(name, account, description, policy)
+        )
         self._made[f"{account.namespace}/{account.name}"] = aws.eks.PodIdentityAssociation(
             name,
             cluster_name=self._eks.name,

@@ -28,10 +28,10 @@ class Registry(Component):
         """Make them; key_arn: None for the key that AWS manages for ECR."""
         super().__init__(name, opts=opts)
         uris: dict[str, dict[str, pulumi.Output[str]]] = {}
-        for each in repositories_of(plan):
-            made = aws.ecr.Repository(
-                each.key,
-                name=each.name,
+        for repository in repositories_of(plan):
+            created = aws.ecr.Repository(
+                repository.key,
+                name=repository.name,
                 # Who pulls a tag twice gets the same image twice.
                 image_tag_mutability="IMMUTABLE",
                 image_scanning_configuration=aws.ecr.RepositoryImageScanningConfigurationArgs(scan_on_push=True),
@@ -45,7 +45,9 @@ class Registry(Component):
                     self.child(), pulumi.ResourceOptions(ignore_changes=["encryptionConfigurations"])
                 ),
             )
-            aws.ecr.LifecyclePolicy(each.key, repository=made.name, policy=lifecycle_policy(plan), opts=self.child())
-            uris.setdefault(each.team, {})[each.called] = made.repository_url
+            aws.ecr.LifecyclePolicy(
+                repository.key, repository=created.name, policy=lifecycle_policy(plan), opts=self.child()
+            )
+            uris.setdefault(repository.team, {})[repository.called] = created.repository_url
         self.uris = uris
         self.register_outputs({"repositories": uris})

@@ -70,10 +70,10 @@ class Scheduling(Component):
             parent=self, provider=eks.kubernetes, depends_on=[addon, policy, *quotas], retain_on_delete=True
         )
         # The id is known only when the policy is there, so that a first preview does not look for the file.
-        there = k8s.core.v1.ConfigMap.get(
+        live = k8s.core.v1.ConfigMap.get(
             "kueue-config", policy.cluster_scheduler_config_arn.apply(lambda _: f"{_NAMESPACE}/{_CONFIG}"), opts=inside
         )
-        text = there.data.apply(lambda data: _configured((data or {}).get(_FILE, ""), plan))
+        text = live.data.apply(lambda data: _configured((data or {}).get(_FILE, ""), plan))
         config = k8s.core.v1.ConfigMapPatch(
             "kueue-config",
             metadata={"name": _CONFIG, "namespace": _NAMESPACE, "annotations": _FORCE},

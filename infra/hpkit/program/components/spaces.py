@@ -61,7 +61,7 @@ class Spaces(Component):
                 "spaces-router",
                 ROUTER_ACCOUNT,
                 description="Router of the web UI of spaces",
-                given=None,
+                existing_role=None,
                 policy=pulumi.Output.from_input(json.dumps(router_policy(spec.web_ui.kms_key_arn), sort_keys=True)),
             )
             rights += pods.in_force("spaces-router-pod-identity")

@@ -55,13 +55,13 @@ class Storage(Component):
         super().__init__(name, opts=opts)
         self._plan = plan
         self.kept, self.loader_uris = {}, {}
-        wanted = plan.spec.storage
-        if wanted is not None and wanted.existing is not None:
-            self._use(wanted.existing.bucket, context)
+        spec = plan.spec.storage
+        if spec is not None and spec.existing is not None:
+            self._use(spec.existing.bucket, context)
         elif makes_bucket(plan):
             self._make(context)
-        if wanted is not None and wanted.lustre is not None:
-            self.lustre = self._lustre(wanted.lustre, network)
+        if spec is not None and spec.lustre is not None:
+            self.lustre = self._lustre(spec.lustre, network)
             self.kept = {**self.kept, "fileSystem": self.lustre.id}
         self.register_outputs({"bucketArn": self.bucket_arn, "lifecycleUri": self.lifecycle_uri})
 
@@ -109,19 +109,19 @@ class Storage(Component):
 
     def _loaders(self, bucket: pulumi.Output[str], closed: list[pulumi.Resource]) -> list[pulumi.Resource]:
         uris: dict[tuple[str, str], pulumi.Output[str]] = {}
-        made: list[pulumi.Resource] = []
+        scripts: list[pulumi.Resource] = []
         for uri, digest in verified_scripts(self._plan):
             uris[uri, digest], script = self._upload(_loader_name(uri, digest), bucket, loader(uri, digest), closed)
-            made.append(script)
+            scripts.append(script)
         self.loader_uris = uris
-        return made
+        return scripts
 
     def _upload(
         self, name: str, bucket: pulumi.Output[str], content: str, closed: list[pulumi.Resource]
     ) -> tuple[pulumi.Output[str], aws.s3.BucketObjectv2]:
         """Return the folder of a script, named after its content, and the object in it."""
         folder = f"lifecycle/{_digest(content)}"
-        made = aws.s3.BucketObjectv2(
+        script = aws.s3.BucketObjectv2(
             name,
             bucket=bucket,
             key=f"{folder}/{ON_CREATE}",
@@ -129,32 +129,32 @@ class Storage(Component):
             content_type="text/x-shellscript",
             opts=self.child(after=closed),
         )
-        return pulumi.Output.concat("s3://", bucket, "/", folder), made
+        return pulumi.Output.concat("s3://", bucket, "/", folder), script
 
-    def _lustre(self, wanted: Lustre, network: Network) -> aws.fsx.LustreFileSystem:
+    def _lustre(self, spec: Lustre, network: Network) -> aws.fsx.LustreFileSystem:
         return aws.fsx.LustreFileSystem(
             "lustre",
-            subnet_ids=network.node_subnet_ids[wanted.availability_zone],
+            subnet_ids=network.node_subnet_ids[spec.availability_zone],
             security_group_ids=list(network.security_group_ids),
             deployment_type="PERSISTENT_2",
             storage_type="SSD",
             file_system_type_version="2.15",
             data_compression_type="LZ4",
-            storage_capacity=wanted.storage_capacity_gib,
-            per_unit_storage_throughput=wanted.per_unit_storage_throughput,
+            storage_capacity=spec.storage_capacity_gib,
+            per_unit_storage_throughput=spec.per_unit_storage_throughput,
             kms_key_id=self.key_arn,
-            root_squash_configuration=_squash(wanted),
+            root_squash_configuration=_squash(spec),
             tags={"Name": self._plan.stack},
             opts=self.child(after=network.connectivity, protect=kept(self._plan, "fileSystem")),
         )
 
 
-def _squash(wanted: Lustre) -> aws.fsx.LustreFileSystemRootSquashConfigurationArgs | None:
+def _squash(spec: Lustre) -> aws.fsx.LustreFileSystemRootSquashConfigurationArgs | None:
     """Return the root squash; `0:0` turns it off (FSx API reference, LustreRootSquashConfiguration)."""
-    if wanted.root_squash is None:
-        return aws.fsx.LustreFileSystemRootSquashConfigurationArgs(root_squash="0:0") if wanted.teams else None
+    if spec.root_squash is None:
+        return aws.fsx.LustreFileSystemRootSquashConfigurationArgs(root_squash="0:0") if spec.teams else None
     return aws.fsx.LustreFileSystemRootSquashConfigurationArgs(
-        root_squash=f"{SQUASHED}:{SQUASHED}", no_squash_nids=list(wanted.root_squash.no_squash_nids)
+        root_squash=f"{SQUASHED}:{SQUASHED}", no_squash_nids=list(spec.root_squash.no_squash_nids)
     )
 
 

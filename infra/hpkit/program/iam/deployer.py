@@ -195,19 +195,19 @@ def calling_types(types: Iterable[str]) -> frozenset[str]:
 
     Raises CatalogError for one of AWS whose calls nobody wrote down: the policies would lack them.
     """
-    found = {each for each in types if each.startswith(_CALLING) and each not in _CALLS_NOTHING}
-    unknown = sorted(found - calls().keys())
+    calling = {each for each in types if each.startswith(_CALLING) and each not in _CALLS_NOTHING}
+    unknown = sorted(calling - calls().keys())
     if unknown:
         raise CatalogError(f"the calls of {', '.join(unknown)} are not known: add them to hpkit/iam/data/calls.yaml")
-    return frozenset(found)
+    return frozenset(calling)
 
 
 def actions_of(plan: Plan, types: frozenset[str]) -> frozenset[str]:
     """Return every IAM action that the stack's types, and services on their behalf, need."""
-    made = [calls()[name] for name in types]
-    asked = {*always(), *(call for each in made for call in each.operations())}
+    calls_by_type = [calls()[name] for name in types]
+    asked = {*always(), *(call for each in calls_by_type for call in each.operations())}
     actions = {action for call in asked for action in actions_of_call(call)}
-    actions |= {action for each in made for action in each.service}
+    actions |= {action for each in calls_by_type for action in each.service}
     if _images(plan):
         actions |= {f"ec2:{action}" for action in _CUSTOM_IMAGE.split()}
     if plan.spec.permissions_boundary:
@@ -248,25 +248,25 @@ def _narrowed(
     matching = [each for each in live if any(fnmatchcase(each.arn, pattern) for pattern in resources)]
     arns = [each.arn for each in matching]
     if "OWN" in rule.conditions and plan.spec.manage_tags:
-        found = _tagging_apart(plan, rule.sid, actions, resources, [conditions["OWN"], *others])
+        statements = _tagging_apart(plan, rule.sid, actions, resources, [conditions["OWN"], *others])
         # What `hpkit aws adopt` has imported has no tags of the kit yet: the next `up` puts them on exactly these.
         untagged = [each.arn for each in matching if not _is_own(plan, each.tags)]
         adding = [each for each in actions if _TAGGING.search(each) and not _UNTAGGING.search(each)]
         if untagged and adding:
-            found.append(_statement(f"{rule.sid}Adopt", adding, untagged, [conditions["NEW"]]))
-        return found
+            statements.append(_statement(f"{rule.sid}Adopt", adding, untagged, [conditions["NEW"]]))
+        return statements
     if "EXACT" in rule.conditions:
         return _tagging_apart(plan, rule.sid, actions, arns, others) if arns else []
     if "OWN" in rule.conditions:
         reading = [action for action in actions if _READING.search(action)]
         writing = [action for action in actions if action not in reading]
-        found = [_statement(f"{rule.sid}Read", reading, resources, others)] if reading else []
+        statements = [_statement(f"{rule.sid}Read", reading, resources, others)] if reading else []
         if arns and writing:
-            found.append(_statement(rule.sid, writing, arns, others))
+            statements.append(_statement(rule.sid, writing, arns, others))
         if until is not None and writing:
             window = {"DateLessThan": {"aws:CurrentTime": until}}
-            found.append(_statement(f"{rule.sid}Until", writing, resources, [*others, window]))
-        return found
+            statements.append(_statement(f"{rule.sid}Until", writing, resources, [*others, window]))
+        return statements
     return [_statement(rule.sid, actions, resources, others)]
 
 
@@ -395,12 +395,12 @@ def _passed(plan: Plan, account: AwsAccount, types: frozenset[str]) -> list[dict
     prefix = account.role_arn(f"{_role_prefix(plan)}*")
     own = {purpose: [account.role_arn(role_name(plan, purpose))] for purpose in _PASSED}
     karpenter = cluster_role(plan)
-    there = {
+    used = {
         "karpenter": ([] if not makes_karpenter_role(plan) else own["karpenter"]) + ([karpenter] if karpenter else []),
         "nodes": (own["nodes"] if makes_node_role(plan) else []) + list(execution_roles(plan)),
     }
     passed = {
-        purpose: (there.get(purpose, own[purpose]), services)
+        purpose: (used.get(purpose, own[purpose]), services)
         for purpose, (token, services) in _PASSED.items()
         if token in types
     }

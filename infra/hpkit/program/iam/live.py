@@ -30,13 +30,13 @@ def live_resources(exported: Mapping[str, Any], account: AwsAccount) -> tuple[Li
 
     Raises TypeError or KeyError for what is no exported state.
     """
-    found = {}
+    by_arn = {}
     for resource in _resources(exported):
         arn = _arn(resource, account)
         if arn is not None:
             outputs = resource.get("outputs") or {}
-            found[arn] = LiveResource(arn, _tags(outputs))
-    return tuple(found[arn] for arn in sorted(found))
+            by_arn[arn] = LiveResource(arn, _tags(outputs))
+    return tuple(by_arn[arn] for arn in sorted(by_arn))
 
 
 def account_of(exported: Mapping[str, Any]) -> str | None:

@@ -123,12 +123,12 @@ class Recording:
         """Return the resources of a type by name."""
         return {each.name: each for each in self.all(kind)}
 
-    def one(self, kind: str, name: str | None = None) -> RecordedResource:
+    def one(self, type_token: str, name: str | None = None) -> RecordedResource:
         """Return the only resource of a type, or the one of that name; raises LookupError for none and for several."""
-        found = [each for each in self.all(kind) if name in (None, each.name)]
-        if len(found) != 1:
-            raise LookupError(f"{kind} {name or ''}: {[each.name for each in found]}")
-        return found[0]
+        matching = [each for each in self.all(type_token) if name in (None, each.name)]
+        if len(matching) != 1:
+            raise LookupError(f"{type_token} {name or ''}: {[each.name for each in matching]}")
+        return matching[0]
 
     @property
     def names(self) -> set[tuple[str, str]]:
@@ -156,14 +156,16 @@ def record(
 
     project: the Pulumi project's name; root: its folder, relative to the program's.
     """
-    given = answers or (Answers(account=plan.spec.account) if plan.spec.account else Answers())
-    if not given.caller and plan.spec.deployers:
-        given = replace(given, caller=plan.spec.deployers[0])
-    if not given.eks and plan.spec.eks.existing is not None:
-        given = replace(given, eks=_existing(plan.spec.eks.existing.name, plan.spec.region, given))
-    if not given.cluster and plan.spec.cluster.existing:
-        given = replace(given, cluster=_stated(plan, given))
-    engine, recording = _Engine(plan.spec.region, given), Recording(plan, project)
+    engine_answers = answers or (Answers(account=plan.spec.account) if plan.spec.account else Answers())
+    if not engine_answers.caller and plan.spec.deployers:
+        engine_answers = replace(engine_answers, caller=plan.spec.deployers[0])
+    if not engine_answers.eks and plan.spec.eks.existing is not None:
+        engine_answers = replace(
+            engine_answers, eks=_existing(plan.spec.eks.existing.name, plan.spec.region, engine_answers)
+        )
+    if not engine_answers.cluster and plan.spec.cluster.existing:
+        engine_answers = replace(engine_answers, cluster=_stated(plan, engine_answers))
+    engine, recording = _Engine(plan.spec.region, engine_answers), Recording(plan, project)
     monitor = _Monitor(engine)
     answer_inline()
     mocks.set_mocks(engine, project=project, stack=stack or plan.stack, preview=False, monitor=monitor)
@@ -185,7 +187,7 @@ def _existing(name: str, region: str, given: Answers) -> dict[str, Any]:
     return {"name": name, "arn": f"arn:{given.partition}:eks:{region}:{given.account}:cluster/{name}"}
 
 
-def _stated(plan: Plan, given: Answers) -> dict[str, Any]:
+def _stated(plan: Plan, answers: Answers) -> dict[str, Any]:
     """Return an existing HyperPod cluster as the file states it."""
     groups = [
         {
@@ -195,10 +197,10 @@ def _stated(plan: Plan, given: Answers) -> dict[str, Any]:
         }
         for group in plan.all_groups
     ]
-    arn = f"arn:{given.partition}:sagemaker:{plan.spec.region}:{given.account}:cluster/abcdefghijkl"
+    arn = f"arn:{answers.partition}:sagemaker:{plan.spec.region}:{answers.account}:cluster/abcdefghijkl"
     return {
         "clusterArn": arn,
-        "orchestrator": {"eks": {"clusterArn": given.eks.get("arn", "")}},
+        "orchestrator": {"eks": {"clusterArn": answers.eks.get("arn", "")}},
         "instanceGroups": groups,
     }
 
@@ -243,7 +245,7 @@ def _without_places() -> Iterator[None]:
 def _resource(urn: str, request: Any, engine: _Engine) -> RecordedResource:
     provider = request.provider or next(iter(request.providers.values()), "")
     inputs = pulumi.runtime.rpc.deserialize_properties(request.object)
-    made = {"id": engine.id_of(request.name), **engine.made(request.name)}
+    outputs = {"id": engine.id_of(request.name), **engine.made(request.name)}
     return RecordedResource(
         urn=urn,
         type=request.type,
@@ -260,7 +262,7 @@ def _resource(urn: str, request: Any, engine: _Engine) -> RecordedResource:
         version=request.version,
         ignore_changes=tuple(request.ignoreChanges),
         import_id=request.importId,
-        made={key: value for key, value in made.items() if key not in inputs},
+        made={key: value for key, value in outputs.items() if key not in inputs},
     )
 
 
@@ -332,7 +334,7 @@ class _Monitor(mocks.MockMonitor):
         if urn in self.requests:  # the engine refuses it too
             raise ValueError(f"duplicate resource URN {urn}")
         self.requests[urn] = request
-        made = struct_pb2.Struct()
-        made.update(self._engine.made(request.name))
-        made.MergeFrom(request.object)
-        return resource_pb2.RegisterResourceResponse(urn=urn, id=self._engine.id_of(request.name), object=made)
+        outputs = struct_pb2.Struct()
+        outputs.update(self._engine.made(request.name))
+        outputs.MergeFrom(request.object)
+        return resource_pb2.RegisterResourceResponse(urn=urn, id=self._engine.id_of(request.name), object=outputs)

@@ -79,14 +79,14 @@ def _place(resource: RecordedResource) -> tuple[int, str]:
 
 def _nodes(by_parent: Mapping[str, list[RecordedResource]], parent: str, plan: Plan) -> Iterator[Node]:
     """Yield the resources under a parent, sorted by type and name, then the components in the program's order."""
-    found = by_parent.get(parent, [])
-    resources = [each for each in found if not each.type.startswith(_COMPONENT)]
+    registered = by_parent.get(parent, [])
+    resources = [each for each in registered if not each.type.startswith(_COMPONENT)]
     yield from (_node(each, plan) for each in sorted(resources, key=_order))
-    for each in found:
-        if each.type.startswith(_COMPONENT):
-            children = tuple(_nodes(by_parent, each.urn, plan))
+    for component in registered:
+        if component.type.startswith(_COMPONENT):
+            children = tuple(_nodes(by_parent, component.urn, plan))
             if any(child.count() for child in children):
-                yield Node("", each.name, "", children)
+                yield Node("", component.name, "", children)
 
 
 def _order(resource: RecordedResource) -> tuple[int, str, str]:
