@@ -31,10 +31,10 @@ class PropertyChange:
     input: bool = True
 
 
-def property_changes(found: Iterable[Difference]) -> list[PropertyChange]:
+def property_changes(differences: Iterable[Difference]) -> list[PropertyChange]:
     """Return differences as the engine shows them: an object that one side lacks is one change."""
     changes: dict[tuple[str, str], bool] = {}
-    for each in found:
+    for each in differences:
         key = (_path(each.keys), each.kind)
         changes[key] = changes.get(key, False) or each.replaces
     return [PropertyChange(path, kind, replaces) for (path, kind), replaces in changes.items()]

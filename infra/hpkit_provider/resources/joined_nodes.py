@@ -110,24 +110,24 @@ class JoinedNodes:
         return [*waiting[:_NAMED], *more]
 
     def _group(self, name: str) -> str:
-        found = [each for each in self._seen if each.group == name]
-        failed = sum(each.status == _FAILED for each in found)
-        ready = sum(not each.reason for each in found)
-        if ready and ready + sum(each.status == _FAILED and bool(each.reason) for each in found) == len(found):
+        nodes = [each for each in self._seen if each.group == name]
+        failed = sum(each.status == _FAILED for each in nodes)
+        ready = sum(not each.reason for each in nodes)
+        if ready and ready + sum(each.status == _FAILED and bool(each.reason) for each in nodes) == len(nodes):
             return ""
-        return f"{name} {ready}/{len(found)} Ready" + (f" ({failed} failed)" if failed else "")
+        return f"{name} {ready}/{len(nodes)} Ready" + (f" ({failed} failed)" if failed else "")
 
     def _joined(self) -> dict[str, Mapping[str, Any]]:
         """Return the nodes of the groups, by name."""
         selector = quote(f"{_GROUP} in ({','.join(self.groups)})")
-        found: dict[str, Mapping[str, Any]] = {}
+        nodes: dict[str, Mapping[str, Any]] = {}
         token = ""
         while True:
             page = self.eks.get(f"/api/v1/nodes?labelSelector={selector}&limit={_PAGE}&continue={quote(token)}")
-            found.update({each["metadata"]["name"]: each for each in page["items"]})
+            nodes.update({each["metadata"]["name"]: each for each in page["items"]})
             token = page["metadata"].get("continue", "")
             if not token:
-                return found
+                return nodes
 
 
 def _instance(summary: Document, joined: Mapping[str, Mapping[str, Any]]) -> _Instance:

@@ -21,17 +21,17 @@ def require_own(api: SageMakerApi, task: Task, document: Document, inputs: Props
     Raises RefusedError with the command that imports it.
     """
     arn = str(document[f"{name}Arn"])
-    wanted = {tag["key"]: tag["value"] for tag in inputs.get("tags", [])}
+    own_tags = {tag["key"]: tag["value"] for tag in inputs.get("tags", [])}
     live = {tag["key"]: tag["value"] for tag in live_tags(api, task, arn)}
-    if wanted and wanted.items() <= live.items():
+    if own_tags and own_tags.items() <= live.items():
         return
     called = document.get("Name") or document.get("ClusterName")
     differing = [
         f"{key}={value} (there: {live.get(key, 'none')})"
-        for key, value in sorted(wanted.items())
+        for key, value in sorted(own_tags.items())
         if live.get(key) != value
     ]
-    why = f"it lacks the tags {', '.join(differing)}" if wanted else "this program sets no tags that identify it"
+    why = f"it lacks the tags {', '.join(differing)}" if own_tags else "this program sets no tags that identify it"
     raise RefusedError(
         f"A {name} {called!r} already exists ({arn}), and nothing shows that this stack created it: {why}. It wasn't "
         f"changed. What to do: if it should belong to this stack, run `{_import_command(task.urn, arn)}` (`pulumi "

@@ -169,10 +169,10 @@ def _closed(eks: EksApi) -> str:
 def _unavailable(eks: EksApi, name: str) -> str:
     namespace, _, deployment = name.partition("/")
     try:
-        found = eks.get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{deployment}")
+        status = eks.get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{deployment}")
     except Unanswered as error:
         return f"deployment {name} isn't available yet ({error})"
-    conditions = {each["type"]: each for each in found.get("status", {}).get("conditions", [])}
+    conditions = {each["type"]: each for each in status.get("status", {}).get("conditions", [])}
     available = conditions.get("Available", {})
     if available.get("status") == "True":
         return ""

@@ -55,12 +55,12 @@ def table(name: str) -> Field:
 
 
 def _field(resource: ResourceTable, shape: Any, api: str, *, path: str, required: bool = False) -> Field:
-    kind = _KINDS.get(shape.type_name, shape.type_name)
+    field_type = _KINDS.get(shape.type_name, shape.type_name)
     limits = shape.metadata
     return Field(
         name=_camel(api),
         api=api,
-        kind=kind,
+        kind=field_type,
         required=required or path in resource.required,
         immutable=path in resource.replacing,
         secret=bool(getattr(shape, "metadata", {}).get("sensitive", False)),
@@ -68,9 +68,9 @@ def _field(resource: ResourceTable, shape: Any, api: str, *, path: str, required
         pattern=limits.get("pattern", ""),
         minimum=limits.get("min"),
         maximum=limits.get("max"),
-        members=tuple(_members(resource, shape, path)) if kind == "object" else (),
+        members=tuple(_members(resource, shape, path)) if field_type == "object" else (),
         item=_item(resource, shape, path),
-        key=_field(resource, shape.key, "", path="*") if kind == "map" else None,
+        key=_field(resource, shape.key, "", path="*") if field_type == "map" else None,
         identity=resource.identities.get(path, ""),
         union=bool(getattr(shape, "is_tagged_union", False)),
         shape=shape.name,

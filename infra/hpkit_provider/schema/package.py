@@ -42,11 +42,11 @@ def schema_text() -> str:
 
 def _get_cluster(cluster: Mapping[str, Any]) -> dict[str, Any]:
     """Return the function for a cluster that no resource of the program describes."""
-    known = ("clusterArn", "clusterName", "orchestrator", "instanceGroups", "restrictedInstanceGroups")
+    outputs = ("clusterArn", "clusterName", "orchestrator", "instanceGroups", "restrictedInstanceGroups")
     return {
         "description": "Return an existing HyperPod cluster.",
         "inputs": {"properties": {"clusterName": {"type": "string"}}, "required": ["clusterName"]},
-        "outputs": {"properties": {name: cluster["properties"][name] for name in known}, "required": ["clusterArn"]},
+        "outputs": {"properties": {name: cluster["properties"][name] for name in outputs}, "required": ["clusterArn"]},
     }
 
 

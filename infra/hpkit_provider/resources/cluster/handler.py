@@ -239,7 +239,7 @@ class ClusterHandler(Handler):
 
     def _create_or_find(self, task: Task, inputs: Props) -> str:
         """Return the ARN of the cluster that was created or found."""
-        wanted = {name: value for name, value in inputs.items() if name != "autoScaling"}
+        requested = {name: value for name, value in inputs.items() if name != "autoScaling"}
         live = LiveCluster(self.api, task, inputs["clusterName"])
         for tries, delay in enumerate(task.delays(0.3, MAX_POLL_SECONDS)):
             existing = self._existing(task, inputs)
@@ -250,7 +250,7 @@ class ClusterHandler(Handler):
                 return str(existing["ClusterArn"])
             if tries == 0:
                 require_training_plans(self.api, task, {}, inputs)
-            created = live.send("create_cluster", to_api(self.spec, wanted), tries=tries)
+            created = live.send("create_cluster", to_api(self.spec, requested), tries=tries)
             if created is not None:
                 return str(created["ClusterArn"])
             task.pause(delay)

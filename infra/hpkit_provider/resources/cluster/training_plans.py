@@ -50,11 +50,11 @@ def _zones(api: SageMakerApi, task: Task, new: Props, name: str) -> set[str]:
     if not subnets:
         return set()
     try:
-        found = api.find(task, "ec2.describe_subnets", SubnetIds=list(subnets)) or {}
+        response = api.find(task, "ec2.describe_subnets", SubnetIds=list(subnets)) or {}
     except PluginError as error:
         task.warn(f"The zone of instance group {name} isn't compared with its training plan: {error}")
         return set()
-    return {str(each["AvailabilityZone"]) for each in found.get("Subnets", [])}
+    return {str(each["AvailabilityZone"]) for each in response.get("Subnets", [])}
 
 
 def _growing(old: Props, new: Props) -> Iterator[tuple[str, str, list[str], int]]:

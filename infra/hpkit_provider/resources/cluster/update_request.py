@@ -178,11 +178,11 @@ def _holds(member: Field, wanted: Any, live: Any) -> bool:
 
 
 def _autoscaling(new: Props, document: Document) -> tuple[Document | None, str]:
-    wanted = new.get("autoScaling", {"mode": "Disable"})
-    mode = wanted["mode"]
+    scaling = new.get("autoScaling", {"mode": "Disable"})
+    mode = scaling["mode"]
     if document.get("AutoScaling", {}).get("Mode", "Disable") == mode:
         return None, mode
-    return {"Mode": mode, "AutoScalerType": wanted.get("autoScalerType", "Karpenter")}, mode
+    return {"Mode": mode, "AutoScalerType": scaling.get("autoScalerType", "Karpenter")}, mode
 
 
 def _groups(member: Field, *, old: Props, new: Props, live: Props) -> list[Document]:
@@ -229,14 +229,14 @@ def _with_group_resets(item: Field, group: Props, live: Props, old: Props) -> Pr
 
 
 def _group_differs(item: Field, full: Props, live: Props) -> bool:
-    for name, wanted in full.items():
+    for name, value in full.items():
         member = item.by_name[name]
         if member.service_owned:
             continue
         if name not in live:
-            if wanted != member.reset_to and not says_nothing(member, wanted):
+            if value != member.reset_to and not says_nothing(member, value):
                 return True
-        elif not same(member, project(member, wanted, live[name]), wanted):
+        elif not same(member, project(member, value, live[name]), value):
             return True
     return False
 

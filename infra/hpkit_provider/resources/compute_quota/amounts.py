@@ -99,10 +99,10 @@ def minimum(live: Sequence[ComputeQuotaResource], new: Sequence[ComputeQuotaReso
     A type that goes from whole instances to fractions, or back, keeps its live entry: what of it is less depends on
     the instance type.
     """
-    wanted = {_key(resource): resource for resource in new}
+    new_by_key = {_key(resource): resource for resource in new}
     types = {resource["InstanceType"] for resource in new}
     return [
-        _smaller(resource, wanted.get(_key(resource), resource))
+        _smaller(resource, new_by_key.get(_key(resource), resource))
         for resource in live
         if resource["InstanceType"] in types
     ]
@@ -114,10 +114,10 @@ def _key(resource: ComputeQuotaResource) -> tuple[Any, ...]:
     return resource["InstanceType"], WHOLE in resource, bool(resource.get("Accelerators")), partition
 
 
-def _smaller(resource: ComputeQuotaResource, other: ComputeQuotaResource) -> ComputeQuotaResource:
+def _smaller(resource: ComputeQuotaResource, target: ComputeQuotaResource) -> ComputeQuotaResource:
     """Take the smaller figure of each that is stated; what is not stated follows, pro rata."""
-    smaller = dict(other)
-    for name, value in other.items():
+    smaller = dict(target)
+    for name, value in target.items():
         if name == _PARTITION:
             smaller[name] = {**value, "Count": min(value["Count"], resource[name]["Count"])}
         elif isinstance(value, (int, float)):

@@ -83,11 +83,11 @@ class ComputeQuotaHandler(VersionedHandler):
         for entry in self.clients.ledger.quotas(task, inputs["clusterArn"]).value:
             if entry["Name"] != inputs["name"]:
                 continue
-            team, wanted = entry["ComputeQuotaTarget"]["TeamName"], inputs["computeQuotaTarget"]["teamName"]
-            if team != wanted:
+            team, stated_team = entry["ComputeQuotaTarget"]["TeamName"], inputs["computeQuotaTarget"]["teamName"]
+            if team != stated_team:
                 raise RefusedError(
                     f"A ComputeQuota {inputs['name']!r} already exists on this cluster, for team {team!r} instead of "
-                    f"{wanted!r}. What to do: choose another name, or delete that quota."
+                    f"{stated_team!r}. What to do: choose another name, or delete that quota."
                 )
             return entry
         return None
