@@ -82,21 +82,21 @@ def _once(ctx: Context, call: Call, implementation: Operation, params: Record, m
     token = next((params[name] for name in members if name in params), None)
     if token is None:
         return implementation(ctx, params)
-    known = ctx.backend.tokens
-    for key in [key for key, entry in known.items() if entry["until"] <= ctx.now]:
-        del known[key]
+    tokens = ctx.backend.tokens
+    for key in [key for key, entry in tokens.items() if entry["until"] <= ctx.now]:
+        del tokens[key]
     key = f"{ctx.region}:{call.service}:{call.operation}:{token}"
     digest = sha256(json.dumps(params, sort_keys=True).encode()).hexdigest()
-    if key in known:
-        if known[key]["digest"] != digest:
+    if key in tokens:
+        if tokens[key]["digest"] != digest:
             raise ServiceError(
                 services()[call.service].refuses_with,
                 f"Client token {token} was used by a {call.operation} request with other parameters",
             )
-        answer: Record = known[key]["answer"]
+        answer: Record = tokens[key]["answer"]
         return answer
     result = implementation(ctx, params)
-    known[key] = {
+    tokens[key] = {
         "until": ctx.now + TOKEN_SECONDS,
         "digest": digest,
         "answer": json.loads(json.dumps(result)),
@@ -110,13 +110,13 @@ def _check_answer(call: Call, result: Record) -> None:
     if shape is None:
         return
     try:
-        found = list(violations(shape, result, sizes=False))
+        problems = list(violations(shape, result, sizes=False))
     except WrongTypeError as error:
-        found = [str(error)]
-    if found:
+        problems = [str(error)]
+    if problems:
         raise ServiceError(
             "InternalFailure",
-            f"{call.operation} built an answer its model forbids: {'; '.join(found)}",
+            f"{call.operation} built an answer its model forbids: {'; '.join(problems)}",
             status=500,
         )
 

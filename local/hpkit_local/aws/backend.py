@@ -95,11 +95,11 @@ class Backend:
         with self.lock, self.moto.active():
             yield
 
-    def table(self, region: str, kind: str) -> dict[str, Record]:
+    def table(self, region: str, table_name: str) -> dict[str, Record]:
         """Return the records of one kind in one region, by key; survives a restart."""
         tables = self._data["regions"].setdefault(region, {})
-        found: dict[str, Record] = tables.setdefault(kind, {})
-        return found
+        records: dict[str, Record] = tables.setdefault(table_name, {})
+        return records
 
     def names(self, kind: str) -> list[str]:
         """Return the keys of one kind in all regions."""
@@ -185,10 +185,10 @@ class Backend:
 
     def answered(self, invocation: str) -> Reply | None:
         """Return what was answered to this request before: its sender did not hear it, the process being killed."""
-        told = self._file.answer(invocation) if self._file is not None and invocation else None
-        if told is None:
+        stored = self._file.answer(invocation) if self._file is not None and invocation else None
+        if stored is None:
             return None
-        head, _, body = told.partition(b"\n")
+        head, _, body = stored.partition(b"\n")
         return Reply(body=body, **json.loads(head))
 
     def remember(self, invocation: str, reply: Reply) -> None:

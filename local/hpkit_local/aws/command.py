@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    known = "; ".join(f"{name}: {meaning}" for name, meaning in known_faults().items())
+    faults = "; ".join(f"{name}: {meaning}" for name, meaning in known_faults().items())
     parser = argparse.ArgumentParser(prog="python -m hpkit_local.aws", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0 takes a free one")
     parser.add_argument("--state-file", type=Path, help="where state survives a restart; without it none does")
@@ -57,7 +57,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         default=1.0,
         help="0 = every change is immediate, 1 = as long as on AWS",
     )
-    parser.add_argument("--fault", action="append", default=[], metavar="NAME=VALUE[@PATTERN]", help=known)
+    parser.add_argument("--fault", action="append", default=[], metavar="NAME=VALUE[@PATTERN]", help=faults)
     parser.add_argument("--region", default="us-west-2", help="region of requests that name none")
     parser.add_argument(
         "--from",
@@ -115,7 +115,7 @@ def _controllers(reference: str | None) -> Controllers:
         return Controllers()
     module, _, factory = reference.partition(":")
     try:
-        made: Controllers = getattr(importlib.import_module(module), factory)()
+        controllers: Controllers = getattr(importlib.import_module(module), factory)()
     except (ImportError, AttributeError) as error:
         raise EndpointError(f"--controllers {reference}: {error}") from None
-    return made
+    return controllers

@@ -44,7 +44,7 @@ def _params(call: Call, environ: dict[str, Any]) -> dict[str, Any]:
         return parameters(call)
     request = Request({**environ, "wsgi.input": io.BytesIO(call.body)})
     parser = PROTOCOL_PARSERS[call.protocol](get_service_model(call.service).operation_model(call.operation))
-    found: dict[str, Any] = parser.parse(
+    parsed: dict[str, Any] = parser.parse(
         {
             "body": call.body,
             "headers": request.headers,
@@ -54,7 +54,7 @@ def _params(call: Call, environ: dict[str, Any]) -> dict[str, Any]:
             "values": request.values if call.protocol in ("ec2", "query") else request.args,
         }
     )
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in parsed.items() if value is not None}
 
 
 def _unreadable(call: Call) -> str:

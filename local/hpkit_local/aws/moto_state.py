@@ -145,10 +145,10 @@ class MotoState:
 
     def _activate(self) -> None:
         for service in moto_services():
-            found = _globals(service)
-            found.clear()
+            accounts = _globals(service)
+            accounts.clear()
             for account, regions in self._inactive[service].items():
-                found[account].update(regions)
+                accounts[account].update(regions)
         _after_swap()
 
 

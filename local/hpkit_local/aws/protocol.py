@@ -95,14 +95,14 @@ def read_call(environ: dict[str, Any], *, default_region: str) -> Call:
 
 
 def _signer(environ: dict[str, Any], query: dict[str, list[str]], default_region: str) -> tuple[str, str, str | None]:
-    found = _CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
-    if found is None:
+    match = _CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
+    if match is None:
         presigned = query.get("X-Amz-Credential", [""])[0]
-        found = _CREDENTIAL.search(f"Credential={presigned}")
-    if found is None:
+        match = _CREDENTIAL.search(f"Credential={presigned}")
+    if match is None:
         # URLs that boto3 presigns for S3 by default carry a signature of version 2, which names no region or service.
         return query.get("AWSAccessKeyId", [""])[0], default_region, None
-    return found[1], found[2], _signers().get(found[3], found[3])
+    return match[1], match[2], _signers().get(match[3], match[3])
 
 
 def check_signed(call: Call, environ: dict[str, Any]) -> None:
@@ -211,7 +211,9 @@ def _from_text(shape: Any, values: list[str]) -> Any:
 
 def render(call: Call, result: dict[str, Any], *, request_id: str) -> Reply:
     """Return an answer of this package's operations, all of which speak JSON."""
-    kind = "application/x-amz-json-1.1" if call.protocol == "json" else "application/json"
+    content_type = "application/x-amz-json-1.1" if call.protocol == "json" else "application/json"
     operation = service_model(call.service).operation_model(call.operation)
     status = operation.http.get("responseCode", 200)
-    return Reply(int(status), json.dumps(result).encode(), {"Content-Type": kind, "x-amzn-RequestId": request_id})
+    return Reply(
+        int(status), json.dumps(result).encode(), {"Content-Type": content_type, "x-amzn-RequestId": request_id}
+    )

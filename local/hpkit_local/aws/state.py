@@ -48,10 +48,11 @@ class StateFile:
         self._database.execute("PRAGMA synchronous=OFF")
         # Held until the process ends, however it ends: two endpoints must not write one file.
         self._database.execute("PRAGMA locking_mode=EXCLUSIVE")
-        (found,) = self._database.execute("PRAGMA user_version").fetchone()
-        if found not in (0, FORMAT):
+        (state_format,) = self._database.execute("PRAGMA user_version").fetchone()
+        if state_format not in (0, FORMAT):
             raise EndpointError(
-                f"{self.path} has state format {found}, this program writes {FORMAT}; delete it or give another path"
+                f"{self.path} has state format {state_format}, this program writes {FORMAT}; delete it or "
+                "give another path"
             )
         self._database.execute("CREATE TABLE IF NOT EXISTS blobs (name TEXT PRIMARY KEY, value BLOB NOT NULL)")
         self._database.execute("CREATE TABLE IF NOT EXISTS answers (name TEXT PRIMARY KEY, value BLOB NOT NULL)")

@@ -40,12 +40,12 @@ class WrongTypeError(Exception):
 def check_request(shape: StructureShape, params: dict[str, Any], *, code: str) -> None:
     """Refuse a request that breaks the model: with `code`, or SerializationException for a wrong type."""
     try:
-        found = list(violations(shape, params))
+        problems = list(violations(shape, params))
     except WrongTypeError as error:
         raise ServiceError("SerializationException", str(error)) from None
-    if found:
-        plural = "" if len(found) == 1 else "s"
-        raise ServiceError(code, f"{len(found)} validation error{plural} detected: {'; '.join(found)}")
+    if problems:
+        plural = "" if len(problems) == 1 else "s"
+        raise ServiceError(code, f"{len(problems)} validation error{plural} detected: {'; '.join(problems)}")
 
 
 def violations(shape: Shape, value: object, path: str = "", *, sizes: bool = True) -> Iterator[str]:

@@ -42,12 +42,12 @@ class BackendView:
 
     def snapshot(self) -> Snapshot:
         """Return what exists."""
-        found = Snapshot({}, {}, {}, {}, [], {}, {}, {}, set())
+        existing = Snapshot({}, {}, {}, {}, [], {}, {}, {}, set())
         with self.held():
             for ctx in self.contexts():
                 for add in _parts:
-                    add(found, ctx)
-        return found
+                    add(existing, ctx)
+        return existing
 
     def contexts(self) -> Iterator[Context]:
         """Yield the context of the endpoint's region and of others that have records; call it `held`."""

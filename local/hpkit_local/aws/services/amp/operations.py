@@ -44,12 +44,12 @@ def _check(data: str) -> None:
 
 def _mapping(text: str, what: str) -> dict[str, Any]:
     try:
-        found = yaml.safe_load(text)
+        mapping = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise _refuse(f"{what}: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(mapping, dict):
         raise _refuse(f"{what} is not a mapping")
-    return found
+    return mapping
 
 
 def _require_workspace(ctx: Context, workspace: str) -> None:
@@ -63,11 +63,11 @@ def _require_workspace(ctx: Context, workspace: str) -> None:
 
 def _find(ctx: Context, workspace: str) -> Record:
     _require_workspace(ctx, workspace)
-    found = ctx.table(_TABLE).get(workspace)
-    if found is None:
+    definition = ctx.table(_TABLE).get(workspace)
+    if definition is None:
         message = f"Alert manager definition not found for workspace: {workspace}"
         raise ServiceError("ResourceNotFoundException", message, status=404)
-    return found
+    return definition
 
 
 @operation("amp", "CreateAlertManagerDefinition")
@@ -88,10 +88,10 @@ def create_alert_manager_definition(ctx: Context, params: Record) -> Record:
 @operation("amp", "PutAlertManagerDefinition")
 def put_alert_manager_definition(ctx: Context, params: Record) -> Record:
     """Replace the definition."""
-    found = _find(ctx, params["workspaceId"])
+    definition = _find(ctx, params["workspaceId"])
     _check(params["data"])
-    found.update(data=params["data"], modifiedAt=ctx.now)
-    return {"status": found["status"]}
+    definition.update(data=params["data"], modifiedAt=ctx.now)
+    return {"status": definition["status"]}
 
 
 @operation("amp", "DescribeAlertManagerDefinition")

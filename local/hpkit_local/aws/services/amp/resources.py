@@ -20,9 +20,9 @@ def _settle(call: Calls, look: Callable[[], Any]) -> None:
     until(call, look, status=lambda seen: seen["status"]["statusCode"], ready={"ACTIVE"}, failed=_FAILED)
 
 
-def _create_workspace(call: Calls, wanted: Props) -> str:
+def _create_workspace(call: Calls, inputs: Props) -> str:
     answer = call(
-        "CreateWorkspace", alias=wanted.get("alias"), kmsKeyArn=wanted.get("kmsKeyArn"), tags=wanted["tagsAll"] or None
+        "CreateWorkspace", alias=inputs.get("alias"), kmsKeyArn=inputs.get("kmsKeyArn"), tags=inputs["tagsAll"] or None
     )
     return str(answer["workspaceId"])
 
@@ -32,18 +32,18 @@ def _workspace(call: Calls, workspace: str) -> dict[str, Any] | None:
     return answer and answer["workspace"]
 
 
-def _read_workspace(call: Calls, workspace: str, _known: Props) -> Props | None:
-    found = _workspace(call, workspace)
-    if found is None or found["status"]["statusCode"] == "DELETING":
+def _read_workspace(call: Calls, workspace: str, _recorded: Props) -> Props | None:
+    described = _workspace(call, workspace)
+    if described is None or described["status"]["statusCode"] == "DELETING":
         return None
     logging = (call.find("DescribeLoggingConfiguration", workspaceId=workspace) or {}).get("loggingConfiguration")
     return {
-        "arn": found["arn"],
-        "alias": found.get("alias"),
-        "kmsKeyArn": found.get("kmsKeyArn"),
-        "prometheusEndpoint": found.get("prometheusEndpoint"),
+        "arn": described["arn"],
+        "alias": described.get("alias"),
+        "kmsKeyArn": described.get("kmsKeyArn"),
+        "prometheusEndpoint": described.get("prometheusEndpoint"),
         "loggingConfiguration": {"logGroupArn": logging["logGroupArn"]} if logging else None,
-        "tags": found.get("tags", {}),
+        "tags": described.get("tags", {}),
     }
 
 
@@ -52,13 +52,13 @@ def _update_workspace(call: Calls, workspace: str, change: Change) -> None:
         call("UpdateWorkspaceAlias", workspaceId=workspace, alias=change.new.get("alias", ""))
     if "loggingConfiguration" not in change:
         return
-    wanted = change.new.get("loggingConfiguration")
-    if not wanted:
+    new_logging = change.new.get("loggingConfiguration")
+    if not new_logging:
         call("DeleteLoggingConfiguration", workspaceId=workspace)
         return
-    there = (call.find("DescribeLoggingConfiguration", workspaceId=workspace) or {}).get("loggingConfiguration")
-    operation = "UpdateLoggingConfiguration" if there else "CreateLoggingConfiguration"
-    call(operation, workspaceId=workspace, logGroupArn=wanted["logGroupArn"])
+    live_logging = (call.find("DescribeLoggingConfiguration", workspaceId=workspace) or {}).get("loggingConfiguration")
+    operation = "UpdateLoggingConfiguration" if live_logging else "CreateLoggingConfiguration"
+    call(operation, workspaceId=workspace, logGroupArn=new_logging["logGroupArn"])
 
 
 def _await_workspace(call: Calls, workspace: str, _change: Change) -> None:
@@ -70,13 +70,13 @@ def _delete_workspace(call: Calls, workspace: str, _state: Props) -> None:
         until(call, lambda: _workspace(call, workspace), status=lambda seen: seen["status"]["statusCode"], gone=True)
 
 
-def _create_rules(call: Calls, wanted: Props) -> str:
+def _create_rules(call: Calls, inputs: Props) -> str:
     answer = call(
         "CreateRuleGroupsNamespace",
-        workspaceId=wanted["workspaceId"],
-        name=wanted["name"],
-        data=wanted["data"].encode(),
-        tags=wanted["tagsAll"] or None,
+        workspaceId=inputs["workspaceId"],
+        name=inputs["name"],
+        data=inputs["data"].encode(),
+        tags=inputs["tagsAll"] or None,
     )
     return str(answer["arn"])
 
@@ -91,7 +91,7 @@ def _rules(call: Calls, arn: str) -> dict[str, Any] | None:
     return answer and answer["ruleGroupsNamespace"]
 
 
-def _read_rules(call: Calls, arn: str, _known: Props) -> Props | None:
+def _read_rules(call: Calls, arn: str, _recorded: Props) -> Props | None:
     found = _rules(call, arn)
     return found and {**_namespace(arn), "arn": arn, "data": found["data"].decode(), "tags": found.get("tags", {})}
 
@@ -109,9 +109,9 @@ def _delete_rules(call: Calls, arn: str, _state: Props) -> None:
         until(call, lambda: _rules(call, arn), status=lambda seen: seen["status"]["statusCode"], gone=True)
 
 
-def _create_alerts(call: Calls, wanted: Props) -> str:
-    call("CreateAlertManagerDefinition", workspaceId=wanted["workspaceId"], data=wanted["definition"].encode())
-    return str(wanted["workspaceId"])
+def _create_alerts(call: Calls, inputs: Props) -> str:
+    call("CreateAlertManagerDefinition", workspaceId=inputs["workspaceId"], data=inputs["definition"].encode())
+    return str(inputs["workspaceId"])
 
 
 def _alerts(call: Calls, workspace: str) -> dict[str, Any] | None:
@@ -119,7 +119,7 @@ def _alerts(call: Calls, workspace: str) -> dict[str, Any] | None:
     return answer and answer["alertManagerDefinition"]
 
 
-def _read_alerts(call: Calls, workspace: str, _known: Props) -> Props | None:
+def _read_alerts(call: Calls, workspace: str, _recorded: Props) -> Props | None:
     found = _alerts(call, workspace)
     return found and {"workspaceId": workspace, "definition": found["data"].decode()}
 

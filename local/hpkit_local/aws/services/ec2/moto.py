@@ -79,15 +79,15 @@ def _endpoints(backend: Any) -> list[Any]:
 
 def _services(region: str, zones: Iterable[Any]) -> Iterator[dict[str, Any]]:
     """Yield a ServiceDetail per service and type (Amazon EC2 API reference, ServiceDetail)."""
-    there = sorted((zone.name, zone.zone_id) for zone in zones)
+    zone_ids = sorted((zone.name, zone.zone_id) for zone in zones)
     for service in vpc_endpoints():
         types = ["Gateway"] * (service in _GATEWAYS) + ["Interface"] * (service not in _ONLY_GATEWAY)
-        for kind in types:
-            gaps = endpoint_gaps.get(service, frozenset()) if kind == "Interface" else frozenset()
-            inside = [each for each in there if each[1] not in gaps]
+        for endpoint_type in types:
+            gaps = endpoint_gaps.get(service, frozenset()) if endpoint_type == "Interface" else frozenset()
+            inside = [each for each in zone_ids if each[1] not in gaps]
             yield {
                 "ServiceName": f"com.amazonaws.{region}.{service}",
-                "ServiceType": [{"ServiceType": kind}],
+                "ServiceType": [{"ServiceType": endpoint_type}],
                 "ServiceRegion": region,
                 "AvailabilityZones": [name for name, _ in inside],
                 "AvailabilityZoneIds": [zone_id for _, zone_id in inside],
@@ -99,14 +99,14 @@ def _services(region: str, zones: Iterable[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _describe_services(response: Any) -> ActionResult:
-    found = list(_services(response.region, response.ec2_backend.describe_availability_zones()))
+    services = list(_services(response.region, response.ec2_backend.describe_availability_zones()))
     names = response._get_param("ServiceNames", [])  # noqa: SLF001
-    if unknown := sorted(set(names) - {each["ServiceName"] for each in found}):
+    if unknown := sorted(set(names) - {each["ServiceName"] for each in services}):
         raise InvalidServiceName(unknown[0])
     filters = {**response._filters_from_querystring(), **({"service-name": names} if names else {})}  # noqa: SLF001
     details = [
         each
-        for each in found
+        for each in services
         if each["ServiceName"] in filters.get("service-name", (each["ServiceName"],))
         and each["ServiceType"][0]["ServiceType"] in filters.get("service-type", ("Gateway", "Interface"))
         and each["Owner"] in filters.get("owner", ("amazon",))

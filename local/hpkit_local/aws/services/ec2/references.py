@@ -34,10 +34,10 @@ def require_subnet(ctx: Context, subnet_id: str, *, code: str = INVALID) -> Subn
     """Return the subnet, or the service's refusal."""
     ec2 = ctx.backend.moto.backend("ec2", ctx.region)
     for subnets in ec2.subnets.values():
-        found: Any = subnets.get(subnet_id)
-        if found is not None:
-            zone = found.availability_zone
-            return Subnet(subnet_id, found.vpc_id, zone, str(found.availability_zone_id), found.cidr_block)
+        subnet: Any = subnets.get(subnet_id)
+        if subnet is not None:
+            zone = subnet.availability_zone
+            return Subnet(subnet_id, subnet.vpc_id, zone, str(subnet.availability_zone_id), subnet.cidr_block)
     raise ServiceError(code, f"The subnet ID '{subnet_id}' does not exist")
 
 

@@ -112,12 +112,16 @@ def _group(_: Context, params: Record) -> None:
 
 @rule("ec2", "AuthorizeSecurityGroupIngress", "AuthorizeSecurityGroupEgress")
 def _permissions(_: Context, params: Record) -> None:
-    for each in params.get("IpPermissions", ()):
-        if each.get("IpProtocol") in ("tcp", "udp", "6", "17"):
-            first, last = each.get("FromPort", -1), each.get("ToPort", -1)
+    for permission in params.get("IpPermissions", ()):
+        if permission.get("IpProtocol") in ("tcp", "udp", "6", "17"):
+            first, last = permission.get("FromPort", -1), permission.get("ToPort", -1)
             if not 0 <= first <= last <= 65535:
                 raise ServiceError("InvalidParameterValue", f"Invalid TCP/UDP port range ({first}, {last})")
-        ranges = [*each.get("IpRanges", ()), *each.get("UserIdGroupPairs", ()), *each.get("PrefixListIds", ())]
+        ranges = [
+            *permission.get("IpRanges", ()),
+            *permission.get("UserIdGroupPairs", ()),
+            *permission.get("PrefixListIds", ()),
+        ]
         for text in (found["Description"] for found in ranges if "Description" in found):
             if not _GROUP_TEXT.fullmatch(text):
                 raise ServiceError("InvalidParameterValue", f"Invalid rule description: {text}")
@@ -147,9 +151,9 @@ def _tags(_: Context, params: Record) -> None:
 
 def _network(text: str, *, code: str = "InvalidParameterValue") -> IPv4Network:
     try:
-        found = ip_network(text, strict=False)
+        network = ip_network(text, strict=False)
     except ValueError:
-        found = None
-    if not isinstance(found, IPv4Network):
+        network = None
+    if not isinstance(network, IPv4Network):
         raise ServiceError(code, f"Value ({text}) for parameter cidrBlock is invalid. This is not a valid CIDR block.")
-    return found
+    return network

@@ -15,40 +15,40 @@ __all__ = ["RESOURCE_TYPES"]
 _SCANNING: Final = "imageScanningConfiguration"
 
 
-def _encryption(wanted: Props) -> dict[str, Any] | None:
-    for each in wanted.get("encryptionConfigurations", []):
+def _encryption(inputs: Props) -> dict[str, Any] | None:
+    for each in inputs.get("encryptionConfigurations", []):
         key = {"kmsKey": each["kmsKey"]} if each.get("kmsKey") else {}
         return {"encryptionType": each.get("encryptionType", "AES256"), **key}
     return None
 
 
-def _create(call: Calls, wanted: Props) -> str:
+def _create(call: Calls, inputs: Props) -> str:
     answer = call(
         "CreateRepository",
-        repositoryName=wanted["name"],
-        imageTagMutability=wanted["imageTagMutability"],
-        imageScanningConfiguration=wanted.get(_SCANNING),
-        encryptionConfiguration=_encryption(wanted),
-        tags=tag_list(wanted["tagsAll"]),
+        repositoryName=inputs["name"],
+        imageTagMutability=inputs["imageTagMutability"],
+        imageScanningConfiguration=inputs.get(_SCANNING),
+        encryptionConfiguration=_encryption(inputs),
+        tags=tag_list(inputs["tagsAll"]),
     )
     return str(answer["repository"]["repositoryName"])
 
 
-def _read(call: Calls, name: str, _known: Props) -> Props | None:
+def _read(call: Calls, name: str, _recorded: Props) -> Props | None:
     answer = call.find("DescribeRepositories", repositoryNames=[name])
     if answer is None:
         return None
-    (found,) = answer["repositories"]
-    encryption = found.get("encryptionConfiguration")
+    (repository,) = answer["repositories"]
+    encryption = repository.get("encryptionConfiguration")
     return {
         "name": name,
-        "arn": found["repositoryArn"],
-        "registryId": found["registryId"],
-        "repositoryUrl": found["repositoryUri"],
-        "imageTagMutability": found["imageTagMutability"],
-        _SCANNING: found.get(_SCANNING),
+        "arn": repository["repositoryArn"],
+        "registryId": repository["registryId"],
+        "repositoryUrl": repository["repositoryUri"],
+        "imageTagMutability": repository["imageTagMutability"],
+        _SCANNING: repository.get(_SCANNING),
         "encryptionConfigurations": [encryption] if encryption else None,
-        "tags": tag_map(call("ListTagsForResource", resourceArn=found["repositoryArn"])["tags"]),
+        "tags": tag_map(call("ListTagsForResource", resourceArn=repository["repositoryArn"])["tags"]),
     }
 
 
@@ -64,12 +64,12 @@ def _delete(call: Calls, name: str, state: Props) -> None:
     call.find("DeleteRepository", repositoryName=name, force=state["forceDelete"])
 
 
-def _put_policy(call: Calls, wanted: Props) -> str:
-    call("PutLifecyclePolicy", repositoryName=wanted["repository"], lifecyclePolicyText=wanted["policy"])
-    return str(wanted["repository"])
+def _put_policy(call: Calls, inputs: Props) -> str:
+    call("PutLifecyclePolicy", repositoryName=inputs["repository"], lifecyclePolicyText=inputs["policy"])
+    return str(inputs["repository"])
 
 
-def _read_policy(call: Calls, name: str, _known: Props) -> Props | None:
+def _read_policy(call: Calls, name: str, _recorded: Props) -> Props | None:
     answer = call.find("GetLifecyclePolicy", repositoryName=name)
     if answer is None:
         return None

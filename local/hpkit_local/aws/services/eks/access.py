@@ -44,30 +44,30 @@ def _cluster(ctx: Context, name: str) -> Record:
 
 def _entry(ctx: Context, params: Record) -> Record:
     _cluster(ctx, params["clusterName"])
-    found = ctx.table("access").get(entry_key(params["clusterName"], params["principalArn"]))
-    if found is None:
+    entry = ctx.table("access").get(entry_key(params["clusterName"], params["principalArn"]))
+    if entry is None:
         raise ServiceError(
             "ResourceNotFoundException",
             f"The specified principalArn could not be found: {params['principalArn']}",
             status=404,
         )
-    return found
+    return entry
 
 
 @operation("eks", "CreateAccessEntry")
 def create_access_entry(ctx: Context, params: Record) -> Record:
     """Let an IAM principal into the cluster."""
     _cluster(ctx, params["clusterName"])
-    kind = params.get("type", "STANDARD")
-    if kind not in TYPES:
-        raise ServiceError(INVALID, f"The type {kind} is not valid; valid types: {', '.join(TYPES)}")
+    entry_type = params.get("type", "STANDARD")
+    if entry_type not in TYPES:
+        raise ServiceError(INVALID, f"The type {entry_type} is not valid; valid types: {', '.join(TYPES)}")
     principal = params["principalArn"]
     if not principal.startswith("arn:aws:iam::") or principal.count(":") < 5 or "/" not in principal:
         raise ServiceError(INVALID, f"The specified principalArn is invalid: invalid principal: {principal}")
     if ":role/aws-service-role/" in principal:
         raise ServiceError(INVALID, f"The specified principalArn is invalid: {principal} is a service-linked role")
-    if kind != "STANDARD" and ("kubernetesGroups" in params or "username" in params):
-        raise ServiceError(INVALID, f"kubernetesGroups and username can only be set for STANDARD, not for {kind}")
+    if entry_type != "STANDARD" and ("kubernetesGroups" in params or "username" in params):
+        raise ServiceError(INVALID, f"kubernetesGroups and username can only be set for STANDARD, not for {entry_type}")
     _check_groups(params)
     if entry_key(params["clusterName"], principal) in ctx.table("access"):
         raise ServiceError(
@@ -120,39 +120,39 @@ def delete_access_entry(ctx: Context, params: Record) -> Record:
 def list_access_entries(ctx: Context, params: Record) -> Record:
     """Principals in pages, all or those with a policy."""
     cluster = _cluster(ctx, params["clusterName"])
-    wanted = params.get("associatedPolicyArn")
-    found = sorted(
+    policy_arn = params.get("associatedPolicyArn")
+    principals = sorted(
         item["entry"]["principalArn"]
         for item in ctx.table("access").values()
-        if item["entry"]["clusterName"] == cluster["name"] and (wanted is None or wanted in item["policies"])
+        if item["entry"]["clusterName"] == cluster["name"] and (policy_arn is None or policy_arn in item["policies"])
     )
-    entries, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
+    entries, token = page(principals, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
     return {"accessEntries": entries, **({"nextToken": token} if token else {})}
 
 
 @operation("eks", "AssociateAccessPolicy")
 def associate_access_policy(ctx: Context, params: Record) -> Record:
     """Give an entry the rights of a policy in the cluster or in namespaces; again changes the scope."""
-    found = _entry(ctx, params)
+    entry = _entry(ctx, params)
     policy, scope = params["policyArn"], params["accessScope"]
     if policy.removeprefix(POLICY_ARN) not in POLICIES or not policy.startswith(POLICY_ARN):
         raise ServiceError(INVALID, f"The policyArn parameter format is not valid: {policy}")
-    if found["entry"]["type"] != "STANDARD":
+    if entry["entry"]["type"] != "STANDARD":
         raise ServiceError(
             "InvalidRequestException",
-            f"An access entry of type {found['entry']['type']} takes no access policy",
+            f"An access entry of type {entry['entry']['type']} takes no access policy",
         )
     namespaces = scope.get("namespaces", [])
     if (scope.get("type") == "namespace") != bool(namespaces):
         raise ServiceError(INVALID, "accessScope: namespaces go with type namespace, and only with it")
-    old = found["policies"].get(policy, {})
+    old = entry["policies"].get(policy, {})
     association = {
         "policyArn": policy,
         "accessScope": {"type": scope.get("type"), "namespaces": namespaces},
         "associatedAt": old.get("associatedAt", ctx.now),
         "modifiedAt": ctx.now,
     }
-    found["policies"][policy] = association
+    entry["policies"][policy] = association
     changed(ctx, params["clusterName"], params["principalArn"])
     return {
         "clusterName": params["clusterName"],

@@ -54,19 +54,19 @@ def check_configuration(info: AddonInfo, version: str, cluster: Record, params: 
 @operation("eks", "DescribeAddonVersions")
 def describe_addon_versions(ctx: Context, params: Record) -> Record:
     """Which add-ons there are, and which of their versions go with which Kubernetes."""
-    wanted = params.get("addonName")
-    if wanted is not None:
-        find_addon(wanted)
+    addon_name = params.get("addonName")
+    if addon_name is not None:
+        find_addon(addon_name)
     kinds = params.get("types")
-    found = [
+    entries = [
         _versions(ctx, info, params.get("kubernetesVersion"))
         for info in ADDONS.values()
-        if wanted in (None, info.name) and (not kinds or info.kind in kinds)
+        if addon_name in (None, info.name) and (not kinds or info.kind in kinds)
     ]
     if not {"aws"} & set(params.get("owners", ["aws"])) or not {"eks"} & set(params.get("publishers", ["eks"])):
-        found = []
+        entries = []
     addons, token = page(
-        [entry for entry in found if entry["addonVersions"]],
+        [entry for entry in entries if entry["addonVersions"]],
         size=params.get("maxResults"),
         token=params.get("nextToken"),
         code=INVALID,

@@ -93,13 +93,13 @@ def _new_record(ctx: Context, cluster: str, info: AddonInfo, version: str, param
     }
 
 
-def _associate(ctx: Context, addon: Record, info: AddonInfo, wanted: Sequence[Record]) -> list[str]:
+def _associate(ctx: Context, addon: Record, info: AddonInfo, entries: Sequence[Record]) -> list[str]:
     """Pod identity associations given inline belong to the add-on."""
-    made = []
-    for entry in wanted:
+    arns = []
+    for entry in entries:
         params = {**entry, "clusterName": addon["clusterName"], "namespace": info.namespace}
-        made.append(associate(ctx, params, owner=addon["addonArn"])["associationArn"])
-    return made
+        arns.append(associate(ctx, params, owner=addon["addonArn"])["associationArn"])
+    return arns
 
 
 @action("addon.arrived")
@@ -202,10 +202,10 @@ def describe_addon(ctx: Context, params: Record) -> Record:
 def list_addons(ctx: Context, params: Record) -> Record:
     """Names of the add-ons of a cluster."""
     cluster = require_cluster(ctx, params["clusterName"])
-    found = sorted(
+    installed = sorted(
         addon["addonName"] for addon in ctx.table("addons").values() if addon["clusterName"] == cluster["name"]
     )
-    names, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
+    names, token = page(installed, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
     return {"addons": names, **({"nextToken": token} if token else {})}
 
 
@@ -226,7 +226,9 @@ def update_addon(ctx: Context, params: Record) -> Record:
     if "podIdentityAssociations" in params:
         dissociate(ctx, addon["clusterName"], owner=addon["addonArn"])
         changes["podIdentityAssociations"] = _associate(ctx, addon, info, params["podIdentityAssociations"])
-    update = start_update(ctx, addon["clusterName"], kind="AddonUpdate", addon=info.name, params=_receipt(params))
+    update = start_update(
+        ctx, addon["clusterName"], update_type="AddonUpdate", addon=info.name, params=_receipt(params)
+    )
     failure = _unmigrated(addon["addonVersion"], version, info)
     extra = {"failure": failure} if failure else {}
     addon["status"] = ctx.begin(

@@ -113,17 +113,17 @@ def _no_logging() -> Record:
     return {"clusterLogging": [{"types": kinds, "enabled": False}]}
 
 
-def _vpc_config(ctx: Context, wanted: Record, name: str) -> Record:
-    subnets = [require_subnet(ctx, subnet, code=INVALID) for subnet in wanted.get("subnetIds", [])]
+def _vpc_config(ctx: Context, config: Record, name: str) -> Record:
+    subnets = [require_subnet(ctx, subnet, code=INVALID) for subnet in config.get("subnetIds", [])]
     if len({subnet.zone for subnet in subnets}) < 2:
         raise ServiceError(INVALID, "Subnets specified must be in at least two different AZs")
     vpcs = {subnet.vpc_id for subnet in subnets}
     if len(vpcs) > 1:
         raise ServiceError(INVALID, f"Subnets are in several VPCs: {', '.join(sorted(vpcs))}")
     (vpc_id,) = vpcs
-    for group in wanted.get("securityGroupIds", []):
+    for group in config.get("securityGroupIds", []):
         require_security_group(ctx, group, vpc_id=vpc_id, code=INVALID)
-    check_ranges(wanted, code=INVALID)
+    check_ranges(config, code=INVALID)
     ec2 = ctx.backend.moto.backend("ec2", ctx.region)
     created = ec2.create_security_group(
         f"eks-cluster-sg-{name}-{ctx.token(8, '0123456789')}",
@@ -137,7 +137,7 @@ def _vpc_config(ctx: Context, wanted: Record, name: str) -> Record:
         "endpointPublicAccess": True,
         "endpointPrivateAccess": False,
         "publicAccessCidrs": ["0.0.0.0/0"],
-        **{key: value for key, value in wanted.items() if value is not None},
+        **{key: value for key, value in config.items() if value is not None},
         "clusterSecurityGroupId": created.id,
         "vpcId": vpc_id,
     }
@@ -202,7 +202,7 @@ def update_cluster_config(ctx: Context, params: Record) -> Record:
         "upgradePolicy": "UpgradePolicyUpdate",
         "deletionProtection": "DeletionProtectionUpdate",
     }
-    update = start_update(ctx, cluster["name"], kind=kinds[key])
+    update = start_update(ctx, cluster["name"], update_type=kinds[key])
     cluster["status"] = ctx.begin(
         "eks.update", "eks.updated", name=cluster["name"], key=key, value=value, update_id=update["id"]
     )
@@ -236,7 +236,7 @@ def update_cluster_version(ctx: Context, params: Record) -> Record:
     if new != next_version(ctx, old):
         raise ServiceError(INVALID, f"Unsupported Kubernetes minor version update from {old} to {new}")
     _require_key(ctx, cluster)
-    update = start_update(ctx, cluster["name"], kind="VersionUpdate", params={"Version": new})
+    update = start_update(ctx, cluster["name"], update_type="VersionUpdate", params={"Version": new})
     cluster["status"] = ctx.begin(
         "eks.update", "eks.updated", name=cluster["name"], key="version", value=new, update_id=update["id"]
     )

@@ -71,15 +71,17 @@ def remove_node_entry(ctx: Context, cluster: str, principal: str) -> None:
 def create_entry(ctx: Context, params: Record, *, policies: Record | None = None) -> Record:
     """Make an entry, whose request has been checked; `policies` are associations by ARN."""
     cluster, principal = params["clusterName"], params["principalArn"]
-    kind = params.get("type", "STANDARD")
+    entry_type = params.get("type", "STANDARD")
     _, _, _, _, account, resource = principal.split(":", 5)
     digest = hashlib.sha256(f"{cluster}{principal}".encode()).hexdigest()
     identifier = f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
     what, name = resource.partition("/")[0], resource.rpartition("/")[2]
     default = f"arn:aws:sts::{account}:assumed-role/{name}/{{{{SessionName}}}}" if what == "role" else principal
-    groups = {"STANDARD": params.get("kubernetesGroups", [])}.get(kind, ["system:nodes"])
-    if kind != "STANDARD":
-        default = "system:node:{{SessionName}}" if kind == "HYPERPOD_LINUX" else "system:node:{{EC2PrivateDNSName}}"
+    groups = {"STANDARD": params.get("kubernetesGroups", [])}.get(entry_type, ["system:nodes"])
+    if entry_type != "STANDARD":
+        default = (
+            "system:node:{{SessionName}}" if entry_type == "HYPERPOD_LINUX" else "system:node:{{EC2PrivateDNSName}}"
+        )
     entry: Record = {
         "clusterName": cluster,
         "principalArn": principal,
@@ -89,7 +91,7 @@ def create_entry(ctx: Context, params: Record, *, policies: Record | None = None
         "modifiedAt": ctx.now,
         "tags": params.get("tags", {}),
         "username": params.get("username", default),
-        "type": kind,
+        "type": entry_type,
     }
     ctx.table("access")[entry_key(cluster, principal)] = {"entry": entry, "policies": policies or {}}
     changed(ctx, cluster, principal)

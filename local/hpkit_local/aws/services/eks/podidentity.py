@@ -18,11 +18,11 @@ def associate(ctx: Context, params: Record, *, owner: str = "") -> Record:
     """Make an association; `owner` is the add-on it belongs to."""
     cluster, account = params["clusterName"], (params["namespace"], params["serviceAccount"])
     require_role(ctx, params["roleArn"], trusts=TRUST, purpose="the pod identity role", code=INVALID)
-    for other in ctx.table("podidentity").values():
-        if other["clusterName"] == cluster and (other["namespace"], other["serviceAccount"]) == account:
+    for existing in ctx.table("podidentity").values():
+        if existing["clusterName"] == cluster and (existing["namespace"], existing["serviceAccount"]) == account:
             raise ServiceError(
                 "ResourceInUseException",
-                f"Association already exists: {other['associationId']}",
+                f"Association already exists: {existing['associationId']}",
                 status=409,
             )
     identifier = "a-" + ctx.token(17)
@@ -54,10 +54,10 @@ def dissociate(ctx: Context, cluster: str, *, owner: str) -> None:
 
 def _find(ctx: Context, params: Record) -> Record:
     require_cluster(ctx, params["clusterName"])
-    found = ctx.table("podidentity").get(f"{params['clusterName']}|{params['associationId']}")
-    if found is None:
+    association = ctx.table("podidentity").get(f"{params['clusterName']}|{params['associationId']}")
+    if association is None:
         raise ServiceError("ResourceNotFoundException", f"Association not found: {params['associationId']}", status=404)
-    return found
+    return association
 
 
 @operation("eks", "CreatePodIdentityAssociation")
@@ -76,22 +76,22 @@ def describe_pod_identity_association(ctx: Context, params: Record) -> Record:
 @operation("eks", "UpdatePodIdentityAssociation")
 def update_pod_identity_association(ctx: Context, params: Record) -> Record:
     """Change the role; one that belongs to an add-on is changed through the add-on."""
-    found = _find(ctx, params)
-    _check_owner(found)
+    association = _find(ctx, params)
+    _check_owner(association)
     if "roleArn" in params:
         require_role(ctx, params["roleArn"], trusts=TRUST, purpose="the pod identity role", code=INVALID)
     changes = ("roleArn", "disableSessionTags", "targetRoleArn", "policy")
-    found.update({name: params[name] for name in changes if name in params}, modifiedAt=ctx.now)
-    return {"association": found}
+    association.update({name: params[name] for name in changes if name in params}, modifiedAt=ctx.now)
+    return {"association": association}
 
 
 @operation("eks", "DeletePodIdentityAssociation")
 def delete_pod_identity_association(ctx: Context, params: Record) -> Record:
     """Remove an association."""
-    found = _find(ctx, params)
-    _check_owner(found)
-    del ctx.table("podidentity")[f"{found['clusterName']}|{found['associationId']}"]
-    return {"association": found}
+    association = _find(ctx, params)
+    _check_owner(association)
+    del ctx.table("podidentity")[f"{association['clusterName']}|{association['associationId']}"]
+    return {"association": association}
 
 
 def _check_owner(association: Record) -> None:
@@ -107,12 +107,12 @@ def list_pod_identity_associations(ctx: Context, params: Record) -> Record:
     """Summaries in pages, all or those of a namespace or service account."""
     cluster = require_cluster(ctx, params["clusterName"])
     shown = ("clusterName", "namespace", "serviceAccount", "associationArn", "associationId", "ownerArn")
-    found = [
+    summaries = [
         {name: entry[name] for name in shown if name in entry}
         for entry in ctx.table("podidentity").values()
         if entry["clusterName"] == cluster["name"]
         and params.get("namespace", entry["namespace"]) == entry["namespace"]
         and params.get("serviceAccount", entry["serviceAccount"]) == entry["serviceAccount"]
     ]
-    entries, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
+    entries, token = page(summaries, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
     return {"associations": entries, **({"nextToken": token} if token else {})}

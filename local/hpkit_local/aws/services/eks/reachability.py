@@ -35,10 +35,10 @@ _MOST_RANGES = 40
 
 def check_ranges(wanted: Record, *, code: str) -> None:
     """Refuse publicAccessCidrs that are not of the internet, as EKS does (aws/aws-cdk issue 33176 has its words)."""
-    given = wanted.get("publicAccessCidrs") or []
-    if len(given) > _MOST_RANGES:
-        raise ServiceError(code, f"publicAccessCidrs has {len(given)} entries; a cluster takes at most {_MOST_RANGES}")
-    if wrong := [cidr for cidr in given if not _is_public(cidr)]:
+    cidrs = wanted.get("publicAccessCidrs") or []
+    if len(cidrs) > _MOST_RANGES:
+        raise ServiceError(code, f"publicAccessCidrs has {len(cidrs)} entries; a cluster takes at most {_MOST_RANGES}")
+    if wrong := [cidr for cidr in cidrs if not _is_public(cidr)]:
         raise ServiceError(code, f"The following CIDRs are invalid in publicAccessCidrs: [{', '.join(wrong)}]")
 
 
@@ -97,10 +97,10 @@ def _holds(ranges: Iterable[str], address: str) -> bool:
 
 
 def _rules(ctx: Context, vpc_id: str, groups: Iterable[str]) -> Iterator[Any]:
-    there = ctx.backend.moto.backend("ec2", ctx.region).groups[vpc_id]
+    live_groups = ctx.backend.moto.backend("ec2", ctx.region).groups[vpc_id]
     for group in groups:
-        if group in there:
-            yield from there[group].ingress_rules
+        if group in live_groups:
+            yield from live_groups[group].ingress_rules
 
 
 def _admits(rule: Any, address: str) -> bool:

@@ -10,13 +10,13 @@ __all__ = ["finish_update", "start_update"]
 
 
 def start_update(
-    ctx: Context, cluster: str, *, kind: str, addon: str = "", params: dict[str, str] | None = None
+    ctx: Context, cluster: str, *, update_type: str, addon: str = "", params: dict[str, str] | None = None
 ) -> Record:
     """Return a new update in progress, as the service shows it."""
     update: Record = {
         "id": ctx.uuid(),
         "status": "InProgress",
-        "type": kind,
+        "type": update_type,
         "params": [{"type": name, "value": value} for name, value in (params or {}).items()],
         "createdAt": ctx.now,
         "errors": [],
@@ -36,10 +36,10 @@ def finish_update(ctx: Context, cluster: str, update_id: str, *, failure: str = 
 @operation("eks", "DescribeUpdate")
 def describe_update(ctx: Context, params: Record) -> Record:
     """One update."""
-    found = ctx.table("updates").get(f"{params['name']}|{params['updateId']}")
-    if found is None or found["addon"] != params.get("addonName", ""):
+    entry = ctx.table("updates").get(f"{params['name']}|{params['updateId']}")
+    if entry is None or entry["addon"] != params.get("addonName", ""):
         raise ServiceError("ResourceNotFoundException", f"No update found for ID: {params['updateId']}", status=404)
-    return {"update": found["update"]}
+    return {"update": entry["update"]}
 
 
 @operation("eks", "ListUpdates")
@@ -52,7 +52,7 @@ def list_updates(ctx: Context, params: Record) -> Record:
         for key, entry in ctx.table("updates").items()
         if key.startswith(f"{params['name']}|") and entry["addon"] == params.get("addonName", "")
     ]
-    found, token = page(
+    shown, token = page(
         ids, size=params.get("maxResults"), token=params.get("nextToken"), code="InvalidParameterException"
     )
-    return {"updateIds": found, **({"nextToken": token} if token else {})}
+    return {"updateIds": shown, **({"nextToken": token} if token else {})}

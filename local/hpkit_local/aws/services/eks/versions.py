@@ -53,21 +53,21 @@ def default_version(ctx: Context) -> str:
 
 def check_version(ctx: Context, version: str, support_type: str) -> None:
     """Refuse a version that a new cluster cannot have."""
-    known = {each.version: each for each in _released(ctx)}
-    if version not in known:
+    releases = {each.version: each for each in _released(ctx)}
+    if version not in releases:
         raise ServiceError(INVALID, f"unsupported Kubernetes version {version}; supported: {', '.join(offered(ctx))}")
-    found = known[version]
-    support = found.support(_today(ctx))
+    release = releases[version]
+    support = release.support(_today(ctx))
     if support == "UNSUPPORTED":
         raise ServiceError(
             INVALID,
-            f"unsupported Kubernetes version {version}: its extended support ended on {found.end_of_extended_support}; "
-            f"supported: {', '.join(offered(ctx))}",
+            f"unsupported Kubernetes version {version}: its extended support ended on "
+            f"{release.end_of_extended_support}; supported: {', '.join(offered(ctx))}",
         )
     if support == "EXTENDED_SUPPORT" and support_type == "STANDARD":
         raise ServiceError(
             INVALID,
-            f"Kubernetes version {version} left standard support on {found.end_of_standard_support}: "
+            f"Kubernetes version {version} left standard support on {release.end_of_standard_support}: "
             "upgradePolicy.supportType must be EXTENDED",
         )
 
@@ -80,12 +80,12 @@ def next_version(ctx: Context, version: str) -> str | None:
 
 def check_policy_change(ctx: Context, version: str) -> None:
     """Refuse another upgrade policy while the version is out of standard support."""
-    found = next((each for each in eks_versions() if each.version == version), None)
-    if found is not None and found.support(_today(ctx)) != "STANDARD_SUPPORT":
+    release = next((each for each in eks_versions() if each.version == version), None)
+    if release is not None and release.support(_today(ctx)) != "STANDARD_SUPPORT":
         raise ServiceError(
             "InvalidRequestException",
             f"The upgrade policy cannot change: Kubernetes version {version} left standard support on "
-            f"{found.end_of_standard_support}",
+            f"{release.end_of_standard_support}",
         )
 
 
@@ -104,29 +104,29 @@ def describe_cluster_versions(ctx: Context, params: Record) -> Record:
     status = params.get("versionStatus") or _STATUSES.get(params.get("status", ""))
     named = params.get("clusterVersions")
     newest_first = list(reversed(_released(ctx)))
-    found = [_version(ctx, each) for each in newest_first if not named or each.version in named]
+    entries = [_version(ctx, each) for each in newest_first if not named or each.version in named]
     if not params.get("includeAll") and not named and status != "UNSUPPORTED":
-        found = [each for each in found if each["versionStatus"] != "UNSUPPORTED"]
+        entries = [each for each in entries if each["versionStatus"] != "UNSUPPORTED"]
     if status:
-        found = [each for each in found if each["versionStatus"] == status]
+        entries = [each for each in entries if each["versionStatus"] == status]
     if params.get("defaultOnly"):
-        found = [each for each in found if each["defaultVersion"]]
+        entries = [each for each in entries if each["defaultVersion"]]
     if params.get("clusterType", "eks") != "eks":
-        found = []
-    versions, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
+        entries = []
+    versions, token = page(entries, size=params.get("maxResults"), token=params.get("nextToken"), code=INVALID)
     return {"clusterVersions": versions, **({"nextToken": token} if token else {})}
 
 
-def _version(ctx: Context, each: KubernetesVersion) -> Record:
-    support = each.support(_today(ctx))
+def _version(ctx: Context, release: KubernetesVersion) -> Record:
+    support = release.support(_today(ctx))
     spelled = {new: old for old, new in _STATUSES.items()}
     return {
-        "clusterVersion": each.version,
+        "clusterVersion": release.version,
         "clusterType": "eks",
-        "defaultVersion": each.version == default_version(ctx),
-        "releaseDate": _midnight(each.released),
-        "endOfStandardSupportDate": _midnight(each.end_of_standard_support),
-        "endOfExtendedSupportDate": _midnight(each.end_of_extended_support),
+        "defaultVersion": release.version == default_version(ctx),
+        "releaseDate": _midnight(release.released),
+        "endOfStandardSupportDate": _midnight(release.end_of_standard_support),
+        "endOfExtendedSupportDate": _midnight(release.end_of_extended_support),
         "status": spelled[support],
         "versionStatus": support,
     }

@@ -53,11 +53,11 @@ def why_cut_off(view: View) -> str:
 
 
 @part
-def _add(found: Snapshot, ctx: Context) -> None:
+def _add(snapshot: Snapshot, ctx: Context) -> None:
     clusters = {key: each for key, each in ctx.table("eks").items() if each["status"] not in ("CREATING", "FAILED")}
-    found.eks.update({name: cluster_document(eks) for name, eks in clusters.items()})
+    snapshot.eks.update({name: cluster_document(eks) for name, eks in clusters.items()})
     unmade = ("CREATING", "CREATE_FAILED")
     addons = {key: each for key, each in ctx.table("addons").items() if each["status"] not in unmade}
-    found.addons.update({key: addon_document(addon) for key, addon in addons.items()})
+    snapshot.addons.update({key: addon_document(addon) for key, addon in addons.items()})
     items = ctx.table("access").values()
-    found.entries.extend({**item["entry"], "policies": effective_policies(ctx, item)} for item in items)
+    snapshot.entries.extend({**item["entry"], "policies": effective_policies(ctx, item)} for item in items)

@@ -15,38 +15,38 @@ from hpkit_provider.engine.values import Props
 __all__ = ["RESOURCE_TYPES"]
 
 
-def _put_rule(call: Calls, wanted: Props, tags: dict[str, str] | None = None) -> None:
+def _put_rule(call: Calls, inputs: Props, tags: dict[str, str] | None = None) -> None:
     call(
         "PutRule",
-        Name=wanted["name"],
-        EventBusName=wanted["eventBusName"],
-        EventPattern=wanted.get("eventPattern"),
-        State=wanted.get("state"),
+        Name=inputs["name"],
+        EventBusName=inputs["eventBusName"],
+        EventPattern=inputs.get("eventPattern"),
+        State=inputs.get("state"),
         Tags=tag_list(tags or {}),
     )
 
 
-def _create_rule(call: Calls, wanted: Props) -> str:
-    _put_rule(call, wanted, wanted["tagsAll"])
-    return str(wanted["name"])
+def _create_rule(call: Calls, inputs: Props) -> str:
+    _put_rule(call, inputs, inputs["tagsAll"])
+    return str(inputs["name"])
 
 
-def _pattern(live: str, known: str | None) -> str:
+def _pattern(live: str, recorded: str | None) -> str:
     """Return the live pattern, in the text of the state where only the text differs, as the real provider does."""
-    return known if known is not None and json.loads(known) == json.loads(live) else live
+    return recorded if recorded is not None and json.loads(recorded) == json.loads(live) else live
 
 
-def _read_rule(call: Calls, name: str, known: Props) -> Props | None:
-    found = call.find("DescribeRule", Name=name)
-    if found is None:
+def _read_rule(call: Calls, name: str, recorded: Props) -> Props | None:
+    rule = call.find("DescribeRule", Name=name)
+    if rule is None:
         return None
-    tags = call("ListTagsForResource", ResourceARN=found["Arn"])["Tags"]
+    tags = call("ListTagsForResource", ResourceARN=rule["Arn"])["Tags"]
     return {
         "name": name,
-        "arn": found["Arn"],
-        "eventBusName": found.get("EventBusName", "default"),
-        "eventPattern": _pattern(found["EventPattern"], known.get("eventPattern")),
-        "state": found["State"],
+        "arn": rule["Arn"],
+        "eventBusName": rule.get("EventBusName", "default"),
+        "eventPattern": _pattern(rule["EventPattern"], recorded.get("eventPattern")),
+        "state": rule["State"],
         "tags": tag_map(tags),
     }
 
@@ -60,9 +60,9 @@ def _delete_rule(call: Calls, name: str, state: Props) -> None:
     call.find("DeleteRule", Name=name, EventBusName=state["eventBusName"], Force=state.get("forceDestroy") or None)
 
 
-def _create_target(call: Calls, wanted: Props) -> str:
-    _update_target(call, "", Change({}, wanted, frozenset()))
-    return f"{wanted['rule']}-{wanted['targetId']}"
+def _create_target(call: Calls, inputs: Props) -> str:
+    _update_target(call, "", Change({}, inputs, frozenset()))
+    return f"{inputs['rule']}-{inputs['targetId']}"
 
 
 def _update_target(call: Calls, _resource_id: str, change: Change) -> None:
@@ -73,9 +73,11 @@ def _update_target(call: Calls, _resource_id: str, change: Change) -> None:
         raise PluginError(f"PutTargets: {failed['TargetId']}: {failed['ErrorCode']}: {failed['ErrorMessage']}")
 
 
-def _read_target(call: Calls, resource_id: str, known: Props) -> Props | None:
+def _read_target(call: Calls, resource_id: str, recorded: Props) -> Props | None:
     # An import names it RULE/TARGET; the ID of the state can't be split.
-    rule, _, target = resource_id.rpartition("/") if "rule" not in known else (known["rule"], "", known["targetId"])
+    rule, _, target = (
+        resource_id.rpartition("/") if "rule" not in recorded else (recorded["rule"], "", recorded["targetId"])
+    )
     found = call.find("ListTargetsByRule", Rule=rule)
     held = next((each for each in (found or {}).get("Targets", ()) if each["Id"] == target), None)
     if held is None:

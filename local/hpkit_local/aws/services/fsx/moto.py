@@ -19,11 +19,11 @@ def _with_version(backend: Any, **request: Any) -> Any:
 
 
 def _whole_file_system(system: Any) -> dict[str, Any]:
-    told = _describe_file_system(system)
+    described = _describe_file_system(system)
     state = {"Lifecycle": "AVAILABLE", "OwnerId": system.backend.account_id, "FileSystemTypeVersion": system.version}
     # Eight characters that FSx chooses (Amazon FSx API reference, LustreFileSystemConfiguration).
-    lustre = {**told.get("LustreConfiguration", {}), "MountName": system.file_system_id[-8:]}
-    return {**told, **state, "LustreConfiguration": lustre}
+    lustre = {**described.get("LustreConfiguration", {}), "MountName": system.file_system_id[-8:]}
+    return {**described, **state, "LustreConfiguration": lustre}
 
 
 _METHODS: tuple[tuple[type, str, Any], ...] = (

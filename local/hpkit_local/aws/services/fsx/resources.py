@@ -52,18 +52,18 @@ def _lustre(props: Props, names: tuple[Prop, ...]) -> dict[str, Any]:
     return dict(pascal({prop.name: props[prop.name] for prop in names if prop.name in props}))
 
 
-def _create(call: Calls, wanted: Props) -> str:
+def _create(call: Calls, inputs: Props) -> str:
     answer = call(
         "CreateFileSystem",
         FileSystemType="LUSTRE",
-        FileSystemTypeVersion=wanted.get("fileSystemTypeVersion"),
-        SubnetIds=[wanted["subnetIds"]],
-        SecurityGroupIds=wanted.get("securityGroupIds"),
-        StorageCapacity=wanted.get("storageCapacity"),
-        StorageType=wanted["storageType"],
-        KmsKeyId=wanted.get("kmsKeyId"),
-        LustreConfiguration=_lustre(wanted, (*_CHANGEABLE, *_FIXED)),
-        Tags=tag_list(wanted["tagsAll"]),
+        FileSystemTypeVersion=inputs.get("fileSystemTypeVersion"),
+        SubnetIds=[inputs["subnetIds"]],
+        SecurityGroupIds=inputs.get("securityGroupIds"),
+        StorageCapacity=inputs.get("storageCapacity"),
+        StorageType=inputs["storageType"],
+        KmsKeyId=inputs.get("kmsKeyId"),
+        LustreConfiguration=_lustre(inputs, (*_CHANGEABLE, *_FIXED)),
+        Tags=tag_list(inputs["tagsAll"]),
     )
     return str(answer["FileSystem"]["FileSystemId"])
 
@@ -72,7 +72,7 @@ def _system(call: Calls, system: str) -> dict[str, Any] | None:
     return found(call, "DescribeFileSystems", "FileSystems", FileSystemIds=[system])
 
 
-def _read(call: Calls, system: str, _known: Props) -> Props | None:
+def _read(call: Calls, system: str, _recorded: Props) -> Props | None:
     entry = _system(call, system)
     if entry is None or entry.get("Lifecycle") == "DELETING":
         return None

@@ -26,10 +26,10 @@ _POINT_TYPES = {"email": "addresses", "sns": "topic", "slack": "url", "webhook":
 def _provenance(request: Request, before: str = "") -> str:
     """Return the mark of what is written, after that of what was there."""
     _require_alerting(request)
-    wanted = "" if "x-disable-provenance" in request.headers else "api"
-    if before == "api" and not wanted:
+    provenance = "" if "x-disable-provenance" in request.headers else "api"
+    if before == "api" and not provenance:
         raise GrafanaError(403, "cannot change provenance from 'api' to ''")
-    return wanted
+    return provenance
 
 
 def _require_alerting(request: Request) -> None:
@@ -78,10 +78,10 @@ def delete_rule(request: Request) -> tuple[int, Any]:
 
 def _rule(request: Request) -> Record:
     _require_alerting(request)
-    found: Record | None = request.content["rules"].get(request.uid)
-    if found is None:
+    rule: Record | None = request.content["rules"].get(request.uid)
+    if rule is None:
         raise GrafanaError(404, "could not find the alert rule")
-    return found
+    return rule
 
 
 def _check_rule(request: Request, uid: str) -> None:
@@ -126,10 +126,10 @@ def add_point(request: Request) -> tuple[int, Any]:
 def update_point(request: Request) -> tuple[int, Any]:
     """Replace a contact point."""
     _require_alerting(request)
-    found = request.content["contactPoints"].get(request.uid)
-    if found is None:
+    point = request.content["contactPoints"].get(request.uid)
+    if point is None:
         raise GrafanaError(404, "contact point does not exist")
-    provenance = _provenance(request, found["provenance"])
+    provenance = _provenance(request, point["provenance"])
     _check_point(request)
     request.content["contactPoints"][request.uid] = {**request.body, "uid": request.uid, "provenance": provenance}
     return 202, {"message": "contactpoint updated"}
@@ -139,10 +139,10 @@ def update_point(request: Request) -> tuple[int, Any]:
 def delete_point(request: Request) -> tuple[int, Any]:
     """Delete a contact point that no policy names."""
     _require_alerting(request)
-    found = request.content["contactPoints"].get(request.uid)
-    if found is None:
+    point = request.content["contactPoints"].get(request.uid)
+    if point is None:
         raise GrafanaError(404, "contact point does not exist")
-    if found["name"] in _receivers(request.content["policy"]):
+    if point["name"] in _receivers(request.content["policy"]):
         raise GrafanaError(409, "contact point is currently used by a notification policy")
     del request.content["contactPoints"][request.uid]
     return 202, {"message": "contactpoint deleted"}

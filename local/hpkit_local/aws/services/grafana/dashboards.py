@@ -15,17 +15,17 @@ _CHANGED = "has been changed by someone else"
 
 
 def _object(request: Request, kind: str, message: str) -> Record:
-    found: Record | None = request.content[kind].get(request.uid)
-    if found is None:
+    record: Record | None = request.content[kind].get(request.uid)
+    if record is None:
         raise GrafanaError(404, message)
-    return found
+    return record
 
 
 def _new_uid(request: Request, uid: str | None) -> str:
-    wanted = uid or request.ctx.token(14)
-    if not _UID.fullmatch(wanted):
+    new_uid = uid or request.ctx.token(14)
+    if not _UID.fullmatch(new_uid):
         raise GrafanaError(400, "uid contains illegal characters or is longer than 40 characters")
-    return wanted
+    return new_uid
 
 
 # Grafana documentation, Data source HTTP API.
@@ -56,13 +56,13 @@ def add_data_source(request: Request) -> tuple[int, Any]:
 @route("PUT", "/api/datasources/uid/{uid}", role="ADMIN")
 def update_data_source(request: Request) -> tuple[int, Any]:
     """Replace one, if the version that was read is still the newest."""
-    found = _object(request, "datasources", "Data source not found")
+    stored = _object(request, "datasources", "Data source not found")
     _check_data_source(request, request.uid)
-    if request.body.get("version") not in (None, found["version"]):
+    if request.body.get("version") not in (None, stored["version"]):
         raise GrafanaError(409, "Datasource has already been updated by someone else. Please reload and try again")
-    made = {**found, **request.body, "uid": request.uid, "version": found["version"] + 1}
-    request.content["datasources"][request.uid] = made
-    return 200, {"datasource": made, "message": "Datasource updated", "name": made["name"]}
+    updated = {**stored, **request.body, "uid": request.uid, "version": stored["version"] + 1}
+    request.content["datasources"][request.uid] = updated
+    return 200, {"datasource": updated, "message": "Datasource updated", "name": updated["name"]}
 
 
 def _check_data_source(request: Request, uid: str) -> None:
@@ -104,12 +104,12 @@ def add_folder(request: Request) -> tuple[int, Any]:
 @route("PUT", "/api/folders/{uid}", role="EDITOR")
 def update_folder(request: Request) -> tuple[int, Any]:
     """Change the title, if the version that was read is still the newest."""
-    found = _object(request, "folders", "folder not found")
+    folder = _object(request, "folders", "folder not found")
     _check_folder(request, request.uid)
-    if request.body.get("version") != found["version"] and not request.body.get("overwrite"):
+    if request.body.get("version") != folder["version"] and not request.body.get("overwrite"):
         raise GrafanaError(412, f"The folder {_CHANGED}", word="version-mismatch")
-    found.update(title=request.body["title"], version=found["version"] + 1)
-    return 200, found
+    folder.update(title=request.body["title"], version=folder["version"] + 1)
+    return 200, folder
 
 
 def _check_folder(request: Request, uid: str) -> None:

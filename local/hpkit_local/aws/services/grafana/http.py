@@ -94,19 +94,19 @@ def _answered(ctx: Context, environ: Mapping[str, Any], identifier: str) -> tupl
     method, path = environ["REQUEST_METHOD"], unquote(environ.get("PATH_INFO", ""))
     role = _role(ctx, workspace, environ.get("HTTP_AUTHORIZATION", ""))
     for known, pattern, least, handler in _ROUTES:
-        found = pattern.fullmatch(path)
-        if known == method and found:
+        match = pattern.fullmatch(path)
+        if known == method and match:
             if _ROLES.index(role) < _ROLES.index(least):
                 raise GrafanaError(403, "You'll need additional permissions to perform this action.")
-            return handler(_request(ctx, workspace, environ, found.groupdict().get("uid", "")))
+            return handler(_request(ctx, workspace, environ, match.groupdict().get("uid", "")))
     raise GrafanaError(404, "Not found")
 
 
 def _workspace(ctx: Context, identifier: str) -> Record:
-    found = ctx.table(TABLE).get(identifier)
-    if found is None or found["status"] != "ACTIVE":
+    workspace = ctx.table(TABLE).get(identifier)
+    if workspace is None or workspace["status"] != "ACTIVE":
         raise GrafanaError(404, "Not found")
-    return found
+    return workspace
 
 
 def _role(ctx: Context, workspace: Record, authorization: str) -> str:

@@ -30,13 +30,13 @@ def update_permissions(ctx: Context, params: Record) -> Record:
 @operation("grafana", "ListPermissions")
 def list_permissions(ctx: Context, params: Record) -> Record:
     """Roles in pages, all or those of a user or group."""
-    wanted = {key: params[name] for name, key in (("userType", "type"), ("userId", "id")) if name in params}
+    user = {key: params[name] for name, key in (("userType", "type"), ("userId", "id")) if name in params}
     if "groupId" in params:
-        wanted = {"type": "SSO_GROUP", "id": params["groupId"]}
-    found = [
+        user = {"type": "SSO_GROUP", "id": params["groupId"]}
+    matching = [
         entry
         for entry in require_workspace(ctx, params["workspaceId"])["permissions"]
-        if all(entry["user"][key] == value for key, value in wanted.items())
+        if all(entry["user"][key] == value for key, value in user.items())
     ]
-    entries, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"))
+    entries, token = page(matching, size=params.get("maxResults"), token=params.get("nextToken"))
     return {"permissions": entries, **({"nextToken": token} if token else {})}

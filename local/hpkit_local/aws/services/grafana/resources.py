@@ -39,13 +39,13 @@ def _request(props: Props, names: Any) -> dict[str, Any]:
     return {_MEMBERS[name][0]: props[name] for name in names if name in props}
 
 
-def _create(call: Calls, wanted: Props) -> str:
+def _create(call: Calls, inputs: Props) -> str:
     answer = call(
         "CreateWorkspace",
-        authenticationProviders=wanted["authenticationProviders"],
-        tags=wanted["tagsAll"] or None,
-        **_request(wanted, _MEMBERS),
-        **{name: wanted.get(name) for name in (*_AT_CREATION, "configuration")},
+        authenticationProviders=inputs["authenticationProviders"],
+        tags=inputs["tagsAll"] or None,
+        **_request(inputs, _MEMBERS),
+        **{name: inputs.get(name) for name in (*_AT_CREATION, "configuration")},
     )
     return str(answer["workspace"]["id"])
 
@@ -55,19 +55,19 @@ def _workspace(call: Calls, workspace: str) -> dict[str, Any] | None:
     return answer and answer["workspace"]
 
 
-def _read(call: Calls, workspace: str, _known: Props) -> Props | None:
-    found = _workspace(call, workspace)
-    if found is None or found["status"] == "DELETING":
+def _read(call: Calls, workspace: str, _recorded: Props) -> Props | None:
+    described = _workspace(call, workspace)
+    if described is None or described["status"] == "DELETING":
         return None
     return {
-        **{name: found.get(told) for name, (_, told) in _MEMBERS.items()},
-        **{name: found.get(name) for name in _AT_CREATION},
+        **{name: described.get(told) for name, (_, told) in _MEMBERS.items()},
+        **{name: described.get(name) for name in _AT_CREATION},
         "arn": f"arn:aws:grafana:{call.region}:{call.account}:/workspaces/{workspace}",
-        "endpoint": found["endpoint"],
-        "authenticationProviders": found["authentication"]["providers"],
-        "samlConfigurationStatus": found["authentication"].get("samlConfigurationStatus", ""),
+        "endpoint": described["endpoint"],
+        "authenticationProviders": described["authentication"]["providers"],
+        "samlConfigurationStatus": described["authentication"].get("samlConfigurationStatus", ""),
         "configuration": _configuration(call, workspace),
-        "tags": found.get("tags", {}),
+        "tags": described.get("tags", {}),
     }
 
 
@@ -134,14 +134,14 @@ def _permit(call: Calls, props: Props, *, add: list[dict[str, str]], revoke: lis
         raise PluginError("UpdatePermissions: " + "; ".join(error["message"] for error in errors))
 
 
-def _associate(call: Calls, wanted: Props) -> str:
-    _permit(call, wanted, add=_users(wanted), revoke=[])
-    return f"{wanted['workspaceId']}/{wanted['role']}"
+def _associate(call: Calls, inputs: Props) -> str:
+    _permit(call, inputs, add=_users(inputs), revoke=[])
+    return f"{inputs['workspaceId']}/{inputs['role']}"
 
 
-def _read_association(call: Calls, resource_id: str, known: Props) -> Props | None:
+def _read_association(call: Calls, resource_id: str, recorded: Props) -> Props | None:
     workspace, _, role = resource_id.partition("/")
-    role = known.get("role") or role  # another role changes in place, and the id stays
+    role = recorded.get("role") or role  # another role changes in place, and the id stays
     entries = [
         entry["user"]
         for entry in call.pages("ListPermissions", "permissions", workspaceId=workspace)

@@ -29,10 +29,10 @@ def _digest(key: str) -> str:
 
 
 def _account(workspace: Record, identifier: str) -> Record:
-    found: Record | None = workspace["serviceAccounts"].get(identifier)
-    if found is None:
+    account: Record | None = workspace["serviceAccounts"].get(identifier)
+    if account is None:
         raise ServiceError("ResourceNotFoundException", f"Service account {identifier} does not exist", status=404)
-    return found
+    return account
 
 
 @operation("grafana", "CreateWorkspaceServiceAccount")

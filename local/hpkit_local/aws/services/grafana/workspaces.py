@@ -52,12 +52,12 @@ def arn_of(ctx: Context, workspace: str) -> str:
 
 def require_workspace(ctx: Context, workspace: str, *, active: bool = False) -> Record:
     """Return a workspace by id, or Grafana's own refusal."""
-    found = ctx.table(TABLE).get(workspace)
-    if found is None:
+    record = ctx.table(TABLE).get(workspace)
+    if record is None:
         raise ServiceError("ResourceNotFoundException", f"Workspace {workspace} does not exist", status=404)
-    if active and found["status"] != "ACTIVE":
-        raise ServiceError("ConflictException", f"Workspace {workspace} is in status {found['status']}", status=409)
-    return found
+    if active and record["status"] != "ACTIVE":
+        raise ServiceError("ConflictException", f"Workspace {workspace} is in status {record['status']}", status=409)
+    return record
 
 
 def _document(workspace: Record) -> Record:
@@ -147,11 +147,11 @@ def describe_workspace(ctx: Context, params: Record) -> Record:
 @operation("grafana", "ListWorkspaces")
 def list_workspaces(ctx: Context, params: Record) -> Record:
     """Summaries in pages."""
-    found = [
+    summaries = [
         {**{name: each[name] for name in _SUMMARY if each.get(name) is not None}, "authentication": _summary(each)}
         for each in ctx.table(TABLE).values()
     ]
-    entries, token = page(found, size=params.get("maxResults"), token=params.get("nextToken"))
+    entries, token = page(summaries, size=params.get("maxResults"), token=params.get("nextToken"))
     return {"workspaces": entries, **({"nextToken": token} if token else {})}
 
 
@@ -187,12 +187,12 @@ def delete_workspace(ctx: Context, params: Record) -> Record:
 def _configuration(params: Record) -> Record:
     """Return a request's configuration, or that of a workspace that was asked for none."""
     try:
-        found = json.loads(params.get("configuration", "{}"))
+        configuration = json.loads(params.get("configuration", "{}"))
     except ValueError:
         raise ServiceError("ValidationException", "configuration is not valid JSON") from None
-    if not isinstance(found, dict) or found.keys() - _CONFIGURED.keys():
+    if not isinstance(configuration, dict) or configuration.keys() - _CONFIGURED.keys():
         raise ServiceError("ValidationException", f"configuration may have {', '.join(_CONFIGURED)} alone")
-    return {**_CONFIGURED, **found}
+    return {**_CONFIGURED, **configuration}
 
 
 @operation("grafana", "DescribeWorkspaceConfiguration")
@@ -234,9 +234,11 @@ def update_workspace_authentication(ctx: Context, params: Record) -> Record:
 def _authentication(workspace: Record) -> Record:
     providers = workspace["authenticationProviders"]
     saml = workspace["saml"]
-    told: Record = {"providers": providers}
+    authentication: Record = {"providers": providers}
     if "SAML" in providers:
-        told["saml"] = {"status": "CONFIGURED", "configuration": saml} if saml else {"status": "NOT_CONFIGURED"}
+        authentication["saml"] = (
+            {"status": "CONFIGURED", "configuration": saml} if saml else {"status": "NOT_CONFIGURED"}
+        )
     if "AWS_SSO" in providers:
-        told["awsSso"] = {}
-    return told
+        authentication["awsSso"] = {}
+    return authentication

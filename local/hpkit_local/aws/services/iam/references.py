@@ -59,13 +59,13 @@ def web_identities(ctx: Context, role_arn: str, issuer: str) -> set[str]:
     provider = f"oidc-provider/{issuer}"
     if role is None or not any(arn.endswith(provider) for arn in iam.open_id_providers):
         return set()
-    found: set[str] = set()
+    subjects: set[str] = set()
     for statement in _statements(role.assume_role_policy_document):
         principal = statement.get("Principal", {})
         if isinstance(principal, dict) and str(principal.get("Federated", "")).endswith(provider):
             subject = statement.get("Condition", {}).get("StringEquals", {}).get(f"{issuer}:sub", [])
-            found.update([subject] if isinstance(subject, str) else subject)
-    return found
+            subjects.update([subject] if isinstance(subject, str) else subject)
+    return subjects
 
 
 def _trusted(policy: str) -> set[str]:
@@ -74,13 +74,13 @@ def _trusted(policy: str) -> set[str]:
     except ValueError:
         return set()
     statements = document.get("Statement", [])
-    found: set[str] = set()
+    trusted: set[str] = set()
     for statement in statements if isinstance(statements, list) else [statements]:
         principal = statement.get("Principal", {})
         services = principal.get("Service", []) if isinstance(principal, dict) else []
         if statement.get("Effect") == "Allow":
-            found.update([services] if isinstance(services, str) else services)
-    return found
+            trusted.update([services] if isinstance(services, str) else services)
+    return trusted
 
 
 def may(ctx: Context, role_arn: str, action: str, resource: str) -> bool:

@@ -53,12 +53,12 @@ def _note_rights(ctx: Context, params: Record) -> None:
 @rule("iam", "PutRolePolicy")
 def _inline(ctx: Context, params: Record) -> None:
     role = ctx.backend.moto.backend("iam", ctx.region).roles
-    found = next((each for each in role.values() if each.name == params["RoleName"]), None)
-    if found is None:
+    holder = next((each for each in role.values() if each.name == params["RoleName"]), None)
+    if holder is None:
         return
-    present = {**found.policies, params["PolicyName"]: params["PolicyDocument"]}
+    present = {**holder.policies, params["PolicyName"]: params["PolicyDocument"]}
     if sum(_size(each) for each in present.values()) > INLINE_SIZE:
-        message = f"Maximum policy size of {INLINE_SIZE} bytes exceeded for role {found.name}"
+        message = f"Maximum policy size of {INLINE_SIZE} bytes exceeded for role {holder.name}"
         raise ServiceError("LimitExceeded", message, status=409)
 
 
@@ -84,10 +84,10 @@ def statements(text: str, *, code: str) -> list[Record]:
     except ValueError:
         document = None
     statements = document.get("Statement") if isinstance(document, dict) else None
-    found: list[Any] = statements if isinstance(statements, list) else [statements]
-    if not found or not all(isinstance(each, dict) and each.get("Effect") in ("Allow", "Deny") for each in found):
+    listed: list[Any] = statements if isinstance(statements, list) else [statements]
+    if not listed or not all(isinstance(each, dict) and each.get("Effect") in ("Allow", "Deny") for each in listed):
         raise ServiceError(code, "Syntax errors in policy.")
-    return found
+    return listed
 
 
 def _services(principal: Any) -> Iterator[str]:

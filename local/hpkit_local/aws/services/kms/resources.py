@@ -12,20 +12,20 @@ from hpkit_provider.engine.values import Props
 __all__ = ["RESOURCE_TYPES"]
 
 
-def _create_key(call: Calls, wanted: Props) -> str:
+def _create_key(call: Calls, inputs: Props) -> str:
     answer = call(
         "CreateKey",
-        Policy=wanted.get("policy"),
-        Description=wanted.get("description"),
-        KeyUsage=wanted["keyUsage"],
-        KeySpec=wanted["customerMasterKeySpec"],
-        MultiRegion=wanted.get("multiRegion"),
-        Tags=[{"TagKey": key, "TagValue": value} for key, value in wanted["tagsAll"].items()] or None,
+        Policy=inputs.get("policy"),
+        Description=inputs.get("description"),
+        KeyUsage=inputs["keyUsage"],
+        KeySpec=inputs["customerMasterKeySpec"],
+        MultiRegion=inputs.get("multiRegion"),
+        Tags=[{"TagKey": key, "TagValue": value} for key, value in inputs["tagsAll"].items()] or None,
     )
     return str(answer["KeyMetadata"]["KeyId"])
 
 
-def _read_key(call: Calls, key: str, _known: Props) -> Props | None:
+def _read_key(call: Calls, key: str, _recorded: Props) -> Props | None:
     answer = call.find("DescribeKey", KeyId=key)
     data = answer and answer["KeyMetadata"]
     if not data or data["KeyState"] == "PendingDeletion":

@@ -13,18 +13,18 @@ from hpkit_provider.engine.values import Props
 __all__ = ["FUNCTIONS", "RESOURCE_TYPES"]
 
 
-def _create_group(call: Calls, wanted: Props) -> str:
+def _create_group(call: Calls, inputs: Props) -> str:
     call(
         "CreateLogGroup",
-        logGroupName=wanted["name"],
-        kmsKeyId=wanted.get("kmsKeyId"),
-        logGroupClass=wanted.get("logGroupClass"),
-        tags=wanted["tagsAll"] or None,
+        logGroupName=inputs["name"],
+        kmsKeyId=inputs.get("kmsKeyId"),
+        logGroupClass=inputs.get("logGroupClass"),
+        tags=inputs["tagsAll"] or None,
     )
-    return str(wanted["name"])
+    return str(inputs["name"])
 
 
-def _read_group(call: Calls, name: str, _known: Props) -> Props | None:
+def _read_group(call: Calls, name: str, _recorded: Props) -> Props | None:
     groups = call.pages("DescribeLogGroups", "logGroups", logGroupNamePrefix=name)
     group = next((each for each in groups if each["logGroupName"] == name), None)
     if group is None:
@@ -83,11 +83,11 @@ RESOURCE_TYPES: Final = (
 
 
 def _log_groups(call: Calls, args: Props) -> Props:
-    found = list(call.pages("DescribeLogGroups", "logGroups", logGroupNamePrefix=args.get("logGroupNamePrefix")))
+    groups = list(call.pages("DescribeLogGroups", "logGroups", logGroupNamePrefix=args.get("logGroupNamePrefix")))
     return {
         "id": call.region,
-        "arns": [str(each["arn"]).removesuffix(":*") for each in found],
-        "logGroupNames": [each["logGroupName"] for each in found],
+        "arns": [str(each["arn"]).removesuffix(":*") for each in groups],
+        "logGroupNames": [each["logGroupName"] for each in groups],
         "logGroupNamePrefix": args.get("logGroupNamePrefix"),
     }
 

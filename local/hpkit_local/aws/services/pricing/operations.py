@@ -34,13 +34,13 @@ def get_products(ctx: Context, params: Record) -> Record:
         raise ServiceError("NotFoundException", f"Service code {service} was not found")
     if params.get("FormatVersion", _FORMAT) != _FORMAT:
         raise ServiceError("InvalidParameterException", f"Format version {params['FormatVersion']} is not supported")
-    found = [
+    matching = [
         each
         for each in products()
         if each["serviceCode"] == service and all(_matches(each, given) for given in params.get("Filters", ()))
     ]
     token = _token(ctx, params.get("NextToken"))
-    shown, following = page(found, size=params.get("MaxResults"), token=token, code="InvalidNextTokenException")
+    shown, following = page(matching, size=params.get("MaxResults"), token=token, code="InvalidNextTokenException")
     answer: Record = {"FormatVersion": _FORMAT, "PriceList": [json.dumps(each) for each in shown]}
     return answer | ({"NextToken": f"{int(ctx.now)}/{following}"} if following else {})
 
@@ -49,20 +49,20 @@ def _token(ctx: Context, token: str | None) -> str | None:
     """Return what `page` takes of a token that is still valid."""
     if token is None:
         return None
-    made, _, rest = token.partition("/")
-    if not made.isdecimal() or not rest:
+    created, _, rest = token.partition("/")
+    if not created.isdecimal() or not rest:
         raise ServiceError("InvalidNextTokenException", "The pagination token is invalid")
-    if ctx.now - int(made) > _TOKEN_SECONDS:
+    if ctx.now - int(created) > _TOKEN_SECONDS:
         raise ServiceError("ExpiredNextTokenException", "The pagination token expired")
     return rest
 
 
-def _matches(product: Mapping[str, Any], given: Mapping[str, str]) -> bool:
+def _matches(product: Mapping[str, Any], condition: Mapping[str, str]) -> bool:
     described = product["product"]
     fields = {
         "ServiceCode": product["serviceCode"],
         "productFamily": described["productFamily"],
         **described["attributes"],
     }
-    own = fields.get(given["Field"])
-    return own is not None and _FILTERS[given["Type"]](own, given["Value"])
+    own = fields.get(condition["Field"])
+    return own is not None and _FILTERS[condition["Type"]](own, condition["Value"])

@@ -25,13 +25,13 @@ def _node(cluster: Record, node_id: str) -> Record:
     return node
 
 
-def _in_ec2(ctx: Context, kind: str, key: str) -> Any:
+def _in_ec2(ctx: Context, resource_type: str, key: str) -> Any:
     """Return a volume or an interface of moto's EC2; refuse one that does not exist."""
     backend = ctx.backend.moto.backend("ec2", ctx.region)
-    found = {"volume": backend.volumes, "network interface": backend.enis}[kind].get(key)
-    if found is None:
-        raise refuse(f"The {kind} '{key}' does not exist")
-    return found
+    resource = {"volume": backend.volumes, "network interface": backend.enis}[resource_type].get(key)
+    if resource is None:
+        raise refuse(f"The {resource_type} '{key}' does not exist")
+    return resource
 
 
 @operation("sagemaker", "AttachClusterNodeVolume")
@@ -100,7 +100,7 @@ def start_cluster_health_check(ctx: Context, params: Record) -> Record:
     cluster = require(ctx, params["ClusterName"])
     if cluster["status"] != "InService":
         raise refuse(f"Cluster '{cluster['name']}' is {cluster['status']}; health checks need it InService")
-    wanted: dict[str, Record] = {}
+    checked: dict[str, Record] = {}
     for entry in params["DeepHealthCheckConfigurations"]:
         name = entry["InstanceGroupName"]
         if name not in cluster["groups"]:
@@ -112,10 +112,10 @@ def start_cluster_health_check(ctx: Context, params: Record) -> Record:
                 raise refuse(
                     f"Node '{node_id}' is {node['status']} in group '{node['group']}'; it must run in '{name}'"
                 )
-            wanted[node_id] = node
-    for node in wanted.values():
+            checked[node_id] = node
+    for node in checked.values():
         node["status"] = MACHINES["node.deep-health-check"].running
-    if wanted:
-        record_event(ctx, cluster, f"Deep health checks of {len(wanted)} nodes started")
-        ctx.begin("node.deep-health-check", "hyperpod.nodes-up", name=cluster["name"], ids=sorted(wanted))
+    if checked:
+        record_event(ctx, cluster, f"Deep health checks of {len(checked)} nodes started")
+        ctx.begin("node.deep-health-check", "hyperpod.nodes-up", name=cluster["name"], ids=sorted(checked))
     return {"ClusterArn": cluster["arn"]}

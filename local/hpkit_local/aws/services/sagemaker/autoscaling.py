@@ -10,16 +10,16 @@ from hpkit_local.aws.services.sagemaker.records import describe
 __all__ = ["set_autoscaling"]
 
 
-def set_autoscaling(ctx: Context, cluster: Record, wanted: Record) -> None:
-    """Move towards `wanted` ({Mode, AutoScalerType}); nothing happens when it is already so."""
+def set_autoscaling(ctx: Context, cluster: Record, target: Record) -> None:
+    """Move towards `target` ({Mode, AutoScalerType}); nothing happens when it is already so."""
     now = cluster["autoscaling"]
-    if (now["Mode"] if now else "Disable") == wanted["Mode"]:
+    if (now["Mode"] if now else "Disable") == target["Mode"]:
         return
-    machine = "autoscaling.create" if wanted["Mode"] == "Enable" else "autoscaling.delete"
-    status = ctx.begin(machine, "hyperpod.autoscaling", name=cluster["name"], mode=wanted["Mode"])
+    machine = "autoscaling.create" if target["Mode"] == "Enable" else "autoscaling.delete"
+    status = ctx.begin(machine, "hyperpod.autoscaling", name=cluster["name"], mode=target["Mode"])
     cluster["autoscaling"] = {
-        "Mode": wanted["Mode"],
-        "AutoScalerType": wanted.get("AutoScalerType", "Karpenter"),
+        "Mode": target["Mode"],
+        "AutoScalerType": target.get("AutoScalerType", "Karpenter"),
         "Status": status,
     }
 

@@ -168,11 +168,11 @@ def _sort(
         raise refuse("Give NodeIds or NodeLogicalIds")
     if cluster["status"] != "InService":
         raise refuse(f"Cluster '{cluster['name']}' is {cluster['status']}; nodes can be changed when it is InService")
-    known = {key: node for node in cluster["nodes"].values() for key in (node["id"], node["logical"])}
+    nodes_by_id = {key: node for node in cluster["nodes"].values() for key in (node["id"], node["logical"])}
     good: dict[str, Record] = {}
     bad: dict[str, Record | None] = {}
     for name in dict.fromkeys(names):
-        node = known.get(name)
+        node = nodes_by_id.get(name)
         waits = node is not None and settled and "waiting" in cluster["groups"][node["group"]]
         barred = _CHANGING if unchanging else (GONE,)
         if node is None or waits or node["status"] in barred:
@@ -191,11 +191,11 @@ def _answer(
     member: str,
 ) -> Record:
     answer: Record = {}
-    for given, done, failed, key in (
+    for request_member, done, failed, key in (
         ("NodeIds", "Successful", "Failed", "NodeId"),
         ("NodeLogicalIds", "SuccessfulNodeLogicalIds", "FailedNodeLogicalIds", "NodeLogicalId"),
     ):
-        names = params.get(given, [])
+        names = params.get(request_member, [])
         succeeded = [name for name in names if name in good]
         failures = [
             {

@@ -173,16 +173,16 @@ def describe_cluster(ctx: Context, params: Record) -> Record:
 @operation("sagemaker", "ListClusters")
 def list_clusters(ctx: Context, params: Record) -> Record:
     """Summaries, filtered, sorted and in pages."""
-    found = [
+    summaries = [
         _summary(cluster)
         for cluster in ctx.table("clusters").values()
         if params.get("NameContains", "") in cluster["name"] and _in_period(cluster, params)
     ]
     if "TrainingPlanArn" in params:
-        found = [entry for entry in found if params["TrainingPlanArn"] in entry.get("TrainingPlanArns", [])]
+        summaries = [entry for entry in summaries if params["TrainingPlanArn"] in entry.get("TrainingPlanArns", [])]
     key = "ClusterName" if params.get("SortBy") == "NAME" else "CreationTime"
-    found.sort(key=lambda entry: entry[key], reverse=params.get("SortOrder") == "Descending")
-    entries, token = page(found, size=params.get("MaxResults"), token=params.get("NextToken"), default=10)
+    summaries.sort(key=lambda entry: entry[key], reverse=params.get("SortOrder") == "Descending")
+    entries, token = page(summaries, size=params.get("MaxResults"), token=params.get("NextToken"), default=10)
     return {"ClusterSummaries": entries, **({"NextToken": token} if token else {})}
 
 

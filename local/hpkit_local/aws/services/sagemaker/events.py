@@ -23,12 +23,12 @@ def record_event(
     level: str = "Info",
 ) -> None:
     """Write down something that happened to a cluster, a group or a node."""
-    kind = "Instance" if node else "InstanceGroup" if group else "Cluster"
+    resource_type = "Instance" if node else "InstanceGroup" if group else "Cluster"
     event: Record = {
         "EventId": ctx.uuid(),
         "ClusterArn": cluster["arn"],
         "ClusterName": cluster["name"],
-        "ResourceType": kind,
+        "ResourceType": resource_type,
         "EventTime": ctx.now,
         "Description": description,
         "EventLevel": level,

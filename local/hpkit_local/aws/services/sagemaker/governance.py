@@ -123,7 +123,7 @@ def version_of(entry: Record, resource: VersionedResource, wanted: int | None) -
 def document(entry: Record, resource: VersionedResource, *, version: int | None = None) -> Record:
     """Return what Describe answers of an object: whose it is, its status, and the body of a version."""
     number, body = version_of(entry, resource, version)
-    found = {
+    answer = {
         f"{resource.title}Arn": entry["arn"],
         f"{resource.title}Id": entry["id"],
         "Name": entry["name"],
@@ -137,7 +137,7 @@ def document(entry: Record, resource: VersionedResource, *, version: int | None 
         **({"FailureReason": entry["failure"]} if entry["failure"] else {}),
         **body,
     }
-    return {**found, **resource.details(found)}
+    return {**answer, **resource.details(answer)}
 
 
 def created(ctx: Context, resource: VersionedResource, params: Record, body: Record) -> Record:
@@ -192,7 +192,7 @@ def _listing(ctx: Context, resource: VersionedResource, params: Record) -> tuple
     """Entries that a List call asks for, in its order, and the token of the next page."""
     after: Any = params.get("CreatedAfter")
     before: Any = params.get("CreatedBefore")
-    found = [
+    matching = [
         entry
         for entry in ctx.table(resource.table).values()
         if params.get("NameContains", "") in entry["name"]
@@ -203,13 +203,13 @@ def _listing(ctx: Context, resource: VersionedResource, params: Record) -> tuple
     ]
     keys = {"Name": "name", "Status": "status", "ClusterArn": "cluster"}
     key = keys.get(params.get("SortBy", ""), "created")
-    found.sort(key=lambda entry: entry[key], reverse=params.get("SortOrder") == "Descending")
-    return page(found, size=params.get("MaxResults"), token=params.get("NextToken"), default=10)
+    matching.sort(key=lambda entry: entry[key], reverse=params.get("SortOrder") == "Descending")
+    return page(matching, size=params.get("MaxResults"), token=params.get("NextToken"), default=10)
 
 
 def register(resource: VersionedResource) -> None:
     """Register what is alike for both: Describe, List, Delete, and the ends of changes."""
-    title, kind = resource.title, resource.kind
+    title, prefix = resource.title, resource.kind
 
     @operation("sagemaker", f"Describe{title}")
     def describe_one(ctx: Context, params: Record) -> Record:
@@ -231,24 +231,24 @@ def register(resource: VersionedResource) -> None:
         _begin_delete(ctx, resource, find(ctx, resource, params[f"{title}Id"]))
         return {}
 
-    @action(f"{kind}.arrived")
+    @action(f"{prefix}.arrived")
     def arrived(ctx: Context, *, entry_id: str, change: str, failure: str = "") -> None:
         """Apply: an object is Created or Updated, or has failed."""
         entry = find(ctx, resource, entry_id)
         if not failure:
-            tell = getattr(ctx.controllers, f"{kind}_changed")
+            tell = getattr(ctx.controllers, f"{prefix}_changed")
             tell(document(entry, resource), _cluster_document(ctx, entry))
-        machine = MACHINES[f"{kind}.{change}"]
+        machine = MACHINES[f"{prefix}.{change}"]
         status = machine.failed if failure else machine.done
         entry.update(status=status, failure=failure[:1024], modified=ctx.now)
 
-    @action(f"{kind}.vanished")
+    @action(f"{prefix}.vanished")
     def vanished(ctx: Context, *, entry_id: str, failure: str = "") -> None:
         """Apply: an object is gone, or could not be deleted."""
         entry = find(ctx, resource, entry_id)
         if failure:
-            entry.update(status=MACHINES[f"{kind}.delete"].failed, failure=failure[:1024])
+            entry.update(status=MACHINES[f"{prefix}.delete"].failed, failure=failure[:1024])
             return
-        tell = getattr(ctx.controllers, f"{kind}_deleted")
+        tell = getattr(ctx.controllers, f"{prefix}_deleted")
         tell(document(entry, resource), _cluster_document(ctx, entry))
         del ctx.table(resource.table)[entry_id]

@@ -56,11 +56,11 @@ def describe_cluster_node(ctx: Context, params: Record) -> Record:
     cluster = require(ctx, params["ClusterName"])
     if ("NodeId" in params) == ("NodeLogicalId" in params):
         raise ServiceError("ValidationException", "Give exactly one of NodeId and NodeLogicalId")
-    wanted = params.get("NodeId") or params.get("NodeLogicalId")
+    identifier = params.get("NodeId") or params.get("NodeLogicalId")
     for node in cluster["nodes"].values():
-        if wanted in (node["id"], node["logical"]):
+        if identifier in (node["id"], node["logical"]):
             return {"NodeDetails": node_details(cluster, node)}
-    raise ServiceError("ResourceNotFound", f"Node '{wanted}' of cluster '{cluster['name']}' not found")
+    raise ServiceError("ResourceNotFound", f"Node '{identifier}' of cluster '{cluster['name']}' not found")
 
 
 @operation("sagemaker", "ListClusterNodes")
@@ -69,7 +69,7 @@ def list_cluster_nodes(ctx: Context, params: Record) -> Record:
     cluster = require(ctx, params["ClusterName"])
     after: Any = params.get("CreationTimeAfter")
     before: Any = params.get("CreationTimeBefore")
-    found = [
+    matching = [
         node
         for node in cluster["nodes"].values()
         if params.get("InstanceGroupNameContains", "") in node["group"]
@@ -77,8 +77,8 @@ def list_cluster_nodes(ctx: Context, params: Record) -> Record:
         and (before is None or node["launched"] < moment(before))
     ]
     key = "group" if params.get("SortBy") == "NAME" else "launched"
-    found.sort(key=lambda node: node[key], reverse=params.get("SortOrder") == "Descending")
-    nodes, token = page(found, size=params.get("MaxResults"), token=params.get("NextToken"), default=10)
+    matching.sort(key=lambda node: node[key], reverse=params.get("SortOrder") == "Descending")
+    nodes, token = page(matching, size=params.get("MaxResults"), token=params.get("NextToken"), default=10)
     logical = bool(params.get("IncludeNodeLogicalIds"))
     summaries = [_summary(cluster, node, logical=logical) for node in nodes]
     return {"ClusterNodeSummaries": summaries, **({"NextToken": token} if token else {})}

@@ -36,14 +36,14 @@ POLICY = VersionedResource(
 register(POLICY)
 
 
-def _config(given: Record) -> Record:
+def _config(config: Record) -> Record:
     """Return the configuration with the service's defaults written out, and without an empty list of classes."""
-    for name, times in Counter(entry["Name"] for entry in given.get("PriorityClasses", [])).items():
+    for name, times in Counter(entry["Name"] for entry in config.get("PriorityClasses", [])).items():
         if times > 1:
             raise ServiceError(
                 "ValidationException", f"Priority class names must be unique: '{name}' is given {times} times"
             )
-    stated = {key: value for key, value in given.items() if value != []}
+    stated = {key: value for key, value in config.items() if value != []}
     return {"FairShare": "Enabled", "IdleResourceSharing": "Disabled", **stated}
 
 
@@ -51,11 +51,11 @@ def _config(given: Record) -> Record:
 def create_cluster_scheduler_config(ctx: Context, params: Record) -> Record:
     """Return the policy of a cluster, which can have one."""
     cluster = cluster_by_arn(ctx, params["ClusterArn"])
-    for other in ctx.table("policies").values():
-        if other["cluster"] == params["ClusterArn"]:
+    for existing in ctx.table("policies").values():
+        if existing["cluster"] == params["ClusterArn"]:
             raise ServiceError(
                 "ConflictException",
-                f"Cluster '{cluster['name']}' already has ClusterSchedulerConfig '{other['id']}'",
+                f"Cluster '{cluster['name']}' already has ClusterSchedulerConfig '{existing['id']}'",
             )
     body: Record = {"SchedulerConfig": _config(params["SchedulerConfig"])}
     return created(ctx, POLICY, params, body)

@@ -30,12 +30,12 @@ class Shape:
 
 def shape_of(instance_type: str) -> Shape | None:
     """Return the shape of a type, None where a figure of it is not known."""
-    found = find_instance_type(instance_type)
-    if found is None or found.vcpu is None or found.memory_gib is None or found.accelerators is None:
+    details = find_instance_type(instance_type)
+    if details is None or details.vcpu is None or details.memory_gib is None or details.accelerators is None:
         return None
-    profiles = found.mig_profiles
+    profiles = details.mig_profiles
     most = None if profiles is None else {profile.name: profile.max_per_accelerator for profile in profiles}
-    return Shape(found.vcpu, found.memory_gib, found.accelerators, most)
+    return Shape(details.vcpu, details.memory_gib, details.accelerators, most)
 
 
 def fill_pro_rata(resources: list[Record], member: str) -> list[Record]:
@@ -44,13 +44,13 @@ def fill_pro_rata(resources: list[Record], member: str) -> list[Record]:
 
 
 def _fill(resource: Record, where: str) -> Record:
-    given = [name for name in FRACTIONS if name in resource]
+    fractions = [name for name in FRACTIONS if name in resource]
     instance_type = resource["InstanceType"]
     if "Count" in resource:
-        if given:
-            raise _refuse(where, f"Count cannot be combined with {', '.join(given)} for {instance_type}")
+        if fractions:
+            raise _refuse(where, f"Count cannot be combined with {', '.join(fractions)} for {instance_type}")
         return resource
-    if not given:
+    if not fractions:
         raise _refuse(where, f"{instance_type} needs Count or one of {', '.join(FRACTIONS)}")
     if "Accelerators" in resource and "AcceleratorPartition" in resource:
         raise _refuse(where, f"Accelerators and AcceleratorPartition exclude each other for {instance_type}")

@@ -30,17 +30,17 @@ register(QUOTA)
 DEFAULT_BORROW_LIMIT = 50
 
 
-def stored_config(given: Record) -> Record:
+def stored_config(config: Record) -> Record:
     """Return the configuration as the service stores it: resources filled in pro rata, defaults written out."""
-    sharing: dict[str, Any] = dict(given.get("ResourceSharingConfig") or {"Strategy": "LendAndBorrow"})
+    sharing: dict[str, Any] = dict(config.get("ResourceSharingConfig") or {"Strategy": "LendAndBorrow"})
     if sharing["Strategy"] == "LendAndBorrow" and "AbsoluteBorrowLimits" not in sharing:
         sharing.setdefault("BorrowLimit", DEFAULT_BORROW_LIMIT)
     if "AbsoluteBorrowLimits" in sharing:
         sharing["AbsoluteBorrowLimits"] = fill_pro_rata(sharing["AbsoluteBorrowLimits"], "AbsoluteBorrowLimits")
     return {
-        "ComputeQuotaResources": fill_pro_rata(given.get("ComputeQuotaResources", []), "ComputeQuotaResources"),
+        "ComputeQuotaResources": fill_pro_rata(config.get("ComputeQuotaResources", []), "ComputeQuotaResources"),
         "ResourceSharingConfig": sharing,
-        "PreemptTeamTasks": given.get("PreemptTeamTasks", "LowerPriority"),
+        "PreemptTeamTasks": config.get("PreemptTeamTasks", "LowerPriority"),
     }
 
 
@@ -53,14 +53,14 @@ def create_compute_quota(ctx: Context, params: Record) -> Record:
     """One quota per team; names are unique within a cluster."""
     cluster_by_arn(ctx, params["ClusterArn"])
     team = params["ComputeQuotaTarget"]["TeamName"]
-    for other in ctx.table("quotas").values():
-        if other["cluster"] != params["ClusterArn"]:
+    for existing in ctx.table("quotas").values():
+        if existing["cluster"] != params["ClusterArn"]:
             continue
-        if other["name"] == params["Name"]:
+        if existing["name"] == params["Name"]:
             raise ServiceError("ConflictException", f"ComputeQuota with name '{params['Name']}' already exists")
-        if version_of(other, QUOTA, None)[1]["ComputeQuotaTarget"]["TeamName"] == team:
+        if version_of(existing, QUOTA, None)[1]["ComputeQuotaTarget"]["TeamName"] == team:
             raise ServiceError(
-                "ConflictException", f"Team '{team}' already has ComputeQuota '{other['id']}' on this cluster"
+                "ConflictException", f"Team '{team}' already has ComputeQuota '{existing['id']}' on this cluster"
             )
     body: Record = {
         "ComputeQuotaConfig": stored_config(params["ComputeQuotaConfig"]),

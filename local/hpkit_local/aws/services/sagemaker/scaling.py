@@ -36,10 +36,10 @@ def is_continuous(cluster: Record) -> bool:
 def launch_all(ctx: Context, cluster: Record) -> str:
     """Without continuous provisioning all nodes come at once or the change fails: why it did, or nothing."""
     for name, group in cluster["groups"].items():
-        wanted = group["spec"]["InstanceCount"]
+        target = group["spec"]["InstanceCount"]
         limit = ctx.faults.value("capacity", name)
-        if limit is not None and wanted > limit:
-            return f"Insufficient capacity for instance group '{name}': {wanted} asked, {int(limit)} available"
+        if limit is not None and target > limit:
+            return f"Insufficient capacity for instance group '{name}': {target} asked, {int(limit)} available"
     for group in cluster["groups"].values():
         _fit(ctx, cluster, group, at_once=True)
     return ""
@@ -80,18 +80,18 @@ def _await_minimum(ctx: Context, cluster: Record, group: Record, *, since: int |
 def minimum_expired(ctx: Context, *, name: str, group: str, waiting: int, back_to: int) -> None:
     """Apply: the minimum was not reached in time: back to the last InService values, or to none."""
     cluster = ctx.table("clusters").get(name)
-    found = cluster["groups"].get(group) if cluster else None
-    if cluster is None or found is None or found.get("waiting") != waiting:
+    instance_group = cluster["groups"].get(group) if cluster else None
+    if cluster is None or instance_group is None or instance_group.get("waiting") != waiting:
         return
-    if found["status"] not in ("Creating", "Updating"):
+    if instance_group["status"] not in ("Creating", "Updating"):
         return
-    least = found["spec"]["MinInstanceCount"]
-    found["spec"].update(InstanceCount=back_to, MinInstanceCount=0)
-    found["status"] = "InService"
-    del found["waiting"]
+    least = instance_group["spec"]["MinInstanceCount"]
+    instance_group["spec"].update(InstanceCount=back_to, MinInstanceCount=0)
+    instance_group["status"] = "InService"
+    del instance_group["waiting"]
     text = f"Instance group {group} did not reach {least} instances in time; rolled back to {back_to}"
     record_event(ctx, cluster, text, group=group, level="Error")
-    scale(ctx, cluster, found, since=None)
+    scale(ctx, cluster, instance_group, since=None)
 
 
 def _fit(ctx: Context, cluster: Record, group: Record, *, at_once: bool = False) -> None:

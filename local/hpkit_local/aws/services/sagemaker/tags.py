@@ -28,10 +28,10 @@ def _listed(tags: dict[str, str]) -> list[Record]:
 def add_tags(ctx: Context, params: Record) -> Record:
     """Set tags; a key that exists gets the new value."""
     tags = _tags(ctx, params["ResourceArn"])
-    wanted = {tag["Key"]: tag["Value"] for tag in params["Tags"]}
-    if len({**tags, **wanted}) > MOST:
+    new_tags = {tag["Key"]: tag["Value"] for tag in params["Tags"]}
+    if len({**tags, **new_tags}) > MOST:
         raise ServiceError("ResourceLimitExceeded", f"A resource can have up to {MOST} tags")
-    tags.update(wanted)
+    tags.update(new_tags)
     return {"Tags": _listed(tags)}
 
 

@@ -20,17 +20,17 @@ __all__: list[str] = []
 
 
 @part
-def _add(found: Snapshot, ctx: Context) -> None:
+def _add(snapshot: Snapshot, ctx: Context) -> None:
     for name, cluster in ctx.table("clusters").items():
         if cluster["served"]:
-            found.clusters[name] = describe(cluster)
-            found.nodes[name] = [node_details(cluster, node) for node in cluster["nodes"].values()]
-            _add_subnets(found, ctx, cluster)
-            found.cut_off.update(_cut_off(ctx, cluster))
-            found.joining.update(node["id"] for node in cluster["nodes"].values() if "joined" in node)
+            snapshot.clusters[name] = describe(cluster)
+            snapshot.nodes[name] = [node_details(cluster, node) for node in cluster["nodes"].values()]
+            _add_subnets(snapshot, ctx, cluster)
+            snapshot.cut_off.update(_cut_off(ctx, cluster))
+            snapshot.joining.update(node["id"] for node in cluster["nodes"].values() if "joined" in node)
     quotas, policies = _in_force(ctx, "quotas"), _in_force(ctx, "policies")
-    found.quotas.update({entry["id"]: document(entry, QUOTA, version=number) for entry, number in quotas})
-    found.policies.update({entry["id"]: document(entry, POLICY, version=number) for entry, number in policies})
+    snapshot.quotas.update({entry["id"]: document(entry, QUOTA, version=number) for entry, number in quotas})
+    snapshot.policies.update({entry["id"]: document(entry, POLICY, version=number) for entry, number in policies})
 
 
 def _in_force(ctx: Context, table: str) -> list[tuple[Record, int]]:
@@ -44,7 +44,7 @@ def _version(entry: Record) -> int:
     return number - 1 if entry["status"] in ("Updating", "UpdateFailed") and number > 1 else number
 
 
-def _add_subnets(found: Snapshot, ctx: Context, cluster: Record) -> None:
+def _add_subnets(snapshot: Snapshot, ctx: Context, cluster: Record) -> None:
     configs = [cluster["settings"].get("VpcConfig", {})]
     configs += [group["spec"].get("OverrideVpcConfig", {}) for group in cluster["groups"].values()]
     for subnet_id in {subnet for config in configs for subnet in config.get("Subnets", [])}:
@@ -52,7 +52,7 @@ def _add_subnets(found: Snapshot, ctx: Context, cluster: Record) -> None:
             subnet = require_subnet(ctx, subnet_id)
         except ServiceError:
             continue
-        found.subnets[subnet_id] = {"zone": subnet.zone, "zoneId": subnet.zone_id}
+        snapshot.subnets[subnet_id] = {"zone": subnet.zone, "zoneId": subnet.zone_id}
 
 
 def _cut_off(ctx: Context, cluster: Record) -> Iterator[str]:

@@ -15,27 +15,27 @@ __all__ = ["RESOURCE_TYPES"]
 _ATTRIBUTES: Final = {"displayName": "DisplayName", "kmsMasterKeyId": "KmsMasterKeyId", "policy": "Policy"}
 
 
-def _create_topic(call: Calls, wanted: Props) -> str:
+def _create_topic(call: Calls, inputs: Props) -> str:
     answer = call(
         "CreateTopic",
-        Name=wanted["name"],
-        Attributes={told: wanted[name] for name, told in _ATTRIBUTES.items() if wanted.get(name)} or None,
-        Tags=[{"Key": key, "Value": value} for key, value in wanted["tagsAll"].items()] or None,
+        Name=inputs["name"],
+        Attributes={told: inputs[name] for name, told in _ATTRIBUTES.items() if inputs.get(name)} or None,
+        Tags=[{"Key": key, "Value": value} for key, value in inputs["tagsAll"].items()] or None,
     )
     return str(answer["TopicArn"])
 
 
-def _read_topic(call: Calls, arn: str, _known: Props) -> Props | None:
+def _read_topic(call: Calls, arn: str, _recorded: Props) -> Props | None:
     answer = call.find("GetTopicAttributes", TopicArn=arn)
     if answer is None:
         return None
-    found = answer["Attributes"]
+    attributes = answer["Attributes"]
     tags = call("ListTagsForResource", ResourceArn=arn)["Tags"]
     return {
-        **{name: found.get(told) or None for name, told in _ATTRIBUTES.items()},
+        **{name: attributes.get(told) or None for name, told in _ATTRIBUTES.items()},
         "name": arn.rpartition(":")[2],
         "arn": arn,
-        "owner": found["Owner"],
+        "owner": attributes["Owner"],
         "tags": {tag["Key"]: tag["Value"] for tag in tags},
     }
 
@@ -50,28 +50,28 @@ def _delete_topic(call: Calls, arn: str, _state: Props) -> None:
     call.find("DeleteTopic", TopicArn=arn)
 
 
-def _subscribe(call: Calls, wanted: Props) -> str:
+def _subscribe(call: Calls, inputs: Props) -> str:
     answer = call(
         "Subscribe",
-        TopicArn=wanted["topic"],
-        Protocol=wanted["protocol"],
-        Endpoint=wanted["endpoint"],
+        TopicArn=inputs["topic"],
+        Protocol=inputs["protocol"],
+        Endpoint=inputs["endpoint"],
         ReturnSubscriptionArn=True,
     )
     return str(answer["SubscriptionArn"])
 
 
-def _read_subscription(call: Calls, arn: str, _known: Props) -> Props | None:
+def _read_subscription(call: Calls, arn: str, _recorded: Props) -> Props | None:
     answer = call.find("GetSubscriptionAttributes", SubscriptionArn=arn)
     if answer is None:
         return None
-    found = answer["Attributes"]
+    attributes = answer["Attributes"]
     return {
-        "topic": found["TopicArn"],
-        "protocol": found["Protocol"],
-        "endpoint": found["Endpoint"],
+        "topic": attributes["TopicArn"],
+        "protocol": attributes["Protocol"],
+        "endpoint": attributes["Endpoint"],
         "arn": arn,
-        "pendingConfirmation": found.get("PendingConfirmation") == "true",
+        "pendingConfirmation": attributes.get("PendingConfirmation") == "true",
     }
 
 

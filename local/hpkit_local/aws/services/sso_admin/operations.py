@@ -62,8 +62,8 @@ def create_instance(ctx: Context, params: Record) -> Record:
 @operation("sso-admin", "DeleteInstance")
 def delete_instance(ctx: Context, params: Record) -> Record:
     """Disable Identity Center."""
-    found = _instances(ctx).get(params["InstanceArn"])
-    if found is None or found["deleted"]:
+    instance = _instances(ctx).get(params["InstanceArn"])
+    if instance is None or instance["deleted"]:
         raise ServiceError("ResourceNotFoundException", f"Instance {params['InstanceArn']} does not exist", status=404)
-    found["deleted"] = True
+    instance["deleted"] = True
     return {}

@@ -16,16 +16,16 @@ __all__ = ["RESOURCE_TYPES"]
 _SETS = {"subnetIds": "SubnetIds", "routeTableIds": "RouteTableIds", "securityGroupIds": "SecurityGroupIds"}
 
 
-def _create_endpoint(call: Calls, wanted: Props) -> str:
+def _create_endpoint(call: Calls, inputs: Props) -> str:
     answer = call(
         "CreateVpcEndpoint",
-        VpcId=wanted["vpcId"],
-        ServiceName=wanted["serviceName"],
-        VpcEndpointType=wanted["vpcEndpointType"],
-        PolicyDocument=wanted.get("policy"),
-        PrivateDnsEnabled=wanted.get("privateDnsEnabled"),
-        TagSpecifications=specifications("vpc-endpoint", wanted),
-        **{member: wanted.get(name) for name, member in _SETS.items()},
+        VpcId=inputs["vpcId"],
+        ServiceName=inputs["serviceName"],
+        VpcEndpointType=inputs["vpcEndpointType"],
+        PolicyDocument=inputs.get("policy"),
+        PrivateDnsEnabled=inputs.get("privateDnsEnabled"),
+        TagSpecifications=specifications("vpc-endpoint", inputs),
+        **{member: inputs.get(name) for name, member in _SETS.items()},
     )
     return str(answer["VpcEndpoint"]["VpcEndpointId"])
 
@@ -34,7 +34,7 @@ def _endpoint(call: Calls, endpoint: str) -> dict[str, Any] | None:
     return found(call, "DescribeVpcEndpoints", "VpcEndpoints", VpcEndpointIds=[endpoint])
 
 
-def _read_endpoint(call: Calls, endpoint: str, _known: Props) -> Props | None:
+def _read_endpoint(call: Calls, endpoint: str, _recorded: Props) -> Props | None:
     entry = _endpoint(call, endpoint)
     if entry is None:
         return None

@@ -14,12 +14,12 @@ from hpkit_provider.engine.values import Props
 __all__ = ["RESOURCE_TYPES"]
 
 
-def _create_gateway(call: Calls, wanted: Props) -> str:
-    answer = call("CreateInternetGateway", TagSpecifications=specifications("internet-gateway", wanted))
+def _create_gateway(call: Calls, inputs: Props) -> str:
+    answer = call("CreateInternetGateway", TagSpecifications=specifications("internet-gateway", inputs))
     return str(answer["InternetGateway"]["InternetGatewayId"])
 
 
-def _read_gateway(call: Calls, gateway: str, _known: Props) -> Props | None:
+def _read_gateway(call: Calls, gateway: str, _recorded: Props) -> Props | None:
     entry = found(call, "DescribeInternetGateways", "InternetGateways", InternetGatewayIds=[gateway])
     if entry is None:
         return None
@@ -45,12 +45,12 @@ def _delete_gateway(call: Calls, gateway: str, state: Props) -> None:
     call.find("DeleteInternetGateway", InternetGatewayId=gateway)
 
 
-def _create_address(call: Calls, wanted: Props) -> str:
-    answer = call("AllocateAddress", Domain="vpc", TagSpecifications=specifications("elastic-ip", wanted))
+def _create_address(call: Calls, inputs: Props) -> str:
+    answer = call("AllocateAddress", Domain="vpc", TagSpecifications=specifications("elastic-ip", inputs))
     return str(answer["AllocationId"])
 
 
-def _read_address(call: Calls, allocation: str, _known: Props) -> Props | None:
+def _read_address(call: Calls, allocation: str, _recorded: Props) -> Props | None:
     entry = found(call, "DescribeAddresses", "Addresses", AllocationIds=[allocation])
     return entry and {
         "arn": f"arn:aws:ec2:{call.region}:{call.account}:elastic-ip/{allocation}",
@@ -66,13 +66,13 @@ def _delete_address(call: Calls, allocation: str, _state: Props) -> None:
     call.find("ReleaseAddress", AllocationId=allocation)
 
 
-def _create_nat(call: Calls, wanted: Props) -> str:
+def _create_nat(call: Calls, inputs: Props) -> str:
     answer = call(
         "CreateNatGateway",
-        SubnetId=wanted["subnetId"],
-        AllocationId=wanted.get("allocationId"),
-        ConnectivityType=wanted["connectivityType"],
-        TagSpecifications=specifications("natgateway", wanted),
+        SubnetId=inputs["subnetId"],
+        AllocationId=inputs.get("allocationId"),
+        ConnectivityType=inputs["connectivityType"],
+        TagSpecifications=specifications("natgateway", inputs),
     )
     return str(answer["NatGateway"]["NatGatewayId"])
 
@@ -81,7 +81,7 @@ def _nat(call: Calls, gateway: str) -> dict[str, Any] | None:
     return found(call, "DescribeNatGateways", "NatGateways", NatGatewayIds=[gateway])
 
 
-def _read_nat(call: Calls, gateway: str, _known: Props) -> Props | None:
+def _read_nat(call: Calls, gateway: str, _recorded: Props) -> Props | None:
     entry = _nat(call, gateway)
     if entry is None:
         return None

@@ -18,12 +18,12 @@ _DESTINATIONS = ("destinationCidrBlock", "destinationIpv6CidrBlock", "destinatio
 _TARGETS = ("gatewayId", "natGatewayId", "networkInterfaceId", "transitGatewayId", "vpcPeeringConnectionId")
 
 
-def _create_table(call: Calls, wanted: Props) -> str:
-    tags = specifications("route-table", wanted)
-    return str(call("CreateRouteTable", VpcId=wanted["vpcId"], TagSpecifications=tags)["RouteTable"]["RouteTableId"])
+def _create_table(call: Calls, inputs: Props) -> str:
+    tags = specifications("route-table", inputs)
+    return str(call("CreateRouteTable", VpcId=inputs["vpcId"], TagSpecifications=tags)["RouteTable"]["RouteTableId"])
 
 
-def _read_table(call: Calls, table: str, _known: Props) -> Props | None:
+def _read_table(call: Calls, table: str, _recorded: Props) -> Props | None:
     entry = found(call, "DescribeRouteTables", "RouteTables", RouteTableIds=[table])
     return entry and {
         "arn": f"arn:aws:ec2:{call.region}:{entry['OwnerId']}:route-table/{table}",
@@ -49,26 +49,26 @@ def _whole(props: Props) -> dict[str, str]:
     return {**destination, **targets}
 
 
-def _create_route(call: Calls, wanted: Props) -> str:
-    call("CreateRoute", RouteTableId=wanted["routeTableId"], **pascal(_whole(wanted)))
-    return _route_id(wanted["routeTableId"], *_destination(wanted).values())
+def _create_route(call: Calls, inputs: Props) -> str:
+    call("CreateRoute", RouteTableId=inputs["routeTableId"], **pascal(_whole(inputs)))
+    return _route_id(inputs["routeTableId"], *_destination(inputs).values())
 
 
 def _route_id(table: str, destination: str) -> str:
     return f"r-{table}{zlib.crc32(destination.encode())}"
 
 
-def _read_route(call: Calls, route: str, known: Props) -> Props | None:
+def _read_route(call: Calls, route: str, recorded: Props) -> Props | None:
     """Find it; at import its id is `TABLE_DESTINATION`."""
     table, _, imported = route.partition("_")
-    table = known.get("routeTableId", table)
-    wanted = next(iter(_destination(known).values()), imported)
+    table = recorded.get("routeTableId", table)
+    destination = next(iter(_destination(recorded).values()), imported)
     entry = found(call, "DescribeRouteTables", "RouteTables", RouteTableIds=[table])
     for live in entry["Routes"] if entry else []:
         for name in _DESTINATIONS:
-            if live.get(pascal({name: ""}).popitem()[0]) == wanted:
+            if live.get(pascal({name: ""}).popitem()[0]) == destination:
                 targets = {target: live.get(target[:1].upper() + target[1:]) for target in _TARGETS}
-                described = {"id": _route_id(table, wanted), "routeTableId": table, name: wanted, **targets}
+                described = {"id": _route_id(table, destination), "routeTableId": table, name: destination, **targets}
                 return {**described, "state": live.get("State"), "origin": live.get("Origin")}
     return None
 
@@ -81,21 +81,21 @@ def _delete_route(call: Calls, _route: str, state: Props) -> None:
     call.find("DeleteRoute", RouteTableId=state["routeTableId"], **pascal(_destination(state)))
 
 
-def _associate(call: Calls, wanted: Props) -> str:
+def _associate(call: Calls, inputs: Props) -> str:
     answer = call(
         "AssociateRouteTable",
-        RouteTableId=wanted["routeTableId"],
-        SubnetId=wanted.get("subnetId"),
-        GatewayId=wanted.get("gatewayId"),
+        RouteTableId=inputs["routeTableId"],
+        SubnetId=inputs.get("subnetId"),
+        GatewayId=inputs.get("gatewayId"),
     )
     return str(answer["AssociationId"])
 
 
-def _association(call: Calls, association: str, known: Props) -> dict[str, Any] | None:
+def _association(call: Calls, association: str, recorded: Props) -> dict[str, Any] | None:
     """Find it by its id, or, since AWS gives it a new id with every new table, by what it associates."""
     target, _, table = association.partition("/")  # the form of an import
     if not table:
-        target, table = known.get("subnetId") or known.get("gatewayId") or "", known.get("routeTableId", "")
+        target, table = recorded.get("subnetId") or recorded.get("gatewayId") or "", recorded.get("routeTableId", "")
     for key, value in (("association.route-table-association-id", association), ("route-table-id", table)):
         entry = found(call, "DescribeRouteTables", "RouteTables", Filters=[{"Name": key, "Values": [value]}])
         for one in entry["Associations"] if entry else []:
@@ -105,8 +105,8 @@ def _association(call: Calls, association: str, known: Props) -> dict[str, Any] 
     return None
 
 
-def _read_association(call: Calls, association: str, known: Props) -> Props | None:
-    one = _association(call, association, known)
+def _read_association(call: Calls, association: str, recorded: Props) -> Props | None:
+    one = _association(call, association, recorded)
     return one and {
         "id": one["RouteTableAssociationId"],
         "routeTableId": one["RouteTableId"],

@@ -34,12 +34,12 @@ def _permission(props: Props) -> dict[str, Any]:
 
 
 def _creating(direction: str) -> Create:
-    def create(call: Calls, wanted: Props) -> str:
+    def create(call: Calls, inputs: Props) -> str:
         answer = call(
             f"AuthorizeSecurityGroup{direction}",
-            GroupId=wanted["securityGroupId"],
-            IpPermissions=[_permission(wanted)],
-            TagSpecifications=specifications("security-group-rule", wanted),
+            GroupId=inputs["securityGroupId"],
+            IpPermissions=[_permission(inputs)],
+            TagSpecifications=specifications("security-group-rule", inputs),
         )
         return str(answer["SecurityGroupRules"][0]["SecurityGroupRuleId"])
 
@@ -47,7 +47,7 @@ def _creating(direction: str) -> Create:
 
 
 def _reading(*, egress: bool) -> Read:
-    def read(call: Calls, rule: str, _known: Props) -> Props | None:
+    def read(call: Calls, rule: str, _recorded: Props) -> Props | None:
         entry = found(call, "DescribeSecurityGroupRules", "SecurityGroupRules", SecurityGroupRuleIds=[rule])
         if entry is None or entry["IsEgress"] != egress:
             return None
@@ -73,7 +73,7 @@ def _reading(*, egress: bool) -> Read:
 def _updating() -> Update:
     def update(call: Calls, rule: str, change: Change) -> None:
         new = change.new
-        wanted = {
+        members = {
             "IpProtocol": new["ipProtocol"],
             # EC2's words for every port, which go with every protocol.
             **(_ports(new) or {"FromPort": -1, "ToPort": -1}),
@@ -83,7 +83,7 @@ def _updating() -> Update:
             "ReferencedGroupId": new.get("referencedSecurityGroupId"),
             "Description": new.get("description"),
         }
-        request = {name: value for name, value in wanted.items() if value is not None}
+        request = {name: value for name, value in members.items() if value is not None}
         rules = [{"SecurityGroupRuleId": rule, "SecurityGroupRule": request}]
         call("ModifySecurityGroupRules", GroupId=new["securityGroupId"], SecurityGroupRules=rules)
 

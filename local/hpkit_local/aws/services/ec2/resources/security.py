@@ -13,13 +13,13 @@ from hpkit_provider.engine.values import Props
 __all__ = ["RESOURCE_TYPES"]
 
 
-def _create_group(call: Calls, wanted: Props) -> str:
+def _create_group(call: Calls, inputs: Props) -> str:
     answer = call(
         "CreateSecurityGroup",
-        GroupName=wanted["name"],
-        Description=wanted["description"],
-        VpcId=wanted.get("vpcId"),
-        TagSpecifications=specifications("security-group", wanted),
+        GroupName=inputs["name"],
+        Description=inputs["description"],
+        VpcId=inputs.get("vpcId"),
+        TagSpecifications=specifications("security-group", inputs),
     )
     group = str(answer["GroupId"])
     # AWS lets a new group's members out everywhere; the real provider takes that away, and so does this one.
@@ -35,7 +35,7 @@ def _strip(call: Calls, group: str, *, ingress: bool = True) -> None:
         call.find("RevokeSecurityGroupEgress", GroupId=group, IpPermissions=entry["IpPermissionsEgress"])
 
 
-def _read_group(call: Calls, group: str, _known: Props) -> Props | None:
+def _read_group(call: Calls, group: str, _recorded: Props) -> Props | None:
     entry = found(call, "DescribeSecurityGroups", "SecurityGroups", GroupIds=[group])
     return entry and {
         "arn": f"arn:aws:ec2:{call.region}:{entry['OwnerId']}:security-group/{group}",

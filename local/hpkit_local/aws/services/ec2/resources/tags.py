@@ -22,9 +22,9 @@ def _change(call: Calls, resource_id: str, _live: Props, changed: dict[str, str]
 TAGS: Final = Tagging(_change, "CreateTags DeleteTags")
 
 
-def specifications(resource_type: str, wanted: Props) -> list[dict[str, Any]] | None:
+def specifications(resource_type: str, inputs: Props) -> list[dict[str, Any]] | None:
     """Return the tags of a resource about to be made."""
-    tags = tag_list(wanted.get("tagsAll", {}))
+    tags = tag_list(inputs.get("tagsAll", {}))
     return [{"ResourceType": resource_type, "Tags": tags}] if tags else None
 
 

@@ -15,17 +15,17 @@ __all__ = ["RESOURCE_TYPES"]
 _ATTRIBUTES = {"enableDnsSupport": "EnableDnsSupport", "enableDnsHostnames": "EnableDnsHostnames"}
 
 
-def _create_vpc(call: Calls, wanted: Props) -> str:
+def _create_vpc(call: Calls, inputs: Props) -> str:
     answer = call(
         "CreateVpc",
-        CidrBlock=wanted.get("cidrBlock"),
-        InstanceTenancy=wanted["instanceTenancy"],
-        TagSpecifications=specifications("vpc", wanted),
+        CidrBlock=inputs.get("cidrBlock"),
+        InstanceTenancy=inputs["instanceTenancy"],
+        TagSpecifications=specifications("vpc", inputs),
     )
     return str(answer["Vpc"]["VpcId"])
 
 
-def _read_vpc(call: Calls, vpc: str, _known: Props) -> Props | None:
+def _read_vpc(call: Calls, vpc: str, _recorded: Props) -> Props | None:
     entry = found(call, "DescribeVpcs", "Vpcs", VpcIds=[vpc])
     if entry is None:
         return None
@@ -85,12 +85,12 @@ def _delete_vpc(call: Calls, vpc: str, _state: Props) -> None:
     call.find("DeleteVpc", VpcId=vpc)
 
 
-def _create_range(call: Calls, wanted: Props) -> str:
-    answer = call("AssociateVpcCidrBlock", VpcId=wanted["vpcId"], CidrBlock=wanted.get("cidrBlock"))
+def _create_range(call: Calls, inputs: Props) -> str:
+    answer = call("AssociateVpcCidrBlock", VpcId=inputs["vpcId"], CidrBlock=inputs.get("cidrBlock"))
     return str(answer["CidrBlockAssociation"]["AssociationId"])
 
 
-def _read_range(call: Calls, association: str, _known: Props) -> Props | None:
+def _read_range(call: Calls, association: str, _recorded: Props) -> Props | None:
     chosen = [{"Name": "cidr-block-association.association-id", "Values": [association]}]
     entry = found(call, "DescribeVpcs", "Vpcs", Filters=chosen)
     ranges = entry["CidrBlockAssociationSet"] if entry else []
@@ -104,19 +104,19 @@ def _delete_range(call: Calls, association: str, _state: Props) -> None:
     call.find("DisassociateVpcCidrBlock", AssociationId=association)
 
 
-def _create_subnet(call: Calls, wanted: Props) -> str:
+def _create_subnet(call: Calls, inputs: Props) -> str:
     answer = call(
         "CreateSubnet",
-        VpcId=wanted["vpcId"],
-        CidrBlock=wanted.get("cidrBlock"),
-        AvailabilityZone=wanted.get("availabilityZone"),
-        AvailabilityZoneId=wanted.get("availabilityZoneId"),
-        TagSpecifications=specifications("subnet", wanted),
+        VpcId=inputs["vpcId"],
+        CidrBlock=inputs.get("cidrBlock"),
+        AvailabilityZone=inputs.get("availabilityZone"),
+        AvailabilityZoneId=inputs.get("availabilityZoneId"),
+        TagSpecifications=specifications("subnet", inputs),
     )
     return str(answer["Subnet"]["SubnetId"])
 
 
-def _read_subnet(call: Calls, subnet: str, _known: Props) -> Props | None:
+def _read_subnet(call: Calls, subnet: str, _recorded: Props) -> Props | None:
     entry = found(call, "DescribeSubnets", "Subnets", SubnetIds=[subnet])
     return entry and {
         "arn": entry["SubnetArn"],

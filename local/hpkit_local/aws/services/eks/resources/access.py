@@ -13,17 +13,17 @@ from hpkit_provider.engine.values import Props
 __all__ = ["RESOURCE_TYPES"]
 
 
-def _create_entry(call: Calls, wanted: Props) -> str:
+def _create_entry(call: Calls, inputs: Props) -> str:
     call(
         "CreateAccessEntry",
-        clusterName=wanted["clusterName"],
-        principalArn=wanted["principalArn"],
-        type=wanted["type"],
-        username=wanted.get("userName"),
-        kubernetesGroups=wanted.get("kubernetesGroups"),
-        tags=wanted["tagsAll"] or None,
+        clusterName=inputs["clusterName"],
+        principalArn=inputs["principalArn"],
+        type=inputs["type"],
+        username=inputs.get("userName"),
+        kubernetesGroups=inputs.get("kubernetesGroups"),
+        tags=inputs["tagsAll"] or None,
     )
-    return f"{wanted['clusterName']}:{wanted['principalArn']}"
+    return f"{inputs['clusterName']}:{inputs['principalArn']}"
 
 
 def _entry(resource_id: str) -> dict[str, str]:
@@ -31,7 +31,7 @@ def _entry(resource_id: str) -> dict[str, str]:
     return {"clusterName": cluster, "principalArn": principal}
 
 
-def _read_entry(call: Calls, resource_id: str, _known: Props) -> Props | None:
+def _read_entry(call: Calls, resource_id: str, _recorded: Props) -> Props | None:
     answer = call.find("DescribeAccessEntry", **_entry(resource_id))
     if answer is None:
         return None
@@ -57,9 +57,9 @@ def _delete_entry(call: Calls, resource_id: str, _state: Props) -> None:
     call.find("DeleteAccessEntry", **_entry(resource_id))
 
 
-def _associate_policy(call: Calls, wanted: Props) -> str:
-    which = {name: wanted[name] for name in ("clusterName", "principalArn", "policyArn")}
-    call("AssociateAccessPolicy", **which, accessScope=wanted["accessScope"])
+def _associate_policy(call: Calls, inputs: Props) -> str:
+    which = {name: inputs[name] for name in ("clusterName", "principalArn", "policyArn")}
+    call("AssociateAccessPolicy", **which, accessScope=inputs["accessScope"])
     return "#".join(which.values())
 
 
@@ -68,7 +68,7 @@ def _policy(resource_id: str) -> dict[str, str]:
     return {"clusterName": cluster, "principalArn": principal, "policyArn": policy}
 
 
-def _read_policy(call: Calls, resource_id: str, _known: Props) -> Props | None:
+def _read_policy(call: Calls, resource_id: str, _recorded: Props) -> Props | None:
     which = _policy(resource_id)
     entry = {name: which[name] for name in ("clusterName", "principalArn")}
     for one in call.pages("ListAssociatedAccessPolicies", "associatedAccessPolicies", **entry):
@@ -82,39 +82,39 @@ def _dissociate_policy(call: Calls, resource_id: str, _state: Props) -> None:
     call.find("DisassociateAccessPolicy", **_policy(resource_id))
 
 
-def _create_identity(call: Calls, wanted: Props) -> str:
+def _create_identity(call: Calls, inputs: Props) -> str:
     answer = call(
         "CreatePodIdentityAssociation",
-        clusterName=wanted["clusterName"],
-        namespace=wanted["namespace"],
-        serviceAccount=wanted["serviceAccount"],
-        roleArn=wanted["roleArn"],
-        targetRoleArn=wanted.get("targetRoleArn"),
-        disableSessionTags=wanted.get("disableSessionTags"),
-        tags=wanted["tagsAll"] or None,
+        clusterName=inputs["clusterName"],
+        namespace=inputs["namespace"],
+        serviceAccount=inputs["serviceAccount"],
+        roleArn=inputs["roleArn"],
+        targetRoleArn=inputs.get("targetRoleArn"),
+        disableSessionTags=inputs.get("disableSessionTags"),
+        tags=inputs["tagsAll"] or None,
     )
     return str(answer["association"]["associationId"])
 
 
-def _identity(resource_id: str, known: Props) -> dict[str, Any]:
+def _identity(resource_id: str, recorded: Props) -> dict[str, Any]:
     """Return which it is; at import its id is `CLUSTER,ID`."""
     cluster, _, identifier = resource_id.rpartition(",")
-    return {"clusterName": cluster or known.get("clusterName", ""), "associationId": identifier}
+    return {"clusterName": cluster or recorded.get("clusterName", ""), "associationId": identifier}
 
 
-def _read_identity(call: Calls, resource_id: str, known: Props) -> Props | None:
-    which = _identity(resource_id, known)
+def _read_identity(call: Calls, resource_id: str, recorded: Props) -> Props | None:
+    which = _identity(resource_id, recorded)
     answer = call.find("DescribePodIdentityAssociation", **which) if which["clusterName"] else None
     if answer is None:
         return None
-    found = answer["association"]
-    told = ("clusterName", "namespace", "serviceAccount", "roleArn", "targetRoleArn", "externalId", "associationArn")
+    association = answer["association"]
+    members = ("clusterName", "namespace", "serviceAccount", "roleArn", "targetRoleArn", "externalId", "associationArn")
     return {
-        "id": found["associationId"],
-        "associationId": found["associationId"],
-        "disableSessionTags": found.get("disableSessionTags", False),
-        "tags": found.get("tags", {}),
-        **{name: found.get(name) for name in told},
+        "id": association["associationId"],
+        "associationId": association["associationId"],
+        "disableSessionTags": association.get("disableSessionTags", False),
+        "tags": association.get("tags", {}),
+        **{name: association.get(name) for name in members},
     }
 
 

@@ -16,19 +16,19 @@ __all__ = ["RESOURCE_TYPES"]
 _SECONDS = 1200.0  # as long as the real provider waits for an add-on
 
 
-def _create(call: Calls, wanted: Props) -> str:
+def _create(call: Calls, inputs: Props) -> str:
     call(
         "CreateAddon",
-        clusterName=wanted["clusterName"],
-        addonName=wanted["addonName"],
-        addonVersion=wanted.get("addonVersion"),
-        configurationValues=wanted.get("configurationValues"),
-        serviceAccountRoleArn=wanted.get("serviceAccountRoleArn"),
-        podIdentityAssociations=wanted.get("podIdentityAssociations"),
-        resolveConflicts=wanted.get("resolveConflictsOnCreate"),
-        tags=wanted["tagsAll"] or None,
+        clusterName=inputs["clusterName"],
+        addonName=inputs["addonName"],
+        addonVersion=inputs.get("addonVersion"),
+        configurationValues=inputs.get("configurationValues"),
+        serviceAccountRoleArn=inputs.get("serviceAccountRoleArn"),
+        podIdentityAssociations=inputs.get("podIdentityAssociations"),
+        resolveConflicts=inputs.get("resolveConflictsOnCreate"),
+        tags=inputs["tagsAll"] or None,
     )
-    return f"{wanted['clusterName']}:{wanted['addonName']}"
+    return f"{inputs['clusterName']}:{inputs['addonName']}"
 
 
 def _which(resource_id: str) -> dict[str, str]:
@@ -41,7 +41,7 @@ def _addon(call: Calls, resource_id: str) -> dict[str, Any] | None:
     return answer and answer["addon"]
 
 
-def _read(call: Calls, resource_id: str, _known: Props) -> Props | None:
+def _read(call: Calls, resource_id: str, _recorded: Props) -> Props | None:
     addon = _addon(call, resource_id)
     if addon is None or addon["status"] == "DELETING":
         return None

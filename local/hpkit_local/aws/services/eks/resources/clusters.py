@@ -48,9 +48,9 @@ def _logging(props: Props) -> dict[str, Any]:
     return {"clusterLogging": [{"types": kinds, "enabled": enabled} for enabled, kinds in rows if kinds]}
 
 
-def _create_cluster(call: Calls, wanted: Props) -> str:
-    call("CreateCluster", name=wanted["name"], tags=wanted["tagsAll"] or None, **_request(wanted))
-    return str(wanted["name"])
+def _create_cluster(call: Calls, inputs: Props) -> str:
+    call("CreateCluster", name=inputs["name"], tags=inputs["tagsAll"] or None, **_request(inputs))
+    return str(inputs["name"])
 
 
 def _cluster(call: Calls, name: str) -> dict[str, Any] | None:
@@ -58,7 +58,7 @@ def _cluster(call: Calls, name: str) -> dict[str, Any] | None:
     return answer and answer["cluster"]
 
 
-def _read_cluster(call: Calls, name: str, known: Props) -> Props | None:
+def _read_cluster(call: Calls, name: str, recorded: Props) -> Props | None:
     cluster = _cluster(call, name)
     if cluster is None or cluster["status"] == "DELETING":
         return None
@@ -81,7 +81,7 @@ def _read_cluster(call: Calls, name: str, known: Props) -> Props | None:
         "accessConfig": cluster.get("accessConfig"),
         "encryptionConfig": encryption[0],
         # AWS never tells it, and the real provider then reads what a Go boolean is by itself.
-        "bootstrapSelfManagedAddons": known.get("bootstrapSelfManagedAddons", False),
+        "bootstrapSelfManagedAddons": recorded.get("bootstrapSelfManagedAddons", False),
         "upgradePolicy": cluster.get("upgradePolicy"),
         "deletionProtection": cluster.get("deletionProtection", False),
         "enabledClusterLogTypes": [kind for row in logging if row["enabled"] for kind in row["types"]],
@@ -119,11 +119,11 @@ def await_update(call: Calls, update: dict[str, Any], **which: str) -> None:
     """Wait for an update of a cluster or an add-on, and say why it failed."""
 
     def look() -> dict[str, Any]:
-        found: dict[str, Any] = call("DescribeUpdate", updateId=update["id"], **which)["update"]
-        if found["status"] in ("Failed", "Cancelled"):
-            reasons = "; ".join(error.get("errorMessage", "") for error in found.get("errors", []))
-            raise ChangeFailedError(f"{found['type']} ended in status {found['status']}: {reasons}")
-        return found
+        described: dict[str, Any] = call("DescribeUpdate", updateId=update["id"], **which)["update"]
+        if described["status"] in ("Failed", "Cancelled"):
+            reasons = "; ".join(error.get("errorMessage", "") for error in described.get("errors", []))
+            raise ChangeFailedError(f"{described['type']} ended in status {described['status']}: {reasons}")
+        return described
 
     until(call, look, status=lambda seen: seen["status"], ready={"Successful"})
 

@@ -13,12 +13,12 @@ from hpkit_provider.engine.values import Props
 __all__ = ["RESOURCE_TYPES"]
 
 
-def _put_inline(call: Calls, wanted: Props) -> str:
-    call("PutRolePolicy", RoleName=wanted["role"], PolicyName=wanted["name"], PolicyDocument=wanted["policy"])
-    return f"{wanted['role']}:{wanted['name']}"
+def _put_inline(call: Calls, inputs: Props) -> str:
+    call("PutRolePolicy", RoleName=inputs["role"], PolicyName=inputs["name"], PolicyDocument=inputs["policy"])
+    return f"{inputs['role']}:{inputs['name']}"
 
 
-def _read_inline(call: Calls, resource_id: str, _known: Props) -> Props | None:
+def _read_inline(call: Calls, resource_id: str, _recorded: Props) -> Props | None:
     role, _, name = resource_id.partition(":")
     answer = call.find("GetRolePolicy", RoleName=role, PolicyName=name)
     return answer and {"role": role, "name": name, "policy": policy_text(answer["PolicyDocument"])}
@@ -33,12 +33,12 @@ def _delete_inline(call: Calls, resource_id: str, _state: Props) -> None:
     call.find("DeleteRolePolicy", RoleName=role, PolicyName=name)
 
 
-def _attach(call: Calls, wanted: Props) -> str:
-    call("AttachRolePolicy", RoleName=wanted["role"], PolicyArn=wanted["policyArn"])
-    return f"{wanted['role']}/{wanted['policyArn']}"
+def _attach(call: Calls, inputs: Props) -> str:
+    call("AttachRolePolicy", RoleName=inputs["role"], PolicyArn=inputs["policyArn"])
+    return f"{inputs['role']}/{inputs['policyArn']}"
 
 
-def _read_attached(call: Calls, resource_id: str, _known: Props) -> Props | None:
+def _read_attached(call: Calls, resource_id: str, _recorded: Props) -> Props | None:
     role, _, arn = resource_id.partition("/")
     attached = call.pages("ListAttachedRolePolicies", "AttachedPolicies", RoleName=role)
     there = any(policy["PolicyArn"] == arn for policy in attached)
@@ -50,18 +50,18 @@ def _detach(call: Calls, resource_id: str, _state: Props) -> None:
     call.find("DetachRolePolicy", RoleName=role, PolicyArn=arn)
 
 
-def _create_provider(call: Calls, wanted: Props) -> str:
+def _create_provider(call: Calls, inputs: Props) -> str:
     answer = call(
         "CreateOpenIDConnectProvider",
-        Url=wanted["url"] if "://" in wanted["url"] else f"https://{wanted['url']}",
-        ClientIDList=wanted["clientIdLists"],
-        ThumbprintList=wanted.get("thumbprintLists"),
-        Tags=tag_list(wanted["tagsAll"]),
+        Url=inputs["url"] if "://" in inputs["url"] else f"https://{inputs['url']}",
+        ClientIDList=inputs["clientIdLists"],
+        ThumbprintList=inputs.get("thumbprintLists"),
+        Tags=tag_list(inputs["tagsAll"]),
     )
     return str(answer["OpenIDConnectProviderArn"])
 
 
-def _read_provider(call: Calls, arn: str, _known: Props) -> Props | None:
+def _read_provider(call: Calls, arn: str, _recorded: Props) -> Props | None:
     answer = call.find("GetOpenIDConnectProvider", OpenIDConnectProviderArn=arn)
     if answer is None:
         return None

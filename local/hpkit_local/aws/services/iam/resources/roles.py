@@ -13,21 +13,21 @@ from hpkit_provider.engine.values import Props
 __all__ = ["RESOURCE_TYPES"]
 
 
-def _create_role(call: Calls, wanted: Props) -> str:
+def _create_role(call: Calls, inputs: Props) -> str:
     answer = call(
         "CreateRole",
-        RoleName=wanted["name"],
-        AssumeRolePolicyDocument=wanted["assumeRolePolicy"],
-        Path=wanted["path"],
-        Description=wanted.get("description"),
-        MaxSessionDuration=wanted["maxSessionDuration"],
-        PermissionsBoundary=wanted.get("permissionsBoundary"),
-        Tags=tag_list(wanted["tagsAll"]),
+        RoleName=inputs["name"],
+        AssumeRolePolicyDocument=inputs["assumeRolePolicy"],
+        Path=inputs["path"],
+        Description=inputs.get("description"),
+        MaxSessionDuration=inputs["maxSessionDuration"],
+        PermissionsBoundary=inputs.get("permissionsBoundary"),
+        Tags=tag_list(inputs["tagsAll"]),
     )
     return str(answer["Role"]["RoleName"])
 
 
-def _read_role(call: Calls, name: str, _known: Props) -> Props | None:
+def _read_role(call: Calls, name: str, _recorded: Props) -> Props | None:
     answer = call.find("GetRole", RoleName=name)
     role = answer and answer["Role"]
     return role and {

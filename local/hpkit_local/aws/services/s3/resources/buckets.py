@@ -14,20 +14,20 @@ __all__ = ["RESOURCE_TYPES"]
 _ZONES = {"us-east-1": "Z3AQBSTGFYJSTF", "us-west-2": "Z3BJ6K6RIION7M", "eu-west-1": "Z1BKCTXD74EZPE"}
 
 
-def _create_bucket(call: Calls, wanted: Props) -> str:
+def _create_bucket(call: Calls, inputs: Props) -> str:
     place = {"LocationConstraint": call.region} if call.region != "us-east-1" else None
     call(
         "CreateBucket",
-        Bucket=wanted["bucket"],
+        Bucket=inputs["bucket"],
         CreateBucketConfiguration=place,
-        ObjectLockEnabledForBucket=wanted.get("objectLockEnabled") or None,
+        ObjectLockEnabledForBucket=inputs.get("objectLockEnabled") or None,
     )
-    if wanted["tagsAll"]:
-        call("PutBucketTagging", Bucket=wanted["bucket"], Tagging={"TagSet": tag_list(wanted["tagsAll"])})
-    return str(wanted["bucket"])
+    if inputs["tagsAll"]:
+        call("PutBucketTagging", Bucket=inputs["bucket"], Tagging={"TagSet": tag_list(inputs["tagsAll"])})
+    return str(inputs["bucket"])
 
 
-def _read_bucket(call: Calls, bucket: str, _known: Props) -> Props | None:
+def _read_bucket(call: Calls, bucket: str, _recorded: Props) -> Props | None:
     if call.find("HeadBucket", Bucket=bucket) is None:
         return None
     tags = call.find("GetBucketTagging", Bucket=bucket)

@@ -59,14 +59,14 @@ def to_rules(rules: list[Document]) -> list[Document]:
 
 
 def _to_rule(rule: Document) -> Document:
-    wanted = {_NAMES.get(name, name[:1].upper() + name[1:]): pascal(value) for name, value in rule.items()}
+    api_rule = {_NAMES.get(name, name[:1].upper() + name[1:]): pascal(value) for name, value in rule.items()}
     chosen = dict(rule.get("filter") or {})
     both = chosen.get("and")
     if both and both.get("tags"):
-        wanted["Filter"]["And"]["Tags"] = tag_list(both["tags"])
+        api_rule["Filter"]["And"]["Tags"] = tag_list(both["tags"])
     if not chosen and "prefix" not in rule:
-        wanted["Filter"] = {"Prefix": ""}
-    return wanted
+        api_rule["Filter"] = {"Prefix": ""}
+    return api_rule
 
 
 def from_rules(rules: list[Document]) -> list[Document]:
@@ -75,13 +75,13 @@ def from_rules(rules: list[Document]) -> list[Document]:
 
 
 def _from_rule(rule: Document) -> Document:
-    told = {"id": rule["ID"], **camel({name: value for name, value in rule.items() if name != "ID"})}
+    props = {"id": rule["ID"], **camel({name: value for name, value in rule.items() if name != "ID"})}
     both = rule.get("Filter", {}).get("And")
     if both and both.get("Tags"):
-        told["filter"]["and"]["tags"] = tag_map(both["Tags"])
-    if "date" in told.get("expiration", {}):
-        told["expiration"]["date"] = told["expiration"]["date"].strftime("%Y-%m-%dT%H:%M:%SZ")
-    for transition in told.get("transitions", []):
+        props["filter"]["and"]["tags"] = tag_map(both["Tags"])
+    if "date" in props.get("expiration", {}):
+        props["expiration"]["date"] = props["expiration"]["date"].strftime("%Y-%m-%dT%H:%M:%SZ")
+    for transition in props.get("transitions", []):
         if "date" in transition:
             transition["date"] = transition["date"].strftime("%Y-%m-%dT%H:%M:%SZ")
-    return told
+    return props

@@ -47,20 +47,20 @@ def _body(props: Props) -> bytes:
     return b""
 
 
-def _put(call: Calls, wanted: Props) -> str:
-    key = wanted["key"]
+def _put(call: Calls, inputs: Props) -> str:
+    key = inputs["key"]
     call(
         "PutObject",
-        Bucket=wanted["bucket"],
+        Bucket=inputs["bucket"],
         Key=key,
-        Body=_body(wanted),
-        Tagging=urlencode(wanted["tagsAll"]) or None,
-        **{member: wanted.get(name) for name, member in _HEADERS.items()},
+        Body=_body(inputs),
+        Tagging=urlencode(inputs["tagsAll"]) or None,
+        **{member: inputs.get(name) for name, member in _HEADERS.items()},
     )
-    return f"{wanted['bucket']}/{key}"
+    return f"{inputs['bucket']}/{key}"
 
 
-def _read(call: Calls, resource_id: str, _known: Props) -> Props | None:
+def _read(call: Calls, resource_id: str, _recorded: Props) -> Props | None:
     """Find it; at import its id is `BUCKET/KEY` or `s3://BUCKET/KEY`."""
     bucket, _, key = resource_id.removeprefix("s3://").partition("/")
     answer = call.find("HeadObject", Bucket=bucket, Key=key)

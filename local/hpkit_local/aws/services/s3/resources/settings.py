@@ -25,18 +25,18 @@ def _setting(
     get: str,
     remove: str,
     request: Callable[[Props], Document],
-    told: Callable[[Document], Props | None],
+    props_from: Callable[[Document], Props | None],
     undo: Callable[[Calls, str, Props], None] | None = None,
 ) -> ResourceType:
     """Return the kind of a setting that has a call to put it, one to get it and one to take it away."""
 
-    def create(call: Calls, wanted: Props) -> str:
-        call(put, Bucket=wanted["bucket"], **request(wanted))
-        return str(wanted["bucket"])
+    def create(call: Calls, inputs: Props) -> str:
+        call(put, Bucket=inputs["bucket"], **request(inputs))
+        return str(inputs["bucket"])
 
-    def read(call: Calls, bucket: str, _known: Props) -> Props | None:
+    def read(call: Calls, bucket: str, _recorded: Props) -> Props | None:
         answer = call.find(get, Bucket=bucket)
-        live = told(answer) if answer else None
+        live = props_from(answer) if answer else None
         return None if live is None else {"bucket": bucket, **live}
 
     def update(call: Calls, bucket: str, change: Change) -> None:
@@ -109,7 +109,7 @@ RESOURCE_TYPES: Final = (
         get="GetBucketVersioning",
         remove="PutBucketVersioning",
         request=lambda props: {"VersioningConfiguration": {"Status": props["versioningConfiguration"]["status"]}},
-        told=_versioning,
+        props_from=_versioning,
         undo=_suspend,
     ),
     _setting(
@@ -129,7 +129,7 @@ RESOURCE_TYPES: Final = (
         get="GetBucketEncryption",
         remove="DeleteBucketEncryption",
         request=_encrypted,
-        told=_encryption,
+        props_from=_encryption,
     ),
     _setting(
         "PublicAccessBlock",
@@ -138,7 +138,7 @@ RESOURCE_TYPES: Final = (
         get="GetPublicAccessBlock",
         remove="DeletePublicAccessBlock",
         request=lambda props: {"PublicAccessBlockConfiguration": pascal({name: props[name] for name in _BLOCKS})},
-        told=lambda answer: dict(camel(answer["PublicAccessBlockConfiguration"])),
+        props_from=lambda answer: dict(camel(answer["PublicAccessBlockConfiguration"])),
     ),
     _setting(
         "OwnershipControls",
@@ -147,7 +147,7 @@ RESOURCE_TYPES: Final = (
         get="GetBucketOwnershipControls",
         remove="DeleteBucketOwnershipControls",
         request=lambda props: {"OwnershipControls": {"Rules": [pascal(props["rule"])]}},
-        told=lambda answer: {"rule": camel(answer["OwnershipControls"]["Rules"][0])},
+        props_from=lambda answer: {"rule": camel(answer["OwnershipControls"]["Rules"][0])},
     ),
     _setting(
         "Policy",
@@ -156,7 +156,7 @@ RESOURCE_TYPES: Final = (
         get="GetBucketPolicy",
         remove="DeleteBucketPolicy",
         request=lambda props: {"Policy": props["policy"]},
-        told=lambda answer: {"policy": answer["Policy"]},
+        props_from=lambda answer: {"policy": answer["Policy"]},
     ),
     _setting(
         "LifecycleConfiguration",
@@ -165,6 +165,6 @@ RESOURCE_TYPES: Final = (
         get="GetBucketLifecycleConfiguration",
         remove="DeleteBucketLifecycle",
         request=lambda props: {"LifecycleConfiguration": {"Rules": to_rules(props.get("rules", []))}},
-        told=lambda answer: {"rules": from_rules(answer["Rules"])},
+        props_from=lambda answer: {"rules": from_rules(answer["Rules"])},
     ),
 )
