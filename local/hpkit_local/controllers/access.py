@@ -91,11 +91,11 @@ def access(snapshot: Snapshot, namespaces: Collection[str]) -> Manifests:
     for entry in snapshot.entries:
         for association in entry["policies"]:
             items.extend(_bindings(entry, association, namespaces))
-    wanted = {item.content["roleRef"]["name"] for item in items}
+    bound_roles = {item.content["roleRef"]["name"] for item in items}
     roles = [
         Manifest(KINDS["ClusterRole"], _own_role(policy), {"rules": rules})
         for policy, rules in _OWN_RULES.items()
-        if _own_role(policy) in wanted
+        if _own_role(policy) in bound_roles
     ]
     return Manifests((*roles, *items))
 

@@ -14,10 +14,10 @@ __all__ = ["amounts", "quantity"]
 
 def amounts(resources: Iterable[Mapping[str, Any]]) -> dict[str, Amounts]:
     """Return the sum of the resources, by instance type."""
-    found: dict[str, Counter[str]] = {}
+    totals: dict[str, Counter[str]] = {}
     for resource in resources:
-        found.setdefault(resource["InstanceType"], Counter()).update(_of_resource(resource))
-    return {kind: dict(total) for kind, total in found.items()}
+        totals.setdefault(resource["InstanceType"], Counter()).update(_of_resource(resource))
+    return {kind: dict(total) for kind, total in totals.items()}
 
 
 def quantity(resource: str, amount: int) -> str:

@@ -169,10 +169,10 @@ class ClusterControllers(Controllers):
 
     def _cluster(self) -> Mapping[str, Any]:
         """Return what the kubeconfig says of the API server."""
-        found: Mapping[str, Any] = yaml.safe_load(self._kubeconfig.read_text(encoding="utf-8"))["clusters"][0][
+        cluster: Mapping[str, Any] = yaml.safe_load(self._kubeconfig.read_text(encoding="utf-8"))["clusters"][0][
             "cluster"
         ]
-        return found
+        return cluster
 
     def _why_unreachable(self) -> str:
         """Say why callers do not reach the API server through EKS's endpoint; empty if they do."""

@@ -12,24 +12,24 @@ _HOOKS = "/apis/admissionregistration.k8s.io/v1"
 
 def foreign_kueue(api: Api) -> str:
     """Return why the add-on cannot be installed, or nothing."""
-    found = [
+    foreign = [
         f"Deployment {each['metadata']['namespace']}/{each['metadata']['name']}"
         for each in api.items("/apis/apps/v1/deployments")
         if not each["metadata"].get("labels", {}).items() >= MANAGED.items()
         if "kueue" in (each["metadata"]["name"], each["metadata"].get("labels", {}).get("app.kubernetes.io/name"))
         or each["metadata"]["name"].endswith("kueue-controller-manager")
     ]
-    for plural, kind in (
+    for plural, object_kind in (
         ("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
         ("mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
     ):
-        for each in api.items(f"{_HOOKS}/{plural}"):
-            services = [hook["clientConfig"].get("service") or {} for hook in each.get("webhooks", [])]
+        for webhooks in api.items(f"{_HOOKS}/{plural}"):
+            services = [hook["clientConfig"].get("service") or {} for hook in webhooks.get("webhooks", [])]
             if any("-kueue-x-k8s-io-" in service.get("path", "") for service in services):
-                found.append(f"{kind} {each['metadata']['name']}")
-    if not found:
+                foreign.append(f"{object_kind} {webhooks['metadata']['name']}")
+    if not foreign:
         return ""
     return (
-        f"Kueue is already installed in the cluster: {', '.join(found)}. Task governance brings its own: "
+        f"Kueue is already installed in the cluster: {', '.join(foreign)}. Task governance brings its own: "
         "remove that one, then delete the add-on and create it again"
     )

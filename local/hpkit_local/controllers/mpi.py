@@ -37,10 +37,10 @@ def run_mpi(api: Api) -> None:
         owners = [job] if launcher is None else [job, launcher]
         own = [pod for pod in pods if any(is_of(pod, owner) for owner in owners)]
         try:
-            said = _step(api, job, launcher, path, own)
+            conditions = _step(api, job, launcher, path, own)
         except RefusedError as error:
-            said = {"Running": written("Running", "False", "MPIJobFailed", str(error))}
-        _say(api, job, said, own)
+            conditions = {"Running": written("Running", "False", "MPIJobFailed", str(error))}
+        _say(api, job, conditions, own)
 
 
 def _step(
@@ -56,10 +56,10 @@ def _step(
         delete(api, {"All": workers, "Running": unended}.get(clean, []))
         return {}
     ended = {} if launcher is None else conditions_of(launcher)
-    for kind, end in (("Complete", "Succeeded"), ("Failed", "Failed")):
-        if is_true(ended, kind):
-            reason = ended[kind].get("reason", f"MPIJob{end}")
-            message = ended[kind].get("message") or f"MPIJob {end.lower()}"
+    for condition_type, end in (("Complete", "Succeeded"), ("Failed", "Failed")):
+        if is_true(ended, condition_type):
+            reason = ended[condition_type].get("reason", f"MPIJob{end}")
+            message = ended[condition_type].get("message") or f"MPIJob {end.lower()}"
             return {end: written(end, "True", reason, message), "Running": written("Running", "False", reason, message)}
     suspended = bool(policy.get("suspend"))
     if suspended:
@@ -73,30 +73,30 @@ def _step(
     elif bool(launcher["spec"].get("suspend")) != suspended:
         api.merge(path, {"spec": {"suspend": suspended}})
     if suspended:
-        said = [("Suspended", "True", "MPIJobSuspended"), ("Running", "False", "MPIJobSuspended")]
+        states = [("Suspended", "True", "MPIJobSuspended"), ("Running", "False", "MPIJobSuspended")]
     else:
         launchers = [pod for pod in pods if pod not in workers]
         running = any(map(_runs, launchers)) and all(map(_runs, workers))
-        said = [("Suspended", "False", "MPIJobResumed")] if "Suspended" in before else []
-        said += [("Running", "True", "MPIJobRunning")] if running else []
-    return {kind: written(kind, status, reason, "") for kind, status, reason in said}
+        states = [("Suspended", "False", "MPIJobResumed")] if "Suspended" in before else []
+        states += [("Running", "True", "MPIJobRunning")] if running else []
+    return {kind: written(kind, status, reason, "") for kind, status, reason in states}
 
 
 def _missing_workers(api: Api, job: Document, workers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Create the workers that a job lacks."""
-    metadata, there = job["metadata"], {pod["metadata"]["name"] for pod in workers}
-    made = []
+    metadata, existing = job["metadata"], {pod["metadata"]["name"] for pod in workers}
+    created = []
     for index in range(job["spec"]["mpiReplicaSpecs"].get("Worker", {}).get("replicas", 0)):
         name = f"{metadata['name']}-worker-{index}"
-        if name in there:
+        if name in existing:
             continue
         pod = _template(job, "Worker", name)
         pod["metadata"] |= {"name": name, "namespace": metadata["namespace"], "ownerReferences": [_owner(job)]}
         pod["metadata"]["labels"][f"{_LABEL}/replica-index"] = str(index)
         pod["metadata"]["annotations"].setdefault(_RUN, _FOREVER)
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods"
-        made.append(api.create(path, {"apiVersion": "v1", "kind": "Pod", **pod}))
-    return made
+        created.append(api.create(path, {"apiVersion": "v1", "kind": "Pod", **pod}))
+    return created
 
 
 def _launcher(job: Document, *, suspended: bool) -> dict[str, Any]:
@@ -128,12 +128,14 @@ def _template(job: Document, role: str, hostname: str) -> dict[str, Any]:
     return {"metadata": {"labels": labels, "annotations": {**metadata.get("annotations", {})}}, "spec": spec}
 
 
-def _say(api: Api, job: Document, said: dict[str, dict[str, str]], pods: list[dict[str, Any]]) -> None:
+def _say(api: Api, job: Document, conditions: dict[str, dict[str, str]], pods: list[dict[str, Any]]) -> None:
     """Write conditions that have changed, and how many pods of each role run and have ended."""
     before = conditions_of(job)
     created = {"Created": written("Created", "True", "MPIJobCreated", "")}
     new = {
-        kind: each for kind, each in (created | said).items() if before.get(kind, {}).get("status") != each["status"]
+        kind: each
+        for kind, each in (created | conditions).items()
+        if before.get(kind, {}).get("status") != each["status"]
     }
     counts = {"active": "Running", "succeeded": "Succeeded", "failed": "Failed"}
     phases: dict[str, list[str]] = {"Launcher": [], "Worker": []}

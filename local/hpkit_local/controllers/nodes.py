@@ -81,10 +81,10 @@ def provider_id(details: Document) -> str:
 
 def group_labels(cluster: Document, group: Document, instance_type: str, zone: str) -> dict[str, str]:
     """Return the labels that every node of a type and zone has in an instance group."""
-    kind = find_instance_type(instance_type)
+    details = find_instance_type(instance_type)
     return {
         "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": "arm64" if kind is not None and kind.architecture == "arm64" else "amd64",
+        "kubernetes.io/arch": "arm64" if details is not None and details.architecture == "arm64" else "amd64",
         "node.kubernetes.io/instance-type": instance_type,
         "topology.kubernetes.io/zone": zone,
         "topology.kubernetes.io/region": zone[:-1],
@@ -148,11 +148,11 @@ def _network_nodes(zone: str, address: str) -> dict[str, str]:
 
 def _status(details: Document, name: str, *, ready: bool, cut_off: bool) -> dict[str, Any]:
     capacity, allocatable = capacity_of(details)
-    said = ("True", "KubeletReady") if ready else ("False", "HyperPodNodeFailure")
+    state = ("True", "KubeletReady") if ready else ("False", "HyperPodNodeFailure")
     message = details["InstanceStatus"].get("Message", "") or "HyperPod says so"
     if cut_off:
         # What the node lifecycle controller says of a node that it does not hear of.
-        said, message = ("Unknown", UNREACHABLE), "Kubelet stopped posting node status."
+        state, message = ("Unknown", UNREACHABLE), "Kubelet stopped posting node status."
     return {
         "capacity": capacity,
         "allocatable": allocatable,
@@ -164,8 +164,8 @@ def _status(details: Document, name: str, *, ready: bool, cut_off: bool) -> dict
         "conditions": [
             {
                 "type": "Ready",
-                "status": said[0],
-                "reason": said[1],
+                "status": state[0],
+                "reason": state[1],
                 "message": message,
                 "lastHeartbeatTime": _SINCE,
                 "lastTransitionTime": _SINCE,
@@ -174,18 +174,18 @@ def _status(details: Document, name: str, *, ready: bool, cut_off: bool) -> dict
     }
 
 
-def _amounts(kind: InstanceType | None, threads: int | None) -> tuple[dict[str, str], dict[str, str]]:
+def _amounts(instance_type: InstanceType | None, threads: int | None) -> tuple[dict[str, str], dict[str, str]]:
     """Return capacity and allocatable; what the catalogue does not know is left out."""
-    if kind is None or kind.vcpu is None or kind.memory_gib is None:
+    if instance_type is None or instance_type.vcpu is None or instance_type.memory_gib is None:
         return {}, {}
     # What the operating system sees with so many threads of each core.
-    vcpu = kind.with_threads(threads).vcpu or kind.vcpu
-    counted = {"pods": str(kind.max_pods)} if kind.max_pods else {}
-    if kind.accelerators and kind.accelerator_resource:
-        counted[kind.accelerator_resource] = str(kind.accelerators)
-    if kind.efa_interfaces:
-        counted[EFA] = str(kind.efa_interfaces)
-    cpu, memory = kubelet_reserved(vcpu, kind.memory_gib)
-    capacity = {"cpu": str(vcpu), "memory": f"{kind.memory_gib}Gi", **counted}
-    left = {"cpu": f"{round((vcpu - cpu) * 1000)}m", "memory": f"{round((kind.memory_gib - memory) * 1024)}Mi"}
+    vcpu = instance_type.with_threads(threads).vcpu or instance_type.vcpu
+    counted = {"pods": str(instance_type.max_pods)} if instance_type.max_pods else {}
+    if instance_type.accelerators and instance_type.accelerator_resource:
+        counted[instance_type.accelerator_resource] = str(instance_type.accelerators)
+    if instance_type.efa_interfaces:
+        counted[EFA] = str(instance_type.efa_interfaces)
+    cpu, memory = kubelet_reserved(vcpu, instance_type.memory_gib)
+    capacity = {"cpu": str(vcpu), "memory": f"{instance_type.memory_gib}Gi", **counted}
+    left = {"cpu": f"{round((vcpu - cpu) * 1000)}m", "memory": f"{round((instance_type.memory_gib - memory) * 1024)}Mi"}
     return capacity, {**left, **counted}

@@ -48,15 +48,15 @@ def queues(snapshot: Snapshot, *, fair: bool, idle: bool) -> Manifests:
         except CatalogError as error:
             manifests += Manifests(refused={owner: str(error)})
             continue
-        for kind in (*mine, *limits):
-            used.setdefault(kind, set()).add(owner)
-        for kind, found in mine.items():
-            _add(reserved.setdefault(kind, {}), found)
+        for instance_type in (*mine, *limits):
+            used.setdefault(instance_type, set()).add(owner)
+        for instance_type, reserved_amounts in mine.items():
+            _add(reserved.setdefault(instance_type, {}), reserved_amounts)
         manifests += _team(quota, mine, limits, fair=fair)
     free = _free(snapshot, reserved) if idle else {}
     owners = frozenset(f"policy/{policy_id}" for policy_id in snapshot.policies)
-    for kind in free:
-        used.setdefault(kind, set())
+    for instance_type in free:
+        used.setdefault(instance_type, set())
     return (
         Manifests(tuple(_flavor(kind, frozenset(users)) for kind, users in used.items()))
         + manifests
@@ -139,10 +139,10 @@ def _groups(quota: Document, mine: dict[str, Amounts], limits: dict[str, Amounts
     return [{"coveredResources": covered, "flavors": flavors}] if flavors else []
 
 
-def _limit(quota: Document, limits: dict[str, Amounts], kind: str, resource: str) -> int | None:
+def _limit(quota: Document, limits: dict[str, Amounts], instance_type: str, resource: str) -> int | None:
     """Return the absolute limit on borrowing of a type; None if the type has no limit."""
-    given = "AbsoluteBorrowLimits" in _sharing(quota)
-    return limits[kind].get(resource, 0) if given and kind in limits else None
+    is_absolute = "AbsoluteBorrowLimits" in _sharing(quota)
+    return limits[instance_type].get(resource, 0) if is_absolute and instance_type in limits else None
 
 
 def _resource(quota: Document, name: str, nominal: int, *, limit: int | None) -> dict[str, str]:
@@ -151,12 +151,12 @@ def _resource(quota: Document, name: str, nominal: int, *, limit: int | None) ->
     borrowing = 0
     if strategy == "LendAndBorrow":
         borrowing = nominal * int(sharing.get("BorrowLimit", 0)) // 100 if limit is None else limit
-    found = {
+    resource = {
         "name": name,
         "nominalQuota": quantity(name, nominal),
         "borrowingLimit": quantity(name, borrowing),
     }
-    return {**found, "lendingLimit": "0"} if strategy == "DontLend" else found
+    return {**resource, "lendingLimit": "0"} if strategy == "DontLend" else resource
 
 
 def _free(snapshot: Snapshot, reserved: dict[str, Amounts]) -> dict[str, Amounts]:
@@ -166,12 +166,14 @@ def _free(snapshot: Snapshot, reserved: dict[str, Amounts]) -> dict[str, Amounts
         if details["InstanceStatus"]["Status"] == "Running":
             running[details["InstanceType"]] = running.get(details["InstanceType"], 0) + 1
     free: dict[str, Amounts] = {}
-    for kind, count in running.items():
+    for instance_type, count in running.items():
         try:
-            has = amounts_of_instances(kind, count)
+            has = amounts_of_instances(instance_type, count)
         except CatalogError:
             continue
-        free[kind] = {name: max(0, amount - reserved.get(kind, {}).get(name, 0)) for name, amount in has.items()}
+        free[instance_type] = {
+            name: max(0, amount - reserved.get(instance_type, {}).get(name, 0)) for name, amount in has.items()
+        }
     return free
 
 

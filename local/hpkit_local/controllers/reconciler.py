@@ -137,17 +137,17 @@ class Reconciler:
         # What is asked about the cluster, and changes nothing that should be in it, waits for an answer all the same.
         if seen == self._settled and not pending:
             return self._idle()
-        there = {name: _present(api, kind) for name, kind in KINDS.items()}
+        present = {name: _present(api, kind) for name, kind in KINDS.items()}
         claims = api.items(CLAIMS)
         manifests = desired(
             snapshot,
-            namespaces=_names(there["Namespace"]),
-            registered=_names(there["Node"]),
+            namespaces=_names(present["Namespace"]),
+            registered=_names(present["Node"]),
             marks=marks(claims),
         )
         refused = {**manifests.refused, **_foreign(api, pending), **_without_dependencies(api, pending)}
-        late = self._apply(api, manifests.items, refused, there)
-        left = self._prune(api, {manifest.path for manifest in manifests.items}, there)
+        late = self._apply(api, manifests.items, refused, present)
+        left = self._prune(api, {manifest.path for manifest in manifests.items}, present)
         if any(key.startswith("eks/") and change is None for key, change in pending.items()):
             left = wipe(api) or left
         update_status(api, snapshot, claims)
@@ -193,20 +193,20 @@ class Reconciler:
             elif key not in late and not (document is None and left):
                 self._outcomes[key] = (document, "")
 
-    def _apply(self, api: Api, items: Iterable[Manifest], refused: dict[str, str], there: _Present) -> set[str]:
+    def _apply(self, api: Api, items: Iterable[Manifest], refused: dict[str, str], present: _Present) -> set[str]:
         """Apply what differs; return which changes have to wait, and add to `refused` those whose object cannot be."""
         late: set[str] = set()
         for manifest in items:
             if manifest.owners and manifest.owners <= refused.keys():
                 continue
-            found = there[manifest.kind.kind].get(manifest.path, {})
-            if "deletionTimestamp" in found:
+            live = present[manifest.kind.kind].get(manifest.path, {})
+            if "deletionTimestamp" in live:
                 late |= manifest.owners or {""}
                 continue
-            if manifest.path not in self._applied and _is_shipped(manifest, found):
-                self._applied[manifest.path] = (manifest.digest(), found.get("generation"))
+            if manifest.path not in self._applied and _is_shipped(manifest, live):
+                self._applied[manifest.path] = (manifest.digest(), live.get("generation"))
             try:
-                if not found or self._applied.get(manifest.path) != (manifest.digest(), found.get("generation")):
+                if not live or self._applied.get(manifest.path) != (manifest.digest(), live.get("generation")):
                     self._applied[manifest.path] = (manifest.digest(), _put(api, manifest))
             except RefusedError as error:
                 if error.status in _INVALID:
@@ -218,33 +218,33 @@ class Reconciler:
                 late |= manifest.owners
         return late - refused.keys()
 
-    def _prune(self, api: Api, wanted: Collection[str], there: _Present) -> bool:
+    def _prune(self, api: Api, paths: Collection[str], present: _Present) -> bool:
         """Delete what was made here and is no longer desired; say whether something is still there."""
-        found = {path: metadata for name in reversed(there) for path, metadata in there[name].items()}
+        live = {path: metadata for name in reversed(present) for path, metadata in present[name].items()}
         surplus = [
             path
-            for path, metadata in found.items()
-            if path not in wanted and metadata.get("labels", {}).items() >= MANAGED.items()
+            for path, metadata in live.items()
+            if path not in paths and metadata.get("labels", {}).items() >= MANAGED.items()
         ]
         for path in surplus:
             self._applied.pop(path, None)
-            if "deletionTimestamp" not in found[path]:
+            if "deletionTimestamp" not in live[path]:
                 api.delete(path)
                 if path.startswith(_NODES):
-                    _end_pods(api, found[path]["name"])
+                    _end_pods(api, live[path]["name"])
         return bool(surplus)
 
 
-def _present(api: Api, kind: ApiResource) -> dict[str, dict[str, Any]]:
+def _present(api: Api, api_resource: ApiResource) -> dict[str, dict[str, Any]]:
     """Return the metadata of all objects of a kind, by path."""
-    found = [each["metadata"] for each in api.items(kind.folder(), bare=True, cached=True)]
-    return {kind.path(each.get("namespace", ""), each["name"]): each for each in found}
+    metadata = [each["metadata"] for each in api.items(api_resource.folder(), bare=True, cached=True)]
+    return {api_resource.path(each.get("namespace", ""), each["name"]): each for each in metadata}
 
 
-def _is_shipped(manifest: Manifest, found: Mapping[str, Any]) -> bool:
+def _is_shipped(manifest: Manifest, live: Mapping[str, Any]) -> bool:
     """Say whether an object that may be edited was written as this manifest says, by this process or one before."""
     shipped = manifest.annotations.get(SHIPPED_ANNOTATION)
-    return shipped is not None and found.get("annotations", {}).get(SHIPPED_ANNOTATION) == shipped
+    return shipped is not None and live.get("annotations", {}).get(SHIPPED_ANNOTATION) == shipped
 
 
 def _put(api: Api, manifest: Manifest) -> object:

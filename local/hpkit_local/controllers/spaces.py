@@ -78,26 +78,26 @@ def run_spaces(api: Api, snapshot: Snapshot) -> None:
 def _run(api: Api, workspace: Document) -> None:
     metadata = workspace["metadata"]
     path = KINDS["Deployment"].path(metadata["namespace"], f"workspace-{metadata['name']}")
-    there = api.find(path)
+    deployment = api.find(path)
     own = f"{_WORKSPACES.rpartition('/')[0]}/namespaces/{metadata['namespace']}/workspaces/{metadata['name']}"
     stopped = workspace["spec"].get("desiredStatus", "Running") == "Stopped"
     why = ""
-    if stopped and there is not None:
+    if stopped and deployment is not None:
         api.delete(path)
     elif not stopped:
-        wanted = _deployment(workspace)
-        digest = wanted["metadata"]["annotations"][_DIGEST]
-        if there is None or there["metadata"].get("annotations", {}).get(_DIGEST) != digest:
+        desired = _deployment(workspace)
+        digest = desired["metadata"]["annotations"][_DIGEST]
+        if deployment is None or deployment["metadata"].get("annotations", {}).get(_DIGEST) != digest:
             try:
-                there = api.apply(path, wanted)
+                deployment = api.apply(path, desired)
             except RefusedError as error:
                 why = str(error)
-    ready = there is not None and bool(there.get("status", {}).get("readyReplicas"))
+    ready = deployment is not None and bool(deployment.get("status", {}).get("readyReplicas"))
     conditions = {
         "Available": (ready and not stopped, "ResourcesReady" if ready else "ComputeNotReady", ""),
         "Progressing": (not ready and not stopped and not why, "ComputeNotReady", ""),
         "Degraded": (bool(why), "DeploymentError" if why else "NoError", why),
-        "Stopped": (stopped and there is None, "DesiredStateStopped" if stopped else "DesiredStateRunning", ""),
+        "Stopped": (stopped and deployment is None, "DesiredStateStopped" if stopped else "DesiredStateRunning", ""),
     }
     set_conditions(api, own, workspace, conditions, {} if stopped else {"deploymentName": path.rpartition("/")[2]})
 
@@ -116,13 +116,13 @@ def _deployment(workspace: Document) -> dict[str, Any]:
     pod = {name: spec[name] for name in _OF_POD if name in spec} | {"containers": [container]}
     if "podSecurityContext" in spec:
         pod["securityContext"] = spec["podSecurityContext"]
-    wanted = {
+    deployment = {
         "replicas": 1,
         "strategy": {"type": "Recreate"},
         "selector": {"matchLabels": own},
         "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": pod},
     }
-    digest = hashlib.sha256(json.dumps([labels, annotations, wanted], sort_keys=True).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps([labels, annotations, deployment], sort_keys=True).encode()).hexdigest()
     return {
         "apiVersion": KINDS["Deployment"].api_version,
         "kind": "Deployment",
@@ -133,7 +133,7 @@ def _deployment(workspace: Document) -> dict[str, Any]:
             "annotations": {**annotations, _DIGEST: digest},
             "ownerReferences": [owner_reference(f"{_GROUP}/{_VERSION}", "Workspace", workspace)],
         },
-        "spec": wanted,
+        "spec": deployment,
     }
 
 

@@ -79,10 +79,10 @@ def _decoded(token: str) -> str:
 
 def _check_time(text: str, now: datetime) -> None:
     try:
-        made = datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+        signed = datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     except ValueError:
         raise _RefusedError(f"X-Amz-Date {text} is not a time") from None
-    if not made - _SKEW <= now <= made + _LONGEST:
+    if not signed - _SKEW <= now <= signed + _LONGEST:
         raise _RefusedError(f"the token was made at {text} and is good for 15 minutes")
 
 

@@ -114,21 +114,21 @@ def _step(api: Api, job: Document, pods: list[dict[str, Any]]) -> None:
             _make(api, job, pods, {}, "")
             _follow(api, job, pods, None)
         return
-    wanted = _workload(api, job, queue)
-    path = f"{_WORKLOADS}/namespaces/{job['metadata']['namespace']}/workloads/{wanted['metadata']['name']}"
+    desired = _workload(api, job, queue)
+    path = f"{_WORKLOADS}/namespaces/{job['metadata']['namespace']}/workloads/{desired['metadata']['name']}"
     workload = api.find(path)
     if (
         workload is not None
-        and workload["metadata"]["annotations"].get(_DIGEST) != wanted["metadata"]["annotations"][_DIGEST]
+        and workload["metadata"]["annotations"].get(_DIGEST) != desired["metadata"]["annotations"][_DIGEST]
     ):
         # The job has changed: it begins anew, as another one.
         delete(api, pods)
         api.delete(path)
         return
     if workload is None:
-        workload = api.create(path.rpartition("/")[0], wanted)
-    elif workload["spec"].get("priority") != wanted["spec"]["priority"]:
-        rank = {key: wanted["spec"].get(key) for key in ("priority", "priorityClassRef")}
+        workload = api.create(path.rpartition("/")[0], desired)
+    elif workload["spec"].get("priority") != desired["spec"]["priority"]:
+        rank = {key: desired["spec"].get(key) for key in ("priority", "priorityClassRef")}
         workload = api.merge(path, {"spec": rank})
     status = workload.get("status", {})
     conditions = conditions_of(workload)
@@ -138,7 +138,7 @@ def _step(api: Api, job: Document, pods: list[dict[str, Any]]) -> None:
             _give_back(api, path, workload, conditions)
         _say(api, job, "Suspended", conditions["Evicted"]["message"])
     elif is_true(conditions, "Admitted"):
-        _make(api, job, pods, _places(api, status["admission"]), wanted["metadata"]["name"])
+        _make(api, job, pods, _places(api, status["admission"]), desired["metadata"]["name"])
         _follow(api, job, pods, path)
     else:
         _say(api, job, "Suspended", conditions.get("QuotaReserved", {}).get("message", ""))
@@ -194,27 +194,27 @@ def _template(replica: Document) -> dict[str, Any]:
 def _places(api: Api, admission: Document) -> dict[str, dict[str, Any]]:
     """Return by pod set what its pods get from their flavors: nodeSelector and tolerations, and a topology's gate."""
     places: dict[str, dict[str, Any]] = {}
-    for each in admission["podSetAssignments"]:
+    for assignment in admission["podSetAssignments"]:
         place: dict[str, Any] = {"nodeSelector": {}, "tolerations": []}
-        for flavor in sorted(set(each.get("flavors", {}).values())):
+        for flavor in sorted(set(assignment.get("flavors", {}).values())):
             spec = api.read(f"{_WORKLOADS}/resourceflavors/{flavor}").get("spec", {})
             place["nodeSelector"] |= spec.get("nodeLabels", {})
             place["tolerations"] += spec.get("tolerations", [])
-        if "topologyAssignment" in each:
+        if "topologyAssignment" in assignment:
             place["schedulingGates"] = [{"name": f"{_KUEUE}/topology"}]
-        places[each["name"]] = place
+        places[assignment["name"]] = place
     return places
 
 
 def _make(api: Api, job: Document, pods: list[dict[str, Any]], places: Mapping[str, Document], workload: str) -> None:
     """Create the pods that are missing."""
-    metadata, there = job["metadata"], {pod["metadata"]["name"] for pod in pods}
+    metadata, existing = job["metadata"], {pod["metadata"]["name"] for pod in pods}
     for replica in _replicas(job):
         template, pod_set = _template(replica), replica["name"].lower()
         place, spec = places.get(pod_set, {}), template["spec"]
         for index in range(replica.get("replicas", 1)):
             name = f"{metadata['name']}-{pod_set}-{index}"
-            if name in there:
+            if name in existing:
                 continue
             own = {f"{_KUEUE}/workload": workload} if workload else {}
             queued = {f"{_KUEUE}/podset": pod_set} if workload else {}
@@ -270,24 +270,28 @@ def _give_back(api: Api, path: str, workload: Document, conditions: dict[str, Do
     api.merge(f"{path}/status", {"metadata": _version(workload), "status": status})
 
 
-def _condition(api: Api, path: str, kind: str, status: str, reason: str, message: str) -> None:
+def _condition(api: Api, path: str, condition_type: str, status: str, reason: str, message: str) -> None:
     workload = api.read(path)
     conditions = conditions_of(workload)
-    if conditions.get(kind, {}).get("status") != status:
-        conditions[kind] = written(kind, status, reason, message)
+    if conditions.get(condition_type, {}).get("status") != status:
+        conditions[condition_type] = written(condition_type, status, reason, message)
         document = {"metadata": _version(workload), "status": {"conditions": list(conditions.values())}}
         api.merge(f"{path}/status", document)
 
 
-def _say(api: Api, job: Document, kind: str, message: str) -> None:
+def _say(api: Api, job: Document, condition_type: str, message: str) -> None:
     """Write the conditions of a job, of which the last true one is its state; what was true before is so no more."""
     before = conditions_of(job)
-    if before.get(kind, {}).get("status") == "True" and before[kind]["message"] == message:
+    if before.get(condition_type, {}).get("status") == "True" and before[condition_type]["message"] == message:
         return
-    was = {name: {**each, "status": "False"} for name, each in before.items() if name not in ("Created", kind)}
+    was = {
+        name: {**each, "status": "False"} for name, each in before.items() if name not in ("Created", condition_type)
+    }
     created = before.get("Created") or written("Created", "True", "JobCreated", "")
-    status: dict[str, Any] = {"conditions": [created, *was.values(), written(kind, "True", kind, message)]}
-    if kind in ("Completed", "Failed"):
+    status: dict[str, Any] = {
+        "conditions": [created, *was.values(), written(condition_type, "True", condition_type, message)]
+    }
+    if condition_type in ("Completed", "Failed"):
         status["completionTime"] = _now()
     path = f"{_JOBS}/namespaces/{job['metadata']['namespace']}/{_PLURAL}/{job['metadata']['name']}/status"
     api.merge(path, {"status": status})

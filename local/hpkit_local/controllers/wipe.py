@@ -46,16 +46,16 @@ def wipe(api: Api) -> bool:
     """Delete it, and say whether some of it is still there."""
     left = False
     for folder in _FOLDERS:
-        for each in api.items(folder, bare=True):
-            metadata = each["metadata"]
+        for thing in api.items(folder, bare=True):
+            metadata = thing["metadata"]
             if _own(metadata):
                 continue
             left = True
             if "deletionTimestamp" not in metadata:
                 api.delete(f"{folder}/{metadata['name']}")
-    for each in api.items(_FOREIGN, bare=True):
+    for thing in api.items(_FOREIGN, bare=True):
         left = True
-        api.delete(f"{_FOREIGN}/{each['metadata']['name']}")
+        api.delete(f"{_FOREIGN}/{thing['metadata']['name']}")
     # Namespace default cannot be deleted, and the API server's own Service in it comes back.
     return _empty(api, "default", keep=("kubernetes", "default", "kube-root-ca.crt")) or left
 
@@ -71,10 +71,10 @@ def _empty(api: Api, namespace: str, *, keep: Collection[str]) -> bool:
     left = False
     for folder in _namespaced(api):
         path = folder.format(namespace=namespace)
-        for each in api.items(path, bare=True):
-            if each["metadata"]["name"] not in keep:
+        for thing in api.items(path, bare=True):
+            if thing["metadata"]["name"] not in keep:
                 left = True
-                _remove(api, f"{path}/{each['metadata']['name']}", each["metadata"])
+                _remove(api, f"{path}/{thing['metadata']['name']}", thing["metadata"])
     return left
 
 

@@ -36,7 +36,9 @@ def apply_crds(api: Api, folder: Path, *, convert_url: str, bundle: str) -> None
 
     CRDs that are already up to date are left alone: the API server takes seconds for them.
     """
-    there = {each["metadata"]["name"]: each["metadata"].get("annotations", {}) for each in api.items(_PATH, bare=True)}
+    existing = {
+        each["metadata"]["name"]: each["metadata"].get("annotations", {}) for each in api.items(_PATH, bare=True)
+    }
     names = []
     for crd in crds_in(folder):
         metadata = crd["metadata"]
@@ -47,9 +49,9 @@ def apply_crds(api: Api, folder: Path, *, convert_url: str, bundle: str) -> None
         digest = hashlib.sha256(json.dumps(crd, sort_keys=True).encode()).hexdigest()
         metadata["annotations"] = {**metadata.get("annotations", {}), _DIGEST: digest}
         names.append(metadata["name"])
-        if metadata["name"] not in there:
+        if metadata["name"] not in existing:
             api.create(_PATH, crd)
-        elif there[metadata["name"]].get(_DIGEST) != digest:
+        elif existing[metadata["name"]].get(_DIGEST) != digest:
             api.apply(f"{_PATH}/{metadata['name']}", crd)
     _await_established(api, names)
 

@@ -137,14 +137,14 @@ def merged(base: Mapping[str, Any], text: str | None) -> dict[str, Any]:
     if text is None:
         return dict(base)
     try:
-        wanted = yaml.safe_load(text)
+        settings = yaml.safe_load(text)
     except yaml.YAMLError:
         return dict(base)
-    if not isinstance(wanted, dict):
+    if not isinstance(settings, dict):
         return dict(base)
     own = {key: value for key, value in base.items() if key not in _OPEN}
-    gates = {**base["featureGates"], **wanted.get("featureGates", {}), **OWN_GATES}
-    return {**own, **{key: wanted[key] for key in _OPEN if key in wanted}, "featureGates": gates}
+    gates = {**base["featureGates"], **settings.get("featureGates", {}), **OWN_GATES}
+    return {**own, **{key: settings[key] for key in _OPEN if key in settings}, "featureGates": gates}
 
 
 def running(api: Api) -> str:

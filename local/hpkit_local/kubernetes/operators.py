@@ -100,16 +100,16 @@ class Operators:
 
         OSError while the API server is away.
         """
-        wanted = {}
+        pods = {}
         for operator in OPERATORS:
             for pod in self._api.items("/api/v1/pods", labels=operator.labels):
                 if pod.get("status", {}).get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]:
-                    wanted[pod["metadata"]["uid"]] = (operator, pod)
-        for uid in self._running.keys() - wanted.keys():
+                    pods[pod["metadata"]["uid"]] = (operator, pod)
+        for uid in self._running.keys() - pods.keys():
             self._end(uid)
-        self._forget(wanted)
+        self._forget(pods)
         whole = True
-        for uid, (operator, pod) in wanted.items():
+        for uid, (operator, pod) in pods.items():
             running = self._running.get(uid)
             if running is not None and running.process.poll() is not None:
                 self._end(uid)
@@ -118,7 +118,7 @@ class Operators:
             whole = whole and mounts is not None
             if mounts is not None and uid not in self._running and time.monotonic() >= self._not_before.get(uid, 0.0):
                 self._start(uid, operator, pod, mounts)
-        return whole and self._running.keys() >= wanted.keys() - self._told
+        return whole and self._running.keys() >= pods.keys() - self._told
 
     def died(self) -> bool:
         """Say whether one has ended by itself, which nothing in the API server tells."""
@@ -140,7 +140,7 @@ class Operators:
             self._tell(uid, pod, f"{operator.name} isn't installed on this machine, so nothing happens: {get}")
             return
         namespace, kubeconfig = pod["metadata"]["namespace"], self._write_kubeconfig(uid, pod)
-        given = [*(container.get("command") or [""])[1:], *(container.get("args") or [])]
+        arguments = [*(container.get("command") or [""])[1:], *(container.get("args") or [])]
         own = [
             each.format(namespace=namespace, kubeconfig=kubeconfig, ports=self._ports) for each in operator.arguments
         ]
@@ -150,7 +150,7 @@ class Operators:
             **_variables(container, pod),
             "KUBECONFIG": str(kubeconfig),
         }
-        command = [str(executable), *(at_mounts(each, mounts) for each in given), *own]
+        command = [str(executable), *(at_mounts(each, mounts) for each in arguments), *own]
         log = self._logs / f"{operator.name}.log"
         process = spawn(command, log=log, environment=environment, folder=None, bound=True)
         self._running[uid] = _Running(operator, pod, process, identify(process.pid))
@@ -167,7 +167,7 @@ class Operators:
         Whole Secrets alone, as the charts of these operators have them: no `items`, no `subPath`.
         """
         secrets = {each["name"]: each["secret"] for each in pod["spec"].get("volumes") or () if "secret" in each}
-        found = {}
+        folders = {}
         for mount in (container or {}).get("volumeMounts") or ():
             secret = secrets.get(mount["name"])
             if secret is None:
@@ -177,9 +177,9 @@ class Operators:
             if live is None and not secret.get("optional"):
                 return None
             data = (live or {}).get("data") or {}
-            found[mount["mountPath"]] = folder = self._folder / uid / mount["name"]
+            folders[mount["mountPath"]] = folder = self._folder / uid / mount["name"]
             write_mount(folder, {name: base64.b64decode(value) for name, value in data.items()})
-        return found
+        return folders
 
     def _end(self, uid: str) -> None:
         running = self._running.pop(uid)
@@ -280,10 +280,10 @@ def at_mounts(argument: str, mounts: Mapping[str, Path]) -> str:
 def _variables(container: Mapping[str, Any], pod: Mapping[str, Any]) -> dict[str, str]:
     """Return the container's variables: those with values, which may be empty, and the pod's name and namespace."""
     fields = {"metadata.name": pod["metadata"]["name"], "metadata.namespace": pod["metadata"]["namespace"]}
-    found = {}
-    for each in container.get("env") or []:
-        path = ((each.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath", "")
-        value = fields.get(path) if "valueFrom" in each else each.get("value", "")
+    variables = {}
+    for variable in container.get("env") or []:
+        path = ((variable.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath", "")
+        value = fields.get(path) if "valueFrom" in variable else variable.get("value", "")
         if value is not None:
-            found[each["name"]] = value
-    return found
+            variables[variable["name"]] = value
+    return variables

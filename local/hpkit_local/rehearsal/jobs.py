@@ -37,13 +37,13 @@ def job_of(workload: Workload, number: int, *, priority_class: str | None) -> di
     namespace = namespace_of(workload)
     labels = {_QUEUE: f"{namespace}-localqueue"} | ({_PRIORITY: priority_class} if priority_class else {})
     # A scenario's task goes to one instance type, or has all flavors of its queue.
-    kind = next(iter(pods.flavors)) if pods.flavors is not None and len(pods.flavors) == 1 else None
+    instance_type = next(iter(pods.flavors)) if pods.flavors is not None and len(pods.flavors) == 1 else None
     template = {
         "metadata": {"labels": labels, "annotations": _placement(pods)},
         "spec": {
             "restartPolicy": "Never",
             "containers": [{"name": "main", "image": "rehearsed", "resources": _resources(pods)}],
-            **({"nodeSelector": {_TYPE: kind}} if kind else {}),
+            **({"nodeSelector": {_TYPE: instance_type}} if instance_type else {}),
         },
     }
     return {

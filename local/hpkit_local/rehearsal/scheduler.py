@@ -115,13 +115,13 @@ class KueueScheduler:
 
     def reasons(self) -> dict[str, str]:
         """Return what Kueue says of each task that waits."""
-        said = {}
+        messages = {}
         for each in self._api.items(_WORKLOADS.folder()):
             name = self._names.get(_owner(each), "")
             conditions = {one["type"]: one for one in each.get("status", {}).get("conditions", ())}
             if name in self._tasks and not _holds(conditions, "QuotaReserved"):
-                said[name] = str(conditions.get("QuotaReserved", {}).get("message", "nothing yet"))
-        return said
+                messages[name] = str(conditions.get("QuotaReserved", {}).get("message", "nothing yet"))
+        return messages
 
     def _calm(self, changes: list[Admitted | Preempted]) -> float:
         """Return for how long nothing may change: what came free, those who wait are shown in a while."""

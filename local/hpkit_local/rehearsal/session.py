@@ -92,14 +92,14 @@ def refuse_remote(host: str) -> None:
 
 
 def _refuse_work(api: Api, name: str) -> None:
-    found = [
+    work = [
         f"{each['metadata']['namespace']}/{each['metadata']['name']}"
         for each in api.items(_WORKLOADS.folder())
         if not any(one["type"] == "Finished" for one in each.get("status", {}).get("conditions", ()))
     ]
-    if found:
+    if work:
         raise ToolError(
-            f"{name} has other pending or running work: {', '.join(sorted(found)[:5])}. What to do: end it, or omit "
+            f"{name} has other pending or running work: {', '.join(sorted(work)[:5])}. What to do: end it, or omit "
             "--name to start a new instance"
         )
 
@@ -122,10 +122,10 @@ def _make(api: Api, objects: Sequence[Mapping[str, Any]], nodes: Sequence[Node])
         api.merge(f"{path}/status", status)
         # A node comes with the taint of one that is not ready, and nobody else here takes it away.
         api.merge(path, {"spec": {"taints": None}})
-    for each in objects:
-        _insist(api, each)
-        if each["kind"] == "ConfigMap":
-            _await_settings(api, digest(each["data"][CONFIG_KEY]))
+    for manifest in objects:
+        _insist(api, manifest)
+        if manifest["kind"] == "ConfigMap":
+            _await_settings(api, digest(manifest["data"][CONFIG_KEY]))
 
 
 def _await_settings(api: Api, wanted: str) -> None:
@@ -165,10 +165,10 @@ def _await(holds: Callable[[], bool], what: str) -> None:
 
 def _clean(api: Api) -> None:
     """Delete what this rehearsal or one that was killed has made, and wait until Kueue has let go of it."""
-    for kind in (JOBS, *(KINDS[name] for name in _DELETED)):
-        for each in api.items(kind.folder(), labels=_LABELS, bare=True):
-            api.delete(kind.path(each["metadata"].get("namespace", ""), each["metadata"]["name"]))
-        _await_gone(api, kind)
+    for api_resource in (JOBS, *(KINDS[name] for name in _DELETED)):
+        for each in api.items(api_resource.folder(), labels=_LABELS, bare=True):
+            api.delete(api_resource.path(each["metadata"].get("namespace", ""), each["metadata"]["name"]))
+        _await_gone(api, api_resource)
 
 
 def _await_gone(api: Api, kind: ApiResource) -> None:

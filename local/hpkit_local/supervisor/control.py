@@ -330,7 +330,7 @@ def _supervised(instance: Instance) -> bool:
 
 
 def _await_ready(instance: Instance, say: Callable[[str], None], goes_on: Callable[[], bool]) -> State:
-    since = said = time.monotonic()
+    since = last_message = time.monotonic()
     starting, healthy = Starting(instance, say), 0
     while time.monotonic() - since < _PART_SECONDS:
         if not goes_on():
@@ -340,13 +340,13 @@ def _await_ready(instance: Instance, say: Callable[[str], None], goes_on: Callab
             raise _PartError(problem)
         if len(starting.healthy) > healthy:
             healthy = len(starting.healthy)
-            since = said = time.monotonic()
+            since = last_message = time.monotonic()
         if state is not None and state.ready:
             return state
-        if time.monotonic() - said >= _SAY_SECONDS:
-            said = time.monotonic()
+        if time.monotonic() - last_message >= _SAY_SECONDS:
+            last_message = time.monotonic()
             late = ", ".join(_late(state)) or "the supervisor"
-            say(f"{late}: still starting, {said - since:.0f} s after the last one")
+            say(f"{late}: still starting, {last_message - since:.0f} s after the last one")
         time.sleep(_POLL_SECONDS)
     logs = "; ".join(f"{name}: {_tail(instance.log(name))}" for name in _late(instance.state()))
     raise ToolError(f"no part became healthy within {_PART_SECONDS:.0f} s. {logs}")

@@ -106,11 +106,11 @@ class Instance:
 
     def state(self) -> State | None:
         """Return what was last written down as running; it may have died since."""
-        found = self._read("run.json")
-        if found is None:
+        saved = self._read("run.json")
+        if saved is None:
             return None
-        parts = {name: ServiceState(**record) for name, record in found["parts"].items()}
-        return State(Identity(**found["supervisor"]), parts)
+        parts = {name: ServiceState(**record) for name, record in saved["parts"].items()}
+        return State(Identity(**saved["supervisor"]), parts)
 
     def running(self) -> State | None:
         """Return what runs, if the supervisor does."""
@@ -181,12 +181,12 @@ class Instance:
     def _read(self, name: str) -> dict[str, Any] | None:
         path = self.folder / name
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
         except ValueError as error:
             raise ToolError(f"{path} is damaged ({error}). Delete it: hpkit local reset --name {self.name}") from None
-        return dict(found)
+        return dict(content)
 
     def _write(self, name: str, content: dict[str, Any]) -> None:
         write_private(self.folder / name, json.dumps(content, indent=2).encode())

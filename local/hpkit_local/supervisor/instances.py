@@ -49,13 +49,13 @@ def the_only(root: Path, *, command: str) -> Instance:
 
     Raises SelectionError with the commands to choose from when several fit.
     """
-    found = candidates(root)
-    if not found:
+    fitting = candidates(root)
+    if not fitting:
         return Instance.named(DEFAULT, root=root)
-    if len(found) == 1:
-        return found[0].instance
-    lines = [_line(command, each) for each in found]
-    what = "instances run here" if found[0].may_run else "instances exist, but none is running"
+    if len(fitting) == 1:
+        return fitting[0].instance
+    lines = [_line(command, each) for each in fitting]
+    what = "instances run here" if fitting[0].may_run else "instances exist, but none is running"
     raise SelectionError("\n  ".join([f"{len(lines)} {what}; choose one:", *lines]))
 
 

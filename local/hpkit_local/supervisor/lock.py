@@ -91,7 +91,7 @@ def _locked(
     instance: Instance, path: Path, *, wait: bool, say: Callable[[str], None], meanwhile: Callable[[], object]
 ) -> TextIOWrapper:
     path.parent.mkdir(parents=True, exist_ok=True)
-    told: Holder | None = None
+    reported: Holder | None = None
     polls = 0
     while True:
         lock = path.open("a+", encoding="utf-8")
@@ -106,8 +106,8 @@ def _locked(
                     f"{holder or 'another command'} is using the local cloud {instance.name}. Wait until it is "
                     "done, or omit --no-wait"
                 ) from None
-            if holder not in (None, told):
-                told = holder
+            if holder not in (None, reported):
+                reported = holder
                 say(f"waiting for {holder}, which is using the local cloud {instance.name}")
             meanwhile()
             time.sleep(_POLL_SECONDS)

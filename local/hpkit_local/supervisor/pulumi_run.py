@@ -111,11 +111,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _members(session: int) -> list[psutil.Process]:
-    found = []
-    for each in psutil.process_iter():
+    members = []
+    for process in psutil.process_iter():
         try:
-            if os.getsid(each.pid) == session and each.status() != psutil.STATUS_ZOMBIE:
-                found.append(each)
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                members.append(process)
         except (ProcessLookupError, psutil.Error):
             continue
-    return found
+    return members

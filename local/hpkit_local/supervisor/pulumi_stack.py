@@ -147,10 +147,10 @@ class Stack:
             command = ["pulumi", "stack", "import", "--stack", self._name, "--file", str(file), "--non-interactive"]
             self._quietly(command, self._project)
             file.unlink()
-        for each in resources:
-            if each["type"] == _EKS and each.get("outputs", {}).get("deletionProtection"):
+        for resource in resources:
+            if resource["type"] == _EKS and resource.get("outputs", {}).get("deletionProtection"):
                 # Its own region: the instance's environment names only where most calls go.
-                self._let_eks_go(str(each["id"]), str(each["outputs"]["arn"]).split(":")[3])
+                self._let_eks_go(str(resource["id"]), str(resource["outputs"]["arn"]).split(":")[3])
         if any(each.get("protect") for each in resources):
             self._unprotect()
 
@@ -283,15 +283,15 @@ class Stack:
     def _await_others(self) -> None:
         """Wait for a Pulumi that is at work: of a command that was killed, or started by hand."""
         for _, pid in self._locks():
-            other = identify(pid) if pid > 0 else None
-            if other is None:
+            running = identify(pid) if pid > 0 else None
+            if running is None:
                 continue
             if not self._wait:
                 raise ToolError(
                     f"Pulumi is running on {self._name} (process {pid}). Wait until it is done, or omit --no-wait"
                 )
             self._say(f"waiting for Pulumi, which is running on {self._name} (process {pid})")
-            while other.alive():
+            while running.alive():
                 time.sleep(_POLL_SECONDS)
 
     def _quietly(self, command: Sequence[str], folder: Path) -> str:
@@ -302,20 +302,20 @@ class Stack:
             raise ToolError(f"{' '.join(command[:3])}: {(done.stderr or done.stdout).strip()}")
         return done.stdout
 
-    def _variables(self, given: Mapping[str, str]) -> dict[str, str]:
+    def _variables(self, base: Mapping[str, str]) -> dict[str, str]:
         # The program runs on this Python, whatever the shell has active.
         own = str(Path(sys.executable).parent)
-        return {**given, "PATH": os.pathsep.join([own, given["PATH"]])}
+        return {**base, "PATH": os.pathsep.join([own, base["PATH"]])}
 
 
 def _let_buckets_go(resources: Sequence[dict[str, Any]]) -> bool:
     """Write into a state that buckets go with what is in them; return whether that is anything new."""
-    found = False
+    is_changed = False
     for bucket in (each for each in resources if each["type"] == _BUCKET):
         for values in (bucket.get("inputs", {}), bucket.get("outputs", {})):
-            found = found or not values.get("forceDestroy")
+            is_changed = is_changed or not values.get("forceDestroy")
             values["forceDestroy"] = True
-    return found
+    return is_changed
 
 
 def _link_language_host(pulumi: Path, language_host: Path) -> None:

@@ -68,12 +68,12 @@ def locked(name: str, say: Say) -> Iterator[None]:
             "Set HPKIT_CACHE to a writable folder"
         ) from None
     with file:
-        said = False
+        has_reported = False
         while not _try_lock(file.fileno()):
             file.seek(0)
             # Who has just taken the lock writes down a moment later who that is.
-            if not said and (holder := file.read().strip()):
-                said = True
+            if not has_reported and (holder := file.read().strip()):
+                has_reported = True
                 who = "this bootstrap" if holder == str(os.getpid()) else f"another bootstrap (process {holder})"
                 say(f"{name}: {who} is installing it; waiting for it")
             time.sleep(_LOCK_POLL_SECONDS)

@@ -56,7 +56,7 @@ def opened(request: str | urllib.request.Request) -> http.client.HTTPResponse:
     return answer
 
 
-def download(address: str, wanted: str, file: Path, *, say: Callable[[str], None], by: _Opened = opened) -> None:
+def download(address: str, sha256: str, file: Path, *, say: Callable[[str], None], by: _Opened = opened) -> None:
     """Put what an address answers into a file; NotToBeHad, and no file, if it breaks off or has another SHA-256."""
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f"{file.name}.part")
@@ -64,8 +64,8 @@ def download(address: str, wanted: str, file: Path, *, say: Callable[[str], None
         with by(address) as answer, part.open("wb") as output:
             _copy(answer, output, say=say)
         got = checksum(part)
-        if got != wanted:
-            raise NotToBeHad(f"{address} has SHA-256 {got}, its publisher lists {wanted}; the file was deleted")
+        if got != sha256:
+            raise NotToBeHad(f"{address} has SHA-256 {got}, its publisher lists {sha256}; the file was deleted")
         part.replace(file)
     except (OSError, http.client.HTTPException) as error:
         raise NotToBeHad(f"{address} broke off: {error}") from None
@@ -83,9 +83,9 @@ def _copy(answer: http.client.HTTPResponse, output: BinaryIO, *, say: Callable[[
     """Copy an answer to a file, and say how far it is."""
     whole = f"{answer.length / _MEGABYTE:.0f} MB" if answer.length else "unknown size"
     say(f" ({whole})")
-    said = time.monotonic()
+    reported = time.monotonic()
     while block := answer.read(BLOCK):
         output.write(block)
-        if time.monotonic() - said > EVERY_SECONDS:
-            said = time.monotonic()
+        if time.monotonic() - reported > EVERY_SECONDS:
+            reported = time.monotonic()
             say(f": {output.tell() / _MEGABYTE:.0f} of {whole}")

@@ -72,13 +72,13 @@ class _Repository:
 
     def manifest(self, architecture: str) -> dict[str, Any]:
         """Return the manifest of the image for Linux on an architecture, by Go's name of it."""
-        found = self._read(f"{self._address}/manifests/{self._tag}")
-        if "manifests" not in found:
-            return found
-        for each in found["manifests"]:
-            of = each.get("platform", {})
+        index = self._read(f"{self._address}/manifests/{self._tag}")
+        if "manifests" not in index:
+            return index
+        for entry in index["manifests"]:
+            of = entry.get("platform", {})
             if (of.get("os"), of.get("architecture")) == ("linux", architecture):
-                digest = _digest_of(each)
+                digest = _digest_of(entry)
                 return self._read(f"{self._address}/manifests/sha256:{digest}", digest)
         raise NotToBeHad(f"{self._address}: no image of {self._tag} for linux/{architecture}")
 
@@ -133,20 +133,20 @@ def _json_of(answer: http.client.HTTPResponse, address: str, digest: str = "") -
     if digest and got != digest:
         raise NotToBeHad(f"{address} has SHA-256 {got} instead of the expected one; the file was deleted")
     try:
-        found = json.loads(content)
+        document = json.loads(content)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        document = None
+    if not isinstance(document, dict):
         raise NotToBeHad(f"{address} isn't a JSON object")
-    return found
+    return document
 
 
 def _digest_of(descriptor: Any) -> str:
     """Return the SHA-256 by which a manifest names something; NotToBeHad if it names none."""
-    found = _DIGEST.fullmatch(str(descriptor.get("digest"))) if isinstance(descriptor, dict) else None
-    if found is None:
+    match = _DIGEST.fullmatch(str(descriptor.get("digest"))) if isinstance(descriptor, dict) else None
+    if match is None:
         raise NotToBeHad("the image's manifest refers to content without a SHA-256")
-    return found[1]
+    return match[1]
 
 
 def _entrypoint(config: dict[str, Any], name: str) -> str:

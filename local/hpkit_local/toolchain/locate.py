@@ -53,13 +53,13 @@ def locate(tool: Tool) -> Found:
 
 def tool_path(name: str) -> Path:
     """Return the executable of a tool, or the folder of its files; ToolError with the remedy if it is not here."""
-    found = locate(tool_named(name))
-    if found.path is None:
-        because = f" ({found.passed_over})" if found.passed_over else ""
+    located = locate(tool_named(name))
+    if located.path is None:
+        because = f" ({located.passed_over})" if located.passed_over else ""
         raise ToolError(
-            f"{name} {found.tool.version} isn't installed{because}. To install it: hpkit local doctor --fix"
+            f"{name} {located.tool.version} isn't installed{because}. To install it: hpkit local doctor --fix"
         )
-    return found.path
+    return located.path
 
 
 def expected_path(name: str) -> Path:

@@ -19,12 +19,12 @@ def take(tool: Tool, source: Release, *, into: Path, say: Say) -> None:
     machine = of_this_machine(source.platforms, what="release")
     address, sums = (each.format(platform=machine) for each in (source.file, source.sums))
     name = address.rpartition("/")[2]
-    wanted = _published_checksum(sums, name)
-    file = cache_root() / "downloads" / f"{wanted}-{name}"
+    sha256 = _published_checksum(sums, name)
+    file = cache_root() / "downloads" / f"{sha256}-{name}"
     # One archive may hold several tools, which are fetched side by side.
     with locked(f"download-{name}", say):
-        if not (file.is_file() and checksum(file) == wanted):
-            download(address, wanted, file, say=lambda far: say(f"{tool.name}: downloading {name}{far}"))
+        if not (file.is_file() and checksum(file) == sha256):
+            download(address, sha256, file, say=lambda far: say(f"{tool.name}: downloading {name}{far}"))
     if source.members:
         members = tuple(each.format(platform=machine) for each in source.members)
         _unpack(file, members, into)

@@ -12,10 +12,10 @@ _NUMBERS = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 def parse(text: str) -> Version | None:
     """Return the first version in a text (`v3.200.0`, `go1.26`), or None."""
-    found = _NUMBERS.search(text)
-    if found is None:
+    match = _NUMBERS.search(text)
+    if match is None:
         return None
-    major, minor, patch = found.groups()
+    major, minor, patch = match.groups()
     return Version(f"{major}.{minor}.{patch or 0}")
 
 

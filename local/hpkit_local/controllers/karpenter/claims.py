@@ -196,24 +196,24 @@ class Provisioner:
             for each in _offerings(pool, classes, snapshot)
             if self._refused.get((each.group, each.instance_type, each.zone), 0.0) <= now
         ]
-        there = [claim for claim in claims if _annotation(claim, _LOGICAL) in instances]
-        staying = [claim for claim in there if "deletionTimestamp" not in claim["metadata"]]
+        launched = [claim for claim in claims if _annotation(claim, _LOGICAL) in instances]
+        staying = [claim for claim in launched if "deletionTimestamp" not in claim["metadata"]]
         used: dict[str, dict[str, Any]] = {}
-        for claim in there:
+        for claim in launched:
             mine = used.setdefault(claim["metadata"].get("labels", {}).get(POOL_LABEL, ""), {})
             _, details = instances[_annotation(claim, _LOGICAL)]
             for name, amount in amounts_of(capacity_of(details)[0]).items():
                 mine[name] = mine.get(name, 0) + amount
-        wanted = launches(
+        needed = launches(
             waiting,
             rooms=[_room(claim, *instances[_annotation(claim, _LOGICAL)], pods) for claim in staying],
             offerings=offerings,
             used=used,
             limits={name: amounts_of(pool["spec"].get("limits") or {}) for name, pool in pools.items()},
         )
-        for launch in wanted:
+        for launch in needed:
             self._claim(api, pools[launch.offering.pool], launch, snapshot)
-        return bool(wanted)
+        return bool(needed)
 
     def _claim(self, api: Api, pool: Document, launch: Launch, snapshot: Snapshot) -> None:
         """Ask AWS for a node, and write down whose it is."""
@@ -285,21 +285,23 @@ def _offerings(pool: Document, classes: Mapping[str, Document], snapshot: Snapsh
     name = pool["metadata"]["name"]
     template = (pool["spec"]["template"].get("metadata") or {}).get("labels", {})
     shown = {each["name"]: each for each in (node_class.get("status") or {}).get("instanceGroups", [])}
-    there = [
+    own_groups = [
         (cluster, group, shown[group["InstanceGroupName"]])
         for cluster in snapshot.clusters.values()
         for group in cluster.get("InstanceGroups", [])
         if group["InstanceGroupName"] in shown
     ]
-    for cluster, group, found in there:
-        for kind in found["instanceTypes"] if found["subnets"] else ():
-            zone = found["subnets"][0]["zone"]
-            capacity, allocatable = capacity_of({"InstanceType": kind, "ThreadsPerCore": group.get("ThreadsPerCore")})
+    for cluster, group, ready_group in own_groups:
+        for instance_type in ready_group["instanceTypes"] if ready_group["subnets"] else ():
+            zone = ready_group["subnets"][0]["zone"]
+            capacity, allocatable = capacity_of(
+                {"InstanceType": instance_type, "ThreadsPerCore": group.get("ThreadsPerCore")}
+            )
             labels = {
-                **group_labels(cluster, group, kind, zone),
+                **group_labels(cluster, group, instance_type, zone),
                 **template,
                 POOL_LABEL: name,
-                CAPACITY_LABEL: "spot" if "Spot" in found["capacities"] else "on-demand",
+                CAPACITY_LABEL: "spot" if "Spot" in ready_group["capacities"] else "on-demand",
             }
             if not matches_all(spec.get("requirements") or [], labels):
                 continue
@@ -307,7 +309,7 @@ def _offerings(pool: Document, classes: Mapping[str, Document], snapshot: Snapsh
                 pool=name,
                 cluster=cluster["ClusterName"],
                 group=group["InstanceGroupName"],
-                instance_type=kind,
+                instance_type=instance_type,
                 zone=zone,
                 labels=labels,
                 taints=[*(spec.get("taints") or []), *group_taints(group)],

@@ -47,10 +47,10 @@ _OWN = Path(__file__).parent / "manifests"
 def kinds(snapshot: Snapshot) -> Manifests:
     """Return NodePool, NodeClaim and HyperpodNodeClass, while a cluster has autoscaling."""
     owners = frozenset(f"autoscaling/{name}" for name, cluster in snapshot.clusters.items() if "AutoScaling" in cluster)
-    kind = KINDS["CustomResourceDefinition"]
+    crd_kind = KINDS["CustomResourceDefinition"]
     items = [
         Manifest(
-            kind,
+            crd_kind,
             crd["metadata"]["name"],
             {"spec": crd["spec"]},
             annotations=crd["metadata"].get("annotations", {}),
@@ -75,16 +75,16 @@ def update_status(api: Api, snapshot: Snapshot, claims: Iterable[Document]) -> N
         group["InstanceGroupName"]: (cluster, group) for cluster in clusters for group in cluster["InstanceGroups"]
     }
     ready: dict[str, bool] = {}
-    for each in api.items(CLASSES):
-        name = each["metadata"]["name"]
-        conditions, status = _class_status(each, groups, snapshot)
+    for thing in api.items(CLASSES):
+        name = thing["metadata"]["name"]
+        conditions, status = _class_status(thing, groups, snapshot)
         ready[name] = all(fine for fine, _, _ in conditions.values())
-        set_conditions(api, f"{CLASSES}/{name}", each, _with_ready(conditions), status)
+        set_conditions(api, f"{CLASSES}/{name}", thing, _with_ready(conditions), status)
     nodes = Counter(claim["metadata"].get("labels", {}).get(POOL_LABEL) for claim in claims)
-    for each in api.items(POOLS):
-        name = each["metadata"]["name"]
-        conditions = _with_ready(_pool_conditions(each, ready))
-        set_conditions(api, f"{POOLS}/{name}", each, conditions, {"nodes": nodes[name]})
+    for thing in api.items(POOLS):
+        name = thing["metadata"]["name"]
+        conditions = _with_ready(_pool_conditions(thing, ready))
+        set_conditions(api, f"{POOLS}/{name}", thing, conditions, {"nodes": nodes[name]})
 
 
 _Conditions = dict[str, tuple[bool, str, str]]
@@ -99,11 +99,11 @@ def _class_status(
     if not names:
         group_ready = (False, "NoInstanceGroups", "spec.instanceGroups is empty")
     elif missing:
-        known = ", ".join(groups) or "none"
+        group_names = ", ".join(groups) or "none"
         group_ready = (
             False,
             "InstanceGroupNotFound",
-            f"not groups of the cluster: {', '.join(missing)}; it has {known}",
+            f"not groups of the cluster: {', '.join(missing)}; it has {group_names}",
         )
     else:
         group_ready = (True, "InstanceGroupReady", "")
@@ -158,11 +158,11 @@ def _pool_conditions(pool: Document, ready: Mapping[str, bool]) -> _Conditions:
 
 def _fault(requirements: Iterable[Document]) -> str:
     """Return why HyperPod does not take the requirements, or nothing."""
-    for each in requirements:
-        key, values = each["key"], each.get("values") or []
+    for requirement in requirements:
+        key, values = requirement["key"], requirement.get("values") or []
         if key not in _KEYS:
             return f"requirement key {key} is not supported; supported: {', '.join(_KEYS)}"
-        if key == _ARCH and each["operator"] == "In" and "amd64" not in values:
+        if key == _ARCH and requirement["operator"] == "In" and "amd64" not in values:
             return f"{_ARCH} {', '.join(values)} is not supported; supported: amd64"
         if key == TYPE_LABEL and (unknown := [value for value in values if find_instance_type(value) is None]):
             return f"{TYPE_LABEL} {', '.join(unknown)}: no instance type of HyperPod (they begin with ml.)"
@@ -182,11 +182,11 @@ def set_conditions(api: Api, path: str, thing: Document, conditions: _Conditions
     generation = thing["metadata"]["generation"]
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     after = []
-    for kind, (fine, reason, message) in conditions.items():
-        old = before.get(kind, {})
-        said = "True" if fine else "False"
-        since = old["lastTransitionTime"] if old.get("status") == said else now
-        condition = {"type": kind, "status": said, "reason": reason, "message": message}
+    for condition_type, (fine, reason, message) in conditions.items():
+        old = before.get(condition_type, {})
+        truth = "True" if fine else "False"
+        since = old["lastTransitionTime"] if old.get("status") == truth else now
+        condition = {"type": condition_type, "status": truth, "reason": reason, "message": message}
         after.append({**condition, "lastTransitionTime": since, "observedGeneration": generation})
     # An empty message may come back as none at all.
     current = [{"message": "", **before.get(kind, {})} for kind in conditions]

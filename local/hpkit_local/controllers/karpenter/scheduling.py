@@ -161,10 +161,10 @@ def _could_run(pod: Document, labels: Mapping[str, str], taints: Sequence[Docume
     selected = labels.items() >= (spec.get("nodeSelector") or {}).items()
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     terms = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or []
-    wanted = not terms or any(matches_all(term.get("matchExpressions") or [], labels) for term in terms)
+    matches = not terms or any(matches_all(term.get("matchExpressions") or [], labels) for term in terms)
     tolerations = spec.get("tolerations") or []
     hard = [taint for taint in taints if taint["effect"] != "PreferNoSchedule"]
-    return selected and wanted and all(any(_tolerates(each, taint) for each in tolerations) for taint in hard)
+    return selected and matches and all(any(_tolerates(each, taint) for each in tolerations) for taint in hard)
 
 
 def _matches(requirement: Document, labels: Mapping[str, str]) -> bool:
