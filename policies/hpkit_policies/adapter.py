@@ -102,12 +102,12 @@ def _remediation(policy: Policy) -> Callable[[sdk.ResourceValidationArgs], Any]:
     def remediate(args: sdk.ResourceValidationArgs) -> Any:
         if policy.remediate is None or not policy.applies_to(args.resource_type):
             return None
-        wanted = policy.remediate(_resource(args), _settings(policy, args.get_config()))
-        if not wanted:
+        corrected = policy.remediate(_resource(args), _settings(policy, args.get_config()))
+        if not corrected:
             return None
         # Set in place: what the policy does not touch keeps its secrets and its unknown values.
         props: Any = args.props
-        for name, value in wanted.items():
+        for name, value in corrected.items():
             props[name] = value
         return props
 

@@ -69,14 +69,14 @@ def _tagged(resource: Resource, settings: Settings) -> Results:
 
 
 def _tag(resource: Resource, settings: Settings) -> Mapping[str, Any]:
-    wanted = {key: settings[_VALUES.name][key] for key in _missing(resource, settings[_VALUES.name])}
+    missing = {key: settings[_VALUES.name][key] for key in _missing(resource, settings[_VALUES.name])}
     # A tag whose value is not known yet cannot be written back as it is.
-    if not wanted or not is_known(resource.get_or_unknown("tags", [])):
+    if not missing or not is_known(resource.get_or_unknown("tags", [])):
         return {}
     if resource.type in _LISTED:
-        added = [{"key": key, "value": value} for key, value in wanted.items()]
+        added = [{"key": key, "value": value} for key, value in missing.items()]
         return {"tags": [*resource.get("tags", []), *added]}
-    return {"tags": {**resource.get("tags", {}), **wanted}}
+    return {"tags": {**resource.get("tags", {}), **missing}}
 
 
 def _missing(resource: Resource, keys: Any) -> list[str]:

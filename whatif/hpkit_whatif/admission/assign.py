@@ -211,30 +211,30 @@ class Resolver:
         return any(flavor in self._topologies for group in groups for flavor in group.flavors)
 
     def _pod_set(self, spec: PodSet) -> PodSetRequest:
-        wanted = dict(spec.per_pod)
+        amounts = dict(spec.per_pod)
         if "pods" in self._group_of:
-            wanted["pods"] = 1
-        uncovered = next((name for name, amount in wanted.items() if amount and name not in self._group_of), None)
+            amounts["pods"] = 1
+        uncovered = next((name for name, amount in amounts.items() if amount and name not in self._group_of), None)
         by_group: dict[int, dict[str, int]] = {}
-        for name in sorted(wanted):
+        for name in sorted(amounts):
             if name in self._group_of:
-                by_group.setdefault(self._group_of[name], {})[name] = wanted[name]
+                by_group.setdefault(self._group_of[name], {})[name] = amounts[name]
         return PodSetRequest(
             spec, tuple(self._group(index, found, spec) for index, found in by_group.items()), uncovered
         )
 
-    def _group(self, index: int, wanted: dict[str, int], spec: PodSet) -> GroupRequest:
+    def _group(self, index: int, amounts: dict[str, int], spec: PodSet) -> GroupRequest:
         flavors = tuple(each.name for each in self._groups[index].flavors)
         pairs = tuple(
-            tuple(self._pairs.index[flavor, name] for name in wanted) if self._admits(spec, flavor) else ()
+            tuple(self._pairs.index[flavor, name] for name in amounts) if self._admits(spec, flavor) else ()
             for flavor in flavors
         )
         return GroupRequest(
             group=index,
             flavors=flavors,
             pairs=pairs,
-            amounts=tuple(wanted.values()),
-            resources=tuple(wanted),
+            amounts=tuple(amounts.values()),
+            resources=tuple(amounts),
             only=sum(map(bool, pairs)) == 1,
         )
 
@@ -299,14 +299,14 @@ class _Walk:
         self.fair = fair
         self.simulate = simulate
 
-    def pod_set(self, wanted: PodSetRequest, count: int) -> Chosen:
-        chosen = Chosen(wanted.spec.name, count)
+    def pod_set(self, request: PodSetRequest, count: int) -> Chosen:
+        chosen = Chosen(request.spec.name, count)
         tried: dict[int, int] = {}
-        if wanted.uncovered is not None:
+        if request.uncovered is not None:
             self.assignment.reason = "NoMatchingFlavor"
             return self._failed(chosen)
         chosen_flavors: list[tuple[GroupRequest, int, list[tuple[Mode, int]]]] = []
-        for group in wanted.groups:
+        for group in request.groups:
             best = self._group(group, count)
             if isinstance(best, str):
                 self.assignment.reason = _graver(self.assignment.reason, best)
@@ -402,12 +402,12 @@ def _goes_on(mode: tuple[Mode, int], rules: FlavorFungibility) -> bool:
     return mode[1] > 0 and rules.when_can_borrow == "TryNextFlavor"
 
 
-def _better(one: tuple[Mode, int], other: tuple[Mode, int], rules: FlavorFungibility) -> bool:
+def _better(mine: tuple[Mode, int], theirs: tuple[Mode, int], rules: FlavorFungibility) -> bool:
     """Return whether one mode with its level of borrowing is preferred to another."""
-    if Mode.NO_FIT in (one[0], other[0]):
-        return one[0] != Mode.NO_FIT
-    if (one[0] == Mode.NO_CANDIDATES) != (other[0] == Mode.NO_CANDIDATES):
-        return other[0] == Mode.NO_CANDIDATES
+    if Mode.NO_FIT in (mine[0], theirs[0]):
+        return mine[0] != Mode.NO_FIT
+    if (mine[0] == Mode.NO_CANDIDATES) != (theirs[0] == Mode.NO_CANDIDATES):
+        return theirs[0] == Mode.NO_CANDIDATES
     if rules.preference == "PreemptionOverBorrowing":
-        return one[1] < other[1] if one[1] != other[1] else one[0] > other[0]
-    return one[0] > other[0] if one[0] != other[0] else one[1] < other[1]
+        return mine[1] < theirs[1] if mine[1] != theirs[1] else mine[0] > theirs[0]
+    return mine[0] > theirs[0] if mine[0] != theirs[0] else mine[1] < theirs[1]

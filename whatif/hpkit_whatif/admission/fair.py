@@ -81,11 +81,11 @@ def _candidates(search: Search, others: Sequence[QueueNode]) -> dict[TreeNode, d
     """Return, of each other queue that has any, those who may be evicted, in order."""
     policy = search.node.spec.preemption.reclaim_within_cohort
     candidates: dict[TreeNode, deque[Task]] = {}
-    for other in others:
-        evictable = search.queues[other].evictable(search.contested)
+    for queue in others:
+        evictable = search.queues[queue].evictable(search.contested)
         theirs = deque(evictable if policy == "Any" else (e for e in evictable if permits(policy, search.task, e)))
         if theirs:
-            candidates[other] = theirs
+            candidates[queue] = theirs
     return candidates
 
 

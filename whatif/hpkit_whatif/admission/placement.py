@@ -83,18 +83,18 @@ class Places:
             self._find(assignment, request, empty=True)
 
     def _placed_by(self, assignment: Assignment, request: Request) -> Iterable[tuple[Chosen, PodSetRequest, Grid]]:
-        for chosen, wanted in zip(assignment.pod_sets, request, strict=False):
+        for chosen, pod_set in zip(assignment.pod_sets, request, strict=False):
             grid = next((self.grids[flavor] for flavor in chosen.flavors.values() if flavor in self.grids), None)
             if grid is not None and chosen.count:
-                yield chosen, wanted, grid
+                yield chosen, pod_set, grid
 
     def _find(self, assignment: Assignment, request: Request, *, empty: bool = False) -> None:
         assumed: dict[Grid, dict[str, dict[str, int]]] = {}
         placed: list[tuple[Grid, Mapping[str, int], tuple[tuple[str, int], ...]]] = []
-        for chosen, wanted, grid in self._placed_by(assignment, request):
-            per_pod = wanted.spec.per_pod
+        for chosen, pod_set, grid in self._placed_by(assignment, request):
+            per_pod = pod_set.spec.per_pod
             assumed_usage = assumed.setdefault(grid, {})
-            chosen.domains = grid.find(wanted.spec.topology, chosen.count, per_pod, assumed=assumed_usage, empty=empty)
+            chosen.domains = grid.find(pod_set.spec.topology, chosen.count, per_pod, assumed=assumed_usage, empty=empty)
             for leaf, pods in chosen.domains:
                 used = assumed_usage.setdefault(leaf, {})
                 for resource, amount in (*per_pod.items(), ("pods", 1)):

@@ -274,21 +274,21 @@ class QueueNode(TreeNode):
         below 0 where nobody could: it is more than could ever be used, or the queue may take it from nobody.
         """
         fits = True
-        found: list[int] = []
+        levels: list[int] = []
         in_cohort = self.parent is not None
         for pair, amount in usage:
             if amount > self.potential[pair]:
-                return False, (*found, TOO_MUCH)
+                return False, (*levels, TOO_MUCH)
             level, lies_above = 0, in_cohort
             if in_cohort and self.nominal[pair] < self.usage[pair] + amount:
                 level, lies_above = self.borrow_level(pair, amount)
             if amount and amount > self.available(pair):
                 if not self.may_take(pair, amount, lies_above=lies_above, fair=fair):
-                    return False, (*found, NOT_NOW)
+                    return False, (*levels, NOT_NOW)
                 fits = False
                 level += NEEDS_ROOM
-            found.append(level)
-        return fits, tuple(found)
+            levels.append(level)
+        return fits, tuple(levels)
 
     def may_take(self, pair: int, amount: int, *, lies_above: bool, fair: bool) -> bool:
         """Return whether the queue may look for someone to evict for an amount."""

@@ -85,11 +85,11 @@ def command(
     from hpkit_whatif.simulate.workers import cluster
 
     teams = [team.name for team in plan_of(stack).teams]
-    wanted = [parse_goal(goal, teams) for goal in goals]
+    parsed_goals = [parse_goal(goal, teams) for goal in goals]
     where = cluster(on) if on else None
     loaded = load_stack(stack)
     recommendation = recommend(
-        loaded, open_scenario(scenario), wanted, trials=trials, seeds=seeds, seed=seed, workers=workers, on=where
+        loaded, open_scenario(scenario), parsed_goals, trials=trials, seeds=seeds, seed=seed, workers=workers, on=where
     )
     patch, met = _chosen(recommendation, capacity=capacity)
     if form == "json":

@@ -165,7 +165,7 @@ def _groups(assignments: tuple[str, ...], teams: list[str], stack: str) -> dict[
     return teams_by_group
 
 
-def _shape(plan: Plan, wanted: str | None) -> Shape:
+def _shape(plan: Plan, instance_type: str | None) -> Shape:
     """Return what the trace's tasks run on; SelectionError where that is not plain, or has no accelerator."""
     from hpkit.catalog import find_instance_type
     from hpkit_whatif.scenario.traces import Shape
@@ -175,18 +175,20 @@ def _shape(plan: Plan, wanted: str | None) -> Shape:
         known = find_instance_type(name)
         if known is not None and known.accelerators:
             kinds[name] = known.accelerators
-    if wanted is None and len(kinds) == 1:
-        (wanted,) = kinds
-    if wanted is None:
+    if instance_type is None and len(kinds) == 1:
+        (instance_type,) = kinds
+    if instance_type is None:
         if not kinds:
             raise SelectionError(f"no team of {plan.stack} has quota of accelerators, which the trace's tasks request")
         raise SelectionError(
             f"teams of {plan.stack} have accelerators of {', '.join(kinds)}; choose the type for the trace's tasks "
             "with --instance-type"
         )
-    if wanted not in kinds:
-        raise SelectionError(f"no team of {plan.stack} has accelerators of {wanted}; {hint(wanted, kinds)}")
-    return Shape(wanted, kinds[wanted])
+    if instance_type not in kinds:
+        raise SelectionError(
+            f"no team of {plan.stack} has accelerators of {instance_type}; {hint(instance_type, kinds)}"
+        )
+    return Shape(instance_type, kinds[instance_type])
 
 
 def _from_scenario(files: tuple[Path, ...], seed: int | None, to: Path) -> None:

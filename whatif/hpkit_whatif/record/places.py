@@ -49,11 +49,11 @@ def group_racks(
     nodes: Iterable[KubernetesNode], instance_types: Iterable[str]
 ) -> tuple[tuple[Rack, ...], Mapping[str, int]]:
     """Return where the nodes of these instance types stand, and of which type how many have no place in the network."""
-    wanted = frozenset(instance_types)
+    types = frozenset(instance_types)
     node_counts: Counter[tuple[str, tuple[str, ...]]] = Counter()
     without: Counter[str] = Counter()
     for node in nodes:
-        if node.instance_type not in wanted or find_instance_type(node.instance_type) is None:
+        if node.instance_type not in types or find_instance_type(node.instance_type) is None:
             continue
         if len(node.layers) == len(NETWORK_LAYERS):
             node_counts[node.instance_type, node.layers] += 1

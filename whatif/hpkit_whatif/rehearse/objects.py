@@ -53,17 +53,17 @@ def object_differences(plan: Plan, model: Model, objects: Iterable[Document], *,
     ]
 
 
-def _differences(kind: str, actual: Mapping[str, Document], expected: Mapping[str, Document]) -> list[str]:
+def _differences(object_kind: str, actual: Mapping[str, Document], expected: Mapping[str, Document]) -> list[str]:
     lines = []
     for name in sorted(actual.keys() | expected.keys()):
         if name not in actual or name not in expected:
-            lines.append(f"{kind} {name}: {'not in the cluster' if name in expected else 'not in the plan'}")
+            lines.append(f"{object_kind} {name}: {'not in the cluster' if name in expected else 'not in the plan'}")
             continue
-        existing, wanted = actual[name], expected[name]
+        existing, simulated = actual[name], expected[name]
         lines += [
-            f"{kind} {name}: {field} is {existing.get(field)}, and {wanted.get(field)} in the simulator"
-            for field in sorted(existing.keys() | wanted.keys())
-            if existing.get(field) != wanted.get(field)
+            f"{object_kind} {name}: {field} is {existing.get(field)}, and {simulated.get(field)} in the simulator"
+            for field in sorted(existing.keys() | simulated.keys())
+            if existing.get(field) != simulated.get(field)
         ]
     return lines
 
