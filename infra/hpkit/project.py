@@ -439,18 +439,18 @@ def stack_file_problems(documents: Mapping[str, Document], environments: Mapping
 
 def cluster_problems(loaded: Iterable[Loaded]) -> list[Finding]:
     """Return where environments of different files have, or govern, one cluster."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     before: list[tuple[Loaded, Plan]] = []
-    for each in loaded:
-        plans = list(each.plans.values())
-        others = [(other, taken) for other, taken in before if not _is_one_file(other, each)]
+    for file in loaded:
+        plans = list(file.plans.values())
+        others = [(other, taken) for other, taken in before if not _is_one_file(other, file)]
         for plan in plans:
             first = next((pair for pair in others if _both_create(plan.spec, pair[1].spec)), None)
-            found += [] if first is None else [_same_cluster((each, plan), first)]
-            for other in others:
-                found += [*_both_govern((each, plan), other), *_both_govern(other, (each, plan))]
-        before += [(each, plan) for plan in plans]
-    return found
+            findings += [] if first is None else [_same_cluster((file, plan), first)]
+            for earlier in others:
+                findings += [*_both_govern((file, plan), earlier), *_both_govern(earlier, (file, plan))]
+        before += [(file, plan) for plan in plans]
+    return findings
 
 
 def _is_one_file(one: Loaded, other: Loaded) -> bool:
@@ -461,27 +461,29 @@ def _both_create(one: Environment, other: Environment) -> bool:
     return not one.cluster.existing and not other.cluster.existing and is_same_cluster(one, other)
 
 
-def _same_cluster(own: tuple[Loaded, Plan], other: tuple[Loaded, Plan]) -> Finding:
-    (each, plan), (_, taken) = own, other
+def _same_cluster(own: tuple[Loaded, Plan], earlier: tuple[Loaded, Plan]) -> Finding:
+    (file, plan), (_, taken) = own, earlier
     cluster, region = plan.spec.cluster.name, plan.spec.region
     message = (
-        f"{plan.stack} and {taken.stack} ({_place(other, 'cluster', 'name')}) both have a cluster {cluster} in "
+        f"{plan.stack} and {taken.stack} ({_place(earlier, 'cluster', 'name')}) both have a cluster {cluster} in "
         f"{region}; cluster names are unique in an account and region"
     )
     # Of two names that an account writes down, one has to change; else to write it down may be all.
-    known = plan.spec.account and taken.spec.account
+    is_same_account = plan.spec.account and taken.spec.account
     # Stacks of a repository differ in name; `cluster` with the environment's name may be a third file's.
-    fix = f"Use `{plan.stack}`" + ("." if known else "; or, if their accounts differ, set `account` in both files.")
-    return _between("CFG011", "warning", each, ("environments", plan.environment, "cluster", "name"), message, fix)
+    fix = f"Use `{plan.stack}`" + (
+        "." if is_same_account else "; or, if their accounts differ, set `account` in both files."
+    )
+    return _between("CFG011", "warning", file, ("environments", plan.environment, "cluster", "name"), message, fix)
 
 
-def _both_govern(own: tuple[Loaded, Plan], other: tuple[Loaded, Plan]) -> Iterator[Finding]:
-    (each, plan), (_, taken) = own, other
+def _both_govern(own: tuple[Loaded, Plan], earlier: tuple[Loaded, Plan]) -> Iterator[Finding]:
+    (file, plan), (_, taken) = own, earlier
     second = second_governance(plan.spec, taken.spec, plan.stack, taken.stack)
     if second is not None:
         message, fix = second
-        message += f"; `governance` of {taken.stack} is at {_place(other, 'governance')}"
-        yield _between("CLU050", "error", each, ("environments", plan.environment, "governance"), message, fix)
+        message += f"; `governance` of {taken.stack} is at {_place(earlier, 'governance')}"
+        yield _between("CLU050", "error", file, ("environments", plan.environment, "governance"), message, fix)
 
 
 def _place(of: tuple[Loaded, Plan], *path: str) -> str:

@@ -224,16 +224,16 @@ def _wrapped(head: str, text: str) -> Iterator[str]:
 
 def _summary(plan: Handover) -> Iterator[str]:
     yield f"# {len(plan.released)} to release, {len(plan.stays)} stay, {len(plan.unknown)} unknown to hpkit"
-    for each in plan.released:
-        yield f"# release: {each.managed.address} ({each.managed.type}) -> {_names(each.adopted)}"
-    for each in plan.parts:
-        whole = f"{each.managed.address}, which stays"
-        yield f"# impossible: {_names(each.adopted)} is part of {whole}; import both or neither"
+    for match in plan.released:
+        yield f"# release: {match.managed.address} ({match.managed.type}) -> {_names(match.adopted)}"
+    for match in plan.parts:
+        whole = f"{match.managed.address}, which stays"
+        yield f"# impossible: {_names(match.adopted)} is part of {whole}; import both or neither"
     for adopted, several in plan.unclear:
         names = ", ".join(each.address for each in several)
         yield f"# unclear: {adopted.type_token} {adopted.name} may be any of {names}"
-    for each in plan.stays:
-        yield f"# stays: {each.managed.address} ({each.managed.type})"
+    for match in plan.stays:
+        yield f"# stays: {match.managed.address} ({match.managed.type})"
     for adopted in plan.free:
         yield f"# not managed by another tool: {adopted.type_token} {adopted.name}"
 

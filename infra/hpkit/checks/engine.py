@@ -139,12 +139,12 @@ def _finding(placed: PlacedIssue, document: Document, file: str) -> Finding:
     issue = placed.issue
     mark = placed.mark or document.locate(issue.path)
     message = issue.message
-    other = mark if issue.other is None else document.locate(issue.other)
-    if other != mark and _is_apart(issue, mark, other, document):
+    related = mark if issue.other is None else document.locate(issue.other)
+    if related != mark and _is_apart(issue, mark, related, document):
         where = (
-            f"in line {other.line}"
-            if other.file == mark.file
-            else f"at {other.file or file}:{other.line}:{other.column}"
+            f"in line {related.line}"
+            if related.file == mark.file
+            else f"at {related.file or file}:{related.line}:{related.column}"
         )
         message += f"; {issue.other_name or 'the first'} is {where}"
     return Finding(
