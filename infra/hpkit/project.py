@@ -165,13 +165,13 @@ def require_environment(root: Path) -> None:
     Pulumi reports a missing one without the file that names it.
     """
     data = read_text(read_file(root / "Pulumi.yaml")).data
-    environment = _at(data, "runtime", "options", "virtualenv")
-    providers = _at(data, "plugins", "providers")
+    environment = _value_in(data, "runtime", "options", "virtualenv")
+    providers = _value_in(data, "plugins", "providers")
     needed = [("runtime.options.virtualenv", environment, "bin/python")]
     needed += [
-        ("plugins.providers.path", _at(provider, "path"), f"pulumi-resource-{_PLUGIN}")
+        ("plugins.providers.path", _value_in(provider, "path"), f"pulumi-resource-{_PLUGIN}")
         for provider in (providers if isinstance(providers, list | tuple) else ())
-        if _at(provider, "name") == _PLUGIN
+        if _value_in(provider, "name") == _PLUGIN
     ]
     own = Path(sys.prefix)
     for key, folder, file in needed:
@@ -183,7 +183,7 @@ def require_environment(root: Path) -> None:
             )
 
 
-def _at(data: Any, *keys: str) -> Any:
+def _value_in(data: Any, *keys: str) -> Any:
     """Return what is at a path of nested mappings, None if there is nothing."""
     for key in keys:
         data = data.get(key) if isinstance(data, Mapping) else None

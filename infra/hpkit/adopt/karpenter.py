@@ -85,14 +85,14 @@ def _pool(found: Mapping[str, Any], changes: list[str]) -> dict[str, Any]:
     name, spec = _name(found), found["spec"]
     template = spec["template"]["spec"]
     pool: dict[str, Any] = {"name": name, "nodeClass": template["nodeClassRef"]["name"]}
-    pool["requirements"] = [_of(each, _REQUIREMENT) for each in template.get("requirements", ())]
+    pool["requirements"] = [_without_absent(each, _REQUIREMENT) for each in template.get("requirements", ())]
     if spec.get("limits"):
         pool["limits"] = dict(spec["limits"])
     disruption = spec.get("disruption", {})
-    pool["disruption"] = _of(disruption, ("consolidationPolicy", "consolidateAfter"))
+    pool["disruption"] = _without_absent(disruption, ("consolidationPolicy", "consolidateAfter"))
     if disruption.get("budgets"):
-        pool["disruption"]["budgets"] = [_of(each, _BUDGET) for each in disruption["budgets"]]
-    pool |= _of(template, ("expireAfter", "taints")) | _of(spec, ("weight",))
+        pool["disruption"]["budgets"] = [_without_absent(each, _BUDGET) for each in disruption["budgets"]]
+    pool |= _without_absent(template, ("expireAfter", "taints")) | _without_absent(spec, ("weight",))
     labels = spec["template"].get("metadata", {}).get("labels")
     if labels:
         pool["labels"] = dict(labels)
@@ -102,5 +102,5 @@ def _pool(found: Mapping[str, Any], changes: list[str]) -> dict[str, Any]:
     return pool
 
 
-def _of(source: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _without_absent(source: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: source[name] for name in names if source.get(name) is not None}

@@ -172,14 +172,14 @@ def _product(text: object) -> Mapping[str, Any]:
 
 def _usage_type(product: Mapping[str, Any]) -> str:
     """Return the usage type; "" for a product of an Outpost or a Local Zone."""
-    attributes = _at(product, "product", "attributes")
+    attributes = _mapping_in(product, "product", "attributes")
     usage = attributes.get("usagetype")
     if not isinstance(usage, str):
         raise _UnreadableError("without the attribute usagetype")
     return usage if attributes.get("locationType", _REGION) == _REGION else ""
 
 
-def _at(value: Any, *keys: str) -> Mapping[str, Any]:
+def _mapping_in(value: Any, *keys: str) -> Mapping[str, Any]:
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     if not isinstance(value, dict):
@@ -189,7 +189,7 @@ def _at(value: Any, *keys: str) -> Mapping[str, Any]:
 
 def _amounts(product: Mapping[str, Any], unit: str) -> Iterator[Decimal]:
     """Yield the price of each on-demand term: of tiers the first that costs something."""
-    terms = list(_at(product, "terms", "OnDemand").values())
+    terms = list(_mapping_in(product, "terms", "OnDemand").values())
     if not terms:
         raise _UnreadableError("without an on-demand term")
     for term in terms:
@@ -202,11 +202,11 @@ def _amounts(product: Mapping[str, Any], unit: str) -> Iterator[Decimal]:
 
 def _tiers(term: Any, unit: str) -> Iterator[tuple[Decimal, Decimal]]:
     """Yield from where each tier counts, and its price in USD."""
-    for dimension in _at(term, "priceDimensions").values():
-        own = _at(dimension)
+    for dimension in _mapping_in(term, "priceDimensions").values():
+        own = _mapping_in(dimension)
         if str(own.get("unit", "")).lower() not in _UNITS[unit]:
             continue
-        if (text := _at(own, "pricePerUnit").get("USD")) is not None:
+        if (text := _mapping_in(own, "pricePerUnit").get("USD")) is not None:
             yield _decimal(own.get("beginRange", "0")), _decimal(text)
 
 

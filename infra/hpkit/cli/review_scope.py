@@ -80,8 +80,10 @@ class _Tree:
         documents = {each.file: each.document for each in loaded}
         known = {Path(name).stem: environments_in(document) for name, document in documents.items()}
         found = [*stack_file_problems(other_files, known), *cluster_problems(loaded)]
-        self.files = {each.file: FileVersion(each.plans, (*each.findings, *_of(each, found))) for each in loaded}
-        self.others = {file: _of_file(file, found) for file in other_files}
+        self.files = {
+            each.file: FileVersion(each.plans, (*each.findings, *_findings_for(each, found))) for each in loaded
+        }
+        self.others = {file: _findings_in(file, found) for file in other_files}
         stack_files = {_stack_of(file): document for file, document in other_files.items() if file.endswith(".yaml")}
         self.settings = {name: _settings(document) for name, document in stack_files.items()}
         self.stacks: dict[str, _Place] = {}
@@ -234,11 +236,11 @@ def _here(folder: Path) -> _Tree:
     return _Tree(loaded, {f"{_STACKS}/{file.name}": load(file).document for file in files})
 
 
-def _of(loaded: Loaded, found: Sequence[Finding]) -> tuple[Finding, ...]:
+def _findings_for(loaded: Loaded, found: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(each for each in found if each.file == loaded.file or loaded.document.is_made_of(each.file))
 
 
-def _of_file(file: str, found: Sequence[Finding]) -> tuple[Finding, ...]:
+def _findings_in(file: str, found: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(each for each in found if each.file == file)
 
 

@@ -65,7 +65,7 @@ def _queue(team: TeamPlan) -> tuple[str, ...]:
     members = listing(_role_names(team.spec.members), _MOST_PEERS)
     return (
         f"Jobs go to queue {team.local_queue} in namespace {team.namespace}.",
-        f"Roles that can submit {_all_of([_SUBMITTED[each] for each in team.spec.workloads])}: {members}."
+        f"Roles that can submit {_joined([_SUBMITTED[each] for each in team.spec.workloads])}: {members}."
         if members
         else "Roles that can submit work: only administrators, because the team has no members here.",
     )
@@ -74,7 +74,7 @@ def _queue(team: TeamPlan) -> tuple[str, ...]:
 _SUBMITTED: Final = {"training": "training jobs", "inference": "Deployments", "spaces": "spaces"}
 
 
-def _all_of(names: Sequence[str]) -> str:
+def _joined(names: Sequence[str]) -> str:
     """Return `a`, `a and b`, or `a, b and c`."""
     return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 

@@ -90,15 +90,15 @@ def _is_list(value: Any) -> bool:
 
 def without_route(policy: Mapping[str, Any], stack: str) -> dict[str, Any]:
     """Return the notification policy without the branches of one stack."""
-    return {**policy, "routes": [each for each in policy.get("routes") or () if not _is_of(each, stack)]}
+    return {**policy, "routes": [each for each in policy.get("routes") or () if not _belongs_to(each, stack)]}
 
 
-def _is_of(branch: Mapping[str, Any], stack: str) -> bool:
+def _belongs_to(branch: Mapping[str, Any], stack: str) -> bool:
     return [STACK_LABEL, "=", stack] in [list(each) for each in branch.get("object_matchers") or ()]
 
 
 def _policy_step(route: dict[str, Any] | None, policy: Mapping[str, Any], stack: str) -> list[Change]:
-    own = [each for each in policy.get("routes") or () if _is_of(each, stack)]
+    own = [each for each in policy.get("routes") or () if _belongs_to(each, stack)]
     if route is None and not own:
         return []
     if route is not None and len(own) == 1 and not list(differences(route, own[0])):

@@ -106,11 +106,11 @@ def _mirror_values(spec: Environment, registry: str) -> dict[str, Any]:
         if is_regional(image.source(spec.region), spec.region):
             continue
         if image.reference:
-            values = merged(values, _at(image.reference, name))
+            values = merged(values, _nested(image.reference, name))
         elif image.repository:
-            values = merged(values, _at(image.repository, name.rpartition(":")[0]))
+            values = merged(values, _nested(image.repository, name.rpartition(":")[0]))
         elif image not in needed:
-            values = merged(values, _at(image.switch, value=False))
+            values = merged(values, _nested(image.switch, value=False))
     return values
 
 
@@ -122,7 +122,7 @@ def _value(values: Mapping[str, Any], path: str) -> object:
     return value
 
 
-def _at(path: str, value: object) -> dict[str, Any]:
+def _nested(path: str, value: object) -> dict[str, Any]:
     """Return a value as nested mappings, by its path."""
     for step in reversed(path.split(".")):
         value = {step: value}

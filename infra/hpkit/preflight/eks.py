@@ -127,14 +127,16 @@ def _existing_cluster(plan: Plan, responses: Responses) -> Iterator[CheckResult]
             yield call_failed(_AREA, what, response, needed="ACTIVE")
         return
     cluster = response["cluster"]
-    yield _one_of(what, cluster["status"], ("ACTIVE",), fix="Wait until it is, or fix it (`health` of DescribeCluster)")
+    yield _check_allowed(
+        what, cluster["status"], ("ACTIVE",), fix="Wait until it is, or fix it (`health` of DescribeCluster)"
+    )
     mode = cluster.get("accessConfig", {}).get("authenticationMode", "CONFIG_MAP")
     command = (
         f"aws eks update-cluster-config --name {plan.eks_name}"
         f" --access-config authenticationMode=API_AND_CONFIG_MAP --region {plan.spec.region}"
     )
     fix = "Change it; EKS can't change it back to CONFIG_MAP"
-    yield _one_of(f"{what}, authentication mode", mode, _MODES, fix=fix, command=command)
+    yield _check_allowed(f"{what}, authentication mode", mode, _MODES, fix=fix, command=command)
     yield _version_fits(plan, what, cluster["version"])
     if not plan.spec.cluster.existing:
         yield _same_vpc(plan, what, cluster.get("resourcesVpcConfig", {}).get("vpcId", "none"))
@@ -166,7 +168,7 @@ def _own_nodes(plan: Plan, cluster: Mapping[str, Any], responses: Responses) -> 
     return missing(_AREA, what, found="none", needed=needed, fix=fix)
 
 
-def _one_of(what: str, state: str, allowed: tuple[str, ...], *, fix: str, command: str = "") -> CheckResult:
+def _check_allowed(what: str, state: str, allowed: tuple[str, ...], *, fix: str, command: str = "") -> CheckResult:
     needed = " or ".join(allowed)
     if state in allowed:
         return ok(_AREA, what, found=state, needed=needed)

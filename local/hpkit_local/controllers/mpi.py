@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from hpkit_local.controllers.objects import owner_reference
-from hpkit_local.controllers.training import Document, conditions_of, delete, is_of, is_ready, is_true, written
+from hpkit_local.controllers.training import Document, conditions_of, delete, is_owned_by, is_ready, is_true, written
 from hpkit_local.kubernetes.api import Api, RefusedError
 
 __all__ = ["run_mpi"]
@@ -35,7 +35,7 @@ def run_mpi(api: Api) -> None:
         path = f"/apis/batch/v1/namespaces/{job['metadata']['namespace']}/jobs/{job['metadata']['name']}-launcher"
         launcher = api.find(path)
         owners = [job] if launcher is None else [job, launcher]
-        own = [pod for pod in pods if any(is_of(pod, owner) for owner in owners)]
+        own = [pod for pod in pods if any(is_owned_by(pod, owner) for owner in owners)]
         try:
             conditions = _step(api, job, launcher, path, own)
         except RefusedError as error:

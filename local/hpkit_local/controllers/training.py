@@ -25,7 +25,7 @@ __all__ = [
     "Document",
     "conditions_of",
     "delete",
-    "is_of",
+    "is_owned_by",
     "is_ready",
     "is_true",
     "run_training",
@@ -94,7 +94,7 @@ def run_training(api: Api, snapshot: Snapshot) -> None:
     jobs = [each for each in api.items(f"{_JOBS}/{_PLURAL}") if "deletionTimestamp" not in each["metadata"]]
     pods = api.items("/api/v1/pods", labels=_OF_JOB) if jobs else []
     for job in jobs:
-        own = [pod for pod in pods if is_of(pod, job)]
+        own = [pod for pod in pods if is_owned_by(pod, job)]
         said = conditions_of(job)
         if is_true(said, "Completed") or is_true(said, "Failed"):
             if job["spec"].get("runPolicy", {}).get("cleanPodPolicy", "All") == "All":
@@ -297,7 +297,7 @@ def _say(api: Api, job: Document, condition_type: str, message: str) -> None:
     api.merge(path, {"status": status})
 
 
-def is_of(pod: Document, job: Document) -> bool:
+def is_owned_by(pod: Document, job: Document) -> bool:
     """Return whether a pod was made by a job."""
     return any(each["uid"] == job["metadata"]["uid"] for each in pod["metadata"].get("ownerReferences", ()))
 

@@ -49,10 +49,10 @@ class Metrics:
         rules = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
         for path, document in (
             (self._accounts(), {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _named(_NAMESPACE)}),
-            (f"{_RBAC}/clusterroles/{_NAME}", {**_of("ClusterRole"), "rules": rules}),
+            (f"{_RBAC}/clusterroles/{_NAME}", {**_rbac_head("ClusterRole"), "rules": rules}),
             (
                 f"{_RBAC}/clusterrolebindings/{_NAME}",
-                {**_of("ClusterRoleBinding"), "roleRef": role, "subjects": [account]},
+                {**_rbac_head("ClusterRoleBinding"), "roleRef": role, "subjects": [account]},
             ),
         ):
             self._api.apply(path, document)
@@ -95,5 +95,5 @@ def _named(namespace: str = "") -> dict[str, object]:
     return {"name": _NAME, "labels": REHEARSED, **({"namespace": namespace} if namespace else {})}
 
 
-def _of(kind: str) -> dict[str, object]:
+def _rbac_head(kind: str) -> dict[str, object]:
     return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": _named()}

@@ -35,10 +35,10 @@ def usage_of(identity: Identity, *, family: bool = True) -> Usage:
         members = [process, *(process.children(recursive=True) if family else [])]
     except psutil.Error:
         return Usage()
-    return sum((_of(each) for each in members), Usage())
+    return sum((_process_usage(each) for each in members), Usage())
 
 
-def _of(process: psutil.Process) -> Usage:
+def _process_usage(process: psutil.Process) -> Usage:
     try:
         with process.oneshot():
             return Usage(_memory(process), sum(process.cpu_times()[:2]))

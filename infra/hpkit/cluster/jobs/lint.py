@@ -211,7 +211,7 @@ class _Job:
         return JobFinding(self._file, line, column, "error", "namespace", message, fix, edit)
 
     def _label(self, name: str, path: Path = ()) -> Any:
-        return mapping(mapping(_at(self._unit.content, path).get("metadata")).get("labels")).get(name)
+        return mapping(mapping(_mapping_in(self._unit.content, path).get("metadata")).get("labels")).get(name)
 
     def _kind(self, team: TeamPlan) -> Iterator[JobFinding]:
         """Say if members of the team can't create objects of the kind."""
@@ -297,7 +297,7 @@ class _Job:
             yield from self._topology_of(each)
 
     def _annotations(self, path: Path) -> list[tuple[str, Any]]:
-        found = mapping(mapping(_at(self._unit.content, path).get("metadata")).get("annotations"))
+        found = mapping(mapping(_mapping_in(self._unit.content, path).get("metadata")).get("annotations"))
         return [(str(name), value) for name, value in found.items() if str(name).startswith(_TOPOLOGY_PREFIX)]
 
     def _topology_of(self, pods: PodTemplate) -> Iterator[JobFinding]:
@@ -491,7 +491,7 @@ def _less(result: Fit, plan: Plan, team: TeamPlan) -> str:
     return "Request less"
 
 
-def _at(content: Any, path: Path) -> Mapping[Any, Any]:
+def _mapping_in(content: Any, path: Path) -> Mapping[Any, Any]:
     for step in path:
         content = content[step]
     return mapping(content)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.aws.services.ec2.resources.tags import found
+from hpkit_local.aws.services.ec2.resources.tags import describe_one
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import camel, pascal, tag_list, tag_map
@@ -69,7 +69,7 @@ def _create(call: Calls, inputs: Props) -> str:
 
 
 def _system(call: Calls, system: str) -> dict[str, Any] | None:
-    return found(call, "DescribeFileSystems", "FileSystems", FileSystemIds=[system])
+    return describe_one(call, "DescribeFileSystems", "FileSystems", FileSystemIds=[system])
 
 
 def _read(call: Calls, system: str, _recorded: Props) -> Props | None:

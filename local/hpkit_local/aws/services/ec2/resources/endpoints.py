@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.aws.services.ec2.resources.tags import TAGS, found, specifications
+from hpkit_local.aws.services.ec2.resources.tags import TAGS, describe_one, specifications
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_map
@@ -31,7 +31,7 @@ def _create_endpoint(call: Calls, inputs: Props) -> str:
 
 
 def _endpoint(call: Calls, endpoint: str) -> dict[str, Any] | None:
-    return found(call, "DescribeVpcEndpoints", "VpcEndpoints", VpcEndpointIds=[endpoint])
+    return describe_one(call, "DescribeVpcEndpoints", "VpcEndpoints", VpcEndpointIds=[endpoint])
 
 
 def _read_endpoint(call: Calls, endpoint: str, _recorded: Props) -> Props | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.aws.services.ec2.resources.tags import TAGS, found, specifications
+from hpkit_local.aws.services.ec2.resources.tags import TAGS, describe_one, specifications
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_map
@@ -20,7 +20,7 @@ def _create_gateway(call: Calls, inputs: Props) -> str:
 
 
 def _read_gateway(call: Calls, gateway: str, _recorded: Props) -> Props | None:
-    entry = found(call, "DescribeInternetGateways", "InternetGateways", InternetGatewayIds=[gateway])
+    entry = describe_one(call, "DescribeInternetGateways", "InternetGateways", InternetGatewayIds=[gateway])
     if entry is None:
         return None
     owner = entry.get("OwnerId", "")
@@ -51,7 +51,7 @@ def _create_address(call: Calls, inputs: Props) -> str:
 
 
 def _read_address(call: Calls, allocation: str, _recorded: Props) -> Props | None:
-    entry = found(call, "DescribeAddresses", "Addresses", AllocationIds=[allocation])
+    entry = describe_one(call, "DescribeAddresses", "Addresses", AllocationIds=[allocation])
     return entry and {
         "arn": f"arn:aws:ec2:{call.region}:{call.account}:elastic-ip/{allocation}",
         "allocationId": allocation,
@@ -78,7 +78,7 @@ def _create_nat(call: Calls, inputs: Props) -> str:
 
 
 def _nat(call: Calls, gateway: str) -> dict[str, Any] | None:
-    return found(call, "DescribeNatGateways", "NatGateways", NatGatewayIds=[gateway])
+    return describe_one(call, "DescribeNatGateways", "NatGateways", NatGatewayIds=[gateway])
 
 
 def _read_nat(call: Calls, gateway: str, _recorded: Props) -> Props | None:

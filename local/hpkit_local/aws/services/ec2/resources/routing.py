@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Any, Final
 
-from hpkit_local.aws.services.ec2.resources.tags import TAGS, found, specifications
+from hpkit_local.aws.services.ec2.resources.tags import TAGS, describe_one, specifications
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import pascal, tag_map
@@ -24,7 +24,7 @@ def _create_table(call: Calls, inputs: Props) -> str:
 
 
 def _read_table(call: Calls, table: str, _recorded: Props) -> Props | None:
-    entry = found(call, "DescribeRouteTables", "RouteTables", RouteTableIds=[table])
+    entry = describe_one(call, "DescribeRouteTables", "RouteTables", RouteTableIds=[table])
     return entry and {
         "arn": f"arn:aws:ec2:{call.region}:{entry['OwnerId']}:route-table/{table}",
         "ownerId": entry["OwnerId"],
@@ -63,7 +63,7 @@ def _read_route(call: Calls, route: str, recorded: Props) -> Props | None:
     table, _, imported = route.partition("_")
     table = recorded.get("routeTableId", table)
     destination = next(iter(_destination(recorded).values()), imported)
-    entry = found(call, "DescribeRouteTables", "RouteTables", RouteTableIds=[table])
+    entry = describe_one(call, "DescribeRouteTables", "RouteTables", RouteTableIds=[table])
     for live in entry["Routes"] if entry else []:
         for name in _DESTINATIONS:
             if live.get(pascal({name: ""}).popitem()[0]) == destination:
@@ -97,7 +97,7 @@ def _association(call: Calls, association: str, recorded: Props) -> dict[str, An
     if not table:
         target, table = recorded.get("subnetId") or recorded.get("gatewayId") or "", recorded.get("routeTableId", "")
     for key, value in (("association.route-table-association-id", association), ("route-table-id", table)):
-        entry = found(call, "DescribeRouteTables", "RouteTables", Filters=[{"Name": key, "Values": [value]}])
+        entry = describe_one(call, "DescribeRouteTables", "RouteTables", Filters=[{"Name": key, "Values": [value]}])
         for one in entry["Associations"] if entry else []:
             mine = target and target in (one.get("SubnetId"), one.get("GatewayId"))
             if mine or one["RouteTableAssociationId"] == association:

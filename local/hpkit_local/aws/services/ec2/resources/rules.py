@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.aws.services.ec2.resources.tags import TAGS, found, specifications
+from hpkit_local.aws.services.ec2.resources.tags import TAGS, describe_one, specifications
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Create, Delete, Prop, Read, ResourceType, Update
 from hpkit_local.plugins.aws.shapes import tag_map
@@ -48,7 +48,7 @@ def _creating(direction: str) -> Create:
 
 def _reading(*, egress: bool) -> Read:
     def read(call: Calls, rule: str, _recorded: Props) -> Props | None:
-        entry = found(call, "DescribeSecurityGroupRules", "SecurityGroupRules", SecurityGroupRuleIds=[rule])
+        entry = describe_one(call, "DescribeSecurityGroupRules", "SecurityGroupRules", SecurityGroupRuleIds=[rule])
         if entry is None or entry["IsEgress"] != egress:
             return None
         everything = entry["IpProtocol"] == _ALL

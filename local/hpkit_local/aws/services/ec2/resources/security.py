@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hpkit_local.aws.services.ec2.resources.tags import TAGS, found, specifications
+from hpkit_local.aws.services.ec2.resources.tags import TAGS, describe_one, specifications
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_map
@@ -28,7 +28,7 @@ def _create_group(call: Calls, inputs: Props) -> str:
 
 
 def _strip(call: Calls, group: str, *, ingress: bool = True) -> None:
-    entry = found(call, "DescribeSecurityGroups", "SecurityGroups", GroupIds=[group]) or {}
+    entry = describe_one(call, "DescribeSecurityGroups", "SecurityGroups", GroupIds=[group]) or {}
     if ingress and entry.get("IpPermissions"):
         call.find("RevokeSecurityGroupIngress", GroupId=group, IpPermissions=entry["IpPermissions"])
     if entry.get("IpPermissionsEgress"):
@@ -36,7 +36,7 @@ def _strip(call: Calls, group: str, *, ingress: bool = True) -> None:
 
 
 def _read_group(call: Calls, group: str, _recorded: Props) -> Props | None:
-    entry = found(call, "DescribeSecurityGroups", "SecurityGroups", GroupIds=[group])
+    entry = describe_one(call, "DescribeSecurityGroups", "SecurityGroups", GroupIds=[group])
     return entry and {
         "arn": f"arn:aws:ec2:{call.region}:{entry['OwnerId']}:security-group/{group}",
         "ownerId": entry["OwnerId"],

@@ -9,7 +9,7 @@ from hpkit_local.plugins.aws.resource_type import Tagging
 from hpkit_local.plugins.aws.shapes import tag_list
 from hpkit_provider.engine.values import Props
 
-__all__ = ["TAGS", "found", "specifications"]
+__all__ = ["TAGS", "describe_one", "specifications"]
 
 
 def _change(call: Calls, resource_id: str, _live: Props, changed: dict[str, str], dropped: list[str]) -> None:
@@ -28,7 +28,7 @@ def specifications(resource_type: str, inputs: Props) -> list[dict[str, Any]] | 
     return [{"ResourceType": resource_type, "Tags": tags}] if tags else None
 
 
-def found(call: Calls, operation: str, member: str, **which: Any) -> dict[str, Any] | None:
+def describe_one(call: Calls, operation: str, member: str, **which: Any) -> dict[str, Any] | None:
     """Return the one entry that a Describe call answers with; None when it is gone, or on its way out."""
     answer = call.find(operation, **which)
     entries: list[dict[str, Any]] = [] if answer is None else answer[member]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hpkit_local.aws.services.ec2.resources.tags import TAGS, found, specifications
+from hpkit_local.aws.services.ec2.resources.tags import TAGS, describe_one, specifications
 from hpkit_local.plugins.aws.calls import Calls
 from hpkit_local.plugins.aws.resource_type import Change, Prop, ResourceType
 from hpkit_local.plugins.aws.shapes import tag_map
@@ -26,7 +26,7 @@ def _create_vpc(call: Calls, inputs: Props) -> str:
 
 
 def _read_vpc(call: Calls, vpc: str, _recorded: Props) -> Props | None:
-    entry = found(call, "DescribeVpcs", "Vpcs", VpcIds=[vpc])
+    entry = describe_one(call, "DescribeVpcs", "Vpcs", VpcIds=[vpc])
     if entry is None:
         return None
     mine = [{"Name": "vpc-id", "Values": [vpc]}]
@@ -92,7 +92,7 @@ def _create_range(call: Calls, inputs: Props) -> str:
 
 def _read_range(call: Calls, association: str, _recorded: Props) -> Props | None:
     chosen = [{"Name": "cidr-block-association.association-id", "Values": [association]}]
-    entry = found(call, "DescribeVpcs", "Vpcs", Filters=chosen)
+    entry = describe_one(call, "DescribeVpcs", "Vpcs", Filters=chosen)
     ranges = entry["CidrBlockAssociationSet"] if entry else []
     for one in ranges:
         if one["AssociationId"] == association and one["CidrBlockState"]["State"] in ("associating", "associated"):
@@ -117,7 +117,7 @@ def _create_subnet(call: Calls, inputs: Props) -> str:
 
 
 def _read_subnet(call: Calls, subnet: str, _recorded: Props) -> Props | None:
-    entry = found(call, "DescribeSubnets", "Subnets", SubnetIds=[subnet])
+    entry = describe_one(call, "DescribeSubnets", "Subnets", SubnetIds=[subnet])
     return entry and {
         "arn": entry["SubnetArn"],
         "ownerId": entry["OwnerId"],
