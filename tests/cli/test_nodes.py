@@ -140,6 +140,26 @@ def test_a_count_that_an_anchor_shares_is_in_the_way_of_writing_it_alone(there, 
     assert (code, "an anchor or a merge also uses its value elsewhere" in said) == (1, True), said
 
 
+def test_nodes_are_deleted_in_the_stack_that_sets_their_counts(there, tmp_path):
+    copy_project(tmp_path)
+    file = tmp_path / "stacks" / "handson.yaml"
+    text = file.read_text(encoding="utf-8")
+    quotas = """  quotas:
+    region: us-west-2
+    eks: {version: "1.35", existing: {name: theirs}}
+    cluster:
+      name: handson
+      existing: true
+      instanceGroups: [{name: gpu, instanceType: ml.g5.12xlarge, instanceCount: 4}]
+    governance: {sharedPool: {}}
+"""
+    words = ("node", "delete", IDS[0], "--force", "--write", "--yes", "--stack", "handson-quotas")
+    file.write_text(text.replace("environments:\n", f"environments:\n{quotas}"))
+    result = hpkit(*words, "--dry-run", cwd=tmp_path)
+    said = " ".join(result.stderr.split())
+    assert (result.returncode, "Run `hpkit node delete --stack handson-dev`" in said) == (1, True), said
+
+
 def test_nodes_that_nobody_waits_for_stay_closed_until_the_service_has_acted(there):
     code, said = run("reboot", *IDS, "--yes", "--no-wait")
     assert code == 1, "one was refused"

@@ -303,6 +303,7 @@ def _operate(verb: Verb, names: Sequence[str], options: _Options, *, write: bool
     from hpkit.cluster.nodes.operate import hand_over
 
     loaded, plan = choose_file(options.stack)
+    _require_owner(verb, loaded, plan)
     observed = _observe(plan, options.profile)
     if observed.platform is None:
         raise ToolError("the nodes couldn't be read; see the warnings above")
@@ -461,6 +462,22 @@ def _follow_update(session: Session, plan: Plan, options: _Options) -> None:
         time.sleep(min(15.0, max(0.0, until - time.monotonic())))
 
 
+def _require_owner(verb: Verb, loaded: Loaded, plan: Plan) -> None:
+    """Raise ToolError if nodes are deleted of an existing cluster that another stack of the file creates."""
+    from hpkit.checks.cluster import is_same_cluster
+
+    organization, cluster = loaded.parsed.organization, plan.spec.cluster
+    if verb != "delete" or not cluster.existing or organization is None:
+        return
+    for name, other in organization.environments.items():
+        if not other.cluster.existing and is_same_cluster(plan.spec, other):
+            owner = f"{plan.organization}-{name}"
+            raise ToolError(
+                f"nothing was done: {plan.stack} only governs the cluster {cluster.name}, and {owner} sets the counts "
+                f"of its groups. Run `hpkit node delete --stack {owner}`"
+            )
+
+
 def _require_room(loaded: Loaded, plan: Plan, counts: Mapping[str, int], *, force: bool) -> None:
     """Raise ToolError where the stack file with fewer nodes has errors that it does not have now."""
     from hpkit.cluster.nodes.stack_file import counted
@@ -509,4 +526,9 @@ def _say_file(loaded: Loaded, plan: Plan, counts: Mapping[str, int], *, write: b
             verb = "is now" if write else "must become"
             click.echo(f"{mark.file or loaded.file}:{mark.line}:{mark.column}: instanceCount of {group} {verb} {count}")
     if write:
-        click.echo(f"next: `pulumi up --stack {plan.stack}`, which has nothing to change in the groups")
+        next_step = (
+            "lower the counts where the cluster is managed too, or its stack or tool creates new nodes"
+            if plan.spec.cluster.existing
+            else f"`pulumi up --stack {plan.stack}`, which has nothing to change in the groups"
+        )
+        click.echo(f"next: {next_step}")

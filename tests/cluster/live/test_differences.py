@@ -72,6 +72,10 @@ def test_groups_and_add_ons_that_differ_are_named(seen, plan):
     assert (f"add-on {plan.addons[-1].name} is v0, and {wanted} in the file" in found) == (wanted is not None)
 
 
+def test_policy_and_teams_of_another_stack_are_no_difference(seen, plan):
+    assert differences(seen, replace(plan, policy=None, teams=())) == ()
+
+
 @pytest.fixture
 def platform_differs(seen, plan):
     """Return what differs once parts of the platform are other ones."""

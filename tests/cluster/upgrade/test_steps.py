@@ -109,6 +109,19 @@ def test_nodes_behind_are_a_step_even_where_kubernetes_is_not():
     assert "3 nodes of gpu with AMI release 1.0.0: SecurityUpdateRequired" in found.behind
 
 
+def test_an_existing_cluster_and_its_nodes_are_upgraded_elsewhere():
+    made = data("1.33", **{TASK_GOVERNANCE: "v1.0.0-eksbuild.1"})
+    dev = made["environments"]["dev"]
+    del dev["network"]
+    dev["eks"] = {"version": "1.33", "existing": {"name": "theirs"}}
+    dev["cluster"]["existing"] = True
+    offered = {(TASK_GOVERNANCE, "1.33"): OfferedAddon(("v1.0.0-eksbuild.1", "v1.1.0-eksbuild.1"), "v1.1.0-eksbuild.1")}
+    nodes = {("gpu", "1.0.0", "SecurityUpdateRequired"): 3}
+    found = steps(made, Running("1.33", {TASK_GOVERNANCE: "v1.0.0-eksbuild.1"}, nodes, offered, known=True), "1.34")
+    assert [each.title for each in found.steps] == [f"Add-ons: {TASK_GOVERNANCE}"]
+    assert "the EKS cluster (eks.existing) and the nodes (cluster.existing): upgrade them" in found.blocked[0]
+
+
 def test_a_file_that_is_not_what_runs_comes_first():
     found = steps(data("1.34"), Running("1.33", known=True), "1.34")
     assert found.blocked[0].startswith("the cluster has Kubernetes 1.33, but the stack file has 1.34")

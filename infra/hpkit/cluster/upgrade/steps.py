@@ -54,11 +54,14 @@ def versions_between(current: str, target: str | None, today: datetime.date) -> 
 def plan_upgrade(plan: Plan, running: Running, versions: tuple[str, ...], today: datetime.date) -> UpgradePlan:
     """Return what is behind and the steps to the last of versions; plan is that of the stack file as it is."""
     written = _written_versions(plan)
+    # Of an existing cluster, the stack has no more than the task governance add-on.
+    versions = () if plan.spec.cluster.existing else versions
     blocked = tuple(_blocked(plan, running))
     steps = list(_through(plan, running, written, versions))
     if not versions:
         steps += _addon_steps(plan, running, written, running.kubernetes)
-    if versions or any(status not in ("", "UpToDate") for _, _, status in running.nodes):
+    is_behind = any(status not in ("", "UpToDate") for _, _, status in running.nodes)
+    if versions or (is_behind and not plan.spec.cluster.existing):
         steps.append(_nodes(plan, running, versions))
     notes = tuple(_newest_ends(running.kubernetes, today))
     return UpgradePlan(tuple(_behind(plan, running, today)), tuple(steps), blocked, notes)
@@ -66,14 +69,16 @@ def plan_upgrade(plan: Plan, running: Running, versions: tuple[str, ...], today:
 
 def _blocked(plan: Plan, running: Running) -> Iterator[str]:
     if running.kubernetes != plan.spec.eks.version:
+        first = "" if plan.spec.eks.existing else f"run `pulumi up --stack {plan.stack}` first, or "
         yield (
-            f"the cluster has Kubernetes {running.kubernetes}, but the stack file has {plan.spec.eks.version}: run "
-            f"`pulumi up --stack {plan.stack}` first, or set the running version"
+            f"the cluster has Kubernetes {running.kubernetes}, but the stack file has {plan.spec.eks.version}: {first}"
+            "set the running version"
         )
     if plan.spec.eks.existing is not None:
+        nodes = " and the nodes (cluster.existing): upgrade them" if plan.spec.cluster.existing else ": upgrade it"
         yield (
-            "hpkit doesn't manage the EKS cluster (eks.existing): upgrade it with the tool that created it, then "
-            "set its version"
+            f"hpkit doesn't manage the EKS cluster (eks.existing){nodes} with the tool that created it, then set its "
+            "version"
         )
 
 
