@@ -10,7 +10,6 @@ from typing import Final
 from hpkit.cluster.live.model import Observed, Platform, Queue, Quota
 from hpkit.cluster.live.status import main_resource
 from hpkit.cluster.live.waiting import counted, sized
-from hpkit.config.governance import ClusterPolicy
 from hpkit.errors import CatalogError
 from hpkit.kueue.configuration import gang_differences
 from hpkit.kueue.model import ClusterQueue, ResourceQuota, per_unit
@@ -33,8 +32,8 @@ def differences(observed: Observed, plan: Plan) -> tuple[str, ...]:
         texts += _groups(observed.platform, plan)
         if "addons" not in observed.platform.unread:
             texts += _addons(observed.platform, plan)
-        if plan.policy is not None and "policy" not in observed.platform.unread:
-            texts += _policy(observed.platform, plan, plan.policy)
+        if "policy" not in observed.platform.unread:
+            texts += _policy(observed.platform, plan)
     # An environment without `governance` leaves policy and teams to another stack or tool.
     if plan.policy is not None and observed.queues:
         texts += _teams(observed.queues, plan)
@@ -54,11 +53,11 @@ def _clusters(platform: Platform, plan: Plan) -> Iterable[str]:
             yield f"{what} is {there}, but {wanted} in the file"
 
 
-def _policy(platform: Platform, plan: Plan, planned: ClusterPolicy) -> Iterable[str]:
-    live = platform.policy
-    if live is None:
+def _policy(platform: Platform, plan: Plan) -> Iterable[str]:
+    live, planned = platform.policy, plan.policy
+    if live is None and planned is not None:
         yield f"the cluster policy {plan.policy_name} is in the file, but not on the cluster"
-    else:
+    elif live is not None and planned is not None:
         for what, has, should in (
             ("name", live.name, plan.policy_name),
             ("fair share", live.fair_share, planned.fair_share),
