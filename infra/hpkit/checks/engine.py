@@ -159,8 +159,8 @@ def _finding(placed: PlacedIssue, document: Document, file: str) -> Finding:
     )
 
 
-def _is_apart(issue: Issue, mark: Mark, other: Mark, document: Document) -> bool:
+def _is_apart(issue: Issue, mark: Mark, related: Mark, document: Document) -> bool:
     """Return whether the other place of an issue is worth showing: one that it contradicts may be next to it."""
     if issue.other is None or not issue.other_name or issue.path[:2] != issue.other[:2]:
         return True
-    return is_default(document, issue.path, mark) != is_default(document, issue.other, other)
+    return is_default(document, issue.path, mark) != is_default(document, issue.other, related)

@@ -79,11 +79,11 @@ class _Tree:
         self.other_files = other_files
         documents = {each.file: each.document for each in loaded}
         known = {Path(name).stem: environments_in(document) for name, document in documents.items()}
-        found = [*stack_file_problems(other_files, known), *cluster_problems(loaded)]
+        findings = [*stack_file_problems(other_files, known), *cluster_problems(loaded)]
         self.files = {
-            each.file: FileVersion(each.plans, (*each.findings, *_findings_for(each, found))) for each in loaded
+            each.file: FileVersion(each.plans, (*each.findings, *_findings_for(each, findings))) for each in loaded
         }
-        self.others = {file: _findings_in(file, found) for file in other_files}
+        self.others = {file: _findings_in(file, findings) for file in other_files}
         stack_files = {_stack_of(file): document for file, document in other_files.items() if file.endswith(".yaml")}
         self.settings = {name: _settings(document) for name, document in stack_files.items()}
         self.stacks: dict[str, _Place] = {}
