@@ -5,7 +5,7 @@ import pytest
 from hpkit.errors import SelectionError
 from hpkit.explain import explain_group, group_text
 from hpkit.plan.derive import derive
-from tests.builders import group, organization, team, typed
+from tests.builders import group, organization, split, team, typed
 
 BURST = {
     "autoscaling": {
@@ -25,6 +25,16 @@ def test_a_static_group_stands_as_the_file_says():
     assert "4 instances run always," in text
     assert "Each ml.g5.12xlarge has 4 accelerators, 48 vCPU, 192 GiB" in text
     assert "Quota: a 3; 1 not reserved" in text
+
+
+def test_a_group_of_an_existing_cluster_names_only_zones_that_are_known():
+    data = split(organization())
+    data["environments"]["governance"]["cluster"]["instanceGroups"] = [
+        {"name": "gpu", "instanceType": "ml.g5.12xlarge", "instanceCount": 4}
+    ]
+    plans = [derive(typed(data), name) for name in ("dev", "governance")]
+    ends = [group_text(explain_group(plan, "gpu"))[0][0].partition("ml.g5.12xlarge")[2] for plan in plans]
+    assert ends == [" in us-west-2a", ""]
 
 
 def test_a_group_of_karpenter_names_its_node_pool():

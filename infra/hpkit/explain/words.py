@@ -258,7 +258,10 @@ def group_text(explained: GroupExplanation) -> tuple[Section, ...]:
     """Return what an instance group is, who keeps its count, and which teams' quota depends on it."""
     plan, group = explained.plan, explained.group
     kinds = " or ".join(group.spec.types)
-    title = f"{group.spec.name} in {plan.stack} ({plan.spec.region}): {kinds} in {', '.join(group.zones) or 'no zone'}"
+    title = f"{group.spec.name} in {plan.stack} ({plan.spec.region}): {kinds}"
+    # Of an existing cluster, the zones are only known where the file states them.
+    if group.zones or not plan.spec.cluster.existing:
+        title += f" in {', '.join(group.zones) or 'no zone'}"
     nodes = [_count(explained)]
     nodes += [_instance(each, plan.spec.region) for each in explained.instances]
     quotas = [(each.instance_type, (_of_teams(each),)) for each in explained.quotas]
