@@ -17,6 +17,8 @@ from hpkit.program.recording import record
 from hpkit.project import load
 from hpkit_local.aws.record import read_record
 from hpkit_local.plugins.aws.table import RESOURCE_TYPES as FAKE_TYPES
+from tests.builders import split
+from tests.cli.invoke import hpkit
 from tests.program.cloud import ROOT, Program, Repository, change_every_part
 from tests.running import AT_ONCE, running
 
@@ -209,6 +211,17 @@ def tags_sent(call):
     return {names[key]: names.get(f"{key.removesuffix('Key')}Value") for key in keys}
 
 
+def refused(statements, recorded):
+    """Return action and ARN of the recorded calls that statements don't allow."""
+    return [
+        (action, arn)
+        for call in recorded
+        for action in actions_of_call(name_of(call))
+        for arn in arns_of(call, action)
+        if not allowed(statements, action, arn, tags_sent(call))
+    ]
+
+
 def test_the_deployed_stacks_need_every_action_that_an_example_needs():
     needed = {name: actions_of(plan_of(name), kinds(plan_of(name))) for name in example_stacks()}
     assert set().union(*needed.values()) == set().union(*(needed[name] for name in DEPLOYED))
@@ -217,15 +230,12 @@ def test_the_deployed_stacks_need_every_action_that_an_example_needs():
 def test_every_recorded_call_is_allowed_on_what_it_was_about(deployed):
     plan, _, recorded, live = deployed
     before, after = statements_of(plan), statements_of(plan, live)
-    checked, refused = 0, []
+    checked = 0
     for call in recorded:
-        statements = before if call["first"] else after
         for action in actions_of_call(name_of(call)):
-            resources = arns_of(call, action)
+            assert arns_of(call, action), f"nothing to check {call} against"
             checked += 1
-            refused += [(action, arn) for arn in resources if not allowed(statements, action, arn, tags_sent(call))]
-            assert resources, f"nothing to check {call} against"
-    assert refused == []
+        assert refused(before if call["first"] else after, [call]) == []
     assert checked > 150, "the deployment made far fewer calls than it must"
 
 
@@ -305,16 +315,34 @@ def test_a_change_of_quotas_and_members_needs_the_rights_of_governance_alone(tmp
     plan = plan_of("handson-dev")
     policies = governance_policies(plan, account, kinds(plan), live=live)
     statements = [statement for policy in policies for statement in policy.document["Statement"]]
-    refused = [
-        (action, arn)
-        for call in recorded
-        for action in actions_of_call(name_of(call))
-        for arn in arns_of(call, action)
-        if not allowed(statements, action, arn, tags_sent(call))
-    ]
-    assert refused == []
+    assert refused(statements, recorded) == []
     changed = {name_of(call) for call in recorded}
     assert {"sagemaker:UpdateComputeQuota", "eks:CreateAccessEntry"} <= changed
+
+
+@pytest.mark.nightly
+def test_the_stacks_of_a_split_need_no_more_than_the_policies_of_each(tmp_path):
+    file = tmp_path / "calls.jsonl"
+    with running("recording", tmp_path / "cloud", *AT_ONCE, "--record", str(file), engine=True) as instance:
+        (tmp_path / "repository").mkdir()
+        repository = Repository(tmp_path / "repository")
+        platform, governance = (
+            Program(instance, f"handson-{name}", root=repository.folder) for name in ("dev", "governance")
+        )
+        platform.up()
+        repository.write("handson", split(repository.read("handson")))
+        move = ("aws", "adopt", "run", "--stack", "handson-governance", "--from-stack", "handson-dev")
+        moved = hpkit(*move, cwd=repository.folder, **platform.environment)
+        assert moved.returncode == 0, moved.stderr
+        organization = load(repository.folder / "stacks" / "handson.yaml").parsed.organization
+        for program, name in ((governance, "governance"), (platform, "dev")):
+            plan = derive(organization, name)
+            live = live_resources(_state(program), AwsAccount("aws", plan.spec.region, ACCOUNT))
+            begun = len(read_record(file))
+            program.up("--refresh")
+            assert refused(statements_of(plan, live), read_record(file)[begun:]) == []
+        governance.destroy()
+        platform.destroy()
 
 
 def test_each_document_keeps_within_the_limit_of_a_managed_policy(deployed):

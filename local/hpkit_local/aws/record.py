@@ -20,7 +20,7 @@ __all__ = ["CallRecorder", "identifiers", "read_record"]
 
 _NAMES = re.compile(
     r"(?:Id|ARN|Arn|Name|name|Role|Bucket|Key|keyId|ResourceId|resource|resourceIdentifier|resourceArns?|alias"
-    r"|InstanceProfile|PathPrefix|logGroupNamePrefix|Prefix|Scope)(?:\.\d+|\.member\.\d+)*$|Tag(?:s\.member)?\.\d+\."
+    r"|InstanceProfile|Rule|PathPrefix|logGroupNamePrefix|Prefix|Scope)(?:\.\d+|\.member\.\d+)*$|Tag(?:s\.member)?\.\d+\."
     r"|TagSpecification"
 )
 _LONGEST: Final = 512

@@ -61,7 +61,7 @@ def _build_standard_library(packages: Iterable[str], *, go: Path, work: Path, st
         return
     with _standard_library:
         steps.run(
-            [str(go), "build", "-trimpath", *public],
+            [str(go), "build", "-v", "-trimpath", *public],
             doing="building the required parts of Go's standard library",
             cwd=work,
             env=_environment(),

@@ -87,9 +87,9 @@ def test_a_proxy_out_of_reach_is_said_with_what_to_do(proxy, said, monkeypatch):
 
 
 def packages(log):
-    """Return the packages that `go build -v` has named in a log, in order."""
-    built = log.rpartition("\n$ ")[2]
-    return built.splitlines()[1:] if re.match(r"\S+ build ", built) else []
+    """Return the packages that each `go build -v` has named in a log, in order."""
+    commands = f"\n{log}".split("\n$ ")[1:]
+    return [line for text in commands if re.match(r"\S+ build ", text) for line in text.splitlines()[1:]]
 
 
 @pytest.mark.nightly
@@ -130,5 +130,5 @@ def test_what_a_build_needs_of_the_standard_library_is_compiled_first(path_folde
     )
     get(a_tool(sources=(a_build(a_recipe(tmp_path / "recipe")),)), say=said.append)
     first, second = calls.read_text(encoding="utf-8").splitlines()
-    assert first == "build -trimpath unsafe net/http"
+    assert first == "build -v -trimpath unsafe net/http"
     assert "-o" in second.split()
