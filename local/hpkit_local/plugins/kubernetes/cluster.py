@@ -68,16 +68,6 @@ class Cluster:
                 return None
             raise _readable(error, inputs) from None
 
-    def preview_patch(self, task: Task, inputs: Props, manager: str) -> Props | None:
-        """Return the answer of a dry run of a patch; None while there is nothing to patch."""
-        kind = self.api.kind(task, str(inputs["apiVersion"]), str(inputs["kind"]))
-        if kind is None:
-            return None
-        ref = ref_of(inputs, default_namespace=self.api.namespace, namespaced=kind.namespaced)
-        if self.api.find(task, kind.path(ref.namespace, ref.name)) is None:
-            return None
-        return self.preview(task, inputs, manager, new=False)
-
     def create(self, task: Task, inputs: Props, manager: str, *, patch: bool) -> LiveObject:
         """Create, or for a patch type change what is there; wait until it is ready."""
         kind, ref = self.ref(task, inputs)

@@ -21,9 +21,8 @@ def preview_outputs(cluster: Cluster, task: Task, inputs: Props, state: Props, *
     told = None
     if not has_unknown(inputs):
         tests_of(inputs)  # a malformed annotation shows here, not after the object is made
-        if patch:
-            told = cluster.preview_patch(task, inputs, manager)
-        else:
+        # The official plugin doesn't ask the API server about a patch before it exists.
+        if state or not patch:
             told = cluster.preview(task, inputs, manager, new=not state)
     if state:
         return _updated(told, inputs, state)
@@ -41,8 +40,10 @@ def preview_outputs(cluster: Cluster, task: Task, inputs: Props, state: Props, *
 
 
 def _updated(told: Props | None, inputs: Props, state: Props) -> Props:
-    result = {**state, **inputs, **(told or {})}
-    metadata = {**metadata_of(state), **metadata_of(inputs), **metadata_of(told or {})}
+    # The answer is whole: a field that the program no longer states isn't in it.
+    below = state if told is None else {key: value for key, value in state.items() if key.startswith("__")}
+    result = {**below, **(inputs if told is None else told)}
+    metadata = {**metadata_of(below), **metadata_of(result)}
     metadata.update({key: UNKNOWN for key in _PER_CHANGE if key in metadata})
     metadata.pop("managedFields", None)
     return {**result, "metadata": UNKNOWN if is_unknown(inputs.get("metadata")) else metadata}

@@ -180,7 +180,8 @@ class KubernetesServicer(PluginServicer):
         if token == TOKEN:
             found = self._release.read(task, request.id, inputs, state)
             return _read_response(request.id, *found) if found else provider_pb2.ReadResponse()
-        live = self._cluster.read(task, self._ref(task, request.id, *typed(token, inputs or state)), _manager(state))
+        ref = self._ref(task, request.id, *typed(token, inputs or state))
+        live = self._cluster.read(task, ref, manager_of(request.urn, state))
         if live is None:
             return provider_pb2.ReadResponse()
         seen = seen_inputs(inputs, live.object) if inputs else applied(live.object)

@@ -1,5 +1,6 @@
 """The fake Kubernetes plugin as the engine drives it, and the API server beside it."""
 
+import json
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -10,7 +11,17 @@ from hpkit_provider.engine.values import from_struct
 from tests.plugin import FailedError, Plugin, served
 from tests.running import HANGS
 
-__all__ = ["CRD", "FailedError", "Plugin", "in_background", "in_process", "when_possible"]
+__all__ = [
+    "CHART",
+    "CONFIG_MAP",
+    "CRD",
+    "FailedError",
+    "Plugin",
+    "in_background",
+    "in_process",
+    "sample_chart",
+    "when_possible",
+]
 
 CRD = {
     "metadata": {"name": "widgets.acme.example"},
@@ -38,6 +49,35 @@ CRD = {
     },
 }
 
+CHART = {"apiVersion": "v2", "name": "sample", "version": "1.2.3", "appVersion": "4"}
+CONFIG_MAP = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: made}
+data: {colour: "{{ .Values.colour }}", size: "{{ .Values.size }}"}
+"""
+# It waits for the name of a node that is not there, unless told to wait for none.
+_DEPLOYMENT = """
+{{- if .Values.stuck }}
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: stuck}
+spec:
+  selector: {matchLabels: {app: stuck}}
+  template:
+    metadata: {labels: {app: stuck}}
+    spec: {nodeSelector: {acme.example/zone: nowhere}, containers: [{name: main, image: none}]}
+{{- end }}
+"""
+_HOOK = """
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: hooked
+  annotations: {helm.sh/hook: "pre-install,pre-upgrade", helm.sh/hook-delete-policy: before-hook-creation}
+data: {revision: "{{ .Release.Revision }}"}
+"""
+
 
 class Kubernetes(Plugin):
     """The calls, in plain Python; a resource is (token, name). What the plugin logs is kept in `logs`."""
@@ -62,8 +102,8 @@ class Kubernetes(Plugin):
         answer = self.ask("Create", token, name, properties=checked, preview=preview, timeout=timeout)
         return answer.id, checked, from_struct(answer.properties)
 
-    def update(self, token, name, old, inputs, *, outputs, preview=False):
-        fields = {"olds": outputs, "old_inputs": old, "news": inputs, "preview": preview, "timeout": HANGS}
+    def update(self, token, name, old, inputs, *, outputs, preview=False, timeout=HANGS):
+        fields = {"olds": outputs, "old_inputs": old, "news": inputs, "preview": preview, "timeout": timeout}
         return from_struct(self.ask("Update", token, name, **fields).properties)
 
     def read(self, token, name, resource_id, *, inputs=None, outputs=None):
@@ -81,6 +121,17 @@ def in_process(**settings):
     servicer.log = lambda *told: logs.append(told[:2])
     with served(servicer) as stub:
         yield Kubernetes(stub, logs).configure(**settings)
+
+
+def sample_chart(parent):
+    """Write a chart: a ConfigMap, a hook, and a Deployment that never becomes ready if `stuck` is set."""
+    folder = parent / "sample"
+    (folder / "templates").mkdir(parents=True)
+    (folder / "Chart.yaml").write_text(json.dumps(CHART))
+    (folder / "values.yaml").write_text("colour: red\nsize: small\nstuck: false\n")
+    for name, text in (("made", CONFIG_MAP), ("stuck", _DEPLOYMENT), ("hooked", _HOOK)):
+        (folder / "templates" / f"{name}.yaml").write_text(text)
+    return folder
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from hpkit_local.kubernetes.api import RefusedError
 from hpkit_local.plugins.kubernetes.chart_kinds import kinds_of
 from hpkit_local.plugins.kubernetes.stand_in import SWITCH
 from hpkit_local.toolchain import tool_path
-from tests.local.plugins.kubernetes.harness import FailedError, in_background
+from tests.local.plugins.kubernetes.harness import CHART, CONFIG_MAP, FailedError, in_background, sample_chart
 from tests.running import chart_mirror, eventually, tools_or_skip
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -24,36 +24,6 @@ RELEASE = "helm.sh/v3:Release"
 NAMESPACE = "/api/v1/namespaces/charts"
 OPERATOR = "/apis/apps/v1/namespaces/kubeflow/deployments/training-operator"
 MADE, HOOKED = (f"{NAMESPACE}/configmaps/{name}" for name in ("made", "hooked"))
-CHART = {"apiVersion": "v2", "name": "sample", "version": "1.2.3", "appVersion": "4"}
-CONFIG_MAP = """
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: made}
-data: {colour: "{{ .Values.colour }}", size: "{{ .Values.size }}"}
-"""
-# It waits for the name of a node that is not there, unless told to wait for none.
-DEPLOYMENT = """
-{{- if .Values.stuck }}
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: stuck}
-spec:
-  selector: {matchLabels: {app: stuck}}
-  template:
-    metadata: {labels: {app: stuck}}
-    spec: {nodeSelector: {acme.example/zone: nowhere}, containers: [{name: main, image: none}]}
-{{- end }}
-"""
-HOOK = """
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: hooked
-  annotations: {helm.sh/hook: "pre-install,pre-upgrade", helm.sh/hook-delete-policy: before-hook-creation}
-data: {revision: "{{ .Release.Revision }}"}
-"""
-
-
 KIND = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -87,14 +57,7 @@ def helm(instance):
 
 @pytest.fixture
 def chart(tmp_path):
-    """Write a chart: a ConfigMap, a hook, and a Deployment that never becomes ready if `stuck` is set."""
-    folder = tmp_path / "sample"
-    (folder / "templates").mkdir(parents=True)
-    (folder / "Chart.yaml").write_text(json.dumps(CHART))
-    (folder / "values.yaml").write_text("colour: red\nsize: small\nstuck: false\n")
-    for name, text in (("made", CONFIG_MAP), ("stuck", DEPLOYMENT), ("hooked", HOOK)):
-        (folder / "templates" / f"{name}.yaml").write_text(text)
-    return folder
+    return sample_chart(tmp_path)
 
 
 @pytest.fixture

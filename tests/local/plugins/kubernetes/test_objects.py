@@ -94,7 +94,10 @@ def test_a_conflict_names_manager_and_field_and_can_be_forced(plugin, api):
     wanted["metadata"] = {**wanted["metadata"], "annotations": {"pulumi.com/patchForce": "true"}}
     outputs = plugin.update(CONFIG_MAP, "fought", inputs, wanted, outputs=outputs)
     assert outputs["data"] == {"a": "ours"}
-    assert plugin.update(CONFIG_MAP, "fought", wanted, config_map("fought"), outputs=outputs).get("data") is None
+    for preview in (True, False):
+        assert "data" not in plugin.update(
+            CONFIG_MAP, "fought", wanted, config_map("fought"), outputs=outputs, preview=preview
+        )
     plugin.delete(CONFIG_MAP, "fought", found, outputs)
 
 
@@ -233,13 +236,13 @@ def test_a_patch_states_only_what_it_changes(plugin, api):
     patch = {**stated, "spec": {"template": {"metadata": {"annotations": {"restart": "1"}}}}}
     plugin.create(RESTART, "theirs", patch, preview=True)  # a Deployment made of it would not be valid
     api.apply(place, {**document, "spec": {"selector": {"matchLabels": labels}, "template": template}})
-    _, _, foreseen = plugin.create(RESTART, "theirs", patch, preview=True)
-    assert foreseen["spec"]["template"]["spec"]["containers"][0]["image"] == "none"
     found, inputs, outputs = plugin.create(RESTART, "theirs", patch)
     assert outputs["spec"]["template"]["metadata"] == {"labels": labels, "annotations": {"restart": "1"}}
     _, seen, _ = plugin.read(RESTART, "theirs", found, inputs=inputs, outputs=outputs)
     assert plugin.diff(RESTART, "theirs", seen, inputs)[0] == set()
     wanted = {**patch, "spec": {"template": {"metadata": {"annotations": {"restart": "2"}}}}}
+    foreseen = plugin.update(RESTART, "theirs", inputs, wanted, outputs=outputs, preview=True)
+    assert foreseen["spec"]["template"]["spec"]["containers"][0]["image"] == "none"
     outputs = plugin.update(RESTART, "theirs", inputs, wanted, outputs=outputs)
     assert outputs["spec"]["template"]["metadata"]["annotations"] == {"restart": "2"}
     api.delete(place)
