@@ -28,7 +28,7 @@ VOLATILE = {"__inputs", "uid", "resourceVersion", "creationTimestamp", "managedF
 RANDOM = re.compile(r"^(pulumi-kubernetes|nameless)-[0-9a-f]{8}$")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def executable(tmp_path_factory):
     """Return Pulumi's plugin, as `hpkit local up` finds it."""
     home = tmp_path_factory.mktemp("home")
