@@ -100,7 +100,7 @@ lock:
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --universal \
 	  --python-version 3.11 --extra dev --custom-compile-command "make lock" pyproject.toml -o requirements.lock
 
-# Independent scanners, with an environment of their own: they bring more packages than the kit has. Needs Go and git.
+# Independent scanners, with an environment of their own: they bring more packages than hpkit has. Needs Go and git.
 SCANNERS := .venv-scanners
 SCANNED  := tests/security/scanners
 # A clone of it elsewhere does as well: the commit is pinned, and names every byte.
@@ -124,7 +124,7 @@ lock-scanners:
 	  --python-version 3.11 --custom-compile-command "make lock-scanners" \
 	  tests/security/scanners/requirements.in -o tests/security/scanners/requirements.lock
 
-# The HyperPod CLI, which tests run as members of teams do, with an environment of its own: it pins packages of the kit.
+# The HyperPod CLI, which tests run as members of teams do, with an environment of its own: it pins packages of hpkit.
 HYP     := .venv-hyperpod-cli
 HYP_CLI := tests/articles/hyperpod_cli
 

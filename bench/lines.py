@@ -27,7 +27,7 @@ def main() -> int:
     recorded = [path for path in tracked() if path.startswith(("tests/program/urns/", "tests/program/asked.txt"))]
     generated = lines_of([*FILES, *resource_files(), *recorded])
     packages = [path for path in (ROOT / "infra" / "hpkit").iterdir() if (path / "__init__.py").is_file()]
-    print(f"{code:,} lines of code, {tests:,} of tests, {generated:,} generated; {len(packages)} packages in the kit")
+    print(f"{code:,} lines of code, {tests:,} of tests, {generated:,} generated; {len(packages)} packages in hpkit")
     return minimal()
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 __all__ = ["service_model_text"]
 
-# Everything reachable from these is kept, and what events are selected by: what the kit lets people write.
+# Everything reachable from these is kept, and what events are selected by: what hpkit lets people write.
 _OPERATIONS = ("CreateCluster", "UpdateCluster", "CreateComputeQuota", "CreateClusterSchedulerConfig")
 _OF_EVENTS = ("ClusterEventLevel", "ClusterStatus")
 _KEPT = ("min", "max", "pattern", "enum")

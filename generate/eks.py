@@ -79,7 +79,7 @@ def refreshed(
 
 
 def _addons(offered: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """Return add-on → Kubernetes version → versions, newest first, and the default, of add-ons that the kit knows."""
+    """Return add-on → Kubernetes version → versions, newest first, and the default, of add-ons that hpkit knows."""
     wanted = {addon.name for addon in addons()}
     versions_by_addon: dict[str, dict[str, Any]] = {}
     for kubernetes in sorted(offered, key=_order):

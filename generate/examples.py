@@ -1,4 +1,4 @@
-"""The example organizations, by name: stacks/ also holds the organizations of those who use the kit."""
+"""The example organizations, by name: stacks/ also holds the organizations of those who use hpkit."""
 
 from pathlib import Path
 

@@ -17,7 +17,7 @@ __all__ = ["examples_text", "rules_page"]
 # Of an example that the page shows; a longer one is shown by the command.
 _MOST_LINES = 3
 _MOST_LETTERS = 100
-# What the kit itself demands has no other source.
+# What hpkit itself demands has no other source.
 _OWN = "hpkit configuration reference"
 # The guides that most rules are from.
 _GUIDE = "SageMaker HyperPod developer guide"

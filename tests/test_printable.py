@@ -30,7 +30,7 @@ from tests.cli.test_review import Repository
 from tests.conftest import NIGHTLY
 
 ROOT = Path(__file__).parents[1]
-# Where the pipe has no terminal behind it, the kit itself writes none of these.
+# Where the pipe has no terminal behind it, hpkit itself writes none of these.
 HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # Default_Ignorable_Code_Point of other categories, and a letter that is drawn as a blank.
 INVISIBLE = "\u034f\u115f\u1160\u17b4\u180b\u180f\u2800\u3164\ufe00\ufe0f\uffa0\U000e0100\U000e01ef"
@@ -293,9 +293,9 @@ def test_whatever_writes_to_the_streams_of_a_command_is_printable(capsys):
     with printable_output():
         print("a\x1b[31m\n::error::x", file=sys.stdout)
         sys.stderr.writelines(["##[error]x\n", "\u202e\n"])
-        own(sys.stdout).write("::error::of the kit itself\n")
+        own(sys.stdout).write("::error::of hpkit itself\n")
     out, err = capsys.readouterr()
-    assert out == "a\\u001b[31m\n\\u003a:error::x\n::error::of the kit itself\n"
+    assert out == "a\\u001b[31m\n\\u003a:error::x\n::error::of hpkit itself\n"
     assert err == "#\\u0023[error]x\n\\u202e\n"
 
 

@@ -1,4 +1,4 @@
-"""Where the kit keeps what it downloaded and built, for all projects of a user."""
+"""Where hpkit keeps what it downloaded and built, for all projects of a user."""
 
 import os
 from pathlib import Path

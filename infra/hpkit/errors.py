@@ -49,7 +49,7 @@ class CatalogError(HpkitError):
 
 
 class ToolError(HpkitError):
-    """A tool or a service that the kit needs is missing or failed."""
+    """A tool or a service that hpkit needs is missing or failed."""
 
 
 class MissingClusterError(ToolError):

@@ -1,6 +1,6 @@
-"""What the optional packages add to the kit, found by their entry points.
+"""What the optional packages add to hpkit, found by their entry points.
 
-The kit never imports `hpkit_local` or `hpkit_whatif`. Each declares in its metadata what it adds: commands, and the
+hpkit never imports `hpkit_local` or `hpkit_whatif`. Each declares in its metadata what it adds: commands, and the
 functions below. What needs a package that is not installed, theirs or one that an extra brings, says how to install it.
 """
 

@@ -1,4 +1,4 @@
-"""Clusters, quotas and Karpenter's objects as a stack registers them, in the terms of the kit's arithmetic.
+"""Clusters, quotas and Karpenter's objects as a stack registers them, in the terms of hpkit's arithmetic.
 
 Does not: count restricted instance groups: they serve one kind of workload, and AWS describes no quotas on them.
 """

@@ -1,4 +1,4 @@
-"""Platforms as others make them, by the API calls that they make; nothing of the kit has a part in it.
+"""Platforms as others make them, by the API calls that they make; nothing of hpkit has a part in it.
 
 Sources: the CloudFormation of the console's set-up (aws/sagemaker-hyperpod-cluster-setup, eks/cloudformation and the
 function that creates the cluster), the Terraform root of awslabs/awsome-distributed-training

@@ -117,7 +117,7 @@ def test_the_plugin_accepts_the_inputs_that_are_ids(tmp_path):
 
 
 def applied(document, manager="pulumi-kubernetes-0a1b2c3d"):
-    """Return an object as the API server has it after the kit applied it, with a default of the server."""
+    """Return an object as the API server has it after hpkit applied it, with a default of the server."""
     document = copy.deepcopy(document)
     document["metadata"]["managedFields"] = [{"manager": manager, "operation": "Apply"}]
     for rule in document.get("spec", {}).get("matchConstraints", {}).get("resourceRules", ()):

@@ -1,4 +1,4 @@
-"""The hands-on article's own manifest, word for word, at a platform of the kit: what of it is let in, what is not."""
+"""The hands-on article's own manifest, word for word, at a platform of hpkit: what of it is let in, what is not."""
 
 from pathlib import Path
 

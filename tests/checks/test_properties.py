@@ -60,7 +60,7 @@ def organizations(draw):
 
 
 def brute_force(data):
-    """Sum reserved and capacity from the text's own data, with none of the kit's arithmetic."""
+    """Sum reserved and capacity from the text's own data, with none of hpkit's arithmetic."""
     groups = data["environments"]["dev"]["cluster"]["instanceGroups"]
     have: dict[str, int] = {}
     for each in groups:

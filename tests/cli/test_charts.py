@@ -106,7 +106,7 @@ def test_a_fetch_says_where_the_package_is_and_when_it_is_not_the_pins(project, 
     places = [project / ".hpkit" / "charts" / pin.file for pin in (dependencies_chart(), keda_chart())]
     assert (done.returncode, done.stdout.split()) == (0, [str(place) for place in places])
     assert all(place.is_file() for place in places)
-    assert done.stderr.count("differs from the kit's pin, so AWS deployments reject it") == 2
+    assert done.stderr.count("differs from hpkit's pin, so AWS deployments reject it") == 2
 
 
 def test_validating_and_planning_need_no_chart(project):

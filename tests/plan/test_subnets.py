@@ -1,4 +1,4 @@
-"""The kit's small subnets: apart from each other, inside their part of the VPC, fixed by the zone's letter."""
+"""hpkit's small subnets: apart from each other, inside their part of the VPC, fixed by the zone's letter."""
 
 import ipaddress
 

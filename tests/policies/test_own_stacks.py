@@ -1,4 +1,4 @@
-"""The kit keeps to its own pack: every example stack, as it is registered, with its organization's file."""
+"""hpkit keeps to its own pack: every example stack, as it is registered, with its organization's file."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The pack as a process of its own, asked over the engine's protocol about all that the kit's program registers."""
+"""The pack as a process of its own, asked over the engine's protocol about all that hpkit's program registers."""
 
 import re
 import subprocess

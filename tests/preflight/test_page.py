@@ -1,4 +1,4 @@
-"""What docs/guides/aws.md says in figures and lists is what the kit does."""
+"""What docs/guides/aws.md says in figures and lists is what hpkit does."""
 
 import json
 import re

@@ -13,7 +13,7 @@ from tests.checks.test_fixtures import CASES
 
 __all__ = ["Mutant", "mistaken", "mutant"]
 
-# Warnings that say that the service may refuse: an add-on of which the kit knows nothing.
+# Warnings that say that the service may refuse: an add-on of which hpkit knows nothing.
 _DOUBTS = ("ADD016",)
 
 

@@ -1,4 +1,4 @@
-"""Roles, buckets, subnets, names and tags that are there already: they are used, and none of the kit's is made."""
+"""Roles, buckets, subnets, names and tags that are there already: they are used, and none of hpkit's is made."""
 
 import json
 

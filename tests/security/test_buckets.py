@@ -64,7 +64,7 @@ def test_a_studio_role_becomes_root_on_nodes_by_overwriting_their_script(found, 
 
 
 def test_a_studio_role_changes_the_cluster_itself():
-    # What no policy of the kit reaches: the page of security says what to do about it.
+    # What no policy of hpkit reaches: the page of security says what to do about it.
     nodes = f"arn:aws:iam::{ACCOUNT}:role/acme-dev-us-west-2-nodes"
     passed = Request(STUDIO, "iam:PassRole", nodes, {"iam:PassedToService": "sagemaker.amazonaws.com"})
     changed = Request(STUDIO, "sagemaker:UpdateCluster", f"arn:aws:sagemaker:us-west-2:{ACCOUNT}:cluster/abc")

@@ -25,7 +25,7 @@ def acme(count=4, **environment):
 
 
 class PullRequest:
-    """A repository whose main branch is the kit, and a change of it."""
+    """A repository whose main branch is hpkit, and a change of it."""
 
     def __init__(self, folder):
         self.folder = folder

@@ -13,7 +13,7 @@ from hpkit.cli import SECTIONS
 from tests.test_workflows import FILES, ROOT, workflow
 
 OWNERS = ROOT / ".github" / "CODEOWNERS"
-# Where Python finds packages: the kit and its plugin, the policy pack and the local cloud's toolchain.
+# Where Python finds packages: hpkit and its plugin, the policy pack and the local cloud's toolchain.
 ROOTS = (*(ROOT / folder for folder in ("infra", "local", "policies", "whatif")), ROOT)
 _LISTED = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
 TRACKED = subprocess.run(_LISTED, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
@@ -99,7 +99,7 @@ def deployment():
 
 @cache
 def run_by_deployment():
-    """Return the files that run in a job with an identity: program, plugins, policy pack and commands of the kit."""
+    """Return the files that run in a job with an identity: program, plugins, policy pack and commands of hpkit."""
     script, project = deployment(), yaml.safe_load((ROOT / "Pulumi.yaml").read_text(encoding="utf-8"))
     packs = {ROOT / pack for pack in re.findall(r"--policy-pack ([\w./-]+)", script)}
     typed = re.findall(r"bin/hpkit ([a-z-]+)(?: ([a-z-]+))?", script)
@@ -113,7 +113,7 @@ def run_by_deployment():
     added = package["entry-points"]
     optional = {name: place.partition(":")[0] for group in added.values() for name, place in group.items()}
     started += [module(optional.get(name, f"hpkit.cli.{name}")) for name in ("__init__", *commands)]
-    # The kit asks for what it adds by name.
+    # hpkit asks for what it adds by name.
     started += [module(place) for name, place in optional.items() if name in added["hpkit.extensions"]]
     started += [module(name) for name in re.findall(r"from (hpkit_local[\w.]*) import", script)]
     started += [module(name) for name in re.findall(r"python -m (generate[\w.]*)", script)]

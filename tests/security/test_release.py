@@ -1,4 +1,4 @@
-"""Somebody wants to be taken for a release of the kit, or to get something into one."""
+"""Somebody wants to be taken for a release of hpkit, or to get something into one."""
 
 import importlib.util
 import json

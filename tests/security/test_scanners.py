@@ -1,4 +1,4 @@
-"""What independent scanners are given of the kit, and how their findings are held against the answers."""
+"""What independent scanners are given of hpkit, and how their findings are held against the answers."""
 
 import re
 

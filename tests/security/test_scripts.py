@@ -36,9 +36,7 @@ def started(found):
 
 def test_whoever_writes_to_any_bucket_named_sagemaker_has_nodes_run_another_script():
     attack = Request(STUDIO, "s3:PutObject", f"arn:aws:s3:::{URI.removeprefix('s3://')}")
-    assert allows(attack, identity=[managed("AmazonSageMakerFullAccess")]), (
-        "so it is, in a bucket that is not the kit's"
-    )
+    assert allows(attack, identity=[managed("AmazonSageMakerFullAccess")]), "so it is, in a bucket that is not hpkit's"
     named = {"lifecycleScript": URI}
     unverified = builders.organization(groups=[builders.group("gpu", "ml.g5.12xlarge", 4, **named)])
     assert started(program(**named))["sourceS3Uri"] == URI.rpartition("/")[0]
@@ -118,7 +116,7 @@ def test_two_groups_with_one_script_have_one_loader_and_nodes_wait_for_it():
     ]
     found = recording_of(derive(builders.typed(builders.organization(groups=groups)), "dev"))
     scripts = [urn for urn, each in found.resources.items() if each.type.endswith("BucketObjectv2")]
-    assert len(scripts) == 2, "the kit's own, and the loader of both"
+    assert len(scripts) == 2, "hpkit's own, and the loader of both"
     assert set(scripts) <= found.one("hyperpod:index:Cluster").after
 
 

@@ -37,7 +37,7 @@ _ONLY_ONE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class LiveObject:
-    """A live Kubernetes object or patch that the kit applied: the live values, and the field manager that owns them.
+    """A live Kubernetes object or patch that hpkit applied: the live values, and the field manager that owns them.
 
     It is written into the state: `pulumi import` also takes the server's defaults, and the whole object for a patch.
     """

@@ -57,7 +57,7 @@ class LivePlatform:
     - quotas, policies: DescribeComputeQuota and DescribeClusterSchedulerConfig of all that belong to the cluster.
     - identities: pod identity associations.
     - node_classes, node_pools: Kubernetes objects.
-    - objects: `Kind namespace/name` → object, of the Kubernetes kinds that the kit creates or patches.
+    - objects: `Kind namespace/name` → object, of the Kubernetes kinds that hpkit creates or patches.
     - unknown: the calls that failed, one sentence for each.
     """
 

@@ -1,6 +1,6 @@
 """The organization file that describes a live platform, so that the program changes nothing of it.
 
-Does not: call any API. Whatever the file cannot express is reported, with what the kit will do about it. Whatever makes
+Does not: call any API. Whatever the file cannot express is reported, with what hpkit will do about it. Whatever makes
 an adoption impossible is a blocker.
 """
 
@@ -372,13 +372,13 @@ def _team_of(quota: Mapping[str, Any], members: Mapping[str, list[str]], remarks
     if sharing:
         spec["sharing"] = sharing
     if quota.get("ActivationState") == "Disabled":
-        remarks.changes.append(f"the quota of {_team(quota)} is disabled, and the kit's quotas are enabled")
+        remarks.changes.append(f"the quota of {_team(quota)} is disabled, and hpkit's quotas are enabled")
     spec |= _renamed(config, {"PreemptTeamTasks": "preemptTeamTasks"})
     return spec | ({"members": members[_team(quota)]} if _team(quota) in members else {})
 
 
 def _workloads(quota: Mapping[str, Any], live: LivePlatform) -> dict[str, Any]:
-    """Return what members of a team can run, from the Role that the kit created for them, if it did."""
+    """Return what members of a team can run, from the Role that hpkit created for them, if it did."""
     role = live.objects.get(f"Role {NAMESPACE_PREFIX}{_team(quota)}/{TEAM_ROLE}")
     allowed = {resource for rule in (role or {}).get("rules", ()) for resource in rule.get("resources", ())}
     found = [each for each, sign in _SIGN_OF.items() if sign in allowed]

@@ -94,7 +94,7 @@ def _reason(step: Mapping[str, Any], token: str) -> str:
         if names == {known}:
             return reason
     if names <= {"tags", "tagsAll"}:
-        return "the kit tags its resources; `manageTags: false` leaves tags alone"
+        return "hpkit tags its resources; `manageTags: false` leaves tags alone"
     return "the file has a different value: change the file to the live value, or let the first `pulumi up` change it"
 
 

@@ -53,7 +53,7 @@ class PulumiStack:
         """Import the resources of an import file and show Pulumi's output; they are protected until the first `up`."""
         with _file(document) as path:
             options = ["--generate-code=false", "--yes", "--skip-preview"]
-            code = subprocess.run(  # noqa: S603 - the arguments are the kit's own
+            code = subprocess.run(  # noqa: S603 - the arguments are hpkit's own
                 self._command("import", "--stack", self.stack, "--file", path, *options),
                 cwd=self._root,
                 env=self._environment,
@@ -88,7 +88,7 @@ class PulumiStack:
         return ["pulumi", *arguments, "--non-interactive"]
 
     def _done(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(  # noqa: S603 - the arguments are the kit's own
+        return subprocess.run(  # noqa: S603 - the arguments are hpkit's own
             self._command(*arguments),
             cwd=self._root,
             env=self._environment,

@@ -25,7 +25,7 @@ __all__ = ["CLUSTER_ARN", "CLUSTER_NAME", "read"]
 CLUSTER_ARN: Final = re.compile(r"arn:aws[a-z-]*:sagemaker:([a-z0-9-]+):\d{12}:cluster/[a-z0-9]{12}\Z")
 CLUSTER_NAME: Final = re.compile(r"[a-zA-Z0-9](?:-*[a-zA-Z0-9]){0,62}\Z")
 Progress = Callable[[str], None]
-# Kinds that the kit creates, or patches in namespaces that HyperPod makes.
+# Kinds that hpkit creates, or patches in namespaces that HyperPod makes.
 _KINDS: Final = (
     ("v1", "LimitRange"),
     ("v1", "Namespace"),
@@ -53,7 +53,7 @@ def read(session: Session, name_or_arn: str, *, on_progress: Progress) -> LivePl
     quotas, policies = _governance(api, str(cluster["ClusterArn"]))
     addons, entries, identities = _eks(api, name)
     in_cluster = _KubernetesReader(autoscales=cluster.get("AutoScaling", {}).get("Mode") == "Enable")
-    # Without Karpenter and groups of the kit nothing in Kubernetes is adopted, and its API need not be reachable.
+    # Without Karpenter and groups of hpkit nothing in Kubernetes is adopted, and its API need not be reachable.
     if in_cluster.autoscales or any(group.startswith(GROUP_PREFIX) for entry in entries for group in entry.groups):
         on_progress(f"reading Kubernetes objects of {name}")
         in_cluster.read(session, eks)

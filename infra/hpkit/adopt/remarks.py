@@ -9,7 +9,7 @@ __all__ = ["Remarks"]
 class Remarks:
     """What a person must know.
 
-    - unmanaged: live, and left alone by the kit.
+    - unmanaged: live, and left alone by hpkit.
     - assumed: in the file, although no API returns it.
     - changes: what the first `up` will change.
     - blockers: what makes the adoption impossible.

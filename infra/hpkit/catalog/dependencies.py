@@ -1,4 +1,4 @@
-"""The charts that the kit installs: which ones, with which parts, and which images they bring."""
+"""The charts that hpkit installs: which ones, with which parts, and which images they bring."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -83,7 +83,7 @@ class ChartImage:
 
 @dataclass(frozen=True, slots=True)
 class PinnedChart:
-    """The kit's pin: a folder of a Git repository at a commit, and the parts that are published elsewhere.
+    """hpkit's pin: a folder of a Git repository at a commit, and the parts that are published elsewhere.
 
     - contents: the hash of that folder.
     - package: the hash of the packed chart with its parts.
@@ -123,7 +123,7 @@ class PinnedChart:
 
 @cache
 def dependencies_chart() -> PinnedChart:
-    """Return the kit's pin of the dependencies chart."""
+    """Return hpkit's pin of the dependencies chart."""
     data = read_data("dependencies.json")["chart"]
     return PinnedChart(
         **{key: data[key] for key in ("name", "version", "repository", "commit", "path", "contents", "package")},
@@ -137,7 +137,7 @@ def dependencies_chart() -> PinnedChart:
 
 @cache
 def keda_chart() -> PublishedChart:
-    """Return the kit's pin of KEDA's chart, whose version is that of the operator in it."""
+    """Return hpkit's pin of KEDA's chart, whose version is that of the operator in it."""
     return PublishedChart(**read_data("dependencies.json")["keda"])
 
 

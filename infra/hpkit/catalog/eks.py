@@ -115,10 +115,10 @@ def offered_addon(name: str, kubernetes: str) -> OfferedAddon | None:
 
 
 def addon_pin(name: str, kubernetes: str) -> str | None:
-    """Return the version of an add-on that the kit installs on a Kubernetes version; None leaves it to EKS.
+    """Return the version of an add-on that hpkit installs on a Kubernetes version; None leaves it to EKS.
 
-    That is the kit's own pin as long as EKS lists it for that version, or nobody has asked. Else the newest listed one
-    of a release that the kit knows, else EKS's default.
+    That is hpkit's own pin as long as EKS lists it for that version, or nobody has asked. Else the newest listed one
+    of a release that hpkit knows, else EKS's default.
     """
     addon = next((each for each in addons() if each.name == name), None)
     if addon is None or addon.default is None:

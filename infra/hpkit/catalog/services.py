@@ -78,8 +78,8 @@ class AddOnVersion:
 class AddOn:
     """An EKS add-on.
 
-    default is the kit's pin; None where no version is documented, so EKS's own default is taken. minimum is the oldest
-    version that HyperPod or the kit works with. needs_nodes: it stays DEGRADED until a node is there. requires: add-ons
+    default is hpkit's pin; None where no version is documented, so EKS's own default is taken. minimum is the oldest
+    version that HyperPod or hpkit works with. needs_nodes: it stays DEGRADED until a node is there. requires: add-ons
     that must be there before it.
     """
 
@@ -104,7 +104,7 @@ def _shapes() -> dict[str, Any]:
 
 
 def limit(shape: str) -> ShapeLimits:
-    """Return the limits of a shape of the SageMaker API; raises KeyError for one that the kit does not use."""
+    """Return the limits of a shape of the SageMaker API; raises KeyError for one that hpkit does not use."""
     found = _shapes()[shape]
     return ShapeLimits(
         found["type"], found.get("min"), found.get("max"), found.get("pattern"), tuple(found.get("enum", ()))
@@ -210,7 +210,7 @@ def is_older(version: str, than: str) -> bool:
 
 @cache
 def addons() -> tuple[AddOn, ...]:
-    """Return the add-ons that the kit knows, sorted by name."""
+    """Return the add-ons that hpkit knows, sorted by name."""
     data = _services()
     return tuple(
         AddOn(

@@ -77,7 +77,7 @@ def resource_decisions(before: Recorded, after: Recorded, steps: Sequence[Step])
 def _vpc_change(before: Recorded, after: Recorded, steps: Sequence[Step]) -> str:
     """Return how the VPC becomes another one; empty where it stays."""
     sides = [side.plan.spec.network.existing for side in (before, after)]
-    old, new = (side.vpc_id if side else "the kit's own" for side in sides)
+    old, new = (side.vpc_id if side else "hpkit's own" for side in sides)
     if old != new:
         return f"{old} → {new}"
     return "; ".join(cause for step in steps if step.lost and step.type == VPC for cause in root_causes(step, steps))
@@ -87,7 +87,7 @@ def _replacement_named_by_file(key: str, after: Recorded) -> list[str]:
     """Return what replaces a deleted resource, where the file names an existing one instead."""
     network, eks = after.plan.spec.network.existing, after.plan.spec.eks.existing
     names = {"vpc": network.vpc_id if network else "", "eks": eks.name if eks else ""}
-    return [f"the kit's own → {names[key]}"] if names.get(key) else []
+    return [f"hpkit's own → {names[key]}"] if names.get(key) else []
 
 
 def _protected_resources(before: Recorded, after: Recorded, steps: Sequence[Step]) -> Iterator[RecordedResource]:

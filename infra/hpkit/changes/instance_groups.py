@@ -159,7 +159,7 @@ def _known(value: Any, side: Recorded) -> Any:
     """Return a value; for what AWS gives out, and a recording made up, whose it is."""
     makers = (each.name for each in side.resources.values() if isinstance(value, str) and value in each.made.values())
     name = next(makers, None)
-    return value if name is None else f"the kit's own ({name})"
+    return value if name is None else f"hpkit's own ({name})"
 
 
 def _zones(side: Recorded, name: str) -> str:

@@ -227,5 +227,5 @@ def _follows(old: Any, new: Any, gone: set[str]) -> bool:
 
 def _tokens(value: Any) -> set[str]:
     found = {token for text in texts_in(value) for token in (text, *_TOKEN.findall(text))}
-    # An ARN ends in the name of what it is of, and so does a group of the kit's in Kubernetes.
+    # An ARN ends in the name of what it is of, and so does a group of hpkit's in Kubernetes.
     return found | {token.rpartition(mark)[2] for token in found for mark in "/:"}

@@ -128,7 +128,7 @@ def _roles_of_others(context: Context) -> Iterator[Issue]:
             why, fix = "a permissions boundary must be in the role's account", f"Use a policy of account {account}."
         else:
             why = "a role of another account can't be passed to a service"
-            fix = f"Use a role of account {account}. Or remove `{path[-1]}` if the kit can create the role."
+            fix = f"Use a role of account {account}. Or remove `{path[-1]}` if hpkit can create the role."
         yield Issue(
             path,
             f"{arn} is in account {match['account']}, but {context.environment} is in {account}; {why}",
@@ -279,7 +279,7 @@ def _digests(context: Context) -> Iterator[Issue]:
                     (*path, "lifecycleScriptSha256"),
                     f"{group.name} has a digest, but lifecycleScript is {uri}; nodes only verify scripts that they "
                     "download from S3",
-                    "Set `lifecycleScript` to an s3:// URI. Or remove the digest, because the kit's own script "
+                    "Set `lifecycleScript` to an s3:// URI. Or remove the digest, because hpkit's own script "
                     "needs none.",
                 )
 

@@ -17,7 +17,7 @@ _CHART = "SageMaker HyperPod CLI, Helm chart: conditions of its parts"
 _CLUSTERS = "SageMaker HyperPod developer guide, setting up clusters for model deployment"
 _CONTRACT = "hpkit configuration reference"
 _EKS_ADDONS = "Amazon EKS user guide, AWS and community add-ons"
-# Add-ons of EKS of which the kit knows nothing but the name.
+# Add-ons of EKS of which hpkit knows nothing but the name.
 _OTHERS = (
     "adot", "amazon-guardduty", "aws-guardduty-agent", "aws-network-flow-monitoring-agent", "aws-privateca-connector",
     "aws-secrets-store-csi-driver-provider", "eks-node-monitoring-agent", "fluent-bit", "kube-state-metrics",
@@ -111,9 +111,9 @@ def _not_there_yet(context: Context) -> Iterator[Issue]:
     if others:
         yield Issue(
             (*context.path, "inference", "installed"),
-            f"the kit creates the EKS cluster of {context.environment}, so {listing(others)} can't be installed "
+            f"hpkit creates the EKS cluster of {context.environment}, so {listing(others)} can't be installed "
             "before the first `pulumi up`; the inference operator requires them, and EKS would fail the update",
-            "Remove `installed`, and the kit installs them. If they're installed by now, waive this rule.",
+            "Remove `installed`, and hpkit installs them. If they're installed by now, waive this rule.",
         )
 
 
@@ -152,8 +152,8 @@ def _known_account(context: Context) -> Iterator[Issue]:
         if addon.role is not None and name not in POD_ACCOUNTS:
             yield Issue(
                 (*context.path, "addons", name, "role"),
-                f"the kit doesn't know the service account of {name}, so it can't assign the role {addon.role}",
-                "Remove `role`, and associate it outside the kit. Supported add-ons: "
+                f"hpkit doesn't know the service account of {name}, so it can't assign the role {addon.role}",
+                "Remove `role`, and associate it outside hpkit. Supported add-ons: "
                 f"{listing(sorted(POD_ACCOUNTS), 20)}.",
             )
 
@@ -187,7 +187,7 @@ def _known(context: Context) -> Iterator[Issue]:
         elif name not in offered and name not in _OTHERS:
             yield Issue(
                 (*context.path, "addons", name),
-                f"the kit doesn't know the add-on `{name}`",
+                f"hpkit doesn't know the add-on `{name}`",
                 "Compare the name with the output of `aws eks describe-addon-versions`.",
                 "warning",
             )
@@ -262,7 +262,7 @@ def _reachable_web_ui(context: Context) -> Iterator[Issue]:
     if missing:
         yield Issue(
             (*context.path, "spaces", "webUi"),
-            f"the web UI requires {listing(missing)}, which the kit doesn't install with it; without, no address leads "
+            f"the web UI requires {listing(missing)}, which hpkit doesn't install with it; without, no address leads "
             "to a space",
             "Add `external-dns` to `addons`, with a role for the hosted zone; `inference` brings the controller. If "
             "you install them another way, waive this rule.",

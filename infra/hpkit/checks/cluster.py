@@ -85,13 +85,13 @@ def _chart_is_stated_whole(context: Context) -> Iterator[Issue]:
             yield Issue(
                 (*path, "installed"),
                 f"`installed` means that the cluster already has the chart, but {listing(beside)} applies to a chart "
-                "that the kit installs",
+                "that hpkit installs",
                 "Remove `installed`, or remove the other keys.",
             )
     elif beside and wanted.chart is None:
         yield Issue(
             (*path, beside[0]),
-            f"{listing(beside)} applies to your own chart, but no chart is set; the kit's chart is already pinned",
+            f"{listing(beside)} applies to your own chart, but no chart is set; hpkit's chart is already pinned",
             "Set `chart`, or remove the other keys.",
         )
     elif wanted.chart is not None and wanted.version is None:
@@ -174,7 +174,7 @@ def _override(context: Context) -> Iterator[Issue]:
         if context.spec.network.existing is None:
             yield Issue(
                 path,
-                f"{group.name} uses the subnets {listing(list(override.subnets))}, but the kit creates the network",
+                f"{group.name} uses the subnets {listing(list(override.subnets))}, but hpkit creates the network",
                 "Set availabilityZone instead. Or set network.existing to the network of these subnets.",
             )
         elsewhere = [

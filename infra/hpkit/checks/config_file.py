@@ -65,7 +65,7 @@ def _tags(context: Context) -> Iterator[Issue]:
                 "Remove the `aws:` prefix.",
             )
         elif key in OWN_TAGS or key.startswith("hpkit:"):
-            message = f"the tag `{key}: {value}` would override a tag that the kit sets and its add-ons rely on"
+            message = f"the tag `{key}: {value}` would override a tag that hpkit sets and its add-ons rely on"
             fix = "Remove it, or choose another key."
         elif first_spelling != key:
             message = (

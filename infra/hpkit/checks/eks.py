@@ -118,7 +118,7 @@ def _without_effect(context: Context) -> Iterator[Issue]:
     if eks.existing is not None and eks.endpoint.private_from:
         yield Issue(
             (*context.path, "eks", "endpoint", "privateFrom"),
-            "privateFrom has no effect here: the kit doesn't manage the security groups of the existing cluster "
+            "privateFrom has no effect here: hpkit doesn't manage the security groups of the existing cluster "
             f"{eks.existing.name}",
             "Remove it, and ask the cluster's owner to allow port 443 from "
             f"{listing(list(eks.endpoint.private_from))} in a security group of the cluster.",
@@ -313,5 +313,5 @@ RULES = (
     Rule("EKS010", "error", "publicCidrs are public ranges.", _EKS, _of_the_internet),
     Rule("EKS018", "error", "An existing EKS cluster requires an existing network.", _EKS_NETWORK, _network_of_its_own),
     Rule("EKS011", "warning", "publicCidrs aren't documentation ranges.", "RFC 5737", _of_somebody),
-    Rule("EKS012", "error", "privateFrom requires an EKS cluster that the kit creates.", _EKS, _without_effect),
+    Rule("EKS012", "error", "privateFrom requires an EKS cluster that hpkit creates.", _EKS, _without_effect),
 )  # fmt: skip

@@ -350,7 +350,7 @@ def _installed(context: Context) -> Iterator[Issue]:
     if context.spec.eks.existing is None:
         yield Issue(
             (*path, "installed"),
-            "the kit creates the EKS cluster, which has no add-ons yet",
+            "hpkit creates the EKS cluster, which has no add-ons yet",
             "Remove `installed`.",
         )
     stated = {
@@ -361,7 +361,7 @@ def _installed(context: Context) -> Iterator[Issue]:
     for section in (section for section, is_stated in stated.items() if is_stated):
         yield Issue(
             (*context.path, *section),
-            f"`{section[-1]}` has no effect next to `installed`: the kit changes neither the add-on nor Kueue's "
+            f"`{section[-1]}` has no effect next to `installed`: hpkit changes neither the add-on nor Kueue's "
             "configuration",
             "Remove it, or remove `installed`.",
         )

@@ -531,7 +531,7 @@ def _sources_of_keda(context: Context) -> Iterator[Issue]:
     if keda.role is not None and stated:
         yield Issue(
             path,
-            f"keda has the role {keda.role}, so {listing(stated)}, which only applies to the kit's role, has no effect",
+            f"keda has the role {keda.role}, so {listing(stated)}, which only applies to hpkit's role, has no effect",
             f"Remove {listing(stated)} and grant that role the permissions, or remove role.",
         )
     workspace = context.spec.observability is not None and context.spec.observability.prometheus
@@ -708,7 +708,7 @@ def _images(context: Context) -> Iterator[Issue]:
 
 
 RULES = (
-    Rule("KAR023", "error", "KEDA has at least one source, and its sources apply to the kit's role.",
+    Rule("KAR023", "error", "KEDA has at least one source, and its sources apply to hpkit's role.",
          "hpkit configuration reference",
          _sources_of_keda),
     Rule("KAR013", "error", "Limits and requests are for resources that nodes have.", _NODE_POOLS, _known_resources),

@@ -1,4 +1,4 @@
-"""NET: addresses, zones, the way out, and whether the subnets that the kit adds fit in."""
+"""NET: addresses, zones, the way out, and whether the subnets that hpkit adds fit in."""
 
 import ipaddress
 import re
@@ -84,7 +84,7 @@ def _environments_apart(context: Context) -> Iterator[Issue]:
 
 
 def vpc_ranges(network: Network) -> list[ipaddress.IPv4Network]:
-    """Return the valid ranges of the VPC that the kit creates (NET001 reports others); none for an existing VPC."""
+    """Return the valid ranges of the VPC that hpkit creates (NET001 reports others); none for an existing VPC."""
     if network.existing is not None:
         return []
     texts = [network.vpc_cidr, *(zone.node_cidr for zone in network.zones)]
@@ -203,7 +203,7 @@ def _of_some_size(context: Context, what: str, address: str) -> str:
 
 
 def _kept_by_others(context: Context, what: str) -> list[ipaddress.IPv4Network]:
-    """Return the ranges that nodes of a zone may not share: of other zones, and the kit's own part of the VPC."""
+    """Return the ranges that nodes of a zone may not share: of other zones, and hpkit's own part of the VPC."""
     if what == "vpcCidr":
         return []
     nodes = [_network(cidr) for other, cidr, _ in _ranges(context) if other.startswith("nodeCidr") and other != what]
@@ -245,7 +245,7 @@ def _one_network(context: Context) -> Iterator[Issue]:
         if both:
             yield Issue(
                 (*path, both[0]),
-                f"{listing(both)} can't be combined with `existing`, because the kit then creates no network",
+                f"{listing(both)} can't be combined with `existing`, because hpkit then creates no network",
                 "Keep either `existing`, or vpcCidr and zones.",
             )
         return
@@ -344,8 +344,7 @@ def _without_effect(context: Context) -> Iterator[Issue]:
         has = "have" if len(beside) > 1 else "has"
         yield Issue(
             (*path, beside[0]),
-            f"{listing(beside)} {has} no effect next to `existing`, because the kit adds nothing to an existing "
-            "network",
+            f"{listing(beside)} {has} no effect next to `existing`, because hpkit adds nothing to an existing network",
             "Remove it, and set up egress and endpoints in that network."
             if len(beside) == 1
             else "Remove them, and set up egress and endpoints in that network.",
@@ -387,7 +386,7 @@ def _room(context: Context) -> Iterator[Issue]:
         if is_local_zone(zone.availability_zone) and context.spec.network.nat_gateways == "PerZone":
             yield Issue(
                 (*path, "natGateways"),
-                f"{zone.availability_zone} is a Local Zone, where the kit creates no NAT gateway",
+                f"{zone.availability_zone} is a Local Zone, where hpkit creates no NAT gateway",
                 "Use `Single`.",
             )
         if zone.availability_zone[-1] > LAST_ZONE:
@@ -454,7 +453,7 @@ def _refused(nodes: ipaddress.IPv4Network, vpc: ipaddress.IPv4Network, others: l
 
 
 def _built(context: Context) -> Iterator[tuple[str, ipaddress.IPv4Network, Path]]:
-    """Yield name, range and path of the ranges in a VPC that the kit creates."""
+    """Yield name, range and path of the ranges in a VPC that hpkit creates."""
     for what, cidr, path in _ranges(context):
         network = _network(cidr)
         if network is not None and not _of_callers(what):
@@ -519,7 +518,7 @@ def _endpoints(context: Context) -> Iterator[Issue]:
         if whole is not None:
             yield Issue(
                 path,
-                f"`{name}` is the full name of an endpoint service; the kit adds the prefix itself",
+                f"`{name}` is the full name of an endpoint service; hpkit adds the prefix itself",
                 f"Use `{whole['service']}`.",
             )
             continue
@@ -529,7 +528,7 @@ def _endpoints(context: Context) -> Iterator[Issue]:
         if likely is None:
             yield Issue(
                 path,
-                f"the kit doesn't know a service `{name}` with a VPC endpoint",
+                f"hpkit doesn't know a service `{name}` with a VPC endpoint",
                 f"Use a name that `aws ec2 describe-vpc-endpoint-services --region {context.spec.region}` lists, "
                 "without `com.amazonaws.` and the region.",
                 "warning",
@@ -588,5 +587,5 @@ RULES = (
     Rule("NET009", "error", "VPC endpoints are for services that support them.", _PRIVATELINK, _endpoints),
     Rule("NET010", "error", "Each zone of an existing network has its own subnet.", _VPC, _subnets_once),
     Rule("NET013", "warning", "Settings of NAT gateways and endpoints have an effect.", _CONTRACT, _without_effect),
-    Rule("NET006", "error", "EKS clusters that the kit creates have subnets in two zones.", _EKS, _zones_of_eks),
+    Rule("NET006", "error", "EKS clusters that hpkit creates have subnets in two zones.", _EKS, _zones_of_eks),
 )  # fmt: skip

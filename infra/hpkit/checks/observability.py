@@ -35,7 +35,7 @@ def _one_receiver(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*path, "alerts"),
             f"`alerts` has {recipients}; alerts need exactly one of them",
-            "Set `emails` to have the kit create a topic, or `snsTopicArn` to use an existing one.",
+            "Set `emails` to have hpkit create a topic, or `snsTopicArn` to use an existing one.",
         )
 
 
@@ -161,7 +161,7 @@ def _one_grafana(context: Context) -> Iterator[Issue]:
         yield Issue(
             (*path, "existingGrafana"),
             "`grafana` and `existingGrafana` are both set; dashboards and alert rules have one Grafana",
-            "Remove `grafana` to use the existing one, or `existingGrafana` to have the kit create one.",
+            "Remove `grafana` to use the existing one, or `existingGrafana` to have hpkit create one.",
         )
 
 

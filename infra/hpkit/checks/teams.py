@@ -67,7 +67,7 @@ def _nobody_works(context: Context) -> Iterator[Issue]:
 
 
 def _reach_of_repositories(context: Context) -> Iterator[Issue]:
-    """Note what the kit does not do for images of teams: in networks and roles that are not its own."""
+    """Note what hpkit does not do for images of teams: in networks and roles that are not its own."""
     repositories = repositories_of(context.plan)
     if not repositories:
         return
@@ -75,13 +75,13 @@ def _reach_of_repositories(context: Context) -> Iterator[Issue]:
     if network.existing is not None and network.closed:
         yield Issue(
             (*context.path, "network", "closed"),
-            f"nodes need VPC endpoints to pull {repositories[0].name}, but the kit creates none in an existing VPC",
+            f"nodes need VPC endpoints to pull {repositories[0].name}, but hpkit creates none in an existing VPC",
             f"Create {listing(list(NEEDED_ENDPOINTS))} in it ({context.spec.region}). Waive this rule once they exist.",
         )
     for role in execution_roles(context.plan):
         yield Issue(
             (*context.path, "cluster", "instanceGroups"),
-            f"nodes use the existing role {role}, which the kit doesn't change, so it may not be allowed to pull the "
+            f"nodes use the existing role {role}, which hpkit doesn't change, so it may not be allowed to pull the "
             "teams' images",
             "Allow it ecr:GetAuthorizationToken, and ecr:BatchGetImage and ecr:GetDownloadUrlForLayer on "
             f"repository/{repository_prefix(context.plan)}*. Then waive this rule.",

@@ -1,4 +1,4 @@
-"""`hpkit catalog fetch-chart`: the charts that the kit pins, as packages."""
+"""`hpkit catalog fetch-chart`: the charts that hpkit pins, as packages."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ __all__ = ["command"]
     help="Save the charts here, named as HPKIT_MIRROR expects, for a machine without network access.",
 )
 def command(folder: Path | None) -> None:
-    """Download and verify the charts that the kit pins: HyperPod's dependencies, and KEDA.
+    """Download and verify the charts that hpkit pins: HyperPod's dependencies, and KEDA.
 
     `pulumi up` downloads what a stack needs automatically. Charts that are already in the cache aren't downloaded
     again.
@@ -30,7 +30,7 @@ def command(folder: Path | None) -> None:
         click.echo(package.path)
         if not package.is_pinned:
             click.echo(
-                f"{pin.published_file} differs from the kit's pin, so AWS deployments reject it: in the HPKIT_MIRROR "
+                f"{pin.published_file} differs from hpkit's pin, so AWS deployments reject it: in the HPKIT_MIRROR "
                 f"folder, its content hash is {package.contents}; the pin is {pin.package}",
                 err=True,
             )

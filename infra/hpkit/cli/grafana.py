@@ -45,7 +45,7 @@ def apply(
 ) -> None:
     """Apply the stack's dashboards, alert rules and contact point to its Grafana.
 
-    Prints the differences first. Objects that the kit didn't create aren't changed: the kit's objects have unique IDs.
+    Prints the differences first. Objects that hpkit didn't create aren't changed: hpkit's objects have unique IDs.
     Signs in with a token that expires after ten minutes, is deleted at the end of the run, and isn't stored. For
     existingGrafana, reads the token from its secret. A second run changes nothing.
     """

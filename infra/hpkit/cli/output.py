@@ -96,7 +96,7 @@ def output_to(file: Path | None) -> Iterator[None]:
 
 
 def own(stream: TextIO) -> TextIO:
-    """Return the stream below a printable one, for the kit's own workflow commands and cursor movements.
+    """Return the stream below a printable one, for hpkit's own workflow commands and cursor movements.
 
     Callers must escape text from outside before they write it.
     """

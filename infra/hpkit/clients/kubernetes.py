@@ -68,7 +68,7 @@ class _Configuration(Configuration):
 
 
 def find_inside(session: Session, cluster: Mapping[str, Any]) -> dict[str, list[str]] | FailedCall:
-    """Return what the kit must know of an existing cluster, or why it could not be seen.
+    """Return what hpkit must know of an existing cluster, or why it could not be seen.
 
     apiGroups and deployments show a Kueue: without Kueue's API group the deployments decide, since one with the
     add-on's name would be in its way. nodes: the names of those that aren't HyperPod's.

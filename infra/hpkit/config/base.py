@@ -40,7 +40,7 @@ class Model(BaseModel):
 class Api:
     """Marks a field whose enum, pattern, length or range is that of a shape in the SageMaker API model.
 
-    also: a word of the kit's own that a text of this shape may be instead.
+    also: a word of hpkit's own that a text of this shape may be instead.
     """
 
     shape: str
@@ -119,7 +119,7 @@ _MOST_OF_A_NAME = 40
 BUCKET_PATTERN = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"
 BucketName = Annotated[str, Field(pattern=BUCKET_PATTERN)]
 
-# The name of a thing that the kit or Kubernetes uses as a DNS label.
+# The name of a thing that hpkit or Kubernetes uses as a DNS label.
 Name = Annotated[str, Field(pattern=DNS_LABEL, min_length=1, max_length=_MOST_OF_A_NAME)]
 
 

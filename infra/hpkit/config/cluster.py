@@ -293,12 +293,12 @@ class InstanceGroup(InstanceGroupBase):
 
     @property
     def runs_kits_script(self) -> bool:
-        """Return whether that script is the kit's own, which does nothing."""
+        """Return whether that script is hpkit's own, which does nothing."""
         return self.lifecycle_script is None
 
     @property
     def verified_script(self) -> tuple[str, str] | None:
-        """Return URI and SHA-256 of the script that a script of the kit fetches and verifies; None without."""
+        """Return URI and SHA-256 of the script that a script of hpkit fetches and verifies; None without."""
         if self.lifecycle_script is None or self.lifecycle_script_sha256 is None:
             return None
         return self.lifecycle_script, self.lifecycle_script_sha256
@@ -375,7 +375,7 @@ class TieredStorage(Model):
 class Dependencies(Model):
     """The chart that HyperPod requires on EKS: health monitoring agent, device plugins, EFA, training operators.
 
-    Without `chart`, the kit's pinned chart is installed.
+    Without `chart`, hpkit's pinned chart is installed.
     """
 
     installed: bool = Field(
@@ -407,7 +407,7 @@ class Dependencies(Model):
 
     @property
     def is_kits(self) -> bool:
-        """Return whether the chart is the one that the kit pins."""
+        """Return whether the chart is the one that hpkit pins."""
         return not self.installed and self.chart is None
 
     @property

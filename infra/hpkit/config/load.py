@@ -311,7 +311,7 @@ class _Composer:
             raise _RefusedError(
                 "a key must be a plain word, not a list or a map",
                 "Use a plain word as the key. If this is a template (`{{ … }}`), replace it with its value, "
-                "because the kit doesn't expand templates.",
+                "because hpkit doesn't expand templates.",
                 node.mark,
             )
         key = node.value

@@ -1,4 +1,4 @@
-"""The IAM role that the kit creates for a team's data scientists, and who can assume it."""
+"""The IAM role that hpkit creates for a team's data scientists, and who can assume it."""
 
 from typing import Annotated
 
@@ -34,7 +34,7 @@ class OidcTrust(Model):
 
 
 class MemberRole(Model):
-    """A role that the kit creates for a team. Its keys say who can assume it."""
+    """A role that hpkit creates for a team. Its keys say who can assume it."""
 
     permission_sets: tuple[_PermissionSet, ...] = Field(
         default=(),

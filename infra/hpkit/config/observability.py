@@ -200,7 +200,7 @@ class Observability(Model):
 
     @property
     def has_grafana(self) -> bool:
-        """Whether there is a Grafana for dashboards and alert rules, created by the kit or not."""
+        """Whether there is a Grafana for dashboards and alert rules, created by hpkit or not."""
         return self.grafana or self.existing_grafana is not None
 
 

@@ -34,13 +34,13 @@ _LEVELS: Final = ("advisory", "mandatory", "remediate", "disabled")
 
 # Keys of the files that an organization file names.
 _PARTS: Final = frozenset(key for keys in KEYS_OF_FILES.values() for key in keys)
-# What one of these keys, or a key that is nearly one of them, begins, is meant for this kit.
+# What one of these keys, or a key that is nearly one of them, begins, is meant for hpkit.
 _OWN: Final = ("clusterPolicy", "environments", "organization", "teams")
 _MOST_SHOWN: Final = 3
 
 
 def other_file(data: Mapping[str, Any]) -> str | None:
-    """Say what a file is that is not meant for this kit, as the rest of "this is"; None for one that may be."""
+    """Say what a file is that is not meant for hpkit, as the rest of "this is"; None for one that may be."""
     if data.keys() & {"organization", "environments"}:
         return None
     if data and all(_POLICY.match(key) and (isinstance(each, dict) or each in _LEVELS) for key, each in data.items()):

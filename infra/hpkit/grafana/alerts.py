@@ -13,7 +13,7 @@ from hpkit.plan.model import CLUSTER_QUEUE_SUFFIX, NAMESPACE_PREFIX, Plan
 
 __all__ = ["STACK_LABEL", "alert_rules", "contact_point", "route"]
 
-# Only alerts with this label take the kit's branch of the notification policy.
+# Only alerts with this label take hpkit's branch of the notification policy.
 STACK_LABEL: Final = "hpkit_stack"
 _GROUP: Final = "hpkit"
 _RANGE_SECONDS: Final = 600

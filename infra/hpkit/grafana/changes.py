@@ -14,7 +14,7 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a workspace holds of one stack: the kit's objects by kind and uid, and the whole notification policy."""
+    """What a workspace holds of one stack: hpkit's objects by kind and uid, and the whole notification policy."""
 
     objects: Mapping[tuple[Kind, str], GrafanaObject]
     policy: Mapping[str, Any]

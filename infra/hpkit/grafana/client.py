@@ -1,4 +1,4 @@
-"""Grafana's HTTP API, as far as the kit uses it: its own objects by uid, and the notification policy.
+"""Grafana's HTTP API, as far as hpkit uses it: its own objects by uid, and the notification policy.
 
 Source: Grafana documentation, HTTP API (data source, folder, dashboard, search, alerting provisioning), version 10.4
 and 12.4. A body says what is wrong in `message`.

@@ -1,4 +1,4 @@
-"""Names of what the kit owns in a Grafana workspace: unique ids that say which stack each belongs to.
+"""Names of what hpkit owns in a Grafana workspace: unique ids that say which stack each belongs to.
 
 Grafana takes 40 letters, digits, `-` and `_` of a uid. A stack's name may be longer, and one may begin like another,
 so that a digest of it stands there.

@@ -89,7 +89,7 @@ def find_workspace(session: Session, plan: Plan, identifier: str | None = None) 
 
 
 def existing_access(session: Session, spec: ExistingGrafana) -> Access:
-    """Return access to a Grafana that the kit doesn't create; ToolError unless its secret has a token.
+    """Return access to a Grafana that hpkit doesn't create; ToolError unless its secret has a token.
 
     A file with errors can be applied, so the address is checked again before the token is sent.
 

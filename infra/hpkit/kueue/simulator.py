@@ -13,7 +13,7 @@ __all__ = ["Simulator", "simulator"]
 
 
 class Simulator(Protocol):
-    """What the kit needs of the simulator; `hpkit_whatif.admission.Simulator` documents each method."""
+    """What hpkit needs of the simulator; `hpkit_whatif.admission.Simulator` documents each method."""
 
     def run_cycle(self) -> Outcome:
         """Run one cycle."""

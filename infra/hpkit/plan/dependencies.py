@@ -76,7 +76,7 @@ def mirror_name(source: str, registry: str) -> str:
 
 
 def chart_images(spec: Environment) -> list[ChartImage]:
-    """Return the images of the kit's chart that nodes of an environment can need."""
+    """Return the images of hpkit's chart that nodes of an environment can need."""
     cluster = spec.cluster
     groups = (*cluster.instance_groups, *cluster.restricted_instance_groups)
     types = [name for group in groups for name in group.types]
@@ -84,7 +84,7 @@ def chart_images(spec: Environment) -> list[ChartImage]:
 
 
 def unmirrored_images(spec: Environment) -> tuple[ChartImage, ...]:
-    """Return the images of the kit's chart that no value leads to a mirror, and that nodes of the environment need."""
+    """Return the images of hpkit's chart that no value leads to a mirror, and that nodes of the environment need."""
     return tuple(
         each
         for each in chart_images(spec)

@@ -1,4 +1,4 @@
-"""Which roles and buckets the kit creates for an environment, and which exist already; and add-ons' service accounts.
+"""Which roles and buckets hpkit creates for an environment, and which exist already; and add-ons' service accounts.
 
 Sources of the service accounts: the add-ons' own pages in the SageMaker HyperPod developer guide and the Amazon EKS
 user guide. For KEDA, external-dns, cert-manager and SageMaker Spaces, they are their charts' defaults.
@@ -46,7 +46,7 @@ _FSX_CSI: Final = "aws-fsx-csi-driver"
 class PodAccount:
     """The service account of an add-on's pods.
 
-    managed: the managed policies of a role that the kit creates for it, by name; inline: whether it has an inline one.
+    managed: the managed policies of a role that hpkit creates for it, by name; inline: whether it has an inline one.
     """
 
     namespace: str
@@ -94,7 +94,7 @@ POD_ACCOUNTS: Final[Mapping[str, PodAccount]] = {
 KEDA_ACCOUNT: Final = PodAccount("keda", "keda-operator", inline=True)
 # Of the pods that check who opens a space in a browser.
 ROUTER_ACCOUNT: Final = PodAccount("jupyter-k8s-system", "jupyter-k8s-authmiddleware", inline=True)
-# Add-ons that can do nothing without a role, and of which only the user knows what on: then the kit makes none.
+# Add-ons that can do nothing without a role, and of which only the user knows what on: then hpkit makes none.
 ROLE_BY_USER: Final[Mapping[str, str]] = {
     _S3_CSI: "the buckets that pods mount",
     "external-dns": "the hosted zones that it keeps",
@@ -113,12 +113,12 @@ def makes_node_role(plan: Plan) -> bool:
 
 
 def watches_alarms(plan: Plan) -> bool:
-    """Return whether updates of some group with the kit's execution role are rolled back by alarms."""
+    """Return whether updates of some group with hpkit's execution role are rolled back by alarms."""
     return any(group.spec.execution_role is None and group.spec.auto_rollback_alarms for group in created_groups(plan))
 
 
 def volume_keys(plan: Plan) -> list[str]:
-    """Return the KMS keys of the volumes of groups with the kit's execution role, each an ARN or an ID."""
+    """Return the KMS keys of the volumes of groups with hpkit's execution role, each an ARN or an ID."""
     storage = (
         config.ebs_volume_config
         for group in created_groups(plan)
@@ -140,7 +140,7 @@ def makes_keda_role(plan: Plan) -> bool:
 
 
 def makes_inference_keda(plan: Plan) -> bool:
-    """Return whether the inference operator brings KEDA: unless the kit installs one, as one is enough."""
+    """Return whether the inference operator brings KEDA: unless hpkit installs one, as one is enough."""
     return plan.spec.inference is not None and not (plan.spec.autoscaling and plan.spec.autoscaling.keda)
 
 
@@ -156,7 +156,7 @@ def makes_certificate_bucket(plan: Plan) -> bool:
 
 
 def makes_script(plan: Plan) -> bool:
-    """Return whether the kit's own script is uploaded: into a bucket of the kit always, else for groups that run it."""
+    """Return whether hpkit's own script is uploaded: into a bucket of hpkit always, else for groups that run it."""
     return makes_bucket(plan) or any(group.spec.runs_kits_script for group in created_groups(plan))
 
 
@@ -166,7 +166,7 @@ def verified_scripts(plan: Plan) -> tuple[tuple[str, str], ...]:
 
 
 def makes_pod_role(plan: Plan, addon: AddonPlan) -> bool:
-    """Return whether the kit makes a role for an add-on's pods."""
+    """Return whether hpkit makes a role for an add-on's pods."""
     if addon.role is not None or addon.service_account_role_arn is not None or not addon.pod_identity:
         return False
     observability, storage = plan.spec.observability, plan.spec.storage
@@ -206,7 +206,7 @@ def made_roles(plan: Plan) -> list[MadeRole]:
 
 
 def is_associated(plan: Plan, addon: AddonPlan) -> bool:
-    """Return whether the kit lets an add-on's pods take a role by EKS Pod Identity."""
+    """Return whether hpkit lets an add-on's pods take a role by EKS Pod Identity."""
     return makes_pod_role(plan, addon) or (addon.role is not None and addon.name in POD_ACCOUNTS)
 
 

@@ -1,4 +1,4 @@
-"""Values of charts and add-ons: a user's laid over the kit's."""
+"""Values of charts and add-ons: a user's laid over hpkit's."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -237,7 +237,7 @@ class NodePoolPlan:
 class AddonPlan:
     """An EKS add-on with the version to install; None lets EKS choose, because none is pinned.
 
-    configuration: the file's configurationValues, merged over the kit's own. role, service_account_role_arn,
+    configuration: the file's configurationValues, merged over hpkit's own. role, service_account_role_arn,
     pod_identity: how the file gives its pods an existing role.
     """
 
@@ -263,7 +263,7 @@ class Plan:
     """Everything that the program creates for one environment of one organization.
 
     groups are the ordinary ones, of which capacity and quotas are. For an existing cluster, spec has no autoscaling.
-    topology_aware_scheduling is whether the kit switches it on; where it manages it at all says manages_topology.
+    topology_aware_scheduling is whether hpkit switches it on; where it manages it at all says manages_topology.
     dependencies: the chart that is installed before the cluster, None where the EKS cluster has it.
     """
 
@@ -316,7 +316,7 @@ class Plan:
 
     @property
     def gang_scheduling(self) -> GangScheduling | None:
-        """Return how the kit sets gang scheduling, on or off; None where it leaves it as it is."""
+        """Return how hpkit sets gang scheduling, on or off; None where it leaves it as it is."""
         governance = self.spec.governance
         if governance is None or governance.installed:
             return None
@@ -326,7 +326,7 @@ class Plan:
 
     @property
     def manages_topology(self) -> bool:
-        """Return whether the kit switches topology-aware scheduling, on or off."""
+        """Return whether hpkit switches topology-aware scheduling, on or off."""
         governance = self.spec.governance
         if governance is None or governance.installed:
             return False

@@ -128,7 +128,7 @@ def leaving_teams(plan: Plan) -> tuple[str, ...]:
 
 
 def _nat_gateways(plan: Plan) -> tuple[str, ...]:
-    """Return the names of the NAT gateways that the kit makes: one by itself, or one per zone."""
+    """Return the names of the NAT gateways that hpkit makes: one by itself, or one per zone."""
     if not plan.network.nat_gateways or plan.spec.network.existing is not None:
         return ()
     if plan.spec.network.nat_gateways == "Single":

@@ -1,4 +1,4 @@
-"""Which part of the VPC's own range each of the kit's small subnets gets; in an existing VPC, which subnets serve."""
+"""Which part of the VPC's own range each of hpkit's small subnets gets; in an existing VPC, which subnets serve."""
 
 import ipaddress
 
@@ -20,7 +20,7 @@ _ZONES = 2  # that EKS asks for (Amazon EKS user guide, VPC and subnet considera
 
 
 def own_part(vpc_cidr: str) -> ipaddress.IPv4Network:
-    """Return the part of the VPC's range that the kit's own subnets come from; nodes may have the rest."""
+    """Return the part of the VPC's range that hpkit's own subnets come from; nodes may have the rest."""
     network = ipaddress.IPv4Network(vpc_cidr)
     return next(network.subnets(prefixlen_diff=_PART))
 

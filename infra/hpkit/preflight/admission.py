@@ -72,7 +72,7 @@ def _differing(
     what = f"{object_kind} {name}"
     fix = (
         f"`pulumi up --refresh --stack {stack}` restores it; without --refresh, it stays as it is. If neither the "
-        "file nor the kit changed since the last update, find out who changed it"
+        "file nor hpkit changed since the last update, find out who changed it"
     )
     if live is None:
         return changed(_AREA, what, found="missing", needed="in force", fix=fix)

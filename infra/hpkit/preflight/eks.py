@@ -183,7 +183,7 @@ def _version_fits(plan: Plan, what: str, version: str) -> CheckResult:
         fix = f"Update it one minor version at a time to {least} or newer"
         return missing(_AREA, what, found=version, needed=needed, fix=fix)
     if version != planned:
-        fix = f'Set eks.version: "{version}"; the kit doesn\'t update an existing cluster'
+        fix = f'Set eks.version: "{version}"; hpkit doesn\'t update an existing cluster'
         return missing(_AREA, what, found=version, needed=needed, fix=fix)
     return ok(_AREA, what, found=version, needed=needed)
 
@@ -234,7 +234,7 @@ def _installed_addon(plan: Plan, responses: Responses, addon: AddonPlan) -> Iter
         )
         yield unknown(_AREA, what, why=UNMARKED, fix=fix, found=version, needed="absent")
         return
-    fix = "Transfer it: --preserve removes only EKS's record, its pods keep running, and the kit installs over them"
+    fix = "Transfer it: --preserve removes only EKS's record, its pods keep running, and hpkit installs over them"
     command = (
         f"aws eks delete-addon --cluster-name {plan.eks_name} --addon-name {addon.name} --preserve"
         f" --region {plan.spec.region}"
@@ -245,7 +245,7 @@ def _installed_addon(plan: Plan, responses: Responses, addon: AddonPlan) -> Iter
 def _access_entry(plan: Plan, responses: Responses, principal: str) -> Iterator[CheckResult]:
     """Check for an existing access entry: EKS has one per principal, and refuses a second.
 
-    Source: Amazon EKS API reference, CreateAccessEntry (ResourceInUseException); terraform-aws-eks issue 3293. The kit
+    Source: Amazon EKS API reference, CreateAccessEntry (ResourceInUseException); terraform-aws-eks issue 3293. hpkit
     doesn't import it: destroying the stack would then delete the owner's access to a cluster that stays.
     """
     what = f"access entry of {principal} in {plan.eks_name}"
@@ -265,8 +265,8 @@ def _access_entry(plan: Plan, responses: Responses, principal: str) -> Iterator[
         yield unknown(_AREA, what, why=UNMARKED, fix=fix, found="exists", needed="absent")
     else:
         fix = (
-            "Remove the role from eks.administrators or eks.viewers: its existing entry works, and the kit doesn't "
-            "manage it. Members of a team need an entry that the kit creates: use another role, or delete this entry"
+            "Remove the role from eks.administrators or eks.viewers: its existing entry works, and hpkit doesn't "
+            "manage it. Members of a team need an entry that hpkit creates: use another role, or delete this entry"
         )
         yield missing(_AREA, what, found="exists", needed="absent", fix=fix)
 

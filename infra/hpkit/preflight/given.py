@@ -123,7 +123,7 @@ def _rights(plan: Plan, responses: Responses, arn: str) -> CheckResult:
     if denied:
         fix = (
             "Attach AmazonSageMakerClusterInstanceRolePolicy and the EKS additions of the developer guide. Or "
-            "remove executionRole, and the kit creates a role"
+            "remove executionRole, and hpkit creates a role"
         )
         return missing(_ROLES, what, found=f"not allowed: {listing(denied)}", needed=needed, fix=fix)
     return ok(_ROLES, what, found="allowed, as far as IAM simulates it", needed=needed)
@@ -134,7 +134,7 @@ def _bucket(plan: Plan, responses: Responses, bucket: str) -> Iterator[CheckResu
     what = f"bucket {bucket}"
     if isinstance(location, FailedCall):
         if location.is_absence:
-            fix = "Set storage.existing.bucket to an existing bucket, or remove `existing`: the kit creates one"
+            fix = "Set storage.existing.bucket to an existing bucket, or remove `existing`: hpkit creates one"
             yield missing(_STORAGE, what, found="missing", needed="exists", fix=fix)
         else:
             yield call_failed(_STORAGE, what, location, needed="exists")
@@ -154,7 +154,7 @@ def _bucket(plan: Plan, responses: Responses, bucket: str) -> Iterator[CheckResu
 
 
 def _encryption(plan: Plan, responses: Responses, what: str) -> CheckResult:
-    """Check by which key objects are encrypted: the kit lets its nodes decrypt by `storage.kmsKeyArn` and no other."""
+    """Check by which key objects are encrypted: hpkit lets its nodes decrypt by `storage.kmsKeyArn` and no other."""
     what = f"{what}, encryption"
     response = responses.of(bucket_encryption(plan))
     if isinstance(response, FailedCall):
@@ -170,5 +170,5 @@ def _encryption(plan: Plan, responses: Responses, what: str) -> CheckResult:
         return ok(_STORAGE, what, found=kind, needed="readable by nodes")
     if keys == [key_given]:
         return ok(_STORAGE, what, found=keys[0], needed="readable by nodes")
-    fix = f"Set storage.kmsKeyArn: {keys[0]} (the key's ARN), so that the kit's role for nodes can decrypt"
+    fix = f"Set storage.kmsKeyArn: {keys[0]} (the key's ARN), so that hpkit's role for nodes can decrypt"
     return missing(_STORAGE, what, found=keys[0], needed=key_given or "storage.kmsKeyArn", fix=fix)

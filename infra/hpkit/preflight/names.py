@@ -66,7 +66,7 @@ def _provider(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
         fix = f"If it exists, set inference.oidcProviderArn: {arn}; otherwise remove it"
         yield missing(_AREA, what, found=given_arn, needed=arn, fix=fix)
     elif isinstance(response, FailedCall) and response.is_absence:
-        fix = "Remove inference.oidcProviderArn: the kit creates the provider"
+        fix = "Remove inference.oidcProviderArn: hpkit creates the provider"
         yield missing(_AREA, what, found="missing", needed="exists", fix=fix)
     elif isinstance(response, FailedCall):
         yield call_failed(_AREA, what, response, needed="exists")

@@ -67,7 +67,7 @@ def _topic(arn: str, senders: Sequence[str], responses: Responses) -> CheckResul
     what, needed = f"topic {arn} of alerts", f"lets {listing(senders)} publish"
     response = responses.of(topic(arn))
     if isinstance(response, FailedCall) and response.is_absence:
-        fix = "Create it, use another topic, or set alerts.emails to have the kit create one"
+        fix = "Create it, use another topic, or set alerts.emails to have hpkit create one"
         return missing(_AREA, what, found="missing", needed=needed, fix=fix)
     if isinstance(response, FailedCall):
         return call_failed(_AREA, what, response, needed=needed)

@@ -52,7 +52,7 @@ def missing_ranges(plan: Plan) -> Iterator[str]:
 
 
 def missing_charts(plan: Plan) -> Iterator[str]:
-    """Put the kit's charts where the engine reads them, or yield why a pinned chart isn't available.
+    """Put hpkit's charts where the engine reads them, or yield why a pinned chart isn't available.
 
     The local cloud records a chart that it can't install, and reports it.
     """

@@ -241,7 +241,7 @@ def counts_as_resource(token: str) -> bool:
 
 
 def resources_in(state: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return what the kit calls a resource in every count: what the program creates, without components and providers.
+    """Return what hpkit calls a resource in every count: what the program creates, without components and providers.
 
     What the program only reads isn't one, nor an old resource that a replacement has yet to delete.
     """

@@ -1,4 +1,4 @@
-"""The files of a new project: from an example, the kit's own workflows, and a few templates."""
+"""The files of a new project: from an example, hpkit's own workflows, and a few templates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INSTALL: Final = (
     "python -m venv .venv && .venv/bin/pip install --quiet --require-hashes -r requirements.lock && "
     ".venv/bin/pip install --quiet --no-deps -r requirements.txt"
 )
-# What differs between the kit's repository and a project that installs the package.
+# What differs between hpkit's repository and a project that installs the package.
 _IN_WORKFLOWS: Final = (
     ("make install", _INSTALL),
     ("hashFiles('local/hpkit_local/toolchain/**')", "hashFiles('requirements.*')"),
@@ -47,7 +47,7 @@ class Choice:
     - pipeline: one of PIPELINES.
     - owner: who reviews changes, as CODEOWNERS names a team.
     - environment: the one that the README deploys; "" for the example's.
-    - version: of the kit.
+    - version: of hpkit.
     """
 
     name: str

@@ -14,7 +14,7 @@ _LOCK = Path(__file__).parent / "requirements.lock"
 
 
 def locked_requirements(extra: str) -> str:
-    """Return the part of the kit's own lock file that hpkit with an extra needs, on every platform and Python."""
+    """Return the part of hpkit's own lock file that hpkit with an extra needs, on every platform and Python."""
     lock = _LOCK.read_text(encoding="utf-8")
     asked = [
         each

@@ -21,7 +21,7 @@ _HIDDEN: Final = (
 _IN_A_LINE: Final = re.compile(f"[{_HIDDEN}]")
 _HIDDEN_IN_LINES: Final = _HIDDEN.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f")
 _IN_LINES: Final = re.compile(f"[{_HIDDEN_IN_LINES}]")
-# The colors that the kit and Rich use; not black, reverse, concealed, or a background, which could hide text.
+# The colors that hpkit and Rich use; not black, reverse, concealed, or a background, which could hide text.
 _STYLE: Final = r"\x1b\[(?:(?:[0-3]|22|3[1-79]|9[1-7])(?:;(?=[0-9])|(?=m)))*m"
 _IN_STYLED_LINES: Final = re.compile(f"{_STYLE}|[{_HIDDEN_IN_LINES}]")
 # A workflow command begins a line, after blanks, or stands anywhere in it (actions/runner, ActionCommand.cs).

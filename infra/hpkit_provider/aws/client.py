@@ -155,7 +155,7 @@ class SageMakerApi:
             service,
             endpoint_url=self._endpoint(service),
             config=Config(
-                # Retries are the kit's own, so that they can be cancelled, counted and shown.
+                # Retries are hpkit's own, so that they can be cancelled, counted and shown.
                 retries={"total_max_attempts": 1},
                 max_pool_connections=_CONNECTIONS,
                 user_agent_extra=f"hyperpod-plugin/{VERSION}",

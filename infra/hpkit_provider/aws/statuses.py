@@ -23,7 +23,7 @@ _FAILED: Final = frozenset(
 
 
 def classify_status(status: str | None) -> StatusKind:
-    """Classify a status, None being that of what is not there; one that is unknown to this kit counts as modifying."""
+    """Classify a status, None being that of what is not there; one that is unknown to hpkit counts as modifying."""
     if status is None or status == "Deleted":
         return "deleted"
     if status in _READY:

@@ -102,7 +102,7 @@ def _python() -> _Tool:
         "version": platform.python_version(),
         "from": "PATH",
         "path": sys.executable,
-        "purpose": "runs the kit",
+        "purpose": "runs hpkit",
         "get": "" if _python_fits() else f"install Python {least} or newer",
         "note": "",
     }

@@ -169,7 +169,7 @@ def _run(ready: Stack, verb: str, stack: str, extra: tuple[str, ...], *, verbose
     type=click.Choice(("auto", "official", "stand-in")),
     default="auto",
     show_default=True,
-    help="Pulumi's `kubernetes` plugin or the kit's stand-in. auto: Pulumi's if it's installed.",
+    help="Pulumi's `kubernetes` plugin or hpkit's stand-in. auto: Pulumi's if it's installed.",
 )
 def _up(
     stack: str | None,

@@ -19,7 +19,7 @@ SERVICE = "kueue-webhook-service"
 SECRET = "kueue-webhook-server-cert"  # noqa: S105 - a Secret's name
 # Feature gates that are the instance's, whatever the settings in the cluster say.
 OWN_GATES = {"VisibilityOnDemand": False}
-# Gang scheduling is off until the console or the kit turns it on (SageMaker HyperPod developer guide, using gang
+# Gang scheduling is off until the console or hpkit turns it on (SageMaker HyperPod developer guide, using gang
 # scheduling). Since 0.19, it takes a gate to turn it off.
 SHIPPED_GATES = {"DisableWaitForPodsReady": True}
 # Namespaces that Kueue manages: all but the cluster's own.

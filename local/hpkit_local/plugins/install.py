@@ -77,12 +77,12 @@ def _official(*, required: bool) -> Path | None:
         raise ToolError(
             f"Pulumi's Kubernetes plugin {wanted} isn't installed. Install it in a shell without the variables of "
             f"`hpkit local env`: {tool_path('pulumi')} plugin install resource {_KUBERNETES} {wanted}. Or use "
-            f"the kit's: --plugins {STAND_IN}"
+            f"hpkit's: --plugins {STAND_IN}"
         )
     if required and aws is None:
         raise ToolError(
             "Pulumi's Kubernetes plugin runs `aws eks get-token`, and `aws` isn't on PATH. Install the AWS CLI, or use "
-            f"the kit's plugin: --plugins {STAND_IN}"
+            f"hpkit's plugin: --plugins {STAND_IN}"
         )
     return found if aws else None
 

@@ -60,7 +60,7 @@ def spawn(
     """Start a process in a new session, output to a log; if `bound`, it dies with its parent (Linux)."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as out:
-        return subprocess.Popen(  # noqa: S603 - commands are the kit's own
+        return subprocess.Popen(  # noqa: S603 - commands are hpkit's own
             command,
             stdin=subprocess.DEVNULL,
             stdout=out,

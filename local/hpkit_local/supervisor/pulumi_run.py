@@ -55,7 +55,7 @@ def run(
     before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     output = None if log is None else log.open("wb")
     try:
-        process = subprocess.Popen(  # noqa: S603 - commands are the kit's own
+        process = subprocess.Popen(  # noqa: S603 - commands are hpkit's own
             command,
             cwd=folder,
             env=environment,

@@ -295,7 +295,7 @@ class Stack:
                 time.sleep(_POLL_SECONDS)
 
     def _quietly(self, command: Sequence[str], folder: Path) -> str:
-        done = subprocess.run(  # noqa: S603 - commands are the kit's own
+        done = subprocess.run(  # noqa: S603 - commands are hpkit's own
             command, cwd=folder, env=self.environment, check=False, capture_output=True, text=True
         )
         if done.returncode:
@@ -319,7 +319,7 @@ def _let_buckets_go(resources: Sequence[dict[str, Any]]) -> bool:
 
 
 def _link_language_host(pulumi: Path, language_host: Path) -> None:
-    """Link the language host next to the kit's Pulumi: the engine warns of one that it finds elsewhere."""
+    """Link the language host next to hpkit's Pulumi: the engine warns of one that it finds elsewhere."""
     if pulumi.parent == language_host.parent or pulumi.parents[3] != language_host.parents[3]:
         return
     for file in language_host.parent.iterdir():

@@ -1,4 +1,4 @@
-"""The tools of the kit, as data: one entry per tool.
+"""The tools of hpkit, as data: one entry per tool.
 
 The versions were built and run together on Linux x86-64. Kueue is the one that version 1.6 of the HyperPod task
 governance add-on ships. Its manifests are a separate entry, so that a cache with the executable gets them without a

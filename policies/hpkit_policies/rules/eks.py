@@ -146,7 +146,7 @@ POLICIES = (
     Policy(
         name="eks-addons-pinned",
         description="EKS add-ons have a pinned version.",
-        # Advice by default: AWS documents no version for most of them, so the kit itself cannot pin those.
+        # Advice by default: AWS documents no version for most of them, so hpkit itself cannot pin those.
         level="advisory",
         validate_stack=_pinned,
         join=_pinned_together,

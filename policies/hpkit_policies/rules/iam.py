@@ -51,7 +51,7 @@ _BRANCHES: Final[Mapping[str, re.Pattern[str]]] = {
 }
 # What stands before an identity in the subjects of known issuers.
 _SUBJECT_WORDS: Final = re.compile(r"^(?:system:serviceaccount:|repo:|project_path:)")
-# What AWS manages and the kit attaches; each grants what its one purpose needs.
+# What AWS manages and hpkit attaches; each grants what its one purpose needs.
 _MANAGED: Final = (
     "AmazonEKSClusterPolicy",
     "AmazonSageMakerClusterInstanceRolePolicy",

@@ -1,4 +1,4 @@
-"""Resource types: those of the kit, and those that the pack judges; any other type passes every other policy.
+"""Resource types: those of hpkit, and those that the pack judges; any other type passes every other policy.
 
 Does not: judge what a program does outside of resources; reviews of the program do that.
 """
@@ -15,7 +15,7 @@ __all__ = ["POLICIES"]
 
 _PROVIDERS: Final = "pulumi:providers:"
 _PACKAGES: Final = frozenset({"aws", "hpkit", "hyperpod", "kubernetes", "pulumi"})
-# Types that the kit doesn't create and that grant nothing by themselves, or that another policy of the pack judges.
+# Types that hpkit doesn't create and that grant nothing by themselves, or that another policy of the pack judges.
 _OTHERS: Final = frozenset(
     {
         *("aws:iam/group:Group", "aws:iam/instanceProfile:InstanceProfile", "aws:iam/user:User"),
@@ -25,7 +25,7 @@ _OTHERS: Final = frozenset(
         *storage.JUDGED,
     }
 )
-# Types of Kubernetes, of any group and version, that act on everybody's requests; the kit creates none. Source:
+# Types of Kubernetes, of any group and version, that act on everybody's requests; hpkit creates none. Source:
 # Kubernetes, "Dynamic Admission Control", "Mutating Admission Policy", "API aggregation layer", "Certificates API".
 _INTERCEPTING: Final[Mapping[str, str]] = {
     "MutatingAdmissionPolicy": "changes objects that others create",
@@ -37,7 +37,7 @@ _INTERCEPTING: Final[Mapping[str, str]] = {
 }
 _TYPES: Final = Parameter(
     "types",
-    "Accepted types (aws:lambda/function:Function) and packages (random), in addition to the kit's own.",
+    "Accepted types (aws:lambda/function:Function) and packages (random), in addition to hpkit's own.",
     {"type": "array", "items": {"type": "string"}},
     [],
 )
@@ -63,14 +63,14 @@ def _reason(resource_type: str, package: str) -> str | None:
             return "contains other resources, which the pack doesn't check"
         return _INTERCEPTING.get(resource_type.rpartition(":")[2].removesuffix("Patch"))
     if package == "aws" and not resource_type.startswith(_PROVIDERS) and resource_type not in _OTHERS | calls().keys():
-        return "the kit doesn't create, so the pack doesn't check what it grants or runs"
+        return "hpkit doesn't create, so the pack doesn't check what it grants or runs"
     return None
 
 
 POLICIES = (
     Policy(
         name="resource-types-judged",
-        description="AWS resources have types that the kit creates or the pack checks, and Kubernetes resources don't "
+        description="AWS resources have types that hpkit creates or the pack checks, and Kubernetes resources don't "
         "intercept other requests.",
         validate=_can_be_judged,
         parameters=(_TYPES,),

@@ -73,7 +73,7 @@ def test_other_security_groups_replace_the_cluster_and_nothing_else():
 
 def test_a_found_eks_cluster_in_place_of_a_made_one_replaces_the_hyperpod_cluster():
     found = risks(of(), of({"eks": {"version": "1.35", "existing": {"name": "shared"}}}))
-    assert "the kit's own → shared" in found["delete-eks"].message
+    assert "hpkit's own → shared" in found["delete-eks"].message
     assert {found["delete-key"].verdict, found["replace-cluster"].verdict} == {"blocked"}
     assert "replace-vpc" not in found
 

@@ -228,7 +228,7 @@ def test_the_samples_of_topology_run_as_printed(platform, api, sample, under):
     assert len(network_nodes(api, pods_of(api, "c", name), 3)) in under
 
 
-# The article's cluster has seven instances; its figure is not in its text, so that the shape is the kit's: under one
+# The article's cluster has seven instances; its figure is not in its text, so that the shape is hpkit's: under one
 # network node of layer 1 two of layer 2, under the first of these two of layer 3. Instances under each of layer 3:
 TREE = {("left", "left-a"): 3, ("left", "left-b"): 2, ("right", "right-a"): 2}
 
@@ -485,7 +485,7 @@ def four_nodes(platform, api):
 
 @pytest.fixture
 def configure(platform, api):
-    """Let Kueue run with the configuration that the kit makes for a file's governance; the shipped one afterwards."""
+    """Let Kueue run with the configuration that hpkit makes for a file's governance; the shipped one afterwards."""
     shipped = api.read(CONFIG_MAP)["data"][CONFIG_KEY]
 
     def write(text):

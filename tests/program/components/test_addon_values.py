@@ -1,4 +1,4 @@
-"""Values of add-ons: what the kit sets."""
+"""Values of add-ons: what hpkit sets."""
 
 import jsonschema
 import pytest

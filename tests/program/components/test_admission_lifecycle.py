@@ -171,7 +171,7 @@ def status_of(end, **active):
         ("None", None, {"conditions": status_of("Succeeded")["conditions"], "replicaStatuses": {"Master": {}}}, False),
         ("None", None, {"conditions": None, "replicaStatuses": None}, False),
         ("None", {"conditions": None}, status_of("Running", worker=2), False),
-        # What has ended before, as under an older version of the kit.
+        # What has ended before, as under an older version of hpkit.
         (None, status_of("Succeeded", worker=2), status_of("Succeeded", worker=2), False),
         ("Running", None, status_of("Succeeded", worker=2), False),
         ("All", None, status_of("Failed", worker=2), False),

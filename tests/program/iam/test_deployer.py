@@ -81,7 +81,7 @@ def variants():
 
 
 def with_certificates():
-    """Return an organization whose inference operator gets a bucket of the kit's."""
+    """Return an organization whose inference operator gets a bucket of hpkit's."""
     return builders.organization(teams=[builders.team("nlp")], environment={"inference": {}})
 
 
@@ -164,7 +164,7 @@ def statements_of(plan):
 
 
 def policies_of(plan, live=LIVE):
-    """Return the policies with a state that has what they name by ARN, up to END where the kit manages no tags."""
+    """Return the policies with a state that has what they name by ARN, up to END where hpkit manages no tags."""
     until = None if plan.spec.manage_tags else END
     return deployer_policies(plan, ACCOUNT, types(plan), live=live, until=until)
 

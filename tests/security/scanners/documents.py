@@ -1,4 +1,4 @@
-"""What the kit creates, as documents that scanners read: Terraform's language for AWS, manifests for Kubernetes.
+"""What hpkit creates, as documents that scanners read: Terraform's language for AWS, manifests for Kubernetes.
 
 A recording of the program has the values; Pulumi's AWS provider is bridged from Terraform's, so types and arguments are
 the same ones under other names. What a recording makes up (ids, ARNs) is written as a reference again, by which a
@@ -21,7 +21,7 @@ NOT_CONVERTED = {
     "hpkit:": "components and guards: nothing at AWS",
     "pulumi:": "the stack and its providers",
     "kubernetes:apps/v1:DeploymentPatch": "a few fields of a Deployment that an add-on of AWS's brings",
-    "kubernetes:helm.sh/v3:Release": "its objects come from a chart, which the kit pins by digest and does not write",
+    "kubernetes:helm.sh/v3:Release": "its objects come from a chart, which hpkit pins by digest and does not write",
 }
 # Between the stack and a resource's own name.
 BETWEEN = "--"

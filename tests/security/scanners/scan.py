@@ -1,4 +1,4 @@
-"""Independent scanners on what the kit creates and on the kit: every finding is fixed, or answered in answers.yaml.
+"""Independent scanners on what hpkit creates and on hpkit: every finding is fixed, or answered in answers.yaml.
 
 `make scan` runs them in an environment of their own. It fails for a finding without answer, and for an answer without
 a finding.

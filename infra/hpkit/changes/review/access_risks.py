@@ -59,10 +59,10 @@ def _ways_in(plan: Plan) -> set[str]:
 
 
 def _boundary(before: str | None, after: str | None) -> Iterator[Risk]:
-    """Say what bounds the kit's roles from now on: one that comes takes rights away, one that goes gives them."""
+    """Say what bounds hpkit's roles from now on: one that comes takes rights away, one that goes gives them."""
     if before != after:
         means = (
-            "the roles that the kit creates no longer have a permissions boundary"
+            "the roles that hpkit creates no longer have a permissions boundary"
             if after is None
             else ("roles of nodes, add-ons and Karpenter can do no more than it allows, whatever their policies allow")
         )
@@ -164,7 +164,7 @@ def _lies_in(inner: str, outer: str) -> bool:
 
 
 def _way_out(before: Plan, after: Plan) -> Iterator[Risk]:
-    """Say when a network that the kit makes opens to the internet, or closes to it."""
+    """Say when a network that hpkit makes opens to the internet, or closes to it."""
     if before.spec.network.existing is not None or after.spec.network.existing is not None:
         return
     was, now = (bool(plan.network.nat_gateways) for plan in (before, after))

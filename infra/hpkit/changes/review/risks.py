@@ -226,7 +226,7 @@ def _tags(before: Plan, after: Plan) -> Iterator[Risk]:
     """Yield tags that are removed or changed; a new tag changes no previous cost report."""
     if before.spec.manage_tags and not after.spec.manage_tags:
         means = (
-            "all tags of the kit and of the file are removed from every resource, including Name and SageMaker. Costs "
+            "all tags of hpkit and of the file are removed from every resource, including Name and SageMaker. Costs "
             "are no longer counted by them, and several HyperPod add-ons and load balancers need theirs"
         )
         yield Risk("tags", "attention", "tags", f"manageTags true → false: {means}")

@@ -25,7 +25,7 @@ TOPOLOGY: Final[Mapping[str, str]] = {
     "preferred": "kueue.x-k8s.io/podset-preferred-topology",
 }
 _GROUP: Final = "kueue.x-k8s.io/podset-group-name"
-# Capacity for the DaemonSets of the dependencies chart and the add-ons, in addition to the kubelet's: the kit's choice.
+# Capacity for the DaemonSets of the dependencies chart and the add-ons, in addition to the kubelet's: hpkit's choice.
 _SHARE: Final = 0.9
 _WHOLE: Final = 2
 Document = dict[str, Any]

@@ -235,7 +235,7 @@ def _nodes(plan: Plan, running: Running, versions: tuple[str, ...]) -> Step:
 
 
 def _written_versions(plan: Plan) -> dict[str, str]:
-    """Return the versions that the file itself says; those that the kit pins follow Kubernetes by themselves."""
+    """Return the versions that the file itself says; those that hpkit pins follow Kubernetes by themselves."""
     return {name: addon.version for name, addon in plan.spec.addons.items() if addon.version is not None}
 
 

@@ -1,4 +1,4 @@
-"""Configuration values of EKS add-ons: the kit's own, overridden by the user's."""
+"""Configuration values of EKS add-ons: hpkit's own, overridden by the user's."""
 
 from typing import Any
 

@@ -25,8 +25,8 @@ __all__ = ["Addons"]
 class Addons(Component):
     """Some of the plan's add-ons; installed by name.
 
-    values: what the kit tells an add-on. rights: what must be in force before one is installed. policies: what a role
-    that the kit makes for its pods allows, where that depends on resources of the stack.
+    values: what hpkit tells an add-on. rights: what must be in force before one is installed. policies: what a role
+    that hpkit makes for its pods allows, where that depends on resources of the stack.
     """
 
     installed: Mapping[str, aws.eks.Addon]

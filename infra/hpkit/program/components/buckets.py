@@ -1,4 +1,4 @@
-"""Buckets of the kit: private, encrypted, versioned, reached by TLS alone, written by whom their policy names."""
+"""Buckets of hpkit: private, encrypted, versioned, reached by TLS alone, written by whom their policy names."""
 
 from __future__ import annotations
 

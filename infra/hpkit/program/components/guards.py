@@ -34,7 +34,7 @@ def guard_groups(plan: Plan, *, opts: pulumi.ResourceOptions) -> ChangeGuard:
 
 
 def guard_version(plan: Plan, *, opts: pulumi.ResourceOptions) -> ChangeGuard:
-    """Guard the Kubernetes version of an EKS cluster that the kit makes: one minor version up at a time."""
+    """Guard the Kubernetes version of an EKS cluster that hpkit makes: one minor version up at a time."""
     existing = plan.spec.eks.existing
     return ChangeGuard(
         "keep-eks",

@@ -212,7 +212,7 @@ class HyperPod(Component):
 
 
 def tags_of(plan: Plan) -> list[Tag] | None:
-    """Return the plan's tags as the SageMaker API takes them; None where the kit manages none."""
+    """Return the plan's tags as the SageMaker API takes them; None where hpkit manages none."""
     if not plan.spec.manage_tags:
         return None
     return [{"key": key, "value": value} for key, value in sorted(plan.tags.items())]

@@ -48,7 +48,7 @@ class TeamVolumes(Component):
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__(name, opts=opts)
-        # It tells these volumes from others; the kit's role lets the driver make no file system.
+        # It tells these volumes from others; hpkit's role lets the driver make no file system.
         storage_class = k8s.storage.v1.StorageClass(
             STORAGE_CLASS,
             metadata={"name": STORAGE_CLASS},

@@ -32,7 +32,7 @@ class Roles:
     ) -> aws.iam.Role:
         """Return a new role; trust: its trust policy, as text where only AWS knows a part of it.
 
-        name: where a service asks for another than the kit gives to a role of this purpose.
+        name: where a service asks for another than the one that hpkit gives to a role of this purpose.
         """
         return aws.iam.Role(
             purpose,

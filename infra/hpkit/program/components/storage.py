@@ -1,7 +1,7 @@
-"""The bucket of lifecycle scripts, with the kit's own in it; optionally an FSx for Lustre file system.
+"""The bucket of lifecycle scripts, with hpkit's own in it; optionally an FSx for Lustre file system.
 
 When a node starts, HyperPod runs the script at `SourceS3Uri`, without a digest or an object version (SageMaker API
-reference, ClusterLifeCycleConfig). So that script is the kit's, in a bucket that only deployers can write. A script at
+reference, ClusterLifeCycleConfig). So that script is hpkit's, in a bucket that only deployers can write. A script at
 another location is fetched by a loader that checks its digest.
 """
 
@@ -36,7 +36,7 @@ _FOLDER = Path(__file__).parent / "lifecycle"
 class Storage(Component):
     """Lifecycle scripts and file systems.
 
-    bucket_arn is None where no group has a script; lifecycle_uri: folder of the kit's own script, named after its
+    bucket_arn is None where no group has a script; lifecycle_uri: folder of hpkit's own script, named after its
     content, None where nobody runs it. loader_uris: folder of the loader of each script that nodes verify, by its URI
     and SHA-256. ready: what must be there before a node is. lustre: the file system, if there is one. kept: ids of what
     must not be lost, by name in `allowReplace`.

@@ -1,4 +1,4 @@
-"""Resources without tags of the kit: what is there keeps the tags that it has."""
+"""Resources without tags of hpkit: what is there keeps the tags that it has."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ _PASSED: Final = {
     "karpenter": ("hyperpod:index:Cluster", ("hyperpod.sagemaker.amazonaws.com", "sagemaker.amazonaws.com")),
     "nodes": ("hyperpod:index:Cluster", ("sagemaker.amazonaws.com",)),
 }
-# Conditions that look at tags; they hold nothing where the kit manages no tags.
+# Conditions that look at tags; they hold nothing where hpkit manages no tags.
 _BY_TAGS: Final = ("NEW", "OWN", "UNTAGGED", "EC2_CREATES", "SAGEMAKER_CREATES")
 # The tags that say whose a resource is.
 _OWNERSHIP: Final = ("hpkit:organization", "hpkit:environment")
@@ -128,7 +128,7 @@ def deployer_policies(
 
     - types: the types that the program registers and that make AWS calls.
     - live: the resources of its state, none before the first `up`.
-    - until: if the kit doesn't manage the environment's tags, the time (ISO 8601, UTC) up to which it may change
+    - until: if hpkit doesn't manage the environment's tags, the time (ISO 8601, UTC) up to which it may change
       resources of any name. Without it, it may change only those of `live`.
     """
     return _named(plan, "deployer", _statements(plan, account, types, live, until))
@@ -249,7 +249,7 @@ def _narrowed(
     arns = [each.arn for each in matching]
     if "OWN" in rule.conditions and plan.spec.manage_tags:
         statements = _tagging_apart(plan, rule.sid, actions, resources, [conditions["OWN"], *others])
-        # What `hpkit aws adopt` has imported has no tags of the kit yet: the next `up` puts them on exactly these.
+        # What `hpkit aws adopt` has imported has no tags of hpkit yet: the next `up` puts them on exactly these.
         untagged = [each.arn for each in matching if not _is_own(plan, each.tags)]
         adding = [each for each in actions if _TAGGING.search(each) and not _UNTAGGING.search(each)]
         if untagged and adding:
@@ -346,7 +346,7 @@ def _conditions(
     services = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
     boundary = plan.spec.permissions_boundary
     managed = {"ArnEquals": {"iam:PolicyARN": _managed(plan, account)}}
-    # A service's own tags exist even if the kit doesn't manage the environment's tags.
+    # A service's own tags exist even if hpkit doesn't manage the environment's tags.
     others: dict[str, dict[str, Any]] = {
         "FOR_SERVICES": services,
         "MANAGED_POLICIES": managed,
@@ -370,7 +370,7 @@ def _conditions(
     tagged = [rule.actions for rule in rules() if rule.conditions == ("NEW",) and rule.service == "ec2"]
     creates = sorted(name.removeprefix("ec2:") for name in frozenset().union(*tagged).intersection(actions))
     if not plan.spec.manage_tags:
-        # Nothing tells this environment's resources from others: their tags are not the kit's.
+        # Nothing tells this environment's resources from others: their tags are not hpkit's.
         return {**{name: {} for name in _BY_TAGS}, **others}
     return {
         "NEW": {"StringEquals": {f"aws:RequestTag/{key}": value for key, value in tags.items()}},

@@ -1,4 +1,4 @@
-"""IAM documents of a team's data scientists: what their roles allow, and who can assume the role that the kit makes."""
+"""IAM documents of a team's data scientists: what their roles allow, and who can assume the role that hpkit makes."""
 
 from hpkit.config.member_role import MemberRole
 from hpkit.plan.model import Plan, TeamPlan

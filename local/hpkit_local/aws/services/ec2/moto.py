@@ -1,6 +1,6 @@
 """What moto 5.2 lacks or forgets in EC2.
 
-- DescribeVpcEndpointServices: the services that the kit's catalog knows, in the form of the API (moto fails on filters,
+- DescribeVpcEndpointServices: the services that hpkit's catalog knows, in the form of the API (moto fails on filters,
   and lists zones by the start of their names). `endpoint_gaps` holds the zones where a service has no endpoint.
 - ModifyVpcEndpoint: routes of added and removed route tables (without them the endpoint cannot be deleted), network
   interfaces of added and removed subnets, private DNS.
