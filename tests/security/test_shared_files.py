@@ -12,7 +12,13 @@ from tests.program.recorder import recorded_from
 from tests.running import eventually, making
 from tests.security.members import CORE, JOBS, container, job, pod, refused, tried
 
-pytestmark = [pytest.mark.engine, pytest.mark.cluster, pytest.mark.platform, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.engine,
+    pytest.mark.cluster,
+    pytest.mark.platform,
+    pytest.mark.timeout(1800),
+]
 
 VOLUMES = "/api/v1/persistentvolumes"
 CLAIMS = f"{CORE}/persistentvolumeclaims"

@@ -64,6 +64,7 @@ def test_up_then_no_change(project):
     assert project.preview() == {}
 
 
+@pytest.mark.nightly
 def test_an_edit_is_an_update_in_place_that_ends_in_no_change(project):
     project.spec = stack(_edited)
     resources = project.up().stdout.partition("Resources:")[2]
