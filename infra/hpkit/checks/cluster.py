@@ -348,12 +348,12 @@ def _has_what_is_governed(context: Context) -> Iterator[Issue]:
             short = _short_group(context, group, name)
             if short is not None:
                 yield Issue(*short, fix, other=where, other_name=f"{group.spec.name} of {name}")
-        for kind, known in stated.capacity.items():
-            there = context.plan.capacity.get(kind)
-            if known.pools and known.maximum and there is not None and (there.maximum or known.maximum) < known.maximum:
+        for instance_type, needed in stated.capacity.items():
+            own = context.plan.capacity.get(instance_type)
+            if needed.pools and needed.maximum and own is not None and (own.maximum or needed.maximum) < needed.maximum:
                 yield Issue(
                     (*context.path, "autoscaling" if context.spec.autoscaling else "cluster"),
-                    f"Karpenter adds at most {there.maximum} × {kind}, but {name} states {known.maximum}",
+                    f"Karpenter adds at most {own.maximum} × {instance_type}, but {name} states {needed.maximum}",
                     fix,
                     other=("environments", name, "autoscaling"),
                     other_name=f"`autoscaling` of {name}",

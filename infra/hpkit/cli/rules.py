@@ -113,17 +113,20 @@ def _print_list(form: str, rules: Sequence[Rule]) -> None:
 
 
 def _explained(rule: Rule) -> str:
-    waiver = "can be waived" if rule.waivable else "can't be waived"
     example = examples()[rule.id]
     finding = example["finding"]
     return "\n".join(
         [
-            *(f"{rule.id} ({rule.severity}, {waiver})", rule.title, f"Source: {rule.source}", ""),
+            *(f"{rule.id} ({rule.severity}, {_waiver(rule.waivable)})", rule.title, f"Source: {rule.source}", ""),
             "Fails with the lines marked `-`, passes with the lines marked `+`:",
             *(f"    {line}" for line in example["diff"]),
             folded(f"{finding['path']}: {finding['message']}. {finding['fix']}", "    ", "  → "),
         ]
     )
+
+
+def _waiver(waivable: bool) -> str:
+    return "can be waived" if waivable else "can't be waived"
 
 
 def _policy(policy: "Policy") -> _Rule:
@@ -138,14 +141,13 @@ def _policy(policy: "Policy") -> _Rule:
 
 
 def _policy_text(policy: "Policy") -> str:
-    waiver = "can be waived" if policy.waivable else "can't be waived"
     parameters = (
         folded(f"{each.name} (default {json.dumps(each.default)}): {each.description}", "    ", "  ")
         for each in policy.parameters
     )
     return "\n".join(
         [
-            f"{policy.name} (policy, {policy.level}, {waiver})",
+            f"{policy.name} (policy, {policy.level}, {_waiver(policy.waivable)})",
             policy.description,
             *(["", "Parameters, which you can set in stacks/ORGANIZATION.policy.json:"] if policy.parameters else []),
             *parameters,

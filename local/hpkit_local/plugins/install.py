@@ -1,4 +1,4 @@
-"""Puts plugins where the Pulumi engine looks for installed ones: the PULUMIHOME of a local cloud.
+"""Puts plugins where the Pulumi engine looks for installed ones: the PULUMI_HOME of a local cloud.
 
 The `aws` plugin is always the fake. The `kubernetes` plugin is Pulumi's own where it's installed, otherwise the fake,
 which users know as the stand-in. Nothing is downloaded.
