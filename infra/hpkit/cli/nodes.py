@@ -463,7 +463,7 @@ def _follow_update(session: Session, plan: Plan, options: _Options) -> None:
 
 
 def _require_owner(verb: Verb, loaded: Loaded, plan: Plan) -> None:
-    """Raise ToolError if another stack of the file creates the cluster whose nodes are to be deleted."""
+    """Raise ToolError if another stack of the file creates the cluster whose nodes the command would delete."""
     from hpkit.checks.cluster import is_same_cluster
 
     organization, cluster = loaded.parsed.organization, plan.spec.cluster
