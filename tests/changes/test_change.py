@@ -228,7 +228,7 @@ def another_type_for_karpenter(_, dev):
 def every_part(organization_, dev):
     moved_quota(organization_, dev)
     dev["cluster"]["instanceGroups"][0]["name"] = "gpu-a"
-    dev["cluster"]["instanceGroups"][1]["threadsPerCore"] = 1
+    dev["cluster"]["instanceGroups"][1]["capacityType"] = "Spot"
     del dev["storage"], dev["observability"]["prometheus"]
 
 
@@ -300,7 +300,6 @@ def test_another_key_of_a_volume_is_refused_on_a_group_that_exists():
     [
         ({"instanceType": "ml.g5.24xlarge"}, "ml.g5.12xlarge → ml.g5.24xlarge"),
         ({"capacityType": "Spot"}, "OnDemand → Spot"),
-        ({"threadsPerCore": 1}, "2 → 1"),
         ({"availabilityZone": "us-west-2b"}, "us-west-2a → us-west-2b"),
     ],
 )
@@ -314,6 +313,18 @@ def test_what_the_service_refuses_on_a_group_that_exists_is_refused_whatever_is_
     (decision,) = found.decisions
     assert (decision.code, decision.subject, decision.refused) == ("refused", "gpu", True)
     assert decision.reason == f"{next(iter(edit))} of instance group gpu {values}"
+
+
+def test_another_number_of_threads_per_core_is_refused_and_a_first_one_is_not():
+    def edit(number):
+        return lambda dev: dev["cluster"]["instanceGroups"][0].update(threadsPerCore=number)
+
+    assert changed(edit(1)).decisions == ()
+    base, head = data(), data()
+    edit(2)(base["environments"]["dev"])
+    edit(1)(head["environments"]["dev"])
+    (decision,) = change(recorded_from(base), recorded_from(head)).decisions
+    assert decision.reason == "threadsPerCore of instance group gpu 2 → 1"
 
 
 def test_a_subnet_that_is_replaced_refuses_the_groups_in_it():

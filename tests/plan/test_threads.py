@@ -11,22 +11,16 @@ def plan_of(*groups, **more):
 
 
 @pytest.mark.parametrize(
-    ("types", "stated", "told"),
+    ("stated", "vcpu"),
     [
-        (["ml.g5.12xlarge"], None, 2),
-        (["ml.g5.12xlarge"], 1, 1),
-        (["ml.m7g.4xlarge"], None, None),
-        (["ml.m5.4xlarge", "ml.c5.4xlarge"], None, 2),
-        (["ml.m5.4xlarge", "ml.m7g.4xlarge"], None, None),
-        (["ml.m5.4xlarge", "ml.m7g.4xlarge"], 1, 1),
+        (None, 48),
+        (1, 24),
+        (2, 48),
     ],
 )
-def test_two_threads_are_said_where_every_type_has_them(types, stated, told):
-    given = {"name": "a", "instanceTypes": types, "instanceCount": 1}
-    if stated is not None:
-        given["threadsPerCore"] = stated
-    (found,) = plan_of(given).groups
-    assert found.threads_per_core == told
+def test_what_is_not_stated_counts_as_two(stated, vcpu):
+    given = {} if stated is None else {"threadsPerCore": stated}
+    assert instances_of(plan_of(group("a", "ml.g5.12xlarge", 1, **given)))["ml.g5.12xlarge"].vcpu == vcpu
 
 
 def test_one_thread_halves_the_vcpus_that_teams_may_reserve():

@@ -45,6 +45,7 @@ def test_a_restricted_group_is_registered_with_what_its_shape_has_and_nothing_el
             instanceStorageConfigs=[{"ebsVolumeConfig": {"volumeSizeInGB": 850}}],
             deepHealthChecks=["InstanceStress"],
             trainingPlanArn=PLAN,
+            threadsPerCore=2,
         )
     )
     inputs = cluster_of(data)
@@ -116,7 +117,7 @@ def test_a_restricted_group_leaves_only_when_it_is_named():
     "edit", [{"executionRole": f"{ROLE}-2"}, {"instanceType": "ml.g5.24xlarge"}, {"threadsPerCore": 1}]
 )
 def test_what_the_service_refuses_on_a_restricted_group_that_exists_is_refused(edit):
-    assert codes([nova()], with_groups(nova(**edit))) == {("refused", "nova"): True}
+    assert codes([nova(threadsPerCore=2)], with_groups(nova(**edit))) == {("refused", "nova"): True}
 
 
 def test_more_nodes_and_another_file_system_are_refused_by_nobody():

@@ -3,6 +3,7 @@
 import datetime
 import ipaddress
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from hpkit.catalog import (
@@ -217,10 +218,18 @@ def _threads(context: Context) -> Iterator[Issue]:
             )
 
 
-def _threads_differ(context: Context) -> Iterator[Issue]:
+def _threads_unknown(context: Context) -> Iterator[Issue]:
+    counted: dict[str, set[str]] = defaultdict(set)
+    allocations = context.spec.governance.allocations if context.spec.governance else {}
+    for team, quota_resources in allocations.items():
+        for quota_resource in quota_resources:
+            if quota_resource.v_cpu is not None:
+                counted[quota_resource.instance_type].add(team)
     for group, path in _groups(context):
         threads = _threads_of(group)
-        if group.threads_per_core is None and len(set(threads.values())) > 1:
+        if group.threads_per_core is not None:
+            continue
+        if len(set(threads.values())) > 1:
             yield Issue(
                 (*path, "instanceTypes"),
                 f"the types of {group.name} have different threads per core "
@@ -228,6 +237,15 @@ def _threads_differ(context: Context) -> Iterator[Issue]:
                 "number the service uses, so their vCPUs aren't certain",
                 "Set `threadsPerCore: 1`, which all types support and which halves the vCPUs of those with 2. Or "
                 "put them in separate groups.",
+            )
+            continue
+        for name in (each for each in group.types if threads.get(each) == _MULTITHREADED and each in counted):
+            yield Issue(
+                (*path, "instanceType" if group.instance_type else "instanceTypes"),
+                f"{group.name} doesn't set threadsPerCore, whose default AWS doesn't document, and quotas count "
+                f"vCPUs of {name} ({', '.join(sorted(counted[name]))}); with 1, half of them exist",
+                f"Set `threadsPerCore: {_MULTITHREADED}`. If the group exists, set what `aws sagemaker "
+                "describe-cluster` reports.",
             )
 
 
@@ -649,9 +667,9 @@ RULES = (
     Rule("CLU008", "error", "A drain policy requires DrainFirst, and DrainFirst requires a batch size.", _API,
          _patching),
     Rule("CLU014", "error", "All types of a group support its threads per core.", _API, _threads),
-    Rule("CLU015", "warning", "All types of a group have the same threads per core, or the group sets the number.",
-         _API,
-         _threads_differ),
+    Rule("CLU015", "warning",
+         "A group sets its threads per core if its types differ in them, or if a quota counts its vCPUs.", _API,
+         _threads_unknown),
     Rule("CLU045", "warning", "EC2 offers the group's instance types in the region.",
          "Amazon EC2 API, DescribeInstanceTypeOfferings", _type_is_in_region),
     Rule("CLU030", "error", "Taints of a group differ in key or effect.", "Kubernetes API, Node: validation of taints",

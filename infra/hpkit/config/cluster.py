@@ -193,9 +193,8 @@ class InstanceGroupBase(Model):
     )
     threads_per_core: Annotated[int, Api("ClusterThreadsPerCore")] | None = Field(
         default=None,
-        description="Threads per CPU core, 1 or 2. With 1, pods and quotas have half the vCPUs. Default: 2 if all "
-        "types support it. Can't "
-        "change on an existing group.",
+        description="Threads per CPU core, 1 or 2. With 1, pods and quotas have half the vCPUs. Default: AWS's, which "
+        "isn't documented; hpkit counts 2. Can't change on an existing group.",
     )
     deep_health_checks: tuple[Annotated[DeepHealthCheck, Api("DeepHealthCheckType")], ...] = Field(
         default=(),

@@ -128,8 +128,8 @@ def _as_run(names: Iterable[str], groups: tuple[GroupPlan, ...]) -> dict[str, In
     threads: dict[str, list[int]] = {}
     for group in groups:
         for name in group.spec.types:
-            if group.threads_per_core is not None:
-                threads.setdefault(name, []).append(group.threads_per_core)
+            if group.spec.threads_per_core is not None:
+                threads.setdefault(name, []).append(group.spec.threads_per_core)
     details = {name: find_instance_type(name) for name in names}
     return {
         name: instance.with_threads(min(threads[name]) if name in threads else None)

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
-from hpkit.catalog import find_instance_type
 from hpkit.config.autoscaling import NodePool
-from hpkit.config.cluster import InstanceGroup, InstanceGroupBase, RestrictedInstanceGroup
+from hpkit.config.cluster import InstanceGroup, RestrictedInstanceGroup
 from hpkit.config.document import Path
 from hpkit.config.governance import ClusterPolicy, GangScheduling, Team
 from hpkit.config.organization import Environment
@@ -34,7 +33,6 @@ __all__ = [
     "ZonePlan",
 ]
 
-_MULTITHREADED: Final = 2
 # How the service names what it makes of a team.
 NAMESPACE_PREFIX: Final = "hyperpod-ns-"
 CLUSTER_QUEUE_SUFFIX: Final = "-clusterqueue"
@@ -189,15 +187,6 @@ class GroupPlan:
         """Return whether Karpenter owns the group's count."""
         return self.node_class is not None
 
-    @property
-    def threads_per_core(self) -> int | None:
-        """Return the API's threadsPerCore: as the file says, else 2 where every type of the group has two.
-
-        None where the value means nothing or isn't known: types without multithreading always have one thread for each
-        core, and types may differ in it.
-        """
-        return _threads_per_core(self.spec)
-
 
 @dataclass(frozen=True, slots=True)
 class RestrictedGroupPlan:
@@ -210,18 +199,6 @@ class RestrictedGroupPlan:
     def autoscaled(self) -> bool:
         """Return that Karpenter does not own the group's count."""
         return False
-
-    @property
-    def threads_per_core(self) -> int | None:
-        """Return the API's threadsPerCore, as for an ordinary group."""
-        return _threads_per_core(self.spec)
-
-
-def _threads_per_core(spec: InstanceGroupBase) -> int | None:
-    if spec.threads_per_core is not None:
-        return spec.threads_per_core
-    known = {None if found is None else found.threads_per_core for found in map(find_instance_type, spec.types)}
-    return _MULTITHREADED if known == {_MULTITHREADED} else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,14 +28,15 @@ _MEANS: Final = {
     "trainingPlanArn": "its nodes come from other reserved capacity, and none are added after its training plan ends",
     "deepHealthChecks": "nodes are only tested by these before they accept work",
     "lifecycleScriptSha256": "only new nodes verify the script's digest",
+    "threadsPerCore": "its nodes keep what they have, and hpkit counts their vCPUs by the new number",
     "minInstanceCount": "updates wait for a different number of nodes",
     "autoPatch": "the time changes at which its nodes are patched and restarted",
     "scheduledUpdate": "the time at which its nodes are updated, and restarted, changes",
 }
 # The service refuses to change some of these, which a guard reports; the count is reported separately.
 _SAID_ELSEWHERE: Final = {
-    "name", "instanceCount", "instanceType", "instanceTypes", "threadsPerCore", "capacityType", "overrideVpcConfig",
-    "availabilityZone", "executionRole",
+    "name", "instanceCount", "instanceType", "instanceTypes", "capacityType", "overrideVpcConfig", "availabilityZone",
+    "executionRole",
 }  # fmt: skip
 
 
@@ -104,6 +105,9 @@ def _staying(old: _Group, new: _Group, *, is_refused: bool) -> Iterator[Risk]:
     sides = [side.spec.model_dump(by_alias=True, mode="json", exclude_none=True) for side in (old, new)]
     for key in (key for key in {**sides[0], **sides[1]} if key not in _SAID_ELSEWHERE):
         was, now = (side.get(key) for side in sides)
+        # A guard reports another number. Where one side has none, the service isn't asked to change anything.
+        if key == "threadsPerCore" and None not in (was, now):
+            continue
         if was != now and not _only_adds(key, was, now) and not (is_refused and not now and _is_sticky(key)):
             yield Risk("group-settings", "attention", name, _sentence(new, key, was, now))
 

@@ -68,11 +68,7 @@ def add_capacity(config: ClusterInstanceGroupSpecification, group: GroupPlan) ->
 
 
 def add_instances(config: _Group, group: GroupPlan | RestrictedGroupPlan) -> None:
-    """Add the settings that all groups' instances share.
-
-    threadsPerCore is set where there is a choice: the API reference names no default for it
-    (ClusterInstanceGroupSpecification). With one thread, quotas count half of the vCPUs.
-    """
+    """Add the settings that all groups' instances share."""
     spec = group.spec
     if spec.training_plan_arn is not None:
         config["trainingPlanArn"] = spec.training_plan_arn
@@ -81,8 +77,8 @@ def add_instances(config: _Group, group: GroupPlan | RestrictedGroupPlan) -> Non
             cast("ClusterInstanceStorageConfig", storage.model_dump(by_alias=True, exclude_defaults=True))
             for storage in spec.instance_storage_configs
         ]
-    if group.threads_per_core is not None:
-        config["threadsPerCore"] = group.threads_per_core
+    if spec.threads_per_core is not None:
+        config["threadsPerCore"] = spec.threads_per_core
 
 
 def add_upkeep(config: ClusterInstanceGroupSpecification, spec: InstanceGroup) -> None:
