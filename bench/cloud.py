@@ -79,13 +79,13 @@ def told_by(program: Program, verb: str, *options: str) -> tuple[list[Told], flo
 
 def registered_by(program: Program) -> list[dict]:
     """Return what a preview registers, the stack itself left out: urn, type, name, inputs, provider."""
-    found = {}
+    registered = {}
     for _, event in _events(program, "preview")[0]:
         about = event.get("resourcePreEvent", {}).get("metadata", {})
         new = about.get("new") or {}
         if new and about["type"] != "pulumi:pulumi:Stack":
             urn = about["urn"]
-            found[urn] = {
+            registered[urn] = {
                 "urn": urn,
                 "type": about["type"],
                 "name": urn.rpartition("::")[2],
@@ -93,7 +93,7 @@ def registered_by(program: Program) -> list[dict]:
                 "inputs": new.get("inputs", {}),
                 "provider": new.get("provider", "").rpartition("::")[0],
             }
-    return list(found.values())
+    return list(registered.values())
 
 
 def noise() -> str:
@@ -110,8 +110,8 @@ def _events(program: Program, verb: str, *options: str) -> tuple[list[tuple[floa
     with tempfile.TemporaryDirectory() as folder:
         pipe, log = Path(folder) / "events", Path(folder) / "log"
         os.mkfifo(pipe)
-        said: list[tuple[float, str]] = []
-        listener = threading.Thread(target=_listen, args=(pipe, said))
+        events: list[tuple[float, str]] = []
+        listener = threading.Thread(target=_listen, args=(pipe, events))
         listener.start()
         began = time.monotonic()
         try:
@@ -127,7 +127,7 @@ def _events(program: Program, verb: str, *options: str) -> tuple[list[tuple[floa
             listener.join()
         if code:
             raise SystemExit(f"pulumi {verb} failed:\n{log.read_text(encoding='utf-8')}")
-    return [(moment - began, json.loads(line)) for moment, line in said], seconds
+    return [(moment - began, json.loads(line)) for moment, line in events], seconds
 
 
 def _listen(pipe: Path, said: list[tuple[float, str]]) -> None:

@@ -87,7 +87,7 @@ def _published(tool: Tool, host: Host) -> Tool:
         address = address.removesuffix(name) + extra + name
         listed = host.files.get(sums.replace("https://", "/"), b"").decode()
         host.serve(sums, f"{listed}{host.serve(address, whole)}  {extra}{name}\n".encode())
-        made = replace(source, file=host.here(address), sums=host.here(sums))
+        local_source = replace(source, file=host.here(address), sums=host.here(sums))
     elif isinstance(source, Image) and path is not None:
         folder = f"{source.registry}/v2/{source.repository}"
 
@@ -99,10 +99,10 @@ def _published(tool: Tool, host: Host) -> Tool:
         config = put(json.dumps({"config": {"Entrypoint": ["/manager"]}}).encode())
         manifest = {"config": config, "layers": [put(_archive({"manager": path}))]}
         host.serve(f"{folder}/manifests/{source.tag}", json.dumps(manifest).encode())
-        made = replace(source, registry=host.here(source.registry))
+        local_source = replace(source, registry=host.here(source.registry))
     else:
         return tool
-    return replace(tool, sources=(made,))
+    return replace(tool, sources=(local_source,))
 
 
 def _timed(said: list[str], began: float) -> Callable[[str], None]:
@@ -125,10 +125,10 @@ def main() -> None:
         os.environ["HPKIT_CACHE"] = folder
         os.environ["GOMODCACHE"] = f"{folder}/modules"
         os.environ["GOFLAGS"] = "-modcacherw"
-        began, said = time.monotonic(), []
-        get_all(tools, say=_timed(said, began))
+        began, lines = time.monotonic(), []
+        get_all(tools, say=_timed(lines, began))
         print(f"{time.monotonic() - began:6.1f} s  {len(tools)} tools, {size:.0f} MB of releases and images")
-        built = [line for line in said if ": building " in line or "no release" in line]
+        built = [line for line in lines if ": building " in line or "no release" in line]
         print("\n".join(["built nevertheless:", *built]) if built else "nothing was built")
 
 

@@ -121,10 +121,10 @@ class ApiServer(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
-        asked = urlsplit(self.path)
-        start = int(parse_qs(asked.query).get("continue", ["0"])[0])
-        body = self.pages.get((asked.path, start))
-        if asked.path == "/apis/kueue.x-k8s.io":
+        url = urlsplit(self.path)
+        start = int(parse_qs(url.query).get("continue", ["0"])[0])
+        body = self.pages.get((url.path, start))
+        if url.path == "/apis/kueue.x-k8s.io":
             body = b'{"preferredVersion": {"groupVersion": "kueue.x-k8s.io/v1beta1"}}'
         self.send_response(404 if body is None else 200)
         self.send_header("Content-Length", str(len(body or b"{}")))

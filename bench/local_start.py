@@ -8,10 +8,10 @@ from hpkit_local.supervisor import control
 from hpkit_local.supervisor.instance import Instance
 
 
-def _timed(what, call):
+def _timed(label, call):
     before = time.monotonic()
     call()
-    print(f"{what:<12}{time.monotonic() - before:6.1f} s")
+    print(f"{label:<12}{time.monotonic() - before:6.1f} s")
 
 
 def main() -> None:

@@ -63,14 +63,14 @@ STEP_OF = {
 
 def steps_of(resource) -> list[str]:
     """Return the steps that a resource of the state stands for."""
-    kind, inputs = resource["type"], resource.get("inputs", {})
-    if kind == "aws:eks/addon:Addon":
+    resource_type, inputs = resource["type"], resource.get("inputs", {})
+    if resource_type == "aws:eks/addon:Addon":
         return ["add-ons on nodes" if inputs["addonName"] in NEED_NODES else "add-ons for nodes"]
-    if kind == "hyperpod:index:Readiness":
+    if resource_type == "hyperpod:index:Readiness":
         waits = {"keyArn": "right on the key", "instanceGroups": "nodes in Kubernetes"}
         return [step for name, step in waits.items() if name in inputs]
-    if kind != "hyperpod:index:Cluster":
-        return [STEP_OF[kind]] if kind in STEP_OF else []
+    if resource_type != "hyperpod:index:Cluster":
+        return [STEP_OF[resource_type]] if resource_type in STEP_OF else []
     checked = any(group.get("onStartDeepHealthChecks") for group in inputs["instanceGroups"])
     further = [*(["deep health checks"] if checked else []), *(["Karpenter"] if inputs.get("autoScaling") else [])]
     return ["HyperPod cluster", "nodes", *further]
@@ -78,20 +78,20 @@ def steps_of(resource) -> list[str]:
 
 def forced(resources) -> list[str]:
     """Return the longest chain of steps that AWS forces for these resources."""
-    there = {step for resource in resources for step in steps_of(resource)}
+    steps = {step for resource in resources for step in steps_of(resource)}
     graph = networkx.DiGraph()
-    for step in there:
+    for step in steps:
         graph.add_edge("", step, seconds=FORCED[step][1])
-        graph.add_edges_from((need, step, {"seconds": FORCED[step][1]}) for need in FORCED[step][0] if need in there)
+        graph.add_edges_from((need, step, {"seconds": FORCED[step][1]}) for need in FORCED[step][0] if need in steps)
     return networkx.dag_longest_path(graph, weight="seconds")[1:]
 
 
 def waited(resources, operations) -> list:
     """Return the chain of resources that waited for each other, from the first to the one that was done last."""
-    told = {each.urn: each for each in operations}
+    operations_by_urn = {each.urn: each for each in operations}
     needs = {each["urn"]: [*each.get("dependencies", []), _provider(each)] for each in resources}
     chain = [operations[-1]]
-    while before := [told[need] for need in needs[chain[0].urn] if need in told]:
+    while before := [operations_by_urn[need] for need in needs[chain[0].urn] if need in operations_by_urn]:
         chain.insert(0, max(before, key=lambda each: each.done))
     return chain
 
@@ -118,12 +118,12 @@ def makespan(operations) -> float:
 def measure(stack: str, factor: float, runs: int) -> None:
     """Print the ratio of the best of some runs, and where its time went."""
     print(f"\n{stack}, AWS's latencies × {factor:g}, best of {runs} ({noise()})")
-    found = [run(stack, factor) for _ in range(runs)]
-    operations, seconds, resources = min(found, key=lambda each: makespan(each[0]))
+    measured = [run(stack, factor) for _ in range(runs)]
+    operations, seconds, resources = min(measured, key=lambda each: makespan(each[0]))
     steps = forced(resources)
     least = sum(FORCED[step][1] for step in steps) * factor
     print("  forced: " + " → ".join(f"{step} {FORCED[step][1] * factor:.1f}" for step in steps) + f" = {least:.1f} s")
-    spans = ", ".join(f"{makespan(each[0]):.1f}" for each in found)
+    spans = ", ".join(f"{makespan(each[0]):.1f}" for each in measured)
     took = makespan(operations)
     print(f"  makespan {took:.1f} s of {len(operations)} operations (runs: {spans}); whole process {seconds:.1f} s")
     if least:
@@ -137,16 +137,16 @@ def report(resources, operations, factor: float) -> None:
     last = min(each.began for each in operations)
     total = {"AWS": 0.0, "seen late": 0.0, "idle between": 0.0, "other resources": 0.0}
     print(f"  {'idle':>6} {'took':>6} {'AWS':>6}  the chain that was the longest")
-    for each in waited(resources, operations):
-        alone = [FORCED[step][1] for step in steps_of(about[each.urn])]
+    for operation in waited(resources, operations):
+        alone = [FORCED[step][1] for step in steps_of(about[operation.urn])]
         # Of the cluster's own steps, Karpenter and the nodes come side by side.
         own = sum(alone[:1]) + max(alone[1:], default=0.0)
-        idle, took, own = each.began - last, each.done - each.began, own * factor
-        print(f"  {idle:6.2f} {took:6.2f} {own:6.2f}  {each.urn.rpartition('$')[2].rpartition(':index:')[2]}")
+        idle, took, own = operation.began - last, operation.done - operation.began, own * factor
+        print(f"  {idle:6.2f} {took:6.2f} {own:6.2f}  {operation.urn.rpartition('$')[2].rpartition(':index:')[2]}")
         total["AWS"] += own
         total["idle between"] += idle
         total["seen late" if alone else "other resources"] += took - own
-        last = each.done
+        last = operation.done
     print("  " + ", ".join(f"{name} {value:.1f} s" for name, value in total.items()))
 
 

@@ -77,12 +77,12 @@ def organization(read, teams: int):
         for index in range(teams)
     ]
     environment = data["environments"]["dev"]
-    kind = "ml.g5.12xlarge"
+    instance_type = "ml.g5.12xlarge"
     for group in environment["cluster"]["instanceGroups"]:
-        if group["instanceType"] == kind:
+        if group["instanceType"] == instance_type:
             group["instanceCount"] = teams
     environment["governance"]["allocations"] = {
-        f"team-{index}": [{"instanceType": kind, "count": 1}] for index in range(teams)
+        f"team-{index}": [{"instanceType": instance_type, "count": 1}] for index in range(teams)
     }
     return data
 
@@ -135,11 +135,11 @@ def _peak(pid: int) -> int:
 
 
 def best(program: Program, runs: int) -> Figure:
-    found = [preview(program) for _ in range(runs)]
+    previews = [preview(program) for _ in range(runs)]
     return Figure(
-        min(each.seconds for each in found),
-        max(each.program for each in found),
-        max(each.engine for each in found),
+        min(each.seconds for each in previews),
+        max(each.program for each in previews),
+        max(each.engine for each in previews),
     )
 
 
@@ -158,10 +158,11 @@ def measure(instance, folder: Path, teams: int, runs: int) -> None:
     same = len(registered_by(engine))
     if same != len(resources):
         raise SystemExit(f"the engine alone has {same} resources, the program {len(resources)}")
-    whole, bare = best(program, runs), best(engine, runs)
+    whole, engine_only = best(program, runs), best(engine, runs)
     print(
-        f"{teams:5} {len(resources):9} {whole.seconds:7.1f} s {bare.seconds:7.1f} s {whole.seconds / bare.seconds:6.2f}"
-        f"   {whole.program:5} MiB {whole.engine:5} MiB   {bare.program:5} MiB {bare.engine:5} MiB"
+        f"{teams:5} {len(resources):9} {whole.seconds:7.1f} s {engine_only.seconds:7.1f} s "
+        f"{whole.seconds / engine_only.seconds:6.2f}"
+        f"   {whole.program:5} MiB {whole.engine:5} MiB   {engine_only.program:5} MiB {engine_only.engine:5} MiB"
     )
 
 

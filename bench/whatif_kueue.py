@@ -92,17 +92,17 @@ def main(arguments: list[str]) -> int:
     ((kueues, *_),) = oracle.ask([case], seconds=MOST_SECONDS)
     real = time.perf_counter() - started - starts
     started = time.perf_counter()
-    found = neutral.run_scenario(case)
+    results = neutral.run_scenario(case)
     simulated = time.perf_counter() - started
-    same = sum(one["admitted"] == sorted(other["admitted"]) for one, other in zip(found, kueues, strict=True))
+    matching = sum(one["admitted"] == sorted(other["admitted"]) for one, other in zip(results, kueues, strict=True))
     rates = []
-    print(f"{tasks:,} tasks of {teams} teams: the same admitted after {same} of {len(found)} steps")
-    for name, states, seconds in (("Kueue", kueues, real), ("simulator", found, simulated)):
+    print(f"{tasks:,} tasks of {teams} teams: the same admitted after {matching} of {len(results)} steps")
+    for name, states, seconds in (("Kueue", kueues, real), ("simulator", results, simulated)):
         count = admissions(states)
         rates.append(count / seconds)
         print(f"{name:<9} {count:>7,} admissions in {seconds:7.2f} s  {rates[-1]:>9,.0f} per second")
     print(f"{rates[1] / rates[0]:.0f} × (target {TARGET})")
-    return 0 if rates[1] >= TARGET * rates[0] and same == len(found) else 1
+    return 0 if rates[1] >= TARGET * rates[0] and matching == len(results) else 1
 
 
 if __name__ == "__main__":

@@ -61,8 +61,10 @@ def _entries(command: click.Command, parent: click.Context, line: str = "") -> I
     children = command.list_commands(context) if isinstance(command, click.Group) else []
     options = [
         (record[0].replace("|", "\\|"), _ENVIRONMENT.sub("", _text(record[1])).replace("|", "\\|"))
-        for each in command.get_params(context)
-        if isinstance(each, click.Option) and "--help" not in each.opts and (record := each.get_help_record(context))
+        for parameter in command.get_params(context)
+        if isinstance(parameter, click.Option)
+        and "--help" not in parameter.opts
+        and (record := parameter.get_help_record(context))
     ]
     if not children or options:
         pieces = [] if children else [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]

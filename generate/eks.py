@@ -94,9 +94,9 @@ def _addons(offered: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dic
 def _row(listed: Sequence[Mapping[str, Any]], kubernetes: str) -> dict[str, Any]:
     default = next(
         (
-            each["addonVersion"]
-            for each in listed
-            for fit in each.get("compatibilities", ())
+            version["addonVersion"]
+            for version in listed
+            for fit in version.get("compatibilities", ())
             if fit.get("clusterVersion") == kubernetes and fit.get("defaultVersion")
         ),
         None,
@@ -127,17 +127,17 @@ def _version_differences(before: Mapping[str, Any], after: Mapping[str, Any]) ->
             yield f"~ Kubernetes {name}: {', '.join(changed)}"
 
 
-def _addon_differences(what: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> Iterator[str]:
+def _addon_differences(label: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> Iterator[str]:
     if old == new:
         return
     if old is None or new is None:
         row = old or new or {}
-        yield f"{'-' if new is None else '+'} {what}: {len(row['versions'])} versions, default {row['default']}"
+        yield f"{'-' if new is None else '+'} {label}: {len(row['versions'])} versions, default {row['default']}"
         return
     parts = [f"default {old['default']} → {new['default']}"] if old["default"] != new["default"] else []
     parts += [f"+{each}" for each in new["versions"] if each not in old["versions"]]
     parts += [f"-{each}" for each in old["versions"] if each not in new["versions"]]
-    yield f"~ {what}: {', '.join(parts) or 'another order'}"
+    yield f"~ {label}: {', '.join(parts) or 'another order'}"
 
 
 def _day(moment: datetime.datetime) -> str:

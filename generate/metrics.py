@@ -49,8 +49,8 @@ def kueue_metrics(source: str) -> dict[str, dict[str, Any]]:
         for declaration in _DECLARED.finditer(source)
     }
     metrics = {}
-    for made in _MADE.finditer(source):
-        if made["variable"] not in labels:
-            raise InputError(f"{_SOURCE}: {made['variable']} has no line that says its labels")
-        metrics[f"kueue_{made['name']}"] = {"type": made["type"].lower(), "labels": labels[made["variable"]]}
+    for match in _MADE.finditer(source):
+        if match["variable"] not in labels:
+            raise InputError(f"{_SOURCE}: {match['variable']} has no line that says its labels")
+        metrics[f"kueue_{match['name']}"] = {"type": match["type"].lower(), "labels": labels[match["variable"]]}
     return metrics

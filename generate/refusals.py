@@ -122,7 +122,7 @@ def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
             waiting = [*ast.iter_child_nodes(node), *waiting]
 
 
-def _of_call(node: ast.Raise, call: ast.Call, constants: dict[str, str], at: tuple[str, str]) -> Iterator[Refusal]:
+def _of_call(node: ast.Raise, call: ast.Call, constants: dict[str, str], place: tuple[str, str]) -> Iterator[Refusal]:
     name = ast.unparse(call.func)
     if name in _NOT_OF_AWS:
         return
@@ -131,7 +131,7 @@ def _of_call(node: ast.Raise, call: ast.Call, constants: dict[str, str], at: tup
     messages = [text for text in texts if not _CODE.fullmatch(text)]
     made = _BY_CALLER if name == "ServiceError" else name.removesuffix("Error")
     code = codes[0] if codes else _HELPERS.get(name, made)
-    yield Refusal(*at, code, messages[0] if messages else name, node.lineno, node.end_lineno or node.lineno)
+    yield Refusal(*place, code, messages[0] if messages else name, node.lineno, node.end_lineno or node.lineno)
 
 
 def _strings(body: list[ast.stmt], before: int | None = None) -> dict[str, str]:

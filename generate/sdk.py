@@ -47,7 +47,7 @@ def _snake(name: str) -> str:
 def _python(spec: dict[str, Any], types: dict[str, Any], *, values: bool = False) -> str:
     """Return the Python type of a property; with values, what an output holds instead of what an input takes."""
 
-    def taken(inner: str) -> str:
+    def annotated(inner: str) -> str:
         return inner if values else f"pulumi.Input[{inner}]"
 
     if "$ref" in spec:
@@ -59,9 +59,9 @@ def _python(spec: dict[str, Any], types: dict[str, Any], *, values: bool = False
         literals = ", ".join(f'"{member}"' for member in members)
         return f"Literal[{literals}]" if len(members) <= _MOST_LITERALS else "str"
     if spec["type"] == "array":
-        return f"Sequence[{taken(_python(spec['items'], types, values=values))}]"
+        return f"Sequence[{annotated(_python(spec['items'], types, values=values))}]"
     if spec["type"] == "object":
-        return f"Mapping[str, {taken(_python(spec['additionalProperties'], types, values=values))}]"
+        return f"Mapping[str, {annotated(_python(spec['additionalProperties'], types, values=values))}]"
     return _SCALARS[spec["type"]]
 
 

@@ -154,11 +154,11 @@ def _refused() -> list[tuple[str, ...]]:
     users = policies_of_users(())[0]
     rows = [
         (
-            f"`{what}`" if (part, what) in reasons else what,
-            f"`{part}`" if (part, what) in reasons else part,
-            reasons.get((part, what)) or _REASONS[part],
+            f"`{attack}`" if (part, attack) in reasons else attack,
+            f"`{part}`" if (part, attack) in reasons else part,
+            reasons.get((part, attack)) or _REASONS[part],
         )
-        for part, what in ATTACKS
+        for part, attack in ATTACKS
         if part != _RBAC
     ] + [(f"`{each.field}`", f"`{users.name}`", each.reason) for each in users.refusals]
     # Fields that one policy refuses for the same reason share a row.

@@ -56,12 +56,12 @@ def _missing(extra: str) -> str:
     return f"this needs a package that is not installed. Install it: pip install 'hpkit[{extra}]'"
 
 
-def need(extra: str, *, what: str) -> None:
-    """Raise ToolError, with how to install it, when a package of an extra is not here; `what` needs it."""
+def need(extra: str, *, feature: str) -> None:
+    """Raise ToolError, with how to install it, when a package of an extra is not here; `feature` needs it."""
     lacking = [name for name in _packages(extra) if not _here(name)]
     if lacking:
         raise ToolError(
-            f"{what} needs packages that are not installed: {', '.join(lacking)}. "
+            f"{feature} needs packages that are not installed: {', '.join(lacking)}. "
             f"Install them: pip install 'hpkit[{extra}]'"
         )
 

@@ -233,20 +233,20 @@ def _file_meant(file: str) -> str:
     return f"Did you mean {likely}?" if likely else "Check the file name."
 
 
-def load(file: str | os.PathLike[str], environment: str | None = None, *, shown: str | None = None) -> Loaded:
+def load(file: str | os.PathLike[str], environment: str | None = None, *, shown_name: str | None = None) -> Loaded:
     """Read one file; whatever is wrong with it, up to its absence, becomes a problem of the result."""
-    if shown is None:
-        # Files of the project are shown as their folder's users would type them, others as they were given.
+    if shown_name is None:
+        # Files of the project are shown relative to its folder, others as the user typed them.
         inside = Path(file).is_absolute() and Path(file).is_relative_to(Path.cwd())
-        shown = os.path.relpath(file) if inside else os.fspath(file)
+        shown_name = os.path.relpath(file) if inside else os.fspath(file)
     try:
-        document = _composed(file, shown, read_file(file))
+        document = _composed(file, shown_name, read_file(file))
     except InputError as error:
         what, _, instruction = str(error).removeprefix(f"{os.fspath(file)}: ").partition("; ")
-        fix = f"{instruction.capitalize()}." if instruction else _file_meant(shown)
+        fix = f"{instruction.capitalize()}." if instruction else _file_meant(shown_name)
         problem = Problem("CFG005", (), what, fix, Mark(1, 1))
         document = Document(None, (problem,), None)
-    return Loaded(shown, document, parse(document), environment)
+    return Loaded(shown_name, document, parse(document), environment)
 
 
 def _composed(file: str | os.PathLike[str], shown: str, content: bytes) -> Document:
@@ -269,10 +269,10 @@ def load_stack(name: str, *, root: Path | None = None) -> Loaded:
     if not file.is_file():
         known = [path.stem for path in organization_files(root)]
         likely = near(organization, known)
-        meant = f"did you mean {likely}-{environment}?" if likely else f"known: {', '.join(known) or 'none'}"
+        hint = f"did you mean {likely}-{environment}?" if likely else f"known: {', '.join(known) or 'none'}"
         if file.with_suffix(".yml").is_file():
-            meant = f"rename {organization}.yml to {organization}.yaml"
-        raise SelectionError(f"the stack {name} requires {os.path.relpath(file)}, which doesn't exist ({meant})")
+            hint = f"rename {organization}.yml to {organization}.yaml"
+        raise SelectionError(f"the stack {name} requires {os.path.relpath(file)}, which doesn't exist ({hint})")
     loaded = load(file, environment)
     known_environments = environments_in(loaded.document)
     if known_environments and environment not in known_environments:
@@ -311,12 +311,12 @@ def select(files: Iterable[str], stacks: Iterable[str]) -> list[Loaded]:
     if not own_files:
         folder = project_root() / "stacks"
         nearly = sorted(file.name for file in folder.glob("*.yml") if not file.name.startswith("Pulumi."))
-        what = (
+        hint = (
             f"rename {nearly[0]} to {Path(nearly[0]).stem}.yaml"
             if nearly
             else "name one, or run `hpkit init` to start from an example"
         )
-        raise SelectionError(f"no organization file in {folder}; {what}")
+        raise SelectionError(f"no organization file in {folder}; {hint}")
     return without_parts([load(file) for file in own_files])
 
 
@@ -328,9 +328,10 @@ def without_parts(loaded: Sequence[Loaded]) -> list[Loaded]:
     parts = {name for each in loaded for name in each.document.parts}
     is_path_wrong = any(problem.rule == "CFG014" for each in loaded for problem in each.document.problems)
     return [
-        each
-        for each in loaded
-        if environments_in(each.document) or not (each.file in parts or (is_path_wrong and _can_be_part(each.document)))
+        organization_file
+        for organization_file in loaded
+        if environments_in(organization_file.document)
+        or not (organization_file.file in parts or (is_path_wrong and _can_be_part(organization_file.document)))
     ]
 
 
@@ -462,14 +463,14 @@ def _both_create(one: Environment, other: Environment) -> bool:
 
 
 def _same_cluster(own: tuple[Loaded, Plan], earlier: tuple[Loaded, Plan]) -> Finding:
-    (file, plan), (_, taken) = own, earlier
+    (file, plan), (_, other_plan) = own, earlier
     cluster, region = plan.spec.cluster.name, plan.spec.region
     message = (
-        f"{plan.stack} and {taken.stack} ({_place(earlier, 'cluster', 'name')}) both have a cluster {cluster} in "
+        f"{plan.stack} and {other_plan.stack} ({_place(earlier, 'cluster', 'name')}) both have a cluster {cluster} in "
         f"{region}; cluster names are unique in an account and region"
     )
     # Of two names that an account writes down, one has to change; else to write it down may be all.
-    is_same_account = plan.spec.account and taken.spec.account
+    is_same_account = plan.spec.account and other_plan.spec.account
     # Stacks of a repository differ in name; `cluster` with the environment's name may be a third file's.
     fix = f"Use `{plan.stack}`" + (
         "." if is_same_account else "; or, if their accounts differ, set `account` in both files."
@@ -478,11 +479,11 @@ def _same_cluster(own: tuple[Loaded, Plan], earlier: tuple[Loaded, Plan]) -> Fin
 
 
 def _both_govern(own: tuple[Loaded, Plan], earlier: tuple[Loaded, Plan]) -> Iterator[Finding]:
-    (file, plan), (_, taken) = own, earlier
-    second = second_governance(plan.spec, taken.spec, plan.stack, taken.stack)
+    (file, plan), (_, other_plan) = own, earlier
+    second = second_governance(plan.spec, other_plan.spec, plan.stack, other_plan.stack)
     if second is not None:
         message, fix = second
-        message += f"; `governance` of {taken.stack} is at {_place(earlier, 'governance')}"
+        message += f"; `governance` of {other_plan.stack} is at {_place(earlier, 'governance')}"
         yield _between("CLU050", "error", file, ("environments", plan.environment, "governance"), message, fix)
 
 
@@ -504,11 +505,12 @@ def _not_read(file: str, name: str, document: Document) -> Iterator[Finding]:
         yield Finding("CFG012", "error", "", file, 1, 1, message, f"Rename it to {meant}.")
 
 
-def _second_stack(file: str, document: Document, first: str, meant: tuple[str, str]) -> Iterator[Finding]:
+def _second_stack(file: str, document: Document, first: str, stack_parts: tuple[str, str]) -> Iterator[Finding]:
     if first != Path(file).name:
         mark = document.locate(("config", "hpkit:environment"), key=True)
         message = (
-            f"{Path(file).name} and {first} are two stacks of {'-'.join(meant)}, and both would create all of its "
+            f"{Path(file).name} and {first} are two stacks of {'-'.join(stack_parts)}, and both would create all of "
+            "its "
             "resources"
         )
         fix = f"Remove one of them, or set another environment under config: `{_KEYS[1]}: …`."

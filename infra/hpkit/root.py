@@ -7,8 +7,8 @@ __all__ = ["project_root"]
 
 def project_root() -> Path:
     """Return the folder that holds Pulumi.yaml, from here upward; here if no parent has one."""
-    here = Path.cwd()
-    for folder in (here, *here.parents):
+    working_folder = Path.cwd()
+    for folder in (working_folder, *working_folder.parents):
         if (folder / "Pulumi.yaml").is_file():
             return folder
-    return here
+    return working_folder

@@ -57,8 +57,8 @@ def _of_one(schema: Mapping[str, Any], value: Any, where: str) -> Iterator[str]:
     least, most = schema.get("minimum"), schema.get("maximum")
     if "enum" in schema and value not in schema["enum"]:
         near = get_close_matches(str(value), schema["enum"], n=1)
-        meant = f", did you mean {near[0]}?" if near else ""
-        yield f"{where} is {_shown(value)}; it must be one of {', '.join(schema['enum'])}{meant}"
+        hint = f", did you mean {near[0]}?" if near else ""
+        yield f"{where} is {_shown(value)}; it must be one of {', '.join(schema['enum'])}{hint}"
     elif least is not None and value < least:
         yield f"{where} is {value}; the minimum is {least}"
     elif most is not None and value > most:
@@ -67,8 +67,8 @@ def _of_one(schema: Mapping[str, Any], value: Any, where: str) -> Iterator[str]:
         yield f"{where} is empty"
     elif "pattern" in schema and not re.search(schema["pattern"], value):
         near = list(find_nearest(value)[:1]) if schema["pattern"] == r"^ml\." else []
-        meant = f", did you mean {near[0]}?" if near else ""
-        yield f"{where} is {_shown(value)}; it must be {_FORMS[schema['pattern']]}{meant}"
+        hint = f", did you mean {near[0]}?" if near else ""
+        yield f"{where} is {_shown(value)}; it must be {_FORMS[schema['pattern']]}{hint}"
 
 
 def unknown_names(schema: Mapping[str, Any], values: Any, where: str, *, regions: bool) -> Iterator[str]:

@@ -228,7 +228,7 @@ class Live:
         return aws
 
     def objects(self):
-        return {folder: sorted(map(_name, self.api.items(folder, bare=True))) for folder in FOLDERS}
+        return {folder: sorted(map(_name, self.api.items(folder, metadata_only=True))) for folder in FOLDERS}
 
     def settled(self):
         """Return all that the stack is about, without the names and times that AWS gives out."""

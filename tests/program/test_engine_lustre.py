@@ -18,7 +18,9 @@ OWN = ("/api/v1/persistentvolumes", "/apis/storage.k8s.io/v1/storageclasses", JO
 
 
 def everything(live):
-    names = {folder: [entry["metadata"]["name"] for entry in live.api.items(folder, bare=True)] for folder in OWN}
+    names = {
+        folder: [entry["metadata"]["name"] for entry in live.api.items(folder, metadata_only=True)] for folder in OWN
+    }
     return {**live.everything(), **names}
 
 

@@ -128,14 +128,16 @@ def tidy(api):
     folders = (JOBS, f"{CORE}/pods", f"{CORE}/services", f"{CORE}/secrets", f"{CORE}/serviceaccounts")
     removed = set()
     for folder in folders:
-        for made in api.items(folder, labels=label, bare=True):
+        for made in api.items(folder, labels=label, metadata_only=True):
             api.delete(f"{folder}/{made['metadata']['name']}")
             removed.add(made["metadata"]["uid"])
-    eventually(lambda: not any(api.items(folder, labels=label, bare=True) for folder in folders), "they are gone")
+    eventually(
+        lambda: not any(api.items(folder, labels=label, metadata_only=True) for folder in folders), "they are gone"
+    )
 
     def workloads():
         """Return owners with Workloads left: Kueue finds one by its owner's name, and deletes the next pod of it."""
-        items = api.items(f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/workloads", bare=True)
+        items = api.items(f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/workloads", metadata_only=True)
         owners = (owner["uid"] for item in items for owner in item["metadata"].get("ownerReferences", ()))
         return removed.intersection(owners)
 

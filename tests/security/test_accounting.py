@@ -198,7 +198,7 @@ class Members:
     def _edit(self, team, name, kind, change):
         """Change what has a name, or a pod or a Workload whose name begins with it."""
         folder = FOLDERS[kind].format(team)
-        names = [item["metadata"]["name"] for item in self._api.items(folder, bare=True)]
+        names = [item["metadata"]["name"] for item in self._api.items(folder, metadata_only=True)]
         wanted = [found for found in names if found == name or name in found.split("-")]
         for found in wanted[:2]:
             self._tried(self._clients[team].merge, f"{folder}/{found}", change)
@@ -218,7 +218,7 @@ class Members:
             # A Workload without an owner stays by itself.
             for kind in ("deployment", "job", "pod", "workload"):
                 folder = FOLDERS[kind].format(team)
-                for item in self._api.items(folder, labels="" if kind == "workload" else MARKED, bare=True):
+                for item in self._api.items(folder, labels="" if kind == "workload" else MARKED, metadata_only=True):
                     path = f"{folder}/{item['metadata']['name']}"
                     if item["metadata"].get("finalizers"):
                         self._tried(self._api.merge, path, {"metadata": {"finalizers": None}})
@@ -227,7 +227,8 @@ class Members:
     def are_gone(self):
         folders = [FOLDERS[kind].format(team) for kind in FOLDERS for team in TEAMS]
         left = any(
-            self._api.items(folder, labels="" if "workloads" in folder else MARKED, bare=True) for folder in folders
+            self._api.items(folder, labels="" if "workloads" in folder else MARKED, metadata_only=True)
+            for folder in folders
         )
         if left:
             self.leave()

@@ -46,7 +46,7 @@ def test_a_member_wants_to_lift_the_level_of_the_namespace(john):
 
 
 def test_a_member_wants_to_choose_the_node_without_the_scheduler(john, api):
-    node = api.items("/api/v1/nodes", bare=True)[0]["metadata"]["name"]
+    node = api.items("/api/v1/nodes", metadata_only=True)[0]["metadata"]["name"]
     assert "spec.nodeName" in refused(john.create, f"{CORE}/pods", pod("placed", nodeName=node))
     assert "spec.nodeName" in refused(john.create, JOBS, job("placed", nodeName=node))
 
@@ -66,7 +66,7 @@ def test_a_member_wants_every_node_whatever_its_taints(john):
 
 
 def test_a_member_wants_the_kubelet_of_a_node(john, api):
-    node = api.items("/api/v1/nodes", bare=True)[0]["metadata"]["name"]
+    node = api.items("/api/v1/nodes", metadata_only=True)[0]["metadata"]["name"]
     message = refused(john.read, f"/api/v1/nodes/{node}/proxy/run/kube-system/pod/main?cmd=id")
     assert 'resource "nodes/proxy"' in message
     assert "cannot patch" in refused(john.merge, f"/api/v1/nodes/{node}", {"spec": {"taints": []}})

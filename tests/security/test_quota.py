@@ -46,7 +46,7 @@ def kinds(api):
     """Every kind that a member may submit, by a CRD that takes any field; at night, JobSet's and KubeRay's own CRDs."""
     tools = [tool_named("jobset-crds"), tool_named("kuberay-crds")] if NIGHTLY else []
     published = chain.from_iterable(crds_in(found.path) for found in get_all(tools, say=print))
-    there = {found["metadata"]["name"] for found in api.items(CRDS, bare=True)}
+    there = {found["metadata"]["name"] for found in api.items(CRDS, metadata_only=True)}
     with making(api) as make_object:
         for crd in (*published, *_any_fields()):
             if crd["metadata"]["name"] not in there:

@@ -246,17 +246,17 @@ def _change(stack: str, label: str, say: str) -> list[Step]:
 
 
 def _remove(stack: str, ours: Sequence[str], *, empty: bool) -> list[Step]:
-    one = len(ours) == 1
+    is_single = len(ours) == 1
     say = (
         f"{stack}: remove {', '.join(ours)} from the template, and replace each Ref and GetAtt that refers to "
-        f"{'it' if one else 'them'} with a plain value."
+        f"{'it' if is_single else 'them'} with a plain value."
     )
     if empty:
         say += (
             " The stack would be empty, which CloudFormation doesn't accept: add an "
             "AWS::CloudFormation::WaitConditionHandle, which creates nothing."
         )
-    say += f" The change set must show Remove with policy Retain for {'it' if one else 'each'}."
+    say += f" The change set must show Remove with policy Retain for {'it' if is_single else 'each'}."
     return _change(stack, _RELEASE, say)
 
 

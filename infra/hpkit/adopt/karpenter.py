@@ -22,8 +22,8 @@ def autoscaling_of(live: LivePlatform, changes: list[str]) -> dict[str, Any]:
     if live.cluster.get("ClusterRole"):
         spec["clusterRole"] = live.cluster["ClusterRole"]
     spec["nodeClasses"] = [
-        {"name": each["metadata"]["name"], "instanceGroups": list(each["spec"].get("instanceGroups", ()))}
-        for each in sorted(live.node_classes, key=_name)
+        {"name": node_class["metadata"]["name"], "instanceGroups": list(node_class["spec"].get("instanceGroups", ()))}
+        for node_class in sorted(live.node_classes, key=_name)
     ]
     pools = [_pool(each, changes) for each in sorted(live.node_pools, key=_name)]
     return spec | ({"nodePools": pools} if pools else {})
@@ -43,10 +43,10 @@ def leave_counts_to_karpenter(spec: dict[str, Any]) -> list[str]:
     added = {kind for group in groups if group["name"] in autoscaled for kind in _types(group)}
     assumed = []
     for instance_type in sorted(added):
-        left = Fraction(sum(group["instanceCount"] for group in groups if _types(group) == [instance_type]))
+        unassigned = Fraction(sum(group["instanceCount"] for group in groups if _types(group) == [instance_type]))
         for team, row, amount in _quotas(spec, instance_type):
-            if amount <= left:
-                left -= amount
+            if amount <= unassigned:
+                unassigned -= amount
             else:
                 row["elastic"] = True
                 assumed.append(

@@ -42,8 +42,8 @@ class LiveAccessEntry:
     def has(self, policy: str) -> bool:
         """Return whether the policy of that name is associated for the whole cluster."""
         return any(
-            str(each["policyArn"]).endswith(f"/{policy}") and each["accessScope"]["type"] == "cluster"
-            for each in self.policies
+            str(association["policyArn"]).endswith(f"/{policy}") and association["accessScope"]["type"] == "cluster"
+            for association in self.policies
         )
 
 

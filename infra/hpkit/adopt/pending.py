@@ -74,9 +74,9 @@ def unfinished(state: Mapping[str, Any]) -> tuple[Unfinished, ...]:
     """Return the unfinished creations of an exported state."""
     deployment = state["deployment"] or {}
     provided = {
-        f"{each['urn']}::{each.get('id')}": _default_tags(each.get("inputs") or {})
-        for each in deployment.get("resources") or ()
-        if each["type"] == "pulumi:providers:aws"
+        f"{resource['urn']}::{resource.get('id')}": _default_tags(resource.get("inputs") or {})
+        for resource in deployment.get("resources") or ()
+        if resource["type"] == "pulumi:providers:aws"
     }
     operations = deployment.get("pending_operations") or ()
     return tuple(_unfinished(each["resource"], provided) for each in operations if each["type"] == "creating")
@@ -101,7 +101,7 @@ def find_ids(session: boto3.Session, creations: Sequence[Unfinished], state: Map
     IDs that the state has already belong to other resources. Where an ID is made of the inputs, a refresh finds out
     whether the resource exists. Raises ValueError where several live resources could be the one.
     """
-    taken = {each.get("id") for each in state["deployment"]["resources"]}
+    recorded_ids = {each.get("id") for each in state["deployment"]["resources"]}
     ids_by_urn = {}
     for creation in creations:
         if creation.type in _NAMED:
@@ -110,7 +110,7 @@ def find_ids(session: boto3.Session, creations: Sequence[Unfinished], state: Map
             ids_by_urn[creation.urn] = object_name(creation.inputs)
         elif is_looked_for(creation.type):
             find = _LISTED.get(creation.type, _find_tagged)
-            ids = [one for one in find(session, creation) if one not in taken]
+            ids = [one for one in find(session, creation) if one not in recorded_ids]
             if len(ids) > 1:
                 raise ValueError(f"{creation.name} could be any of {', '.join(sorted(ids))}")
             if ids:
@@ -147,9 +147,9 @@ def _find_tagged(session: boto3.Session, creation: Unfinished) -> list[str]:
         return []
     vpc = creation.inputs.get("vpcId")
     return [
-        each[key]
-        for each in getattr(session.client("ec2"), operation)(Filters=filters)[member]
-        if vpc in (None, each.get("VpcId", vpc)) and str(each.get("State")).lower() not in _GONE
+        entry[key]
+        for entry in getattr(session.client("ec2"), operation)(Filters=filters)[member]
+        if vpc in (None, entry.get("VpcId", vpc)) and str(entry.get("State")).lower() not in _GONE
     ]
 
 
@@ -166,16 +166,16 @@ def _find_rules(session: boto3.Session, creation: Unfinished) -> list[str]:
         inputs.get("fromPort", -1),
     )
     return [
-        each["SecurityGroupRuleId"]
+        rule["SecurityGroupRuleId"]
         for page in pages
-        for each in page["SecurityGroupRules"]
+        for rule in page["SecurityGroupRules"]
         if allowed
         == (
-            each["IsEgress"],
-            each["IpProtocol"],
-            each.get("CidrIpv4"),
-            each.get("ReferencedGroupInfo", {}).get("GroupId"),
-            each.get("FromPort", -1),
+            rule["IsEgress"],
+            rule["IpProtocol"],
+            rule.get("CidrIpv4"),
+            rule.get("ReferencedGroupInfo", {}).get("GroupId"),
+            rule.get("FromPort", -1),
         )
     ]
 
@@ -183,10 +183,11 @@ def _find_rules(session: boto3.Session, creation: Unfinished) -> list[str]:
 def _find_ranges(session: boto3.Session, creation: Unfinished) -> list[str]:
     vpcs = session.client("ec2").describe_vpcs(VpcIds=[creation.inputs["vpcId"]])["Vpcs"]
     return [
-        each["AssociationId"]
+        association["AssociationId"]
         for vpc in vpcs
-        for each in vpc["CidrBlockAssociationSet"]
-        if each["CidrBlock"] == creation.inputs["cidrBlock"] and each["CidrBlockState"]["State"] == "associated"
+        for association in vpc["CidrBlockAssociationSet"]
+        if association["CidrBlock"] == creation.inputs["cidrBlock"]
+        and association["CidrBlockState"]["State"] == "associated"
     ]
 
 
@@ -195,9 +196,9 @@ def _find_keys(session: boto3.Session, creation: Unfinished) -> list[str]:
     keys = [each["KeyId"] for page in client.get_paginator("list_keys").paginate() for each in page["Keys"]]
     metadata = [client.describe_key(KeyId=key)["KeyMetadata"] for key in keys]
     return [
-        each["KeyId"]
-        for each in metadata
-        if each.get("Description") == creation.inputs.get("description") and each["KeyState"] != "PendingDeletion"
+        key["KeyId"]
+        for key in metadata
+        if key.get("Description") == creation.inputs.get("description") and key["KeyState"] != "PendingDeletion"
     ]
 
 
@@ -232,10 +233,10 @@ def _find_grafana(session: boto3.Session, creation: Unfinished) -> list[str]:
 def _find_file_systems(session: boto3.Session, creation: Unfinished) -> list[str]:
     pages = session.client("fsx").get_paginator("describe_file_systems").paginate()
     return [
-        each["FileSystemId"]
+        file_system["FileSystemId"]
         for page in pages
-        for each in page["FileSystems"]
-        if creation.tags.items() <= {tag["Key"]: tag["Value"] for tag in each.get("Tags", ())}.items()
+        for file_system in page["FileSystems"]
+        if creation.tags.items() <= {tag["Key"]: tag["Value"] for tag in file_system.get("Tags", ())}.items()
     ]
 
 

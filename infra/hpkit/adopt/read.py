@@ -113,7 +113,7 @@ def _networks(cluster: Any) -> Iterable[Any]:
 
 def _governance(api: _ApiReader, arn: str) -> tuple[list[Any], list[Any]]:
     """Return the descriptions of all quotas and policies, except deleted ones, which are still listed for a while."""
-    kinds = (
+    operations = (
         ("ListComputeQuotas", "ComputeQuotaSummaries", "ComputeQuotaId", "DescribeComputeQuota"),
         (
             "ListClusterSchedulerConfigs",
@@ -122,9 +122,9 @@ def _governance(api: _ApiReader, arn: str) -> tuple[list[Any], list[Any]]:
             "DescribeClusterSchedulerConfig",
         ),
     )
-    lists = api.all([ApiCall("sagemaker", listing, {"ClusterArn": arn}) for listing, *_ in kinds])
+    lists = api.all([ApiCall("sagemaker", listing, {"ClusterArn": arn}) for listing, *_ in operations])
     descriptions: list[list[Any]] = []
-    for (_, key, ident, describe), listed in zip(kinds, lists, strict=True):
+    for (_, key, ident, describe), listed in zip(operations, lists, strict=True):
         alive = [each for each in (listed or {}).get(key, ()) if each["Status"] not in ("Deleting", "Deleted")]
         described = api.all([ApiCall("sagemaker", describe, {ident: each[ident]}) for each in alive])
         descriptions.append([each for each in described if each is not None])
@@ -132,27 +132,36 @@ def _governance(api: _ApiReader, arn: str) -> tuple[list[Any], list[Any]]:
 
 
 def _eks(api: _ApiReader, name: str) -> tuple[dict[str, LiveAddon], list[LiveAccessEntry], list[Any]]:
-    of = {"clusterName": name}
+    cluster_argument = {"clusterName": name}
     listed = api.all(
         [
-            ApiCall("eks", "ListAddons", of),
-            ApiCall("eks", "ListAccessEntries", of),
-            ApiCall("eks", "ListPodIdentityAssociations", of),
+            ApiCall("eks", "ListAddons", cluster_argument),
+            ApiCall("eks", "ListAccessEntries", cluster_argument),
+            ApiCall("eks", "ListPodIdentityAssociations", cluster_argument),
         ]
     )
     names, principals, associations = (
         list((response or {}).get(key, ()))
         for response, key in zip(listed, ("addons", "accessEntries", "associations"), strict=True)
     )
-    addons = api.all([ApiCall("eks", "DescribeAddon", {**of, "addonName": each}) for each in names])
-    entries = api.all([ApiCall("eks", "DescribeAccessEntry", {**of, "principalArn": each}) for each in principals])
+    addons = api.all([ApiCall("eks", "DescribeAddon", {**cluster_argument, "addonName": each}) for each in names])
+    entries = api.all(
+        [ApiCall("eks", "DescribeAccessEntry", {**cluster_argument, "principalArn": each}) for each in principals]
+    )
     policies = api.all(
-        [ApiCall("eks", "ListAssociatedAccessPolicies", {**of, "principalArn": each}) for each in principals]
+        [
+            ApiCall("eks", "ListAssociatedAccessPolicies", {**cluster_argument, "principalArn": each})
+            for each in principals
+        ]
     )
     identities = api.all(
         [
-            ApiCall("eks", "DescribePodIdentityAssociation", {**of, "associationId": each["associationId"]})
-            for each in associations
+            ApiCall(
+                "eks",
+                "DescribePodIdentityAssociation",
+                {**cluster_argument, "associationId": association["associationId"]},
+            )
+            for association in associations
         ]
     )
     return (

@@ -107,10 +107,10 @@ def moved(
     providers = {each["urn"]: each for each in renamed if each["type"].startswith("pulumi:providers:")}
     # By the inputs of the first stack: a provider for another address would replace all that it made.
     present = [
-        {**each, **{side: providers[each["urn"]][side] for side in ("inputs", "outputs")}}
-        if each["urn"] in providers
-        else each
-        for each in target["deployment"]["resources"]
+        {**resource, **{side: providers[resource["urn"]][side] for side in ("inputs", "outputs")}}
+        if resource["urn"] in providers
+        else resource
+        for resource in target["deployment"]["resources"]
     ]
     ids = {each["urn"]: each.get("id", "") for each in present}
     urns = recording.resources.keys() - set(_renamed(list(staying.resources), *prefixes))
@@ -126,10 +126,10 @@ def moved(
         entry["provider"] = f"{registered.provider}::{ids[registered.provider]}"
     added = [_within(entry, target_urns) for entry in leaving.values() if entry["urn"] not in ids]
     parts = {part for each in recording.all("ChangeGuard") for part in each.inputs.get("parts") or ()}
-    left = [_without_parts(each, parts) for each in entries if each["urn"] not in leaving]
-    names = {each["urn"] for each in left}
+    remaining = [_without_parts(each, parts) for each in entries if each["urn"] not in leaving]
+    names = {each["urn"] for each in remaining}
     return (
-        {**source, "deployment": {**source["deployment"], "resources": [_within(each, names) for each in left]}},
+        {**source, "deployment": {**source["deployment"], "resources": [_within(each, names) for each in remaining]}},
         {**target, "deployment": {**target["deployment"], "resources": [*present, *added]}},
         len(leaving),
     )
@@ -200,12 +200,12 @@ def _parents_first(resources: list[Any]) -> list[Any]:
     depth: dict[str, int] = {}
     by_urn = {each["urn"]: each for each in resources}
 
-    def of(urn: str) -> int:
+    def depth_of(urn: str) -> int:
         if urn not in depth:
             parent = by_urn.get(urn, {}).get("parent", "")
-            depth[urn] = of(parent) + 1 if parent in by_urn else 0
+            depth[urn] = depth_of(parent) + 1 if parent in by_urn else 0
         return depth[urn]
 
     state_only = [each for each in resources if not each["custom"] or each["type"].startswith("pulumi:providers:")]
     others = [each for each in resources if each not in state_only]
-    return [*sorted(state_only, key=lambda each: of(each["urn"])), *others]
+    return [*sorted(state_only, key=lambda each: depth_of(each["urn"])), *others]

@@ -59,34 +59,36 @@ def has_unknown(value: Any) -> bool:
     return any(has_unknown(item) for item in value) if isinstance(value, list | tuple) else value is UNKNOWN
 
 
-def _within(facts: TypeFacts, old: Any, new: Any, at: Difference) -> Iterator[Difference]:
+def _within(facts: TypeFacts, old: Any, new: Any, difference: Difference) -> Iterator[Difference]:
     # Most inputs of most resources are equal.
     if old != new or has_unknown(new):
-        yield from _differing(facts, old, new, at)
+        yield from _differing(facts, old, new, difference)
 
 
-def _differing(facts: TypeFacts, old: Any, new: Any, at: Difference) -> Iterator[Difference]:
-    path, lacking = at.path, (old is None) != (new is None)
-    if at.kind == "update" and lacking:
-        at = replace(at, kind="add" if old is None else "delete")
-    at = replace(at, before=old, after=new, replaces=at.replaces or facts.replaces(path, old, new))
+def _differing(facts: TypeFacts, old: Any, new: Any, difference: Difference) -> Iterator[Difference]:
+    path, lacking = difference.path, (old is None) != (new is None)
+    if difference.kind == "update" and lacking:
+        difference = replace(difference, kind="add" if old is None else "delete")
+    difference = replace(
+        difference, before=old, after=new, replaces=difference.replaces or facts.replaces(path, old, new)
+    )
     if new is UNKNOWN or old is UNKNOWN or (path in facts.present and lacking):
-        yield at
+        yield difference
         return
     if (new is None and path in facts.optional) or (lacking and path in facts.undisclosed):
         return
     before, after = (side if isinstance(side, Mapping) else {} for side in (old, new))
     if keys := sorted(before.keys() | after.keys()):
         for key in keys:
-            inner, place = (f"{above}.{key}" if above else key for above in (path, at.place))
-            yield from _within(facts, before.get(key), after.get(key), _inside(at, inner, place, key))
+            inner, place = (f"{above}.{key}" if above else key for above in (path, difference.place))
+            yield from _within(facts, before.get(key), after.get(key), _inside(difference, inner, place, key))
     elif path in facts.entries and _named(facts.entries[path], old or (), new or ()):
-        yield from _entries(facts, old or (), new or (), at)
+        yield from _entries(facts, old or (), new or (), difference)
     elif _same_length_maps(facts, path, old, new):
         for index, (one, other) in enumerate(zip(old, new, strict=True)):
-            yield from _within(facts, one, other, _inside(at, path, f"{at.place}[{index}]", index))
+            yield from _within(facts, one, other, _inside(difference, path, f"{difference.place}[{index}]", index))
     elif _comparable(facts, path, old) != _comparable(facts, path, new):
-        yield at
+        yield difference
 
 
 def _inside(at: Difference, path: str, place: str, key: str | int) -> Difference:
@@ -98,18 +100,18 @@ def _named(member: str, *lists: Any) -> bool:
     return all(isinstance(entry, Mapping) and isinstance(entry.get(member), str) for each in lists for entry in each)
 
 
-def _entries(facts: TypeFacts, old: Any, new: Any, at: Difference) -> Iterator[Difference]:
-    member = facts.entries[at.path]
+def _entries(facts: TypeFacts, old: Any, new: Any, difference: Difference) -> Iterator[Difference]:
+    member = facts.entries[difference.path]
     before, after = ({entry[member]: (index, entry) for index, entry in enumerate(side)} for side in (old, new))
     for key in sorted(before.keys() | after.keys()):
         index, _ = after[key] if key in after else before[key]
-        entry = _inside(at, at.path, f"{at.place}[{key}]", index)
+        entry = _inside(difference, difference.path, f"{difference.place}[{key}]", index)
         old_entry, new_entry = (side[key][1] if key in side else None for side in (before, after))
         if old_entry is not None and new_entry is not None:
             yield from _within(facts, old_entry, new_entry, entry)
         else:
-            kind = at.kind if at.kind != "update" else "add" if old_entry is None else "delete"
-            yield replace(entry, path=f"{at.path}[{key}]", kind=kind, before=old_entry, after=new_entry)
+            kind = difference.kind if difference.kind != "update" else "add" if old_entry is None else "delete"
+            yield replace(entry, path=f"{difference.path}[{key}]", kind=kind, before=old_entry, after=new_entry)
 
 
 def _same_length_maps(facts: TypeFacts, path: str, old: Any, new: Any) -> bool:

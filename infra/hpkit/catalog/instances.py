@@ -201,10 +201,10 @@ def find_nearest(name: str) -> tuple[str, ...]:
 def _sizes_near(wanted: str) -> tuple[str, ...]:
     """Return the types of a family by how near their size is; none if the family or the size isn't known."""
     family, _, size = wanted.rpartition(".")
-    if (asked := _size(size)) is None:
+    if (wanted_size := _size(size)) is None:
         return ()
     sizes = {name: found for name in _catalog() if name.startswith(f"{family}.") and (found := _size(name))}
-    return tuple(sorted(sizes, key=lambda name: (abs(sizes[name] - asked), -sizes[name])))
+    return tuple(sorted(sizes, key=lambda name: (abs(sizes[name] - wanted_size), -sizes[name])))
 
 
 def _size(name: str) -> int | None:

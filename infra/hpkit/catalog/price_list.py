@@ -94,8 +94,13 @@ PRODUCTS: Final = (
         "AmazonFSx",
         {"fileSystemType": "Lustre"},
         tuple(
-            Rate(f"lustreGbMonth.{each}", f"FSx for Lustre, {each} MB/s/TiB", rf"Storage\.SSD\.{each}", _GB_MONTH)
-            for each in LUSTRE_THROUGHPUTS
+            Rate(
+                f"lustreGbMonth.{throughput}",
+                f"FSx for Lustre, {throughput} MB/s/TiB",
+                rf"Storage\.SSD\.{throughput}",
+                _GB_MONTH,
+            )
+            for throughput in LUSTRE_THROUGHPUTS
         ),
     ),
 )
@@ -152,11 +157,11 @@ def read_products(query: ProductQuery, products: Iterable[object], region_prices
 
 def _wanted(query: ProductQuery, usage: str) -> tuple[str, str, bool]:
     """Return the name of a usage type's price, its unit, and whether it's an instance type; "" for others."""
-    bare = _PREFIX.sub("", usage)
+    usage_type = _PREFIX.sub("", usage)
     for rate in query.rates:
-        if re.fullmatch(rate.usage, bare):
+        if re.fullmatch(rate.usage, usage_type):
             return rate.key, rate.unit, False
-    instance = _INSTANCE.fullmatch(bare) if query.has_instances else None
+    instance = _INSTANCE.fullmatch(usage_type) if query.has_instances else None
     return (instance["type"], _HOURS, True) if instance else ("", "", False)
 
 
@@ -260,7 +265,7 @@ def price_changes(before: Mapping[str, RegionPrices], after: Mapping[str, Region
                     yield _changed(f"{region} {name}", was.get(name), now.get(name))
 
 
-def _changed(what: str, was: Decimal | None, now: Decimal | None) -> str:
+def _changed(label: str, was: Decimal | None, now: Decimal | None) -> str:
     if was is None:
-        return f"+ {what}: {now}"
-    return f"- {what}: {was}" if now is None else f"~ {what}: {was} → {now}"
+        return f"+ {label}: {now}"
+    return f"- {label}: {was}" if now is None else f"~ {label}: {was} → {now}"

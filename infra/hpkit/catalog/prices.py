@@ -149,9 +149,9 @@ def near_price(instance_type: str, region: str) -> Price | None:
         return own
     continent = region.partition("-")[0]
     near = sorted(
-        known
-        for known, prices in region_prices().items()
-        if instance_type in prices.instances and known.partition("-")[0] == continent
+        region_name
+        for region_name, prices in region_prices().items()
+        if instance_type in prices.instances and region_name.partition("-")[0] == continent
     )
     return find_price(instance_type, near[0]) if near else None
 

@@ -35,17 +35,17 @@ def _advised(decision: GuardDecision, how: str, everything: str) -> GuardDecisio
 def _text(needed: Iterable[Allowance], plan: Plan) -> str:
     """Return what the environment must say, with what it says already."""
     allowances = dict.fromkeys(needed)
-    kinds = {kind for kind, _ in allowances}
+    allowance_keys = {kind for kind, _ in allowances}
     settings = ["`protect: false`"] if UNPROTECTED in allowances else []
-    if REPLACE in kinds:
+    if REPLACE in allowance_keys:
         keys = {name for kind, name in allowances if kind == REPLACE} | {*plan.spec.allow_replace}
         settings.append(f"`{REPLACE}: [{', '.join(key for key in GUARDED_TYPES.values() if key in keys)}]`")
-    deletions = kinds - {REPLACE, UNPROTECTED[0]}
+    deletions = allowance_keys - {REPLACE, UNPROTECTED[0]}
     if deletions:
         written = plan.spec.allow_delete.model_dump(by_alias=True)
         names = {
-            kind: [*dict.fromkeys([*existing, *(name for other, name in allowances if other == kind)])]
-            for kind, existing in written.items()
+            allow_key: [*dict.fromkeys([*existing, *(name for other, name in allowances if other == allow_key)])]
+            for allow_key, existing in written.items()
         }
         listed = ", ".join(f"{kind}: [{', '.join(own)}]" for kind, own in names.items() if own)
         settings.append(f"`allowDelete: {{{listed}}}`")

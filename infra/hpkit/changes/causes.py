@@ -22,13 +22,13 @@ def root_causes(step: Step, steps: Sequence[Step]) -> list[str]:
     seen: set[str] = set()
     todo = [step]
     while todo:
-        here = todo.pop(0)
-        if here.urn in seen:
+        current = todo.pop(0)
+        if current.urn in seen:
             continue
-        seen.add(here.urn)
-        for cause in here.causes:
+        seen.add(current.urn)
+        for cause in current.causes:
             if not cause.because and cause.replaces:
-                causes[("" if here is step else f"{_name(here)}: ") + describe(cause)] = None
+                causes[("" if current is step else f"{_name(current)}: ") + describe(cause)] = None
             todo += [by_urn[urn] for urn in cause.because if cause.replaces and urn in by_urn]
     return list(causes)[:3]
 

@@ -55,16 +55,19 @@ def _deletions(before: Recorded, after: Recorded) -> Iterator[tuple[str, GuardDe
             continue
         allow_key, _, name = part.partition("/")
         named = part in allowed
-        more: dict[str, Any] = {"refused": not named, "needs": ((allow_key, name),)}
+        decision_fields: dict[str, Any] = {"refused": not named, "needs": ((allow_key, name),)}
         fix = DELETION_ALLOWED if named else ""
         anew = f" and recreated as {staying[part]}" if part in staying else ""
         new_name = None if anew else _renamed_to(allow_key, name, before.plan, after.plan)
         if new_name is None:
-            yield allow_key, GuardDecision(CODES[allow_key], name, name, f"{words} is deleted{anew}", fix, **more)
+            yield (
+                allow_key,
+                GuardDecision(CODES[allow_key], name, name, f"{words} is deleted{anew}", fix, **decision_fields),
+            )
         else:
             what = "team" if allow_key == "teams" else "NodePool"
             reason = f"{words} is deleted, {new_name} starts empty; HyperPod can't rename an existing {what}"
-            yield allow_key, GuardDecision(RENAMED[allow_key], name, name, reason, fix, **more)
+            yield allow_key, GuardDecision(RENAMED[allow_key], name, name, reason, fix, **decision_fields)
 
 
 def renamed_parts(allow_key: str, before: Plan, after: Plan) -> dict[str, str]:

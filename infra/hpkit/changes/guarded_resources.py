@@ -106,13 +106,13 @@ def _decide(
 
     protected: the engine protects it, and the file still makes it (true) or does not (false); None: it does not.
     """
-    named = key in after.plan.spec.allow_replace
+    is_allowed = key in after.plan.spec.allow_replace
     name = f"{name} {before.plan.spec.cluster.name}" if key == "cluster" else name
     more = "".join(text for place, text in _WHY.items() if any(cause.startswith(place) for cause in causes))
     why = f" ({'; '.join(causes)}{more})" if causes else ""
     reason = f"{name} will be {action}d, together with {_lost_with_it(key, before)}{why}"
     first = _first(key, before.plan, protected=protected)
-    refused = not named or protected is not None or (key == "eks" and before.plan.spec.protect)
+    refused = not is_allowed or protected is not None or (key == "eks" and before.plan.spec.protect)
     fix = "" if refused else "allowReplace allows it"
     return GuardDecision(
         f"{action}-{key}", key, key, reason, fix, refused=refused, needs=((REPLACE, key),), first=first
@@ -149,14 +149,14 @@ def relocation_decision(before: Plan, after: Plan) -> GuardDecision | None:
     sides = ((before.spec.account, after.spec.account), (before.spec.region, after.spec.region))
     for code, (old, new) in zip(RELOCATIONS, sides, strict=True):
         if old and new and old != new:
-            what = code.removeprefix("another-")
-            reason = f"{what} {old} → {new}: a stack can't move to another {what}, so the preview fails"
+            setting = code.removeprefix("another-")
+            reason = f"{setting} {old} → {new}: a stack can't move to another {setting}, so the preview fails"
             fix = (
                 f"keep {old} in environments.{before.environment}, and describe another environment for {new}. When "
                 f"it's deployed, run `hpkit aws destroy --stack {before.stack}`, then remove "
                 f"environments.{before.environment}"
             )
-            return GuardDecision(code, "", what, reason, fix, refused=True)
+            return GuardDecision(code, "", setting, reason, fix, refused=True)
     return None
 
 

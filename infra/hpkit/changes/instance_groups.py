@@ -86,7 +86,7 @@ def group_deletions(before: Recorded, after: Recorded) -> Iterator[GuardDecision
     """Yield the decisions about the groups that leave a cluster which stays."""
     allowed = after.plan.spec.allow_delete.instance_groups
     for group in deleted_groups(before, after):
-        name, named = group.spec.name, group.spec.name in allowed
+        name, is_allowed = group.spec.name, group.spec.name in allowed
         instance_types = "/".join(group.spec.types)
         nodes = "all nodes that Karpenter started" if group.autoscaled else f"{group.spec.instance_count}"
         renamed_to = renamed_group(group, before.plan, after.plan)
@@ -95,10 +95,10 @@ def group_deletions(before: Recorded, after: Recorded) -> Iterator[GuardDecision
             if renamed_to is not None
             else ", together with the jobs on its nodes"
         )
-        fix = DELETION_ALLOWED if named else ""
+        fix = DELETION_ALLOWED if is_allowed else ""
         code = "group-renamed" if renamed_to is not None else "group-leaves"
         reason = f"{name} is deleted ({nodes} × {instance_types}){rename}"
-        yield GuardDecision(code, name, name, reason, fix, refused=not named, needs=((_DELETE, name),))
+        yield GuardDecision(code, name, name, reason, fix, refused=not is_allowed, needs=((_DELETE, name),))
 
 
 def renamed_group(group: _Group, before: Plan, after: Plan) -> _Group | None:

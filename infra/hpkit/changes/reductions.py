@@ -73,7 +73,7 @@ def edits_of_plans(before: Plan, after: Plan) -> tuple[Edit, ...]:
 
 def reductions_of(before: Recorded, after: Recorded, steps: Sequence[Step]) -> Iterator[Reduction]:
     """Yield what becomes less or other of the resources that stay."""
-    gone = _gone(before, steps) | _names(before.plan) - _names(after.plan)
+    removed_names = _gone(before, steps) | _names(before.plan) - _names(after.plan)
     for step in steps:
         if step.action != "update" or not step.holds:
             continue
@@ -84,7 +84,7 @@ def reductions_of(before: Recorded, after: Recorded, steps: Sequence[Step]) -> I
             default = defaults.get(cause.path)
             was, now = (default if value is None else value for value in (cause.before, cause.after))
             for place, old, new in _less(cause.place, was, now):
-                if not _follows(old, new, gone):
+                if not _follows(old, new, removed_names):
                     yield Reduction(step.type, step.name, place, old, new, cause.made_up)
 
 
@@ -93,7 +93,7 @@ def reductions_of_plan(before: Plan, after: Plan) -> Iterator[Reduction]:
 
     A value where none was is in it, since it may replace what it is written of; so is an allowance to do that.
     """
-    gone = _names(before) - _names(after)
+    removed_names = _names(before) - _names(after)
     for key in ("allow_replace", "allow_delete"):
         was, now = (plan.spec.model_dump(mode="json", include={key}).get(key) for plan in (before, after))
         if list(_less(key, now, was)):
@@ -102,7 +102,7 @@ def reductions_of_plan(before: Plan, after: Plan) -> Iterator[Reduction]:
         if difference.before is None and isinstance(difference.after, str | int | float):
             yield Reduction("", "", difference.place, None, difference.after)
         for place, old, new in _less(difference.place, difference.before, difference.after):
-            if not _follows(old, new, gone):
+            if not _follows(old, new, removed_names):
                 yield Reduction("", "", place, old, new)
 
 
@@ -171,11 +171,11 @@ def _items(value: Any) -> list[Any]:
 
 def _without(items: Iterable[Any], others: Iterable[Any]) -> list[Any]:
     """Return the items that are not among the others, each as often as it is more there."""
-    left = Counter(_key(item) for item in others)
+    unmatched = Counter(_key(item) for item in others)
     remaining = []
     for item in items:
-        if left[_key(item)]:
-            left[_key(item)] -= 1
+        if unmatched[_key(item)]:
+            unmatched[_key(item)] -= 1
         else:
             remaining.append(item)
     return remaining

@@ -122,11 +122,11 @@ def _unused(before: Recorded | None, after: Recorded | None, steps: Sequence[Ste
     for key in after.plan.spec.allow_replace:
         if key not in lost:
             yield UnusedAllowance(REPLACE, key)
-    gone = {group.spec.name for group in deleted_groups(before, after)} if before is not None else set()
+    deleted_names = {group.spec.name for group in deleted_groups(before, after)} if before is not None else set()
     staying = {group.spec.name for group in after.plan.own_groups}
     for name in after.plan.spec.allow_delete.instance_groups:
         # A group that stays is a finding of the validator already (ALW001).
-        if name not in gone | staying:
+        if name not in deleted_names | staying:
             yield UnusedAllowance("allowDelete.instanceGroups", name)
     parts = set(parts_of(after.plan)) | (set(parts_of(before.plan)) if before is not None else set())
     for name in parts_allowed(after.plan):

@@ -151,15 +151,15 @@ class _Run:
             stated = {name: UNKNOWN if name in held else value for name, value in resource.inputs.items()}
             causes = [
                 Cause(
-                    each.path,
-                    each.place,
-                    each.before,
+                    difference.path,
+                    difference.place,
+                    difference.before,
                     UNKNOWN,
-                    tuple(sorted(resource.uses[each.path] & going)),
+                    tuple(sorted(resource.uses[difference.path] & going)),
                     replaces=True,
                 )
-                for each in differences(facts_of(resource), resource.inputs, stated)
-                if each.replaces and each.path in held
+                for difference in differences(facts_of(resource), resource.inputs, stated)
+                if difference.replaces and difference.path in held
             ]
             if resource.provider in going and resource.custom:
                 causes.append(Cause("", "", None, None, (resource.provider,), replaces=True))

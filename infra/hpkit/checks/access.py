@@ -45,7 +45,7 @@ _POD_IDENTITY = "Amazon EKS user guide, EKS Pod Identities; Kubernetes, RBAC goo
 
 def _roles(context: Context) -> Iterator[Issue]:
     administrators = set(context.spec.eks.administrators)
-    teams_of: dict[str, list[str]] = {}
+    teams_by_role: dict[str, list[str]] = {}
     for member in context.members:
         if not member.admitted:
             continue
@@ -57,7 +57,7 @@ def _roles(context: Context) -> Iterator[Issue]:
                 "Use two roles: an administrator bypasses every limit of the team.",
                 policy="team-access-policies-in-namespace",
             )
-        teams = teams_of.setdefault(member.role, [])
+        teams = teams_by_role.setdefault(member.role, [])
         if member.team not in teams:
             teams.append(member.team)
             if len(teams) > 1:
@@ -144,16 +144,16 @@ def _other_accounts(context: Context) -> Iterator[Issue]:
         match = _ARN.match(arn)
         if match is None or match["account"] in (None, account) or path[-1] in _HANDED_OVER or "members" in path:
             continue
-        foreign, named = match["account"], path[-2] if isinstance(path[-1], int) else path[-1]
+        foreign, key = match["account"], path[-2] if isinstance(path[-1], int) else path[-1]
         if foreign == PLACEHOLDER_ACCOUNT:
-            whose = f"account {foreign}, which the examples use and you don't own"
-        elif named in _HAS_ACCESS:
-            whose = f"account {foreign}, {_HAS_ACCESS[str(named)]}"
+            account_text = f"account {foreign}, which the examples use and you don't own"
+        elif key in _HAS_ACCESS:
+            account_text = f"account {foreign}, {_HAS_ACCESS[str(key)]}"
         else:
             continue
         yield Issue(
             path,
-            f"{arn} is in {whose}; {context.environment} is in account {account}",
+            f"{arn} is in {account_text}; {context.environment} is in account {account}",
             f"Use `{arn.replace(str(foreign), account)}`, or waive this rule and state the reason.",
         )
     yield from _left_out(context, account)
@@ -161,7 +161,7 @@ def _other_accounts(context: Context) -> Iterator[Issue]:
 
 def _left_out(context: Context, account: str) -> Iterator[Issue]:
     """Report, once for an environment, the members that it doesn't admit because they are of another account."""
-    here = {team.name for team in context.plan.teams}
+    team_names = {team.name for team in context.plan.teams}
     staffed = {member.team for member in context.members if member.admitted}
     others = {each.account for each in context.organization.environments.values()}
     roles: dict[str, list[str]] = {}
@@ -170,18 +170,18 @@ def _left_out(context: Context, account: str) -> Iterator[Issue]:
         # that couldn't be read may be in any account.
         known = principal_of(member.role)[0] in others or not context.is_whole
         elsewhere = member.path[0] == "teams" and member.team in staffed and known
-        if not member.admitted and member.team in here and not elsewhere:
+        if not member.admitted and member.team in team_names and not elsewhere:
             roles.setdefault(member.team, []).append(member.role)
     if roles:
         totals = Counter(member.team for member in context.members)
         teams = [f"{team} {len(out)} of {totals[team]} ({listing(out, 2)})" for team, out in sorted(roles.items())]
         team, out = min(roles.items())
-        meant = out[0].replace(principal_of(out[0])[0], account)
+        example = out[0].replace(principal_of(out[0])[0], account)
         yield Issue(
             (*context.path, "governance"),
             f"{context.environment} is in account {account}, and members in other accounts get no access: "
             f"{listing(teams, 4)}",
-            f'Name roles of {account} in `governance.overrides`, such as `{team}: {{members: ["{meant}"]}}`; they '
+            f'Name roles of {account} in `governance.overrides`, such as `{team}: {{members: ["{example}"]}}`; they '
             "replace the team's members in this environment.",
         )
 

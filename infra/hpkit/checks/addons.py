@@ -51,12 +51,12 @@ def _old_versions(context: Context) -> Iterator[Issue]:
         for_topology = name == TASK_GOVERNANCE
         if for_topology and not context.plan.topology_aware_scheduling:
             continue
-        needed_for = "supports topology-aware scheduling" if for_topology else "HyperPod supports"
-        needed_for = "supports queues for spaces" if name == SPACES else needed_for
+        requirement = "supports topology-aware scheduling" if for_topology else "HyperPod supports"
+        requirement = "supports queues for spaces" if name == SPACES else requirement
         without = " Or disable it: `governance.topologyAwareScheduling: Disabled`." if for_topology else ""
         yield Issue(
             (*context.path, "addons", name),
-            f"{name} is at version {addon.version}; {minimum} is the oldest that {needed_for}",
+            f"{name} is at version {addon.version}; {minimum} is the oldest that {requirement}",
             f"Remove the version, or choose {minimum} or later: {_listed_by(name)}{without}",
         )
 

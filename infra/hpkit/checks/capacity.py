@@ -63,7 +63,7 @@ def excess(
     instances: int,
     *,
     instance: InstanceType | None,
-    what: str,
+    capacity_name: str,
 ) -> str | None:
     """Say by how much pairs (team, quota resource) of one type exceed so many instances of it, and whose they are.
 
@@ -75,9 +75,9 @@ def excess(
     teams = _contributors(quota_resources, instance)
     if over[0].dimension == "instances":
         reserved = amount(_wanted(quota_resources, instance))
-        return f"{reserved} × {name} reserved, {instances} {what} ({teams})"
+        return f"{reserved} × {name} reserved, {instances} {capacity_name} ({teams})"
     measures = "; ".join(f"{amount(each.reserved)} of {amount(each.limit)} {each.dimension}" for each in over)
-    return f"{name}: {measures} reserved, against the {what} capacity ({teams})"
+    return f"{name}: {measures} reserved, against the {capacity_name} capacity ({teams})"
 
 
 def _overruns(
@@ -131,9 +131,11 @@ def _stated(quota_resource: QuotaResource) -> str:
 
 
 def _too_much(
-    context: Context, name: str, quota_resources: list[tuple[str, QuotaResource]], instances: int, what: str
+    context: Context, name: str, quota_resources: list[tuple[str, QuotaResource]], instances: int, capacity_name: str
 ) -> Iterator[Issue]:
-    message = excess(name, quota_resources, instances, instance=context.instances.get(name), what=what)
+    message = excess(
+        name, quota_resources, instances, instance=context.instances.get(name), capacity_name=capacity_name
+    )
     if message is not None:
         groups = [each.spec.name for each in context.plan.groups if name in each.spec.types]
         place: tuple[Path, str] = ((*context.path, "autoscaling"), "`autoscaling`")
@@ -330,7 +332,7 @@ def _elastic_shares_need_a_bound(context: Context) -> Iterator[Issue]:
 def _pools_together(context: Context) -> Iterator[Issue]:
     """Compare what elastic quota needs beyond the guaranteed capacity with the sum of the pools' limits."""
     need: dict[str, Amount] = {}
-    who: dict[str, list[str]] = {}
+    pools_by_resource: dict[str, list[str]] = {}
     for name, quota_resources in _resources_by_type(context).items():
         capacity, instance = context.plan.capacity.get(name), context.instances.get(name)
         if (
@@ -349,17 +351,17 @@ def _pools_together(context: Context) -> Iterator[Issue]:
             used, one = reserved[index], unit[index]
             if resource and used is not None and one is not None and used > one * capacity.guaranteed:
                 need[resource] = need.get(resource, 0) + used - one * capacity.guaranteed
-                who.setdefault(resource, []).append(name)
+                pools_by_resource.setdefault(resource, []).append(name)
     for resource, needed in need.items():
         limits = [pool.spec.limits.get(resource) for pool in context.plan.node_pools]
-        if not limits or None in limits or len(who[resource]) < 2:
+        if not limits or None in limits or len(pools_by_resource[resource]) < 2:
             continue
         scale = 2**30 if resource == "memory" else 1
         total = sum((Fraction(quantity(limit)) for limit in limits if limit), Fraction(0)) / scale
         if needed > total:
             yield Issue(
                 (*context.path, "autoscaling", "nodePools"),
-                f"elastic quota of {listing(who[resource])} together needs {amount(needed)} {resource} "
+                f"elastic quota of {listing(pools_by_resource[resource])} together needs {amount(needed)} {resource} "
                 f"beyond the guaranteed capacity; the NodePools' limits allow {amount(total)}",
                 "Lower an elastic allocation, or raise the limits.",
             )
@@ -468,8 +470,11 @@ def _unlent_capacity(context: Context) -> Iterator[Issue]:
         quota_resource.instance_type for team in context.plan.teams for quota_resource in team.quota_resources
     }
     lent = {
-        each.instance_type: as_instances(each, context.instances.get(each.instance_type)) or 0
-        for each in unreserved(context.plan.teams, context.plan.capacity, context.instances)
+        unreserved_resource.instance_type: as_instances(
+            unreserved_resource, context.instances.get(unreserved_resource.instance_type)
+        )
+        or 0
+        for unreserved_resource in unreserved(context.plan.teams, context.plan.capacity, context.instances)
     }
     for quota in context.quotas:
         instance = context.instances.get(quota.instance_type)
@@ -498,10 +503,10 @@ def _lending(context: Context, *, by_a_pool: bool) -> str:
     policy = "governance.clusterPolicy" if len(context.policy_path) > 1 else "the organization's clusterPolicy"
     lent = f"set `idleResourceSharing: Enabled` in {policy}"
     pool = "sharedPool: {}" if SharedPool().name not in context.team_paths else "sharedPool: {name: pool}"
-    ways = f"add `{pool}`, or {lent}" if by_a_pool else lent
+    alternatives = f"add `{pool}`, or {lent}" if by_a_pool else lent
     if any(team.borrows for team in context.plan.teams):
-        return f"Reserve them, {ways}." if by_a_pool else f"Reserve them, or {ways}."
-    return f"Reserve them. Or let a team borrow (strategy LendAndBorrow), and {ways}."
+        return f"Reserve them, {alternatives}." if by_a_pool else f"Reserve them, or {alternatives}."
+    return f"Reserve them. Or let a team borrow (strategy LendAndBorrow), and {alternatives}."
 
 
 def _misses_quota(context: Context) -> bool:
@@ -573,21 +578,23 @@ def _is_beyond(limit: Amount, borrowable: Amount, *, percent: bool) -> bool:
 
 
 def _shares_fit(context: Context) -> Iterator[Issue]:
-    asked: dict[tuple[str, bool], list[tuple[str, QuotaResource]]] = {}
+    resources_by_type: dict[tuple[str, bool], list[tuple[str, QuotaResource]]] = {}
     for team in context.plan.teams:
         for resource in team.quota_resources:
             if resource.share is not None:
-                asked.setdefault((resource.instance_type, resource.elastic), []).append((team.name, resource))
-    for (name, elastic), parts in asked.items():
+                resources_by_type.setdefault((resource.instance_type, resource.elastic), []).append(
+                    (team.name, resource)
+                )
+    for (name, elastic), parts in resources_by_type.items():
         total = sum((resource.share or Fraction(0) for _, resource in parts), Fraction(0))
         if total > 1:
             # In the order of their size: that of a team's rows means nothing.
             shares = sorted((team, resource.share or Fraction(0)) for team, resource in parts)
-            who = listing([f"{team} {amount(share * 100)} %" for team, share in shares])
+            team_shares = listing([f"{team} {amount(share * 100)} %" for team, share in shares])
             yield Issue(
                 (*parts[-1][1].path, "share"),
                 f"shares of {name} add up to {amount(total * 100)} % of "
-                f"{'the maximum' if elastic else 'the running instances'} ({who}); the limit is 100 %",
+                f"{'the maximum' if elastic else 'the running instances'} ({team_shares}); the limit is 100 %",
                 f"Use `{_percent(parts)}`, or lower another share.",
             )
 
@@ -659,9 +666,9 @@ def _fractions_go_together(context: Context) -> Iterator[Issue]:
             if instance is None or not chips or not resource.path:
                 continue
             short = [
-                f"{amount(given)} {what}"
-                for what, given in (("vCPU", resource.v_cpu), ("GiB of memory", resource.memory_in_gib))
-                if given is not None and given < chips
+                f"{amount(value)} {unit}"
+                for unit, value in (("vCPU", resource.v_cpu), ("GiB of memory", resource.memory_in_gib))
+                if value is not None and value < chips
             ]
             if short and instance.accelerators and instance.vcpu and instance.memory_gib:
                 part = Fraction(chips) / instance.accelerators

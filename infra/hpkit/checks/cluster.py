@@ -52,35 +52,36 @@ def _number_of_groups(context: Context) -> Iterator[Issue]:
 
 
 def _chart_is_pinned(context: Context) -> Iterator[Issue]:
-    wanted = context.spec.cluster.dependencies
-    if wanted.chart is None:
+    dependencies = context.spec.cluster.dependencies
+    if dependencies.chart is None:
         return
     path: Path = (*context.path, "cluster", "dependencies", "chart")
-    if not wanted.is_in_repository:
-        beside = ", and the sha256 next to it isn't verified" if wanted.sha256 else ""
+    if not dependencies.is_in_repository:
+        beside = ", and the sha256 next to it isn't verified" if dependencies.sha256 else ""
         yield Issue(
             path,
-            f"{wanted.chart} comes from a registry, where a version can be overwritten{beside}",
-            f"Run `helm pull {wanted.chart} --version {wanted.version}`, commit the .tgz to the repository, and set "
+            f"{dependencies.chart} comes from a registry, where a version can be overwritten{beside}",
+            f"Run `helm pull {dependencies.chart} --version {dependencies.version}`, commit the .tgz to the "
+            "repository, and set "
             "`chart` and `sha256` for it.",
             policy="helm-charts-pinned",
         )
-    elif wanted.sha256 is None:
+    elif dependencies.sha256 is None:
         yield Issue(
             path,
-            f"the chart {wanted.chart} has no sha256, so changes to it would be deployed unnoticed",
-            f"Set `sha256` to the output of `hpkit catalog hash-chart {wanted.chart}`.",
+            f"the chart {dependencies.chart} has no sha256, so changes to it would be deployed unnoticed",
+            f"Set `sha256` to the output of `hpkit catalog hash-chart {dependencies.chart}`.",
         )
 
 
 def _chart_is_stated_whole(context: Context) -> Iterator[Issue]:
-    wanted = context.spec.cluster.dependencies
+    dependencies = context.spec.cluster.dependencies
     path: Path = (*context.path, "cluster", "dependencies")
-    of_own = {"chart": wanted.chart, "version": wanted.version, "sha256": wanted.sha256}
+    of_own = {"chart": dependencies.chart, "version": dependencies.version, "sha256": dependencies.sha256}
     beside = [key for key, value in of_own.items() if value is not None]
-    if wanted.installed:
-        beside += ["imageRegistry"] if wanted.image_registry is not None else []
-        beside += ["values"] if wanted.values else []
+    if dependencies.installed:
+        beside += ["imageRegistry"] if dependencies.image_registry is not None else []
+        beside += ["values"] if dependencies.values else []
         if beside:
             yield Issue(
                 (*path, "installed"),
@@ -88,15 +89,15 @@ def _chart_is_stated_whole(context: Context) -> Iterator[Issue]:
                 "that hpkit installs",
                 "Remove `installed`, or remove the other keys.",
             )
-    elif beside and wanted.chart is None:
+    elif beside and dependencies.chart is None:
         yield Issue(
             (*path, beside[0]),
             f"{listing(beside)} applies to your own chart, but no chart is set; hpkit's chart is already pinned",
             "Set `chart`, or remove the other keys.",
         )
-    elif wanted.chart is not None and wanted.version is None:
+    elif dependencies.chart is not None and dependencies.version is None:
         yield Issue(
-            (*path, "chart"), f"the chart {wanted.chart} has no version", "Set `version` to the chart's version."
+            (*path, "chart"), f"the chart {dependencies.chart} has no version", "Set `version` to the chart's version."
         )
 
 
@@ -106,7 +107,7 @@ def _images_are_mirrored(context: Context) -> Iterator[Issue]:
 
 
 def _unreachable_images(context: Context) -> Iterator[Issue]:
-    wanted, region = context.spec.cluster.dependencies, context.spec.region
+    dependencies, region = context.spec.cluster.dependencies, context.spec.region
     if not context.spec.network.closed:
         return
     if context.spec.autoscaling is not None and context.spec.autoscaling.keda is not None:
@@ -115,11 +116,11 @@ def _unreachable_images(context: Context) -> Iterator[Issue]:
             "the network is closed, but KEDA's images come from ghcr.io",
             "Remove keda, and install its chart with images from your own registry.",
         )
-    if wanted.installed:
+    if dependencies.installed:
         return
     path: Path = (*context.path, "cluster", "dependencies")
-    if wanted.image_registry is None:
-        sources = [each.source(region) for each in chart_images(context.spec)] if wanted.is_kits else []
+    if dependencies.image_registry is None:
+        sources = [each.source(region) for each in chart_images(context.spec)] if dependencies.is_kits else []
         hosts = sorted({name.partition("/")[0] for name in sources if not is_regional(name, region)})
         yield Issue(
             path,
@@ -129,16 +130,17 @@ def _unreachable_images(context: Context) -> Iterator[Issue]:
             f"`dependencies: {{imageRegistry: ACCOUNT.dkr.ecr.{region}.amazonaws.com}}`.",
         )
         return
-    elsewhere = region_of_registry(wanted.image_registry)
+    elsewhere = region_of_registry(dependencies.image_registry)
     if elsewhere not in (None, region):
         yield Issue(
             (*path, "imageRegistry"),
-            f"the network is closed, and its endpoint only reaches registries in {region}; {wanted.image_registry} "
+            f"the network is closed, and its endpoint only reaches registries in {region}; "
+            f"{dependencies.image_registry} "
             f"is in {elsewhere}",
             f"Run `hpkit aws images --stack {context.plan.stack} --mirror` for a registry in {region}, and set "
             "imageRegistry to it.",
         )
-    if wanted.is_kits:
+    if dependencies.is_kits:
         for image in unmirrored_images(context.spec):
             yield Issue(
                 (*path, "imageRegistry"),
@@ -151,16 +153,16 @@ def _unreachable_images(context: Context) -> Iterator[Issue]:
 
 def _values_of_parts(context: Context) -> Iterator[Issue]:
     wanted = context.spec.cluster.dependencies
-    known = dependencies_chart().values
+    chart_values = dependencies_chart().values
     for key in wanted.values if wanted.is_kits else ():
-        if key in known:
+        if key in chart_values:
             continue
-        likely = near(key, known)
-        there = listing(sorted(known), len(known))
+        likely = near(key, chart_values)
+        part_names = listing(sorted(chart_values), len(chart_values))
         yield Issue(
             (*context.path, "cluster", "dependencies", "values", key),
             f"the chart {dependencies_chart().name} has no part and no value `{key}`, and ignores it",
-            f"Did you mean `{likely}`?" if likely else f"Remove it. The chart's parts are {there}.",
+            f"Did you mean `{likely}`?" if likely else f"Remove it. The chart's parts are {part_names}.",
             None if likely else "warning",
         )
 
@@ -286,40 +288,44 @@ def _sizes(config: FSxLustreConfig, path: Path) -> Iterator[Issue]:
     return not_of_lustre((*path, "sizeInGiB"), config.size_in_gib, (*path, "perUnitStorageThroughput"), throughput)
 
 
-def is_same_cluster(one: Environment, other: Environment) -> bool:
+def is_same_cluster(environment: Environment, other: Environment) -> bool:
     """Return whether two environments have a cluster of one name in one region and, as far as known, account."""
-    accounts = {each.account for each in (one, other) if each.account}
-    return (one.cluster.name, one.region) == (other.cluster.name, other.region) and len(accounts) < 2
+    accounts = {each.account for each in (environment, other) if each.account}
+    return (environment.cluster.name, environment.region) == (other.cluster.name, other.region) and len(accounts) < 2
 
 
-def second_governance(one: Environment, other: Environment, name: str, other_name: str) -> tuple[str, str] | None:
+def second_governance(
+    environment: Environment, other: Environment, name: str, other_name: str
+) -> tuple[str, str] | None:
     """Return a message and a fix if two environments govern one cluster that one of them doesn't create."""
-    if one.governance is None or other.governance is None or not is_same_cluster(one, other):
+    if environment.governance is None or other.governance is None or not is_same_cluster(environment, other):
         return None
-    if not one.cluster.existing and not other.cluster.existing:
+    if not environment.cluster.existing and not other.cluster.existing:
         return None
     message = (
-        f"{name} and {other_name} both govern the cluster {one.cluster.name} in {one.region}, and each `pulumi up` "
+        f"{name} and {other_name} both govern the cluster {environment.cluster.name} in {environment.region}, and "
+        "each `pulumi up` "
         "would remove the other's teams from the admission policies"
     )
-    # Of an account that isn't stated, nobody knows whether it's another one.
-    is_known = one.account and other.account
+    # Without a stated account, it's unknown whether the accounts differ.
+    is_known = environment.account and other.account
     return message, "Keep `governance` in one of these environments." + (
         "" if is_known else " Or, if their accounts differ, set `account` in both."
     )
 
 
 def _clusters_apart(context: Context) -> Iterator[Issue]:
-    same = [
+    same_clusters = [
         name
         for name, other in context.organization.environments.items()
         if name < context.environment and not other.cluster.existing and is_same_cluster(context.spec, other)
     ]
-    if same:
+    if same_clusters:
         name = context.spec.cluster.name
         yield Issue(
             (*context.path, "cluster", "name"),
-            f"{context.environment} and {listing(same)} both have a cluster {name} in {context.spec.region}; cluster "
+            f"{context.environment} and {listing(same_clusters)} both have a cluster {name} in {context.spec.region}; "
+            "cluster "
             "names are unique in an account and region",
             f"Use `{name}-{context.environment}`, or give the environments different accounts.",
         )

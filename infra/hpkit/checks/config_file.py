@@ -41,13 +41,13 @@ def _unique_names(context: Context) -> Iterator[Issue]:
         yield from _twice(what, [((*path, index), name) for index, name in enumerate(names)])
 
 
-def _twice(what: str, named: list[tuple[Path, str]]) -> Iterator[Issue]:
+def _twice(noun: str, named: list[tuple[Path, str]]) -> Iterator[Issue]:
     seen: dict[str, Path] = {}
     for path, name in named:
-        here = (*path, "name")
-        if seen.setdefault(name, here) != here:
-            message, fix = f"the {what} name `{name}` is used twice", f"Give each {what} a unique name."
-            yield Issue(here, message, fix, other=seen[name])
+        name_path = (*path, "name")
+        if seen.setdefault(name, name_path) != name_path:
+            message, fix = f"the {noun} name `{name}` is used twice", f"Give each {noun} a unique name."
+            yield Issue(name_path, message, fix, other=seen[name])
 
 
 def _tags(context: Context) -> Iterator[Issue]:

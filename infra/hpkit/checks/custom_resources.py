@@ -86,16 +86,16 @@ def _structure(schema: Mapping[str, Any], value: Any, path: Path) -> Iterator[Vi
 
 
 def _fields(schema: Mapping[str, Any], value: dict[str, Any], path: Path) -> Iterator[Violation]:
-    properties, more = schema.get("properties", {}), schema.get("additionalProperties")
+    properties, additional = schema.get("properties", {}), schema.get("additionalProperties")
     for key in schema.get("required", ()):
         if key not in value:
             yield Violation(path, f"has no `{key}`", f"Add `{key}`.")
     for key, field in value.items():
         if key in properties:
             yield from _structure(properties[key], field, (*path, key))
-        elif isinstance(more, dict):
-            yield from _structure(more, field, (*path, key))
-        elif not more and not schema.get("x-kubernetes-preserve-unknown-fields"):
+        elif isinstance(additional, dict):
+            yield from _structure(additional, field, (*path, key))
+        elif not additional and not schema.get("x-kubernetes-preserve-unknown-fields"):
             yield Violation((*path, key), "isn't a field of the API, which drops it", "Remove it.")
 
 

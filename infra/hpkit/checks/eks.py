@@ -279,10 +279,12 @@ def _service_linked(context: Context) -> Iterator[Issue]:
         ((*context.path, "eks", "administrators"), eks.administrators),
         ((*context.path, "eks", "viewers"), eks.viewers),
     ]
-    named = [((*path, index), role) for path, roles in lists for index, role in enumerate(roles)]
+    named_roles = [((*path, index), role) for path, roles in lists for index, role in enumerate(roles)]
     teams = {team.name for team in context.plan.teams}
-    named += [(member.path, member.role) for member in context.members if member.team in teams and member.admitted]
-    for path, role in named:
+    named_roles += [
+        (member.path, member.role) for member in context.members if member.team in teams and member.admitted
+    ]
+    for path, role in named_roles:
         if _SERVICE_LINKED in role:
             yield Issue(
                 path,

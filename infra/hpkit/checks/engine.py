@@ -42,8 +42,8 @@ RULES: tuple[Rule, ...] = tuple(sorted((rule for each in _BY_PREFIX for rule in 
 # Judge how a network, a cluster and what runs on it are created: another stack or tool does that for an existing one.
 _OF_CREATION = frozenset(
     rule.id
-    for each in (cluster, eks, instance_groups, karpenter, network, observability, storage)
-    for rule in each.RULES
+    for module in (cluster, eks, instance_groups, karpenter, network, observability, storage)
+    for rule in module.RULES
     if rule.id not in ("CLU003", "CLU006", "CLU024", "CLU048", "CLU050", "EKS002", "EKS004", "EKS020")
 )
 _BY_ID = {rule.id: rule for rule in RULES}
@@ -95,13 +95,13 @@ def _is_in(path: Path, environment: str | None) -> bool:
 
 def _by_place(issues: Iterable[PlacedIssue], document: Document, file: str) -> Iterable[Finding]:
     """Yield one finding per rule, place and message; a default of environments is named by its own path."""
-    same: dict[tuple[str, Mark, Path, str], list[PlacedIssue]] = {}
+    issues_by_place: dict[tuple[str, Mark, Path, str], list[PlacedIssue]] = {}
     for placed in issues:
         path = placed.issue.path
         mark = placed.mark or document.locate(path)
         message = _renamed(placed.issue.message, format_path(path[:-1], document.data), "")
-        same.setdefault((placed.rule, mark, path[-1:], message), []).append(placed)
-    for (rule, mark, *_), (first, *others) in same.items():
+        issues_by_place.setdefault((placed.rule, mark, path[-1:], message), []).append(placed)
+    for (rule, mark, *_), (first, *others) in issues_by_place.items():
         path, finding = first.issue.path, _finding(first, document, file)
         # What is wrong with the form of a default is wrong for every environment.
         if (others or rule.startswith("CFG")) and is_default(document, path, mark):

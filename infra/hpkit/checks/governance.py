@@ -40,11 +40,11 @@ def _limits_need_borrowing(context: Context) -> Iterator[Issue]:
         if sharing.strategy == "LendAndBorrow":
             continue
         limit = sharing.borrow_limit
-        for key, given, usable in (
+        for key, value, usable in (
             ("borrowLimit", limit is not None, 1 <= (limit or 0) <= _DOCUMENTED_BORROW_LIMIT),
             ("absoluteBorrowLimits", bool(sharing.absolute_borrow_limits), True),
         ):
-            if given:
+            if value:
                 yield Issue(
                     (*path, key),
                     f"{name} has {key}, but its strategy {sharing.strategy} doesn't borrow",
@@ -111,19 +111,19 @@ def _problem_of_resource(quota_resource: ComputeQuotaResource) -> str | None:
         "vCpu": quota_resource.v_cpu,
         "memoryInGiB": quota_resource.memory_in_gib,
     }
-    given = [key for key, value in fractions.items() if value is not None]
+    stated_keys = [key for key, value in fractions.items() if value is not None]
     whole = [
         key for key, value in (("count", quota_resource.count), ("share", quota_resource.share)) if value is not None
     ]
-    what = f"the allocation of {quota_resource.instance_type}"
-    if not given and not whole:
-        return f"{what} has no amount"
-    if whole and given:
-        return f"{what} has both {whole[0]} and {listing(given)}"
+    subject = f"the allocation of {quota_resource.instance_type}"
+    if not stated_keys and not whole:
+        return f"{subject} has no amount"
+    if whole and stated_keys:
+        return f"{subject} has both {whole[0]} and {listing(stated_keys)}"
     if len(whole) == 2:
-        return f"{what} has both count and share"
+        return f"{subject} has both count and share"
     if quota_resource.accelerators is not None and quota_resource.accelerator_partition is not None:
-        return f"{what} has both accelerators and acceleratorPartition"
+        return f"{subject} has both accelerators and acceleratorPartition"
     return None
 
 
@@ -136,10 +136,11 @@ def _team_names(context: Context) -> Iterator[Issue]:
         names.append((pool.name, (*context.path, "governance", "sharedPool", "name")))
     for name, path in names:
         if len(name) > _MOST_TEAM_NAME or not _DNS_LABEL.match(name):
-            what = f"has {len(name)} characters" if len(name) > _MOST_TEAM_NAME else "isn't a DNS label"
+            problem = f"has {len(name)} characters" if len(name) > _MOST_TEAM_NAME else "isn't a DNS label"
             yield Issue(
                 path,
-                f"the team name `{name}` {what}; `hyperpod-ns-{name}-localqueue` must be a label value of at most 63 "
+                f"the team name `{name}` {problem}; `hyperpod-ns-{name}-localqueue` must be a label value of at most "
+                "63 "
                 "characters",
                 (f"Use `{plain}`{_also_in(context, name)}: " if (plain := _plain(name)) else "Use ")
                 + f"a-z, 0-9 and `-`, at most {_MOST_TEAM_NAME} characters, no `-` at the ends.",
@@ -192,22 +193,23 @@ def _priority_classes(context: Context) -> Iterator[Issue]:
 
 def _names_of_classes(context: Context) -> Iterator[Issue]:
     for policy, path in _policies(context):
-        for index, each in enumerate(policy.priority_classes):
-            if len(each.name) > _MOST_CLASS_NAME:
+        for index, priority_class in enumerate(policy.priority_classes):
+            if len(priority_class.name) > _MOST_CLASS_NAME:
                 yield Issue(
                     (*path, "priorityClasses", index, "name"),
-                    f"the priority class name has {len(each.name)} characters; the label value `NAME-priority` of "
+                    f"the priority class name has {len(priority_class.name)} characters; the label value "
+                    "`NAME-priority` of "
                     f"jobs can have at most {_MOST_LABEL_VALUE}",
                     f"Use at most {_MOST_CLASS_NAME} characters.",
                 )
-            elif each.name.endswith("-priority"):
-                name = each.name.removesuffix("-priority")
+            elif priority_class.name.endswith("-priority"):
+                name = priority_class.name.removesuffix("-priority")
                 is_free = name not in {other.name for other in policy.priority_classes}
                 yield Issue(
                     (*path, "priorityClasses", index, "name"),
                     "the service appends `-priority` to class names, so jobs would need the label value "
-                    f"`{each.name}-priority`",
-                    f"Use `{name}`; jobs then use `{each.name}`."
+                    f"`{priority_class.name}-priority`",
+                    f"Use `{name}`; jobs then use `{priority_class.name}`."
                     if is_free
                     else f"Choose another name without `-priority`; {name} already exists.",
                     "warning",
@@ -238,12 +240,12 @@ def _weights(context: Context) -> Iterator[Issue]:
     if policy is None or len(teams) < 2:
         return
     weights = {team.name: team.spec.fair_share_weight for team in teams if not team.is_shared_pool}
-    shown = listing([f"{name} {weight}" for name, weight in sorted(weights.items())])
+    team_weights = listing([f"{name} {weight}" for name, weight in sorted(weights.items())])
     path = (*context.policy_path, "fairShare")
     if policy.fair_share == "Disabled" and len(set(weights.values())) > 1:
         yield Issue(
             path,
-            f"fairShare is Disabled in {context.environment}, so the teams' weights have no effect ({shown})",
+            f"fairShare is Disabled in {context.environment}, so the teams' weights have no effect ({team_weights})",
             "Set fairShare to Enabled, or give all teams the same weight.",
         )
     if policy.fair_share == "Enabled" and len(weights) > 1 and not any(weights.values()):
@@ -283,16 +285,16 @@ def _minor(version: str) -> tuple[int, int]:
 
 def _known_teams(context: Context) -> Iterator[Issue]:
     governance = context.spec.governance
-    known = {team.name for team in context.organization.teams}
+    team_names = {team.name for team in context.organization.teams}
     for team in governance.allocations if governance else ():
-        if team not in known:
-            likely = near(team, known - governance.allocations.keys()) if governance else None
+        if team not in team_names:
+            likely = near(team, team_names - governance.allocations.keys()) if governance else None
             # Of a team whose own name cannot stay as it is, GOV004 says what it may be.
             if likely is not None and _plain(likely) == team:
                 continue
             yield Issue(
                 (*context.path, "governance", "allocations", team),
-                f"the allocation is for `{team}`, which isn't in teams ({listing(sorted(known)) or 'none'})",
+                f"the allocation is for `{team}`, which isn't in teams ({listing(sorted(team_names)) or 'none'})",
                 f"Did you mean `{likely}`?" if likely else f"Add `- name: {team}` to teams, or remove the allocation.",
             )
 
@@ -472,11 +474,11 @@ def _quota_names(context: Context) -> Iterator[Issue]:
                 f"Remove it, or add an allocation for {team}.",
             )
             continue
-        same = sorted(other for other, called in teams.items() if called == name and other != team)
-        if same:
+        other_teams = sorted(other for other, called in teams.items() if called == name and other != team)
+        if other_teams:
             yield Issue(
                 (*path, team),
-                f"the quotas of {team} and {listing(same)} have the same name, {name}",
+                f"the quotas of {team} and {listing(other_teams)} have the same name, {name}",
                 "Use the names that `aws sagemaker list-compute-quotas` prints.",
             )
 

@@ -112,11 +112,11 @@ def _zone_has_subnet(context: Context) -> Iterator[Issue]:
         zone = group.availability_zone
         if zone is None or zone in (*zones, *context.zones_meant):
             continue
-        if meant := context.zone_of_region(zone):
+        if zone_name := context.zone_of_region(zone):
             yield Issue(
                 (*path, "availabilityZone"),
                 f"{group.name} is in {zone}, which isn't in {context.spec.region}",
-                f"Use `{meant}`.",
+                f"Use `{zone_name}`.",
             )
         elif zones:
             # A network without any zone is NET003's.
@@ -139,7 +139,7 @@ def _zone_meant(zone: str, zones: list[str]) -> str:
 
 
 def _subnet_size(context: Context) -> Iterator[Issue]:
-    # Nodes that a limit with a wrong unit allows aren't what is meant.
+    # A limit with a wrong unit doesn't show how many nodes are meant.
     if context.limits_have_wrong_units:
         return
     for index, zone in enumerate(context.spec.network.zones):
@@ -147,22 +147,22 @@ def _subnet_size(context: Context) -> Iterator[Issue]:
             network = ipaddress.IPv4Network(zone.node_cidr)
         except ValueError:
             continue
-        if network.prefixlen > _SMALLEST_PREFIX:  # NET001 says what AWS takes, and what is no range.
+        if network.prefixlen > _SMALLEST_PREFIX:  # NET001 reports ranges that are malformed or that AWS rejects.
             continue
         addresses = network.num_addresses - _RESERVED_ADDRESSES
         path = (*context.path, "network", "zones", index, "nodeCidr")
         need, parts, unknown = addresses_needed(context, zone.availability_zone)
-        what = f"the subnet {zone.node_cidr} in {zone.availability_zone} has {addresses} addresses"
+        size_text = f"the subnet {zone.node_cidr} in {zone.availability_zone} has {addresses} addresses"
         if need > addresses:
             yield Issue(
                 path,
-                f"{what}, but its groups can use {need} ({listing(parts)})",
+                f"{size_text}, but its groups can use {need} ({listing(parts)})",
                 _room_in_zone(context, zone),
             )
         elif need + _MOST_ADDRESSES * sum(unknown.values()) > addresses:
             yield Issue(
                 path,
-                f"{what}; its groups use at least {need}, and the catalog doesn't know how many addresses "
+                f"{size_text}; its groups use at least {need}, and the catalog doesn't know how many addresses "
                 f"{listing([f'{count} × {name}' for name, count in sorted(unknown.items())])} use",
                 f"Reserve {_MOST_ADDRESSES} addresses per node in the zone, the largest number of any known type.",
                 "warning",
@@ -199,12 +199,12 @@ def _type_is_offered(context: Context) -> Iterator[Issue]:
                 yield _not_offered(path, quota_resource.instance_type, f"the allocation of {team}", provided)
 
 
-def _not_offered(path: Path, name: str, who: str, provided: Sequence[str] = ()) -> Issue:
+def _not_offered(path: Path, name: str, owner: str, provided: Sequence[str] = ()) -> Issue:
     likely = [each for each in find_nearest(name) if each in provided]
     names = (*likely, *(each for each in find_nearest(name) if each not in likely))
     also = f" ({listing(list(names[1:]))})" if len(names) > 1 else ""
     fix = f"Did you mean `{names[0]}`{also}?" if names else "Choose a type that `hpkit catalog instances` lists."
-    return Issue(path, f"{who} has the type `{name}`, which HyperPod doesn't offer", fix)
+    return Issue(path, f"{owner} has the type `{name}`, which HyperPod doesn't offer", fix)
 
 
 def _threads(context: Context) -> Iterator[Issue]:
@@ -366,10 +366,10 @@ def _home_of_system_pods(context: Context) -> Iterator[Issue]:
     static = [group.spec for group in context.plan.groups if not group.autoscaled and group.spec.instance_count]
     closed = {group.name: taints_against_addons(group) for group in static}
     if static and all(closed.values()):
-        shown = listing([f"{name}: {listing(keys)}" for name, keys in closed.items()])
+        taints_text = listing([f"{name}: {listing(keys)}" for name, keys in closed.items()])
         yield Issue(
             (*context.path, "cluster", "instanceGroups"),
-            f"every group with nodes has a taint ({shown}) that CoreDNS and the add-ons don't tolerate, so they "
+            f"every group with nodes has a taint ({taints_text}) that CoreDNS and the add-ons don't tolerate, so they "
             "can't run",
             "Remove the taints of one group, or add a small group without taints.",
         )
@@ -514,10 +514,10 @@ def _never(fields: list[str], today: datetime.date | None) -> tuple[str, str] | 
     plain[4] = plain[4].replace("-", ",")
     wrong = wrong_field(plain, _AWS_FIELDS)
     if wrong is not None:
-        value, (what, least, most, names) = wrong
+        value, (field, least, most, names) = wrong
         named = f", or {names[0].upper()}–{names[-1].upper()}" if names else ""
         return (
-            f"`{text}` has `{value}` for {what}; valid values are {least}–{most}{named}",
+            f"`{text}` has `{value}` for {field}; valid values are {least}–{most}{named}",
             "Use a value in this range.",
         )
     day, month, weekday, year = fields[2:]
@@ -564,14 +564,14 @@ def _taints_differ(context: Context) -> Iterator[Issue]:
 
 
 def _lengths_of_keys(context: Context) -> Iterator[Issue]:
-    for what, key, path in _keys_on_nodes(context):
+    for holder, key, path in _keys_on_nodes(context):
         prefix, _, name = key.rpartition("/")
         part, most = (name, _MOST_NAME) if len(name) > _MOST_NAME else (prefix, _MOST_PREFIX)
         if len(part) > most:
             where = "after" if part == name and prefix else "before" if prefix else "in"
             yield Issue(
                 path,
-                f"a key of {what} has {len(part)} characters {where} the {'slash' if prefix else 'name'}; the limit "
+                f"a key of {holder} has {len(part)} characters {where} the {'slash' if prefix else 'name'}; the limit "
                 f"in Kubernetes is {most}",
                 f"Shorten it to {most} characters.",
             )

@@ -406,14 +406,14 @@ def _node_pools(context: Context) -> tuple[NodePool, ...]:
 def _warm_pool_fits(context: Context) -> Iterator[Issue]:
     for pool, warm, path in _warm_pools(context):
         instances = [context.instances[name] for name in pool.instance_types if name in context.instances]
-        asked = listing([f"{key} {value}" for key, value in sorted(warm.requests.items())])
+        requests_text = listing([f"{key} {value}" for key, value in sorted(warm.requests.items())])
         pods = {instance.name: pods_on(warm.requests, instance) for instance in instances}
         if not instances or None in pods.values() or context.limits_have_wrong_units:
             continue
         if not any(pods.values()):
             yield Issue(
                 (*path, "requests"),
-                f"a placeholder pod of {pool.spec.name} requests {asked}, which none of its types can provide "
+                f"a placeholder pod of {pool.spec.name} requests {requests_text}, which none of its types can provide "
                 f"({listing(sorted(pods))})",
                 "Request at most what one node provides, less what the system needs.",
             )
@@ -423,7 +423,8 @@ def _warm_pool_fits(context: Context) -> Iterator[Issue]:
         if all(count is not None for count, _ in nodes) and warm.replicas > most:
             yield Issue(
                 (*path, "replicas"),
-                f"{pool.spec.name} has {warm.replicas} placeholder pods of {asked}, but its limits allow at most "
+                f"{pool.spec.name} has {warm.replicas} placeholder pods of {requests_text}, but its limits allow at "
+                "most "
                 f"{most}",
                 f"Set `replicas: {most}` or less, or raise the pool's limits." if most else "Raise the pool's limits.",
             )
@@ -448,10 +449,10 @@ def _known_resources(context: Context) -> Iterator[Issue]:
                 )
 
 
-def _unknown_resource(path: Path, what: str, resource: str, known: Sequence[str], effect: str) -> Issue:
+def _unknown_resource(path: Path, setting: str, resource: str, known: Sequence[str], effect: str) -> Issue:
     likely = _resource_meant(resource, known)
     fix = f"Did you mean `{likely}`?" if likely else f"Use one of {listing(list(known), len(known))}."
-    return Issue(path, f"{what} is for `{resource}`, which no node has, so it {effect}", fix)
+    return Issue(path, f"{setting} is for `{resource}`, which no node has, so it {effect}", fix)
 
 
 def _resource_meant(resource: str, resources: Sequence[str]) -> str | None:
@@ -626,11 +627,12 @@ def _schedules(context: Context) -> Iterator[Issue]:
             texts = (budget.schedule or "").split()
             wrong = wrong_field(texts, _FIELDS)
             if wrong is not None:
-                text, (what, least, most, names) = wrong
-                named = f", or {names[0]}–{names[-1]}" if names else ""
+                text, (field, least, most, names) = wrong
+                names_text = f", or {names[0]}–{names[-1]}" if names else ""
                 yield Issue(
                     (*place, "schedule"),
-                    f"a budget of {pool.name} has `{text}` for {what}; valid values are {least}–{most}{named}. With "
+                    f"a budget of {pool.name} has `{text}` for {field}; valid values are {least}–{most}{names_text}. "
+                    "With "
                     "this schedule, Karpenter disrupts no node",
                     "Write minute, hour, day of the month, month, day of the week, such as `0 9 * * mon-fri`.",
                 )

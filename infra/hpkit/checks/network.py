@@ -113,64 +113,72 @@ def _ranges(context: Context) -> Iterator[tuple[str, str, Path]]:
 
 def _cidrs(context: Context) -> Iterator[Issue]:
     seen: list[tuple[str, ipaddress.IPv4Network]] = []
-    for what, cidr, path in _ranges(context):
+    for range_name, cidr, path in _ranges(context):
         try:
             network = ipaddress.IPv4Network(cidr)
         except ValueError as error:
             yield Issue(
-                path, f"{what} is `{cidr}`: {_reason(what, cidr, str(error))}", _range_meant(context, what, cidr)
+                path,
+                f"{range_name} is `{cidr}`: {_reason(range_name, cidr, str(error))}",
+                _range_meant(context, range_name, cidr),
             )
             continue
-        if "/" not in cidr and what == "publicCidrs" and reserved_ranges([cidr]):
+        if "/" not in cidr and range_name == "publicCidrs" and reserved_ranges([cidr]):
             # With a length it would be as wrong (EKS010).
             continue
         if "/" not in cidr:
-            fix = _of_some_size(context, what, cidr)
-            yield Issue(path, f"{what} is `{cidr}`, an address without a prefix length", fix)
+            fix = _of_some_size(context, range_name, cidr)
+            yield Issue(path, f"{range_name} is `{cidr}`, an address without a prefix length", fix)
             continue
         if str(network) != cidr:
             # Python also reads a netmask, which AWS refuses.
             reason = "AWS requires a prefix length after the slash"
-            yield Issue(path, f"{what} is `{cidr}`, but {reason}", f"Use `{network}`.")
+            yield Issue(path, f"{range_name} is `{cidr}`, but {reason}", f"Use `{network}`.")
             continue
-        if _of_callers(what):
+        if _of_callers(range_name):
             continue
         if not _is_of_a_size(network):
-            smallest = LARGEST_PREFIX if what == "vpcCidr" else _SMALLEST
-            yield Issue(path, f"{what} is {cidr}; AWS accepts /16 to /28", f"Choose a size from /16 to /{smallest}.")
+            smallest = LARGEST_PREFIX if range_name == "vpcCidr" else _SMALLEST
+            yield Issue(
+                path, f"{range_name} is {cidr}; AWS accepts /16 to /28", f"Choose a size from /16 to /{smallest}."
+            )
             continue
-        for taken_by, taken in seen:
+        for other_name, other_range in seen:
             # Node ranges may lie inside the VPC's own range; they may not share addresses with each other.
-            if network.overlaps(taken) and (taken_by != "vpcCidr" or not network.subnet_of(taken)):
-                yield Issue(path, f"{what} {cidr} overlaps {taken_by} {taken}", "Choose ranges that don't overlap.")
-        seen.append((what, network))
+            if network.overlaps(other_range) and (other_name != "vpcCidr" or not network.subnet_of(other_range)):
+                yield Issue(
+                    path,
+                    f"{range_name} {cidr} overlaps {other_name} {other_range}",
+                    "Choose ranges that don't overlap.",
+                )
+        seen.append((range_name, network))
 
 
-def _range_meant(context: Context, what: str, cidr: str) -> str:
+def _range_meant(context: Context, range_name: str, cidr: str) -> str:
     """Say which range is meant by a text that is none."""
-    meant = _spelt_otherwise(cidr)
-    if meant is None and what == "publicCidrs":
+    suggested = _spelt_otherwise(cidr)
+    if suggested is None and range_name == "publicCidrs":
         return (
             "Use the public IPv4 ranges from which you connect (`curl https://checkip.amazonaws.com` prints your "
             "address)."
         )
-    if meant is None:
-        return f"Use a range, such as {_free_range(context, what)}."
-    if not _of_callers(what) and meant.prefixlen < _LARGEST:
-        return _of_some_size(context, what, cidr.partition("/")[0])
-    if not _of_callers(what) and meant.prefixlen > _SMALLEST:
-        meant = ipaddress.IPv4Network((cidr.partition("/")[0], _SMALLEST), strict=False)
-    if _of_callers(what) or not any(meant.overlaps(each) for each in _kept_by_others(context, what)):
-        return f"Use `{meant}`."
+    if suggested is None:
+        return f"Use a range, such as {_free_range(context, range_name)}."
+    if not _of_callers(range_name) and suggested.prefixlen < _LARGEST:
+        return _of_some_size(context, range_name, cidr.partition("/")[0])
+    if not _of_callers(range_name) and suggested.prefixlen > _SMALLEST:
+        suggested = ipaddress.IPv4Network((cidr.partition("/")[0], _SMALLEST), strict=False)
+    if _of_callers(range_name) or not any(suggested.overlaps(each) for each in _kept_by_others(context, range_name)):
+        return f"Use `{suggested}`."
     return f"Choose a range from /{_LARGEST} to /{_SMALLEST} that doesn't overlap the others."
 
 
-def _free_range(context: Context, what: str) -> ipaddress.IPv4Network:
+def _free_range(context: Context, range_name: str) -> ipaddress.IPv4Network:
     """Return a range that nothing in the file has, of the block that the VPC's own range is of."""
     vpc = _network(context.spec.network.vpc_cidr)
     block = (_private_block(vpc) if vpc is not None else None) or _PRIVATE[0]
     everywhere = [range_ for each in context.organization.environments.values() for range_ in vpc_ranges(each.network)]
-    taken = [*everywhere, *_kept_by_others(context, what), _DOCKER, _DEFAULT_VPC, _LOW]
+    taken = [*everywhere, *_kept_by_others(context, range_name), _DOCKER, _DEFAULT_VPC, _LOW]
     free = (each for each in block.subnets(new_prefix=_LARGEST) if not any(each.overlaps(other) for other in taken))
     return next(free, block)
 
@@ -190,23 +198,28 @@ def _spelt_otherwise(text: str) -> ipaddress.IPv4Network | None:
         return None
 
 
-def _of_some_size(context: Context, what: str, address: str) -> str:
+def _of_some_size(context: Context, range_name: str, address: str) -> str:
     """Say which range begins at an address: of callers that one, of nodes the largest that is apart from the others."""
-    if _of_callers(what):
+    if _of_callers(range_name):
         return f"Use `{address}/32` for this single address."
-    kept, longest = _kept_by_others(context, what), LARGEST_PREFIX if what == "vpcCidr" else _SMALLEST
+    reserved_ranges, longest = (
+        _kept_by_others(context, range_name),
+        LARGEST_PREFIX if range_name == "vpcCidr" else _SMALLEST,
+    )
     for length in range(_LARGEST, longest + 1):
-        meant = _network(f"{address}/{length}")
-        if meant is not None and not any(meant.overlaps(each) for each in kept):
-            return f"Use `{meant}`."
+        suggested = _network(f"{address}/{length}")
+        if suggested is not None and not any(suggested.overlaps(each) for each in reserved_ranges):
+            return f"Use `{suggested}`."
     return f"Choose a range from /{_LARGEST} to /{longest} that doesn't overlap the others."
 
 
-def _kept_by_others(context: Context, what: str) -> list[ipaddress.IPv4Network]:
+def _kept_by_others(context: Context, range_name: str) -> list[ipaddress.IPv4Network]:
     """Return the ranges that nodes of a zone may not share: of other zones, and hpkit's own part of the VPC."""
-    if what == "vpcCidr":
+    if range_name == "vpcCidr":
         return []
-    nodes = [_network(cidr) for other, cidr, _ in _ranges(context) if other.startswith("nodeCidr") and other != what]
+    nodes = [
+        _network(cidr) for other, cidr, _ in _ranges(context) if other.startswith("nodeCidr") and other != range_name
+    ]
     vpc = _network(context.spec.network.vpc_cidr)
     own = [own_part(str(vpc))] if vpc is not None and vpc.prefixlen <= LARGEST_PREFIX else []
     return [each for each in nodes if each is not None] + own
@@ -220,10 +233,10 @@ def _of_callers(what: str) -> bool:
     return what in ("publicCidrs", "privateFrom")
 
 
-def _reason(what: str, cidr: str, message: str) -> str:
+def _reason(range_name: str, cidr: str, message: str) -> str:
     if "host bits" not in message:
         return f"not an IPv4 range; it contains {dash}" if (dash := other_dash(cidr)) else "not an IPv4 range"
-    fits = _of_callers(what) or _is_of_a_size(ipaddress.IPv4Network(cidr, strict=False))
+    fits = _of_callers(range_name) or _is_of_a_size(ipaddress.IPv4Network(cidr, strict=False))
     return "it has host bits set" + ("" if fits else f", and AWS accepts /{_LARGEST} to /{_SMALLEST}")
 
 
@@ -341,10 +354,10 @@ def _without_effect(context: Context) -> Iterator[Issue]:
     stated = {"nat_gateways": "natGateways", "endpoints": "endpoints"}
     beside = [key for name, key in stated.items() if name in network.model_fields_set]
     if network.existing is not None and beside:
-        has = "have" if len(beside) > 1 else "has"
+        verb = "have" if len(beside) > 1 else "has"
         yield Issue(
             (*path, beside[0]),
-            f"{listing(beside)} {has} no effect next to `existing`, because hpkit adds nothing to an existing network",
+            f"{listing(beside)} {verb} no effect next to `existing`, because hpkit adds nothing to an existing network",
             "Remove it, and set up egress and endpoints in that network."
             if len(beside) == 1
             else "Remove them, and set up egress and endpoints in that network.",
@@ -454,19 +467,19 @@ def _refused(nodes: ipaddress.IPv4Network, vpc: ipaddress.IPv4Network, others: l
 
 def _built(context: Context) -> Iterator[tuple[str, ipaddress.IPv4Network, Path]]:
     """Yield name, range and path of the ranges in a VPC that hpkit creates."""
-    for what, cidr, path in _ranges(context):
+    for range_name, cidr, path in _ranges(context):
         network = _network(cidr)
-        if network is not None and not _of_callers(what):
-            yield what, network, path
+        if network is not None and not _of_callers(range_name):
+            yield range_name, network, path
 
 
 def _addresses_of_nodes(context: Context) -> Iterator[Issue]:
-    for what, network, path in _built(context):
+    for range_name, network, path in _built(context):
         block = next((each for each in _NOWHERE if network.overlaps(each)), None)
         if block is not None:
             yield Issue(
                 path,
-                f"{what} is {network}, but a VPC can't use {block}",
+                f"{range_name} is {network}, but a VPC can't use {block}",
                 "Choose a range of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16.",
             )
 
@@ -477,22 +490,24 @@ def _is_no_vpc(network: ipaddress.IPv4Network) -> bool:
 
 
 def _docker(context: Context) -> Iterator[Issue]:
-    for what, network, path in _built(context):
+    for range_name, network, path in _built(context):
         if network.overlaps(_DOCKER) and not _is_no_vpc(network):
             yield Issue(
                 path,
-                f"{what} is {network}, but SageMaker AI and Docker use {_DOCKER} on their machines, which then can't "
+                f"{range_name} is {network}, but SageMaker AI and Docker use {_DOCKER} on their machines, which then "
+                "can't "
                 "reach these addresses",
-                f"Choose another range, such as {_free_range(context, what)}.",
+                f"Choose another range, such as {_free_range(context, range_name)}.",
             )
 
 
 def _addresses_of_the_internet(context: Context) -> Iterator[Issue]:
-    for what, network, path in _built(context):
+    for range_name, network, path in _built(context):
         if network.is_global and not _is_no_vpc(network):
             yield Issue(
                 path,
-                f"{what} is {network}, a public range: nodes can't reach the internet hosts that have these addresses",
+                f"{range_name} is {network}, a public range: nodes can't reach the internet hosts that have these "
+                "addresses",
                 "Choose a range in 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16, or for nodes, in 100.64.0.0/10.",
             )
 
@@ -540,15 +555,15 @@ def _endpoints(context: Context) -> Iterator[Issue]:
 
 def _subnets_once(context: Context) -> Iterator[Issue]:
     existing = context.spec.network.existing
-    zone_of: dict[str, str] = {}
+    zones_by_subnet: dict[str, str] = {}
     for zone, subnet in existing.subnets.items() if existing else ():
-        if subnet in zone_of:
+        if subnet in zones_by_subnet:
             yield Issue(
                 (*context.path, "network", "existing", "subnets", zone),
-                f"{subnet} is listed for {zone_of[subnet]} and for {zone}, but a subnet is in one zone",
+                f"{subnet} is listed for {zones_by_subnet[subnet]} and for {zone}, but a subnet is in one zone",
                 "Use each zone's own subnet: `aws ec2 describe-subnets` prints the zone of each.",
             )
-        zone_of.setdefault(subnet, zone)
+        zones_by_subnet.setdefault(subnet, zone)
 
 
 def _zones_of_eks(context: Context) -> Iterator[Issue]:
@@ -556,11 +571,11 @@ def _zones_of_eks(context: Context) -> Iterator[Issue]:
     if existing is None or context.spec.eks.existing is not None:
         return
     path: Path = (*context.path, "network", "existing")
-    if named := existing.control_plane_subnets:
-        if len(set(named)) < _ZONES_OF_EKS:
+    if stated_subnets := existing.control_plane_subnets:
+        if len(set(stated_subnets)) < _ZONES_OF_EKS:
             yield Issue(
                 (*path, "controlPlaneSubnets"),
-                f"EKS requires subnets in {_ZONES_OF_EKS} zones, but controlPlaneSubnets has only {named[0]}",
+                f"EKS requires subnets in {_ZONES_OF_EKS} zones, but controlPlaneSubnets has only {stated_subnets[0]}",
                 "Add a subnet in another zone, or remove controlPlaneSubnets.",
             )
     elif len(existing.subnets) < _ZONES_OF_EKS:

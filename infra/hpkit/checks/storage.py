@@ -31,11 +31,11 @@ def _zone_of_lustre(context: Context) -> Iterator[Issue]:
     zones = [zone.availability_zone for zone in context.plan.network.zones]
     if lustre is None or lustre.availability_zone in (*zones, *context.zones_meant):
         return
-    if meant := context.zone_of_region(lustre.availability_zone):
+    if zone_name := context.zone_of_region(lustre.availability_zone):
         yield Issue(
             (*context.path, "storage", "lustre", "availabilityZone"),
             f"the file system is in {lustre.availability_zone}, which isn't in {context.spec.region}",
-            f"Use `{meant}`.",
+            f"Use `{zone_name}`.",
         )
     else:
         yield Issue(

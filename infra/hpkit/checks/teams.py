@@ -27,19 +27,19 @@ _KEY = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[A
 
 
 def _ranks_of_teams(context: Context) -> Iterator[Issue]:
-    policy, here = context.plan.policy, {team.name for team in context.plan.teams}
+    policy, team_names = context.plan.policy, {team.name for team in context.plan.teams}
     if policy is None:
         return
     class_names = [each.name for each in policy.priority_classes]
     for index, team in enumerate(context.organization.teams):
-        if team.name not in here:
+        if team.name not in team_names:
             continue
-        named: list[tuple[Path, str]] = [
+        class_references: list[tuple[Path, str]] = [
             (("priorityClasses", place), name) for place, name in enumerate(team.priority_classes)
         ]
         if team.space_priority_class is not None:
-            named.append((("spacePriorityClass",), team.space_priority_class))
-        for key, name in named:
+            class_references.append((("spacePriorityClass",), team.space_priority_class))
+        for key, name in class_references:
             if name not in class_names:
                 likely = near(name, class_names)
                 yield Issue(

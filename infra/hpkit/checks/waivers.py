@@ -69,10 +69,10 @@ def apply(
             continue
         elif not hits:
             message = f"the waiver of {waiver.rule} at `{waiver.path}` matches no finding"
-            here = {
+            finding_paths = {
                 format_path(placed.issue.path, document.data) for placed in placed_issues if placed.rule == waiver.rule
             }
-            likely = near(waiver.path, here) or (min(here) if len(here) == 1 else None)
+            likely = near(waiver.path, finding_paths) or (min(finding_paths) if len(finding_paths) == 1 else None)
             fix = f"Remove it, or set its path to that of the finding: {likely}." if likely else "Remove it."
             yield PlacedIssue("WAI002", Issue(path, message, fix))
         else:
@@ -108,10 +108,10 @@ def _covers(waiver: Waiver, placed: PlacedIssue, document: Document) -> bool:
         return False
     # By index was how findings named items without a name once; waivers that do are as good as before.
     path = placed.issue.path
-    ways = [format_path(path, document.data, numbered=numbered) for numbered in (False, True)]
+    path_forms = [format_path(path, document.data, numbered=numbered) for numbered in (False, True)]
     if is_default(document, path, placed.mark or document.locate(path)):
-        ways += [default_name(way) for way in ways]
-    return any(covers(waiver, waiver.rule, shown) for shown in ways)
+        path_forms += [default_name(way) for way in path_forms]
+    return any(covers(waiver, waiver.rule, shown) for shown in path_forms)
 
 
 def covers(waiver: Waiver, rule: str, path: str) -> bool:

@@ -57,11 +57,11 @@ def run(stack: str, source: str | None) -> None:
     state = with_state_only(state, recording)
     pulumi.write_state(state)
     there = {each["urn"] for each in state["deployment"]["resources"]}
-    left = [each for each in imports.entries if _urn(each, recording.resources) not in there]
-    missing = len(left) + sum(each.urn not in there for each in imports.objects)
+    remaining = [each for each in imports.entries if _urn(each, recording.resources) not in there]
+    missing = len(remaining) + sum(each.urn not in there for each in imports.objects)
     click.echo(f"{imports.count - missing} of {imports.count} are already imported", err=True)
-    if left:
-        pulumi.import_file({**imports.document, "resources": left})
+    if remaining:
+        pulumi.import_file({**imports.document, "resources": remaining})
     state = with_objects(pulumi.export(), recording, imports.objects)
     pulumi.write_state(with_write_only_inputs(state, recording))
     _show(pulumi.preview(), imports.count, stack)
@@ -84,10 +84,10 @@ def undo(stack: str, yes: bool) -> None:
     resources = resources_in((state["deployment"] or {}).get("resources") or [])
     if not yes:
         confirm(f"Remove {len(resources)} resources from the state of {stack}? The live platform isn't changed.")
-    kept = project_root() / f"{stack}.state.json"
-    write(kept, json.dumps(state, indent=2) + "\n", private=True)
+    state_file = project_root() / f"{stack}.state.json"
+    write(state_file, json.dumps(state, indent=2) + "\n", private=True)
     pulumi.forget()
-    click.echo(f"{stack} is removed, and the live platform is unchanged. Its last state: {kept}")
+    click.echo(f"{stack} is removed, and the live platform is unchanged. Its last state: {state_file}")
 
 
 def _move(source: str, stack: str) -> None:
@@ -96,8 +96,8 @@ def _move(source: str, stack: str) -> None:
 
     staying, recording = recorded(plan_of(source)), recorded(plan_of(stack))
     blockers = [
-        f"{each.inputs['name']}: a team's repository has the stack's name, and would be replaced with its images"
-        for each in recording.all("aws:ecr/repository:Repository")
+        f"{repository.inputs['name']}: a team's repository has the stack's name, and would be replaced with its images"
+        for repository in recording.all("aws:ecr/repository:Repository")
     ]
     blockers += [
         f"{team.made_role}: a role of memberRole has the stack's name, and would be replaced"

@@ -31,7 +31,7 @@ def complete_stacks(_context: click.Context, _parameter: click.Parameter, incomp
     return [name for name in stack_names() if name.startswith(incomplete)]
 
 
-def stack_option(which: str, *, required: bool = False, variable: bool = True) -> Callable[[Command], Command]:
+def stack_option(help_text: str, *, required: bool = False, variable: bool = True) -> Callable[[Command], Command]:
     """Return the option that names one stack, as the parameter `stack`.
 
     variable: whether HPKIT_STACK names the stack of a command that has no --stack.
@@ -44,11 +44,11 @@ def stack_option(which: str, *, required: bool = False, variable: bool = True) -
         metavar="S",
         envvar=STACK_VARIABLE if variable else None,
         shell_complete=complete_stacks,
-        help=f"{which}. Default: {STACK_VARIABLE}." if variable else f"{which}.",
+        help=f"{help_text}. Default: {STACK_VARIABLE}." if variable else f"{help_text}.",
     )
 
 
-def stacks_option(which: str = "Only this stack", *, variable: bool = True) -> Callable[[Command], Command]:
+def stacks_option(help_text: str = "Only this stack", *, variable: bool = True) -> Callable[[Command], Command]:
     """Return the option that narrows a command to stacks, as `stacks`.
 
     variable: whether HPKIT_STACK does the same without it and files. A verdict on all stacks must not be narrowed so.
@@ -61,7 +61,7 @@ def stacks_option(which: str = "Only this stack", *, variable: bool = True) -> C
         metavar="S",
         shell_complete=complete_stacks,
         callback=_of_variable if variable else None,
-        help=f"{which}. Repeatable." + (f" Default without files: {STACK_VARIABLE}." if variable else ""),
+        help=f"{help_text}. Repeatable." + (f" Default without files: {STACK_VARIABLE}." if variable else ""),
     )
 
 

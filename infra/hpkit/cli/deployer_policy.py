@@ -109,8 +109,8 @@ def command(
     """
     if account is not None and not re.fullmatch(r"\d{12}", account):
         raise click.BadParameter(f"`{account}` isn't an account ID, which has 12 digits", param_hint="--account")
-    ways = read_only + governance + bystander
-    if ways > 1 or ((read_only or bystander) and (state or until)) or (governance and until):
+    variants = read_only + governance + bystander
+    if variants > 1 or ((read_only or bystander) and (state or until)) or (governance and until):
         raise click.UsageError("--read-only, --governance, --bystander, and --state with --until can't be combined")
     (loaded,) = resolve((), (stack,))
     (plan,) = plans_of([loaded])
@@ -139,9 +139,9 @@ def command(
         click.echo(
             f"the policies grant nothing yet: replace {NO_ACCOUNT} with your account, or add --account", err=True
         )
-    if not (live or ways):
+    if not (live or variants):
         click.echo(
             f"these policies are for the first `up` of {stack}; afterwards, print them again with --state", err=True
         )
-    if not (live or ends or plan.spec.manage_tags or ways):
+    if not (live or ends or plan.spec.manage_tags or variants):
         click.echo("manageTags is false; before the first `up`, also add --until TIME", err=True)

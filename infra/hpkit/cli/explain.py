@@ -188,13 +188,13 @@ def _group(group: str, stack: str | None, form: str) -> None:
         _show((*group_text(explained), _set_in(places)))
 
 
-def _plan_of(stack: str | None, has: Callable[[Plan], bool]) -> tuple[Plan, Loaded]:
+def _plan_of(stack: str | None, matches: Callable[[Plan], bool]) -> tuple[Plan, Loaded]:
     """Return the plan of a stack; without one, of the only stack, or of the only one with the requested thing."""
     loaded = select((), () if stack is None else (stack,))
     if stack is not None:
         plans_of(loaded)
     plans = [(plan, each) for each in loaded for plan in each.plans.values()]
-    candidates = plans if len(plans) == 1 else [(plan, each) for plan, each in plans if has(plan)]
+    candidates = plans if len(plans) == 1 else [(plan, each) for plan, each in plans if matches(plan)]
     if len(candidates) != 1:
         names = ", ".join(plan.stack for plan, _ in candidates or plans)
         raise SelectionError(f"name the stack with --stack: {names or 'stacks/ has no readable file'}")

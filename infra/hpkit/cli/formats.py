@@ -34,10 +34,10 @@ class Validation(TypedDict):
     summary: Summary
 
 
-def output_option(what: str = "Write it to this file", *, required: bool = False) -> Callable[[Command], Command]:
+def output_option(help_text: str = "Write it to this file", *, required: bool = False) -> Callable[[Command], Command]:
     """Return the option that names a file, as the parameter `output`, for a command that writes the file itself."""
     path = click.Path(dir_okay=False, path_type=Path)
-    return click.option("-o", "--output", type=path, metavar="FILE", required=required, help=f"{what}.")
+    return click.option("-o", "--output", type=path, metavar="FILE", required=required, help=f"{help_text}.")
 
 
 def output_options(*formats: str, help: str | None = None) -> Callable[[Command], Command]:  # noqa: A002 - as click's

@@ -83,13 +83,13 @@ def new(
     from hpkit.cluster.jobs.new import manifest, team_of, verdict
 
     plan = choose_stack(stack)
-    whose = team_of(plan, team)
+    team_plan = team_of(plan, team)
     if output is not None and output.exists() and not force:
         raise click.UsageError(f"{output} already exists; name another file, or add --force")
     document = manifest(
         plan,
-        whose,
-        kind=kind or ("job" if "training" in whose.spec.workloads else "deployment"),
+        team_plan,
+        kind=kind or ("job" if "training" in team_plan.spec.workloads else "deployment"),
         name=_name(name),
         instance_type=instance_type,
         count=count,
@@ -97,7 +97,7 @@ def new(
         topology=_topology(topology),
         image=image,
     )
-    fit = verdict(plan, whose, document)
+    fit = verdict(plan, team_plan, document)
     click.echo(folded(f"{fit.words[:1].upper()}{fit.words[1:]}.", "", ""), err=True)
     if fit.kind == "never":
         sys.exit(1)

@@ -107,7 +107,9 @@ def _print(observed: Observed, tasks: list[Task]) -> None:
     rows = []
     for task in tasks:
         resource = main_resource(task.requests)
-        asked = f"{amount(task.requests[resource])} {resource.rpartition('/')[2]}" if resource in task.requests else ""
+        requested = (
+            f"{amount(task.requests[resource])} {resource.rpartition('/')[2]}" if resource in task.requests else ""
+        )
         rows.append(
             (
                 task.team,
@@ -116,7 +118,7 @@ def _print(observed: Observed, tasks: list[Task]) -> None:
                 task.state,
                 str(task.priority),
                 str(task.pods),
-                asked,
+                requested,
                 age(int((observed.time - task.created).total_seconds())),
             )
         )

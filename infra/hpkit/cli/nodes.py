@@ -328,19 +328,19 @@ def _operate(verb: Verb, names: Sequence[str], options: _Options, *, write: bool
         outcome = hand_over(session, plan.spec.cluster.name, verb, [node.id for node in chosen])
         for node, reason in outcome.refused.items():
             click.echo(folded(f"{node} is refused: {reason}", "  ", ""), err=True)
-        taken = [node for node in chosen if node.id in outcome.taken]
-        stay_closed.extend([] if options.wait else [node.name for node in taken])
+        taken_nodes = [node for node in chosen if node.id in outcome.taken]
+        stay_closed.extend([] if options.wait else [node.name for node in taken_nodes])
         if verb == "delete":
-            _say_file(loaded, plan, counts_after(observed, taken), write=write)
-        if taken and options.wait:
-            _follow(session, plan, observed, verb, taken, options)
-    click.echo(f"{len(taken)} of {len(chosen)} {'started' if not options.wait else 'done'}: {verb}")
+            _say_file(loaded, plan, counts_after(observed, taken_nodes), write=write)
+        if taken_nodes and options.wait:
+            _follow(session, plan, observed, verb, taken_nodes, options)
+    click.echo(f"{len(taken_nodes)} of {len(chosen)} {'started' if not options.wait else 'done'}: {verb}")
     if outcome.refused:
         sys.exit(1)
 
 
-def _announce(verb: str, chosen: Sequence[Node], what: str, warning: str) -> None:
-    click.echo(f"{verb} {what}:")
+def _announce(verb: str, chosen: Sequence[Node], description: str, warning: str) -> None:
+    click.echo(f"{verb} {description}:")
     for node in chosen:
         state = "not ready" if node.registration_read else "?"
         status = node.instance.status if node.ready else f"{node.instance.status}, {state}"
@@ -350,8 +350,8 @@ def _announce(verb: str, chosen: Sequence[Node], what: str, warning: str) -> Non
         beside = plural(others, "other pod") if others else ""
         unread = "" if node.pods_read else "? (not all pods could be read)"
         there = "; ".join(part for part in (runs + more, beside, unread) if part) or "no pods"
-        what = f"{node.id}  {node.instance.group} {node.instance.instance_type}, {status}"
-        click.echo(folded(f"{what}: {there}", "      ", "  "))
+        description = f"{node.id}  {node.instance.group} {node.instance.instance_type}, {status}"
+        click.echo(folded(f"{description}: {there}", "      ", "  "))
     teams = sorted({team for node in chosen for team in node.teams})
     if teams:
         click.echo(f"teams with tasks on these nodes: {', '.join(teams)}")
@@ -422,17 +422,17 @@ def _progress(line: str) -> None:
 
 
 def _follow(
-    session: Session, plan: Plan, observed: Observed, verb: Verb, taken: Sequence[Node], options: _Options
+    session: Session, plan: Plan, observed: Observed, verb: Verb, taken_nodes: Sequence[Node], options: _Options
 ) -> None:
     from hpkit.cluster.nodes.operate import follow, statuses
 
-    groups = {node.instance.group for node in taken}
+    groups = {node.instance.group for node in taken_nodes}
     targets = {} if observed.platform is None else {group.name: group.target for group in observed.platform.groups}
     expected_counts = {name: targets[name] for name in groups} if verb == "replace" else {}
     follow(
         lambda: statuses(session, plan.spec.cluster.name),
         verb,
-        [node.id for node in taken],
+        [node.id for node in taken_nodes],
         expected_counts,
         clock=time,
         timeout=2 * options.timeout,

@@ -73,15 +73,15 @@ def _recording(plan: Plan, loaded: Loaded) -> "Recording":
 def _assumed(recording: "Recording") -> list[str]:
     """Return what the tree shows and the file doesn't name: only AWS knows it."""
     plan = recording.plan
-    named = {zone.availability_zone for zone in plan.network.zones}
-    shown = {
-        each.inputs.get("availabilityZone") or each.inputs["availabilityZoneId"]
-        for each in recording.resources.values()
-        if each.type == "aws:ec2/subnet:Subnet"
+    file_zones = {zone.availability_zone for zone in plan.network.zones}
+    used_zones = {
+        resource.inputs.get("availabilityZone") or resource.inputs["availabilityZoneId"]
+        for resource in recording.resources.values()
+        if resource.type == "aws:ec2/subnet:Subnet"
     }
     return [
         *([] if plan.spec.account else ["the account"]),
-        *(f"zone {zone}" for zone in sorted(shown - named)),
+        *(f"zone {zone}" for zone in sorted(used_zones - file_zones)),
     ]
 
 

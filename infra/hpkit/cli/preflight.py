@@ -108,9 +108,16 @@ def _list_offerings(plan: Plan, session: "Session", form: str) -> str:
         return f"{plan.stack} has no On-Demand group with accelerators, and training plans are for those"
     head = ("group", "instances", "zone", "dates", "upfront", "offering")
     rows = [
-        (each.group, f"{each.count} × {each.instance_type}", ", ".join(each.zones), each.dates, each.price, each.id)
-        for each in offerings
-        if each.id
+        (
+            offering.group,
+            f"{offering.count} × {offering.instance_type}",
+            ", ".join(offering.zones),
+            offering.dates,
+            offering.price,
+            offering.id,
+        )
+        for offering in offerings
+        if offering.id
     ]
     reasons = [f"{each.group}, {each.count} × {each.instance_type}: {each.why}" for each in offerings if not each.id]
     return "\n".join([*([columns([head, *rows])] if rows else []), *reasons])
@@ -209,8 +216,8 @@ def _remedies(results: tuple[CheckResult, ...]) -> list[str]:
         if each.status != "ok":
             alike.setdefault((each.status, each.why, each.fix), []).append(each)
     lines = []
-    for (status, why, fix), same in alike.items():
-        lines += ["", *(f"{colored(status, fg=_COLORS[status], bold=True)} {each.what}" for each in same)]
+    for (status, why, fix), results_alike in alike.items():
+        lines += ["", *(f"{colored(status, fg=_COLORS[status], bold=True)} {each.what}" for each in results_alike)]
         lines += [folded(text if text.endswith((".", "…")) else f"{text}.", "    ") for text in (why, fix) if text]
-        lines += [f"    {each.command}" for each in same if each.command]
+        lines += [f"    {each.command}" for each in results_alike if each.command]
     return lines

@@ -40,12 +40,12 @@ def find_base(folder: Path, ref: str | None) -> Base:
         commit = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
         if commit is None:
             continue
-        left = _git(folder, "merge-base", "--end-of-options", commit.strip(), "HEAD")
-        if left is None:
+        merge_base = _git(folder, "merge-base", "--end-of-options", commit.strip(), "HEAD")
+        if merge_base is None:
             raise ToolError(
                 f"{name} and HEAD have no commit in common; in CI, check out the full history (fetch-depth: 0)"
             )
-        return Base(name, left.strip())
+        return Base(name, merge_base.strip())
     if ref is None:
         raise click.UsageError(f"none of {', '.join(_DEFAULTS)} exists here; name the base with --base, or fetch it")
     raise click.UsageError(f"git has no commit `{ref}`; fetch it, or name another with --base")

@@ -230,7 +230,7 @@ def _at_base(folder: Path, base: Base, changed: Collection[str], after: _Tree) -
 
 
 def _here(folder: Path) -> _Tree:
-    loaded = without_parts([load(file, shown=f"{_STACKS}/{file.name}") for file in organization_files()])
+    loaded = without_parts([load(file, shown_name=f"{_STACKS}/{file.name}") for file in organization_files()])
     stacks = folder / _STACKS
     files = sorted([*stacks.glob("Pulumi.*.yaml"), *stacks.glob("*.yml")])
     return _Tree(loaded, {f"{_STACKS}/{file.name}": load(file).document for file in files})

@@ -142,8 +142,8 @@ def _policy(policy: "Policy") -> _Rule:
 
 def _policy_text(policy: "Policy") -> str:
     parameters = (
-        folded(f"{each.name} (default {json.dumps(each.default)}): {each.description}", "    ", "  ")
-        for each in policy.parameters
+        folded(f"{parameter.name} (default {json.dumps(parameter.default)}): {parameter.description}", "    ", "  ")
+        for parameter in policy.parameters
     )
     return "\n".join(
         [

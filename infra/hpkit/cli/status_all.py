@@ -77,17 +77,17 @@ def _row(plan: Plan, profile: str | None) -> StackRow:
     from hpkit.cluster.live.read import read
     from hpkit.cluster.live.status import status_of
 
-    named = (plan.stack, plan.spec.region, plan.spec.cluster.name)
+    identity = (plan.stack, plan.spec.region, plan.spec.cluster.name)
     try:
         session = _session_of(plan, profile)
         namespaces = [team.namespace for team in plan.teams]
         observed = read(session, cluster=plan.spec.cluster.name, settings=True, namespaces=namespaces)
     except (HpkitError, click.UsageError) as error:
-        return StackRow(*named, unknown=(str(error),))
+        return StackRow(*identity, unknown=(str(error),))
     status = status_of(observed)
     seen = all(team.seen for team in status.teams)
     return StackRow(
-        *named,
+        *identity,
         status=observed.platform.status if observed.platform else "",
         running=sum(each.running for each in status.groups),
         target=sum(each.group.target for each in status.groups),

@@ -161,12 +161,12 @@ def _lines(branch: Branch, indent: str) -> Iterable[str]:
         yield from _lines(each, indent + ("    " if number == last else "│   "))
     for number, leaf in enumerate(branch.leaves, len(branch.branches)):
         stem, below = ("└── ", "    ") if number == last else ("├── ", "│   ")
-        name, more = f"{indent}{stem}{leaf.node.name}", f"{leaf.node.instance_type} {leaf.node.zone}  {_use(leaf)}"
-        if sys.stdout.isatty() and len(f"{name}  {more}") > width():
+        name, details = f"{indent}{stem}{leaf.node.name}", f"{leaf.node.instance_type} {leaf.node.zone}  {_use(leaf)}"
+        if sys.stdout.isatty() and len(f"{name}  {details}") > width():
             yield name
-            yield folded(more, f"{indent}{below}  ", f"{indent}{below}")
+            yield folded(details, f"{indent}{below}  ", f"{indent}{below}")
         else:
-            yield f"{name}  {more}"
+            yield f"{name}  {details}"
 
 
 def _table(tree: Iterable[Branch]) -> None:

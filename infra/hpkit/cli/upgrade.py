@@ -155,15 +155,15 @@ def _as_dict(plan: Plan, running: Running, upgrade: UpgradePlan, steps: Sequence
         "notes": list(upgrade.notes),
         "steps": [
             {
-                "title": each.step.title,
-                "why": each.step.why,
-                "read": list(each.step.reads),
-                "run": list(each.step.commands),
-                "patch": each.patch,
-                "effects": list(_effects(each)),
-                "problem": each.problem or None,
+                "title": patched.step.title,
+                "why": patched.step.why,
+                "read": list(patched.step.reads),
+                "run": list(patched.step.commands),
+                "patch": patched.patch,
+                "effects": list(_effects(patched)),
+                "problem": patched.problem or None,
             }
-            for each in steps
+            for patched in steps
         ],
     }
 

@@ -32,11 +32,11 @@ def policy_findings(loaded: Loaded) -> list[Finding]:
     from hpkit.program.recording import record
 
     settings = checked_settings(organization, policy_settings(organization.organization))
-    same: dict[tuple[str, str, str, str], list[Finding]] = defaultdict(list)
+    findings_alike: dict[tuple[str, str, str, str], list[Finding]] = defaultdict(list)
     for plan in loaded.plans.values():
         for finding in stack_findings(loaded.file, loaded.document, record(plan), settings):
-            same[finding.rule, finding.severity, finding.message, finding.fix].append(finding)
-    return [_listed_once(findings) for findings in same.values()]
+            findings_alike[finding.rule, finding.severity, finding.message, finding.fix].append(finding)
+    return [_listed_once(findings) for findings in findings_alike.values()]
 
 
 def _listed_once(same: list[Finding]) -> Finding:

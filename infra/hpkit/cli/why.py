@@ -52,13 +52,13 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None,
     plan = choose_stack(stack)
     observed = observe(plan, profile, aws=())
     explanation = explain(observed, find_task(observed, task, team), fair_sharing=fair_sharing_of(plan))
-    asked = explanation.task
+    waiting_task = explanation.task
     if form == "json":
         document = json_document(
             WaitingJob,
-            name=asked.owner_name,
-            team=asked.team,
-            state=asked.state,
+            name=waiting_task.owner_name,
+            team=waiting_task.team,
+            state=waiting_task.state,
             reason=explanation.reason,
             preemptedBy=explanation.preempted_by or None,
             holders=list(explanation.holders),
@@ -69,11 +69,12 @@ def command(task: str, stack: str | None, profile: str | None, team: str | None,
         )
         click.echo(document)
         return
-    since = age(int((observed.time - asked.created).total_seconds()))
+    since = age(int((observed.time - waiting_task.created).total_seconds()))
     click.echo(
         folded(
-            f"{asked.owner_name} ({asked.owner_kind} of {asked.team}, priority {asked.priority}, created {since} "
-            f"ago): {asked.state}",
+            f"{waiting_task.owner_name} ({waiting_task.owner_kind} of {waiting_task.team}, priority "
+            f"{waiting_task.priority}, created {since} "
+            f"ago): {waiting_task.state}",
             "    ",
             "",
         )

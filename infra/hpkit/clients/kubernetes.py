@@ -74,7 +74,7 @@ def find_inside(session: Session, cluster: Mapping[str, Any]) -> dict[str, list[
     add-on's name would be in its way. nodes: the names of those that aren't HyperPod's.
     """
 
-    def look(client: Any) -> dict[str, list[str]]:
+    def read_lists(client: Any) -> dict[str, list[str]]:
         groups = [group for group in client.resources.api_groups if group == _KUEUE_GROUP]
         nodes = client.resources.get(api_version="v1", kind="Node").get(label_selector=f"!{_HYPERPOD}")
         return {
@@ -83,13 +83,13 @@ def find_inside(session: Session, cluster: Mapping[str, Any]) -> dict[str, list[
             "nodes": [each.metadata.name for each in nodes.items],
         }
 
-    return _asked(session, cluster, look)
+    return _asked(session, cluster, read_lists)
 
 
 def find_admission(session: Session, cluster: Mapping[str, Any]) -> dict[str, dict[str, Any]] | FailedCall:
     """Return specifications of admission policies and bindings, and labels of namespaces, by kind and name."""
 
-    def look(client: Any) -> dict[str, dict[str, Any]]:
+    def read_policies(client: Any) -> dict[str, dict[str, Any]]:
         objects: dict[str, dict[str, Any]] = {}
         for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
             items = client.resources.get(api_version=_ADMISSION, kind=kind).get().to_dict()["items"]
@@ -98,14 +98,14 @@ def find_admission(session: Session, cluster: Mapping[str, Any]) -> dict[str, di
         objects["Namespace"] = {each["metadata"]["name"]: each["metadata"].get("labels", {}) for each in namespaces}
         return objects
 
-    return _asked(session, cluster, look)
+    return _asked(session, cluster, read_policies)
 
 
-def _asked(session: Session, cluster: Mapping[str, Any], look: Callable[[Any], _Found]) -> _Found | FailedCall:
+def _asked(session: Session, cluster: Mapping[str, Any], read_with: Callable[[Any], _Found]) -> _Found | FailedCall:
     """Return what was seen with a client of the cluster, or why nothing was."""
     try:
         with dynamic_client(session, cluster) as client:
-            return look(client)
+            return read_with(client)
     except ApiException as error:
         return FailedCall("kubernetes:get", f"{error.status} {error.reason}", "the API server refuses this identity")
     except KUBERNETES_ERRORS as error:

@@ -58,47 +58,50 @@ def chart_problems(root: Path, organization: Organization) -> tuple[Problem, ...
     )
 
 
-def _problems_of(root: Path, wanted: Dependencies, path: ValuePath) -> Iterator[Problem]:
+def _problems_of(root: Path, dependencies: Dependencies, path: ValuePath) -> Iterator[Problem]:
     """Yield what is wrong with one chart, whose `dependencies` stands at path; nothing for one in a registry."""
-    if wanted.chart is None or not wanted.is_in_repository:
+    if dependencies.chart is None or not dependencies.is_in_repository:
         return
     place = (*path, "chart")
     try:
         # Resolved: a link that leads out of the repository is outside of it.
-        chart = (root / wanted.chart).resolve()
-        inside = not Path(wanted.chart).is_absolute() and chart.is_relative_to(root.resolve())
-        there = chart.is_file() or (chart / "Chart.yaml").is_file()
+        chart = (root / dependencies.chart).resolve()
+        inside = not Path(dependencies.chart).is_absolute() and chart.is_relative_to(root.resolve())
+        is_chart = chart.is_file() or (chart / "Chart.yaml").is_file()
     except (OSError, ValueError, RuntimeError) as error:
-        yield Problem("CLU011", place, f"the chart {wanted.chart!r} cannot be looked up: {error}", "Fix the path.")
+        yield Problem(
+            "CLU011", place, f"the chart {dependencies.chart!r} cannot be looked up: {error}", "Fix the path."
+        )
         return
     if not inside:
         yield Problem(
             "CLU011",
             place,
-            f"the chart {wanted.chart} is not inside the repository",
+            f"the chart {dependencies.chart} is not inside the repository",
             "Copy the chart into the repository, and name it from the folder of Pulumi.yaml; or name it as `oci://…`.",
         )
         return
-    if not there:
+    if not is_chart:
         why = ": the folder has no Chart.yaml" if chart.is_dir() else ""
         yield Problem(
             "CLU011",
             place,
-            f"there is no chart {wanted.chart}{why}",
+            f"there is no chart {dependencies.chart}{why}",
             "Name a chart's folder or .tgz from the folder of Pulumi.yaml, or `oci://…`.",
         )
         return
     try:
-        found = chart_hash(chart)
+        actual_sha256 = chart_hash(chart)
     except InputError as error:
-        yield Problem("CLU011", place, f"the chart {wanted.chart} cannot be hashed: {error}", "Fix the chart.")
+        yield Problem("CLU011", place, f"the chart {dependencies.chart} cannot be hashed: {error}", "Fix the chart.")
         return
-    if wanted.sha256 is not None and found != wanted.sha256:
+    if dependencies.sha256 is not None and actual_sha256 != dependencies.sha256:
         yield Problem(
             "CLU012",
             (*path, "sha256"),
-            f"the chart {wanted.chart} has the sha256 {found}, and the file names {wanted.sha256}",
-            f"Review what changed in the chart, then write what `hpkit catalog hash-chart {wanted.chart}` prints.",
+            f"the chart {dependencies.chart} has the sha256 {actual_sha256}, and the file names {dependencies.sha256}",
+            f"Review what changed in the chart, then write what `hpkit catalog hash-chart {dependencies.chart}` "
+            "prints.",
         )
 
 

@@ -77,31 +77,31 @@ class _Composing:
         self._entries: dict[str, Mapping[str, Entry]] = {}
 
     def document(self) -> Document:
-        named = list(self._named())
+        references = list(self._named())
         files: dict[str, _Named] = {}
         # Of two paths that mean one file, the first counts.
-        for each in named:
-            for name in self._matching(each):
-                files.setdefault(name, each)
+        for reference in references:
+            for name in self._matching(reference):
+                files.setdefault(name, reference)
         parts = [(each, part) for each, part in self._read(files) if part.root is not None]
         teams = [part.root for each, part in parts if each.key == "include" and part.root]
         root = _with_teams(_without(self._root, self._understood()), teams)
-        for each, part in parts:
-            if each.key == "defaults" and part.root:
+        for reference, part in parts:
+            if reference.key == "defaults" and part.root:
                 root = _merged(root, part.root)
         root = self._with_environments(self._bounded(root))
         first_teams: dict[str, int] = {}
         for index, team in enumerate(root.children["teams"].children.values() if "teams" in root.children else ()):
             first_teams.setdefault(team.mark.file, index)
-        found = [*self._placed(root, first_teams), *self._problems]
+        problems = [*self._placed(root, first_teams), *self._problems]
         return replace(
             self._own,
             data=root.value,
             root=root,
-            problems=tuple(found),
+            problems=tuple(problems),
             parts=self._parts,
             first_teams=first_teams,
-            reads=tuple(f"{self._prefix}{PurePosixPath(each.text)}" for each in named),
+            reads=tuple(f"{self._prefix}{PurePosixPath(each.text)}" for each in references),
             defaults=next((f"{self._prefix}{name}" for name, each in files.items() if each.key == "defaults"), ""),
             is_whole=not self._problems,
         )
@@ -123,38 +123,43 @@ class _Composing:
             stated += [(("include", index), each) for index, each in enumerate(include[:MOST_PATTERNS])]
         for path, text in stated:
             if isinstance(text, str):
-                named = _Named(str(path[0]), path, self._own.locate(path), text)
-                wrong = _wrong_path(named)
+                reference = _Named(str(path[0]), path, self._own.locate(path), text)
+                wrong = _wrong_path(reference)
                 if wrong is None:
-                    yield named
+                    yield reference
                 else:
-                    self._report(named, *wrong)
+                    self._report(reference, *wrong)
 
-    def _matching(self, named: _Named) -> list[str]:
+    def _matching(self, reference: _Named) -> list[str]:
         """Return the files that a path means, sorted; reports it if there are none, or if one can't be used."""
-        *folders, last = PurePosixPath(named.text).parts
+        *folders, last = PurePosixPath(reference.text).parts
         under = ""
         for step in folders:
             if self._listed(under).get(step) == "link":
-                self._report(named, f"`{under}{step}` is a symbolic link", "Replace it with the folder itself.")
+                self._report(reference, f"`{under}{step}` is a symbolic link", "Replace it with the folder itself.")
                 return []
             under += f"{step}/"
         listed = self._listed(under)
-        found = sorted(name for name in listed if is_named(last, name) and (listed[name] != "folder" or name == last))
-        good = [name for name in found if listed[name] == "file" and under + name != self._name]
-        for name in found:
+        matching_names = sorted(
+            name for name in listed if is_named(last, name) and (listed[name] != "folder" or name == last)
+        )
+        good = [name for name in matching_names if listed[name] == "file" and under + name != self._name]
+        for name in matching_names:
             if under + name == self._name:
-                message, fix = f"`{named.text}` includes the organization file itself", "Use a path that excludes it."
-                self._report(named, message, fix)
+                message, fix = (
+                    f"`{reference.text}` includes the organization file itself",
+                    "Use a path that excludes it.",
+                )
+                self._report(reference, message, fix)
             elif listed[name] != "file":
                 what = "a symbolic link" if listed[name] == "link" else "not a regular file"
-                self._report(named, f"`{under}{name}` is {what}", "Replace it with a regular file.")
-        if not found and "*" in last:
-            self._report(named, f"`{named.text}` matches no file", "Create such a file, or remove the entry.")
-        elif not found:
+                self._report(reference, f"`{under}{name}` is {what}", "Replace it with a regular file.")
+        if not matching_names and "*" in last:
+            self._report(reference, f"`{reference.text}` matches no file", "Create such a file, or remove the entry.")
+        elif not matching_names:
             likely = near(last, [name for name, kind in listed.items() if kind == "file" and name.endswith(_ENDING)])
             fix = f"Did you mean `{under}{likely}`?" if likely else "Create the file, or remove the path."
-            self._report(named, f"`{named.text}` doesn't exist", fix)
+            self._report(reference, f"`{reference.text}` doesn't exist", fix)
         return [under + name for name in good]
 
     def _listed(self, under: str) -> Mapping[str, Entry]:
@@ -166,48 +171,50 @@ class _Composing:
         """Yield what each file states."""
         total = 0
         contents = self._folder.contents(list(files))
-        for name, named in files.items():
+        for name, reference in files.items():
             try:
                 content = next(contents)
             except (InputError, StopIteration) as error:
-                self._report(named, f"`{name}` can't be read: {error}", "Make it readable.")
+                self._report(reference, f"`{name}` can't be read: {error}", "Make it readable.")
                 return
             total += len(content)
             if total > MAX_BYTES >= len(content):
                 limit = f"{MAX_BYTES // 1024 // 1024} MiB"
                 message = f"the files of an organization are larger than {limit} together"
-                self._report(named, message, "Keep generated lists out of them.")
+                self._report(reference, message, "Keep generated lists out of them.")
                 return
-            shown = f"{self._prefix}{name}"
-            part = _in_file(read_text(content), shown)
-            root = self._checked(part, named, shown)
-            self._parts[shown] = replace(part, root=root, data=root.value if root else None)
-            yield named, self._parts[shown]
+            shown_name = f"{self._prefix}{name}"
+            part = _in_file(read_text(content), shown_name)
+            root = self._checked(part, reference, shown_name)
+            self._parts[shown_name] = replace(part, root=root, data=root.value if root else None)
+            yield reference, self._parts[shown_name]
 
-    def _checked(self, part: Document, named: _Named, shown: str) -> Node | None:
+    def _checked(self, part: Document, reference: _Named, shown_name: str) -> Node | None:
         """Return what is valid at the top of another file, and report the rest."""
-        root, start = part.root, Mark(1, 1, shown)
+        root, start = part.root, Mark(1, 1, shown_name)
         if root is None or not isinstance(root.value, dict):
             if not part.problems:
                 message = "the file is empty" if root is None or root.value is None else "the file isn't a map"
-                self._problems.append(Problem("CFG005", (), message, _BEGIN[named.key], root.mark if root else start))
+                self._problems.append(
+                    Problem("CFG005", (), message, _BEGIN[reference.key], root.mark if root else start)
+                )
             else:
                 # Placed here, since a file that can't be read has no value that a path could lead to.
                 self._problems += part.problems
             return None
-        allowed = KEYS_OF_FILES[named.key]
+        allowed = KEYS_OF_FILES[reference.key]
         wrong = [key for key in root.keys if key not in allowed and not key.startswith("x-")]
         for key in wrong:
             likely = near(key, allowed)
             fix = f"Did you mean `{likely}`?" if likely else f"Known keys: {', '.join(allowed)}."
             if key in fields_at(()):
                 fix = f"Move it to {self._prefix}{self._name}."
-            message = f"a file of `{named.key}` can't have the key `{key}`"
+            message = f"a file of `{reference.key}` can't have the key `{key}`"
             self._problems.append(Problem("CFG001", (), message, fix, root.keys[key]))
         teams = root.children.get("teams")
-        if named.key == "include" and teams is None and not wrong:
+        if reference.key == "include" and teams is None and not wrong:
             self._problems.append(Problem("CFG003", (), "`teams` is missing", _BEGIN["include"], root.mark))
-        elif named.key == "include" and teams is not None and not isinstance(teams.value, tuple):
+        elif reference.key == "include" and teams is not None and not isinstance(teams.value, tuple):
             message, fix = "`teams` isn't a list", "Begin each team with `- name:`."
             self._problems.append(Problem("CFG002", (), message, fix, root.keys["teams"]))
             wrong.append("teams")
@@ -235,8 +242,12 @@ class _Composing:
             self._problems.append(Problem("CFG005", (FOR_ENVIRONMENTS,), message, fix, defaults.mark))
             return root
         children = {
-            name: _merged(each, defaults) if isinstance(each.value, dict) else defaults if _is_nothing(each) else each
-            for name, each in environments.children.items()
+            name: _merged(environment, defaults)
+            if isinstance(environment.value, dict)
+            else defaults
+            if _is_nothing(environment)
+            else environment
+            for name, environment in environments.children.items()
         }
         return _with(root, "environments", _map(environments, children, environments.keys))
 
@@ -248,7 +259,7 @@ class _Composing:
         whole = Document(root.value, (), root)
         environments = root.children.get("environments")
         names = list(environments.children) if environments is not None else []
-        for shown, part in self._parts.items():
+        for shown_name, part in self._parts.items():
             for problem in part.problems if part.root is not None else ():
                 mark, (top, *rest) = problem.mark or part.locate(problem.path), problem.path or ("",)
                 paths: list[Path] = [problem.path]
@@ -258,27 +269,27 @@ class _Composing:
                         way for way in applied if mark in (whole.locate(way), whole.locate(way, key=True))
                     ] or paths
                 elif top == "teams" and rest and isinstance(rest[0], int):
-                    paths = [("teams", first_teams.get(shown, 0) + rest[0], *rest[1:])]
+                    paths = [("teams", first_teams.get(shown_name, 0) + rest[0], *rest[1:])]
                 yield from (replace(problem, path=path, mark=mark) for path in paths)
 
 
-def _wrong_path(named: _Named) -> tuple[str, str] | None:
+def _wrong_path(reference: _Named) -> tuple[str, str] | None:
     """Return what is wrong with a path by its text alone, and what to do."""
-    text, path = named.text, PurePosixPath(named.text)
-    shown = f"`{text}`"
+    text, path = reference.text, PurePosixPath(reference.text)
+    quoted_path = f"`{text}`"
     if path.is_absolute() or "\\" in text or ":" in text or text.startswith("~"):
-        return f"{shown} isn't relative to the organization file's folder", "Use a path such as `teams/nlp.yaml`."
+        return f"{quoted_path} isn't relative to the organization file's folder", "Use a path such as `teams/nlp.yaml`."
     if ".." in path.parts:
-        return f"{shown} leads out of the organization file's folder", "Move the file into that folder."
+        return f"{quoted_path} leads out of the organization file's folder", "Move the file into that folder."
     if any(part.startswith(".") for part in path.parts):
-        return f"{shown} is hidden", "Use names that don't begin with a dot."
+        return f"{quoted_path} is hidden", "Use names that don't begin with a dot."
     if not text.endswith(_ENDING):
         fix = f"Rename it to {path.stem}{_ENDING}." if path.suffix == ".yml" else "Use a path such as `teams/nlp.yaml`."
-        return f"{shown} isn't the name of a {_ENDING} file", fix
-    if text.count("*") > (named.key == "include") or "*" in str(path.parent):
-        if named.key == "defaults":
-            return f"{shown} contains `*`, but `defaults` takes one file", "Use a path such as `shared.yaml`."
-        message = f"{shown} contains `*`, but only the file's name can contain `*`, once"
+        return f"{quoted_path} isn't the name of a {_ENDING} file", fix
+    if text.count("*") > (reference.key == "include") or "*" in str(path.parent):
+        if reference.key == "defaults":
+            return f"{quoted_path} contains `*`, but `defaults` takes one file", "Use a path such as `shared.yaml`."
+        message = f"{quoted_path} contains `*`, but only the file's name can contain `*`, once"
         return message, "List each file, or each folder."
     return None
 

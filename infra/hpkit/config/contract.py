@@ -38,11 +38,11 @@ def fields_at(path: Path) -> tuple[str, ...]:
 
 def description(path: Path) -> str:
     """Return what the contract says of the key that a path leads to, or of the nearest one above."""
-    current, said = Organization, ""
+    current, text = Organization, ""
     for step in path:
-        said = next((found for part in inner_types(current) if (found := field_description(part, step))), said)
+        text = next((found for part in inner_types(current) if (found := field_description(part, step))), text)
         current = step_into(current, step)
-    return said
+    return text
 
 
 def required_at(path: Path) -> list[str]:

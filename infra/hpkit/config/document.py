@@ -198,10 +198,10 @@ def item_label(items: Sequence[Any], index: int) -> str:
 
 def find_item(items: Sequence[Any], label: str) -> int | None:
     """Return the index of the one item that a path calls so, or whose index it is; None where there is no such one."""
-    named = [each for each, item in enumerate(items) if _name(item) == label]
-    alike = named or [each for each, item in enumerate(items) if _label(item) == label]
+    named_items = [each for each, item in enumerate(items) if _name(item) == label]
+    alike = named_items or [each for each, item in enumerate(items) if _label(item) == label]
     if alike:
-        return alike[0] if named or len(alike) == 1 else None
+        return alike[0] if named_items or len(alike) == 1 else None
     place = re.fullmatch(r"([0-9]+)(st|nd|rd|th)?", label)
     if place is None:
         return None

@@ -157,10 +157,10 @@ class Layout:
 
     def __init__(self, text: str, root: yaml.Node | None = None) -> None:
         self.text = text
-        found = root or next(_composed(text), None)
-        if found is None:
+        root_node = root or next(_composed(text), None)
+        if root_node is None:
             raise InputError("there is nothing in it")
-        self._root: Any = found  # stubs of yaml lack what is a collection's or a scalar's alone
+        self._root: Any = root_node  # stubs of yaml lack what is a collection's or a scalar's alone
 
     @classmethod
     def of_documents(cls, text: str) -> tuple[Layout, ...]:
@@ -295,14 +295,14 @@ class Layout:
 
 def patched(text: str, edits: Iterable[Edit]) -> str:
     """Return text with all edits made; positions of each are those in the unchanged text."""
-    made, at, line_end = "", 0, "\r\n" if "\r\n" in text else "\n"
+    result, position, line_end = "", 0, "\r\n" if "\r\n" in text else "\n"
     # Of two additions at one position, the one to the inner value comes first.
     for edit in sorted(edits, key=lambda edit: (edit.start, edit.end, -edit.column)):
-        if edit.start < at:
+        if edit.start < position:
             raise InputError(f"two edits of one place: {text[edit.start : edit.end].strip() or edit.text.strip()}")
-        made += text[at : edit.start] + edit.text.replace("\n", line_end)
-        at = edit.end
-    return made + text[at:]
+        result += text[position : edit.start] + edit.text.replace("\n", line_end)
+        position = edit.end
+    return result + text[position:]
 
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -359,36 +359,36 @@ def _end(node: yaml.Node, text: str) -> int:
     return len(text[:end].rstrip()) if isinstance(node, yaml.ScalarNode) and node.style in ("|", ">") else end
 
 
-def _data(node: yaml.Node, made: dict[int, Any]) -> Any:
+def _data(node: yaml.Node, built: dict[int, Any]) -> Any:
     """Return a node's plain data, read as an organization file's; what aliases share is made once."""
     if isinstance(node, yaml.ScalarNode):
         return resolve(node.value) if node.style in (None, "") else node.value
-    if id(node) not in made:
-        made[id(node)] = None  # what an alias within itself is
-        made[id(node)] = (
-            dict(_pairs(node, made))
+    if id(node) not in built:
+        built[id(node)] = None  # what an alias within itself is
+        built[id(node)] = (
+            dict(_pairs(node, built))
             if isinstance(node, yaml.MappingNode)
-            else [_data(item, made) for item in node.value]
+            else [_data(item, built) for item in node.value]
         )
-    return made[id(node)]
+    return built[id(node)]
 
 
-def _pairs(node: yaml.MappingNode, made: dict[int, Any]) -> Iterator[tuple[Any, Any]]:
-    known: set[Any] = set()
+def _pairs(node: yaml.MappingNode, built: dict[int, Any]) -> Iterator[tuple[Any, Any]]:
+    seen_names: set[Any] = set()
     merges = [value for key, value in node.value if key.tag == "tag:yaml.org,2002:merge"]
     for merge in merges:
         for each in reversed(merge.value if isinstance(merge, yaml.SequenceNode) else [merge]):
-            yield from (_data(each, made) or {}).items()
+            yield from (_data(each, built) or {}).items()
     for key, value in node.value:
         if value in merges:
             continue
-        name = _data(key, made)
+        name = _data(key, built)
         if isinstance(name, (dict, list)):
             raise InputError(f"{_place(key)}: a key is a map or a list, which isn't supported")
-        if name in known:
+        if name in seen_names:
             raise InputError(f"{_place(key)}: invalid YAML: found duplicate key {name}")
-        known.add(name)
-        yield name, _data(value, made)
+        seen_names.add(name)
+        yield name, _data(value, built)
 
 
 def _place(node: yaml.Node) -> str:

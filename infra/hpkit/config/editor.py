@@ -323,23 +323,23 @@ def title_of(model: str) -> str:
 
 def decorated(schema: Mapping[str, Any], hint: Hint) -> dict[str, Any]:
     """Return the JSON Schema of a key with its example, its unit, and the values and keys that may be completed."""
-    said = dict(schema)
-    is_list = said.get("type") == "array"
+    result = dict(schema)
+    is_list = result.get("type") == "array"
     if hint.keys:
         # Other keys remain valid: with additionalProperties, properties only name some.
-        said["properties"] = dict.fromkeys(VALUES[hint.keys](), said["additionalProperties"])
+        result["properties"] = dict.fromkeys(VALUES[hint.keys](), result["additionalProperties"])
     if hint.values:
-        said = {**said, "items": _offering(said["items"], hint)} if is_list else _offering(said, hint)
+        result = {**result, "items": _offering(result["items"], hint)} if is_list else _offering(result, hint)
     if hint.values or _reads_as_number(hint.example):
         # With names to complete, the example comes last, below all of them. A text of digits would be completed
         # without its quotes.
         shown = f"`{hint.example}`"
-        said["description"] += "" if str(hint.example) in said["description"] else f" Example: {shown}."
+        result["description"] += "" if str(hint.example) in result["description"] else f" Example: {shown}."
     else:
-        said["examples"] = [[hint.example] if is_list else hint.example]
+        result["examples"] = [[hint.example] if is_list else hint.example]
     if hint.unit:
-        said["description"] += f" Unit: {hint.unit}."
-    return said
+        result["description"] += f" Unit: {hint.unit}."
+    return result
 
 
 def with_markdown(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -350,33 +350,33 @@ def with_markdown(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def optional(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a key that may be empty, without an offer to write `null`, and without a second branch."""
-    said = {key: value for key, value in schema.items() if key != "default" or value is not None}
-    branches = said.get("anyOf", [])
+    result = {key: value for key, value in schema.items() if key != "default" or value is not None}
+    branches = result.get("anyOf", [])
     if len(branches) != 2 or branches[1] != {"type": "null"} or not isinstance(branches[0].get("type"), str):
-        return said
-    del said["anyOf"]
+        return result
+    del result["anyOf"]
     form = {**branches[0], "type": [branches[0]["type"], "null"]}
     if "enum" in form:
         form["enum"] = [*form["enum"], None]
-    return {**said, **form}
+    return {**result, **form}
 
 
 def nullable(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a key whose default, and each entry of whose default, `null` turns off."""
-    said = dict(schema)
-    if isinstance(said.get("additionalProperties"), dict):
-        said["additionalProperties"] = nullable(said["additionalProperties"])
-        if "properties" in said:
-            said["properties"] = dict.fromkeys(said["properties"], said["additionalProperties"])
-    if "$ref" in said:
-        said["anyOf"] = [{"$ref": said.pop("$ref")}]
-    if "anyOf" in said:
-        is_offered = any("null" in each.get("type", ()) for each in said["anyOf"])
-        return said if is_offered else {**said, "anyOf": [*said["anyOf"], {"type": "null"}]}
-    if isinstance(said.get("type"), str):
-        said["type"] = [said["type"], "null"]
-        said |= {"enum": [*said["enum"], None]} if "enum" in said else {}
-    return said
+    result = dict(schema)
+    if isinstance(result.get("additionalProperties"), dict):
+        result["additionalProperties"] = nullable(result["additionalProperties"])
+        if "properties" in result:
+            result["properties"] = dict.fromkeys(result["properties"], result["additionalProperties"])
+    if "$ref" in result:
+        result["anyOf"] = [{"$ref": result.pop("$ref")}]
+    if "anyOf" in result:
+        is_offered = any("null" in each.get("type", ()) for each in result["anyOf"])
+        return result if is_offered else {**result, "anyOf": [*result["anyOf"], {"type": "null"}]}
+    if isinstance(result.get("type"), str):
+        result["type"] = [result["type"], "null"]
+        result |= {"enum": [*result["enum"], None]} if "enum" in result else {}
+    return result
 
 
 def _reads_as_number(example: Any) -> bool:

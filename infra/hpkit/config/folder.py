@@ -81,15 +81,15 @@ class GitFolder:
             raise InputError(f"the names of files in {self.under} contain line breaks")
         wanted = "".join(f"{self.commit}:./{self.under}/{name}\n" for name in names)
         answer = run_git(self.root, "cat-file", "--batch", text=wanted).stdout
-        at = 0
+        position = 0
         for name in names:
-            end = answer.find(b"\n", at)
-            about = answer[at:end].split(b" ")
+            end = answer.find(b"\n", position)
+            about = answer[position:end].split(b" ")
             if end < 0 or len(about) < 3 or about[-2] != b"blob":
                 raise InputError(f"{self.under}/{name} can't be read at {self.commit}")
             size = int(about[-1])
             yield answer[end + 1 : end + 1 + min(size, MAX_BYTES + 1)]
-            at = end + 1 + size + 1
+            position = end + 1 + size + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +101,13 @@ class ChangedFolder:
 
     def entries(self, under: str) -> Mapping[str, Entry]:
         """Return what a folder within this one holds directly."""
-        found: dict[str, Entry] = dict(self.base.entries(under)) if self.base is not None else {}
+        listed: dict[str, Entry] = dict(self.base.entries(under)) if self.base is not None else {}
         start = f"{under}/" if under else ""
         for name in self.texts:
             if name.startswith(start):
                 first, slash, _ = name.removeprefix(start).partition("/")
-                found.setdefault(first, "folder" if slash else "file")
-        return found
+                listed.setdefault(first, "folder" if slash else "file")
+        return listed
 
     def contents(self, names: Sequence[str]) -> Iterator[bytes]:
         """Yield what each file holds."""

@@ -120,12 +120,12 @@ def _straightened(text: str) -> tuple[str, dict[Mark, str]]:
     """Return a text with straight quotes in place of curly ones, and where each text that had such stands."""
     curly: dict[Mark, str] = {}
 
-    def straight(number: int, found: re.Match[str]) -> str:
-        inner = (found["token"] or "")[1:-1]
+    def straight(number: int, match: re.Match[str]) -> str:
+        inner = (match["token"] or "")[1:-1]
         quote = "'" if '"' in inner or "\\" in inner else '"'
-        if not found["token"] or quote in inner:
-            return found[0]
-        curly[Mark(number, found.start() + 1)] = found["token"]
+        if not match["token"] or quote in inner:
+            return match[0]
+        curly[Mark(number, match.start() + 1)] = match["token"]
         return f"{quote}{inner}{quote}"
 
     lines = enumerate(text.split("\n"), 1)
@@ -214,12 +214,12 @@ class _Composer:
         tag = getattr(event, "tag", None)
         if tag is None or tag == _OWN_TAGS.get(type(event)):
             return
-        shown = tag.replace(_YAML_TAG, "!!", 1)
+        shown_tag = tag.replace(_YAML_TAG, "!!", 1)
         self.problems.append(
             Problem(
                 "CFG005",
                 _path(stack, None),
-                f"the tag `{shown}` isn't supported in an organization file",
+                f"the tag `{shown_tag}` isn't supported in an organization file",
                 "Remove the tag. To make a value a text, quote it.",
                 _mark(event),
             )

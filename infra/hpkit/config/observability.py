@@ -206,11 +206,11 @@ class Observability(Model):
 
 def wrong_address(url: str) -> str:
     """Return what is wrong with the address of a Grafana, empty for nothing: the token may not leave in clear text."""
-    found = _ADDRESS.fullmatch(url)
-    if found is None:
+    match = _ADDRESS.fullmatch(url)
+    if match is None:
         return "expected https://, a host, and optionally a port and a path"
-    if found["scheme"] == "http" and not _is_loopback(found["host"].strip("[]")):
-        return f"the token would be sent to {found['host']} unencrypted; expected https"
+    if match["scheme"] == "http" and not _is_loopback(match["host"].strip("[]")):
+        return f"the token would be sent to {match['host']} unencrypted; expected https"
     return ""
 
 

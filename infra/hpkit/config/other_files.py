@@ -47,13 +47,13 @@ def other_file(data: Mapping[str, Any]) -> str | None:
         return "the policy pack's settings (stacks/<organization>.policy.json), not an organization file"
     if data and all(key in _PARTS or key.startswith("x-") for key in data):
         return "a file for `include` or `defaults`, not an organization file"
-    found = next((what for keys, what in _TOOLS if keys <= data.keys()), None)
+    tool = next((what for keys, what in _TOOLS if keys <= data.keys()), None)
     kind = data.get("kind")
-    if found is not None:
+    if tool is not None:
         return (
-            f"{found} ({kind}), not an organization file"
+            f"{tool} ({kind}), not an organization file"
             if isinstance(kind, str)
-            else f"{found}, not an organization file"
+            else f"{tool}, not an organization file"
         )
     if not data or any(alike(key, own) for key in data for own in _OWN):
         return None

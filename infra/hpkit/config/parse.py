@@ -105,8 +105,10 @@ def parse(document: Document) -> Parsed:
     read = [each for each in document.problems if each.rule != "CFG002" or each.path not in typed]
     fixes = {problem.path: problem.fix for problem in reading.problems}
     read = [
-        replace(each, fix=fixes[each.path]) if each.path in fixes and _is_curly_value(document, each) else each
-        for each in read
+        replace(problem, fix=fixes[problem.path])
+        if problem.path in fixes and _is_curly_value(document, problem)
+        else problem
+        for problem in read
     ]
     said = {problem.path for problem in read}
     problems = [problem for problem in reading.problems if problem.path not in said]
@@ -127,17 +129,17 @@ def _nothing_behind(document: Document, path: Path = ()) -> Iterator[Problem]:
     data = _at(document.data, path)
     entries = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, tuple) else ()
     for step, value in entries:
-        here = (*path, step)
-        if value is None and document.raw(here) == "" and isinstance(step, str):
+        child_path = (*path, step)
+        if value is None and document.raw(child_path) == "" and isinstance(step, str):
             on = (
                 f"Set `{step}: {{}}`, or remove the line."
                 if step in ON_WHEN_EMPTY
                 else "Add a value, or remove the line."
             )
             message = f"`{step}` has no value, so it has no effect"
-            yield Problem("CFG013", here, message, on, document.locate(here, key=True), "warning")
+            yield Problem("CFG013", child_path, message, on, document.locate(child_path, key=True), "warning")
         elif isinstance(value, (dict, tuple)) and not (path == () and str(step).startswith("x-")):
-            yield from _nothing_behind(document, here)
+            yield from _nothing_behind(document, child_path)
 
 
 def _unnamed_environment(data: dict[str, Any]) -> list[str]:
@@ -189,7 +191,7 @@ class _Reading:
 
     def _misplaced(self) -> list[Path]:
         """Return the keys under `environments` that belong at the top level, such as a list of teams."""
-        found: list[Path] = []
+        paths: list[Path] = []
         for key in _mapping_at(self._data, ("environments",)).keys() & set(fields_at(())):
             path = ("environments", key)
             own = value = _at(self._data, path)
@@ -198,9 +200,9 @@ class _Reading:
                 # Names of environments have no capitals, so `environmentDefaults` is never one.
                 if key.islower() and ("region" in value or own.keys() & set(fields_at(path))):
                     continue
-            found.append(path)
+            paths.append(path)
             self._data = _with(self._data, path, own)
-        return found
+        return paths
 
     def _is_default(self, path: Path) -> bool:
         return is_default(self.document, path, self.document.locate(path, key=True))
@@ -222,17 +224,17 @@ class _Reading:
 
     def _unknown_key(self, path: Path) -> None:
         """Report a key; go on with what it is nearly the name of, or without it."""
-        key, known = str(path[-1]), fields_at(path[:-1])
+        key, key_names = str(path[-1]), fields_at(path[:-1])
         beside = _at(self._data, path[:-1])
         here = format_path(path[:-1], self.document.data) or "the file"
         message, mark = f"unknown key `{key}` in {here}", self.document.locate(path, key=True)
-        if found := self._value_of_one(path, known):
+        if found := self._value_of_one(path, key_names):
             name, inner = found
             fix = f"Set `{name}: {written(inner, resolve)}`."
             self.problems.append(Problem("CFG001", path, message, fix, mark))
             self._data = _renamed(_with(self._data, path, inner), path, name)
             return
-        near = self._meant(path, known)
+        near = self._meant(path, key_names)
         home = self._home(path, near)
         if home is not None:
             self.problems.append(Problem("CFG001", path, message, self._moved(path, *home), mark))
@@ -241,17 +243,17 @@ class _Reading:
             fix = f"Remove it: `{near}` already exists."
         elif near and near not in beside:
             fix = f"Did you mean `{near}`?"
-        elif self._is_environment(path, known):
+        elif self._is_environment(path, key_names):
             fix = "Add `environments:` above it, and indent it and everything below it."
         else:
-            fix = f"Known keys: {', '.join(known) or 'none'}."
+            fix = f"Known keys: {', '.join(key_names) or 'none'}."
         self.problems.append(Problem("CFG001", path, message, fix, mark))
         if near and near not in beside:
             self._data = _renamed(self._data, path, near)
             self.document = self.document.renamed(path, near)
             return
         rest = {name: value for name, value in beside.items() if name != path[-1]}
-        if self._is_environment(path, known) and isinstance(around := beside.get("environments", {}), dict):
+        if self._is_environment(path, key_names) and isinstance(around := beside.get("environments", {}), dict):
             rest["environments"] = {key: beside[path[-1]], **around}
         self._data = _with(self._data, path[:-1], rest)
 
@@ -268,10 +270,10 @@ class _Reading:
         """
         key, around = str(path[-1]), path[:-1]
         next_to_it = [(*around, each) for each in fields_at(around) if key in fields_at((*around, each))]
-        found = self._sections(path, next_to_it, suited=True)
-        if len(found) == 1:
-            return found[0], str(found[0][-1])
-        if found or (near and is_alike(key, near)):
+        sections = self._sections(path, next_to_it, suited=True)
+        if len(sections) == 1:
+            return sections[0], str(sections[0][-1])
+        if sections or (near and is_alike(key, near)):
             return None
         if around and key in fields_at(()):
             return (), ""
@@ -378,19 +380,19 @@ class _Reading:
             return f"Move it into `{text}: {{{key}: …}}`."
         return f"Move it: `{key}` belongs under `{text}`."
 
-    def _is_environment(self, path: Path, known: Sequence[str]) -> bool:
+    def _is_environment(self, path: Path, key_names: Sequence[str]) -> bool:
         """Say whether what stands under an unknown key is an environment that is not in `environments`."""
         value, keys = _at(self._data, path), fields_at(("environments", ""))
-        return "environments" in known and isinstance(value, dict) and len(value.keys() & set(keys)) > 1
+        return "environments" in key_names and isinstance(value, dict) and len(value.keys() & set(keys)) > 1
 
-    def _meant(self, path: Path, known: Sequence[str]) -> str | None:
+    def _meant(self, path: Path, key_names: Sequence[str]) -> str | None:
         """Return the known key that an unknown one is likely to mean."""
         key, beside, value = str(path[-1]), _at(self._data, path[:-1]), _at(self._data, path)
-        free = [each for each in known if each not in beside]
+        free = [each for each in key_names if each not in beside]
         # A list of one is often written as a value alone: publicCidr.
         if f"{key}s" in free:
             return f"{key}s"
-        suited = [each for each in known if self._suits(value, (*path[:-1], each))]
+        suited = [each for each in key_names if self._suits(value, (*path[:-1], each))]
         if (near := nearest(key, suited)) and is_alike(key, near):
             return near
         near = nearest(key, [each for each in suited if each not in _LOWERING])
@@ -399,17 +401,17 @@ class _Reading:
         fitting = [each for each in missing if self._takes(path, each, key=True)]
         return fitting[0] if len(missing) == 1 and fitting else near
 
-    def _value_of_one(self, path: Path, known: Sequence[str]) -> tuple[str, Any] | None:
+    def _value_of_one(self, path: Path, key_names: Sequence[str]) -> tuple[str, Any] | None:
         """Return key and value that are meant by a line without a colon, or a map of one entry: nodeClassRef."""
         value, beside = _at(self._data, path), _at(self._data, path[:-1])
         name, space, rest = str(path[-1]).partition(" ")
-        if space and value is None and name in known and name not in beside:
+        if space and value is None and name in key_names and name not in beside:
             # A line without its colon.
             return name, resolve(rest.strip())
-        if (pair := self._unspaced(path)) and pair[0] in known and pair[0] not in beside:
+        if (pair := self._unspaced(path)) and pair[0] in key_names and pair[0] not in beside:
             return pair[0], resolve(pair[1])
         inner = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
-        near = nearest(name, [each for each in known if each not in beside and each not in _LOWERING])
+        near = nearest(name, [each for each in key_names if each not in beside and each not in _LOWERING])
         if (
             near is None
             or homes_of(name)
@@ -434,13 +436,13 @@ class _Reading:
         return value is None or kind in kinds_at(place)
 
     def _problem(self, detail: ErrorDetails, path: Path) -> Problem:
-        document, kind = self.document, detail["type"]
-        if kind == "missing":
-            here = format_path(path[:-1], document.data) or "the file"
+        document, error_type = self.document, detail["type"]
+        if error_type == "missing":
+            parent = format_path(path[:-1], document.data) or "the file"
             return Problem(
                 "CFG003",
                 path,
-                f"`{path[-1]}` is missing in {here}",
+                f"`{path[-1]}` is missing in {parent}",
                 f"Add `{path[-1]}: …`. {description(path)}".strip(),
                 document.locate(path[:-1]),
             )
@@ -449,41 +451,49 @@ class _Reading:
             return Problem("CFG002", path, message, f"Set `{pair[0]}: {written(pair[1], resolve)}`.", mark)
         if detail["loc"] != path:
             of = format_path(path[:-1], document.data) or "the file"
-            form = expected(detail) if kind == "string_pattern_mismatch" else ""
+            form = expected(detail) if error_type == "string_pattern_mismatch" else ""
             message = f"the key `{path[-1]}` isn't valid in {of}{form if form.startswith(';') else ''}"
             return Problem("CFG002", path, message, self._fix(detail, path), document.locate(path, key=True))
         field = called(path)
         text = shown(document, path, detail["input"])
-        hint = explained(detail["input"], key_of(path)) if kind in ("string_pattern_mismatch", "string_type") else None
+        hint = (
+            explained(detail["input"], key_of(path))
+            if error_type in ("string_pattern_mismatch", "string_type")
+            else None
+        )
         if hint and (not hint[2] or self._takes(path, hint[2])):
             return Problem("CFG002", path, f"{field} is {text}, {hint[0]}", hint[1], document.locate(path))
         several = f"{path[-1]}s"
         if (
-            kind == "string_type"
+            error_type == "string_type"
             and isinstance(detail["input"], tuple)
             and detail["input"]
             and several in fields_at(path[:-1])
         ):
             message, fix = f"`{path[-1]}` is a list; it must be a single value", f"Did you mean `{several}`?"
             return Problem("CFG002", path, message, fix, document.locate(path, key=True))
-        name = self._role_name(detail["input"], path) if kind in ("string_pattern_mismatch", "string_too_short") else ""
+        name = (
+            self._role_name(detail["input"], path)
+            if error_type in ("string_pattern_mismatch", "string_too_short")
+            else ""
+        )
         wrong = "; it must be the ARN of a role, not its name" if name else expected(detail)
         message = f"{field} is {text}{wrong}"
         return Problem("CFG002", path, message, self._fix(detail, path), document.locate(path))
 
     def _fix(self, detail: ErrorDetails, path: Path) -> str:
         """Return the first value that may be meant and that the contract takes there, else what it takes."""
-        value, kind = detail["input"], detail["type"]
+        value, error_type = detail["input"], detail["type"]
         is_optional = path[-1] in fields_at(path[:-1]) and path[-1] not in required_at(path[:-1])
         if value is None and path[:1] == ("environments",) and is_optional and self.document.raw(path) != "":
             return "Remove it: it turns a default off, and no default sets it."
-        if kind.endswith("too_long"):
-            unit = "characters" if kind.startswith("string") else "entries"
+        if error_type.endswith("too_long"):
+            unit = "characters" if error_type.startswith("string") else "entries"
             return f"Shorten it: it has {len(value)} {unit}."
         if path[2:3] == ("addons",) and path[3:] and is_number(value) and path[4:] in ((), ("version",)):
             listed = f"`aws eks describe-addon-versions --addon-name {path[3]}` lists them."
             return f"Remove the version, or choose one that EKS offers: {listed}"
-        if kind == "tuple_type" and isinstance(value, dict) and self._takes(path, (value,)):
+        if error_type == "tuple_type" and isinstance(value, dict) and self._takes(path, (value,)):
             # On the line of its key, a map is in braces, and `- ` in front of it isn't YAML.
             if self.document.locate(path).line == self.document.locate(path, key=True).line:
                 return f"Use `{written((value,), resolve)}`."
@@ -496,16 +506,16 @@ class _Reading:
 
     def _described(self, detail: ErrorDetails, path: Path) -> str:
         """Return what a key takes, in words."""
-        value, kind = detail["input"], detail["type"]
-        if kind == "literal_error":
+        value, error_type = detail["input"], detail["type"]
+        if error_type == "literal_error":
             return "Write one of these values."
-        if kind == "bool_type":
+        if error_type == "bool_type":
             return "Use `true` or `false`."
-        if kind in ("model_type", "model_attributes_type"):
+        if error_type in ("model_type", "model_attributes_type"):
             return f"Use a map: {keys_of_map(path, value)}."
-        if kind == "tuple_type" and fields_at((*path, 0)):
+        if error_type == "tuple_type" and fields_at((*path, 0)):
             return f"Use a list of maps: [{keys_of_map((*path, 0), value if isinstance(value, str) else None)}]."
-        if kind in _NUMBERS:
+        if error_type in _NUMBERS:
             return self._number(detail, path)
         if role := self._role_name(value, path):
             arns = [f"`arn:aws:iam::{account}:role/{role}`" for account in self._accounts(path)]
@@ -521,15 +531,15 @@ class _Reading:
 
     def _number(self, detail: ErrorDetails, path: Path) -> str:
         """Return which numbers a key takes, in place of one that it doesn't; never another number that isn't meant."""
-        value, kind, context = detail["input"], detail["type"], detail.get("ctx", {})
-        if isinstance(value, float) and kind != "float_type" and math.isfinite(value) and not context:
+        value, error_type, context = detail["input"], detail["type"], detail.get("ctx", {})
+        if isinstance(value, float) and error_type != "float_type" and math.isfinite(value) and not context:
             whole = [each for each in (math.floor(value), math.ceil(value)) if self._takes(path, each)]
             beside = [key for key in _PARTS_OF_INSTANCES if path[-1] == "count" and key in fields_at(path[:-1])]
             parts = (
                 f" For part of an instance, set {', '.join(beside[:-1])}, or {beside[-1]} instead." if beside else ""
             )
             return f"Use {' or '.join(f'`{each}`' for each in whole)}.{parts}" if whole else "Use a whole number."
-        number = "a number" if kind == "float_type" else "a whole number"
+        number = "a number" if error_type == "float_type" else "a whole number"
         if "ge" in context:
             number = f"{number} of at least {context['ge']}"
         if "le" in context:

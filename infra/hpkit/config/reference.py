@@ -115,13 +115,13 @@ def reference() -> str:
         (base,) = model.__bases__
         twin = described.setdefault(base, model)
         inherited = base.model_fields if twin is not model and issubclass(base, BaseModel) else {}
-        same = [name for name, field in inherited.items() if repr(field) == repr(model.model_fields[name])]
-        if same:
-            keys = ", ".join(f"`{model.model_fields[name].alias or name}`" for name in same)
+        unchanged = [name for name, field in inherited.items() if repr(field) == repr(model.model_fields[name])]
+        if unchanged:
+            keys = ", ".join(f"`{model.model_fields[name].alias or name}`" for name in unchanged)
             lines += [f"As for [{twin.__name__}](#{twin.__name__.lower()}): {keys}.", ""]
         lines += ["| key | takes | meaning |", "|---|---|---|"]
         for name, field in model.model_fields.items():
-            if name in same:
+            if name in unchanged:
                 continue
             takes = _PARTIAL if name == "environment_defaults" else _takes(field.annotation)[0]
             takes = f"{takes}, required" if field.is_required() else _with_default(takes, field.default)
@@ -154,13 +154,13 @@ def _takes(annotation: Any) -> tuple[str, list[type[BaseModel]]]:
     for part in inner_types(annotation):
         origin, arguments = typing.get_origin(part), typing.get_args(part)
         if origin is tuple:
-            inside, more = _takes(arguments[0])
+            inside, inner_models = _takes(arguments[0])
             names.append(f"list of {inside}")
-            models += more
+            models += inner_models
         elif origin is dict:
-            inside, more = _takes(arguments[1])
+            inside, inner_models = _takes(arguments[1])
             names.append(f"map to {inside}")
-            models += more
+            models += inner_models
         elif origin is typing.Literal:
             names.append(", ".join(f"`{value}`" for value in arguments))
         elif isinstance(part, type) and issubclass(part, BaseModel):

@@ -38,16 +38,16 @@ def from_list(items: tuple[Any, ...], under: str) -> Iterator[Any]:
     yield from items if len(items) == 1 else ()
 
 
-def from_map(given: dict[str, Any]) -> Iterator[Any]:
+def from_map(mapping: dict[str, Any]) -> Iterator[Any]:
     """Yield a map's entries as a list: instance types with numbers, priority classes, requirements."""
-    if not given:
+    if not mapping:
         return
-    if all(isinstance(number, int) for number in given.values()):
-        if all(kind.startswith("ml.") for kind in given):
-            yield tuple({"instanceType": kind, "count": number} for kind, number in given.items())
-        yield tuple({"name": name, "weight": number} for name, number in given.items())
-    if all(isinstance(values, tuple) for values in given.values()):
-        yield tuple({"key": key, "operator": "In", "values": values} for key, values in given.items())
+    if all(isinstance(number, int) for number in mapping.values()):
+        if all(kind.startswith("ml.") for kind in mapping):
+            yield tuple({"instanceType": kind, "count": number} for kind, number in mapping.items())
+        yield tuple({"name": name, "weight": number} for name, number in mapping.items())
+    if all(isinstance(values, tuple) for values in mapping.values()):
+        yield tuple({"key": key, "operator": "In", "values": values} for key, values in mapping.items())
 
 
 def shapes_of(value: Any) -> Iterator[Any]:

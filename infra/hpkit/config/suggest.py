@@ -127,8 +127,8 @@ _SECONDS: Final[Mapping[str, Fraction]] = {
         (("d", "day"), "86400"),
         (("w", "week"), "604800"),
     )
-    for each in names
-    for name in (each, f"{each}s" if len(each) > 1 else each)
+    for singular in names
+    for name in (singular, f"{singular}s" if len(singular) > 1 else singular)
 }
 _UNIT_OF_KEY: Final = (("Seconds", 1), ("Minutes", 60), ("Hours", 3600), ("Days", 86400))
 _GIB_OF_SIZE: Final = {"g": 1, "t": 1024, "p": 1024**2}
@@ -142,11 +142,11 @@ _COUNTS: Final = ("count", "accelerators", "replicas")
 _SHORT: Final = 3
 
 
-def nearest(key: str, known: Iterable[str]) -> str | None:
+def nearest(key: str, candidates: Iterable[str]) -> str | None:
     """Return the known key that one is likely to mean: spelt alike, or the one that ends with it (`count`)."""
     # Least and most are spelt alike, and are opposites.
     opposite = {"max": "min", "min": "max"}.get(key[:3].lower())
-    names = [name for name in known if opposite is None or not name.lower().startswith(opposite)]
+    names = [name for name in candidates if opposite is None or not name.lower().startswith(opposite)]
     if (other := _OTHER_NAMES.get(key.lower(), "")) in names:
         return other
     ends = [name for name in names if len(key) > _SHORT and name.lower().endswith(key.lower())]
@@ -220,12 +220,12 @@ def _explained_arn(value: str) -> tuple[str, str, str] | None:
         role = f"arn:{session[1]}:iam::{session[2]}:role/{session[3]}"
         return "which is the ARN of a session; only roles can get access", f'Use `"{role}"`.', role
     if (arn := _ACCOUNT_OF_ARN.match(value)) and len(arn[2]) != _ACCOUNT_DIGITS:
-        has = f"has {plural(len(arn[2]), 'digit')}; an account ID has {_ACCOUNT_DIGITS}" if arn[2] else "is missing"
+        problem = f"has {plural(len(arn[2]), 'digit')}; an account ID has {_ACCOUNT_DIGITS}" if arn[2] else "is missing"
         role = value.rpartition("/")[2]
         printed = f"`aws iam get-role --role-name {role} --query Role.Arn` prints the ARN."
         fix = f"Use all {_ACCOUNT_DIGITS} digits{f': {printed}' if ':role/' in arn[3] else ' of the account.'}"
         name = re.sub(":(?:user/.+|root)\\Z", ":role/NAME", arn[3])
-        return f"whose account ID {has}", fix, f"{arn[1]}123456789012{name}"
+        return f"whose account ID {problem}", fix, f"{arn[1]}123456789012{name}"
     if wildcard := _WILDCARD.match(value):
         fix = "List the ARN of each role; `aws iam list-roles --query 'Roles[].Arn'` prints them."
         return "which has a wildcard; each role needs its own entry", fix, f"{wildcard[1]}NAME"
@@ -305,10 +305,10 @@ def candidates(
 def _of_a_form(value: Any, key: str) -> Iterator[Any]:
     """Yield the list that a single text stands for, and its one entry; nothing where a rule would refuse an entry."""
     parts = [part for part in re.split(r"[,;\s]+", value) if part] if isinstance(value, str) else []
-    meant = [_entry_meant(part, key) for part in parts]
-    if meant and all(meant):
-        yield tuple(meant)
-        yield from meant if len(meant) == 1 else ()
+    entries = [_entry_meant(part, key) for part in parts]
+    if entries and all(entries):
+        yield tuple(entries)
+        yield from entries if len(entries) == 1 else ()
 
 
 def _entry_meant(text: str, key: str) -> str:
@@ -334,13 +334,13 @@ def units(value: Any) -> tuple[str, ...]:
 
 def _members(value: Any, allowed: list[Any]) -> Iterator[Any]:
     names = {str(member): member for member in allowed}
-    word = _WORDS.get(str(value).lower())
+    suggestion = _WORDS.get(str(value).lower())
     other = _OTHER_WORDS.get(str(value).lower(), "")
     likely = other if other in names else near(str(value), names)
     if isinstance(value, (int, float)) and all(isinstance(member, int) for member in allowed):
         yield min(allowed, key=lambda member: abs(member - value))
-    elif word is not None:
-        yield from (member for member in (_YES if word else _NO) if member in names)
+    elif suggestion is not None:
+        yield from (member for member in (_YES if suggestion else _NO) if member in names)
     elif likely:
         yield names[likely]
     else:
@@ -449,10 +449,10 @@ def _regions(text: str) -> Iterator[str]:
         yield shown
     joined = {re.sub(r"[^a-z0-9]", "", region): region for region in aws_regions()}
     letters = re.sub(r"[^a-z0-9]", "", text.lower())
-    same = joined.get(letters) or joined.get(letters[:-1])
-    likely = same or near(text, aws_regions())
+    likely_region = joined.get(letters) or joined.get(letters[:-1])
+    likely = likely_region or near(text, aws_regions())
     # Regions differ by a word or a number, so that one that is spelt much like another is another.
-    if likely and (same or likely[-1] == letters[-1:]):
+    if likely and (likely_region or likely[-1] == letters[-1:]):
         yield likely
 
 

@@ -28,7 +28,7 @@ def syntax_error(error: yaml.MarkedYAMLError, text: str) -> _Found:
     begun = error.context_mark.line + 1 if error.context_mark else mark.line
     lines = text.splitlines()
     beside = (begun, mark.line - 1, mark.line)
-    ways = (
+    explanations = (
         _conflict(lines),
         _tab(lines, mark),
         _other_space(lines, beside),
@@ -37,7 +37,7 @@ def syntax_error(error: yaml.MarkedYAMLError, text: str) -> _Found:
         _open_bracket(error),
         _of_the_line(error.problem or "", lines, mark),
     )
-    return next((found for found in ways if found is not None), None) or (
+    return next((found for found in explanations if found is not None), None) or (
         mark,
         f"the file isn't valid YAML: {error.problem or 'it ends too early'}",
         "Fix the line, or quote the value.",

@@ -111,28 +111,28 @@ _FORMS = {pattern: f"; it must consist of {name}" for pattern, name in _NAMES.it
 
 def expected(detail: ErrorDetails) -> str:
     """Say what is wrong with a value, as the rest of a sentence that has named it."""
-    kind, context = detail["type"], detail.get("ctx", {})
+    error_type, context = detail["type"], detail.get("ctx", {})
     if (form := _FORMS.get(context.get("pattern", ""))) is not None:
         return form
-    if kind in _EXPECTED:
-        return f"; it must be {_EXPECTED[kind]}"
-    if kind == "literal_error":
+    if error_type in _EXPECTED:
+        return f"; it must be {_EXPECTED[error_type]}"
+    if error_type == "literal_error":
         return f"; it must be one of {members_of(detail)}"
-    if kind == "version_float":
+    if error_type == "version_float":
         return "; without quotes, 1.30 is the number 1.3"
-    if kind in ("greater_than_equal", "less_than_equal"):
+    if error_type in ("greater_than_equal", "less_than_equal"):
         limit = context.get("ge", context.get("le"))
-        return f"; the {'minimum' if kind == 'greater_than_equal' else 'maximum'} is {limit}"
-    if kind == "greater_than":
+        return f"; the {'minimum' if error_type == 'greater_than_equal' else 'maximum'} is {limit}"
+    if error_type == "greater_than":
         return f"; it must be more than {context.get('gt')}"
-    if kind == "string_too_short" and context.get("min_length", 0) > 1:
+    if error_type == "string_too_short" and context.get("min_length", 0) > 1:
         return ", which isn't a valid value"
-    if kind in _LENGTHS and context.get("min_length") == 1:
+    if error_type in _LENGTHS and context.get("min_length") == 1:
         return "; it must not be empty"
-    if kind in _LENGTHS:
+    if error_type in _LENGTHS:
         bound = context.get("min_length", context.get("max_length"))
-        unit = "characters" if kind.startswith("string") else "entries"
-        return f"; it must have at {'least' if kind.endswith('short') else 'most'} {bound} {unit}"
+        unit = "characters" if error_type.startswith("string") else "entries"
+        return f"; it must have at {'least' if error_type.endswith('short') else 'most'} {bound} {unit}"
     return ", which isn't a valid value"
 
 
@@ -144,11 +144,11 @@ def members_of(detail: ErrorDetails) -> str:
 
 def keys_of_map(path: Path, value: Any) -> str:
     """Return how a map at a path may begin. A value alone probably belongs to the one required key."""
-    required, known = required_at(path), fields_at(path)
-    keys = (required or list(known))[:_MOST_KEYS]
+    required, key_names = required_at(path), fields_at(path)
+    keys = (required or list(key_names))[:_MOST_KEYS]
     single = len(required) == 1 and required[0] not in EXPRESSIONS and (isinstance(value, str) or is_number(value))
     entries = [f"{key}: {written(value, resolve) if single else '…'}" for key in keys]
-    return f"{{{', '.join(entries + (['…'] if len(known) > len(keys) else []))}}}"
+    return f"{{{', '.join(entries + (['…'] if len(key_names) > len(keys) else []))}}}"
 
 
 def example(path: Path) -> str:

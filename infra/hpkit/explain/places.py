@@ -24,8 +24,8 @@ def places_of_group(document: Document, environment: str, group: str) -> list[tu
     paths = [
         (*cluster, key, index)
         for key in ("instanceGroups", "restrictedInstanceGroups")
-        for index, each in enumerate(value_at(document.data, (*cluster, key)) or ())
-        if value_at(each, ("name",)) == group
+        for index, item in enumerate(value_at(document.data, (*cluster, key)) or ())
+        if value_at(item, ("name",)) == group
     ]
     return [(path, document.locate(path)) for path in paths]
 

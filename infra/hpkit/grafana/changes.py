@@ -39,28 +39,28 @@ class Change:
     def __str__(self) -> str:
         """Return it as a line of a diff."""
         sign = {"create": "+", "update": "~", "delete": "-"}[self.action]
-        shown = list(self.where[:_SHOWN])
+        places = list(self.where[:_SHOWN])
         if len(self.where) > _SHOWN:
-            shown.append(f"and {len(self.where) - _SHOWN} more")
-        return f"{sign} {self.kind} {self.title}" + (f": {', '.join(shown)}" if shown else "")
+            places.append(f"and {len(self.where) - _SHOWN} more")
+        return f"{sign} {self.kind} {self.title}" + (f": {', '.join(places)}" if places else "")
 
 
 def changes(desired: Desired, live: Found, *, stack: str) -> list[Change]:
     """Return what brings a workspace to what it should hold, in an order in which each change can be made."""
     desired_by_key = {(each.kind, each.uid): each for each in desired.objects}
     steps = [step for each in desired.objects if (step := _step(each, live.objects.get((each.kind, each.uid))))]
-    gone = [
-        Change("delete", each.kind, each.title, each.uid, {})
+    deletions = [
+        Change("delete", live_object.kind, live_object.title, live_object.uid, {})
         for kind in reversed(KINDS)
-        for key, each in sorted(live.objects.items())
-        if each.kind == kind and key not in desired_by_key
+        for key, live_object in sorted(live.objects.items())
+        if live_object.kind == kind and key not in desired_by_key
     ]
     policy = _policy_step(desired.route, live.policy, stack)
     # A rule may not fire before its branch is there; a contact point that a branch names cannot be deleted.
     rules = [each for each in steps if each.kind == "alert rule"]
     others = [each for each in steps if each.kind != "alert rule"]
-    gone_rules = [each for each in gone if each.kind == "alert rule"]
-    return [*others, *gone_rules, *policy, *rules, *(each for each in gone if each.kind != "alert rule")]
+    gone_rules = [each for each in deletions if each.kind == "alert rule"]
+    return [*others, *gone_rules, *policy, *rules, *(each for each in deletions if each.kind != "alert rule")]
 
 
 def _step(desired: GrafanaObject, live: GrafanaObject | None) -> Change | None:

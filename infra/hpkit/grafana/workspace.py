@@ -74,14 +74,15 @@ def find_workspace(session: Session, plan: Plan, identifier: str | None = None) 
     grafana = _client(session, "grafana")
     if identifier is None:
         pages = _called(lambda: grafana.get_paginator("list_workspaces").paginate().build_full_result())
-        named = [each["id"] for each in pages["workspaces"] if each.get("name") == plan.stack]
-        if len(named) != 1:
-            found = f"{len(named)} workspaces are called" if named else "no workspace is called"
+        workspace_ids = [each["id"] for each in pages["workspaces"] if each.get("name") == plan.stack]
+        if len(workspace_ids) != 1:
+            found = f"{len(workspace_ids)} workspaces are called" if workspace_ids else "no workspace is called"
             raise ToolError(
-                f"{found} {plan.stack} in {plan.spec.region}{': ' if named else ''}{', '.join(named)}. What to do: "
+                f"{found} {plan.stack} in "
+                f"{plan.spec.region}{': ' if workspace_ids else ''}{', '.join(workspace_ids)}. What to do: "
                 "deploy the stack with observability.grafana, or choose one with --workspace ID"
             )
-        (identifier,) = named
+        (identifier,) = workspace_ids
     workspace: dict[str, Any] = _called(lambda: grafana.describe_workspace(workspaceId=identifier))["workspace"]
     if workspace["status"] != "ACTIVE":
         raise ToolError(f"workspace {identifier} is {workspace['status']}. What to do: wait until it is ACTIVE")
@@ -170,12 +171,12 @@ def let_in(session: Session, workspace: dict[str, Any]) -> Iterator[Access]:
         deletions.insert(0, lambda: grafana.delete_workspace_service_account_token(**account, tokenId=token["id"]))
         yield _access(grafana, workspace, token["key"])
     except BaseException as error:
-        left = _end(deletions)
-        if left and isinstance(error, ToolError):
-            raise ToolError(f"{error}. {left}") from None
+        remaining = _end(deletions)
+        if remaining and isinstance(error, ToolError):
+            raise ToolError(f"{error}. {remaining}") from None
         raise
-    if left := _end(deletions):
-        raise ToolError(left)
+    if remaining := _end(deletions):
+        raise ToolError(remaining)
 
 
 def _end(deletions: Sequence[Callable[[], object]]) -> str:

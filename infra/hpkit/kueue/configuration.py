@@ -100,11 +100,12 @@ def gang_differences(text: str, plan: Plan) -> tuple[str, ...]:
         there, file = ("off", "on") if live is None else ("on", "off")
         settings = "" if live is None else f" ({', '.join(f'{name} {value}' for name, value in _flat(live).items())})"
         return (f"gang scheduling is {there}{settings}, but {file} in the file",)
-    has, should = _flat(live), _flat(planned)
+    live_values, planned_values = _flat(live), _flat(planned)
     return tuple(
-        f"gang scheduling has {name} {has.get(name, 'unset')}, but {should.get(name, 'unset')} in the file"
-        for name in dict.fromkeys([*should, *has])
-        if has.get(name) != should.get(name)
+        f"gang scheduling has {name} {live_values.get(name, 'unset')}, but {planned_values.get(name, 'unset')} in the "
+        "file"
+        for name in dict.fromkeys([*planned_values, *live_values])
+        if live_values.get(name) != planned_values.get(name)
     )
 
 

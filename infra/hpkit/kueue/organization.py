@@ -81,14 +81,18 @@ def fair_sharing_of(plan: Plan) -> tuple[Strategy, ...] | None:
 
 def _team(team: TeamPlan, mine: dict[str, Amounts], *, fair: bool) -> ClusterQueue:
     limits = {kind: amounts_of_instances(kind, count) for kind, count in sorted(team.absolute_borrow_limits.items())}
-    kinds = tuple(dict.fromkeys([*mine, *limits]))
+    instance_types = tuple(dict.fromkeys([*mine, *limits]))
     partitions = sorted({name for found in mine.values() for name in found} - set(QUEUE_RESOURCES))
     covered = (*QUEUE_RESOURCES, *partitions)
     flavors = tuple(
         FlavorQuotas(
-            kind, {name: _quota(team, mine.get(kind, {}).get(name, 0), limits.get(kind), name) for name in covered}
+            instance_type,
+            {
+                name: _quota(team, mine.get(instance_type, {}).get(name, 0), limits.get(instance_type), name)
+                for name in covered
+            },
         )
-        for kind in kinds
+        for instance_type in instance_types
     )
     return ClusterQueue(
         name=team.cluster_queue,

@@ -29,17 +29,17 @@ def addons_of(spec: Environment) -> tuple[AddonPlan, ...]:
         names |= _with_requirements(spec, INFERENCE_OPERATOR, spec.inference.installed)
     if spec.spaces is not None:
         names |= _with_requirements(spec, SPACES)
-    named = {name: spec.addons.get(name, Addon()) for name in sorted(names)}
+    addons = {name: spec.addons.get(name, Addon()) for name in sorted(names)}
     return tuple(
         AddonPlan(
             name,
-            each.version or addon_pin(name, spec.eks.version),
-            each.configuration_values,
-            role=each.role,
-            service_account_role_arn=each.service_account_role_arn,
-            pod_identity=each.pod_identity,
+            addon.version or addon_pin(name, spec.eks.version),
+            addon.configuration_values,
+            role=addon.role,
+            service_account_role_arn=addon.service_account_role_arn,
+            pod_identity=addon.pod_identity,
         )
-        for name, each in named.items()
+        for name, addon in addons.items()
     )
 
 

@@ -289,11 +289,11 @@ def pods_on(requests: Mapping[str, str], instance: InstanceType) -> int | None:
 
     What system pods and the kubelet keep for themselves is not subtracted, so the true number may be smaller.
     """
-    has = _resources_of(instance)
+    node_resources = _resources_of(instance)
     bounds = [
-        int(Fraction(have) / asked)
+        int(Fraction(available) / requested)
         for resource, text in requests.items()
-        if (asked := Fraction(quantity(text))) and (have := has.get(resource)) is not None
+        if (requested := Fraction(quantity(text))) and (available := node_resources.get(resource)) is not None
     ]
     return min(bounds, default=None)
 
@@ -306,15 +306,15 @@ def _resources_of(instance: InstanceType) -> dict[str, Amount | None]:
 
 def matching_types(types: Iterable[str], requirements: Iterable[tuple[str, str, Sequence[str]]]) -> set[str]:
     """Return the types that a NodePool's requirements (key, operator, values) leave of those of its groups."""
-    left = set(types)
+    remaining = set(types)
     for key, operator, values in requirements:
         if operator != "In":
             continue
         if key == INSTANCE_TYPE_KEY:
-            left &= set(values)
+            remaining &= set(values)
         elif key == ARCHITECTURE_KEY and "amd64" not in values:
-            left = set()
-    return left
+            remaining = set()
+    return remaining
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,10 +370,10 @@ def _maximum(name: str, fixed: int, pools: Sequence[PoolCapacity], instance: Ins
     for pool in pools:
         if name not in pool.instance_types:
             continue
-        added = pool_instances(pool.limits, instance) if instance else None
-        if added is None:
+        pool_maximum = pool_instances(pool.limits, instance) if instance else None
+        if pool_maximum is None:
             return None
-        total += added
+        total += pool_maximum
     return total
 
 

@@ -86,9 +86,9 @@ def chart_images(spec: Environment) -> list[ChartImage]:
 def unmirrored_images(spec: Environment) -> tuple[ChartImage, ...]:
     """Return the images of hpkit's chart that no value leads to a mirror, and that nodes of the environment need."""
     return tuple(
-        each
-        for each in chart_images(spec)
-        if not each.repository and not each.reference and not is_regional(each.source(spec.region), spec.region)
+        image
+        for image in chart_images(spec)
+        if not image.repository and not image.reference and not is_regional(image.source(spec.region), spec.region)
     )
 
 

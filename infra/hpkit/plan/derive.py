@@ -262,11 +262,11 @@ def _share_counts(governance: Governance, capacity: Mapping[str, TypeCapacity]) 
                     quota_resource.share
                 )
     counts: dict[tuple[str, int], int] = {}
-    for (name, elastic), asked in shares.items():
+    for (name, elastic), holders in shares.items():
         known = capacity.get(name)
         total = 0 if known is None else (known.maximum or 0) if elastic else known.guaranteed
-        keys = {f"{team}\0{index:06d}": (team, index) for team, index in asked}
-        by_key = {key: asked[pair] for key, pair in keys.items()}
+        keys = {f"{team}\0{index:06d}": (team, index) for team, index in holders}
+        by_key = {key: holders[pair] for key, pair in keys.items()}
         counts.update({keys[key]: count for key, count in apportion(total, by_key).items()})
     return counts
 

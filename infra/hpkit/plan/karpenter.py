@@ -32,8 +32,12 @@ def node_pool_spec(pool: NodePool) -> dict[str, Any]:
     template: dict[str, Any] = {
         "nodeClassRef": {"group": _NODE_CLASS_GROUP, "kind": NODE_CLASS_KIND, "name": pool.node_class},
         "requirements": [
-            {"key": each.key, "operator": each.operator, **({"values": list(each.values)} if each.values else {})}
-            for each in pool.requirements
+            {
+                "key": requirement.key,
+                "operator": requirement.operator,
+                **({"values": list(requirement.values)} if requirement.values else {}),
+            }
+            for requirement in pool.requirements
         ],
         "expireAfter": pool.expire_after,
     }

@@ -26,12 +26,12 @@ def pod_requests(spec: Mapping[str, Any], amount: Convert[Number]) -> dict[str, 
     beside: list[Mapping[Any, Any]] = [each for each in first if each.get("restartPolicy") == "Always"]
     total: dict[str, Number] = {}
     for container in (*_mappings(spec.get("containers")), *beside):
-        for name, asked in _of_container(container, amount).items():
-            total[name] = total[name] + asked if name in total else asked
+        for name, requested in _of_container(container, amount).items():
+            total[name] = total[name] + requested if name in total else requested
     for container in first:
         if container not in beside:
-            for name, asked in _of_container(container, amount).items():
-                total[name] = max(total.get(name, asked), asked)
+            for name, requested in _of_container(container, amount).items():
+                total[name] = max(total.get(name, requested), requested)
     return total
 
 

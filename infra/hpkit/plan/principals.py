@@ -68,10 +68,10 @@ def writers_of(plan: Plan, caller: str) -> tuple[str, ...]:
     These are the principals that the file names. The caller is added if the file names no deployer and the caller isn't
     an administrator. Administrators of the cluster are root on its nodes anyway, and can repair a deployer's lockout.
     """
-    named = (*plan.spec.deployers, *plan.spec.eks.administrators)
+    principals = (*plan.spec.deployers, *plan.spec.eks.administrators)
     if plan.spec.deployers or is_administrator(plan, caller):
-        return tuple(sorted(set(named)))
-    return tuple(sorted({*named, *_patterns(caller)}))
+        return tuple(sorted(set(principals)))
+    return tuple(sorted({*principals, *_patterns(caller)}))
 
 
 def _patterns(arn: str) -> tuple[str, ...]:

@@ -57,9 +57,9 @@ def repository_prefix(plan: Plan) -> str:
 def repositories_of(plan: Plan, team: TeamPlan | None = None) -> tuple[Repository, ...]:
     """Return the repositories of one team, or of all that have quota in the environment."""
     return tuple(
-        Repository(each.name, called, f"{repository_prefix(plan)}{each.name}/{called}")
-        for each in (plan.teams if team is None else (team,))
-        for called in dict.fromkeys(each.spec.registry)
+        Repository(owner.name, called, f"{repository_prefix(plan)}{owner.name}/{called}")
+        for owner in (plan.teams if team is None else (team,))
+        for called in dict.fromkeys(owner.spec.registry)
     )
 
 

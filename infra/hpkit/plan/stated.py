@@ -21,19 +21,19 @@ def stated_differences(plan: Plan, live: Mapping[str, LiveGroup]) -> tuple[list[
 
     live: the cluster's groups by name. Karpenter owns the count of the groups that it fills, so that isn't compared.
     """
-    lacks, more = [], []
+    lacks, additional = [], []
     for group in plan.groups:
         name, count = group.spec.name, group.spec.instance_count
-        there = live.get(name)
-        if there is None:
+        live_group = live.get(name)
+        if live_group is None:
             lacks.append(f"it has no instance group {name}")
-        elif set(there.types) != set(group.spec.types):
-            types, stated = (" or ".join(sorted(each)) for each in (there.types, group.spec.types))
+        elif set(live_group.types) != set(group.spec.types):
+            types, stated = (" or ".join(sorted(each)) for each in (live_group.types, group.spec.types))
             lacks.append(f"{name} has {types} instead of {stated}")
-        elif not group.autoscaled and there.count < count:
-            lacks.append(f"{name} has {there.count} instances instead of {count}")
-        elif not group.autoscaled and there.count > count:
-            more.append(f"{name} has {there.count} instances instead of {count}")
+        elif not group.autoscaled and live_group.count < count:
+            lacks.append(f"{name} has {live_group.count} instances instead of {count}")
+        elif not group.autoscaled and live_group.count > count:
+            additional.append(f"{name} has {live_group.count} instances instead of {count}")
     names = {group.spec.name for group in plan.all_groups}
-    more += [f"it also has {name}" for name in sorted(live.keys() - names)]
-    return lacks, more
+    additional += [f"it also has {name}" for name in sorted(live.keys() - names)]
+    return lacks, additional

@@ -70,63 +70,63 @@ def _account(plan: Plan, caller: Mapping[str, str]) -> CheckResult:
 
 def _access_of_caller(plan: Plan, arn: str) -> CheckResult:
     """Check whether the caller is an administrator or a team member of the environment."""
-    what = "permissions of the identity"
+    subject = "permissions of the identity"
     if is_administrator(plan, arn):
-        return ok(_AREA, what, found="administrator", needed="administrator")
+        return ok(_AREA, subject, found="administrator", needed="administrator")
     teams = teams_of(plan, arn)
     relation = f"member of {', '.join(teams)}" if teams else "neither administrator nor member"
     if is_viewer(plan, arn):
-        return ok(_AREA, what, found="viewer", needed="viewer for previews; any other role to deploy")
+        return ok(_AREA, subject, found="viewer", needed="viewer for previews; any other role to deploy")
     if plan.spec.eks.existing is None and teams:
         fix = "Deploy with a role that isn't in a team, or also add this one to eks.administrators"
-        return missing(_AREA, what, found=relation, needed="administrator, or in no team", fix=fix)
+        return missing(_AREA, subject, found=relation, needed="administrator, or in no team", fix=fix)
     if plan.spec.eks.existing is None:
-        return ok(_AREA, what, found=relation, needed="any: the creator of the EKS cluster administers it")
+        return ok(_AREA, subject, found=relation, needed="any: the creator of the EKS cluster administers it")
     why = "The file doesn't show whether the existing EKS cluster lets it administer Kubernetes"
     fix = "Deploy with a role that eks.administrators lists, or add this identity's role to it"
-    return unknown(_AREA, what, why=why, fix=fix, found=relation, needed="administrator")
+    return unknown(_AREA, subject, why=why, fix=fix, found=relation, needed="administrator")
 
 
 def _check_region(plan: Plan) -> Iterator[CheckResult]:
     name = plan.spec.region
     region = find_region(name)
-    what = "HyperPod on EKS in the region"
+    subject = "HyperPod on EKS in the region"
     if region is not None and region.hyperpod_eks:
-        yield ok(_AREA, what, found=name, needed=name)
+        yield ok(_AREA, subject, found=name, needed=name)
     else:
         offered = [each.name for each in regions() if each.hyperpod_eks]
         fix = f"Choose one of {', '.join(offered)}"
-        yield missing(_AREA, what, found="not on AWS's list", needed=name, fix=fix)
+        yield missing(_AREA, subject, found="not on AWS's list", needed=name, fix=fix)
     if plan.policy is None:
         return
-    what = "task governance in the region"
+    subject = "task governance in the region"
     if region is not None and region.task_governance:
-        yield ok(_AREA, what, found=name, needed=name)
+        yield ok(_AREA, subject, found=name, needed=name)
     else:
         offered = [each.name for each in regions() if each.task_governance]
         fix = f"Choose one of {', '.join(offered)}, or remove `governance`"
-        yield missing(_AREA, what, found="not on AWS's list", needed=name, fix=fix)
+        yield missing(_AREA, subject, found="not on AWS's list", needed=name, fix=fix)
 
 
 def _role(plan: Plan, responses: Responses, arn: str, *, account: str | None) -> CheckResult:
     name = arn.rpartition("/")[2]
-    what = f"role {arn}"
+    subject = f"role {arn}"
     role_account = arn.split(":")[4]
     if account is not None and role_account != account:
         why = f"It belongs to account {role_account}, but the credentials are for {account}, so it can't be checked"
         fix = "Check that this is the right account (--profile), and the account number in the ARN"
-        return unknown(_ROLES, what, why=why, fix=fix, needed=_purpose(plan, arn))
+        return unknown(_ROLES, subject, why=why, fix=fix, needed=_purpose(plan, arn))
     response = responses.of(role(name))
     if isinstance(response, FailedCall) and not response.is_absence:
-        return call_failed(_ROLES, what, response, needed=_purpose(plan, arn))
+        return call_failed(_ROLES, subject, response, needed=_purpose(plan, arn))
     if isinstance(response, FailedCall):
         fix = "Create it, or use another role: neither EKS nor HyperPod accepts a role that doesn't exist"
-        return missing(_ROLES, what, found="missing", needed=_purpose(plan, arn), fix=fix)
+        return missing(_ROLES, subject, found="missing", needed=_purpose(plan, arn), fix=fix)
     live_arn = response["Role"]["Arn"]
     if live_arn != arn:
         fix = f"Use the ARN with its path: {live_arn}"
-        return missing(_ROLES, what, found=live_arn, needed=_purpose(plan, arn), fix=fix)
-    return ok(_ROLES, what, found="exists", needed=_purpose(plan, arn))
+        return missing(_ROLES, subject, found=live_arn, needed=_purpose(plan, arn), fix=fix)
+    return ok(_ROLES, subject, found="exists", needed=_purpose(plan, arn))
 
 
 def _purpose(plan: Plan, arn: str) -> str:

@@ -44,10 +44,10 @@ def check_admission(recording: Recording, responses: Responses) -> Iterator[Chec
     if not any(kind == _NAMESPACE and name in namespaces for kind, name in registered):
         return
     differing = [
-        _differing(kind, name, expected, live[kind].get(name), recording.plan.stack)
-        for (kind, name), expected in registered.items()
+        _differing(object_kind, name, expected, live[object_kind].get(name), recording.plan.stack)
+        for (object_kind, name), expected in registered.items()
         # A team that is new has no namespace yet.
-        if kind != _NAMESPACE or name in namespaces
+        if object_kind != _NAMESPACE or name in namespaces
     ]
     deviations = [each for each in differing if each is not None]
     yield from deviations or [
@@ -58,31 +58,31 @@ def check_admission(recording: Recording, responses: Responses) -> Iterator[Chec
 def _wanted(recording: Recording) -> dict[tuple[str, str], Mapping[str, Any]]:
     """Return what the program says of each object, by its kind and name: a specification, or a namespace's labels."""
     return {
-        (_KINDS[each.type], metadata["name"]): metadata.get("labels", {})
-        if _KINDS[each.type] == _NAMESPACE
-        else each.inputs["spec"]
-        for each in recording.resources.values()
-        if each.type in _KINDS and (metadata := each.inputs["metadata"])
+        (_KINDS[resource.type], metadata["name"]): metadata.get("labels", {})
+        if _KINDS[resource.type] == _NAMESPACE
+        else resource.inputs["spec"]
+        for resource in recording.resources.values()
+        if resource.type in _KINDS and (metadata := resource.inputs["metadata"])
     }
 
 
 def _differing(
     object_kind: str, name: str, expected: Mapping[str, Any], live: Mapping[str, Any] | None, stack: str
 ) -> CheckResult | None:
-    what = f"{object_kind} {name}"
+    subject = f"{object_kind} {name}"
     fix = (
         f"`pulumi up --refresh --stack {stack}` restores it; without --refresh, it stays as it is. If neither the "
         "file nor hpkit changed since the last update, find out who changed it"
     )
     if live is None:
-        return changed(_AREA, what, found="missing", needed="in force", fix=fix)
+        return changed(_AREA, subject, found="missing", needed="in force", fix=fix)
     # A namespace has labels of others as well.
     keys = expected if object_kind == _NAMESPACE else {**expected, **live}
     plain, plain_expected = _without_defaults(live), _without_defaults(expected)
     differing = sorted(key for key in keys if plain.get(key) != plain_expected.get(key))
     if not differing:
         return None
-    return changed(_AREA, what, found=_said(plain, differing), needed=_said(plain_expected, differing), fix=fix)
+    return changed(_AREA, subject, found=_said(plain, differing), needed=_said(plain_expected, differing), fix=fix)
 
 
 def _without_defaults(value: Any) -> Any:

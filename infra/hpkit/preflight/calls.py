@@ -295,15 +295,15 @@ def simulations(plan: Plan, arn: str) -> tuple[ApiCall, ...]:
     partition = arn.split(":")[1]
     objects = sorted(f"arn:{partition}:s3:::{uri.partition('://')[2]}" for uri in scripts if uri)
     buckets = sorted({each.partition("/")[0] for each in objects})
-    asked: list[tuple[Sequence[str], list[str]]] = [(_NODE_ACTIONS, ["*"])]
-    asked += [(("s3:GetObject",), objects), (("s3:ListBucket",), buckets)]
+    simulated: list[tuple[Sequence[str], list[str]]] = [(_NODE_ACTIONS, ["*"])]
+    simulated += [(("s3:GetObject",), objects), (("s3:ListBucket",), buckets)]
     return tuple(
         ApiCall(
             "iam",
             "SimulatePrincipalPolicy",
             {"PolicySourceArn": arn, "ActionNames": list(actions), "ResourceArns": resources},
         )
-        for actions, resources in asked
+        for actions, resources in simulated
         if resources
     )
 

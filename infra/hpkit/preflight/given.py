@@ -56,18 +56,18 @@ def check_given(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
         yield _key(responses.of(key), f"KMS key {key.params['KeyId']}")
 
 
-def _key(response: Any, what: str) -> CheckResult:
+def _key(response: Any, subject: str) -> CheckResult:
     """Check the key of the web UI's tokens: the router's rights on it are those of a symmetric key."""
     needed = "enabled, SYMMETRIC_DEFAULT"
     fix = "Set spaces.webUi.kmsKeyArn to an enabled key of type Symmetric, for encryption and decryption"
     if isinstance(response, FailedCall):
         if response.is_absence:
-            return missing(_SPACES, what, found="missing", needed=needed, fix=fix)
-        return call_failed(_SPACES, what, response, needed=needed)
+            return missing(_SPACES, subject, found="missing", needed=needed, fix=fix)
+        return call_failed(_SPACES, subject, response, needed=needed)
     state = f"{str(response['KeyMetadata']['KeyState']).lower()}, {response['KeyMetadata']['KeySpec']}"
     if state == needed:
-        return ok(_SPACES, what, found=state, needed=needed)
-    return missing(_SPACES, what, found=state, needed=needed, fix=fix)
+        return ok(_SPACES, subject, found=state, needed=needed)
+    return missing(_SPACES, subject, found=state, needed=needed, fix=fix)
 
 
 def _trust(responses: Responses, arn: str, service: str) -> Iterator[CheckResult]:
@@ -75,20 +75,20 @@ def _trust(responses: Responses, arn: str, service: str) -> Iterator[CheckResult
     response = responses.of(role(arn.rpartition("/")[2]))
     if isinstance(response, FailedCall):
         return
-    what, needed = f"trust of {arn}", service
+    subject, needed = f"trust of {arn}", service
     trusting = [each for each in _statements(response["Role"]["AssumeRolePolicyDocument"]) if _trusts(each, service)]
     if not trusting:
         fix = f"Allow {service} to assume it (sts:AssumeRole) in its trust policy"
-        yield missing(_ROLES, what, found="trusts others", needed=needed, fix=fix)
+        yield missing(_ROLES, subject, found="trusts others", needed=needed, fix=fix)
     elif all(each.get("Condition") for each in trusting) and service != _PODS:
         why = (
             f"Its trust policy has conditions, and AWS doesn't document which keys are present when {service} "
             "assumes it"
         )
         fix = "If instances or nodes don't start, remove the conditions"
-        yield unknown(_ROLES, what, why=why, fix=fix, found="with conditions", needed=needed)
+        yield unknown(_ROLES, subject, why=why, fix=fix, found="with conditions", needed=needed)
     else:
-        yield ok(_ROLES, what, found=service, needed=needed)
+        yield ok(_ROLES, subject, found=service, needed=needed)
 
 
 def _statements(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -109,66 +109,66 @@ def _listed(value: str | list[str]) -> list[str]:
 
 def _rights(plan: Plan, responses: Responses, arn: str) -> CheckResult:
     """Check what nodes do with their role, as IAM simulates it; policies of buckets and organizations it leaves out."""
-    what, needed = f"rights of {arn}", "permissions that nodes need on EKS"
+    subject, needed = f"rights of {arn}", "permissions that nodes need on EKS"
     denied: list[str] = []
     for call in simulations(plan, arn):
         response = responses.of(call)
         if isinstance(response, FailedCall):
-            return call_failed(_ROLES, what, response, needed=needed)
+            return call_failed(_ROLES, subject, response, needed=needed)
         denied += [
-            f"{each['EvalActionName']} on {each['EvalResourceName']}"
-            for each in response["EvaluationResults"]
-            if each["EvalDecision"] != "allowed"
+            f"{result['EvalActionName']} on {result['EvalResourceName']}"
+            for result in response["EvaluationResults"]
+            if result["EvalDecision"] != "allowed"
         ]
     if denied:
         fix = (
             "Attach AmazonSageMakerClusterInstanceRolePolicy and the EKS additions of the developer guide. Or "
             "remove executionRole, and hpkit creates a role"
         )
-        return missing(_ROLES, what, found=f"not allowed: {listing(denied)}", needed=needed, fix=fix)
-    return ok(_ROLES, what, found="allowed, as far as IAM simulates it", needed=needed)
+        return missing(_ROLES, subject, found=f"not allowed: {listing(denied)}", needed=needed, fix=fix)
+    return ok(_ROLES, subject, found="allowed, as far as IAM simulates it", needed=needed)
 
 
 def _bucket(plan: Plan, responses: Responses, bucket: str) -> Iterator[CheckResult]:
     location = responses.of(bucket_location(plan))
-    what = f"bucket {bucket}"
+    subject = f"bucket {bucket}"
     if isinstance(location, FailedCall):
         if location.is_absence:
             fix = "Set storage.existing.bucket to an existing bucket, or remove `existing`: hpkit creates one"
-            yield missing(_STORAGE, what, found="missing", needed="exists", fix=fix)
+            yield missing(_STORAGE, subject, found="missing", needed="exists", fix=fix)
         else:
-            yield call_failed(_STORAGE, what, location, needed="exists")
+            yield call_failed(_STORAGE, subject, location, needed="exists")
         return
     region = _LOCATIONS.get(location.get("LocationConstraint") or "", location.get("LocationConstraint"))
     if region == plan.spec.region:
-        yield ok(_STORAGE, what, found=f"in {region}", needed=plan.spec.region)
+        yield ok(_STORAGE, subject, found=f"in {region}", needed=plan.spec.region)
     else:
         fix = f"Use a bucket in {plan.spec.region}: nodes of a closed network only reach S3 in their own region"
-        yield missing(_STORAGE, what, found=f"in {region}", needed=plan.spec.region, fix=fix)
-    yield _encryption(plan, responses, what)
+        yield missing(_STORAGE, subject, found=f"in {region}", needed=plan.spec.region, fix=fix)
+    yield _encryption(plan, responses, subject)
     if execution_roles(plan) and not bucket.startswith(_PREFIX):
         why = f"AmazonSageMakerClusterInstanceRolePolicy only lets nodes read buckets whose names begin with {_PREFIX}"
         roles = listing(list(execution_roles(plan)))
         fix = f"Check that {roles} may s3:GetObject and s3:ListBucket there, or copy the scripts"
-        yield unknown(_STORAGE, f"{what}, name", why=why, fix=fix, found=bucket, needed=f"{_PREFIX}…")
+        yield unknown(_STORAGE, f"{subject}, name", why=why, fix=fix, found=bucket, needed=f"{_PREFIX}…")
 
 
-def _encryption(plan: Plan, responses: Responses, what: str) -> CheckResult:
+def _encryption(plan: Plan, responses: Responses, subject: str) -> CheckResult:
     """Check by which key objects are encrypted: hpkit lets its nodes decrypt by `storage.kmsKeyArn` and no other."""
-    what = f"{what}, encryption"
+    subject = f"{subject}, encryption"
     response = responses.of(bucket_encryption(plan))
     if isinstance(response, FailedCall):
-        return call_failed(_STORAGE, what, response)
+        return call_failed(_STORAGE, subject, response)
     key_given = plan.spec.storage.kms_key_arn if plan.spec.storage else None
     defaults = [
-        each.get("ApplyServerSideEncryptionByDefault", {})
-        for each in response["ServerSideEncryptionConfiguration"]["Rules"]
+        rule.get("ApplyServerSideEncryptionByDefault", {})
+        for rule in response["ServerSideEncryptionConfiguration"]["Rules"]
     ]
     keys = [each["KMSMasterKeyID"] for each in defaults if each.get("KMSMasterKeyID")]
     if not keys:
         kind = next((each["SSEAlgorithm"] for each in defaults if "SSEAlgorithm" in each), "AES256")
-        return ok(_STORAGE, what, found=kind, needed="readable by nodes")
+        return ok(_STORAGE, subject, found=kind, needed="readable by nodes")
     if keys == [key_given]:
-        return ok(_STORAGE, what, found=keys[0], needed="readable by nodes")
+        return ok(_STORAGE, subject, found=keys[0], needed="readable by nodes")
     fix = f"Set storage.kmsKeyArn: {keys[0]} (the key's ARN), so that hpkit's role for nodes can decrypt"
-    return missing(_STORAGE, what, found=keys[0], needed=key_given or "storage.kmsKeyArn", fix=fix)
+    return missing(_STORAGE, subject, found=keys[0], needed=key_given or "storage.kmsKeyArn", fix=fix)

@@ -30,28 +30,28 @@ def check_hyperpod(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
 
 def _as_stated(plan: Plan, responses: Responses) -> CheckResult:
     name = plan.spec.cluster.name
-    what, needed = f"HyperPod cluster {name}", "the groups of cluster.instanceGroups"
+    subject, needed = f"HyperPod cluster {name}", "the groups of cluster.instanceGroups"
     listed = responses.of(CLUSTERS)
     if isinstance(listed, FailedCall):
-        return call_failed(_AREA, what, listed, needed=needed)
+        return call_failed(_AREA, subject, listed, needed=needed)
     described = live_cluster(plan, responses)
     if described is None and name in [each["ClusterName"] for each in listed["ClusterSummaries"]]:
         fix = "Allow sagemaker:DescribeCluster, and run the command again"
-        return unknown(_AREA, what, why="It can't be described", fix=fix, found="exists", needed=needed)
+        return unknown(_AREA, subject, why="It can't be described", fix=fix, found="exists", needed=needed)
     if described is None:
         fix = (
             f"Correct cluster.name or the region; `aws sagemaker list-clusters --region {plan.spec.region}` lists them"
         )
-        return missing(_AREA, what, found="missing", needed=needed, fix=fix)
+        return missing(_AREA, subject, found="missing", needed=needed, fix=fix)
     groups = [*described.get("InstanceGroups", ()), *described.get("RestrictedInstanceGroups", ())]
-    lacks, more = stated_differences(plan, {group["InstanceGroupName"]: _live_group(group) for group in groups})
+    lacks, additional = stated_differences(plan, {group["InstanceGroupName"]: _live_group(group) for group in groups})
     if lacks:
         fix = "Correct cluster.instanceGroups, and run `hpkit validate`"
-        return missing(_AREA, what, found="; ".join(lacks), needed=needed, fix=fix)
-    if more:
+        return missing(_AREA, subject, found="; ".join(lacks), needed=needed, fix=fix)
+    if additional:
         fix = "State these instances in cluster.instanceGroups, so that teams can reserve them"
-        return changed(_AREA, what, found="; ".join(more), needed=needed, fix=fix)
-    return ok(_AREA, what, found=described["ClusterStatus"], needed=needed)
+        return changed(_AREA, subject, found="; ".join(additional), needed=needed, fix=fix)
+    return ok(_AREA, subject, found=described["ClusterStatus"], needed=needed)
 
 
 def _live_group(group: Mapping[str, Any]) -> LiveGroup:
@@ -61,34 +61,36 @@ def _live_group(group: Mapping[str, Any]) -> LiveGroup:
 
 def _name_free(plan: Plan, responses: Responses) -> CheckResult:
     name = plan.spec.cluster.name
-    what = f"name {name} for the HyperPod cluster"
+    subject = f"name {name} for the HyperPod cluster"
     listed = responses.of(CLUSTERS)
     if isinstance(listed, FailedCall):
-        return call_failed(_AREA, what, listed, needed="free")
+        return call_failed(_AREA, subject, listed, needed="free")
     namesake = next((each for each in listed["ClusterSummaries"] if each["ClusterName"] == name), None)
     if namesake is None:
-        return ok(_AREA, what, found="free", needed="free")
+        return ok(_AREA, subject, found="free", needed="free")
     arn = namesake["ClusterArn"]
-    whose = cluster_ownership(plan, responses, arn)
-    if whose == "own":
-        return ok(_AREA, what, found=f"this stack's own, {namesake['ClusterStatus']}", needed="free")
-    if whose == "unmarked":
+    owner = cluster_ownership(plan, responses, arn)
+    if owner == "own":
+        return ok(_AREA, subject, found=f"this stack's own, {namesake['ClusterStatus']}", needed="free")
+    if owner == "unmarked":
         fix = (
             "If the stack's state contains it, no action is needed; otherwise run `hpkit aws adopt run --stack "
             f"{plan.stack}`"
         )
-        return unknown(_AREA, what, why=UNMARKED, fix=fix, found=f"exists, {namesake['ClusterStatus']}", needed="free")
+        return unknown(
+            _AREA, subject, why=UNMARKED, fix=fix, found=f"exists, {namesake['ClusterStatus']}", needed="free"
+        )
     fix = "Adopt the existing cluster, or choose another cluster.name"
     command = f"hpkit aws adopt --cluster {arn}"
-    return missing(_AREA, what, found=f"taken, {namesake['ClusterStatus']}", needed="free", fix=fix, command=command)
+    return missing(_AREA, subject, found=f"taken, {namesake['ClusterStatus']}", needed="free", fix=fix, command=command)
 
 
 def _eks_free(plan: Plan, responses: Responses) -> CheckResult:
     """Check that no other HyperPod cluster is attached to the EKS cluster: the service allows one for each."""
-    what = f"EKS cluster {plan.eks_name} free for HyperPod"
+    subject = f"EKS cluster {plan.eks_name} free for HyperPod"
     clusters = other_clusters(plan, responses)
     if isinstance(clusters, FailedCall):
-        return call_failed(_AREA, what, clusters, needed="attached to no other")
+        return call_failed(_AREA, subject, clusters, needed="attached to no other")
     for cluster in clusters:
         arn = cluster.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn", "")
         if arn.rpartition("/")[2] == plan.eks_name:
@@ -96,5 +98,5 @@ def _eks_free(plan: Plan, responses: Responses) -> CheckResult:
                 "Use another EKS cluster, or delete that HyperPod cluster: an EKS cluster can have one HyperPod cluster"
             )
             attachment = f"attached to {cluster['ClusterName']}"
-            return missing(_AREA, what, found=attachment, needed="attached to no other", fix=fix)
-    return ok(_AREA, what, found="attached to no other", needed="attached to no other")
+            return missing(_AREA, subject, found=attachment, needed="attached to no other", fix=fix)
+    return ok(_AREA, subject, found="attached to no other", needed="attached to no other")

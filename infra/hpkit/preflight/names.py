@@ -36,19 +36,19 @@ def check_names(recording: Recording, responses: Responses) -> Iterator[CheckRes
 
 
 def _role(plan: Plan, responses: Responses, name: str) -> CheckResult:
-    what, response = f"name {name} for a role", responses.of(role(name))
+    subject, response = f"name {name} for a role", responses.of(role(name))
     if isinstance(response, FailedCall):
-        return _free(what, response)
-    return _taken(plan, responses, what, response["Role"], fix=_RENAME)
+        return _free(subject, response)
+    return _taken(plan, responses, subject, response["Role"], fix=_RENAME)
 
 
 def _bucket(plan: Plan, responses: Responses, name: str) -> CheckResult:
-    what, response = f"name {name} for a bucket", responses.of(bucket_tags(name))
+    subject, response = f"name {name} for a bucket", responses.of(bucket_tags(name))
     if isinstance(response, FailedCall) and response.code == "NoSuchTagSet":
         response = {"TagSet": []}
     if isinstance(response, FailedCall):
-        return _free(what, response)
-    return _taken(plan, responses, what, {"Tags": response["TagSet"]}, fix=_RENAME)
+        return _free(subject, response)
+    return _taken(plan, responses, subject, {"Tags": response["TagSet"]}, fix=_RENAME)
 
 
 def _provider(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
@@ -56,35 +56,35 @@ def _provider(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
     arn = oidc_provider_arn(plan, responses)
     if arn is None or plan.spec.inference is None:
         return
-    what, given_arn = f"OIDC provider of {arn.partition('/')[2]}", plan.spec.inference.oidc_provider_arn
+    subject, given_arn = f"OIDC provider of {arn.partition('/')[2]}", plan.spec.inference.oidc_provider_arn
     response = responses.of(oidc_provider(arn))
     if given_arn is None and isinstance(response, FailedCall):
-        yield _free(what, response)
+        yield _free(subject, response)
     elif given_arn is None:
-        yield _taken(plan, responses, what, response, fix=f"Use it: inference.oidcProviderArn: {arn}")
+        yield _taken(plan, responses, subject, response, fix=f"Use it: inference.oidcProviderArn: {arn}")
     elif given_arn != arn:
         fix = f"If it exists, set inference.oidcProviderArn: {arn}; otherwise remove it"
-        yield missing(_AREA, what, found=given_arn, needed=arn, fix=fix)
+        yield missing(_AREA, subject, found=given_arn, needed=arn, fix=fix)
     elif isinstance(response, FailedCall) and response.is_absence:
         fix = "Remove inference.oidcProviderArn: hpkit creates the provider"
-        yield missing(_AREA, what, found="missing", needed="exists", fix=fix)
+        yield missing(_AREA, subject, found="missing", needed="exists", fix=fix)
     elif isinstance(response, FailedCall):
-        yield call_failed(_AREA, what, response, needed="exists")
+        yield call_failed(_AREA, subject, response, needed="exists")
     else:
-        yield ok(_AREA, what, found="exists", needed="exists")
+        yield ok(_AREA, subject, found="exists", needed="exists")
 
 
-def _free(what: str, failure: FailedCall) -> CheckResult:
+def _free(subject: str, failure: FailedCall) -> CheckResult:
     if failure.is_absence:
-        return ok(_AREA, what, found="free", needed="free")
-    return call_failed(_AREA, what, failure, needed="free")
+        return ok(_AREA, subject, found="free", needed="free")
+    return call_failed(_AREA, subject, failure, needed="free")
 
 
-def _taken(plan: Plan, responses: Responses, what: str, holder: Mapping[str, Any], *, fix: str) -> CheckResult:
-    whose = ownership(plan, responses, {tag["Key"]: tag["Value"] for tag in holder.get("Tags", ())})
-    if whose == "own":
-        return ok(_AREA, what, found="this stack's own", needed="free")
-    if whose == "unmarked":
+def _taken(plan: Plan, responses: Responses, subject: str, holder: Mapping[str, Any], *, fix: str) -> CheckResult:
+    owner = ownership(plan, responses, {tag["Key"]: tag["Value"] for tag in holder.get("Tags", ())})
+    if owner == "own":
+        return ok(_AREA, subject, found="this stack's own", needed="free")
+    if owner == "unmarked":
         why = "If the stack's state contains it, no action is needed"
-        return unknown(_AREA, what, why=UNMARKED, fix=why, found="exists", needed="free")
-    return missing(_AREA, what, found="taken", needed="free", fix=fix)
+        return unknown(_AREA, subject, why=UNMARKED, fix=why, found="exists", needed="free")
+    return missing(_AREA, subject, found="taken", needed="free", fix=fix)

@@ -130,7 +130,7 @@ def registered_groups(recording: Recording) -> tuple[RegisteredGroup, ...]:
 def instance_needs(recording: Recording) -> tuple[tuple[InstanceNeed, ...], tuple[FlexibleNeed, ...]]:
     """Return the needs by type and capacity type, and those of flexible groups, which any of their types may meet."""
     fixed: dict[tuple[str, bool], int] = {}
-    added: dict[tuple[str, bool], int | None] = {}
+    pool_limits: dict[tuple[str, bool], int | None] = {}
     flexible = []
     for group in registered_groups(recording):
         if group.autoscaled:
@@ -143,9 +143,9 @@ def instance_needs(recording: Recording) -> tuple[tuple[InstanceNeed, ...], tupl
             flexible.append(FlexibleNeed(group.name, group.instance_types, group.spot, group.count))
     for pool in recording.plan.node_pools:
         for key in _pool_types(recording.plan, pool):
-            added[key] = _sum((added.get(key, 0), _pool_limit(pool, key[0])))
+            pool_limits[key] = _sum((pool_limits.get(key, 0), _pool_limit(pool, key[0])))
     needs = tuple(
-        InstanceNeed(*key, guaranteed=count, maximum=_sum((count, added.get(key, 0))))
+        InstanceNeed(*key, guaranteed=count, maximum=_sum((count, pool_limits.get(key, 0))))
         for key, count in sorted(fixed.items())
     )
     return needs, tuple(flexible)
@@ -155,14 +155,14 @@ def total_need(recording: Recording, *, spot_only: bool = False) -> tuple[int, i
     """Return the instances of the whole cluster: guaranteed without Karpenter, and the maximum with it."""
     groups = [group for group in registered_groups(recording) if group.spot or not spot_only]
     guaranteed = sum(group.count for group in groups if not group.autoscaled)
-    added: int | None = 0
+    pool_total: int | None = 0
     for pool in recording.plan.node_pools:
         names = {name for name, spot in _pool_types(recording.plan, pool) if spot or not spot_only}
         limits = [_pool_limit(pool, name) for name in sorted(names)]
         # A limit applies to all types of a pool together: used for the smallest type alone, it allows the most nodes.
         most = None if None in limits else max((limit for limit in limits if limit is not None), default=0)
-        added = _sum((added, most))
-    return guaranteed, _sum((guaranteed, added))
+        pool_total = _sum((pool_total, most))
+    return guaranteed, _sum((guaranteed, pool_total))
 
 
 def interface_need(recording: Recording) -> InterfaceNeed:

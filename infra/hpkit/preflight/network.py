@@ -46,18 +46,20 @@ def check_endpoints(recording: Recording, responses: Responses) -> Iterator[Chec
     if isinstance(response, FailedCall):
         yield call_failed(_NETWORK, "zones of VPC endpoints", response)
         return
-    zones_of = {each["ServiceName"]: set(each.get("AvailabilityZones", ())) for each in response["ServiceDetails"]}
+    zones_by_service = {
+        each["ServiceName"]: set(each.get("AvailabilityZones", ())) for each in response["ServiceDetails"]
+    }
     for service, zones in endpoints:
-        what, needed = f"VPC endpoint {service}", f"in {listing(list(zones))}"
-        offered = zones_of.get(service)
+        subject, needed = f"VPC endpoint {service}", f"in {listing(list(zones))}"
+        offered = zones_by_service.get(service)
         if offered is None:
             fix = f"Remove it from network.endpoints; {recording.plan.spec.region} doesn't have this endpoint service"
-            yield missing(_NETWORK, what, found="missing", needed=needed, fix=fix)
+            yield missing(_NETWORK, subject, found="missing", needed=needed, fix=fix)
         elif lacking := sorted(zone for zone in zones if zone_name(responses, zone) not in offered):
             fix = f"Use another zone than {listing(lacking)} in network.zones, or remove the service from endpoints"
-            yield missing(_NETWORK, what, found=f"in {_names(offered)}", needed=needed, fix=fix)
+            yield missing(_NETWORK, subject, found=f"in {_names(offered)}", needed=needed, fix=fix)
         else:
-            yield ok(_NETWORK, what, found=f"in {_names(offered)}", needed=needed)
+            yield ok(_NETWORK, subject, found=f"in {_names(offered)}", needed=needed)
 
 
 def check_network(organization: Organization, plan: Plan, responses: Responses) -> Iterator[CheckResult]:
@@ -75,22 +77,22 @@ def check_network(organization: Organization, plan: Plan, responses: Responses) 
 
 
 def _zone(plan: Plan, responses: Responses, name: str) -> CheckResult:
-    what = f"zone {name}"
+    subject = f"zone {name}"
     response = responses.of(ZONES)
     if isinstance(response, FailedCall):
-        return call_failed(_ZONES, what, response, needed="available")
+        return call_failed(_ZONES, subject, response, needed="available")
     zones = {zone["ZoneName"]: zone for zone in response["AvailabilityZones"]}
     usable = [zone for zone, found in sorted(zones.items()) if _is_usable(found)]
     name = zone_name(responses, name)
     if name not in zones:
         fix = f"Choose a zone that the account has in {plan.spec.region}: {listing(usable)}"
-        return missing(_ZONES, what, found="missing", needed="available", fix=fix)
+        return missing(_ZONES, subject, found="missing", needed="available", fix=fix)
     if not _is_usable(zones[name]):
         state = zones[name]["State"]
         state = zones[name].get("OptInStatus", state) if state == "available" else state
         fix = f"Choose one of {listing(usable)}, or opt in to it"
-        return missing(_ZONES, what, found=state, needed="available", fix=fix)
-    return ok(_ZONES, what, found="available", needed="available")
+        return missing(_ZONES, subject, found=state, needed="available", fix=fix)
+    return ok(_ZONES, subject, found="available", needed="available")
 
 
 def _is_usable(zone: dict[str, Any]) -> bool:
@@ -100,25 +102,25 @@ def _is_usable(zone: dict[str, Any]) -> bool:
 def _offered(plan: Plan, responses: Responses, group: GroupPlan | RestrictedGroupPlan) -> CheckResult:
     """Check that EC2 offers one of a group's types in one of its zones; the group needs no more than that."""
     types = tuple(dict.fromkeys(group.spec.types))
-    what = f"EC2 offers the type of {group.spec.name}"
+    subject = f"EC2 offers the type of {group.spec.name}"
     needed = f"{listing(list(types))} in {listing(list(group.zones)) or 'any zone'}"
     response = responses.of(offerings(plan))
     if isinstance(response, FailedCall):
-        return call_failed(_ZONES, what, response, needed=needed)
-    zones_of: dict[str, set[str]] = {}
+        return call_failed(_ZONES, subject, response, needed=needed)
+    zones_by_type: dict[str, set[str]] = {}
     for offer in response["InstanceTypeOfferings"]:
-        zones_of.setdefault(f"ml.{offer['InstanceType']}", set()).add(offer["Location"])
+        zones_by_type.setdefault(f"ml.{offer['InstanceType']}", set()).add(offer["Location"])
     own = {zone_name(responses, zone) for zone in group.zones}
-    here = [f"{name} in {_names(found)}" for name in types if (found := zones_of.get(name, set()) & own)]
+    here = [f"{name} in {_names(found)}" for name in types if (found := zones_by_type.get(name, set()) & own)]
     if here:
-        return ok(_ZONES, what, found=listing(here), needed=needed)
-    others = [f"{name} in {_names(zones_of[name])}" for name in types if name in zones_of]
+        return ok(_ZONES, subject, found=listing(here), needed=needed)
+    others = [f"{name} in {_names(zones_by_type[name])}" for name in types if name in zones_by_type]
     if not others:
         why = f"EC2 doesn't list it in {plan.spec.region}; HyperPod may still have it"
         fix = "Ask AWS support whether HyperPod has it there, or choose another type or region"
-        return unknown(_ZONES, what, why=why, fix=fix, found=f"nowhere in {plan.spec.region}", needed=needed)
+        return unknown(_ZONES, subject, why=why, fix=fix, found=f"nowhere in {plan.spec.region}", needed=needed)
     fix = f"Move the group (availabilityZone) and give the zone a subnet. {_ELSEWHERE}"
-    return missing(_ZONES, what, found=listing(others), needed=needed, fix=fix)
+    return missing(_ZONES, subject, found=listing(others), needed=needed, fix=fix)
 
 
 def _subnet(context: Context, responses: Responses, zone: ZonePlan) -> CheckResult:
@@ -126,20 +128,20 @@ def _subnet(context: Context, responses: Responses, zone: ZonePlan) -> CheckResu
     name = zone.availability_zone
     # Addresses that nodes and pods will take belong to no registered resource: the plan says how many there may be.
     need, parts, of_unknown = addresses_needed(context, name)
-    what = f"subnet {zone.subnet_id}"
+    subject = f"subnet {zone.subnet_id}"
     live = live_cluster(plan, responses) is not None
     needed = f"{need} addresses free in {name}" + (" for new nodes" if live else "")
     response = responses.of(subnets(plan))
     if isinstance(response, FailedCall):
-        return call_failed(_NETWORK, what, response, needed=needed)
+        return call_failed(_NETWORK, subject, response, needed=needed)
     subnet = next((each for each in response["Subnets"] if each["SubnetId"] == zone.subnet_id), None)
     if subnet is None:
         fix = "Set network.existing.subnets to subnets of this account and region"
-        return missing(_NETWORK, what, found="missing", needed=needed, fix=fix)
+        return missing(_NETWORK, subject, found="missing", needed=needed, fix=fix)
     if subnet["VpcId"] != vpc or subnet["AvailabilityZone"] != zone_name(responses, name):
         where = f"in {subnet['VpcId']}, {subnet['AvailabilityZone']}"
         fix = f"Use a subnet of {vpc} in {name}; HyperPod and EKS share one VPC"
-        return missing(_NETWORK, what, found=where, needed=f"in {vpc}, {name}", fix=fix)
+        return missing(_NETWORK, subject, found=where, needed=f"in {vpc}, {name}", fix=fix)
     free = subnet["AvailableIpAddressCount"]
     if free < need and live:
         why = (
@@ -147,37 +149,37 @@ def _subnet(context: Context, responses: Responses, zone: ZonePlan) -> CheckResu
             "others; neither is counted"
         )
         fix = "Compare with the subnet's network interfaces before you add nodes"
-        return unknown(_NETWORK, what, why=why, fix=fix, found=f"{free} free", needed=needed)
+        return unknown(_NETWORK, subject, why=why, fix=fix, found=f"{free} free", needed=needed)
     if free < need:
         fix = f"Use a larger subnet, or plan less; a subnet can't grow. Needed for {listing(parts)}"
-        return missing(_NETWORK, what, found=f"{free} free", needed=needed, fix=fix)
+        return missing(_NETWORK, subject, found=f"{free} free", needed=needed, fix=fix)
     if of_unknown:
         nodes = listing([f"{count} × {each}" for each, count in sorted(of_unknown.items())])
         why = f"The catalog doesn't know how many addresses {nodes} use"
         fix = "Reserve 81 addresses per node, the largest number that AWS documents"
-        return unknown(_NETWORK, what, why=why, fix=fix, found=f"{free} free", needed=f"at least {needed}")
-    return ok(_NETWORK, what, found=f"{free} free", needed=needed)
+        return unknown(_NETWORK, subject, why=why, fix=fix, found=f"{free} free", needed=f"at least {needed}")
+    return ok(_NETWORK, subject, found=f"{free} free", needed=needed)
 
 
 def _control_plane_zones(plan: Plan) -> CheckResult:
     """Check that an existing network has the two zones that a new EKS cluster needs."""
-    what, zones = "zones for the EKS control plane", [zone.availability_zone for zone in plan.network.zones]
+    subject, zones = "zones for the EKS control plane", [zone.availability_zone for zone in plan.network.zones]
     if len(zones) < _CONTROL_PLANE_ZONES:
         fix = "Add a subnet of another zone to network.existing.subnets; EKS requires subnets in at least two zones"
-        return missing(_NETWORK, what, found=listing(zones), needed="two", fix=fix)
-    return ok(_NETWORK, what, found=listing(zones), needed="two")
+        return missing(_NETWORK, subject, found=listing(zones), needed="two", fix=fix)
+    return ok(_NETWORK, subject, found=listing(zones), needed="two")
 
 
 def _security_group(response: Any, group: str, vpc: str) -> CheckResult:
-    what, needed = f"security group {group}", f"in {vpc}"
+    subject, needed = f"security group {group}", f"in {vpc}"
     if isinstance(response, FailedCall):
-        return call_failed(_NETWORK, what, response, needed=needed)
+        return call_failed(_NETWORK, subject, response, needed=needed)
     description = next((each for each in response["SecurityGroups"] if each["GroupId"] == group), None)
     if description is None or description["VpcId"] != vpc:
         fix = f"Set network.existing.securityGroupIds to a security group of {vpc}"
         where = "missing" if description is None else f"in {description['VpcId']}"
-        return missing(_NETWORK, what, found=where, needed=needed, fix=fix)
-    return ok(_NETWORK, what, found=needed, needed=needed)
+        return missing(_NETWORK, subject, found=where, needed=needed, fix=fix)
+    return ok(_NETWORK, subject, found=needed, needed=needed)
 
 
 def _names(zones: Iterable[str]) -> str:

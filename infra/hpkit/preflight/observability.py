@@ -44,44 +44,44 @@ def check_observability(plan: Plan, responses: Responses) -> Iterator[CheckResul
 
 def _identity_center(responses: Responses) -> CheckResult:
     """Check what Managed Grafana asks for before it makes a workspace; else it says that SSO is not enabled."""
-    what, needed = "IAM Identity Center for Grafana", "an instance that is ACTIVE"
+    subject, needed = "IAM Identity Center for Grafana", "an instance that is ACTIVE"
     response = responses.of(IDENTITY_CENTER)
     if isinstance(response, FailedCall):
-        return call_failed(_AREA, what, response, needed=needed)
+        return call_failed(_AREA, subject, response, needed=needed)
     instances = response["Instances"]
     active = next((each for each in instances if each.get("Status", "ACTIVE") == "ACTIVE"), None)
     if active is not None:
-        return ok(_AREA, what, found=active["InstanceArn"], needed=needed)
+        return ok(_AREA, subject, found=active["InstanceArn"], needed=needed)
     if instances:
         state = ", ".join(f"{each['InstanceArn']} {each['Status']}" for each in instances)
         why = "Grafana can use it once it is ACTIVE"
-        return unknown(_AREA, what, why=why, fix="Wait, then run the command again", found=state, needed=needed)
+        return unknown(_AREA, subject, why=why, fix="Wait, then run the command again", found=state, needed=needed)
     fix = (
         "Enable IAM Identity Center (for the organization, in any region), or replace observability.grafana by "
         "existingGrafana"
     )
-    return missing(_AREA, what, found="none in any region", needed=needed, fix=fix)
+    return missing(_AREA, subject, found="none in any region", needed=needed, fix=fix)
 
 
 def _topic(arn: str, senders: Sequence[str], responses: Responses) -> CheckResult:
-    what, needed = f"topic {arn} of alerts", f"lets {listing(senders)} publish"
+    subject, needed = f"topic {arn} of alerts", f"lets {listing(senders)} publish"
     response = responses.of(topic(arn))
     if isinstance(response, FailedCall) and response.is_absence:
         fix = "Create it, use another topic, or set alerts.emails to have hpkit create one"
-        return missing(_AREA, what, found="missing", needed=needed, fix=fix)
+        return missing(_AREA, subject, found="missing", needed=needed, fix=fix)
     if isinstance(response, FailedCall):
-        return call_failed(_AREA, what, response, needed=needed)
+        return call_failed(_AREA, subject, response, needed=needed)
     attributes = response["Attributes"]
     shut_out = [each for each in senders if not _lets_publish(attributes.get("Policy", "{}"), each)]
     if shut_out:
         said = f"its policy doesn't allow {listing(shut_out)}"
-        return missing(_AREA, what, found=said, needed=needed, fix=" ".join(_HOW[each] for each in shut_out))
+        return missing(_AREA, subject, found=said, needed=needed, fix=" ".join(_HOW[each] for each in shut_out))
     if attributes.get("KmsMasterKeyId"):
-        return _key(what, attributes["KmsMasterKeyId"], senders, responses)
-    return ok(_AREA, what, found=needed, needed=needed)
+        return _key(subject, attributes["KmsMasterKeyId"], senders, responses)
+    return ok(_AREA, subject, found=needed, needed=needed)
 
 
-def _key(what: str, key: str, senders: Sequence[str], responses: Responses) -> CheckResult:
+def _key(subject: str, key: str, senders: Sequence[str], responses: Responses) -> CheckResult:
     """Check that the key of an encrypted topic lets its senders encrypt.
 
     Source: Amazon SNS developer guide, "Enable compatibility between event sources from AWS services and encrypted
@@ -93,29 +93,29 @@ def _key(what: str, key: str, senders: Sequence[str], responses: Responses) -> C
         f"for {_EVENTS} without a condition, and encrypt the topic with that key"
     )
     if key == "alias/aws/sns":
-        return missing(_AREA, what, found=f"{key}, whose policy allows no service", needed=needed, fix=fix)
+        return missing(_AREA, subject, found=f"{key}, whose policy allows no service", needed=needed, fix=fix)
     if key.startswith("alias/"):
-        return unknown(_AREA, what, why=f"KMS has no policy by alias ({key})", fix=fix, found=key, needed=needed)
+        return unknown(_AREA, subject, why=f"KMS has no policy by alias ({key})", fix=fix, found=key, needed=needed)
     response = responses.of(key_policy(key))
     if isinstance(response, FailedCall):
-        return call_failed(_AREA, what, response, needed=needed)
+        return call_failed(_AREA, subject, response, needed=needed)
     shut_out = [each for each in senders if not _allows(response["Policy"], each, _ENCRYPTS)]
     if shut_out:
         said = f"the policy of {key} doesn't allow {listing(shut_out)}"
-        return missing(_AREA, what, found=said, needed=needed, fix=fix)
-    return ok(_AREA, what, found=needed, needed=needed)
+        return missing(_AREA, subject, found=said, needed=needed, fix=fix)
+    return ok(_AREA, subject, found=needed, needed=needed)
 
 
 def _grafana_topic(arn: str, responses: Responses) -> CheckResult:
     """Check that the topic is there: in its own account the right that the workspace's role gets is enough."""
-    what, needed = f"topic {arn} of Grafana's alerts", "an existing topic"
+    subject, needed = f"topic {arn} of Grafana's alerts", "an existing topic"
     response = responses.of(topic(arn))
     if isinstance(response, FailedCall) and response.is_absence:
         fix = "Create it, or set grafanaAlerts.snsTopicArn to another topic"
-        return missing(_AREA, what, found="missing", needed=needed, fix=fix)
+        return missing(_AREA, subject, found="missing", needed=needed, fix=fix)
     if isinstance(response, FailedCall):
-        return call_failed(_AREA, what, response, needed=needed)
-    return ok(_AREA, what, found="exists", needed=needed)
+        return call_failed(_AREA, subject, response, needed=needed)
+    return ok(_AREA, subject, found="exists", needed=needed)
 
 
 def _lets_publish(policy: str, sender: str) -> bool:
@@ -129,10 +129,10 @@ def _lets_publish(policy: str, sender: str) -> bool:
 def _allows(policy: str, sender: str, actions: Sequence[str]) -> bool:
     statements = [each for each in _several(json.loads(policy).get("Statement")) if each.get("Effect") == "Allow"]
     return any(
-        any(str(action).lower() in actions for action in _several(each.get("Action")))
-        and _is_for(each, sender)
-        and not (sender == _EVENTS and each.get("Condition"))
-        for each in statements
+        any(str(action).lower() in actions for action in _several(statement.get("Action")))
+        and _is_for(statement, sender)
+        and not (sender == _EVENTS and statement.get("Condition"))
+        for statement in statements
     )
 
 

@@ -291,17 +291,17 @@ def _too_small(plan: Plan, quota: _Quota, demand: _Demand, *, limit: str, total:
 
 def _check_flexible(responses: Responses, running: _Running, need: FlexibleNeed) -> CheckResult:
     """Check that the types of a flexible group together have enough quota, in addition to the groups of one type."""
-    what = f"quotas of all types of {need.group}, together"
+    subject = f"quotas of all types of {need.group}, together"
     if running.failure is not None:
-        return call_failed(_AREA, what, running.failure, needed=str(need.count))
+        return call_failed(_AREA, subject, running.failure, needed=str(need.count))
     existing = running.of_group(need.group)
-    demand = _Demand("sagemaker", what, need.count, existing=existing.total())
+    demand = _Demand("sagemaker", subject, need.count, existing=existing.total())
     fixed = {(each.instance_type, each.spot): each.guaranteed for each in running.needs}
     free, parts = 0, []
     for name in need.instance_types:
         quota = _find(responses, "sagemaker", _usage_name(name, spot=need.spot))
         if isinstance(quota, FailedCall):
-            return call_failed(_AREA, what, quota, needed=demand.needed)
+            return call_failed(_AREA, subject, quota, needed=demand.needed)
         present = running.of_type(name, spot=need.spot)
         used = count_instances(running.groups)[name, need.spot]
         fixed_new = max(fixed.get((name, need.spot), 0) - present.guaranteed, 0)
@@ -312,5 +312,5 @@ def _check_flexible(responses: Responses, running: _Running, need: FlexibleNeed)
     if free < demand.new:
         names = ", ".join(f"`{_usage_name(name, spot=need.spot)}`" for name in need.instance_types)
         fix = f"Request {demand.new - free} more of any of {names}"
-        return missing(_AREA, what, found=room, needed=demand.needed, fix=fix)
-    return ok(_AREA, what, found=room, needed=demand.needed)
+        return missing(_AREA, subject, found=room, needed=demand.needed, fix=fix)
+    return ok(_AREA, subject, found=room, needed=demand.needed)

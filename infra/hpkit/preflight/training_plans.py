@@ -38,12 +38,12 @@ class Offering:
 
 def check_training_plans(plan: Plan, responses: Responses) -> Iterator[CheckResult]:
     """Check the training plan of each group that uses one; groups that share a plan share its instances."""
-    taken: Counter[str] = Counter()
+    used_counts: Counter[str] = Counter()
     for group in without_running(plan, responses).own_groups:
         arn = group.spec.training_plan_arn
         if arn is not None:
-            yield _check(plan, responses, group, arn, taken=taken[arn])
-            taken[arn] += group.spec.instance_count
+            yield _check(plan, responses, group, arn, used_count=used_counts[arn])
+            used_counts[arn] += group.spec.instance_count
 
 
 def offering_calls(plan: Plan) -> dict[str, ApiCall]:
@@ -105,28 +105,28 @@ def _check(
     group: GroupPlan | RestrictedGroupPlan,
     arn: str,
     *,
-    taken: int,
+    used_count: int,
 ) -> CheckResult:
     """Check that a training plan has the instances of a group, in addition to those that other groups take."""
     name, types, count = arn.rpartition("/")[2], group.spec.types, group.spec.instance_count
-    what = f"training plan {name} of {group.spec.name}"
+    subject = f"training plan {name} of {group.spec.name}"
     needed = f"{count} × {' or '.join(types)}" + (f" in {listing(list(group.zones))}" if group.zones else "")
     document = responses.of(training_plan(arn))
     if isinstance(document, FailedCall):
         if document.is_absence:
             fix = "Set trainingPlanArn to the ARN of a plan of this account and region, or remove it"
-            return missing(_AREA, what, found="missing", needed=needed, fix=fix)
-        return call_failed(_AREA, what, document, needed=needed)
+            return missing(_AREA, subject, found="missing", needed=needed, fix=fix)
+        return call_failed(_AREA, subject, document, needed=needed)
     status = f"{document['Status']}, {training_plan_dates(document)}"
     zones = [zone_name(responses, zone) for zone in group.zones]
-    problem = training_plan_problem(document, instance_types=types, count=count + taken, zones=zones)
+    problem = training_plan_problem(document, instance_types=types, count=count + used_count, zones=zones)
     if problem is not None:
         fix = f"Plan {name} {problem}. Use another plan, or change the group"
         command = f"hpkit aws preflight --stack {plan.stack} --offerings"
-        return missing(_AREA, what, found=status, needed=needed, fix=fix, command=command)
+        return missing(_AREA, subject, found=status, needed=needed, fix=fix, command=command)
     if document["Status"] == "Scheduled":
         start = training_plan_dates(document).partition(" to ")[0]
         why = f"The plan starts at {start} UTC, and no nodes are created before"
         fix = "Deploy at that time, or expect no nodes in the group until then"
-        return unknown(_AREA, what, why=why, fix=fix, found=status, needed=needed)
-    return ok(_AREA, what, found=status, needed=needed)
+        return unknown(_AREA, subject, why=why, fix=fix, found=status, needed=needed)
+    return ok(_AREA, subject, found=status, needed=needed)

@@ -113,16 +113,19 @@ def without_running(plan: Plan, responses: Responses) -> Plan:
     running = running_groups(plan, responses)
     own = [] if isinstance(running, FailedCall) else [group for group in running if group.own]
 
-    def left(spec: InstanceGroupBase) -> dict[str, int]:
+    def remaining_counts(spec: InstanceGroupBase) -> dict[str, int]:
         same = count_instances(each for each in own if each.name == spec.name)
         present = sum(count for (name, _), count in same.items() if name in spec.types)
         return {"instance_count": max(spec.instance_count - present, 0)}
 
     return replace(
         plan,
-        groups=tuple(replace(each, spec=each.spec.model_copy(update=left(each.spec))) for each in plan.groups),
+        groups=tuple(
+            replace(each, spec=each.spec.model_copy(update=remaining_counts(each.spec))) for each in plan.groups
+        ),
         restricted_groups=tuple(
-            replace(each, spec=each.spec.model_copy(update=left(each.spec))) for each in plan.restricted_groups
+            replace(each, spec=each.spec.model_copy(update=remaining_counts(each.spec)))
+            for each in plan.restricted_groups
         ),
     )
 

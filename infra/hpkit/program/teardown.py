@@ -92,18 +92,18 @@ def teardown_of(stack: str, exported: str) -> Teardown:
     try:
         state = json.loads(exported)["deployment"] or {}
         resources = [each for each in state.get("resources") or [] if not each.get("delete")]
-        made = resources_in(resources)
-        teams = [_team(quota) for quota in _of(made, _QUOTA)]
+        created = resources_in(resources)
+        teams = [_team(quota) for quota in _of(created, _QUOTA)]
         return Teardown(
             stack=stack,
             entries=len(resources),
-            resources=len(made),
-            goes=tuple(_goes(made)),
+            resources=len(created),
+            goes=tuple(_goes(created)),
             protected=tuple(each["urn"] for each in resources if each.get("protect")),
-            refusal=_refusal(stack, made),
-            objects=frozenset(_objects(made)),
-            eks=next(filter(None, (*map(_eks, _of(made, _CLUSTER)), *map(_arn, _of(resources, _EKS)))), ""),
-            namespaces=None if _deletes_kueue(made) else frozenset(f"{NAMESPACE_PREFIX}{each}" for each in teams),
+            refusal=_refusal(stack, created),
+            objects=frozenset(_objects(created)),
+            eks=next(filter(None, (*map(_eks, _of(created, _CLUSTER)), *map(_arn, _of(resources, _EKS)))), ""),
+            namespaces=None if _deletes_kueue(created) else frozenset(f"{NAMESPACE_PREFIX}{each}" for each in teams),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"the state of {stack} isn't valid output of `pulumi stack export` ({error})") from None
@@ -120,10 +120,10 @@ def holders(ending: Teardown, read: Callable[[str], Mapping[str, Any] | None]) -
 
     read: returns what the API server has at a path, None where it has nothing.
     """
-    found: dict[str, Holder] = {}
+    holders_by_path: dict[str, Holder] = {}
     for holder in (*_claim_users(ending, read), *_tasks(ending, read), *_budgets(ending, read)):
-        found.setdefault(holder.path, holder)
-    return [found[path] for path in sorted(found)]
+        holders_by_path.setdefault(holder.path, holder)
+    return [holders_by_path[path] for path in sorted(holders_by_path)]
 
 
 def _tasks(ending: Teardown, read: Callable[[str], Mapping[str, Any] | None]) -> Iterator[Holder]:
@@ -196,7 +196,7 @@ def _owner(
     """Return path, kind and name of the topmost controller of an object, or of the object itself if it is a pod."""
     metadata = resource["metadata"]
     top = (f"/api/v1/namespaces/{namespace}/pods/{metadata['name']}", "Pod", str(metadata["name"]))
-    found = top if resource.get("kind") == "Pod" else None
+    owner = top if resource.get("kind") == "Pod" else None
     while above := next((each for each in metadata.get("ownerReferences") or () if each.get("controller")), None):
         group = f"/apis/{above['apiVersion']}" if "/" in above["apiVersion"] else f"/api/{above['apiVersion']}"
         kinds = (read(group) or {}).get("resources") or ()
@@ -206,18 +206,18 @@ def _owner(
         path = f"{group}/namespaces/{namespace}/{plural_name}/{above['name']}"
         live = read(path) if plural_name else None
         if live is None:
-            return found
-        found, metadata = (path, str(above["kind"]), str(above["name"])), live["metadata"]
-    return found
+            return owner
+        owner, metadata = (path, str(above["kind"]), str(above["name"])), live["metadata"]
+    return owner
 
 
 def _objects(made: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
     """Yield kind, namespace and name of what the stack has in the cluster."""
-    for each in made:
-        inputs = {**each.get("inputs", {}), **each.get("outputs", {})}
+    for resource in made:
+        inputs = {**resource.get("inputs", {}), **resource.get("outputs", {})}
         metadata = inputs.get("metadata")
-        if str(each["type"]).startswith("kubernetes:") and isinstance(metadata, Mapping):
-            kind = str(inputs.get("kind") or each["type"].rpartition(":")[2])
+        if str(resource["type"]).startswith("kubernetes:") and isinstance(metadata, Mapping):
+            kind = str(inputs.get("kind") or resource["type"].rpartition(":")[2])
             yield kind, str(metadata.get("namespace", "")), str(metadata.get("name", ""))
 
 
@@ -246,25 +246,25 @@ def resources_in(state: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     What the program only reads isn't one, nor an old resource that a replacement has yet to delete.
     """
     return [
-        each
-        for each in state
-        if each.get("custom")
-        and not each.get("external")
-        and not each.get("delete")
-        and counts_as_resource(str(each["type"]))
+        resource
+        for resource in state
+        if resource.get("custom")
+        and not resource.get("external")
+        and not resource.get("delete")
+        and counts_as_resource(str(resource["type"]))
     ]
 
 
-def _goes(made: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for cluster in _of(made, _CLUSTER):
+def _goes(created: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for cluster in _of(created, _CLUSTER):
         outputs = cluster.get("outputs", {})
         yield f"the HyperPod cluster {outputs.get('clusterName', cluster['id'])}"
         yield from (f"  {line}" for line in _nodes(outputs))
-    teams = sorted(str(_team(quota)) for quota in _of(made, _QUOTA))
+    teams = sorted(str(_team(quota)) for quota in _of(created, _QUOTA))
     if teams:
         yield f"the quotas of {plural(len(teams), 'team')}: {', '.join(teams)}"
     for kind, (words, name) in _NAMED.items():
-        for each in _of(made, kind):
+        for each in _of(created, kind):
             yield f"{words}: {each.get('outputs', {}).get(name, each['id'])}"
 
 
@@ -272,11 +272,11 @@ def _nodes(outputs: Mapping[str, Any]) -> Iterator[str]:
     counts: Counter[tuple[str, str]] = Counter()
     for group in [*outputs.get("instanceGroups", []), *outputs.get("restrictedInstanceGroups", [])]:
         types = group.get("instanceRequirements", {}).get("instanceTypes", [])
-        kind = group.get("instanceType") or " or ".join(types)
-        counts[group["instanceGroupName"], kind] += int(group.get("instanceCount", 0))
+        instance_type = group.get("instanceType") or " or ".join(types)
+        counts[group["instanceGroupName"], instance_type] += int(group.get("instanceCount", 0))
     scaled = outputs.get("autoscaledInstanceGroups", [])
-    for (name, kind), count in counts.items():
-        yield f"{name}: {_KARPENTER if name in scaled else count} × {kind}"
+    for (name, instance_type), count in counts.items():
+        yield f"{name}: {_KARPENTER if name in scaled else count} × {instance_type}"
 
 
 def _team(quota: Mapping[str, Any]) -> Any:
@@ -287,13 +287,13 @@ def _of(made: Sequence[Mapping[str, Any]], kind: str) -> Iterator[Mapping[str, A
     return (each for each in made if each["type"] == kind)
 
 
-def _refusal(stack: str, made: Sequence[Mapping[str, Any]]) -> str:
+def _refusal(stack: str, created: Sequence[Mapping[str, Any]]) -> str:
     """Only `protect: true` protects the cluster itself; of an existing cluster, the cluster policy."""
     words = {_CLUSTER: "HyperPod cluster", _POLICY: "cluster policy"}
-    kept = [words[kind] for kind in words for each in _of(made, kind) if each.get("protect")]
-    if not kept:
+    protected = [words[kind] for kind in words for each in _of(created, kind) if each.get("protect")]
+    if not protected:
         return ""
     return (
-        f"the {kept[0]} of {stack} is protected: set `protect: false` in its environment, run `pulumi up`, "
+        f"the {protected[0]} of {stack} is protected: set `protect: false` in its environment, run `pulumi up`, "
         "then end it again"
     )

@@ -16,23 +16,23 @@ _LOCK = Path(__file__).parent / "requirements.lock"
 def locked_requirements(extra: str) -> str:
     """Return the part of hpkit's own lock file that hpkit with an extra needs, on every platform and Python."""
     lock = _LOCK.read_text(encoding="utf-8")
-    asked = [
-        each
-        for each in map(Requirement, requires("hpkit") or [])
-        if each.marker is None or each.marker.evaluate({"extra": extra})
+    requirements = [
+        requirement
+        for requirement in map(Requirement, requires("hpkit") or [])
+        if requirement.marker is None or requirement.marker.evaluate({"extra": extra})
     ]
-    needed = needed_packages(asked, lock)
+    needed = needed_packages(requirements, lock)
     kept = (entry for name, entry in _entries(lock) if name in needed)
     return "".join(re.sub(r"^ +#.*\n", "", entry, flags=re.MULTILINE) for entry in kept)
 
 
-def needed_packages(asked: Iterable[Requirement], lock: str) -> set[NormalizedName]:
+def needed_packages(requirements: Iterable[Requirement], lock: str) -> set[NormalizedName]:
     """Return the packages of a lock file that requirements lead to.
 
     The lock file says what needs each package. Metadata of installed packages doesn't: those for another platform or
     Python aren't installed here.
     """
-    needed = {canonicalize_name(each.name) for each in asked}
+    needed = {canonicalize_name(each.name) for each in requirements}
     pins = [(name, _needed_by(entry)) for name, entry in _entries(lock)]
     while more := {name for name, needed_by in pins if name not in needed and needed & needed_by}:
         needed |= more

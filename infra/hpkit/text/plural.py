@@ -3,8 +3,8 @@
 __all__ = ["plural"]
 
 
-def plural(number: int, word: str) -> str:
-    """Return `1 team`, `2 teams`, `1,000 policies`; word: the singular."""
+def plural(number: int, noun: str) -> str:
+    """Return `1 team`, `2 teams`, `1,000 policies`; noun: the singular."""
     if number != 1:
-        word = f"{word[:-1]}ies" if word.endswith("cy") else f"{word}s"
-    return f"{number:,} {word}"
+        noun = f"{noun[:-1]}ies" if noun.endswith("cy") else f"{noun}s"
+    return f"{number:,} {noun}"

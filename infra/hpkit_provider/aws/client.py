@@ -176,13 +176,13 @@ class SageMakerApi:
     def _check_account(self, session: boto3.Session) -> None:
         """Ask whose the credentials are, before any other call: to another account, all of a stack seems to be gone."""
         try:
-            asked = session.client("sts", endpoint_url=self.settings.sts_endpoint).get_caller_identity()
+            identity = session.client("sts", endpoint_url=self.settings.sts_endpoint).get_caller_identity()
         except (ClientError, BotoCoreError) as error:
             raise refused("GetCallerIdentity", error) from None
-        account, expected = asked["Account"], self.settings.account_id
+        account, expected = identity["Account"], self.settings.account_id
         if account != expected:
             raise RefusedError(
-                f"these credentials ({asked['Arn']}) belong to account {account}, but this stack belongs to account "
+                f"these credentials ({identity['Arn']}) belong to account {account}, but this stack belongs to account "
                 f"{expected}. Nothing was read or changed. What to do: use credentials of {expected} (AWS_PROFILE, "
                 "aws:profile of the stack), or correct hyperpod:accountId (hpkit: `account` of the environment)"
             )

@@ -82,13 +82,13 @@ class AutoscaledGroupHandler(Handler):
                 return
             waiting = sorted(self.clients.declared_groups.deleting(live.name) & set(_groups(document)))
             try:
-                sent = live.update({"InstanceGroupsToDelete": waiting}, tries=tries)
+                is_sent = live.update({"InstanceGroupsToDelete": waiting}, tries=tries)
             except RefusedError:
                 document = live.describe()
                 if document is None or group not in _groups(document):
                     return  # somebody else was faster
                 raise
-            if not sent:
+            if not is_sent:
                 live.task.pause(delay)
                 continue
             document = live.settle()

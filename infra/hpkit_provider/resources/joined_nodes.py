@@ -70,9 +70,9 @@ class JoinedNodes:
             self.task, "list_cluster_nodes", member="ClusterNodeSummaries", ClusterName=self.cluster, MaxResults=100
         )
         self._seen = [
-            _instance(each, joined)
-            for each in summaries
-            if each["InstanceGroupName"] in self.groups and each["InstanceStatus"]["Status"] not in _GONE
+            _instance(summary, joined)
+            for summary in summaries
+            if summary["InstanceGroupName"] in self.groups and summary["InstanceStatus"]["Status"] not in _GONE
         ]
         lacking = [text for text in (self._group(name) for name in self.groups) if text]
         if not lacking:

@@ -128,10 +128,12 @@ class VersionedHandler(Handler):
                     raise refused(f"Delete{self.name}", error) from None
                 task.pause(next(delays))
                 continue
-            left = self._settle(task, resource_id, {})
-            if left is None:
+            remaining = self._settle(task, resource_id, {})
+            if remaining is None:
                 return
-            raise ChangeFailedError(f"{self._label(left)} couldn't be deleted ({left['Status']}): {_reason(left)}")
+            raise ChangeFailedError(
+                f"{self._label(remaining)} couldn't be deleted ({remaining['Status']}): {_reason(remaining)}"
+            )
 
     def _create_or_find(self, task: Task, inputs: Props) -> tuple[str, bool]:
         """Return the ARN, and whether it was created just now (else it was found)."""

@@ -88,12 +88,12 @@ def _members(call: Call) -> Mapping[str, Any]:
         return parameters(replace(call, body=b""))
 
 
-def _flat(value: Any, at: str = "") -> Iterator[tuple[str, str]]:
+def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from _flat(inner, f"{at}.{key}" if at else str(key))
+            yield from _flat(inner, f"{path}.{key}" if path else str(key))
     elif isinstance(value, list | tuple):
         for number, inner in enumerate(value, 1):
-            yield from _flat(inner, f"{at}.{number}")
+            yield from _flat(inner, f"{path}.{number}")
     elif isinstance(value, str):
-        yield at, value
+        yield path, value

@@ -41,14 +41,14 @@ def command(names: tuple[str, ...], fix: bool, form: str) -> None:
     """
     from hpkit_local.cloud import GO, TOOLS, get_all, locate
 
-    known = [tool.name for tool in TOOLS]
+    tool_names = [tool.name for tool in TOOLS]
     for name in names:
-        if name not in known:
-            raise click.UsageError(f"no tool {name}. Known tools: {', '.join(known)}")
-    wanted = [tool for tool in TOOLS if (tool.name in names if names else not tool.by_name)]
+        if name not in tool_names:
+            raise click.UsageError(f"no tool {name}. Known tools: {', '.join(tool_names)}")
+    chosen_tools = [tool for tool in TOOLS if (tool.name in names if names else not tool.by_name)]
     rows = [_row(locate(tool)) for tool in TOOLS]
-    if fix and {row["tool"] for row in rows if row["from"] == "missing"} & {tool.name for tool in wanted}:
-        get_all(wanted, say=_said())
+    if fix and {row["tool"] for row in rows if row["from"] == "missing"} & {tool.name for tool in chosen_tools}:
+        get_all(chosen_tools, say=_said())
         rows = [_row(locate(tool)) for tool in TOOLS]
     needed = {tool.name for tool in TOOLS if tool.name in names or not tool.on_demand}
     missing = [row["tool"] for row in rows if row["from"] == "missing" and row["tool"] in needed]
@@ -75,15 +75,15 @@ def _said() -> Any:
     return say
 
 
-def _row(found: Any) -> _Tool:
+def _row(located: Any) -> _Tool:
     return {
-        "tool": found.tool.name,
-        "version": found.version or found.tool.version,
-        "from": found.source,
-        "path": str(found.path or ""),
-        "purpose": found.tool.purpose,
-        "get": _remedy(found.tool) if found.source == "missing" else "",
-        "note": found.passed_over,
+        "tool": located.tool.name,
+        "version": located.version or located.tool.version,
+        "from": located.source,
+        "path": str(located.path or ""),
+        "purpose": located.tool.purpose,
+        "get": _remedy(located.tool) if located.source == "missing" else "",
+        "note": located.passed_over,
     }
 
 

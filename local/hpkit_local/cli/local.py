@@ -81,13 +81,13 @@ def start(
     _check(address, account)
     get_all([tool for tool in TOOLS if tool.name in TOOL_NAMES], say=to_stderr)
     options = {"--latency-factor": latency_factor, "--controllers": controllers, "--from": address}
-    named = {flag: str(value) for flag, value in {**options, "--account": account}.items() if value is not None}
+    flags = {flag: str(value) for flag, value in {**options, "--account": account}.items() if value is not None}
     before = time.monotonic()
     with exclusive(instance, f"hpkit local start --name {name}", wait=wait, say=to_stderr):
-        words = [text for item in named.items() if item[1] != _OF_STACK for text in item]
+        words = [text for item in flags.items() if item[1] != _OF_STACK for text in item]
         # The endpoint's --account is that of the stack; who calls is another matter.
         arguments = ["--caller-account" if text == "--account" else text for text in words]
-        if named and arguments != instance.aws_arguments():
+        if flags and arguments != instance.aws_arguments():
             if control.running(instance) is not None:
                 to_stderr(f"{name} restarts with {' '.join(words) or 'no options'}")
                 control.stop(instance, say=to_stderr)
@@ -146,15 +146,15 @@ def logs(name: str | None, root: Path | None, part: str | None, follow: bool) ->
     """Print the log of PART, or of all parts."""
     instance = instance_of(name, root, command="logs")
     folder = instance.folder / "logs"
-    known = sorted(file.stem for file in folder.glob("*.log"))
-    if not known:
+    log_names = sorted(file.stem for file in folder.glob("*.log"))
+    if not log_names:
         raise ToolError(
             f"{instance.name} was never started, so it has no logs. To start it: {called()} local start --name "
             f"{instance.name}"
         )
-    if part is not None and part not in known:
-        raise ToolError(f"{part} has no log. Parts with logs: {', '.join(known)}")
-    logs = [_Log(folder / f"{each}.log", "" if part else f"{each}: ") for each in known if part in {None, each}]
+    if part is not None and part not in log_names:
+        raise ToolError(f"{part} has no log. Parts with logs: {', '.join(log_names)}")
+    logs = [_Log(folder / f"{each}.log", "" if part else f"{each}: ") for each in log_names if part in {None, each}]
     try:
         while True:
             for log in logs:

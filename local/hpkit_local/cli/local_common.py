@@ -26,7 +26,7 @@ def in_repository(function: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(function)
     def checked(**given: Any) -> None:
-        need("local", what="the local cloud")
+        need("local", feature="the local cloud")
         function(**given)
 
     return click.option(
@@ -63,10 +63,10 @@ def instance_of(name: str | None, root: Path | None, *, command: str) -> Instanc
     """Return the instance of a name; without one, that which the command, such as `env`, can only mean."""
     from hpkit_local.cloud import Instance, the_only
 
-    here = root_of(root)
+    folder = root_of(root)
     if name is not None:
-        return Instance.named(name, root=here)
-    return the_only(here, command=f"{called()} local {command}")
+        return Instance.named(name, root=folder)
+    return the_only(folder, command=f"{called()} local {command}")
 
 
 def to_stderr(line: str) -> None:

@@ -57,11 +57,11 @@ def stack_environment(root: Path, stack: str, environment: Mapping[str, str]) ->
     """
     from hpkit_local.cloud import control, overviews, stacks_of, stacks_up
 
-    found = overviews(root)
+    instances = overviews(root)
     backend = environment.get("PULUMI_BACKEND_URL")
-    if backend not in {each.instance.state_folder.as_uri() for each in found}:
+    if backend not in {each.instance.state_folder.as_uri() for each in instances}:
         return dict(environment)
-    running = [each.instance for each in found if each.state is not None]
+    running = [each.instance for each in instances if each.state is not None]
     having = [each for each in running if any(known.name == stack for known in stacks_of(each))]
     # A preview leaves an empty stack on the instance that it ran on.
     having = [each for each in having if any(known.name == stack for known in stacks_up(each))] or having

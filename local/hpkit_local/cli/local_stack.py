@@ -51,11 +51,11 @@ def _place(stack: str | None, name: str | None, root: Path | None) -> tuple[str,
     """Return the stack that is meant and where it runs; report why it was chosen if no option names it."""
     from hpkit_local.cloud import Instance
 
-    here = root_of(root)
-    chosen, why = (stack, _source()) if stack else _default(here)
+    folder = root_of(root)
+    chosen, why = (stack, _source()) if stack else _default(folder)
     if why:
         to_stderr(f"stack {chosen}: {why}")
-    return chosen, Instance.of_stack(chosen, root=here) if name is None else Instance.named(name, root=here), here
+    return chosen, Instance.of_stack(chosen, root=folder) if name is None else Instance.named(name, root=folder), folder
 
 
 def _source() -> str:
@@ -136,10 +136,10 @@ def _refuse_unfinished(stack: str, instance: Instance) -> None:
     """Raise ToolError when the last run was killed: another one would create some resources twice."""
     from hpkit_local.cloud import stacks_of
 
-    for there in stacks_of(instance):
-        if there.name == stack and there.unfinished:
+    for existing in stacks_of(instance):
+        if existing.name == stack and existing.unfinished:
             raise ToolError(
-                f"the last run of {stack} was killed while it created {plural(there.unfinished, 'resource')}, which "
+                f"the last run of {stack} was killed while it created {plural(existing.unfinished, 'resource')}, which "
                 f"another run could create twice. Start the instance ({called()} local start --name {instance.name}), "
                 f"then run: {line_to_use(instance.name)} && {called()} aws recover --stack {stack}"
             )
@@ -187,12 +187,12 @@ def _up(
     """
     from hpkit_local.cloud import control
 
-    stack, instance, here = _place(stack, name, root)
-    _refuse_second(stack, instance, here)
+    stack, instance, folder = _place(stack, name, root)
+    _refuse_second(stack, instance, folder)
     _refuse_unfinished(stack, instance)
-    caller = _caller(stack, here)
+    caller = _caller(stack, folder)
     to_stderr(f"stack {stack} on instance {instance.name} of the local cloud")
-    with _ready("up", stack, instance, here, wait=wait, caller=caller, plugins=plugins) as ready:
+    with _ready("up", stack, instance, folder, wait=wait, caller=caller, plugins=plugins) as ready:
         code = _run(ready, "up", stack, extra, verbose=verbose)
         if code == 0:
             # What the stack has no use for may still be starting.
@@ -244,13 +244,13 @@ def _destroy(
     """Delete everything that `up` created, even if it's protected, and keep the local cloud running."""
     from hpkit_local.cloud import exclusive
 
-    stack, instance, here = _place(stack, name, root)
-    _refuse_unknown(stack, here)
+    stack, instance, folder = _place(stack, name, root)
+    _refuse_unknown(stack, folder)
     # Whether it is there, an `up` that has just begun cannot be asked: it is waited for.
     with exclusive(instance, _command("destroy", stack, instance), wait=wait, say=to_stderr):
-        if not _is_there(stack, instance, here, verb="destroy"):
+        if not _is_there(stack, instance, folder, verb="destroy"):
             return
-        with _ready("destroy", stack, instance, here, wait=wait) as ready:
+        with _ready("destroy", stack, instance, folder, wait=wait) as ready:
             _delete(ready, "destroy", name, extra, yes=yes, verbose=verbose)
 
 
@@ -273,14 +273,14 @@ def _down(
     """
     from hpkit_local.cloud import exclusive
 
-    stack, instance, here = _place(stack, name, root)
-    _refuse_unknown(stack, here)
+    stack, instance, folder = _place(stack, name, root)
+    _refuse_unknown(stack, folder)
     with exclusive(instance, _command("down", stack, instance), wait=wait, say=to_stderr):
-        if _is_there(stack, instance, here, verb="down"):
-            with _ready("down", stack, instance, here, wait=wait) as ready:
+        if _is_there(stack, instance, folder, verb="down"):
+            with _ready("down", stack, instance, folder, wait=wait) as ready:
                 _delete(ready, "down", name, extra, yes=yes, verbose=verbose)
                 ready.remove()
-                _end(instance, stack, here)
+                _end(instance, stack, folder)
 
 
 def _end(instance: Instance, stack: str, root: Path) -> None:

@@ -161,10 +161,10 @@ def list_all(root: Path | None, form: str) -> None:
     from hpkit_local.cloud import Usage, overviews, usage_of
 
     rows: list[_Instance] = []
-    for each in overviews(root_of(root)):
-        total = usage_of(each.state.supervisor) if each.state else Usage()
-        stacks = [stack.name for stack in each.stacks]
-        rows.append({"name": each.instance.name, "state": _state(each), "stacks": stacks, **_taken(total)})
+    for overview in overviews(root_of(root)):
+        total = usage_of(overview.state.supervisor) if overview.state else Usage()
+        stacks = [stack.name for stack in overview.stacks]
+        rows.append({"name": overview.instance.name, "state": _state(overview), "stacks": stacks, **_taken(total)})
     if form == "json":
         click.echo(json_document(InstanceList, items=rows))
         return

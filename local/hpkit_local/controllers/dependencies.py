@@ -37,4 +37,4 @@ def missing_dependencies(api: Api) -> str:
 
 def _is_there(api: Api, path: str) -> bool:
     folder, _, name = path.rpartition("/")
-    return bool(api.items(folder, fields=f"metadata.name={name}", bare=True))
+    return bool(api.items(folder, fields=f"metadata.name={name}", metadata_only=True))

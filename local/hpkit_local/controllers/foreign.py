@@ -13,11 +13,12 @@ _HOOKS = "/apis/admissionregistration.k8s.io/v1"
 def foreign_kueue(api: Api) -> str:
     """Return why the add-on cannot be installed, or nothing."""
     foreign = [
-        f"Deployment {each['metadata']['namespace']}/{each['metadata']['name']}"
-        for each in api.items("/apis/apps/v1/deployments")
-        if not each["metadata"].get("labels", {}).items() >= MANAGED.items()
-        if "kueue" in (each["metadata"]["name"], each["metadata"].get("labels", {}).get("app.kubernetes.io/name"))
-        or each["metadata"]["name"].endswith("kueue-controller-manager")
+        f"Deployment {deployment['metadata']['namespace']}/{deployment['metadata']['name']}"
+        for deployment in api.items("/apis/apps/v1/deployments")
+        if not deployment["metadata"].get("labels", {}).items() >= MANAGED.items()
+        if "kueue"
+        in (deployment["metadata"]["name"], deployment["metadata"].get("labels", {}).get("app.kubernetes.io/name"))
+        or deployment["metadata"]["name"].endswith("kueue-controller-manager")
     ]
     for plural, object_kind in (
         ("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),

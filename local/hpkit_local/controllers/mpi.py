@@ -133,9 +133,9 @@ def _say(api: Api, job: Document, conditions: dict[str, dict[str, str]], pods: l
     before = conditions_of(job)
     created = {"Created": written("Created", "True", "MPIJobCreated", "")}
     new = {
-        kind: each
-        for kind, each in (created | conditions).items()
-        if before.get(kind, {}).get("status") != each["status"]
+        condition_type: condition
+        for condition_type, condition in (created | conditions).items()
+        if before.get(condition_type, {}).get("status") != condition["status"]
     }
     counts = {"active": "Running", "succeeded": "Succeeded", "failed": "Failed"}
     phases: dict[str, list[str]] = {"Launcher": [], "Worker": []}

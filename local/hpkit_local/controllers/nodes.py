@@ -60,8 +60,8 @@ def nodes(snapshot: Snapshot, registered: Collection[str], marks: Mapping[str, N
             marks.get(details["NodeLogicalId"], NodeMark()),
             cut_off=details["InstanceId"] in snapshot.cut_off,
         )
-        for name, found in snapshot.nodes.items()
-        for details in found
+        for name, cluster_nodes in snapshot.nodes.items()
+        for details in cluster_nodes
         if (details["InstanceStatus"]["Status"] in _SHOWN and details["InstanceId"] not in snapshot.joining)
         or node_name(details["InstanceId"]) in registered
     ]

@@ -123,18 +123,23 @@ def _team(quota: Document, mine: dict[str, Amounts], limits: dict[str, Amounts],
 
 
 def _groups(quota: Document, mine: dict[str, Amounts], limits: dict[str, Amounts]) -> list[dict[str, Any]]:
-    kinds = dict.fromkeys([*mine, *limits])
+    instance_types = dict.fromkeys([*mine, *limits])
     partitions = sorted({name for found in mine.values() for name in found} - set(QUEUE_RESOURCES))
     covered = [*QUEUE_RESOURCES, *partitions]
     flavors = [
         {
-            "name": kind,
+            "name": instance_type,
             "resources": [
-                _resource(quota, name, mine.get(kind, {}).get(name, 0), limit=_limit(quota, limits, kind, name))
+                _resource(
+                    quota,
+                    name,
+                    mine.get(instance_type, {}).get(name, 0),
+                    limit=_limit(quota, limits, instance_type, name),
+                )
                 for name in covered
             ],
         }
-        for kind in kinds
+        for instance_type in instance_types
     ]
     return [{"coveredResources": covered, "flavors": flavors}] if flavors else []
 
@@ -168,11 +173,11 @@ def _free(snapshot: Snapshot, reserved: dict[str, Amounts]) -> dict[str, Amounts
     free: dict[str, Amounts] = {}
     for instance_type, count in running.items():
         try:
-            has = amounts_of_instances(instance_type, count)
+            amounts = amounts_of_instances(instance_type, count)
         except CatalogError:
             continue
         free[instance_type] = {
-            name: max(0, amount - reserved.get(instance_type, {}).get(name, 0)) for name, amount in has.items()
+            name: max(0, amount - reserved.get(instance_type, {}).get(name, 0)) for name, amount in amounts.items()
         }
     return free
 
@@ -182,13 +187,13 @@ def _idle_queue(free: dict[str, Amounts], owners: frozenset[str]) -> Manifests:
         return Manifests()
     flavors = [
         {
-            "name": kind,
+            "name": instance_type,
             "resources": [
-                {"name": name, "nominalQuota": quantity(name, has.get(name, 0)), "borrowingLimit": "0"}
+                {"name": name, "nominalQuota": quantity(name, amounts.get(name, 0)), "borrowingLimit": "0"}
                 for name in QUEUE_RESOURCES
             ],
         }
-        for kind, has in free.items()
+        for instance_type, amounts in free.items()
     ]
     spec = {
         "cohortName": COHORT,

@@ -237,7 +237,7 @@ class Reconciler:
 
 def _present(api: Api, api_resource: ApiResource) -> dict[str, dict[str, Any]]:
     """Return the metadata of all objects of a kind, by path."""
-    metadata = [each["metadata"] for each in api.items(api_resource.folder(), bare=True, cached=True)]
+    metadata = [each["metadata"] for each in api.items(api_resource.folder(), metadata_only=True, cached=True)]
     return {api_resource.path(each.get("namespace", ""), each["name"]): each for each in metadata}
 
 
@@ -266,7 +266,7 @@ def _put(api: Api, manifest: Manifest) -> object:
 
 def _end_pods(api: Api, node: str) -> None:
     """Delete the pods of a node that is gone; the garbage collector of pods would take a minute to find them."""
-    for pod in api.items("/api/v1/pods", fields=f"spec.nodeName={node}", bare=True):
+    for pod in api.items("/api/v1/pods", fields=f"spec.nodeName={node}", metadata_only=True):
         metadata = pod["metadata"]
         api.delete(f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}")
 
@@ -280,10 +280,10 @@ def _kueue_starts(api: Api) -> bool:
     """Make the pod that stands for Kueue ready when Kueue is, with its settings; say whether that is still to come."""
     labels = ",".join(f"{key}={value}" for key, value in POD_LABELS.items())
     pods = [
-        each["metadata"]
-        for each in api.items(_KUEUE_PODS, labels=labels, bare=True)
-        if each["metadata"].get("annotations", {}).get(READY_ANNOTATION) == "false"
-        and "deletionTimestamp" not in each["metadata"]
+        pod["metadata"]
+        for pod in api.items(_KUEUE_PODS, labels=labels, metadata_only=True)
+        if pod["metadata"].get("annotations", {}).get(READY_ANNOTATION) == "false"
+        and "deletionTimestamp" not in pod["metadata"]
     ]
     if pods and _kueue_follows(api):
         for pod in pods:
@@ -300,11 +300,11 @@ def _kueue_follows(api: Api) -> bool:
 
 def _foreign(api: Api, pending: Mapping[str, Document | None]) -> dict[str, str]:
     """Refuse the task governance add-on if the cluster has a Kueue that isn't the local cloud's."""
-    asked = [
+    addon_keys = [
         key for key, change in pending.items() if key.startswith("addon/") and key.endswith(f"|{ADDON}") and change
     ]
-    found = foreign_kueue(api) if asked else ""
-    return dict.fromkeys(asked, found) if found else {}
+    found = foreign_kueue(api) if addon_keys else ""
+    return dict.fromkeys(addon_keys, found) if found else {}
 
 
 def _without_dependencies(api: Api, pending: Mapping[str, Document | None]) -> dict[str, str]:

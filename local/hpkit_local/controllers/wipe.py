@@ -44,20 +44,20 @@ _FOREIGN = "/apis/apps/v1/namespaces/kueue-system/deployments"
 
 def wipe(api: Api) -> bool:
     """Delete it, and say whether some of it is still there."""
-    left = False
+    is_left = False
     for folder in _FOLDERS:
-        for thing in api.items(folder, bare=True):
-            metadata = thing["metadata"]
+        for live in api.items(folder, metadata_only=True):
+            metadata = live["metadata"]
             if _own(metadata):
                 continue
-            left = True
+            is_left = True
             if "deletionTimestamp" not in metadata:
                 api.delete(f"{folder}/{metadata['name']}")
-    for thing in api.items(_FOREIGN, bare=True):
-        left = True
-        api.delete(f"{_FOREIGN}/{thing['metadata']['name']}")
+    for live in api.items(_FOREIGN, metadata_only=True):
+        is_left = True
+        api.delete(f"{_FOREIGN}/{live['metadata']['name']}")
     # Namespace default cannot be deleted, and the API server's own Service in it comes back.
-    return _empty(api, "default", keep=("kubernetes", "default", "kube-root-ca.crt")) or left
+    return _empty(api, "default", keep=("kubernetes", "default", "kube-root-ca.crt")) or is_left
 
 
 def _own(metadata: Mapping[str, Any]) -> bool:
@@ -68,14 +68,14 @@ def _own(metadata: Mapping[str, Any]) -> bool:
 
 def _empty(api: Api, namespace: str, *, keep: Collection[str]) -> bool:
     """Delete all that is in a namespace but what is named; say whether anything else still is there."""
-    left = False
+    is_left = False
     for folder in _namespaced(api):
         path = folder.format(namespace=namespace)
-        for thing in api.items(path, bare=True):
-            if thing["metadata"]["name"] not in keep:
-                left = True
-                _remove(api, f"{path}/{thing['metadata']['name']}", thing["metadata"])
-    return left
+        for live in api.items(path, metadata_only=True):
+            if live["metadata"]["name"] not in keep:
+                is_left = True
+                _remove(api, f"{path}/{live['metadata']['name']}", live["metadata"])
+    return is_left
 
 
 def _remove(api: Api, path: str, metadata: Mapping[str, Any]) -> None:

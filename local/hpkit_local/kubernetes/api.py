@@ -83,18 +83,18 @@ class Api:
             return None
 
     def items(
-        self, folder: str, *, labels: str = "", fields: str = "", bare: bool = False, cached: bool = False
+        self, folder: str, *, labels: str = "", fields: str = "", metadata_only: bool = False, cached: bool = False
     ) -> list[dict[str, Any]]:
-        """Return the objects of a kind, `bare` only their metadata; none if the server does not have the kind.
+        """Return the objects of a kind, or none if the server does not have the kind.
 
-        `cached` takes what the API server remembers, which may be behind by moments and costs it next to nothing.
+        metadata_only: without spec and status; cached: from the API server's cache, which may be slightly behind.
         """
         query = {**({"labelSelector": labels} if labels else {}), **({"fieldSelector": fields} if fields else {})}
         if cached:
             query["resourceVersion"] = "0"
         try:
             # No objects may come as null.
-            answer = self._answer("GET", folder, query=query, accept=METADATA_LIST if bare else JSON)
+            answer = self._answer("GET", folder, query=query, accept=METADATA_LIST if metadata_only else JSON)
         except RefusedError as error:
             if error.status != http.client.NOT_FOUND:
                 raise
@@ -159,9 +159,9 @@ class Api:
         return answer
 
     def _send(
-        self, method: str, path: str, document: Mapping[str, Any] | None = None, **more: Any
+        self, method: str, path: str, document: Mapping[str, Any] | None = None, **options: Any
     ) -> tuple[int, bytes]:
         try:
-            return request(self._client, method, path, document, seconds=_SECONDS, **more)
+            return request(self._client, method, path, document, seconds=_SECONDS, **options)
         except (HTTPError, ApiException) as error:
             raise ConnectionError(f"{method} {path}: {error}") from error

@@ -194,12 +194,17 @@ class Operators:
             return
         metadata = pod["metadata"]
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        who = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "namespace": metadata["namespace"]}
+        pod_reference = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "name": metadata["name"],
+            "namespace": metadata["namespace"],
+        }
         event = {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"generateName": f"{metadata['name']}.", "namespace": metadata["namespace"]},
-            "involvedObject": {**who, "uid": uid},
+            "involvedObject": {**pod_reference, "uid": uid},
             "type": "Warning",
             "reason": "NotHere",
             "message": message,

@@ -54,10 +54,10 @@ class Relay(ABC):
         server = await asyncio.start_server(self._accept, sock=self._listening, ssl=self._context)
         await self._end.wait()
         server.close()
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in left:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _accept(self, reader: Reader, writer: Writer) -> None:
         try:
@@ -83,14 +83,14 @@ class Relay(ABC):
         back, forth = await asyncio.open_connection(*address)
         try:
             writer.write(first)
-            ways = [
+            directions = [
                 asyncio.ensure_future(_pump(reader, forth, may_pass)),
                 asyncio.ensure_future(_pump(back, writer, None)),
             ]
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-            for way in ways:
+            await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
+            for way in directions:
                 way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
+            await asyncio.gather(*directions, return_exceptions=True)
         finally:
             forth.transport.abort()
 

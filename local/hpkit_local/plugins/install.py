@@ -66,17 +66,17 @@ def shadowing(pulumi_home: Path) -> list[str]:
 
 def _official(*, required: bool) -> Path | None:
     """Return Pulumi's own `kubernetes` plugin, where the engine would find it; None, or ToolError, if it can't run."""
-    wanted = _sdk_version(_KUBERNETES)
+    version = _sdk_version(_KUBERNETES)
     home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
     if home.name == HOME:  # the shell uses a local cloud
         home = Path.home() / ".pulumi"
     file = _plugin(home, _KUBERNETES)
-    found = _on_path(file.name) or (file if os.access(file, os.X_OK) else None)
+    executable = _on_path(file.name) or (file if os.access(file, os.X_OK) else None)
     aws = shutil.which("aws")
-    if required and found is None:
+    if required and executable is None:
         raise ToolError(
-            f"Pulumi's Kubernetes plugin {wanted} isn't installed. Install it in a shell without the variables of "
-            f"`hpkit local env`: {tool_path('pulumi')} plugin install resource {_KUBERNETES} {wanted}. Or use "
+            f"Pulumi's Kubernetes plugin {version} isn't installed. Install it in a shell without the variables of "
+            f"`hpkit local env`: {tool_path('pulumi')} plugin install resource {_KUBERNETES} {version}. Or use "
             f"hpkit's: --plugins {STAND_IN}"
         )
     if required and aws is None:
@@ -84,7 +84,7 @@ def _official(*, required: bool) -> Path | None:
             "Pulumi's Kubernetes plugin runs `aws eks get-token`, and `aws` isn't on PATH. Install the AWS CLI, or use "
             f"hpkit's plugin: --plugins {STAND_IN}"
         )
-    return found if aws else None
+    return executable if aws else None
 
 
 def _on_path(name: str) -> Path | None:

@@ -101,8 +101,14 @@ def status_of_ended(job: Mapping[str, Any]) -> dict[str, Any]:
     """Return the status of a Job whose pods have all ended well."""
     now = _now()
     conditions = [
-        {"type": kind, "status": "True", "reason": "CompletionsReached", "message": "", "lastTransitionTime": now}
-        for kind in ("SuccessCriteriaMet", "Complete")
+        {
+            "type": condition_type,
+            "status": "True",
+            "reason": "CompletionsReached",
+            "message": "",
+            "lastTransitionTime": now,
+        }
+        for condition_type in ("SuccessCriteriaMet", "Complete")
     ]
     return {
         "active": 0,
@@ -117,8 +123,10 @@ def status_of_ended(job: Mapping[str, Any]) -> dict[str, Any]:
 def assignments(workload: Mapping[str, Any]) -> tuple[PodSetAssignment, ...]:
     """Return what an admitted Workload got: flavors, counts, and the nodes where a topology has them."""
     return tuple(
-        PodSetAssignment(each["name"], each["count"], each.get("flavors", {}), {}, _domains(each))
-        for each in workload["status"]["admission"]["podSetAssignments"]
+        PodSetAssignment(
+            assignment["name"], assignment["count"], assignment.get("flavors", {}), {}, _domains(assignment)
+        )
+        for assignment in workload["status"]["admission"]["podSetAssignments"]
     )
 
 

@@ -34,8 +34,8 @@ def team_objects(
     how many nodes of each instance type run, on which the queue of idle capacity hangs.
     """
     nodes = [
-        {"InstanceType": kind, "InstanceStatus": {"Status": "Running"}}
-        for kind, count in instances.items()
+        {"InstanceType": instance_type, "InstanceStatus": {"Status": "Running"}}
+        for instance_type, count in instances.items()
         for _ in range(count)
     ]
     snapshot = Snapshot(
@@ -56,12 +56,12 @@ def team_objects(
 def node_objects(nodes: Sequence[Node]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Return the Node objects of a topology, each with its status; nothing ever runs on them."""
     for node in nodes:
-        has = {name: _written(name, amount) for name, amount in node.allocatable.items()}
+        quantities = {name: _written(name, amount) for name, amount in node.allocatable.items()}
         ready = {"type": "Ready", "status": "True", "reason": "Rehearsed", "message": "", "lastTransitionTime": _SINCE}
         labels = {_TYPE if name == "type" else name: value for name, value in node.labels.items()}
         metadata = {"name": node.name, "labels": {**labels, **REHEARSED}}
         document = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
-        yield document, {"status": {"capacity": has, "allocatable": has, "conditions": [ready]}}
+        yield document, {"status": {"capacity": quantities, "allocatable": quantities, "conditions": [ready]}}
 
 
 def _stored(quota: Document) -> dict[str, Any]:

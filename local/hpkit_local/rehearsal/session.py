@@ -93,9 +93,9 @@ def refuse_remote(host: str) -> None:
 
 def _refuse_work(api: Api, name: str) -> None:
     work = [
-        f"{each['metadata']['namespace']}/{each['metadata']['name']}"
-        for each in api.items(_WORKLOADS.folder())
-        if not any(one["type"] == "Finished" for one in each.get("status", {}).get("conditions", ()))
+        f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
+        for workload in api.items(_WORKLOADS.folder())
+        if not any(one["type"] == "Finished" for one in workload.get("status", {}).get("conditions", ()))
     ]
     if work:
         raise ToolError(
@@ -155,21 +155,23 @@ def _await_active(api: Api) -> None:
     _await(active, "all queues are active")
 
 
-def _await(holds: Callable[[], bool], what: str) -> None:
+def _await(holds: Callable[[], bool], expectation: str) -> None:
     ends = time.monotonic() + _HANGS_SECONDS
     while not holds():
         if time.monotonic() > ends:
-            raise ToolError(f"not within {_HANGS_SECONDS:.0f} s: {what}. What to do: run `hpkit local logs kueue`")
+            raise ToolError(
+                f"not within {_HANGS_SECONDS:.0f} s: {expectation}. What to do: run `hpkit local logs kueue`"
+            )
         time.sleep(_POLL_SECONDS)
 
 
 def _clean(api: Api) -> None:
     """Delete what this rehearsal or one that was killed has made, and wait until Kueue has let go of it."""
     for api_resource in (JOBS, *(KINDS[name] for name in _DELETED)):
-        for each in api.items(api_resource.folder(), labels=_LABELS, bare=True):
+        for each in api.items(api_resource.folder(), labels=_LABELS, metadata_only=True):
             api.delete(api_resource.path(each["metadata"].get("namespace", ""), each["metadata"]["name"]))
         _await_gone(api, api_resource)
 
 
 def _await_gone(api: Api, kind: ApiResource) -> None:
-    _await(lambda: not api.items(kind.folder(), labels=_LABELS, bare=True), f"{kind.plural} are gone")
+    _await(lambda: not api.items(kind.folder(), labels=_LABELS, metadata_only=True), f"{kind.plural} are gone")

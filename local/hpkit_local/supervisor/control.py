@@ -130,10 +130,13 @@ def start(instance: Instance, *, say: Callable[[str], None], wait: bool = True) 
             except _PartError:
                 # Between the moment when a port was found free and the service that listens on it, another program
                 # can be quicker. Each start claims ports anew.
-                taken = instance.ports_of_others()
-                if not taken:
+                used_ports = instance.ports_of_others()
+                if not used_ports:
                     raise
-                say(f"another program took {', '.join(f'port {port} ({name})' for name, port in taken.items())}: again")
+                say(
+                    f"another program took {', '.join(f'port {port} ({name})' for name, port in used_ports.items())}: "
+                    "again"
+                )
         return _start(instance, say)
 
 
@@ -329,11 +332,11 @@ def _supervised(instance: Instance) -> bool:
     return False
 
 
-def _await_ready(instance: Instance, say: Callable[[str], None], goes_on: Callable[[], bool]) -> State:
+def _await_ready(instance: Instance, say: Callable[[str], None], should_continue: Callable[[], bool]) -> State:
     since = last_message = time.monotonic()
     starting, healthy = Starting(instance, say), 0
     while time.monotonic() - since < _PART_SECONDS:
-        if not goes_on():
+        if not should_continue():
             raise ToolError(f"the supervisor ended: {_tail(instance.log('supervisor'))}")
         state = running(instance)
         if problem := starting.problem():

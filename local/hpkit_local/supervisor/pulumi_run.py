@@ -32,11 +32,11 @@ def run(
     folder: Path,
     environment: Mapping[str, str],
     *,
-    gone: Callable[[], str],
+    stop_reason: Callable[[], str],
     log: Path | None = None,
     watch: Callable[[bool], None] = lambda _interrupted: None,
 ) -> Ended:
-    """Run a command that hears of interruptions from here alone; `gone` says why it cannot go on, or "".
+    """Run a command that hears of interruptions from here alone; `stop_reason` returns why it cannot continue, or "".
 
     log: where its output goes; None leaves it where that of this process goes. `watch` is called several times a
     second, with whether the user has interrupted the run.
@@ -67,7 +67,7 @@ def run(
         )
         if interrupted:
             process.send_signal(signal.SIGINT)
-        return _watched(process, gone, lambda: interrupted, watch)
+        return _watched(process, stop_reason, lambda: interrupted, watch)
     finally:
         if output is not None:
             output.close()
@@ -77,7 +77,7 @@ def run(
 
 def _watched(
     process: subprocess.Popen[bytes],
-    gone: Callable[[], str],
+    stop_reason: Callable[[], str],
     interrupted: Callable[[], bool],
     watch: Callable[[bool], None],
 ) -> Ended:
@@ -86,7 +86,7 @@ def _watched(
         try:
             return Ended(process.wait(_WATCH_SECONDS), interrupted(), "")
         except subprocess.TimeoutExpired:
-            reason = gone()
+            reason = stop_reason()
         if reason:
             _end(process)
             return Ended(process.returncode, interrupted(), reason)

@@ -100,9 +100,9 @@ class Stack:
         return ended.code
 
     def _run(self, command: Sequence[str], verb: str, show: Callable[[EngineEvents], None] | None) -> Ended:
-        gone = self._watch(verb)
+        stop_reason = self._watch(verb)
         if show is None:
-            return run(command, self._root, self.environment, gone=gone)
+            return run(command, self._root, self.environment, stop_reason=stop_reason)
         events = EngineEvents(self._project / "events.json", reads_of(self._instance, self._name))
         events.file.unlink(missing_ok=True)
 
@@ -114,7 +114,7 @@ class Stack:
         # The option is one of those that Pulumi hides unless they are asked for, as its Automation API does.
         environment = {**self.environment, "PULUMI_DEBUG_COMMANDS": "true"}
         logged = [*command[:2], "--event-log", str(events.file), *command[2:]]
-        ended = run(logged, self._root, environment, gone=gone, log=self.log, watch=watch)
+        ended = run(logged, self._root, environment, stop_reason=stop_reason, log=self.log, watch=watch)
         watch(ended.interrupted)
         events.file.unlink(missing_ok=True)
         return ended
@@ -204,7 +204,7 @@ class Stack:
             f"hpkit local {verb} --stack {self._name}"
         )
 
-        def gone() -> str:
+        def stop_reason() -> str:
             if state is not None and state.supervisor.alive():
                 problem = self._starting.problem() if self._starting else ""
                 return f"{verb} ended: {problem}. Start it again: hpkit local stop --name {name}" if problem else ""
@@ -213,7 +213,7 @@ class Stack:
                 return f"{verb} stopped, because {why}. {again} --name {name}"
             return f"{verb} stopped, because the local cloud {name} was stopped. {again} --name {name}"
 
-        return gone
+        return stop_reason
 
     def read(self, *arguments: str) -> str:
         """Run a Pulumi command that only reads, and return what it says."""

@@ -32,11 +32,11 @@ class NotToBeHad(Exception):  # noqa: N818 - no error: the next source is tried
         self.challenge = challenge
 
 
-def of_this_machine(platforms: Mapping[str, str], *, what: str) -> str:
+def of_this_machine(platforms: Mapping[str, str], *, tool: str) -> str:
     """Return the publisher's name of this machine; NotToBeHad where it publishes no such thing for it."""
     system = f"{platform.system()} {platform.machine()}"
     if system not in platforms:
-        raise NotToBeHad(f"no {what} for {system}")
+        raise NotToBeHad(f"no {tool} for {system}")
     return platforms[system]
 
 
@@ -56,12 +56,12 @@ def opened(request: str | urllib.request.Request) -> http.client.HTTPResponse:
     return answer
 
 
-def download(address: str, sha256: str, file: Path, *, say: Callable[[str], None], by: _Opened = opened) -> None:
+def download(address: str, sha256: str, file: Path, *, say: Callable[[str], None], opener: _Opened = opened) -> None:
     """Put what an address answers into a file; NotToBeHad, and no file, if it breaks off or has another SHA-256."""
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f"{file.name}.part")
     try:
-        with by(address) as answer, part.open("wb") as output:
+        with opener(address) as answer, part.open("wb") as output:
             _copy(answer, output, say=say)
         got = checksum(part)
         if got != sha256:

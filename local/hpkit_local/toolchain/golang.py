@@ -177,10 +177,10 @@ def _for_a_newer_go(output: str) -> bool:
     return "Zip" in answer and "requires go " in answer.get("Error", "")
 
 
-def _counted(log: str, prefix: str, what: str) -> str:
+def _counted(log: str, prefix: str, unit: str) -> str:
     """Return how many lines with a prefix the last command has written; `go build -v` names one package per line."""
     lines = [line for line in log.rpartition("\n$ ")[2].splitlines()[1:] if line.startswith(prefix)]
-    return f"{len(lines)} {what}"
+    return f"{len(lines)} {unit}"
 
 
 def _copy(tool: Tool, copy: Copy, *, go: Path, into: Path, steps: Steps) -> None:

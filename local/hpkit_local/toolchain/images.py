@@ -37,7 +37,7 @@ def take(tool: Tool, source: Image, *, into: Path, say: Say) -> None:
 
     NotToBeHad if the registry is out of reach, has no image for this machine, or sends what differs from its digests.
     """
-    machine = of_this_machine(source.platforms, what="image")
+    machine = of_this_machine(source.platforms, tool="image")
     repository = _Repository(source)
     manifest = repository.manifest(machine)
     name = f"{source.repository}:{source.tag}"
@@ -52,7 +52,7 @@ def take(tool: Tool, source: Image, *, into: Path, say: Say) -> None:
                 digest,
                 file,
                 say=lambda far: say(f"{tool.name}: downloading {name}{far}"),
-                by=repository.opened,
+                opener=repository.opened,
             )
             if _unpacked(file, entrypoint, into / tool.executables[0]):
                 return

@@ -16,7 +16,7 @@ __all__ = ["take"]
 
 def take(tool: Tool, source: Release, *, into: Path, say: Say) -> None:
     """Put the release's executables into a folder; NotToBeHad if it is out of reach or its checksum is wrong."""
-    machine = of_this_machine(source.platforms, what="release")
+    machine = of_this_machine(source.platforms, tool="release")
     address, sums = (each.format(platform=machine) for each in (source.file, source.sums))
     name = address.rpartition("/")[2]
     sha256 = _published_checksum(sums, name)

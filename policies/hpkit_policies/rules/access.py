@@ -200,13 +200,13 @@ def _administrators(association: Resource, settings: Settings) -> Results:
     scope = association.get("accessScope.type")
     if policy != "AmazonEKSClusterAdminPolicy" and (scope != "cluster" or policy in _READING):
         return
-    who, listed = str(association.get("principalArn")), settings[_ADMINISTRATORS.name]
-    if listed and who not in listed:
+    principal, listed = str(association.get("principalArn")), settings[_ADMINISTRATORS.name]
+    if listed and principal not in listed:
         yield Violation(
-            f"{association.name} grants {who} {policy}", f"Remove it, or list it in {_ADMINISTRATORS.name}."
+            f"{association.name} grants {principal} {policy}", f"Remove it, or list it in {_ADMINISTRATORS.name}."
         )
-    elif not re.fullmatch(r"arn:aws[\w-]*:iam::\d{12}:role/[^*?]+", who):
-        yield Violation(f"{association.name} grants {who} {policy}", "Grant it to a role, whose sessions expire.")
+    elif not re.fullmatch(r"arn:aws[\w-]*:iam::\d{12}:role/[^*?]+", principal):
+        yield Violation(f"{association.name} grants {principal} {policy}", "Grant it to a role, whose sessions expire.")
 
 
 POLICIES = (

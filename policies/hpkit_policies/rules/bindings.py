@@ -70,10 +70,10 @@ def _hand_out_little(resources: Sequence[Resource], settings: Settings) -> Resul
         yield from unknown_as_undecided(_access_map(resource), resource)
 
 
-def _matching(resources: Sequence[Resource], thing: str) -> Iterator[tuple[Resource, re.Match[str]]]:
+def _matching(resources: Sequence[Resource], subject: str) -> Iterator[tuple[Resource, re.Match[str]]]:
     for resource in resources:
         match = _RBAC.fullmatch(resource.type)
-        if match is not None and match["thing"] == thing:
+        if match is not None and match["thing"] == subject:
             yield resource, match
 
 

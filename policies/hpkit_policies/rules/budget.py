@@ -94,11 +94,11 @@ def _teams_below_ceiling(resources: Sequence[Resource], settings: Settings) -> R
             own = sorted(budget.teams & costs.keys(), key=lambda team: -costs[team].dollars)
             total = reserved_cost([part for team in own for part in reserved[team]], region)
             if total.exceeds(budget):
-                who = listing([f"{team}: {float(costs[team].dollars):,.0f}" for team in own])
+                team_costs = listing([f"{team}: {float(costs[team].dollars):,.0f}" for team in own])
                 near, prices = "about " if total.about else "", _price_note(total.used)
                 yield Violation(
                     f"the quota of {budget.label} costs {near}{float(total.dollars):,.0f} US dollars per month on "
-                    f"demand; the budget is {float(budget.monthly):,.0f} ({who}{prices})",
+                    f"demand; the budget is {float(budget.monthly):,.0f} ({team_costs}{prices})",
                     f"Lower its allocations, or raise its budget in `{budget.kind}s`.",
                     cluster,
                     cause=next(quota.resource for quota in matched[cluster.urn] if quota.team == own[0]),

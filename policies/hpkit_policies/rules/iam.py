@@ -205,10 +205,10 @@ def _problems(principal_type: str, name: str, statement: Statement, settings: Se
     if name == "*":
         yield "trusts everyone", "Set the principal to the service that assumes the role."
     elif principal_type == "Service":
-        named = _SERVICES.get(name)
-        if named is None and name not in settings[_TRUSTED.name]:
+        known_service = _SERVICES.get(name)
+        if known_service is None and name not in settings[_TRUSTED.name]:
             yield f"trusts {name}", f"Trust one of {listing(list(_SERVICES))}, or list it in {_TRUSTED.name}."
-        elif named and not limited:
+        elif known_service and not limited:
             yield (
                 f"trusts {name} on behalf of any account",
                 "Add a condition on aws:SourceAccount or aws:SourceArn.",

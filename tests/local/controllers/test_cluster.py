@@ -197,7 +197,7 @@ def test_the_api_server_takes_the_node_pools_that_the_validator_takes(scaled, ap
 
 
 def test_the_kinds_of_karpenter_go_with_autoscaling(environment, cluster, api):
-    assert not [each for each in api.items(CRDS, bare=True) if "karpenter" in each["metadata"]["name"]]
+    assert not [each for each in api.items(CRDS, metadata_only=True) if "karpenter" in each["metadata"]["name"]]
 
 
 def test_a_second_eks_cluster_is_refused_and_told_where_to_go(environment):
@@ -275,7 +275,7 @@ def test_a_webhook_whose_pods_nobody_runs_is_refused_at_once_with_the_reason(env
 
 
 def names(api, folder):
-    return {each["metadata"]["name"] for each in api.items(folder, bare=True)}
+    return {each["metadata"]["name"] for each in api.items(folder, metadata_only=True)}
 
 
 def test_deleting_everything_leaves_an_api_server_like_new(environment, cluster, api):

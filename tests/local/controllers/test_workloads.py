@@ -108,7 +108,7 @@ def tidy(api):
     """Leave no job to the next test."""
     yield
     for team in ("a", "b", "c"):
-        jobs = api.items(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs", bare=True)
+        jobs = api.items(f"/apis/batch/v1/namespaces/hyperpod-ns-{team}/jobs", metadata_only=True)
         remove(api, team, *(each["metadata"]["name"] for each in jobs))
 
 
@@ -449,7 +449,7 @@ def test_pods_of_a_node_that_hyperpod_replaces_go_and_their_job_runs_elsewhere(p
     assert answer["Successful"]
 
     def nodes():
-        return {each["metadata"]["name"] for each in api.items("/api/v1/nodes", bare=True)}
+        return {each["metadata"]["name"] for each in api.items("/api/v1/nodes", metadata_only=True)}
 
     eventually(lambda: name not in nodes() and len(nodes()) == 19, "another node is there instead")
     eventually(
@@ -470,7 +470,7 @@ def four_nodes(platform, api):
 
     The quota stays that of eleven nodes.
     """
-    nodes = api.items("/api/v1/nodes", labels="node.kubernetes.io/instance-type=ml.g5.12xlarge", bare=True)
+    nodes = api.items("/api/v1/nodes", labels="node.kubernetes.io/instance-type=ml.g5.12xlarge", metadata_only=True)
     names = [each["metadata"]["name"] for each in nodes]
 
     def become(which, *, closed=False, taints=None):

@@ -60,10 +60,10 @@ def test_a_run_of_the_real_engine_is_read_while_it_works(tmp_path):
         read.append(len(events.warnings))
 
     command = ["pulumi", "stack", "init", "acme-dev", "--non-interactive"]
-    assert run(command, tmp_path, environment, gone=str, log=log).code == 0
+    assert run(command, tmp_path, environment, stop_reason=str, log=log).code == 0
     command = ["pulumi", "up", "--yes", "--skip-preview", "--stack", "acme-dev", "--non-interactive"]
     logged = [*command, "--event-log", str(events.file)]
-    ended = run(logged, tmp_path, environment, gone=str, log=log, watch=watch)
+    ended = run(logged, tmp_path, environment, stop_reason=str, log=log, watch=watch)
     events.read()
     assert ended.code != 0
     assert events.warnings[-2:] == ["of the program", "Network network: of a part"], "each once"
@@ -74,7 +74,7 @@ def test_a_run_of_the_real_engine_is_read_while_it_works(tmp_path):
     assert "for its log alone" in log.read_text()
     command = ["pulumi", "destroy", "--yes", "--skip-preview", "--stack", "acme-dev", "--non-interactive"]
     ending = EngineEvents(tmp_path / "destroy.json")
-    ended = run([*command, "--event-log", str(ending.file)], tmp_path, environment, gone=str, log=log)
+    ended = run([*command, "--event-log", str(ending.file)], tmp_path, environment, stop_reason=str, log=log)
     ending.read()
     assert (ended.code, ending.said(), ending.seconds is not None) == (0, [], True)
 

@@ -34,7 +34,9 @@ def test_when_the_reason_comes_the_whole_session_ends(tmp_path, monkeypatch, han
     if handler == "signal.SIG_IGN":
         monkeypatch.setattr(pulumi_run, "_END_SECONDS", (0.2, 0.2))
     file = tmp_path / "plugin"
-    ended = run([sys.executable, "-c", ENGINE.format(handler=handler), file], tmp_path, {}, gone=reason_once(file))
+    ended = run(
+        [sys.executable, "-c", ENGINE.format(handler=handler), file], tmp_path, {}, stop_reason=reason_once(file)
+    )
     assert ended.gone == "its instance is gone"
     assert ended.code != 0
     pid = int(file.read_text())
@@ -42,7 +44,9 @@ def test_when_the_reason_comes_the_whole_session_ends(tmp_path, monkeypatch, han
 
 
 def test_a_run_that_nothing_happens_to_ends_with_its_own_code(tmp_path):
-    assert run([sys.executable, "-c", "raise SystemExit(7)"], tmp_path, {}, gone=lambda: "") == Ended(7, False, "")
+    assert run([sys.executable, "-c", "raise SystemExit(7)"], tmp_path, {}, stop_reason=lambda: "") == Ended(
+        7, False, ""
+    )
 
 
 @pytest.mark.parametrize(

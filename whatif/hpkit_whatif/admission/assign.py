@@ -134,8 +134,8 @@ class Assignment:
         """Return what the workload gets; asked for once all is chosen."""
         if self._result is None:
             self._result = tuple(
-                PodSetAssignment(each.name, each.count, each.flavors, each.usage, each.domains)
-                for each in self.pod_sets
+                PodSetAssignment(pod_set.name, pod_set.count, pod_set.flavors, pod_set.usage, pod_set.domains)
+                for pod_set in self.pod_sets
             )
         return self._result
 
@@ -177,14 +177,14 @@ class Resolver:
         if last is not None and last[0] is spec.pod_sets and last[1] == spec.priority:
             return last[2], last[3], last[3].flavors
         key = (spec.priority, *map(_key, spec.pod_sets))
-        asked = self._known.get(key)
-        if asked is None:
+        resolved = self._known.get(key)
+        if resolved is None:
             refuse_pod_sets(spec, self._levels)
-            asked = self._known[key] = self._asked(tuple(self._pod_set(each) for each in spec.pod_sets))
+            resolved = self._known[key] = self._asked(tuple(self._pod_set(each) for each in spec.pod_sets))
         if len(self._by_identity) >= _MOST_REMEMBERED:
             self._by_identity.clear()
-        self._by_identity[id(spec.pod_sets)] = spec.pod_sets, spec.priority, key, asked
-        return key, asked, asked.flavors
+        self._by_identity[id(spec.pod_sets)] = spec.pod_sets, spec.priority, key, resolved
+        return key, resolved, resolved.flavors
 
     def _asked(self, request: Request) -> Asked:
         groups = [group for each in request for group in each.groups]

@@ -112,13 +112,13 @@ def _fungibility(where: str, rules: FlavorFungibility) -> Iterator[str]:
 def _quotas(where: str, flavors: Iterable[FlavorQuotas]) -> Iterator[str]:
     for flavor in flavors:
         for resource, quota in flavor.resources.items():
-            for what, amount in (
+            for quota_name, amount in (
                 ("nominal", quota.nominal),
                 ("borrowing_limit", quota.borrowing_limit),
                 ("lending_limit", quota.lending_limit),
             ):
                 if amount is not None and not _is_amount(amount):
-                    yield f"{where}: {what} of {resource} of {flavor.name} is {amount}; {_WANTED}"
+                    yield f"{where}: {quota_name} of {resource} of {flavor.name} is {amount}; {_WANTED}"
 
 
 def _topologies(topologies: Iterable[Topology]) -> Iterator[str]:
@@ -147,13 +147,13 @@ def _pod_sets(workload: Workload, levels: Collection[str]) -> Iterator[str]:
             yield f"{where}: min_count is {pod_set.min_count}, more than its count of {pod_set.count}"
         if _is_text(pod_set.flavors):
             yield f"{where}: flavors is the text {pod_set.flavors}, and must be a set"
-        asked = pod_set.topology
-        if asked is None:
+        topology = pod_set.topology
+        if topology is None:
             continue
-        yield from _disallowed(where, "topology", asked.mode, _MODES)
+        yield from _disallowed(where, "topology", topology.mode, _MODES)
         # Without topologies nothing is placed anywhere, and no level means anything.
-        if levels and asked.mode != "unconstrained" and asked.level not in levels:
-            yield f"{where}: no topology has a level {asked.level}; there are {', '.join(levels)}"
+        if levels and topology.mode != "unconstrained" and topology.level not in levels:
+            yield f"{where}: no topology has a level {topology.level}; there are {', '.join(levels)}"
 
 
 def _admission(workload: Workload, pairs: Container[tuple[str, str]], leaves: Container[str] | None) -> Iterator[str]:
@@ -162,15 +162,15 @@ def _admission(workload: Workload, pairs: Container[tuple[str, str]], leaves: Co
         return
     if not isfinite(admission.admitted):
         yield f"admitted is {admission.admitted}; it must be a number of seconds"
-    for got in admission.pod_sets:
-        where = f"pod set {got.name}"
-        for resource, flavor in got.flavors.items():
+    for assignment in admission.pod_sets:
+        where = f"pod set {assignment.name}"
+        for resource, flavor in assignment.flavors.items():
             if (flavor, resource) not in pairs:
                 yield f"{where}: it runs on {flavor}, which has no quota of {resource}"
-        for what, amount in (("count", got.count), *got.usage.items(), *got.domains):
+        for what, amount in (("count", assignment.count), *assignment.usage.items(), *assignment.domains):
             if not _is_amount(amount):
                 yield f"{where}: {what} is {amount}; {_WANTED}"
-        for leaf, _ in got.domains:
+        for leaf, _ in assignment.domains:
             if leaves is not None and leaf not in leaves:
                 yield f"{where}: it runs on {leaf}, which no topology has"
 
@@ -197,11 +197,11 @@ def _disallowed(where: str, what: str, value: str, allowed: tuple[str, ...]) -> 
         yield f'{where}: {what} is "{value}"; it is one of {", ".join(allowed)}'
 
 
-def _twice(what: str, names: Iterable[str]) -> Iterator[str]:
+def _twice(noun: str, names: Iterable[str]) -> Iterator[str]:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            yield f"{what}: there are two {name}"
+            yield f"{noun}: there are two {name}"
         seen.add(name)
 
 
@@ -209,9 +209,9 @@ def _below_itself(cohorts: Iterable[Cohort]) -> Iterator[str]:
     parents = {cohort.name: cohort.parent for cohort in cohorts}
     reported: set[str] = set()
     for name in parents:
-        way = [name]
-        while (above := parents.get(way[-1])) is not None and above not in way:
-            way.append(above)
+        chain = [name]
+        while (above := parents.get(chain[-1])) is not None and above not in chain:
+            chain.append(above)
         if above == name and name not in reported:
-            reported.update(way)
-            yield f"cohort {name} is below itself: {' → '.join([*way, name])}"
+            reported.update(chain)
+            yield f"cohort {name} is below itself: {' → '.join([*chain, name])}"

@@ -51,11 +51,11 @@ class Cycle:
         active = _active(entries)
         self._applied = []
         self._left = len(active)
-        gone: dict[str, Task] = {}
+        preempted: dict[str, Task] = {}
         for entry in active if len(active) <= 1 else self._in_turn(active):
             self._left -= 1
             entry.turn = len(active) - self._left
-            self._process(entry, gone)
+            self._process(entry, preempted)
         for entry in reversed(self._applied):
             entry.task.queue.node.remove(entry.usage)
             self._places.remove(entry.assignment.placed)
@@ -79,15 +79,15 @@ class Cycle:
         task.last_generation = task.queue.generation
 
     def _assignments(self, task: Task) -> tuple[Assignment, list[Target]]:
-        asked = _asked(task)
-        request = asked.request
+        demand = _asked(task)
+        request = demand.request
         blocked = None if task.pending_flavors() else task.shape.still_blocked()
         if blocked is not None:
             return cast("Assignment", blocked), []
         full, targets = self._attempt(task, request, None)
         if full.mode == Mode.FIT or targets:
             return full, targets
-        if asked.partial:
+        if demand.partial:
             smaller = self._reduced(task, request)
             if smaller is not None:
                 return smaller
@@ -96,16 +96,16 @@ class Cycle:
 
     def _cached_assignment(self, task: Task, *, supposed: bool) -> Assignment | None:
         """Return what is chosen for a workload without choice, None where it hangs on more than its queue's outlook."""
-        asked = _asked(task)
-        if asked.amounts is None or task.pending_flavors():
+        demand = _asked(task)
+        if demand.amounts is None or task.pending_flavors():
             return None
         fair = self._fair is not None
-        fits, outlook = task.queue.node.outlook(asked.amounts, fair=fair)
+        fits, outlook = task.queue.node.outlook(demand.amounts, fair=fair)
         if not fits and not supposed:
             return None
-        assignment = asked.assignments.get(outlook)
+        assignment = demand.assignments.get(outlook)
         if assignment is None:
-            assignment = asked.assignments[outlook] = assign(task, asked.request, None, fair=fair, simulate=_suppose)
+            assignment = demand.assignments[outlook] = assign(task, demand.request, None, fair=fair, simulate=_suppose)
         return assignment
 
     def _attempt(
@@ -142,10 +142,10 @@ class Cycle:
         return assignment, targets
 
     def _stays(self, task: Task) -> bool:
-        asked, spec = _asked(task), task.queue.node.spec.preemption
+        demand, spec = _asked(task), task.queue.node.spec.preemption
         alike = spec.within_cluster_queue != "LowerOrNewerEqualPriority"
-        whole = not asked.partial and not task.pending_flavors()
-        return alike and whole and not self._places.asked_by(asked.request)
+        whole = not demand.partial and not task.pending_flavors()
+        return alike and whole and not self._places.asked_by(demand.request)
 
     def _reduced(self, task: Task, request: Request) -> tuple[Assignment, list[Target]] | None:
         """Return the largest smaller size that fits or finds victims, by Kueue's binary search."""
@@ -179,7 +179,7 @@ class Cycle:
         own = any(victim.queue is task.queue for victim, _ in targets)
         return Mode.PREEMPT if own else Mode.RECLAIM, level
 
-    def _process(self, entry: Entry, gone: dict[str, Task]) -> None:
+    def _process(self, entry: Entry, preempted: dict[str, Task]) -> None:
         task, assignment = entry.task, entry.assignment
         if assignment.mode == Mode.NO_FIT:
             entry.outcome = "NoFit"
@@ -187,25 +187,25 @@ class Cycle:
         # Nothing has changed since the first was nominated, and it needs nobody to go. Where borrowing counts as worse
         # than preempting, what fits by its mode may need someone to go all the same.
         plain = task.queue.node.spec.fungibility.preference == "BorrowingOverPreemption"
-        untouched = plain and assignment.mode == Mode.FIT and not self._applied and not gone
-        fits = "Fits" if untouched else self._still_fits(entry, gone)
+        untouched = plain and assignment.mode == Mode.FIT and not self._applied and not preempted
+        fits = "Fits" if untouched else self._still_fits(entry, preempted)
         if fits == "NoPlace":
             task.tried = ()
             assignment, entry.targets = self._assignments(task)
             entry.assignment = assignment
             self._remember(task, assignment)
             entry.usage = assignment.amounts()
-            fits = self._still_fits(entry, gone)
+            fits = self._still_fits(entry, preempted)
         if assignment.mode == Mode.NO_FIT:
             entry.outcome = "NoFit"
         elif assignment.mode != Mode.FIT and not entry.targets:
             entry.outcome = "NoCandidates"
             if task.queue.node.spec.preemption.reclaim_within_cohort != "Any":
                 self._apply(entry, self._reserved(entry))
-        elif any(target.name in gone for target, _ in entry.targets) or fits != "Fits":
+        elif any(target.name in preempted for target, _ in entry.targets) or fits != "Fits":
             entry.outcome = "Skipped"
         else:
-            gone.update((target.name, target) for target, _ in entry.targets)
+            preempted.update((target.name, target) for target, _ in entry.targets)
             self._apply(entry, entry.usage)
             entry.outcome = "Admitted" if assignment.mode == Mode.FIT else "Preempting"
 

@@ -107,9 +107,9 @@ class Places:
         if not self.grids:
             return
         task.placed = tuple(
-            (grid, spec.per_pod, got.domains)
-            for spec, got in zip(task.spec.pod_sets, task.assignment, strict=False)
-            for grid in {self.grids[flavor] for flavor in got.flavors.values() if flavor in self.grids}
+            (grid, spec.per_pod, assigned.domains)
+            for spec, assigned in zip(task.spec.pod_sets, task.assignment, strict=False)
+            for grid in {self.grids[flavor] for flavor in assigned.flavors.values() if flavor in self.grids}
         )
         self.add(task.placed)
 

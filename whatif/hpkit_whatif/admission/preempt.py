@@ -186,9 +186,9 @@ def _of_own_queue(search: Search) -> list[_Candidate]:
     if policy == "Never":
         return []
     return [
-        _Candidate(each, None, "InClusterQueue")
-        for each in search.task.queue.evictable(search.contested)
-        if permits(policy, search.task, each)
+        _Candidate(candidate, None, "InClusterQueue")
+        for candidate in search.task.queue.evictable(search.contested)
+        if permits(policy, search.task, candidate)
     ]
 
 

@@ -183,10 +183,10 @@ class Queue:
 
     def new(self, spec: Workload) -> Task:
         """Return a workload that neither waits nor runs yet."""
-        key, asked, flavors = self.resolve(spec)
+        key, demand, flavors = self.resolve(spec)
         shape = self.shapes.get(key)
         if shape is None:
-            shape = self.shapes[key] = Shape(spec.priority, asked, flavors)
+            shape = self.shapes[key] = Shape(spec.priority, demand, flavors)
         return Task(spec, self, shape)
 
     def push(self, task: Task) -> None:

@@ -308,10 +308,10 @@ class Simulator:
         queue = self._queues[workload.queue]
         task = self._tasks[workload.name] = queue.new(workload)
         usage: dict[int, int] = {}
-        for got in workload.admission.pod_sets:
-            for resource, flavor in got.flavors.items():
+        for assignment in workload.admission.pod_sets:
+            for resource, flavor in assignment.flavors.items():
                 pair = self._pairs.index[flavor, resource]
-                usage[pair] = usage.get(pair, 0) + got.usage.get(resource, 0)
+                usage[pair] = usage.get(pair, 0) + assignment.usage.get(resource, 0)
         task.usage = tuple(usage.items())
         task.pairs = frozenset(usage)
         task.flavors = frozenset(self._pairs.flavor_of[pair] for pair in usage)

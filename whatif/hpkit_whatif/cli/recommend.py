@@ -203,7 +203,7 @@ def _print_capacity(console: Console, capacity: CapacityChange) -> None:
         said = "fewer instances don't meet the goals" if capacity.met else "more instances don't help"
         console.print(f"Capacity: {said}.")
         return
-    what = ", ".join(
+    settings = ", ".join(
         f"{after} × {kind} instead of {before}" for kind, before, after in capacity.instances if before != after
     )
     if capacity.monthly is None:
@@ -214,7 +214,7 @@ def _print_capacity(console: Console, capacity: CapacityChange) -> None:
         money = f"{about}${abs(capacity.monthly):,.0f} per month {more}, on demand{of}"
     best = "Cheapest that meets the goals" if capacity.compared else "Fewest that meet the goals"
     verdict = best if capacity.met else "Nearest, but it doesn't meet the goals"
-    console.print(f"Capacity: {verdict}: {what}, {money}, with:")
+    console.print(f"Capacity: {verdict}: {settings}, {money}, with:")
     for change in capacity.changes:
         console.print(f"  {change.path}: {change.before} → {change.after}")
     for line in capacity.warnings:

@@ -145,9 +145,9 @@ def _dealt(teams: dict[str, str]) -> list[str]:
     for group, team in teams.items():
         groups.setdefault(team, []).append(group)
     return [
-        f"{team} has {len(found):,} group{'s' * (len(found) > 1)} of the trace: {', '.join(found[:5])}"
-        + (", …" if len(found) > 5 else "")
-        for team, found in groups.items()
+        f"{team} has {len(group_names):,} group{'s' * (len(group_names) > 1)} of the trace: "
+        f"{', '.join(group_names[:5])}" + (", …" if len(group_names) > 5 else "")
+        for team, group_names in groups.items()
     ]
 
 
@@ -170,25 +170,26 @@ def _shape(plan: Plan, instance_type: str | None) -> Shape:
     from hpkit.catalog import find_instance_type
     from hpkit_whatif.scenario.traces import Shape
 
-    kinds = {}
+    accelerators = {}
     for name in dict.fromkeys(each.instance_type for team in plan.teams for each in team.quota_resources):
         known = find_instance_type(name)
         if known is not None and known.accelerators:
-            kinds[name] = known.accelerators
-    if instance_type is None and len(kinds) == 1:
-        (instance_type,) = kinds
+            accelerators[name] = known.accelerators
+    if instance_type is None and len(accelerators) == 1:
+        (instance_type,) = accelerators
     if instance_type is None:
-        if not kinds:
+        if not accelerators:
             raise SelectionError(f"no team of {plan.stack} has quota of accelerators, which the trace's tasks request")
         raise SelectionError(
-            f"teams of {plan.stack} have accelerators of {', '.join(kinds)}; choose the type for the trace's tasks "
+            f"teams of {plan.stack} have accelerators of {', '.join(accelerators)}; choose the type for the trace's "
+            "tasks "
             "with --instance-type"
         )
-    if instance_type not in kinds:
+    if instance_type not in accelerators:
         raise SelectionError(
-            f"no team of {plan.stack} has accelerators of {instance_type}; {hint(instance_type, kinds)}"
+            f"no team of {plan.stack} has accelerators of {instance_type}; {hint(instance_type, accelerators)}"
         )
-    return Shape(instance_type, kinds[instance_type])
+    return Shape(instance_type, accelerators[instance_type])
 
 
 def _from_scenario(files: tuple[Path, ...], seed: int | None, to: Path) -> None:

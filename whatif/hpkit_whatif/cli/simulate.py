@@ -166,8 +166,8 @@ def _table(report: "Report") -> str:
             str(team.evicted), str(team.evicts), figure(team.lost),
         )  # fmt: skip
     console.print(teams)
-    kinds = {task.instance_type for task in report.tasks}
-    title = f"Tasks, in {kinds.pop()}" if len(kinds) == 1 else "Tasks"
+    instance_types = {task.instance_type for task in report.tasks}
+    title = f"Tasks, in {instance_types.pop()}" if len(instance_types) == 1 else "Tasks"
     tasks = grid(
         "task", "team", "asks", "submitted", "admitted", "finished", "waited", "borrowed", "preempted", title=title
     )
@@ -175,7 +175,7 @@ def _table(report: "Report") -> str:
         tasks.add_row(
             task.name,
             task.team,
-            figure(task.instances) + (f" {task.instance_type.removeprefix('ml.')}" if kinds else ""),
+            figure(task.instances) + (f" {task.instance_type.removeprefix('ml.')}" if instance_types else ""),
             span(task.submit),
             "never" if task.never and not task.admissions else _last([span(each.time) for each in task.admissions]),
             span(task.finished),

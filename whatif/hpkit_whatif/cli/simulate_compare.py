@@ -49,14 +49,14 @@ def compared(source: Source, sides: tuple[str, str], stack: str | None, form: st
     team_names = [{team.name for team in plan.teams} for plan in plans]
     others: list[Counter[str]] = [Counter(), Counter()]
     before, after = (
-        simulate_tasks(plan, source, of_teams(source.tasks(seed=seed), teams, left), lenient=True)
-        for plan, teams, left in zip(plans, team_names, others, strict=True)
+        simulate_tasks(plan, source, of_teams(source.tasks(seed=seed), teams, other_tasks), lenient=True)
+        for plan, teams, other_tasks in zip(plans, team_names, others, strict=True)
     )
     _refuse_teams_of_nobody(source, others, team_names[0] | team_names[1])
     if form == "json":
         a, b = (
-            _Side(source=side, tasksOfOtherTeams=dict(left), simulation=report.as_dict())
-            for side, left, report in zip(sides, others, (before, after), strict=True)
+            _Side(source=side, tasksOfOtherTeams=dict(other_tasks), simulation=report.as_dict())
+            for side, other_tasks, report in zip(sides, others, (before, after), strict=True)
         )
         return json_document(SimulationComparison, a=a, b=b) + "\n"
     return _table(sides, before, after, others)
@@ -100,17 +100,17 @@ def _load_revision(reference: str, loaded: Loaded) -> Loaded:
     name = Path(loaded.file).resolve().relative_to(root.resolve()).as_posix()
     command = ("git", "-C", str(root), "show", "--end-of-options", f"{reference}:./{name}")
     try:
-        shown = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)  # noqa: S603 - no shell
+        result = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)  # noqa: S603 - no shell
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ToolError(f"git can't read {name} at {reference}: {error}") from None
-    if shown.returncode:
-        words = shown.stderr.decode(errors="replace").strip().splitlines()
+    if result.returncode:
+        words = result.stderr.decode(errors="replace").strip().splitlines()
         raise InputError(
             f"{reference} isn't a file, a stack, or a git reference with {name}: {words[-1] if words else ''}"
         )
     folder = PurePosixPath(name).parent
     document = composed(
-        read_text(shown.stdout), GitFolder(root, reference, str(folder)), PurePosixPath(name).name, f"{folder}/"
+        read_text(result.stdout), GitFolder(root, reference, str(folder)), PurePosixPath(name).name, f"{folder}/"
     )
     return Loaded(loaded.file, document, parse(document), loaded.environment)
 

@@ -82,7 +82,7 @@ def _as_dict(result: Result) -> _Variation:
 def _pages(console: "Console", numbers: Sequence[str], rows: Sequence[_Row], teams: Sequence[str]) -> list["Table"]:
     """Return one table, or, where that is wider than the page, one of the cluster and as few as can be of the teams."""
 
-    def made(columns: Sequence[str]) -> "Table":
+    def new_table(columns: Sequence[str]) -> "Table":
         table = grid(*numbers, *columns, title="")
         for values, figures in rows:
             table.add_row(
@@ -95,17 +95,17 @@ def _pages(console: "Console", numbers: Sequence[str], rows: Sequence[_Row], tea
         return console.measure(table, options=options).maximum <= console.width
 
     waits = [f"p95 {team}" for team in teams]
-    whole = made((*_CLUSTER, *waits))
+    whole = new_table((*_CLUSTER, *waits))
     if fits(whole):
         return [whole]
-    pages = [made(_CLUSTER)]
+    pages = [new_table(_CLUSTER)]
     page: list[str] = []
     for name in waits:
-        if page and not fits(made((*page, name))):
-            pages.append(made(page))
+        if page and not fits(new_table((*page, name))):
+            pages.append(new_table(page))
             page = []
         page.append(name)
-    return [*pages, made(page)]
+    return [*pages, new_table(page)]
 
 
 def _figures(result: Result, teams: Sequence[str]) -> dict[str, str]:

@@ -26,33 +26,33 @@ def cheapest(
     """
     state_now, best_outcome = start, outcome
     nearest = start, outcome
-    by = -1 if outcome.good else 1
+    step = -1 if outcome.good else 1
     for _ in range(_MOST_STEPS):
-        states = list(_steps(levers, start, state_now, by))
+        states = list(_steps(levers, start, state_now, step))
         outcomes = {
             state: state_outcome
             for state, state_outcome in zip(states, evaluate(states) if states else (), strict=True)
             if state_outcome is not None and not state_outcome.strands
         }
-        if by < 0:
+        if step < 0:
             outcomes = {state: state_outcome for state, state_outcome in outcomes.items() if state_outcome.good}
         if not outcomes:
             break
-        state_now = min(outcomes, key=lambda state: _rank(levers, state_now, state, outcomes[state], price, by))
+        state_now = min(outcomes, key=lambda state: _rank(levers, state_now, state, outcomes[state], price, step))
         best_outcome = outcomes[state_now]
         if best_outcome.good or best_outcome.miss < nearest[1].miss:
             nearest = state_now, best_outcome
-        if by > 0 and best_outcome.good:
+        if step > 0 and best_outcome.good:
             break
     return nearest
 
 
-def _steps(levers: Sequence[Lever], start: State, state: State, by: int) -> Iterator[State]:
+def _steps(levers: Sequence[Lever], start: State, state: State, step: int) -> Iterator[State]:
     """Return the states with an instance less or more: of no team's quota, or of one team's."""
     for group, lever in enumerate(levers):
         if lever.kind != "instances":
             continue
-        size = int(state[group]) + by
+        size = int(state[group]) + step
         if not 0 < size <= 2 * int(start[group]):
             continue
         changed = (*state[:group], size, *state[group + 1 :])
@@ -60,13 +60,13 @@ def _steps(levers: Sequence[Lever], start: State, state: State, by: int) -> Iter
         for index, quota in enumerate(levers):
             value = state[index]
             if quota.kind == "quota" and quota.instance_type == lever.instance_type and isinstance(value, int):
-                left = value + by * per_instance(quota.instance_type, quota.unit)
+                left = value + step * per_instance(quota.instance_type, quota.unit)
                 if left > 0:
                     yield (*changed[:index], left, *changed[index + 1 :])
 
 
 def _rank(
-    levers: Sequence[Lever], current: State, state: State, outcome: Outcome, price: Price, by: int
+    levers: Sequence[Lever], current: State, state: State, outcome: Outcome, price: Price, step: int
 ) -> tuple[float, ...]:
     """Return what to minimize: the cost if the goals are met either way, otherwise the distance to them.
 
@@ -80,4 +80,4 @@ def _rank(
             unpriced += more if hourly is None else 0
     waited = sum(report.cluster.waited for report in outcome.reports)
     paid = (unpriced, cost, waited)
-    return paid if by < 0 else (0.0 if outcome.good else 1.0, outcome.miss, *paid)
+    return paid if step < 0 else (0.0 if outcome.good else 1.0, outcome.miss, *paid)

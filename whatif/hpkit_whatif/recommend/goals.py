@@ -159,10 +159,10 @@ def _limit(text: str, measure: Measure, written: str) -> float:
     number = _NUMBER.match(written)
     units = {"utilization": ("%",), "lost": (None, "h", "instance-hour", "instance-hours")}.get(measure, (None,))
     if number is None or number["unit"] not in units:
-        what = {"utilization": "a percentage such as 80%", "lost": "instance-hours such as 2.5"}.get(
+        expected = {"utilization": "a percentage such as 80%", "lost": "instance-hours such as 2.5"}.get(
             measure, "a number such as 0.9" if measure == "fairness" else "a number such as 3"
         )
-        raise SelectionError(f"`{text}`: `{written}` must be {what}")
+        raise SelectionError(f"`{text}`: `{written}` must be {expected}")
     return float(number["number"]) / (100 if measure == "utilization" else 1)
 
 

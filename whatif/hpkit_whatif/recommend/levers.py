@@ -175,12 +175,12 @@ def _handed(levers: Sequence[Lever], state: State, *, giver: int, taker: int) ->
     if units[0] != units[1]:
         return
     step = _SHARE_STEP if units[0] == "share" else 1
-    has = _number(state[giver])
-    for by in dict.fromkeys((step, has // 2 // step * step)):
-        got = _number(state[taker]) + by
-        if by > 0 and has - by > 0 and got <= levers[taker].most:
-            given = _replace_value(state, giver, _written(levers[giver], has - by))
-            yield _replace_value(given, taker, _written(levers[taker], got))
+    amount = _number(state[giver])
+    for moved in dict.fromkeys((step, amount // 2 // step * step)):
+        total = _number(state[taker]) + moved
+        if moved > 0 and amount - moved > 0 and total <= levers[taker].most:
+            given = _replace_value(state, giver, _written(levers[giver], amount - moved))
+            yield _replace_value(given, taker, _written(levers[taker], total))
 
 
 def _number(value: Value) -> int:

@@ -218,10 +218,10 @@ class _Policies:
             lambda states: self.outcomes_for(every, states, seeds),
             monthly.__getitem__,
         )
-        kinds = [(lever, int(value)) for lever, value in zip(every, best, strict=True) if lever.kind == "instances"]
+        counts = [(lever, int(value)) for lever, value in zip(every, best, strict=True) if lever.kind == "instances"]
         costs = []
         regions = set[str]()
-        for lever, value in kinds:
+        for lever, value in counts:
             more, price = value - int(lever.base), prices[lever.instance_type]
             if more:
                 costs.append(None if price is None else more * price.monthly)
@@ -232,7 +232,7 @@ class _Policies:
             met=best_outcome.good,
             changes=self.changes(every, best),
             teams=team_results(self.as_is(seeds), best_outcome.reports),
-            instances=tuple((lever.instance_type, int(lever.base), value) for lever, value in kinds),
+            instances=tuple((lever.instance_type, int(lever.base), value) for lever, value in counts),
             monthly=None if len(known_costs) < len(costs) else sum(known_costs, Decimal(0)),
             priced_in=tuple(sorted(regions - {self.plan.spec.region})),
             prices=dated_regions(regions),

@@ -88,17 +88,17 @@ class _Window:
 
     def _topology(self, plan: Plan) -> tuple[tuple[Rack, ...], tuple[str, ...]]:
         """Return where the nodes stand, if a task of a team asks for a placement; and what of it is not known."""
-        asked = any(
+        has_topology = any(
             pods.topology for each in self._observed.tasks if each.team in self._quota for pods in each.pod_sets
         )
-        if not asked:
+        if not has_topology:
             return (), ()
         if not plan.topology_aware_scheduling:
             return (), ("the stack has no topology-aware scheduling, so a simulation ignores placement",)
         racks, without = group_racks(self._observed.nodes, {kind for kinds in self._quota.values() for kind in kinds})
         notes = [
-            f"{plural(count, 'node')} of {kind} without labels for all network layers: left out of `topology`"
-            for kind, count in sorted(without.items())
+            f"{plural(count, 'node')} of {instance_type} without labels for all network layers: left out of `topology`"
+            for instance_type, count in sorted(without.items())
         ]
         if racks:
             notes.append("`topology` has the current nodes; the places of earlier nodes are unknown")
@@ -193,11 +193,11 @@ class _Window:
 
         Nothing is left out: what a task does not say would follow pro rata, and Kueue counts what is requested alone.
         """
-        asked = dict(workload.requests)
+        requests = dict(workload.requests)
         instance = find_instance_type(instance_type)
         resource = instance.accelerator_resource if instance is not None else None
-        accelerators = int(asked.get(resource, Decimal(0))) if resource else 0
-        if any(name.startswith("nvidia.com/mig-") and amount for name, amount in asked.items()):
+        accelerators = int(requests.get(resource, Decimal(0))) if resource else 0
+        if any(name.startswith("nvidia.com/mig-") and amount for name, amount in requests.items()):
             self._left_out("request MIG partitions, which a task can't: left out")
             return None
         pods = workload.pods
@@ -207,7 +207,7 @@ class _Window:
             most = (instance.accelerators if instance is not None else None) or 1
             each = next(size for size in range(most, 0, -1) if accelerators % size == 0)
             pods = accelerators // each
-        cpus, memory = asked.get("cpu", Decimal(0)) / pods, asked.get("memory", Decimal(0)) / pods / _GIB
+        cpus, memory = requests.get("cpu", Decimal(0)) / pods, requests.get("memory", Decimal(0)) / pods / _GIB
         if not (accelerators or cpus or memory):
             self._left_out("request nothing: left out")
             return None

@@ -40,10 +40,10 @@ def _words(event: Event) -> str:
     return f"admits it on {', '.join(map(_place, event.pod_sets)) or 'nothing'}"
 
 
-def _place(got: PodSetAssignment) -> str:
-    flavors = "+".join(sorted(set(got.flavors.values())))
-    nodes = " ".join(f"{name}×{pods}" for name, pods in sorted(got.domains))
-    return f"{got.count} × {flavors}" + (f" ({nodes})" if nodes else "")
+def _place(assignment: PodSetAssignment) -> str:
+    flavors = "+".join(sorted(set(assignment.flavors.values())))
+    nodes = " ".join(f"{name}×{pods}" for name, pods in sorted(assignment.domains))
+    return f"{assignment.count} × {flavors}" + (f" ({nodes})" if nodes else "")
 
 
 def _describe(words: Sequence[str] | None) -> str:

@@ -36,10 +36,10 @@ class Names:
     def _put(self, key: int) -> bool:
         slots = self._slots
         most = len(slots) - 1
-        at = key & most
-        while slots[at]:
-            if slots[at] == key:
+        slot = key & most
+        while slots[slot]:
+            if slots[slot] == key:
                 return False
-            at = (at + 1) & most
-        slots[at] = key
+            slot = (slot + 1) & most
+        slots[slot] = key
         return True

@@ -66,11 +66,11 @@ def scenario_model(plan: Plan, racks: Iterable[Rack] = ()) -> Model:
 def rack_nodes(racks: Iterable[Rack]) -> Iterator[Node]:
     """Return the nodes of racks; CatalogError for an instance type whose figures are not known."""
     for number, rack in enumerate(racks):
-        has = amounts_of(QuotaResource(rack.instance_type, count=1))
+        amounts = amounts_of(QuotaResource(rack.instance_type, count=1))
         labels = dict(zip(NETWORK_LAYERS, rack.layers, strict=True))
         for place in range(rack.nodes):
             name = f"node-{number:03}-{place:04}"
-            yield Node(name, {**labels, _HOST: name, "type": rack.instance_type}, {**has, "pods": 110})
+            yield Node(name, {**labels, _HOST: name, "type": rack.instance_type}, {**amounts, "pods": 110})
 
 
 def of_teams(tasks: Iterable[Located], teams: Collection[str], others: Counter[str]) -> Iterator[Located]:
@@ -220,13 +220,13 @@ class Tasks:
         instance = find_instance_type(instance_type)
         if spec.accelerators and instance is not None and not instance.accelerators:
             raise InputError(f"{place}: task {spec.name} requests accelerators of {instance_type}, which has none")
-        asked = QuotaResource(
+        request = QuotaResource(
             instance_type,
             accelerators=spec.accelerators,
             v_cpu=_exact(spec.v_cpu),
             memory_in_gib=_exact(spec.memory_in_gib),
         )
-        amounts = _accelerators_first({**amounts_of(asked), **_requests(spec)})
+        amounts = _accelerators_first({**amounts_of(request), **_requests(spec)})
         for name, amount in amounts.items():
             if amount > whole.get(name, 0):
                 raise InputError(
@@ -260,15 +260,17 @@ class Tasks:
 
     def _without_place(self, instance_type: str, pod_set: PodSet) -> str | None:
         """Return why its pods have no place on the scenario's nodes, were they all empty."""
-        asked, grid = pod_set.topology, self._grids.get(instance_type)
+        topology, grid = pod_set.topology, self._grids.get(instance_type)
         if grid is None:
-            return None if asked is None else f"has a placement, and the scenario's `topology` has no {instance_type}"
+            return (
+                None if topology is None else f"has a placement, and the scenario's `topology` has no {instance_type}"
+            )
         try:
-            grid.find(asked, pod_set.count, pod_set.per_pod, empty=True)
+            grid.find(topology, pod_set.count, pod_set.per_pod, empty=True)
         except NoPlaceError as error:
             under = ""
-            if asked is not None and asked.mode == "required" and asked.level is not None:
-                under = f" under one network node of layer {NETWORK_LAYERS.index(asked.level) + 1}"
+            if topology is not None and topology.mode == "required" and topology.level is not None:
+                under = f" under one network node of layer {NETWORK_LAYERS.index(topology.level) + 1}"
             return (
                 f"requests {pod_set.count} pods on {instance_type}{under}, and the nodes of the scenario's `topology` "
                 f"have room for {error.fits_only}"

@@ -39,7 +39,7 @@ def as_html(report: Report) -> str:
     """Return the page of a report; its notable tasks stand in it, the rest is counted."""
     charts = [_chart(report, team) for team in report.teams]
     shown = notable(report.tasks, MOST_ROWS)
-    kinds = {task.instance_type for task in shown}
+    instance_types = {task.instance_type for task in shown}
     return (
         _environment()
         .get_template("report.html.j2")
@@ -47,8 +47,8 @@ def as_html(report: Report) -> str:
             report=report,
             charts=charts,
             tasks=shown,
-            asks="Asks" if len(kinds) != 1 else f"Asks, {min(kinds)}",
-            several=len(kinds) > 1,
+            asks="Asks" if len(instance_types) != 1 else f"Asks, {min(instance_types)}",
+            several=len(instance_types) > 1,
             hidden=len(report.tasks) + report.omitted - len(shown),
             longest=max([team.wait_p95 for team in report.teams] + [1.0]),
             width=_WIDTH,

@@ -80,12 +80,12 @@ class Account:
     def measure(self) -> None:
         """Take the figures of what is used and lent now."""
         in_use = over = away = busy = 0.0
-        for index, one in enumerate(self.whole):
+        for index, guaranteed in enumerate(self.whole):
             used, have, lent = self.used[index], self.nominal[index], self.lent[index]
-            in_use = max(in_use, used / one)
-            over = max(over, (used - have) / one)
-            away = max(away, lent / one)
-            busy = max(busy, (min(used, have) + lent) / one)
+            in_use = max(in_use, used / guaranteed)
+            over = max(over, (used - have) / guaranteed)
+            away = max(away, lent / guaranteed)
+            busy = max(busy, (min(used, have) + lent) / guaranteed)
         self.in_use, self.over, self.away = in_use, over, away
         self.idle = max(0.0, self.guarantee - busy)
 
@@ -119,16 +119,16 @@ class Ledger:
         """Let a task run; return of whom it borrows how many instances, by the resource of which that is most."""
         account = self._accounts[team]
         account.settle(now)
-        more = [0] * len(amounts)
+        excess = [0] * len(amounts)
         for index, amount in enumerate(amounts):
             left = max(0, account.nominal[index] - account.used[index])
-            more[index] = max(0, amount - left)
+            excess[index] = max(0, amount - left)
             account.used[index] += amount
         borrowed: dict[str, float] = {}
         self._call_back(now, account)
-        if any(more):
+        if any(excess):
             loan = self._loans[task] = account.loans[task] = Loan()
-            borrowed = self._borrow(now, loan, more)
+            borrowed = self._borrow(now, loan, excess)
         account.measure()
         self._count(now, amounts, 1)
         return borrowed

@@ -24,14 +24,14 @@ class Gauge:
         self.area = 0.0
         self.most = 0.0
 
-    def change(self, now: float, by: float) -> None:
+    def change(self, now: float, delta: float) -> None:
         """Let it be more, or less, from now on."""
         if now > self.since:
             self.area += self.value * (now - self.since)
             self.most = max(self.most, self.value)
             self.since = now
         # What is left after sums of fractions is nothing.
-        self.value = value if abs(value := self.value + by) > 1e-9 else 0.0
+        self.value = value if abs(value := self.value + delta) > 1e-9 else 0.0
 
     def until(self, now: float) -> float:
         """Return the sum over time up to now."""

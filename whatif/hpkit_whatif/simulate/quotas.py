@@ -54,7 +54,7 @@ def type_quotas(plan: Plan, model: Model) -> dict[str, TypeQuota]:
 
 
 def _type_quota(plan: Plan, instance_type: str, nominal: dict[str, dict[str, int]], *, grows: bool) -> TypeQuota:
-    one = {
+    instance_amounts = {
         name: amount
         for name, amount in amounts_of(QuotaResource(instance_type, count=1)).items()
         if amount and name != EFA
@@ -63,12 +63,12 @@ def _type_quota(plan: Plan, instance_type: str, nominal: dict[str, dict[str, int
     instances = float(capacity.guaranteed) if capacity is not None else 0.0
     if grows:
         # Elastic quota counts on nodes beyond those that always stand.
-        sums = {name: sum(mine.get(name, 0) for mine in nominal.values()) for name in one}
-        instances = max(instances, *(sums[name] / amount for name, amount in one.items()))
+        sums = {name: sum(mine.get(name, 0) for mine in nominal.values()) for name in instance_amounts}
+        instances = max(instances, *(sums[name] / amount for name, amount in instance_amounts.items()))
     return TypeQuota(
-        tuple(one),
-        tuple(one.values()),
-        {team: tuple(mine.get(name, 0) for name in one) for team, mine in nominal.items()},
+        tuple(instance_amounts),
+        tuple(instance_amounts.values()),
+        {team: tuple(mine.get(name, 0) for name in instance_amounts) for team, mine in nominal.items()},
         instances,
     )
 

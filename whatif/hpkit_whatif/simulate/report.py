@@ -443,8 +443,8 @@ class Report:
             "timeline": {
                 "step": self.step,
                 "teams": {
-                    name: {"used": [_round(v) for v in each.used], "waiting": [_round(v) for v in each.waiting]}
-                    for name, each in self.series.items()
+                    name: {"used": [_round(v) for v in series.used], "waiting": [_round(v) for v in series.waiting]}
+                    for name, series in self.series.items()
                 },
             },
         }

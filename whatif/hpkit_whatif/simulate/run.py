@@ -321,10 +321,10 @@ class Recorder:
         resources = self._quotas[task.instance_type].resources
         return [sum([each.per_pod.get(name, 0) * each.count for each in task.workload.pod_sets]) for name in resources]
 
-    def _change(self, amount: Gauge, team: str, kind: str, now: float, by: float) -> None:
+    def _change(self, amount: Gauge, team: str, kind: str, now: float, delta: float) -> None:
         if amount.value and now > amount.since:
             self._timeline.add(team, kind, amount.since, now, amount.value)
-        amount.change(now, by)
+        amount.change(now, delta)
 
     def _price(self, instance_type: str) -> Price | None:
         if instance_type not in self._prices:

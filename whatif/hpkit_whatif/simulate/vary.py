@@ -92,10 +92,10 @@ def changed(loaded: Loaded, changes: Iterable[Change]) -> tuple[Loaded, Plan | s
     SelectionError for a path that the file does not have.
     """
     data = loaded.document.data
-    meant = ""
+    hint = ""
     for change in changes:
         path = _locate(data, change.text, loaded.environment or "")
-        meant = meant or _meant(data, path)
+        hint = hint or _meant(data, path)
         data = _copy_with_value(data, path, change.value)
     document = replace(loaded.document, data=data)
     after = replace(loaded, document=document, parsed=parse(document))
@@ -103,7 +103,7 @@ def changed(loaded: Loaded, changes: Iterable[Change]) -> tuple[Loaded, Plan | s
     for finding in after.findings:
         if finding.severity == "error" and (finding.rule, finding.path) not in known:
             if finding.rule == _UNKNOWN_KEY:
-                raise SelectionError(f"{finding.message}. {meant or finding.fix}")
+                raise SelectionError(f"{finding.message}. {hint or finding.fix}")
             return after, f"{finding.rule} {finding.path}: {finding.message}"
     for plan in after.plans.values():
         return after, plan

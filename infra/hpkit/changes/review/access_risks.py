@@ -101,15 +101,15 @@ def _files(before: Plan, after: Plan) -> Iterator[Risk]:
 
 def _roles(before: Plan, after: Plan) -> Iterator[Risk]:
     old, new = before.spec, after.spec
-    for word, was, now in (
+    for noun, was, now in (
         ("administrator", old.eks.administrators, new.eks.administrators),
         ("viewer", old.eks.viewers, new.eks.viewers),
         ("deployer", old.deployers, new.deployers),
     ):
         gone = [role for role in was if role not in now]
         if gone:
-            ends = f"{plural(len(gone), word)} no longer: {listing(gone, 20)}"
-            yield Risk("access-leaves", "attention", f"{word}s", ends)
+            ends = f"{plural(len(gone), noun)} no longer: {listing(gone, 20)}"
+            yield Risk("access-leaves", "attention", f"{noun}s", ends)
     gained = [role for role in new.eks.administrators if role not in old.eks.administrators]
     if gained:
         yield Risk(
@@ -183,13 +183,13 @@ def _images(before: Plan, after: Plan) -> Iterator[Risk]:
     was, now = (pulled_repositories(each, each.spec.account or "") for each in (before, after))
     if now is None:
         return
-    gone = ["any other repository of the account"] if was is None else [name for name in was if name not in now]
-    if gone:
+    removed = ["any other repository of the account"] if was is None else [name for name in was if name not in now]
+    if removed:
         yield Risk(
             "fewer-images",
             "attention",
             "registry",
-            f"nodes no longer pull images of {listing(gone)}: if jobs need other images than "
+            f"nodes no longer pull images of {listing(removed)}: if jobs need other images than "
             f"{listing(list(now))}, add them to `registry.pullFrom`",
         )
 
@@ -197,10 +197,10 @@ def _images(before: Plan, after: Plan) -> Iterator[Risk]:
 def _alerts(before: Plan, after: Plan) -> Iterator[Risk]:
     """Yield the recipients that alerts no longer reach, and those that must first confirm their address."""
     was, now = (_emails(plan) for plan in (before, after))
-    gone, come = ([each for each in one if each not in other] for one, other in ((was, now), (now, was)))
-    if gone:
+    removed, come = ([each for each in one if each not in other] for one, other in ((was, now), (now, was)))
+    if removed:
         waits = f"; {listing(come)} gets no alerts until the recipient confirms the link that AWS sends" if come else ""
-        yield Risk("alerts", "attention", "observability", f"{listing(gone)} no longer gets alerts{waits}")
+        yield Risk("alerts", "attention", "observability", f"{listing(removed)} no longer gets alerts{waits}")
     silent = [each for each in _events(before) if each not in _events(after)]
     if silent:
         yield Risk("alerts", "attention", "events", f"no more alerts about {listing(silent)}")
@@ -221,10 +221,10 @@ def _grafana(before: Plan, after: Plan) -> Iterator[Risk]:
     if was is None or now is None or not was.has_grafana or not now.has_grafana:
         return
     staying = {team.name for team in after.teams}
-    gone = [name for name in _dashboards(before) if name in staying and name not in _dashboards(after)]
-    if gone:
-        message = f"`hpkit cluster grafana apply` deletes the dashboard of {listing(gone)}"
-        yield Risk("grafana", "attention", "dashboards", message, teams=tuple(gone))
+    removed = [name for name in _dashboards(before) if name in staying and name not in _dashboards(after)]
+    if removed:
+        message = f"`hpkit cluster grafana apply` deletes the dashboard of {listing(removed)}"
+        yield Risk("grafana", "attention", "dashboards", message, teams=tuple(removed))
     if was.grafana_alerts is not None and now.grafana_alerts is None:
         message = "`hpkit cluster grafana apply` deletes Grafana's alert rules for waiting tasks, heat, and idle GPUs"
         yield Risk("grafana", "attention", "alerts", message)

@@ -208,14 +208,14 @@ def _stack(stack: StackReview) -> _Stack:
         "findings": stack.findings,
         "watch": [
             {
-                "code": each.code,
-                "verdict": each.verdict,
-                "subject": each.subject,
-                "message": each.message,
-                "teams": list(each.teams),
-                "monthlyCost": None if each.money is None else _money(each.money),
+                "code": risk.code,
+                "verdict": risk.verdict,
+                "subject": risk.subject,
+                "message": risk.message,
+                "teams": list(risk.teams),
+                "monthlyCost": None if risk.money is None else _money(risk.money),
             }
-            for each in stack.risks
+            for risk in stack.risks
         ],
         "losses": list(stack.losses),
         "cost": {
@@ -245,8 +245,8 @@ def _step(step: Step) -> _Step:
         "urn": step.urn,
         "retained": step.retained,
         "causes": [
-            {"path": each.path, "place": each.place, "replaces": each.replaces, "because": list(each.because)}
-            for each in step.causes
+            {"path": cause.path, "place": cause.place, "replaces": cause.replaces, "because": list(cause.because)}
+            for cause in step.causes
         ],
     }
 

@@ -167,9 +167,10 @@ def _findings(title: str, changes: FindingChanges) -> str:
     parts = []
     for group in tables.finding_groups(changes):
         lines = [
-            f"- <code>{escape(tables.location(each))}</code> {each.severity} **{escape(tables.rule_and_path(each))}**: "
-            f"{escape(_short(each.message))}. {escape(_short(each.fix, end=_ADVICE))}"
-            for each in group.findings
+            f"- <code>{escape(tables.location(finding))}</code> {finding.severity} "
+            f"**{escape(tables.rule_and_path(finding))}**: "
+            f"{escape(_short(finding.message))}. {escape(_short(finding.fix, end=_ADVICE))}"
+            for finding in group.findings
         ]
         parts += [f"**{group.title}** ({len(lines):,})", *_list(lines, _MOST)]
     return _details(title, "\n\n".join(parts), is_open=bool(changes.new or changes.errors))

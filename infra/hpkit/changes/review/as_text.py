@@ -64,8 +64,9 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
 def _findings(changes: FindingChanges, width: int) -> Iterator[str]:
     for group in tables.finding_groups(changes):
         lines = [
-            f"{tables.location(each)} {each.severity} {tables.rule_and_path(each)}: {each.message}. {each.fix}"
-            for each in group.findings
+            f"{tables.location(finding)} {finding.severity} {tables.rule_and_path(finding)}: {finding.message}. "
+            f"{finding.fix}"
+            for finding in group.findings
         ]
         yield from _section(f"{group.title.lower()} findings", lines, width)
 

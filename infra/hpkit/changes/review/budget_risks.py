@@ -27,11 +27,11 @@ def budget_risks(before: Plan, after: Plan, budgets: Sequence[BudgetChange]) -> 
         if was is None or now is None or budget.cost.before is None or budget.cost.after is None:
             continue
         sums = [budget_cells(now, cost)[0] for cost in (budget.cost.before, budget.cost.after)]
-        comes_to = f"the quota of {now.label} costs {' → '.join(sums)} US$ a month"
+        new_cost = f"the quota of {now.label} costs {' → '.join(sums)} US$ a month"
         for team in sorted(was.teams & names.before):
             dropped = _dropped(team, now, names)
             if dropped:
-                yield Risk("budget-teams", "attention", team, f"{dropped}; {comes_to}")
+                yield Risk("budget-teams", "attention", team, f"{dropped}; {new_cost}")
 
 
 @dataclass(frozen=True, slots=True)

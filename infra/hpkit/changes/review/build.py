@@ -122,23 +122,23 @@ def review(
     reviewed = with_rename_risks(
         [
             _stack(
-                each,
+                stack,
                 record,
-                preview=previews.get(each.stack),
-                scenario=scenarios.get(each.stack),
-                budgets=budgets.get(each.file, _NOTHING),
-                policies=policies.get(each.file, _NOTHING),
-                violations=violations.get(each.stack, _NOTHING),
+                preview=previews.get(stack.stack),
+                scenario=scenarios.get(stack.stack),
+                budgets=budgets.get(stack.file, _NOTHING),
+                policies=policies.get(stack.file, _NOTHING),
+                violations=violations.get(stack.stack, _NOTHING),
                 today=today,
             )
-            for each in stacks
+            for stack in stacks
         ]
     )
     reviewed = tuple(gravest_first(reviewed))
     of_files: list[tuple[Verdict, str]] = [
-        (verdict, f"{each.file}: {reason}")
-        for each in reviewed_files
-        for verdict, reason in _verdicts_of_findings(each.findings)
+        (verdict, f"{reviewed_file.file}: {reason}")
+        for reviewed_file in reviewed_files
+        for verdict, reason in _verdicts_of_findings(reviewed_file.findings)
     ]
     return Review(
         base=base,

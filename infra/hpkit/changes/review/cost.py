@@ -248,8 +248,8 @@ def _spent(plan: Plan | None, budgets: Sequence[Budget]) -> dict[tuple[str, str]
     """Return each budget with what its teams have reserved, by kind and name."""
     table = quotas_of(plan) if plan is not None else ()
     return {
-        (each.kind, each.name): (each, None if plan is None else spent(table, each.teams, plan.spec.region))
-        for each in budgets
+        (budget.kind, budget.name): (budget, None if plan is None else spent(table, budget.teams, plan.spec.region))
+        for budget in budgets
     }
 
 

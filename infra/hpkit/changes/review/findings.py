@@ -39,14 +39,14 @@ def _match(
     waiting: dict[tuple[str, ...], list[Finding]] = defaultdict(list)
     for finding in old:
         waiting[key(finding)].append(finding)
-    left = []
+    unmatched = []
     for finding in new:
         if waiting[key(finding)]:
             waiting[key(finding)].pop(0)
             remaining.append(finding)
         else:
-            left.append(finding)
-    return [finding for findings in waiting.values() for finding in findings], left
+            unmatched.append(finding)
+    return [finding for findings in waiting.values() for finding in findings], unmatched
 
 
 def _exact(finding: Finding) -> tuple[str, ...]:

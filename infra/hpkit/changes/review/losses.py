@@ -117,7 +117,7 @@ def _held(team: TeamPlan) -> dict[str, tuple[Fraction, ...]]:
 
 def _rights(old: TeamPlan, new: TeamPlan, before: Plan, after: Plan) -> Iterator[Loss]:
     class_names = {each.name for each in after.policy.priority_classes} if after.policy else set()
-    for what, was, now in (
+    for right, was, now in (
         ("workloads", old.spec.workloads, new.spec.workloads),
         ("service accounts", old.spec.service_accounts, new.spec.service_accounts),
         # A class that the policy no longer has is reported for the policy, not for each team.
@@ -127,9 +127,9 @@ def _rights(old: TeamPlan, new: TeamPlan, before: Plan, after: Plan) -> Iterator
             (*_classes(new, after), *(set(_classes(old, before)) - class_names)),
         ),
     ):
-        gone = tuple(name for name in was if name not in now)
-        if gone:
-            yield Loss(old.name, what, None, len(was), len(was) - len(gone), gone)
+        removed = tuple(name for name in was if name not in now)
+        if removed:
+            yield Loss(old.name, right, None, len(was), len(was) - len(removed), removed)
 
 
 def _classes(team: TeamPlan, plan: Plan) -> tuple[str, ...]:

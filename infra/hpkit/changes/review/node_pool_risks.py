@@ -111,15 +111,15 @@ def _limit_risk(
 ) -> Risk:
     was, now = _most(old) if old is not None else {}, _most(new)
     texts = [
-        _instances(kind, most)
+        _instances(instance_type, most)
         + (
-            f" instead of {'any number' if was[kind] is None else was[kind]}"
-            if kind in was and was[kind] != most
-            else f" ({_price(kind, after.spec.region)})"
-            if was and kind not in was
+            f" instead of {'any number' if was[instance_type] is None else was[instance_type]}"
+            if instance_type in was and was[instance_type] != most
+            else f" ({_price(instance_type, after.spec.region)})"
+            if was and instance_type not in was
             else ""
         )
-        for kind, most in now.items()
+        for instance_type, most in now.items()
     ]
     costs = (pool_cost(old, before) if old is not None else None, pool_cost(new, after))
     unlimited = bool(costs[1].unbounded)
@@ -133,12 +133,12 @@ def _limit_risk(
     )
 
 
-def _change(was: Cost | None, now: Cost | None, of: Literal["guaranteed", "maximum"]) -> MoneyChange | None:
+def _change(was: Cost | None, now: Cost | None, capacity: Literal["guaranteed", "maximum"]) -> MoneyChange | None:
     """Return what changes of a cost; None where it stays, or a side is not known. What is not there costs nothing."""
     before, after = (total([each]) for each in (was, now))
     change = after.known - before.known
     known = before.complete and after.complete
-    return MoneyChange(change, of, bool(before.about or after.about)) if known and change else None
+    return MoneyChange(change, capacity, bool(before.about or after.about)) if known and change else None
 
 
 def _warm_pool(old: NodePoolPlan | None, new: NodePoolPlan, before: Plan, after: Plan) -> Iterator[Risk]:
@@ -173,14 +173,14 @@ def _groups_of(pool: NodePoolPlan, plan: Plan) -> set[str]:
 
 def _settings(old: NodePoolPlan, new: NodePoolPlan, before: Plan, after: Plan) -> Iterator[Risk]:
     name = new.spec.name
-    for what, was, now in (("types", old.instance_types, new.instance_types), ("zones", old.zones, new.zones)):
-        gone = [each for each in was if each not in now]
-        if gone:
+    for setting, was, now in (("types", old.instance_types, new.instance_types), ("zones", old.zones, new.zones)):
+        removed = [each for each in was if each not in now]
+        if removed:
             yield Risk(
                 "node-pool-settings",
                 "attention",
                 name,
-                f"NodePool {name} no longer adds nodes of the {what} {listing(gone, 20)}; existing ones count as "
+                f"NodePool {name} no longer adds nodes of the {setting} {listing(removed, 20)}; existing ones count as "
                 "drifted and are ended, together with the jobs on them",
             )
     sides = [_stated(side.spec.model_dump(by_alias=True, mode="json", exclude_none=True)) for side in (old, new)]

@@ -140,18 +140,20 @@ def _guards(change: StackChange, diff: PlanDiff) -> Iterator[Risk]:
 
 def _unnamed_losses(change: StackChange, diff: PlanDiff) -> list[Step]:
     """Return what is lost and neither named by a decision nor part of a team that leaves or of a member's access."""
-    named = {
+    reported = {
         (resource_type, f"{prefix}{decision.subject}")
         for decision in change.decisions
         for resource_type, prefix in _NAMED.get(decision.code, ())
     }
     gone = [team for team in diff.teams if team.present.before and not team.present.after]
-    named |= {(resource_type, team.name) for team in gone for resource_type in TEAM_RESOURCES}
-    named |= {("AccessEntry", member.partition(":iam::")[2]) for team in diff.teams for member in team.members_removed}
+    reported |= {(resource_type, team.name) for team in gone for resource_type in TEAM_RESOURCES}
+    reported |= {
+        ("AccessEntry", member.partition(":iam::")[2]) for team in diff.teams for member in team.members_removed
+    }
     return [
         step
         for step in change.lost
-        if step.type not in GUARDED_TYPES and (step.type.rpartition(":")[2], step.name) not in named
+        if step.type not in GUARDED_TYPES and (step.type.rpartition(":")[2], step.name) not in reported
     ]
 
 
@@ -185,10 +187,10 @@ def _support(before: Plan, after: Plan) -> Iterator[Risk]:
         return
     hour = cluster_hour(after.spec.region)
     if new.support_type == "EXTENDED":
-        more = money((hour.extended - hour.standard) * HOURS_PER_MONTH)
+        extra_cost = money((hour.extended - hour.standard) * HOURS_PER_MONTH)
         means = (
             "when standard support of its version ends, EKS no longer upgrades the cluster by itself. It then costs "
-            f"${hour.extended} an hour instead of ${hour.standard}, {more} a month more"
+            f"${hour.extended} an hour instead of ${hour.standard}, {extra_cost} a month more"
         )
     else:
         means = "when standard support of its version ends, EKS upgrades the cluster by itself"
@@ -230,14 +232,14 @@ def _tags(before: Plan, after: Plan) -> Iterator[Risk]:
             "are no longer counted by them, and several HyperPod add-ons and load balancers need theirs"
         )
         yield Risk("tags", "attention", "tags", f"manageTags true → false: {means}")
-    gone = [
+    changed_tags = [
         f"{key} {was} → {after.tags.get(key, 'none')}"
         for key, was in before.tags.items()
         if after.spec.manage_tags and after.tags.get(key) != was
     ]
-    if gone:
+    if changed_tags:
         means = "cost reports and policies that use it see the new value from then on"
-        yield Risk("tags", "attention", "tags", f"tag {listing(gone)} on every resource of the stack: {means}")
+        yield Risk("tags", "attention", "tags", f"tag {listing(changed_tags)} on every resource of the stack: {means}")
 
 
 def _waivers(before: Plan | None, after: Plan) -> Iterator[Risk]:
@@ -280,16 +282,16 @@ def _limit(diff: PlanDiff, name: str) -> Iterator[Risk]:
     fell = most is not None and (change.maximum.before is None or most < change.maximum.before)
     if not fell or not change.present.before or most is None or quota is None or quota <= most:
         return
-    who = [
+    team_names = [
         team.name for team in diff.teams for share in team.shares if share.instance_type == name and share.elastic.after
     ]
-    if who:
+    if team_names:
         yield Risk(
             "limit-below-elastic",
             "attention",
             name,
             f"{name} can grow to {most} instead of {maximum(change, after=False)}, but teams have quota for "
-            f"{amount(quota)} (elastic: {listing(who)})",
+            f"{amount(quota)} (elastic: {listing(team_names)})",
         )
 
 

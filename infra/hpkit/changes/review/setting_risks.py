@@ -135,11 +135,11 @@ def setting_risks(
     """
     reported = {(each.code, each.subject) for each in risks} | {(each.what, each.team) for each in losses}
     reported |= {(code, "") for code, _ in reported}
-    same: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    owners_by_change: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     unreadable: dict[str, None] = {}
     for reduction in reductions:
         owner = f"{short_type(reduction.type)} {reduction.name}" if reduction.type else ""
-        # An admission policy is about what its expressions read: several keys of the file change the same policy.
+        # Several keys of the file can change the same admission policy: the ones that its expressions read.
         expression = f" {reduction.before}" if _POLICY in owner and isinstance(reduction.before, str) else ""
         if _is_said(f"{owner} {reduction.place}{expression}".lstrip(), reported):
             continue
@@ -150,13 +150,13 @@ def setting_risks(
         ):
             unreadable[owner] = None
         else:
-            same[reduction.place, value_text(reduction.before), value_text(reduction.after)].append(owner)
-    for (place, before, after), owners in same.items():
-        of = f"{listing(owners)}: " if owners[0] else ""
+            owners_by_change[reduction.place, value_text(reduction.before), value_text(reduction.after)].append(owner)
+    for (place, before, after), owners in owners_by_change.items():
+        prefix = f"{listing(owners)}: " if owners[0] else ""
         key = place.removeprefix(_OF_FILE)
         several = f" ({plural(len(owners), 'resource')})" if len(owners) > 1 else ""
         change = f"{_short(before)} is removed" if after == "unset" else f"{_short(before)} → {_short(after)}"
-        yield Risk("settings", "attention", owners[0] or key, f"{of}{key} {change}{several}")
+        yield Risk("settings", "attention", owners[0] or key, f"{prefix}{key} {change}{several}")
     if unreadable:
         yield _of_resources(list(unreadable), diff, reported)
 

@@ -170,19 +170,19 @@ def _ranks(diff: PlanDiff) -> Iterator[Risk]:
             both, means = arrow(str(change.before), str(change.after)), _POLICY_MEANS.get((key, change.after or ""))
             message = f"{key} {both}, for every team" + (f": {means}" if means else "")
             yield Risk("policy", "attention", key, message)
-    gone = [name for name, change in diff.priority_classes.items() if change.after is None]
-    if gone:
-        labels = listing([f"{name}-priority" for name in sorted(gone)], 20)
-        message = f"jobs that carry {labels} are no longer accepted{_new_name(diff, gone)}"
+    removed = [name for name, change in diff.priority_classes.items() if change.after is None]
+    if removed:
+        labels = listing([f"{name}-priority" for name in sorted(removed)], 20)
+        message = f"jobs that carry {labels} are no longer accepted{_new_name(diff, removed)}"
         yield Risk("priority-class-leaves", "attention", "priorityClasses", message)
     yield from _order(diff)
 
 
-def _new_name(diff: PlanDiff, gone: Sequence[str]) -> str:
+def _new_name(diff: PlanDiff, removed: Sequence[str]) -> str:
     """Return what a class seems to be called now: the only one that comes has the weight of the only one that goes."""
     come = [name for name, change in diff.priority_classes.items() if change.before is None]
     classes = diff.priority_classes
-    if len(gone) != 1 or len(come) != 1 or classes[gone[0]].before != classes[come[0]].after:
+    if len(removed) != 1 or len(come) != 1 or classes[removed[0]].before != classes[come[0]].after:
         return ""
     return f"; {come[0]} has its weight now: if you meant a rename, jobs must use {come[0]}-priority"
 
@@ -231,9 +231,9 @@ def _gangs(diff: PlanDiff) -> Iterator[Risk]:
             (key, value, new["requeuingStrategy"][key]) for key, value in old["requeuingStrategy"].items()
         ]
         edits = [
-            f"{key} {arrow(value_text(one), value_text(other))}"
-            for key, one, other in pairs
-            if one != other and key != "requeuingStrategy"
+            f"{key} {arrow(value_text(old_value), value_text(new_value))}"
+            for key, old_value, new_value in pairs
+            if old_value != new_value and key != "requeuingStrategy"
         ]
         message = f"gang scheduling changes, and Kueue restarts: {listing(edits, len(edits))}"
     else:

@@ -90,11 +90,11 @@ def find_resource(resources: Sequence[Resource], text: str) -> Resource:
     whole, _, subresource = text.partition("/")
     name, _, group = whole.partition(".")
     matching = [
-        each
-        for each in resources
-        if each.subresource == subresource
-        and (not group or each.group == group)
-        and (name == each.name or name in each.short_names)
+        resource
+        for resource in resources
+        if resource.subresource == subresource
+        and (not group or resource.group == group)
+        and (name == resource.name or name in resource.short_names)
     ]
     if not matching:
         known = {each.full_name for each in resources} | {each.name for each in resources}

@@ -158,14 +158,17 @@ def _named(plan: Plan) -> Iterator[str]:
 
 def _in_file(plan: Plan, principal: str) -> tuple[str, ...]:
     """Return what the stack file calls a principal: administrator, viewer, member of a team."""
-    who = principal_of(principal)
+    principal_key = principal_of(principal)
     eks = plan.spec.eks
     roles = [
         name
-        for name, named in (("administrator", eks.administrators), ("viewer", eks.viewers))
-        if who in map(principal_of, named)
+        for name, principals in (("administrator", eks.administrators), ("viewer", eks.viewers))
+        if principal_key in map(principal_of, principals)
     ]
-    return (*roles, *(f"member of {team.name}" for team in plan.teams if who in map(principal_of, team.spec.members)))
+    return (
+        *roles,
+        *(f"member of {team.name}" for team in plan.teams if principal_key in map(principal_of, team.spec.members)),
+    )
 
 
 def called(row: Row) -> str:
@@ -182,12 +185,12 @@ def _of_entries(entries: Iterable[Entry], plan: Plan) -> Iterator[str]:
     live = {principal_of(entry.principal): entry for entry in entries if entry.type == _OF_PEOPLE}
     groups = {principal_of(member): (member, names) for member, names in groups_of(plan).items()}
     for principal in dict.fromkeys(_named(plan)):
-        who = principal_of(principal)
-        entry = live.pop(who, None)
+        principal_key = principal_of(principal)
+        entry = live.pop(principal_key, None)
         if entry is None:
             yield f"{principal} is in the file, but has no access entry; `pulumi up` creates it"
             continue
-        wanted = set(groups.get(who, ("", ()))[1])
+        wanted = set(groups.get(principal_key, ("", ()))[1])
         yield from _of_groups(entry, wanted)
         yield from _of_policies(entry, _policies_of(plan, _in_file(plan, principal)))
     for entry in (each for each in live.values() if not each.of_creator):
@@ -212,10 +215,10 @@ def _policies_of(plan: Plan, roles: Sequence[str]) -> set[tuple[str, tuple[str, 
 
 
 def _of_policies(entry: Entry, policies: set[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
-    has = {(policy.name, tuple(sorted(policy.namespaces))) for policy in entry.policies}
-    for name, namespaces in sorted(policies - has):
+    live_policies = {(policy.name, tuple(sorted(policy.namespaces))) for policy in entry.policies}
+    for name, namespaces in sorted(policies - live_policies):
         yield f"{entry.principal} has {name}{_within(namespaces)} in the file, but not in its access entry"
-    for name, namespaces in sorted(has - policies):
+    for name, namespaces in sorted(live_policies - policies):
         yield f"{entry.principal} has {name}{_within(namespaces)}, but not in the file"
 
 

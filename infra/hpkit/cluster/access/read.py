@@ -68,8 +68,8 @@ def _answers(session: Session, calls: list[ApiCall]) -> list[Any]:
 def _entry(entry: Mapping[str, Any], policies: Iterable[Mapping[str, Any]], created: datetime | None) -> Entry:
     groups = tuple(entry.get("kubernetesGroups") or ())
     associated = tuple(
-        Policy(each["policyArn"].rpartition("/")[2], tuple((each.get("accessScope") or {}).get("namespaces") or ()))
-        for each in policies
+        Policy(policy["policyArn"].rpartition("/")[2], tuple((policy.get("accessScope") or {}).get("namespaces") or ()))
+        for policy in policies
     )
     with_the_cluster = (
         created is not None and "createdAt" in entry and abs(entry["createdAt"] - created) <= _WITH_THE_CLUSTER

@@ -103,11 +103,11 @@ def _never(model: Model, team: TeamPlan, pod_sets: Sequence[PodSet]) -> Fit:
             f"it can never run: at most {low} of its {largest.count} pods fit the quota and borrow limit of {team.name}"
         )
         return Fit("never", words, low)
-    has = sorted({flavor for flavor, _ in _nominal(model, team)})
+    flavors = sorted({flavor for flavor, _ in _nominal(model, team)})
     return Fit(
         "never",
         f"it can never run: not even one of its pods fits the quota and borrow limit of {team.name}, which has quota "
-        f"of {', '.join(has) or 'nothing'}",
+        f"of {', '.join(flavors) or 'nothing'}",
     )
 
 

@@ -60,13 +60,13 @@ def breaches(unit: Unit, templates: tuple[PodTemplate, ...]) -> Iterator[Breach]
                     f"Kueue doesn't count replicas of the type {name}",
                     f"Use one of {', '.join(names)}",
                 )
-    here: Any = unit.content
+    value: Any = unit.content
     for step in _SCHEDULING:
-        here = mapping(here).get(step)
-    if here:
+        value = mapping(value).get(step)
+    if value:
         yield Breach(
             _SCHEDULING,
-            f"the PriorityClass {here} of the scheduling policy isn't allowed",
+            f"the PriorityClass {value} of the scheduling policy isn't allowed",
             "Remove it, and set the job's priority with the label kueue.x-k8s.io/priority-class",
         )
 
@@ -150,17 +150,17 @@ def _containers(
 ) -> Iterator[Breach]:
     for field in ("initContainers", "containers"):
         for number, container in enumerate(mappings(spec.get(field))):
-            here = (*path, field, number)
+            container_path = (*path, field, number)
             owner = repository_team(str(container.get("image") or ""), limits)
             if owner is not None and owner != team.name:
                 yield Breach(
-                    (*here, "image"),
+                    (*container_path, "image"),
                     f"its image is in a repository of team {owner}",
                     f"Push the image to {limits.repositories}{team.name}/… and use that",
                 )
             if str(container.get("image") or "").startswith("sha256:"):
                 yield Breach(
-                    (*here, "image"),
+                    (*container_path, "image"),
                     f"its image {container['image']} is an image ID, which can be another team's",
                     "Refer to the image by repository and tag, or by repository and digest (…@sha256:…)",
                 )
@@ -169,13 +169,13 @@ def _containers(
             for name in ("cpu", "memory"):
                 if name in limited and name not in requests and not completed:
                     yield Breach(
-                        (*here, "resources", "limits", name),
+                        (*container_path, "resources", "limits", name),
                         f"its container {container.get('name')} has a limit for {name} but no request",
                         f"Add resources.requests.{name}, for example {limited[name]}",
                     )
                 if name in requests and _is_nothing(requests[name]):
                     yield Breach(
-                        (*here, "resources", "requests", name),
+                        (*container_path, "resources", "requests", name),
                         f"its container {container.get('name')} requests no {name}",
                         f"Request what it needs, or omit {name} for the default of "
                         f"{getattr(limits.default_requests, name)}",

@@ -185,12 +185,12 @@ class _Job:
         queue = self._label(QUEUE)
         team = next((each for each in self._plan.teams if each.local_queue == queue), None)
         if namespace is None:
-            meant = team.namespace if team else f"hyperpod-ns-{{team}}, one of {', '.join(teams) or 'none'}"
+            expected = team.namespace if team else f"hyperpod-ns-{{team}}, one of {', '.join(teams) or 'none'}"
             path = (*self._unit.namespaced, "metadata")
             return team, self._say_namespace(
                 path,
                 "it has no namespace, so it goes to kubectl's current one",
-                f"Set `namespace: {meant}`",
+                f"Set `namespace: {expected}`",
                 edit=None if team is None else Edit(self._number, (*path, "namespace"), team.namespace),
             )
         if team is None:
@@ -236,18 +236,18 @@ class _Job:
             queue = self._label(QUEUE, path)
             if queue == team.local_queue:
                 continue
-            here: Path = (*path, "metadata", "labels", QUEUE) if queue is not None else (*path, "metadata")
+            queue_path: Path = (*path, "metadata", "labels", QUEUE) if queue is not None else (*path, "metadata")
             if queue is not None:
-                what = f"{'they use' if path else 'it uses'} the queue {queue}"
+                problem = f"{'they use' if path else 'it uses'} the queue {queue}"
             elif path:
-                what = "they have no queue, so the admission policy rejects each of them"
+                problem = "they have no queue, so the admission policy rejects each of them"
             else:
-                what = "it has no queue, so no quota counts it"
-            whose = "for the objects that it creates: " if path else ""
+                problem = "it has no queue, so no quota counts it"
+            owner_text = "for the objects that it creates: " if path else ""
             yield self._say(
-                here,
+                queue_path,
                 "queue",
-                f"{whose}{what}; the queue of {team.name} is {team.local_queue}",
+                f"{owner_text}{problem}; the queue of {team.name} is {team.local_queue}",
                 f"Add the label `{QUEUE}: {team.local_queue}`" + (" into the template" if path else ""),
                 edit=self._edit((*path, "metadata", "labels", QUEUE), team.local_queue),
             )
@@ -269,13 +269,13 @@ class _Job:
             return
         names, listed = {each.removesuffix("-priority"): each for each in mine}, ", ".join(mine)
         name = near(str(label).removesuffix("-priority"), names)
-        meant = names[name] if name else None
+        likely = names[name] if name else None
         yield self._say(
             ("metadata", "labels", PRIORITY),
             "priority",
             f"the cluster policy of {self._plan.stack} has no priority class {label}",
-            f"Use `{meant}`" if meant else f"{f'Use one of {listed}, or remove' if listed else 'Remove'} the label",
-            edit=self._edit(("metadata", "labels", PRIORITY), meant) if meant else None,
+            f"Use `{likely}`" if likely else f"{f'Use one of {listed}, or remove' if listed else 'Remove'} the label",
+            edit=self._edit(("metadata", "labels", PRIORITY), likely) if likely else None,
         )
 
     def _topology(self) -> Iterator[JobFinding]:
@@ -307,13 +307,13 @@ class _Job:
             if name in (*_OTHER_TOPOLOGY, _UNCONSTRAINED):
                 continue
             if name not in TOPOLOGY.values():
-                meant = near(name, (*TOPOLOGY.values(), *_OTHER_TOPOLOGY, _UNCONSTRAINED))
+                likely = near(name, (*TOPOLOGY.values(), *_OTHER_TOPOLOGY, _UNCONSTRAINED))
                 yield self._say(
                     (*path, name),
                     "topology",
                     f"Kueue has no annotation {name}",
-                    f"Use `{meant or TOPOLOGY['required']}`",
-                    edit=self._edit((*path, meant), str(value), moved_from=(*path, name)) if meant else None,
+                    f"Use `{likely or TOPOLOGY['required']}`",
+                    edit=self._edit((*path, likely), str(value), moved_from=(*path, name)) if likely else None,
                 )
             elif str(value) not in NETWORK_LAYERS:
                 layer = near(str(value), NETWORK_LAYERS) or NETWORK_LAYERS[-1]
@@ -358,14 +358,14 @@ class _Job:
                 continue
             chosen = instance_type_of(template.template)
             key = "nodeSelector" if chosen is not None and chosen not in types else "affinity"
-            meant = None if chosen is None or find_instance_type(chosen) else near(chosen, types)
+            likely = None if chosen is None or find_instance_type(chosen) else near(chosen, types)
             yield self._say(
                 (*template.path, "spec", key),
                 "instance-type",
                 f"{self._plan.stack} has no instances of {chosen}"
                 if key == "nodeSelector"
                 else f"{self._plan.stack} has no instances of the types that the pods' node affinity allows",
-                f"Use `{meant}`" if meant else f"Use one of {', '.join(types)}",
+                f"Use `{likely}`" if likely else f"Use one of {', '.join(types)}",
             )
 
     def _goes_anywhere(self, pods: PodTemplate) -> bool:
@@ -373,7 +373,7 @@ class _Job:
 
     def _use(self, team: TeamPlan | None) -> Iterator[JobFinding]:
         for template in self._templates:
-            asked = requests_of(template.template)
+            requests = requests_of(template.template)
             selected = instance_type_of(template.template) is not None
             kinds = [find_instance_type(name) for name in types_of(template.template, self._plan)]
             able = [kind for kind in kinds if kind is not None and kind.accelerators and kind.accelerator_resource]
@@ -382,33 +382,35 @@ class _Job:
                 # isn't known.
                 quota = None if team is None else {part.instance_type for part in team.quota_resources}
                 able = [
-                    kind
-                    for kind in able
-                    if asked.get(str(kind.accelerator_resource)) and (quota is None or kind.name in quota)
+                    instance_type
+                    for instance_type in able
+                    if requests.get(str(instance_type.accelerator_resource))
+                    and (quota is None or instance_type.name in quota)
                 ]
             if len(able) == 1 and able[0].vcpu:
-                yield from self._use_of(template, able[0], asked)
+                yield from self._use_of(template, able[0], requests)
 
-    def _use_of(self, pods: PodTemplate, details: InstanceType, asked: Mapping[str, int]) -> Iterator[JobFinding]:
-        resource, has = str(details.accelerator_resource), int(details.accelerators or 0)
-        wants, cpus = asked.get(resource, 0), asked.get("cpu", 0) / 1000
+    def _use_of(self, pods: PodTemplate, details: InstanceType, requests: Mapping[str, int]) -> Iterator[JobFinding]:
+        resource, accelerators = str(details.accelerator_resource), int(details.accelerators or 0)
+        wants, cpus = requests.get(resource, 0), requests.get("cpu", 0) / 1000
         path = (*pods.path, "spec", "containers")
-        partitions = [name for name in asked if name.startswith(("nvidia.com/mig-", "aws.amazon.com/neuron"))]
+        partitions = [name for name in requests if name.startswith(("nvidia.com/mig-", "aws.amazon.com/neuron"))]
         if not wants and not partitions:
             yield self._say(
                 path,
                 "accelerators",
-                f"its pods select {details.name}, but request none of its {has} {resource}",
+                f"its pods select {details.name}, but request none of its {accelerators} {resource}",
                 f"Request `{resource}`, or select a type without accelerators",
                 severity="warning",
             )
-        elif 0 < wants < has and details.vcpu and cpus > _MOST_OF_A_NODE * details.vcpu:
+        elif 0 < wants < accelerators and details.vcpu and cpus > _MOST_OF_A_NODE * details.vcpu:
             yield self._say(
                 path,
                 "accelerators",
-                f"a pod uses {wants} of {has} {resource} of {details.name} and {cpus:g} of its {details.vcpu} CPUs, so "
-                f"no other pod can use the other {has - wants} while it runs",
-                f"Request at most {details.vcpu * wants // has} CPUs, or all accelerators",
+                f"a pod uses {wants} of {accelerators} {resource} of {details.name} and {cpus:g} of its "
+                f"{details.vcpu} CPUs, so "
+                f"no other pod can use the other {accelerators - wants} while it runs",
+                f"Request at most {details.vcpu * wants // accelerators} CPUs, or all accelerators",
                 severity="warning",
             )
 
@@ -424,12 +426,12 @@ class _Job:
             for number, volume in enumerate(mappings(spec.get("volumes"))):
                 if "hostPath" in volume:
                     yield self._host_path(volume, (*path, "volumes", number), refuses)
-            for key, what in _OF_THE_NODE.items():
+            for key, setting in _OF_THE_NODE.items():
                 if spec.get(key) is True:
                     yield self._say(
                         (*path, key),
                         "pod-security",
-                        f"its pods use the node's {what} ({key}), {refuses}",
+                        f"its pods use the node's {setting} ({key}), {refuses}",
                         f"Remove {key}; EFA and NCCL don't need it",
                     )
             for field in ("initContainers", "containers"):

@@ -103,8 +103,8 @@ def _pytorch_job(head: Document, template: Document, count: int) -> Document:
         # Else each of the two would be placed by itself (Kueue, Topology Aware Scheduling, "PodSet groups").
         template["metadata"]["annotations"][_GROUP] = head["name"]
     specs = {
-        name: {"replicas": each, "restartPolicy": "Never", "template": copy.deepcopy(template)}
-        for name, each in replicas.items()
+        name: {"replicas": replica_count, "restartPolicy": "Never", "template": copy.deepcopy(template)}
+        for name, replica_count in replicas.items()
     }
     spec = {"pytorchReplicaSpecs": specs}
     return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": head, "spec": spec}

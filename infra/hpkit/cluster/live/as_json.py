@@ -85,15 +85,15 @@ def status_document(plan: Plan, status: Status, differs: Iterable[str]) -> Clust
         "policy": None if platform is None or platform.policy is None else _policy(platform.policy),
         "instanceGroups": [
             {
-                "name": each.group.name,
-                "instanceTypes": list(each.group.instance_types),
-                "target": each.group.target,
-                "current": each.group.current,
-                "running": each.running,
-                "others": dict(each.others),
-                "reasons": list(each.reasons),
+                "name": group_status.group.name,
+                "instanceTypes": list(group_status.group.instance_types),
+                "target": group_status.group.target,
+                "current": group_status.group.current,
+                "running": group_status.running,
+                "others": dict(group_status.others),
+                "reasons": list(group_status.reasons),
             }
-            for each in status.groups
+            for group_status in status.groups
         ],
         "nodePools": list(status.pools),
         "teams": [_team(each) for each in status.teams],

@@ -58,13 +58,13 @@ def _policy(platform: Platform, plan: Plan) -> Iterable[str]:
     if live is None and planned is not None:
         yield f"the cluster policy {plan.policy_name} is in the file, but not on the cluster"
     elif live is not None and planned is not None:
-        for what, has, should in (
+        for setting, live_value, planned_value in (
             ("name", live.name, plan.policy_name),
             ("fair share", live.fair_share, planned.fair_share),
             ("idle resource sharing", live.idle_sharing, planned.idle_resource_sharing),
         ):
-            if has and has != should:
-                yield f"the cluster policy has {what} {has}, but {should} in the file"
+            if live_value and live_value != planned_value:
+                yield f"the cluster policy has {setting} {live_value}, but {planned_value} in the file"
 
 
 def _groups(platform: Platform, plan: Plan) -> Iterable[str]:
@@ -164,7 +164,7 @@ def _lending(
         yield _sentence(team, "lending limit", flavor, resources)
 
 
-def _sentence(team: str, what: str, flavor: str, resources: Mapping[str, _Amounts]) -> str:
+def _sentence(team: str, quota_name: str, flavor: str, resources: Mapping[str, _Amounts]) -> str:
     """Return what differs, by the resource that people count in; the others of an instance are named."""
     main = main_resource(resources)
     name = main if main in resources else next(iter(resources))
@@ -172,7 +172,8 @@ def _sentence(team: str, what: str, flavor: str, resources: Mapping[str, _Amount
     others = listing(sorted(resources.keys() - {name}))
     also = f" ({others} too)" if others else ""
     return (
-        f"team {team} has a {what} of {counted(live, name)} of {flavor}, but {sized(planned, name)} in the file{also}"
+        f"team {team} has a {quota_name} of {counted(live, name)} of {flavor}, "
+        f"but {sized(planned, name)} in the file{also}"
     )
 
 

@@ -137,9 +137,9 @@ def queue_of(document: Mapping[str, Any]) -> Queue:
     """Return a ClusterQueue with its quotas and what is used of them."""
     spec, status = document.get("spec") or {}, document.get("status") or {}
     used = {
-        (flavor["name"], each["name"]): each
+        (flavor["name"], resource["name"]): resource
         for flavor in status.get("flavorsReservation") or ()
-        for each in flavor.get("resources") or ()
+        for resource in flavor.get("resources") or ()
     }
     quotas = {}
     for flavor in (each for group in spec.get("resourceGroups") or () for each in group["flavors"]):
@@ -174,13 +174,13 @@ def _limit(value: Any) -> Decimal | None:
 
 def _conditions(status: Mapping[str, Any]) -> dict[str, Condition]:
     return {
-        each["type"]: Condition(
-            each["status"] == "True",
-            each.get("reason") or "",
-            each.get("message") or "",
-            _time(each.get("lastTransitionTime")),
+        condition["type"]: Condition(
+            condition["status"] == "True",
+            condition.get("reason") or "",
+            condition.get("message") or "",
+            _time(condition.get("lastTransitionTime")),
         )
-        for each in status.get("conditions") or ()
+        for condition in status.get("conditions") or ()
     }
 
 
@@ -235,13 +235,13 @@ def topology_asked(request: Mapping[str, Any]) -> TopologyAsked | None:
     Source: Kueue 0.19, PodSetTopologyRequest in workload_types.go, and IsExplicitlyRequestingTAS.
     """
     slices = [key for key in _SLICES if request.get(key)]
-    more = tuple(slices + [_GROUP] * bool(request.get(_GROUP)))
+    unsupported = tuple(slices + [_GROUP] * bool(request.get(_GROUP)))
     for mode in _LEVELS:
         if request.get(mode):
-            return TopologyAsked(mode, request[mode], more)
+            return TopologyAsked(mode, request[mode], unsupported)
     if request.get("unconstrained"):
-        return TopologyAsked("unconstrained", None, more)
-    return TopologyAsked(None, None, more) if slices else None
+        return TopologyAsked("unconstrained", None, unsupported)
+    return TopologyAsked(None, None, unsupported) if slices else None
 
 
 def _longest(spec: Mapping[str, Any]) -> float | None:
@@ -283,9 +283,9 @@ def _requests(pod_sets: Iterable[Mapping[str, Any]], status: Mapping[str, Any]) 
     if counted:
         return _sum((name, _quantity(amount)) for each in counted for name, amount in (each or {}).items())
     return _sum(
-        (name, amount * each["count"])
-        for each in pod_sets
-        for name, amount in _pod_requests(each["template"]["spec"]).items()
+        (name, amount * pod_set["count"])
+        for pod_set in pod_sets
+        for name, amount in _pod_requests(pod_set["template"]["spec"]).items()
     )
 
 
@@ -298,10 +298,10 @@ def _sum(amounts: Iterable[tuple[Key, Decimal]]) -> dict[Key, Decimal]:
 
 def _usage(admission: Mapping[str, Any]) -> dict[tuple[str, str], Decimal]:
     return _sum(
-        ((each["flavors"][name], name), _quantity(amount))
-        for each in admission.get("podSetAssignments") or ()
-        for name, amount in (each.get("resourceUsage") or {}).items()
-        if name in (each.get("flavors") or {})
+        ((assignment["flavors"][name], name), _quantity(amount))
+        for assignment in admission.get("podSetAssignments") or ()
+        for name, amount in (assignment.get("resourceUsage") or {}).items()
+        if name in (assignment.get("flavors") or {})
     )
 
 

@@ -144,15 +144,17 @@ def _platform(
     configs = first.items(policies, "ClusterSchedulerConfigSummaries")
     policy = next(
         (
-            ApiCall("sagemaker", "DescribeClusterSchedulerConfig", {k: each[k] for k in ("ClusterSchedulerConfigId",)})
-            for each in configs
-            if each["Status"] not in ("Deleting", "Deleted")
+            ApiCall(
+                "sagemaker", "DescribeClusterSchedulerConfig", {k: config[k] for k in ("ClusterSchedulerConfigId",)}
+            )
+            for config in configs
+            if config["Status"] not in ("Deleting", "Deleted")
         ),
         None,
     )
     addons = [
-        ApiCall("eks", "DescribeAddon", {"clusterName": eks, "addonName": each})
-        for each in first.items(listed, "addons")
+        ApiCall("eks", "DescribeAddon", {"clusterName": eks, "addonName": addon_name})
+        for addon_name in first.items(listed, "addons")
     ]
     second = _Answers(session, [*addons, *([] if policy is None else [policy])], unknown)
     described = [second.one(each) for each in addons]
@@ -193,9 +195,9 @@ class _Answers:
         self._made = {call.key for call in calls}
         self._responses = Responses(call_all(session, calls, on_progress=lambda *_: None)) if calls else Responses({})
         unknown += [
-            _sentence(each)
-            for each in map(self._responses.of, calls)
-            if isinstance(each, FailedCall) and not each.is_absence
+            _sentence(call)
+            for call in map(self._responses.of, calls)
+            if isinstance(call, FailedCall) and not call.is_absence
         ]
 
     def one(self, call: ApiCall) -> Any:
@@ -272,8 +274,10 @@ class _Objects:
             lists = {kind: each.result() for kind, each in running.items()}
         namespaces = self._where()
         queues = {
-            (each["metadata"]["namespace"], each["metadata"]["name"]): str(each["spec"]["clusterQueue"])
-            for each in lists.get("localqueues", ())
+            (local_queue["metadata"]["namespace"], local_queue["metadata"]["name"]): str(
+                local_queue["spec"]["clusterQueue"]
+            )
+            for local_queue in lists.get("localqueues", ())
         }
         return {
             "nodes": tuple(map(node_of, lists["nodes"])),

@@ -34,13 +34,13 @@ def groups_section(status: Status) -> Section:
     """Return the instance groups."""
     rows = [
         (
-            each.group.name,
-            ", ".join(each.group.instance_types),
-            str(each.group.target),
-            str(each.running),
-            ", ".join(f"{count} {name}" for name, count in each.others.items()),
+            group_status.group.name,
+            ", ".join(group_status.group.instance_types),
+            str(group_status.group.target),
+            str(group_status.running),
+            ", ".join(f"{count} {name}" for name, count in group_status.others.items()),
         )
-        for each in status.groups
+        for group_status in status.groups
     ]
     head = ("instance group", "type", "target", "running", "others")
     return Section("Instance groups", head=head, rows=rows, numbers=frozenset({2, 3}))

@@ -41,16 +41,14 @@ class Trial:
     no name.
     """
 
-    def __init__(
-        self, observed: Observed, asked: Task, queue: Queue, fair_sharing: tuple[Strategy, ...] | None
-    ) -> None:
+    def __init__(self, observed: Observed, task: Task, queue: Queue, fair_sharing: tuple[Strategy, ...] | None) -> None:
         mine = [each for each in observed.queues if each.active and each.cohort == queue.cohort]
         if queue.cohort is None:
             mine = [queue]
         self._model = Model(queues=tuple(map(_queue, mine)), fair_sharing=fair_sharing)
-        self._observed, self._asked, self._queue = observed, asked, queue
+        self._observed, self._asked, self._queue = observed, task, queue
         queues = self._queues = {each.name: each for each in mine}
-        others = [each for each in observed.tasks if each.queue in queues and each.uid != asked.uid]
+        others = [each for each in observed.tasks if each.queue in queues and each.uid != task.uid]
         holding = [each for each in others if each.holds.keys() & queues[each.queue].quotas.keys()]
         self.running = sorted(
             (*holding, *_unread(observed, mine, holding)), key=lambda each: (each.priority, -each.created.timestamp())
@@ -115,12 +113,12 @@ class Trial:
         """
         start_times: list[float] = []
 
-        def look(event: Event) -> None:
+        def observe(event: Event) -> None:
             if event.kind == "Admitted" and event.workload == self._asked.uid:
                 start_times.append(event.time)
 
         trial = simulator(self._model, [*self._running.values(), *self._waiting, self._pending(self._asked)], now=now)
-        trial.run_clock((), on_event=look)
+        trial.run_clock((), on_event=observe)
         return start_times[0] if start_times else None
 
     def _is_admitted(self, task: Task, running: Iterable[Workload], waiting: Iterable[Workload]) -> bool:
@@ -131,12 +129,12 @@ class Trial:
     def _pending(self, task: Task) -> Workload:
         sets = tuple(
             PodSet(
-                f"{number}-{each.name}",
-                each.count,
-                {name: _units(name, value) for name, value in each.requests.items()},
-                flavors=self._flavors(each, self._queues[task.queue]),
+                f"{number}-{pod_set.name}",
+                pod_set.count,
+                {name: _units(name, value) for name, value in pod_set.requests.items()},
+                flavors=self._flavors(pod_set, self._queues[task.queue]),
             )
-            for number, each in enumerate(task.pod_sets)
+            for number, pod_set in enumerate(task.pod_sets)
         )
         return _workload(task, sets)
 

@@ -67,7 +67,7 @@ def find_task(observed: Observed, name: str, team: str | None) -> Task:
     ]
     if not tasks:
         near = sorted({task.owner_name for task in observed.tasks})
-        shown = ", ".join(near[:8]) + (", …" if len(near) > 8 else "")
+        task_names = ", ".join(near[:8]) + (", …" if len(near) > 8 else "")
         where = (
             ""
             if observed.namespaces is None
@@ -77,7 +77,7 @@ def find_task(observed: Observed, name: str, team: str | None) -> Task:
         raise SelectionError(
             f"Kueue has no task {name}"
             + (f" of team {team}" if team else "")
-            + (f"; its tasks: {shown}" if near else "; it has no tasks")
+            + (f"; its tasks: {task_names}" if near else "; it has no tasks")
             + where
             + ". It queues only jobs with the label kueue.x-k8s.io/queue-name"
             + (f", and a kueue.x-k8s.io/priority-class must be one of {classes}" if classes else "")
@@ -92,41 +92,43 @@ def find_task(observed: Observed, name: str, team: str | None) -> Task:
 def explain(observed: Observed, task: Task, *, fair_sharing: Strategies) -> Explanation:
     """Return why a task waits, who holds what it needs, what would let it run now, and when it could run."""
     queue = next((each for each in observed.queues if each.name == task.queue), None)
-    by = _preempted_by(observed, task)
+    preemptors = _preempted_by(observed, task)
     if task.state != "pending":
-        return Explanation(task, _not_waiting(observed, task), by)
+        return Explanation(task, _not_waiting(observed, task), preemptors)
     if queue is None and observed.unread & {"localqueues", "clusterqueues"}:
         return Explanation(
             task,
             message_words(task, observed.time),
-            by,
+            preemptors,
             outlook="what would let it run isn't known, because queues couldn't be read",
         )
     reason = waiting_reason(task, queue, observed.time)
     if queue is None:
-        return Explanation(task, reason, by, outlook="it can never run without its LocalQueue")
+        return Explanation(task, reason, preemptors, outlook="it can never run without its LocalQueue")
     if not queue.active:
-        return Explanation(task, reason, by, outlook="it can only run once its queue is active")
+        return Explanation(task, reason, preemptors, outlook="it can only run once its queue is active")
     if task.holds:
-        return Explanation(task, reason, by, outlook="it needs no more quota")
+        return Explanation(task, reason, preemptors, outlook="it needs no more quota")
     if task.retry_at is not None and task.retry_at > observed.time:
         when = f"Kueue retries it at {task.retry_at:%Y-%m-%d %H:%M:%S} UTC, and doesn't admit it before"
-        return Explanation(task, reason, by, outlook=when)
+        return Explanation(task, reason, preemptors, outlook=when)
     trial = Trial(observed, task, queue, fair_sharing)
     holding = tuple(holders(trial, observed, task, queue))
     if not is_installed("simulator"):
-        return Explanation(task, reason, by, holding, outlook=_NO_SIMULATOR)
+        return Explanation(task, reason, preemptors, holding, outlook=_NO_SIMULATOR)
     never = trial.never()
     if never is not None:
         fewer = tuple(_fewer_pods(trial, task, never=True))
-        return Explanation(task, reason, by, holding, fewer, "" if fewer else f"it can never run as it is: {never}")
+        return Explanation(
+            task, reason, preemptors, holding, fewer, "" if fewer else f"it can never run as it is: {never}"
+        )
     remedies = tuple(_remedies(observed, task, queue, trial))
     outlook = "" if remedies else "no single change would let it run now; several tasks must end"
     if observed.namespaces is not None:
         more = "tasks that wait before it in other namespaces couldn't be read, and aren't counted"
         outlook = f"{outlook}; {more}" if outlook else more
     runs_at, when = _when(observed, trial)
-    return Explanation(task, reason, by, holding, remedies, outlook, runs_at, when)
+    return Explanation(task, reason, preemptors, holding, remedies, outlook, runs_at, when)
 
 
 def _preempted_by(observed: Observed, task: Task) -> str | None:

@@ -112,21 +112,21 @@ def _evict_all(
     say: Callable[[str], None],
 ) -> None:
     until, against_budgets = clock.monotonic() + how.timeout, False
-    kept: dict[str, str] = {}
+    blocked: dict[str, str] = {}
     while True:
-        left = 0
+        remaining = 0
         for node in nodes:
             for pod in _leaving(api, node):
                 if _is_terminating(pod):
-                    left += node not in how.unresponsive
+                    remaining += node not in how.unresponsive
                     continue
-                left += 1
-                _send_away(api, pod, how, done, kept, against_budgets=against_budgets, say=say)
-        if not left:
+                remaining += 1
+                _send_away(api, pod, how, done, blocked, against_budgets=against_budgets, say=say)
+        if not remaining:
             return
         if clock.monotonic() >= until:
             if against_budgets or not how.force:
-                raise _too_late(how, left, kept)
+                raise _too_late(how, remaining, blocked)
             against_budgets, until = True, clock.monotonic() + how.timeout
             continue
         clock.sleep(_PAUSE_SECONDS)
@@ -137,7 +137,7 @@ def _send_away(
     pod: Document,
     how: Drain,
     done: DrainedPods,
-    kept: dict[str, str],
+    blocked: dict[str, str],
     *,
     against_budgets: bool,
     say: Callable[[str], None],
@@ -162,14 +162,14 @@ def _send_away(
             api.create(f"{path}/eviction", body)
             done.evicted.add(name)
             say(f"evicted {name}")
-        kept.pop(name, None)
+        blocked.pop(name, None)
     except ApiException as error:
         if error.status == NOT_FOUND:
-            kept.pop(name, None)
+            blocked.pop(name, None)
         elif error.status == TOO_MANY_REQUESTS:
-            if name not in kept:
+            if name not in blocked:
                 say(f"{name} can't be evicted yet: {message_of(error)}")
-            kept[name] = message_of(error)
+            blocked[name] = message_of(error)
         else:
             raise
 
@@ -205,8 +205,8 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-def _too_late(how: Drain, left: int, kept: Mapping[str, str]) -> ToolError:
-    reasons = "; ".join(f"{name}: {said}" for name, said in list(kept.items())[:_NAMED])
+def _too_late(how: Drain, remaining: int, blocked: Mapping[str, str]) -> ToolError:
+    reasons = "; ".join(f"{name}: {said}" for name, said in list(blocked.items())[:_NAMED])
     held = f" ({reasons})" if reasons else ""
     advice = (
         "find out why this doesn't end"
@@ -214,6 +214,6 @@ def _too_late(how: Drain, left: int, kept: Mapping[str, str]) -> ToolError:
         else "wait for the pods that budgets protect, raise --timeout, or add --force to ignore the budgets"
     )
     return ToolError(
-        f"{plural(left, 'pod')} still running after {how.timeout:g} s{held}; the nodes accept pods again. What to "
+        f"{plural(remaining, 'pod')} still running after {how.timeout:g} s{held}; the nodes accept pods again. What to "
         f"do: {advice}"
     )

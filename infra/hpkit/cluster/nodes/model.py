@@ -72,30 +72,32 @@ def nodes_of(observed: Observed) -> tuple[Node, ...]:
             pods[pod.node].append(pod)
     pods_read = observed.namespaces is None and "pods" not in observed.unread
     names = {(task.namespace, task.name): f"{task.team}/{task.owner_name}" for task in observed.tasks}
-    found = []
+    cluster_nodes = []
     for instance in sorted(observed.platform.nodes, key=lambda each: (each.group, each.instance_id)):
         name = _PREFIX + instance.instance_id
-        there = tuple(pods[name])
+        node_pods = tuple(pods[name])
         tasks = Counter(
-            names.get((pod.namespace, pod.task), f"{team_of(pod.namespace)}/{pod.task}") for pod in there if pod.task
+            names.get((pod.namespace, pod.task), f"{team_of(pod.namespace)}/{pod.task}")
+            for pod in node_pods
+            if pod.task
         )
-        found.append(
-            Node(instance, registered.get(name), there, dict(tasks), pods_read, "nodes" not in observed.unread)
+        cluster_nodes.append(
+            Node(instance, registered.get(name), node_pods, dict(tasks), pods_read, "nodes" not in observed.unread)
         )
-    return tuple(found)
+    return tuple(cluster_nodes)
 
 
-def choose(nodes: Sequence[Node], wanted: Iterable[str]) -> tuple[Node, ...]:
+def choose(nodes: Sequence[Node], wanted_names: Iterable[str]) -> tuple[Node, ...]:
     """Return the nodes that were named, by instance id or node name, each once.
 
     Raises SelectionError for a name that none has.
     """
-    known = {name: node for node in nodes for name in (node.id, node.name)}
+    nodes_by_name = {name: node for node in nodes for name in (node.id, node.name)}
     chosen: dict[str, Node] = {}
-    for name in wanted:
-        node = known.get(name)
+    for name in wanted_names:
+        node = nodes_by_name.get(name)
         if node is None:
-            likely = near(name, known)
+            likely = near(name, nodes_by_name)
             meant = f"; did you mean {likely}?" if likely else "; to list them, run `hpkit node list`"
             raise SelectionError(f"the cluster has no node {name}{meant}")
         chosen[node.id] = node
@@ -133,10 +135,10 @@ def _of_delete(observed: Observed, plan: Plan, chosen: Sequence[Node]) -> Iterat
                 f"{name} is managed by Karpenter, which would recreate the node. Delete its NodeClaim (`kubectl get "
                 "nodeclaims`), or lower the limits of the NodePool in the stack file"
             )
-        left = counts_after(observed, chosen).get(name, 0)
-        if left < least.get(name, 0):
+        remaining = counts_after(observed, chosen).get(name, 0)
+        if remaining < least.get(name, 0):
             yield (
-                f"{name} would have {left} instances, but its minInstanceCount is {least[name]}. Lower "
+                f"{name} would have {remaining} instances, but its minInstanceCount is {least[name]}. Lower "
                 "minInstanceCount in the stack file first"
             )
 

@@ -55,18 +55,18 @@ def hand_over(session: Session, cluster: str, verb: Verb, ids: Sequence[str]) ->
     Raises ToolError where a request fails as a whole; it says what earlier ones had done.
     """
     client = session.client("sagemaker")
-    taken: list[str] = []
+    accepted_ids: list[str] = []
     refused: dict[str, str] = {}
     for start in range(0, len(ids), LIMITS[verb]):
         some = list(ids[start : start + LIMITS[verb]])
         try:
             answer = getattr(client, _METHODS[verb])(ClusterName=cluster, NodeIds=some)
         except (ClientError, BotoCoreError) as error:
-            raise _failed(OPERATIONS[verb], error, taken) from None
-        taken += answer.get("Successful") or ()
+            raise _failed(OPERATIONS[verb], error, accepted_ids) from None
+        accepted_ids += answer.get("Successful") or ()
         for each in answer.get("Failed") or ():
             refused[each["NodeId"]] = f"{each.get('ErrorCode') or each.get('Code')}: {each['Message']}"
-    return Outcome(tuple(taken), refused)
+    return Outcome(tuple(accepted_ids), refused)
 
 
 def _failed(operation: str, error: Exception, taken: Sequence[str]) -> ToolError:
@@ -108,21 +108,21 @@ def statuses(session: Session, cluster: str) -> dict[str, tuple[str, str]]:
     """Return instance id → (status, group) of every node; raises ToolError."""
     try:
         pages = session.client("sagemaker").get_paginator("list_cluster_nodes")
-        found = pages.paginate(ClusterName=cluster, PaginationConfig={"PageSize": _PAGE})
+        node_pages = pages.paginate(ClusterName=cluster, PaginationConfig={"PageSize": _PAGE})
         return {
-            each["InstanceId"]: (each["InstanceStatus"]["Status"], each["InstanceGroupName"])
-            for page in found
-            for each in page["ClusterNodeSummaries"]
+            node["InstanceId"]: (node["InstanceStatus"]["Status"], node["InstanceGroupName"])
+            for page in node_pages
+            for node in page["ClusterNodeSummaries"]
         }
     except (ClientError, BotoCoreError) as error:
         raise _failed("ListClusterNodes", error, ()) from None
 
 
 def follow(
-    look: Callable[[], Mapping[str, tuple[str, str]]],
+    read_statuses: Callable[[], Mapping[str, tuple[str, str]]],
     verb: Verb,
     ids: Sequence[str],
-    wanted: Mapping[str, int],
+    wanted_counts: Mapping[str, int],
     *,
     clock: Clock,
     timeout: float,
@@ -134,18 +134,18 @@ def follow(
     ToolError where a node fails, or timeout (seconds) is over.
     """
     begun, pause = clock.monotonic(), _FIRST_PAUSE
-    said: dict[str, str] = {}
+    reported: dict[str, str] = {}
     away: set[str] = set()
     while True:
-        now = look()
-        for line in _changes(now, ids, said, wanted):
+        now = read_statuses()
+        for line in _changes(now, ids, reported, wanted_counts):
             say(line)
         away |= {each for each in ids if now.get(each, ("", ""))[0] != "Running"}
         failed = [each for each in ids if now.get(each, ("", ""))[0] == "Failure"] if verb == "reboot" else []
         if failed:
             raise ToolError(f"{', '.join(failed)} failed. Run `hpkit node replace {' '.join(failed)}`")
         settled = clock.monotonic() - begun >= _SETTLED_SECONDS
-        if _is_over(now, verb, ids, wanted, away=away, settled=settled):
+        if _is_over(now, verb, ids, wanted_counts, away=away, settled=settled):
             return
         if clock.monotonic() - begun >= timeout:
             raise ToolError(
@@ -157,21 +157,21 @@ def follow(
 
 
 def _changes(
-    now: Mapping[str, tuple[str, str]], ids: Sequence[str], said: dict[str, str], wanted: Mapping[str, int]
+    now: Mapping[str, tuple[str, str]], ids: Sequence[str], reported: dict[str, str], wanted_counts: Mapping[str, int]
 ) -> Iterator[str]:
-    new = [each for each, (_, group) in now.items() if group in wanted and each not in ids]
-    for each in [*ids, *new]:
-        status = now[each][0] if each in now else "gone"
-        if said.get(each) not in (None, status) or (each not in said and status not in _OTHERS):
-            yield f"{each} is {status}"
-        said[each] = status
+    new = [each for each, (_, group) in now.items() if group in wanted_counts and each not in ids]
+    for node_id in [*ids, *new]:
+        status = now[node_id][0] if node_id in now else "gone"
+        if reported.get(node_id) not in (None, status) or (node_id not in reported and status not in _OTHERS):
+            yield f"{node_id} is {status}"
+        reported[node_id] = status
 
 
 def _is_over(
     now: Mapping[str, tuple[str, str]],
     verb: Verb,
     ids: Sequence[str],
-    wanted: Mapping[str, int],
+    wanted_counts: Mapping[str, int],
     *,
     away: set[str],
     settled: bool,
@@ -182,4 +182,4 @@ def _is_over(
     if any(each in now for each in ids):
         return False
     running = [group for status, group in now.values() if status == "Running"]
-    return all(running.count(group) >= count for group, count in wanted.items())
+    return all(running.count(group) >= count for group, count in wanted_counts.items())

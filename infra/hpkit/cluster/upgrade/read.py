@@ -37,24 +37,24 @@ def offered_addons(
         for version in versions
     }
     responses = Responses(call_all(session, calls.values(), on_progress=lambda *_: None))
-    found: dict[tuple[str, str], OfferedAddon] = {}
+    offered: dict[tuple[str, str], OfferedAddon] = {}
     failed: dict[str, None] = {}
     for key, call in calls.items():
         answer = responses.of(call)
         if isinstance(answer, FailedCall):
             failed[f"{answer.action}: {answer.code}: {answer.message}. {answer.fix}"] = None
         elif answer["addons"]:
-            found[key] = _offered(answer["addons"][0], key[1])
-    return found, list(failed)
+            offered[key] = _offered(answer["addons"][0], key[1])
+    return offered, list(failed)
 
 
 def _offered(addon: Mapping[str, Any], kubernetes: str) -> OfferedAddon:
     listed = {
-        each["addonVersion"]: any(
-            one.get("defaultVersion")
-            for one in each.get("compatibilities") or ()
-            if one["clusterVersion"] == kubernetes
+        version["addonVersion"]: any(
+            compatibility.get("defaultVersion")
+            for compatibility in version.get("compatibilities") or ()
+            if compatibility["clusterVersion"] == kubernetes
         )
-        for each in addon.get("addonVersions") or ()
+        for version in addon.get("addonVersions") or ()
     }
     return OfferedAddon(tuple(listed), next((version for version, is_default in listed.items() if is_default), None))

@@ -113,39 +113,39 @@ def _held(plan: Plan, name: str, running: str) -> Iterator[str]:
 
 def _newest_ends(version: str, today: datetime.date) -> Iterator[str]:
     """Yield when the standard support of the newest version ends, if that is soon."""
-    found = find_kubernetes_version(version)
-    if found is None or version != max(kubernetes_versions(), key=_order):
+    release = find_kubernetes_version(version)
+    if release is None or version != max(kubernetes_versions(), key=_order):
         return
-    days = (found.end_of_standard_support - today).days
+    days = (release.end_of_standard_support - today).days
     if 0 <= days <= _SOON_DAYS:
         yield (
             f"Kubernetes {version} is the newest that HyperPod offers; its standard support ends on "
-            f"{found.end_of_standard_support}, in {days} days"
+            f"{release.end_of_standard_support}, in {days} days"
         )
 
 
 def _kubernetes_behind(version: str, today: datetime.date) -> Iterator[str]:
-    found = find_kubernetes_version(version)
+    release = find_kubernetes_version(version)
     newest = max(kubernetes_versions(), key=_order)
-    if found is None:
+    if release is None:
         yield f"Kubernetes {version}: the catalog doesn't know when its EKS support ends"
         return
-    support = found.support(today)
+    support = release.support(today)
     if support == "STANDARD_SUPPORT":
         if version != newest:
-            days = (found.end_of_standard_support - today).days
+            days = (release.end_of_standard_support - today).days
             yield (
-                f"Kubernetes {version} is in standard support until {found.end_of_standard_support}, for {days} more "
+                f"Kubernetes {version} is in standard support until {release.end_of_standard_support}, for {days} more "
                 f"days; HyperPod offers {newest}"
             )
     elif support == "EXTENDED_SUPPORT":
         yield (
-            f"Kubernetes {version} left standard support on {found.end_of_standard_support}, and costs more until "
-            f"{found.end_of_extended_support}; HyperPod offers {newest}"
+            f"Kubernetes {version} left standard support on {release.end_of_standard_support}, and costs more until "
+            f"{release.end_of_extended_support}; HyperPod offers {newest}"
         )
     else:
         yield (
-            f"Kubernetes {version} has been out of support since {found.end_of_extended_support}; HyperPod offers "
+            f"Kubernetes {version} has been out of support since {release.end_of_extended_support}; HyperPod offers "
             f"{newest}"
         )
 
@@ -201,10 +201,10 @@ def _kubernetes(plan: Plan, running: Running, written: dict[str, str], version: 
 def _addon_steps(plan: Plan, running: Running, written: dict[str, str], version: str) -> Iterator[Step]:
     """Yield the step that brings add-ons with a version in the file to the newest of a Kubernetes version."""
     edits: dict[Path, str] = {}
-    for name, has in written.items():
+    for name, current in written.items():
         offered = running.offered.get((name, version))
-        newest = max(offered.versions, key=_order) if offered and offered.versions else has
-        if _order(newest) > _order(has):
+        newest = max(offered.versions, key=_order) if offered and offered.versions else current
+        if _order(newest) > _order(current):
             edits[_addon_path(plan, name)] = written[name] = newest
     if edits:
         names = ", ".join(path[-2] for path in map(_texts, edits))
@@ -214,7 +214,7 @@ def _addon_steps(plan: Plan, running: Running, written: dict[str, str], version:
 
 def _nodes(plan: Plan, running: Running, versions: tuple[str, ...]) -> Step:
     behind = sorted({group for group, _, status in running.nodes if status not in ("", "UpToDate")})
-    which = "" if versions else "".join(f" --group {name}" for name in behind)
+    group_options = "" if versions else "".join(f" --group {name}" for name in behind)
     custom = sorted(group.spec.name for group in plan.groups if group.spec.image_id not in (None, "default"))
     why = "An AMI belongs to a Kubernetes version: the new release gives nodes the new kubelet and its fixes."
     if custom:
@@ -227,8 +227,8 @@ def _nodes(plan: Plan, running: Running, versions: tuple[str, ...]) -> Step:
         "Nodes",
         why,
         commands=(
-            f"hpkit node update --stack {plan.stack}{which} --batch 1 --dry-run",
-            f"hpkit node update --stack {plan.stack}{which} --batch 1",
+            f"hpkit node update --stack {plan.stack}{group_options} --batch 1 --dry-run",
+            f"hpkit node update --stack {plan.stack}{group_options} --batch 1",
         ),
         reads=(_AMI_NOTES, f"{_HYPERPOD}/sagemaker-hyperpod-eks-operate-cli-command-update-cluster-software.html"),
     )

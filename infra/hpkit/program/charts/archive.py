@@ -26,7 +26,7 @@ def read_archive(content: bytes, folder: str = "") -> dict[str, bytes]:
     """
     files: dict[str, bytes] = {}
     prefix = PurePosixPath(folder).parts
-    left = _MOST_BYTES
+    remaining = _MOST_BYTES
     try:
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive:
             for member in archive:
@@ -37,8 +37,8 @@ def read_archive(content: bytes, folder: str = "") -> dict[str, bytes]:
                 name = "/".join(inside)
                 if not inside or ".." in inside or not member.isreg():
                     raise InputError(f"{member.name}: neither a file nor a folder of the chart")
-                left -= member.size
-                if left < 0:
+                remaining -= member.size
+                if remaining < 0:
                     raise InputError(f"more than {_MOST_BYTES // 1024 // 1024} MiB of files")
                 found = archive.extractfile(member)
                 files[name] = found.read() if found is not None else b""

@@ -126,9 +126,9 @@ def _assembled(pin: Pin, say: Callable[[str], None]) -> Files:
 
 def _part(pin: Pin, name: str, url: str, folder: str, sha256: str, say: Callable[[str], None]) -> Files:
     """Return a part from the cache, or fetch, verify and keep it."""
-    kept = cache_folder() / f"{sha256}.tgz"
-    if kept.is_file() and _contents(kept) == sha256:
-        return read_archive(kept.read_bytes())
+    cached_file = cache_folder() / f"{sha256}.tgz"
+    if cached_file.is_file() and _contents(cached_file) == sha256:
+        return read_archive(cached_file.read_bytes())
     say(f"fetching {name}")
     content = _get(pin, url)
     try:
@@ -140,7 +140,7 @@ def _part(pin: Pin, name: str, url: str, folder: str, sha256: str, say: Callable
         raise ToolError(
             f"{url} has the contents {digest}, but the catalog requires {sha256}, so it isn't used. {_what_to_do(pin)}"
         )
-    write_archive(kept, pin.name, files)
+    write_archive(cached_file, pin.name, files)
     return files
 
 

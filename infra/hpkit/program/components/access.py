@@ -67,9 +67,9 @@ class Access(Component):
         groups = groups_of(plan)
         self._made = {team.made_role: self._role(team) for team in plan.teams if team.made_role}
         self.administrators = [
-            each
+            entry
             for principal in plan.spec.eks.administrators
-            for each in self._entry(principal, groups.get(principal, ()), policy=ADMINISTRATOR_POLICY)
+            for entry in self._entry(principal, groups.get(principal, ()), policy=ADMINISTRATOR_POLICY)
         ]
         for principal in plan.spec.eks.viewers:
             self._entry(principal, groups[principal], policy=RELEASES_POLICY, namespaces=release_namespaces(plan))

@@ -22,8 +22,8 @@ def policies_of_users(teams: Sequence[TeamPlan]) -> list[AdmissionPolicy]:
     ids = {team.namespace: team.user_ids for team in teams}
     literal = "{" + ", ".join(f"'{name}': [{own.start}, {own.stop - 1}]" for name, own in sorted(ids.items())) + "}"
     return [
-        AdmissionPolicy(f"hpkit-files-of-{kind}", (rule,), CREATE, _refusals(spec, literal))
-        for kind, (rule, spec) in (("pods", _PODS), ("jobs", _JOBS))
+        AdmissionPolicy(f"hpkit-files-of-{object_kind}", (rule,), CREATE, _refusals(spec, literal))
+        for object_kind, (rule, spec) in (("pods", _PODS), ("jobs", _JOBS))
     ]
 
 

@@ -122,7 +122,7 @@ def _of_queues(ranks: dict[str, list[str]], spaces: dict[str, str]) -> tuple[Ref
     bounds = "{" + ", ".join(f"'{name}': {['', *labels]}" for name, labels in sorted(ranks.items())) + "}"
     labels = [f"object.{place}.?labels[?'{_RANK}'].orValue('')" for place in ("metadata", "?spec.?template.?metadata")]
     suspended = [f".?spec.{path}.orValue(false)" for path in ("?suspend", "?runPolicy.?suspend")]
-    kept = " && ".join(f"!(oldObject{path} && !object{path})" for path in suspended)
+    stays_suspended = " && ".join(f"!(oldObject{path} && !object{path})" for path in suspended)
     return (
         Refusal(
             "metadata.ownerReferences",
@@ -162,7 +162,7 @@ def _of_queues(ranks: dict[str, list[str]], spaces: dict[str, str]) -> tuple[Ref
         ),
         Refusal(
             "spec.suspend",
-            f"request.operation == 'CREATE' || ({kept})",
+            f"request.operation == 'CREATE' || ({stays_suspended})",
             "only Kueue sets spec.suspend to false, when the queue has capacity",
             "the job would repeatedly run until Kueue stops it",
         ),
@@ -187,7 +187,7 @@ def _of_kueues_keys() -> tuple[Refusal, ...]:
     once: `managed` into pods and Deployments, and into a Deployment which kind suspends its pods.
     """
 
-    def known(field: str) -> str:
+    def only_known(field: str) -> str:
         value = f"meta.{field}[key]"
         return (
             f"variables.metadata.all(meta, meta.?{field}.orValue({{}}).all(key, "
@@ -199,12 +199,12 @@ def _of_kueues_keys() -> tuple[Refusal, ...]:
             f"variables.before.exists(old, old.?{field}[?key].orValue('') == {value})))"
         )
 
-    # The server notes who sent which field before webhooks add theirs, and without a note nothing is believed.
-    sent = "entry.?fieldsV1[?'f:metadata'][?'f:annotations'].orValue({})"
+    # The server records who sent which field before webhooks add theirs. Fields without a record are rejected.
+    sent_annotations = "entry.?fieldsV1[?'f:metadata'][?'f:annotations'].orValue({})"
     return (
         Refusal(
             "labels and annotations of kueue.x-k8s.io",
-            f"{known('labels')} && {known('annotations')}",
+            f"{only_known('labels')} && {only_known('annotations')}",
             "labels and annotations of kueue.x-k8s.io may be: "
             + ", ".join(key.removeprefix(_KUEUE) for key in (*WORK_KEYS, *GROUP_KEYS))
             + "; those of pod groups on pods alone. Remove the others",
@@ -213,7 +213,7 @@ def _of_kueues_keys() -> tuple[Refusal, ...]:
         Refusal(
             _ROLE,
             "!variables.isPod || request.operation != 'CREATE' || (object.metadata.?managedFields.orValue([]).size() "
-            f"> 0 && object.metadata.managedFields.all(entry, !('f:{_ROLE}' in {sent})))",
+            f"> 0 && object.metadata.managedFields.all(entry, !('f:{_ROLE}' in {sent_annotations})))",
             f"the annotation {_ROLE} is written by Kueue alone. Remove it",
             "a large pod with the hash of a small one would be counted as small",
         ),
@@ -233,7 +233,7 @@ def _of_groups() -> tuple[Refusal, ...]:
 
 
 def _of_running_pods(limits: PodLimits) -> tuple[Refusal, ...]:
-    def same(field: str) -> str:
+    def unchanged(field: str) -> str:
         new, old = (f"{root}.metadata.?{field}.orValue({{}})" for root in ("object", "oldObject"))
         return " && ".join(
             f"{one}.all(key, !key.startsWith('{_KUEUE}') || (key in {other} && {other}[key] == {one}[key]))"
@@ -250,7 +250,7 @@ def _of_running_pods(limits: PodLimits) -> tuple[Refusal, ...]:
         ),
         Refusal(
             "metadata",
-            f"{same('labels')} && {same('annotations')} && "
+            f"{unchanged('labels')} && {unchanged('annotations')} && "
             f"oldObject{finalizers}.all(name, !name.startsWith('{_KUEUE}') || name in object{finalizers})",
             f"only Kueue changes labels, annotations, and finalizers of {_KUEUE} on an existing pod",
             "Kueue stops counting a pod without its label",

@@ -55,16 +55,16 @@ def event_patterns(plan: Plan, events: ClusterEvents) -> dict[str, str]:
     The cluster is matched by its name, which is unique in an account and region, and known before the cluster exists:
     a rule so also reports a cluster that can't be created.
     """
-    named = {"ClusterName": [plan.spec.cluster.name]}
+    cluster_filter = {"ClusterName": [plan.spec.cluster.name]}
     status, health, event = EVENT_RULES
     patterns = {}
     if events.statuses:
-        detail = {**named, "ClusterStatus": sorted(events.statuses)}
+        detail = {**cluster_filter, "ClusterStatus": sorted(events.statuses)}
         patterns[status] = _pattern("SageMaker HyperPod Cluster State Change", detail)
     if events.node_health:
-        patterns[health] = _pattern("SageMaker HyperPod Cluster Node Health Event", named)
+        patterns[health] = _pattern("SageMaker HyperPod Cluster Node Health Event", cluster_filter)
     if events.levels:
-        detail = {"EventDetails": {**named, "EventLevel": sorted(events.levels)}}
+        detail = {"EventDetails": {**cluster_filter, "EventLevel": sorted(events.levels)}}
         patterns[event] = _pattern("SageMaker HyperPod Cluster Event", detail)
     return patterns
 

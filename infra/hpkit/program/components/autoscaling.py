@@ -60,18 +60,18 @@ class Autoscaling(Component):
         super().__init__(name, opts=opts)
         self._eks = eks
         classes = {
-            each.name: CustomResource(
-                f"node-class-{each.name}",
+            node_class.name: CustomResource(
+                f"node-class-{node_class.name}",
                 api_version=NODE_CLASS_VERSION,
                 kind=NODE_CLASS_KIND,
-                metadata={"name": each.name, "annotations": _READY},
-                spec=node_class_spec(each),
+                metadata={"name": node_class.name, "annotations": _READY},
+                spec=node_class_spec(node_class),
                 opts=self.child(
-                    after=[*after, *(groups[group] for group in sorted(each.instance_groups) if group in groups)],
+                    after=[*after, *(groups[group] for group in sorted(node_class.instance_groups) if group in groups)],
                     provider=eks.kubernetes,
                 ),
             )
-            for each in spec.node_classes
+            for node_class in spec.node_classes
         }
         pools = {pool.spec.name: self._pool(pool.spec, classes[pool.spec.node_class]) for pool in plan.node_pools}
         warm = [pool.spec for pool in plan.node_pools if pool.spec.warm_pool is not None]

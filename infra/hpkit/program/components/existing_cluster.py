@@ -25,7 +25,7 @@ def existing_cluster(plan: Plan, provider: Provider) -> str:
     asked = pulumi.InvokeOptions(provider=provider)
     try:
         seen: Mapping[str, Any] = pulumi.runtime.invoke(_GET_CLUSTER, {"clusterName": name}, asked).value
-    except Exception as error:  # noqa: BLE001 - the SDK raises nothing more particular
+    except Exception as error:  # noqa: BLE001 - the SDK raises nothing more specific
         raise pulumi.RunError(f"{name} couldn't be read: {error}") from None
     orchestrator = str(seen["orchestrator"]["eks"]["clusterArn"]).rpartition("/")[2]
     if stated_eks is not None and orchestrator != stated_eks.name:
@@ -34,15 +34,15 @@ def existing_cluster(plan: Plan, provider: Provider) -> str:
             f"Nothing was changed. Set `eks: {{existing: {{name: {orchestrator}}}}}`."
         )
     groups = [*seen.get("instanceGroups", ()), *seen.get("restrictedInstanceGroups", ())]
-    lacks, more = stated_differences(plan, {group["instanceGroupName"]: _group(group) for group in groups})
+    lacks, additional = stated_differences(plan, {group["instanceGroupName"]: _group(group) for group in groups})
     if lacks:
         raise pulumi.RunError(
             f"{name} isn't as {plan.stack} states in cluster.instanceGroups: {'; '.join(lacks)}. Nothing was changed. "
             "Correct the file, and run `hpkit validate`: the quotas must fit what the cluster has."
         )
-    if more:
+    if additional:
         pulumi.log.warn(
-            f"{name} has more than {plan.stack} states in cluster.instanceGroups: {'; '.join(more)}. No team can "
+            f"{name} has more than {plan.stack} states in cluster.instanceGroups: {'; '.join(additional)}. No team can "
             "reserve that."
         )
     return str(seen["clusterArn"])

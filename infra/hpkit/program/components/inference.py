@@ -158,7 +158,7 @@ class Inference(Component):
                 issuer=issuer,
                 namespace=_NAMESPACE,
                 service_account=service_account,
-                endpoints_of=self._account if endpoints else None,
+                endpoint_account=self._account if endpoints else None,
             ),
             provider_arn=self._identity_provider,
             issuer=self._eks.issuer,

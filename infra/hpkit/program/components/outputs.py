@@ -46,9 +46,9 @@ def team_table(plan: Plan) -> dict[str, TeamOutputs]:
             "namespace": team.namespace,
             "queue": team.local_queue,
             "priorityClasses": [
-                f"{each.name}-priority"
-                for each in ranked
-                if not team.spec.priority_classes or each.name in team.spec.priority_classes
+                f"{priority_class.name}-priority"
+                for priority_class in ranked
+                if not team.spec.priority_classes or priority_class.name in team.spec.priority_classes
             ],
             "guarantee": guarantee[team.name],
             "elastic": elastic[team.name],

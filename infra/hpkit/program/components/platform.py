@@ -96,7 +96,7 @@ def build(plan: Plan, *, root: str = "..", parent: pulumi.Resource | None = None
     dependencies = Dependencies("dependencies", plan, context, eks=eks, after=reached, opts=opts)
     guard = guard_base(plan, {**network.kept, **storage.kept, **eks.kept}, opts=opts)
     # After the other guard, whose refusal names more: it includes what is deleted with the cluster.
-    named = guard_parts(plan, opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[guard])))
+    guards = guard_parts(plan, opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[guard])))
     platform = HyperPod(
         "hyperpod",
         plan,
@@ -109,7 +109,7 @@ def build(plan: Plan, *, root: str = "..", parent: pulumi.Resource | None = None
     )
     nodes = platform.nodes or [platform.cluster]
     addons, observed = _node_addons(plan, context, eks, storage, platform, after=nodes, opts=opts)
-    parts: list[pulumi.Resource] = [named, network, storage, identity, eks, before, dependencies, platform, addons]
+    parts: list[pulumi.Resource] = [guards, network, storage, identity, eks, before, dependencies, platform, addons]
     parts += [each for each in (observed, registry) if each is not None]
     parts += [*_on_the_cluster(plan, context, eks, platform, addons, access, observed, storage, opts=opts), access]
     live = {"cluster": platform.cluster.cluster_arn, **(observed.kept if observed else {})}
@@ -235,11 +235,11 @@ def _start_providers(
     The engine starts one plugin after the other, and this program is idle while it waits for the first one. Loading the
     SDKs takes as long, so it happens then. The second plugin starts while resources are prepared.
     """
-    asked = pulumi.InvokeOptions(provider=provider)
+    invoke_options = pulumi.InvokeOptions(provider=provider)
     # Left only when all is loaded: modules that load themselves when touched must not be touched from two threads.
     with ThreadPoolExecutor(max_workers=1) as side, _answered(plan):
         loaded = side.submit(_load_sdks)
-        zones = _zones(asked)
+        zones = _zones(invoke_options)
     loaded.result()
     # These are set on the provider. If another resource is replaced, the engine asks for the cluster's Diff with its
     # old inputs; for another region, it doesn't ask at all.
@@ -255,11 +255,11 @@ def _start_providers(
         opts=own,
     )
     with _answered(plan):
-        caller = aws.get_caller_identity(opts=asked)
+        caller = aws.get_caller_identity(opts=invoke_options)
         account = AwsAccount(
-            partition=aws.get_partition(opts=asked).partition, region=plan.spec.region, id=caller.account_id
+            partition=aws.get_partition(opts=invoke_options).partition, region=plan.spec.region, id=caller.account_id
         )
-        has_log_group = _has_log_group(plan, asked)
+        has_log_group = _has_log_group(plan, invoke_options)
     context = DeployContext(
         account, caller=caller.arn, credentials=credentials, zones=zones, has_log_group=has_log_group, root=root
     )
@@ -316,21 +316,21 @@ def _answered(plan: Plan) -> Iterator[None]:
         raise pulumi.RunError(f"AWS didn't identify the account: {error}{expected}") from None
 
 
-def _zones(asked: pulumi.InvokeOptions) -> list[str]:
+def _zones(invoke_options: pulumi.InvokeOptions) -> list[str]:
     zones = aws.get_availability_zones(
         state="available",
         exclude_zone_ids=_NO_CONTROL_PLANE,
         filters=[aws.GetAvailabilityZonesFilterArgs(name="opt-in-status", values=["opt-in-not-required"])],
-        opts=asked,
+        opts=invoke_options,
     )
     return sorted(zones.names)
 
 
-def _has_log_group(plan: Plan, asked: pulumi.InvokeOptions) -> bool:
+def _has_log_group(plan: Plan, invoke_options: pulumi.InvokeOptions) -> bool:
     if plan.spec.eks.existing is not None:
         return False
     name = log_group(plan)
-    return name in aws.cloudwatch.get_log_groups(log_group_name_prefix=name, opts=asked).log_group_names
+    return name in aws.cloudwatch.get_log_groups(log_group_name_prefix=name, opts=invoke_options).log_group_names
 
 
 def _load_sdks() -> tuple[type[pulumi.Resource], ...]:

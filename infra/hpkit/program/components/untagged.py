@@ -14,8 +14,8 @@ _TAGS: Final = {"aws:": ("tags", "tagsAll"), "hyperpod:": ("tags",)}
 
 def untagged(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
     """Take the tags out of what the program says of a resource, and have the engine leave live ones alone."""
-    kept = next((names for prefix, names in _TAGS.items() if args.type_.startswith(prefix)), ())
-    if "tags" not in args.props or not kept:
+    kept_tags = next((names for prefix, names in _TAGS.items() if args.type_.startswith(prefix)), ())
+    if "tags" not in args.props or not kept_tags:
         return None
-    opts = pulumi.ResourceOptions.merge(args.opts, pulumi.ResourceOptions(ignore_changes=list(kept)))
+    opts = pulumi.ResourceOptions.merge(args.opts, pulumi.ResourceOptions(ignore_changes=list(kept_tags)))
     return pulumi.ResourceTransformationResult({**args.props, "tags": None}, opts)

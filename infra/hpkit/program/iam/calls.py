@@ -31,13 +31,13 @@ def calls() -> dict[str, TypeCalls]:
     """Return the calls of each type, by its token."""
     return {
         token: TypeCalls(
-            each["api"],
-            tuple(each["calls"]),
-            tuple(each.get("more", ())),
-            tuple(each.get("service", ())),
-            each["source"],
+            entry["api"],
+            tuple(entry["calls"]),
+            tuple(entry.get("more", ())),
+            tuple(entry.get("service", ())),
+            entry["source"],
         )
-        for token, each in read("calls")["types"].items()
+        for token, entry in read("calls")["types"].items()
     }
 
 

@@ -160,12 +160,12 @@ def governance_policies(
 
 def _reading(statements: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what of some statements only reads."""
-    kept = []
+    reading = []
     for statement in statements:
         actions = [action for action in statement["Action"] if _READING.search(action)]
         if actions and statement["Effect"] == "Allow":
-            kept.append({**statement, "Action": actions})
-    return kept
+            reading.append({**statement, "Action": actions})
+    return reading
 
 
 def _named(plan: Plan, purpose: str, statements: Sequence[dict[str, Any]]) -> tuple[NamedDocument, ...]:
@@ -441,21 +441,21 @@ def _kept_boundary(plan: Plan) -> list[dict[str, Any]]:
     boundary = plan.spec.permissions_boundary
     if boundary is None:
         return []
-    taken = _statement("KeepBoundary", ["iam:DeleteRolePermissionsBoundary"], ["arn:*:iam::*:role/*"], [])
+    removal = _statement("KeepBoundary", ["iam:DeleteRolePermissionsBoundary"], ["arn:*:iam::*:role/*"], [])
     changes = ["CreatePolicyVersion", "DeletePolicy", "DeletePolicyVersion", "SetDefaultPolicyVersion"]
     changed = _statement("KeepBoundaryPolicy", [f"iam:{each}" for each in changes], [boundary], [])
-    return [{**each, "Effect": "Deny"} for each in (taken, changed)]
+    return [{**each, "Effect": "Deny"} for each in (removal, changed)]
 
 
 def _made_role_arns(plan: Plan, account: AwsAccount) -> tuple[str, ...]:
     """Return patterns of the ARNs of the roles that the program makes."""
     connected = plan.spec.spaces is not None and plan.spec.spaces.remote_access
-    named = [
+    named_roles = [
         *([inference_role_name(plan)] if plan.spec.inference is not None else []),
         *([spaces_role_name(plan)] if connected else []),
     ]
     ours = (f"{_role_prefix(plan)}*",) if made_roles(plan) else ()
-    return tuple(account.role_arn(name) for name in (*ours, *named))
+    return tuple(account.role_arn(name) for name in (*ours, *named_roles))
 
 
 def _role_prefix(plan: Plan) -> str:

@@ -62,12 +62,12 @@ def web_identity_trust(
     issuer: str,
     namespace: str,
     service_account: str,
-    endpoints_of: AwsAccount | None = None,
+    endpoint_account: AwsAccount | None = None,
 ) -> Document:
     """Let pods of one service account assume the role by the OIDC provider.
 
-    issuer: address of the provider, with or without `https://`. endpoints_of: the account where SageMaker assumes the
-    role as well, None without.
+    issuer: address of the provider, with or without `https://`. endpoint_account: the account where SageMaker
+    assumes the role as well, None without.
     """
     pods = _document(
         "web-identity-trust",
@@ -76,7 +76,7 @@ def web_identity_trust(
         namespace=namespace,
         service_account=service_account,
     )
-    others = [] if endpoints_of is None else sagemaker_trust(endpoints_of)["Statement"]
+    others = [] if endpoint_account is None else sagemaker_trust(endpoint_account)["Statement"]
     return {**pods, "Statement": [*pods["Statement"], *others]}
 
 
@@ -246,17 +246,17 @@ def secrets_key_policy(key_arn: str) -> Document:
 
 
 def bucket_policy(
-    bucket_arn: str, *, whose: str = "Deployers", writers: Sequence[str], keepers: Sequence[str], sealed: bool
+    bucket_arn: str, *, owner: str = "Deployers", writers: Sequence[str], keepers: Sequence[str], sealed: bool
 ) -> Document:
     """Refuse every request to the bucket that does not come over TLS, and every change but by those who may make it.
 
-    writers: of objects, whose: what these are called; keepers: of the bucket's settings; both patterns of their ARNs.
+    writers: of objects; owner: what these are called; keepers: of the bucket's settings; both patterns of their ARNs.
     sealed: the policy itself is the keepers' alone as well.
     """
     return _document(
         "bucket",
         bucket=bucket_arn,
-        whose=whose,
+        whose=owner,
         writers=writers,
         keepers=keepers,
         sealed_bucket=bucket_arn if sealed else (),

@@ -24,13 +24,13 @@ def rules() -> tuple[Rule, ...]:
     """Return the rules in their order."""
     return tuple(
         Rule(
-            each["sid"],
-            each["service"],
-            frozenset(f"{each['service']}:{action}" for action in each["actions"]),
-            tuple(each["resources"]),
-            tuple(each.get("conditions", ())),
+            rule["sid"],
+            rule["service"],
+            frozenset(f"{rule['service']}:{action}" for action in rule["actions"]),
+            tuple(rule["resources"]),
+            tuple(rule.get("conditions", ())),
         )
-        for each in read("rules")["rules"]
+        for rule in read("rules")["rules"]
     )
 
 

@@ -95,8 +95,8 @@ class Provisioner:
             return False
         instances = {
             details["NodeLogicalId"]: (snapshot.clusters[cluster], details)
-            for cluster, found in snapshot.nodes.items()
-            for details in found
+            for cluster, cluster_nodes in snapshot.nodes.items()
+            for details in cluster_nodes
         }
         pods = api.items("/api/v1/pods")
         busy = False
@@ -150,14 +150,14 @@ class Provisioner:
             "Initialized": (running, "Initialized" if running else "NodeNotReady", ""),
             "Ready": (running, "Ready" if running else "NodeNotReady", ""),
         }
-        more = {
+        status_fields = {
             "nodeName": name,
             "providerID": provider_id(details),
             "capacity": capacity,
             "allocatable": allocatable,
             "lastPodEventTime": since,
         }
-        set_conditions(api, path, claim, conditions, more)
+        set_conditions(api, path, claim, conditions, status_fields)
         return not running
 
     def _end_surplus(
@@ -191,10 +191,10 @@ class Provisioner:
         classes = {each["metadata"]["name"]: each for each in api.items(CLASSES)}
         now = time.monotonic()
         offerings = [
-            each
+            offering
             for pool in pools.values()
-            for each in _offerings(pool, classes, snapshot)
-            if self._refused.get((each.group, each.instance_type, each.zone), 0.0) <= now
+            for offering in _offerings(pool, classes, snapshot)
+            if self._refused.get((offering.group, offering.instance_type, offering.zone), 0.0) <= now
         ]
         launched = [claim for claim in claims if _annotation(claim, _LOGICAL) in instances]
         staying = [claim for claim in launched if "deletionTimestamp" not in claim["metadata"]]
@@ -284,12 +284,12 @@ def _offerings(pool: Document, classes: Mapping[str, Document], snapshot: Snapsh
         return
     name = pool["metadata"]["name"]
     template = (pool["spec"]["template"].get("metadata") or {}).get("labels", {})
-    shown = {each["name"]: each for each in (node_class.get("status") or {}).get("instanceGroups", [])}
+    group_statuses = {each["name"]: each for each in (node_class.get("status") or {}).get("instanceGroups", [])}
     own_groups = [
-        (cluster, group, shown[group["InstanceGroupName"]])
+        (cluster, group, group_statuses[group["InstanceGroupName"]])
         for cluster in snapshot.clusters.values()
         for group in cluster.get("InstanceGroups", [])
-        if group["InstanceGroupName"] in shown
+        if group["InstanceGroupName"] in group_statuses
     ]
     for cluster, group, ready_group in own_groups:
         for instance_type in ready_group["instanceTypes"] if ready_group["subnets"] else ():

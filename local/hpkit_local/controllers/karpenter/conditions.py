@@ -75,16 +75,16 @@ def update_status(api: Api, snapshot: Snapshot, claims: Iterable[Document]) -> N
         group["InstanceGroupName"]: (cluster, group) for cluster in clusters for group in cluster["InstanceGroups"]
     }
     ready: dict[str, bool] = {}
-    for thing in api.items(CLASSES):
-        name = thing["metadata"]["name"]
-        conditions, status = _class_status(thing, groups, snapshot)
+    for node_class in api.items(CLASSES):
+        name = node_class["metadata"]["name"]
+        conditions, status = _class_status(node_class, groups, snapshot)
         ready[name] = all(fine for fine, _, _ in conditions.values())
-        set_conditions(api, f"{CLASSES}/{name}", thing, _with_ready(conditions), status)
+        set_conditions(api, f"{CLASSES}/{name}", node_class, _with_ready(conditions), status)
     nodes = Counter(claim["metadata"].get("labels", {}).get(POOL_LABEL) for claim in claims)
-    for thing in api.items(POOLS):
-        name = thing["metadata"]["name"]
-        conditions = _with_ready(_pool_conditions(thing, ready))
-        set_conditions(api, f"{POOLS}/{name}", thing, conditions, {"nodes": nodes[name]})
+    for node_class in api.items(POOLS):
+        name = node_class["metadata"]["name"]
+        conditions = _with_ready(_pool_conditions(node_class, ready))
+        set_conditions(api, f"{POOLS}/{name}", node_class, conditions, {"nodes": nodes[name]})
 
 
 _Conditions = dict[str, tuple[bool, str, str]]
@@ -95,7 +95,7 @@ def _class_status(
 ) -> tuple[_Conditions, dict[str, Any]]:
     names = node_class["spec"]["instanceGroups"]
     missing = [name for name in names if name not in groups]
-    shown = [_shown(*groups[name], snapshot) for name in names if name in groups]
+    group_statuses = [_shown(*groups[name], snapshot) for name in names if name in groups]
     if not names:
         group_ready = (False, "NoInstanceGroups", "spec.instanceGroups is empty")
     elif missing:
@@ -107,16 +107,20 @@ def _class_status(
         )
     else:
         group_ready = (True, "InstanceGroupReady", "")
-    bare = [each["name"] for each in shown if not each["subnets"]]
-    wide = [each["name"] for each in shown if len({subnet["zone"] for subnet in each["subnets"]}) > 1]
-    if bare or not shown:
-        subnets_ready = (False, "SubnetsNotFound", f"no subnets of instance groups {', '.join(bare) or 'at all'}")
+    without_subnets = [each["name"] for each in group_statuses if not each["subnets"]]
+    wide = [each["name"] for each in group_statuses if len({subnet["zone"] for subnet in each["subnets"]}) > 1]
+    if without_subnets or not group_statuses:
+        subnets_ready = (
+            False,
+            "SubnetsNotFound",
+            f"no subnets of instance groups {', '.join(without_subnets) or 'at all'}",
+        )
     elif wide:
         text = f"subnets span Availability Zones in instance groups {', '.join(wide)}; a group is for one zone"
         subnets_ready = (False, "SubnetsSpanZones", text)
     else:
         subnets_ready = (True, "SubnetsReady", "")
-    return {"InstanceGroupReady": group_ready, "SubnetsReady": subnets_ready}, {"instanceGroups": shown}
+    return {"InstanceGroupReady": group_ready, "SubnetsReady": subnets_ready}, {"instanceGroups": group_statuses}
 
 
 def _shown(cluster: Document, group: Document, snapshot: Snapshot) -> dict[str, Any]:
@@ -175,11 +179,11 @@ def _with_ready(conditions: _Conditions) -> _Conditions:
     return {**conditions, "Ready": verdict}
 
 
-def set_conditions(api: Api, path: str, thing: Document, conditions: _Conditions, more: dict[str, Any]) -> None:
+def set_conditions(api: Api, path: str, live: Document, conditions: _Conditions, status_fields: dict[str, Any]) -> None:
     """Write an object's conditions, each as (true or not, reason, message), and more of its status, if they differ."""
-    status = thing.get("status", {})
+    status = live.get("status", {})
     before = {each["type"]: each for each in status.get("conditions", [])}
-    generation = thing["metadata"]["generation"]
+    generation = live["metadata"]["generation"]
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     after = []
     for condition_type, (fine, reason, message) in conditions.items():
@@ -190,11 +194,11 @@ def set_conditions(api: Api, path: str, thing: Document, conditions: _Conditions
         after.append({**condition, "lastTransitionTime": since, "observedGeneration": generation})
     # An empty message may come back as none at all.
     current = [{"message": "", **before.get(kind, {})} for kind in conditions]
-    if current == after and all(status.get(key) == value for key, value in more.items()):
+    if current == after and all(status.get(key) == value for key, value in status_fields.items()):
         return
     document = {
-        "apiVersion": thing.get("apiVersion"),
-        "kind": thing.get("kind"),
+        "apiVersion": live.get("apiVersion"),
+        "kind": live.get("kind"),
         "metadata": {"name": path.rpartition("/")[2]},
     }
-    api.apply(f"{path}/status", {**document, "status": {"conditions": after, **more}})
+    api.apply(f"{path}/status", {**document, "status": {"conditions": after, **status_fields}})

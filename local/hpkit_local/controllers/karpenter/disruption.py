@@ -49,12 +49,12 @@ def seconds(duration: str) -> float:
 
 def _allowed(disruption: Mapping[str, Any], nodes: Sequence[Claimed]) -> int:
     budgets = [
-        each["nodes"]
-        for each in disruption.get("budgets") or [{"nodes": "10%"}]
-        if "schedule" not in each and "Empty" in each.get("reasons", ["Empty"])
+        budget["nodes"]
+        for budget in disruption.get("budgets") or [{"nodes": "10%"}]
+        if "schedule" not in budget and "Empty" in budget.get("reasons", ["Empty"])
     ]
     most = [
-        math.ceil(len(nodes) * int(each.removesuffix("%")) / 100) if each.endswith("%") else int(each)
-        for each in budgets
+        math.ceil(len(nodes) * int(budget.removesuffix("%")) / 100) if budget.endswith("%") else int(budget)
+        for budget in budgets
     ]
     return max(0, min(most, default=len(nodes)) - sum(each.going for each in nodes))

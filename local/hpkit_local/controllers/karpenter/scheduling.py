@@ -169,20 +169,20 @@ def _could_run(pod: Document, labels: Mapping[str, str], taints: Sequence[Docume
 
 def _matches(requirement: Document, labels: Mapping[str, str]) -> bool:
     key, operator, values = requirement["key"], requirement["operator"], requirement.get("values") or []
-    has = labels.get(key)
+    label = labels.get(key)
     match operator:
         case "In":
-            return has in values
+            return label in values
         case "NotIn":
-            return has not in values
+            return label not in values
         case "Exists":
-            return has is not None
+            return label is not None
         case "DoesNotExist":
-            return has is None
+            return label is None
         case "Gt":
-            return has is not None and has.isdecimal() and int(has) > int(values[0])
+            return label is not None and label.isdecimal() and int(label) > int(values[0])
         case "Lt":
-            return has is not None and has.isdecimal() and int(has) < int(values[0])
+            return label is not None and label.isdecimal() and int(label) < int(values[0])
         case _:
             return False
 

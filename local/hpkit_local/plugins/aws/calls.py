@@ -174,11 +174,11 @@ class Calls:
 
     def _patiently(self, operation: str, params: dict[str, Any]) -> Any:
         client = self._client(operation)
-        sent = {name: value for name, value in params.items() if value is not None}
+        arguments = {name: value for name, value in params.items() if value is not None}
         waited = 0.0
         for delay in self.task.delays(_FIRST, _MOST):
             try:
-                return getattr(client, xform_name(operation))(**sent)
+                return getattr(client, xform_name(operation))(**arguments)
             except ClientError as error:
                 if waited > _PATIENCE_SECONDS or not _passing(operation, error):
                     raise

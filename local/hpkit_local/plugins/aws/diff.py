@@ -18,10 +18,12 @@ __all__ = ["changes", "clashes", "inputs_of", "overlaid"]
 def changes(resource_type: ResourceType, old: Props, new: Props) -> Iterator[PropertyChange]:
     """Yield the properties that differ, tags left out."""
     for prop in resource_type.spec.members:
-        found = [] if prop.name == "tags" else list(_differences(prop, old.get(prop.name), new.get(prop.name)))
-        if found:
+        property_changes = (
+            [] if prop.name == "tags" else list(_differences(prop, old.get(prop.name), new.get(prop.name)))
+        )
+        if property_changes:
             how = "add" if prop.name not in old else "delete" if prop.name not in new else "update"
-            yield PropertyChange(prop.name, how, any(each.replaces for each in found))
+            yield PropertyChange(prop.name, how, any(each.replaces for each in property_changes))
 
 
 def clashes(resource_type: ResourceType, old: Props, new: Props) -> bool:
@@ -34,18 +36,18 @@ def clashes(resource_type: ResourceType, old: Props, new: Props) -> bool:
 
 def inputs_of(resource_type: ResourceType, stated: Props, live: Props) -> Props:
     """Return what is live as the inputs that would say it, in the program's own form where it means the same."""
-    found: Props = {DEFAULTS: stated[DEFAULTS]} if DEFAULTS in stated else {}
+    inputs: Props = {DEFAULTS: stated[DEFAULTS]} if DEFAULTS in stated else {}
     for prop in resource_type.spec.members:
         name = prop.name
         if prop.write_only or name == "region":
             if name in stated:
-                found[name] = stated[name]
+                inputs[name] = stated[name]
         elif name in stated:
             if name in live:
-                found[name] = _projected(prop, stated[name], live[name])
+                inputs[name] = _projected(prop, stated[name], live[name])
         elif name in live and not prop.computed and any(_differences(prop, None, live[name])):
-            found[name] = live[name]
-    return found
+            inputs[name] = live[name]
+    return inputs
 
 
 def _differences(prop: Prop, old: Any, new: Any) -> Iterator[Difference]:

@@ -31,13 +31,13 @@ def differences(
     resource_type: ResourceType, *, old: Props, new: Props, state: Props, common: Tags
 ) -> list[PropertyChange]:
     """Return what differs; tags are compared with all existing tags, including those of the configuration."""
-    found = list(changes(resource_type, _before(resource_type, old=old, state=state), new))
+    property_changes = list(changes(resource_type, _before(resource_type, old=old, state=state), new))
     if resource_type.tagging:
         wanted = _all_tags(new, common)
         if is_unknown(wanted) or wanted != state.get("tagsAll", {}):
             stated = old.get("tags") != new.get("tags")
-            found.append(PropertyChange("tags" if stated else "tagsAll", "update", input=stated))
-    return found
+            property_changes.append(PropertyChange("tags" if stated else "tagsAll", "update", input=stated))
+    return property_changes
 
 
 def preview_outputs(resource_type: ResourceType, new: Props, state: Props, common: Tags, region: str) -> Props:
@@ -47,28 +47,28 @@ def preview_outputs(resource_type: ResourceType, new: Props, state: Props, commo
     )
     kept = {name: state[name] for name in resource_type.computed if name in state}
     tags = {"tagsAll": _all_tags(new, common)} if resource_type.tagging else {}
-    given = {
+    stated = {
         name: _expected(resource_type.spec.by_name[name], value, state.get(name)) for name, value in _given(new).items()
     }
-    return {**_effective(resource_type, {}), **kept, **computed, "region": region, **given, **tags}
+    return {**_effective(resource_type, {}), **kept, **computed, "region": region, **stated, **tags}
 
 
 def create(resource_type: ResourceType, call: Calls, inputs: Props, common: Tags) -> ResourceState:
     """Make it; what fails after it exists leaves it in state, with the inputs that were surely carried out."""
-    wanted = _effective(resource_type, inputs)
+    desired = _effective(resource_type, inputs)
     if resource_type.tagging:
-        wanted["tagsAll"] = _all_tags(inputs, common)
-    resource_id = resource_type.create(call, wanted)
+        desired["tagsAll"] = _all_tags(inputs, common)
+    resource_id = resource_type.create(call, desired)
     try:
         call.task.mark_changed()
         if resource_type.wait:
-            resource_type.wait(call, resource_id, Change({}, wanted, frozenset(wanted)))
-        stated = frozenset(name for name in resource_type.later if name in wanted)
+            resource_type.wait(call, resource_id, Change({}, desired, frozenset(desired)))
+        stated = frozenset(name for name in resource_type.later if name in desired)
         if stated and resource_type.update:
-            resource_type.update(call, resource_id, Change({}, wanted, stated))
-        return _seen(resource_type, call, resource_id, inputs=inputs, known=wanted, common=common)
+            resource_type.update(call, resource_id, Change({}, desired, stated))
+        return _seen(resource_type, call, resource_id, inputs=inputs, expected_state=desired, common=common)
     except PluginError as error:
-        raise _partly(resource_type, error, resource_id, inputs, wanted) from None
+        raise _partly(resource_type, error, resource_id, inputs, desired) from None
 
 
 def read(
@@ -85,19 +85,19 @@ def update(
     """Bring what is live to the new inputs."""
     there = _before(resource_type, old=old, state=state)
     names = frozenset(change.path for change in changes(resource_type, there, new))
-    before, wanted = _effective(resource_type, there), _effective(resource_type, new)
+    before, desired = _effective(resource_type, there), _effective(resource_type, new)
     # What the program no longer states must not come back from the state.
     inputs = {name for name, prop in resource_type.spec.by_name.items() if not prop.computed}
-    known = {**{name: value for name, value in state.items() if name not in inputs}, **wanted}
+    expected_state = {**{name: value for name, value in state.items() if name not in inputs}, **desired}
     if resource_type.tagging:
-        known["tagsAll"] = _all_tags(new, common)
+        expected_state["tagsAll"] = _all_tags(new, common)
         state = _whole(resource_type, call, resource_id, inputs=new, state=state, common=common)
-        _retag(resource_type, call, resource_id, state=state, wanted=_all_tags(new, common))
+        _retag(resource_type, call, resource_id, state=state, desired=_all_tags(new, common))
     if names and resource_type.update:
-        resource_type.update(call, resource_id, Change(before, known, names))
+        resource_type.update(call, resource_id, Change(before, expected_state, names))
     if resource_type.wait:
-        resource_type.wait(call, resource_id, Change(before, known, names))
-    return _seen(resource_type, call, resource_id, inputs=new, known=known, common=common)
+        resource_type.wait(call, resource_id, Change(before, expected_state, names))
+    return _seen(resource_type, call, resource_id, inputs=new, expected_state=expected_state, common=common)
 
 
 def delete(resource_type: ResourceType, call: Calls, resource_id: str, state: Props) -> None:
@@ -121,18 +121,18 @@ def _whole(
     return {**state, **live.state} if live else state
 
 
-def _retag(resource_type: ResourceType, call: Calls, resource_id: str, *, state: Props, wanted: Tags) -> None:
+def _retag(resource_type: ResourceType, call: Calls, resource_id: str, *, state: Props, desired: Tags) -> None:
     there: Tags = state.get("tagsAll", {})
-    changed = {key: value for key, value in wanted.items() if there.get(key) != value}
-    dropped = sorted(there.keys() - wanted.keys())
+    changed = {key: value for key, value in desired.items() if there.get(key) != value}
+    dropped = sorted(there.keys() - desired.keys())
     if resource_type.tagging and (changed or dropped):
         resource_type.tagging.change(call, resource_id, state, changed, dropped)
 
 
 def _seen(
-    resource_type: ResourceType, call: Calls, resource_id: str, *, inputs: Props, known: Props, common: Tags
+    resource_type: ResourceType, call: Calls, resource_id: str, *, inputs: Props, expected_state: Props, common: Tags
 ) -> ResourceState:
-    live = resource_type.read(call, resource_id, known)
+    live = resource_type.read(call, resource_id, expected_state)
     if live is None:
         raise PluginError(f"{resource_id} was created, but no longer exists.")
     return _live(resource_type, call, resource_id, live, inputs, common)
@@ -147,32 +147,32 @@ def _live(
         stated: Any = inputs.get("tags", {})
         live["tagsAll"] = tags
         live["tags"] = {k: v for k, v in tags.items() if k in stated or common.get(k) != v}
-    found = inputs_of(resource_type, inputs, live)
+    live_inputs = inputs_of(resource_type, inputs, live)
     base = {
         name: value
         for name, value in _effective(resource_type, {}).items()
         if inputs or name not in resource_type.write_only_inputs
     }
-    state = {**base, **overlaid(live, _given(found)), "region": call.region}
+    state = {**base, **overlaid(live, _given(live_inputs)), "region": call.region}
     resource_id = str(state.pop("id", resource_id))
-    return ResourceState(resource_id, state, found)
+    return ResourceState(resource_id, state, live_inputs)
 
 
-def _expected(prop: Prop, value: Any, there: Any) -> Any:
+def _expected(prop: Prop, value: Any, live_value: Any) -> Any:
     """Return an input as an output of a preview: parts that the service fills in are as they are, or unknown."""
     if not isinstance(value, dict) or prop.kind != "object":
         return value
     computed = [member.name for member in prop.members if member.computed and not member.write_only]
-    return {**{name: (there or {}).get(name, UNKNOWN) for name in computed}, **value}
+    return {**{name: (live_value or {}).get(name, UNKNOWN) for name in computed}, **value}
 
 
 def _partly(
-    resource_type: ResourceType, error: PluginError, resource_id: str, inputs: Props, wanted: Props
+    resource_type: ResourceType, error: PluginError, resource_id: str, inputs: Props, desired: Props
 ) -> InitFailedError:
     # Only what cannot change is kept as an input: the next update then carries out all the rest.
     fixed = {name for name, prop in resource_type.spec.by_name.items() if prop.immutable or prop.write_only}
     kept = {name: value for name, value in inputs.items() if name in fixed or name in resource_type.facts.identity}
-    state = {name: value for name, value in wanted.items() if name not in ("tags", "tagsAll")}
+    state = {name: value for name, value in desired.items() if name not in ("tags", "tagsAll")}
     return InitFailedError(str(error), resource_id=resource_id, state=state, inputs=kept)
 
 

@@ -27,22 +27,22 @@ def tagging(
     tags: str = "Tags",
     keys: str = "TagKeys",
     form: Callable[[dict[str, str]], Any] = tag_list,
-    named: Callable[[str, Props], str] = lambda resource_id, _live: resource_id,
+    identify: Callable[[str, Props], str] = lambda resource_id, _live: resource_id,
 ) -> Tagging:
     """Return the tagging by `Tag<noun>` and `Untag<noun>`.
 
-    resource, tags, keys: the names of their parameters; form: how tags are written; named: how the resource is.
+    resource, tags, keys: the names of their parameters; form: how tags are written; identify: the value of `resource`.
     """
 
     def change(call: Calls, resource_id: str, live: Props, changed: dict[str, str], dropped: list[str]) -> None:
-        which = {resource: named(resource_id, live)}
+        target = {resource: identify(resource_id, live)}
         if changed:
-            call(f"Tag{noun}", **which, **{tags: form(changed)})
+            call(f"Tag{noun}", **target, **{tags: form(changed)})
         if dropped:
-            call(f"Untag{noun}", **which, **{keys: dropped})
+            call(f"Untag{noun}", **target, **{keys: dropped})
 
     return Tagging(change, f"Tag{noun} Untag{noun}")
 
 
 # EKS, Managed Prometheus, Managed Grafana.
-BY_ARN: Final = tagging("Resource", "resourceArn", tags="tags", keys="tagKeys", form=dict, named=arn_of)
+BY_ARN: Final = tagging("Resource", "resourceArn", tags="tags", keys="tagKeys", form=dict, identify=arn_of)

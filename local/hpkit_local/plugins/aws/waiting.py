@@ -17,25 +17,29 @@ _SHARE = 0.05  # of the time waited, between two looks
 
 def until(
     call: Calls,
-    look: Callable[[], Any | None],
+    read_live: Callable[[], Any | None],
     *,
     status: Callable[[Any], str],
     ready: Collection[str] = (),
     failed: Collection[str] = (),
-    gone: bool = False,
+    until_gone: bool = False,
 ) -> None:
-    """Look until the status is one of `ready`, or, with `gone`, until there is nothing to see any more."""
+    """Read until the status is one of `ready`, or, with `until_gone`, until the resource no longer exists."""
 
-    def told(seen: Any | None) -> str:
+    def status_of(seen: Any | None) -> str:
         return "gone" if seen is None else status(seen)
 
     def settled(seen: Any | None) -> bool:
-        return (seen is None) if gone and told(seen) not in failed else seen is None or told(seen) in {*ready, *failed}
+        return (
+            (seen is None)
+            if until_gone and status_of(seen) not in failed
+            else seen is None or status_of(seen) in {*ready, *failed}
+        )
 
-    seen = wait(call.task, look, settled=settled, progress=told, max_seconds=_MOST, fraction=_SHARE)
-    if seen is not None and told(seen) in failed:
-        raise ChangeFailedError(f"ended in status {told(seen)}: {_reason(seen)}")
-    if seen is None and not gone:
+    seen = wait(call.task, read_live, settled=settled, progress=status_of, max_seconds=_MOST, fraction=_SHARE)
+    if seen is not None and status_of(seen) in failed:
+        raise ChangeFailedError(f"ended in status {status_of(seen)}: {_reason(seen)}")
+    if seen is None and not until_gone:
         raise ChangeFailedError("was deleted while Pulumi waited for it; run `pulumi refresh`")
 
 

@@ -26,12 +26,12 @@ _DENIALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 class ApiError(PluginError):
     """The API server said no; the message is its own."""
 
-    def __init__(self, what: str, status: Mapping[str, Any]) -> None:
+    def __init__(self, subject: str, status: Mapping[str, Any]) -> None:
         self.code = int(status.get("code", 0))
         self.reason = str(status.get("reason", ""))
         self.message = str(status.get("message", "no message"))
         self.causes: list[dict[str, str]] = (status.get("details") or {}).get("causes") or []
-        super().__init__(f"{what} was rejected ({self.code} {self.reason}): {self.message}" + _advice(self.code))
+        super().__init__(f"{subject} was rejected ({self.code} {self.reason}): {self.message}" + _advice(self.code))
 
 
 class RetryingApi:

@@ -67,7 +67,7 @@ def _kinds_in(
 ) -> Iterator[tuple[Props, bool]]:
     """Yield those of the chart in a folder, and of the charts in it, with whether helm is certain to create them."""
     about = _document(files.get(folder / "Chart.yaml"))
-    known = with_values(_document(files.get(folder / "values.yaml")), values)
+    chart_values = with_values(_document(files.get(folder / "values.yaml")), values)
     for path, text in files.items():
         if folder / "crds" in path.parents:
             documents = [each for each in documents_of(text) if isinstance(each, dict)]
@@ -76,10 +76,10 @@ def _kinds_in(
         if path.name == "Chart.yaml" and path.parent.parent == folder / "charts":
             name = _document(files[path]).get("name")
             entries = [each for each in about.get("dependencies") or () if each.get("name") == name]
-            if not entries or any(_is_on(each, known) for each in entries):
+            if not entries or any(_is_on(each, chart_values) for each in entries):
                 # What is there twice, or switched by tags, helm decides.
                 is_clear = len(entries) <= 1 and not any(each.get("tags") for each in entries)
-                inner = known.get(next((each["alias"] for each in entries if each.get("alias")), str(name)))
+                inner = chart_values.get(next((each["alias"] for each in entries if each.get("alias")), str(name)))
                 is_clear &= isinstance(inner, Mapping | None)
                 inner = inner if isinstance(inner, Mapping) else {}
                 yield from _kinds_in(path.parent, files, inner, certain=certain and is_clear)
@@ -88,11 +88,11 @@ def _kinds_in(
 def _is_on(entry: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
     """Return whether the conditions of a dependency leave it on: the first one with a value decides."""
     for condition in str(entry.get("condition") or "").split(","):
-        found: Any = values
+        value: Any = values
         for key in condition.strip().split("."):
-            found = found.get(key) if isinstance(found, Mapping) else None
-        if isinstance(found, bool):
-            return found
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if isinstance(value, bool):
+            return value
     return True
 
 
@@ -102,13 +102,13 @@ def _files(chart: Path) -> Mapping[PurePosixPath, str]:
         texts = {path: path.read_text(encoding="utf-8") for path in sorted(chart.rglob("*")) if _tells(path)}
         return {PurePosixPath(path.relative_to(chart)): text for path, text in texts.items()}
     with tarfile.open(chart) as archive:
-        found = {}
+        contents = {}
         for member in archive:
             path = PurePosixPath(*PurePosixPath(member.name).parts[1:])
             if member.isfile() and _tells(path):
                 content = archive.extractfile(member)
-                found[path] = content.read().decode() if content else ""
-        return found
+                contents[path] = content.read().decode() if content else ""
+        return contents
 
 
 def _tells(path: PurePosixPath | Path) -> bool:

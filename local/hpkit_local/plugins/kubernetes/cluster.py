@@ -201,17 +201,19 @@ def _holding(live: Props) -> str:
 
 def _readable(error: ApiError, inputs: Props) -> PluginError:
     """Say of a refusal which object and what to do, where the server's own words do not."""
-    what = f"{inputs.get('kind')} {metadata_of(inputs).get('name', '')}"
+    object_name = f"{inputs.get('kind')} {metadata_of(inputs).get('name', '')}"
     conflicts = [cause for cause in error.causes if cause.get("reason") == "FieldManagerConflict"]
     if conflicts:
         told = "; ".join(f"{cause.get('field')}: {cause.get('message')}" for cause in conflicts)
         return PluginError(
-            f"{what}: fields are set by another field manager: {told}. What to do: leave them out of the program, or "
+            f"{object_name}: fields are set by another field manager: {told}. What to do: leave them out of the "
+            "program, or "
             'take them over with the annotation pulumi.com/patchForce: "true".'
         )
     if "immutable" in error.message:
         return PluginError(
-            f"{what}: {error.message} What to do: let Pulumi replace it (`pulumi up --replace URN`, or the resource "
+            f"{object_name}: {error.message} What to do: let Pulumi replace it (`pulumi up --replace URN`, or the "
+            "resource "
             f"option replace_on_changes)."
         )
-    return PluginError(f"{what} was rejected ({error.code} {error.reason}): {error.message}")
+    return PluginError(f"{object_name} was rejected ({error.code} {error.reason}): {error.message}")

@@ -40,10 +40,10 @@ class LiveRelease:
     def outputs(self) -> Props:
         """The outputs of a Release, as the official plugin has them (helm_release.go, setReleaseAttributes)."""
         names: dict[str, set[str]] = {}
-        for each in self.objects:
-            metadata, api_version = each.get("metadata") or {}, str(each.get("apiVersion"))
+        for live_object in self.objects:
+            metadata, api_version = live_object.get("metadata") or {}, str(live_object.get("apiVersion"))
             group = api_version.rpartition("/")[0]
-            key = f"{each['kind']}{'.' if group else ''}{group}/{api_version}"
+            key = f"{live_object['kind']}{'.' if group else ''}{group}/{api_version}"
             space = metadata.get("namespace")
             names.setdefault(key, set()).add(f"{space}/{metadata.get('name')}" if space else str(metadata.get("name")))
         status = {key: value for key, value in self.chart.items() if value != ""}

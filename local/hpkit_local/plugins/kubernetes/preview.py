@@ -18,15 +18,15 @@ _ALLOCATED = ("clusterIP", "clusterIPs")
 
 def preview_outputs(cluster: Cluster, task: Task, inputs: Props, state: Props, *, manager: str, patch: bool) -> Props:
     """Return the outputs of a preview; PluginError for what the API server would refuse."""
-    told = None
+    dry_run = None
     if not has_unknown(inputs):
         tests_of(inputs)  # a malformed annotation shows here, not after the object is made
         # The official plugin doesn't ask the API server about a patch before it exists.
         if state or not patch:
-            told = cluster.preview(task, inputs, manager, new=not state)
+            dry_run = cluster.preview(task, inputs, manager, new=not state)
     if state:
-        return _updated(told, inputs, state)
-    result = copy.deepcopy(told or inputs)
+        return _updated(dry_run, inputs, state)
+    result = copy.deepcopy(dry_run or inputs)
     result["status"] = UNKNOWN
     metadata = result.setdefault("metadata", {})
     if not is_unknown(metadata):
@@ -39,10 +39,10 @@ def preview_outputs(cluster: Cluster, task: Task, inputs: Props, state: Props, *
     return result
 
 
-def _updated(told: Props | None, inputs: Props, state: Props) -> Props:
+def _updated(dry_run: Props | None, inputs: Props, state: Props) -> Props:
     # The answer is whole: a field that the program no longer states isn't in it.
-    below = state if told is None else {key: value for key, value in state.items() if key.startswith("__")}
-    result = {**below, **(inputs if told is None else told)}
+    below = state if dry_run is None else {key: value for key, value in state.items() if key.startswith("__")}
+    result = {**below, **(inputs if dry_run is None else dry_run)}
     metadata = {**metadata_of(below), **metadata_of(result)}
     metadata.update({key: UNKNOWN for key in _PER_CHANGE if key in metadata})
     metadata.pop("managedFields", None)

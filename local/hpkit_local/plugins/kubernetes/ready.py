@@ -31,13 +31,13 @@ class Condition:
 
     def lacks(self, live: Props) -> str:
         """Say what is missing, in a few words; empty if nothing."""
-        found = _condition(live, self.type)
-        if found is None:
+        condition = _condition(live, self.type)
+        if condition is None:
             return f"condition {self.type} doesn't exist yet"
-        if str(found.get("status", "")).lower() == self.status.lower():
+        if str(condition.get("status", "")).lower() == self.status.lower():
             return ""
-        says = _says(found)
-        return f"condition {self.type} is {found.get('status')}" + (f" ({says})" if says else "")
+        says = _says(condition)
+        return f"condition {self.type} is {condition.get('status')}" + (f" ({says})" if says else "")
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,13 @@ class Pods:
 
     def lacks(self, live: Props) -> str:
         """Say the first number that differs."""
-        wanted = (live.get("spec") or {}).get("replicas", 1)
+        replicas = (live.get("spec") or {}).get("replicas", 1)
         for field, word in self.words.items():
-            found = _status(live).get(field, 0)
-            if found > wanted:
-                return f"old pods still running: {found - wanted}"
-            if found < wanted:
-                return f"{found} of {wanted} pods are {word}"
+            count = _status(live).get(field, 0)
+            if count > replicas:
+                return f"old pods still running: {count - replicas}"
+            if count < replicas:
+                return f"{count} of {replicas} pods are {word}"
         return ""
 
 
@@ -79,11 +79,11 @@ class PodReady:
         if phase == "Succeeded":
             return ""
         waits = [_says(found) for name in ("PodScheduled", "Initialized", "Ready") if (found := _unmet(live, name))]
-        told = "; ".join([*_container_troubles(status), *waits[:1]])
+        reasons = "; ".join([*_container_troubles(status), *waits[:1]])
         if phase == "Failed":
-            raise ChangeFailedError(f"it failed: {told or status.get('reason', 'no reason given')}")
+            raise ChangeFailedError(f"it failed: {reasons or status.get('reason', 'no reason given')}")
         ready = Condition("Ready").lacks(live)
-        return f"{phase}: {told or 'its containers are being started'}" if ready else ""
+        return f"{phase}: {reasons or 'its containers are being started'}" if ready else ""
 
 
 # By group and kind; a kind that is not here is ready when it is applied.
@@ -132,16 +132,18 @@ def _says(condition: Props) -> str:
 
 def _container_troubles(status: Props) -> list[str]:
     """Say why containers wait, or how they ended."""
-    told = []
-    for each in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
-        state = each.get("state") or {}
+    troubles = []
+    for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+        state = container.get("state") or {}
         waiting, ended = state.get("waiting") or {}, state.get("terminated") or {}
-        last = (each.get("lastState") or {}).get("terminated") or {}
+        last = (container.get("lastState") or {}).get("terminated") or {}
         if waiting.get("reason", "ContainerCreating") != "ContainerCreating":
-            told.append(f"container {each['name']}: {_says(waiting)}")
+            troubles.append(f"container {container['name']}: {_says(waiting)}")
         failed = [found for found in (ended, last) if found.get("exitCode")]
-        told += [f"container {each['name']} ended with exit code {end['exitCode']}: {_says(end)}" for end in failed]
-    return told
+        troubles += [
+            f"container {container['name']} ended with exit code {end['exitCode']}: {_says(end)}" for end in failed
+        ]
+    return troubles
 
 
 def _condition_of(text: str) -> Condition:

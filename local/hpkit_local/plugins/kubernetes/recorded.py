@@ -41,10 +41,10 @@ class RecordedReleases:
 
     def read(self, task: Task, namespace: str, name: str) -> Props | None:
         """Return the outputs as written down; None when nothing is."""
-        found = self.cluster.api.find(task, _path(namespace, name))
-        if found is None or found.get("type") != _TYPE:
+        secret = self.cluster.api.find(task, _path(namespace, name))
+        if secret is None or secret.get("type") != _TYPE:
             return None
-        outputs: Props = json.loads(base64.b64decode(found["data"]["release"]))
+        outputs: Props = json.loads(base64.b64decode(secret["data"]["release"]))
         return outputs if outputs["status"]["status"] == RECORDED else None
 
     def forget(self, task: Task, namespace: str, name: str) -> None:

@@ -39,10 +39,10 @@ class Related:
         metadata = live["metadata"]
         if not metadata.get("namespace"):
             return []
-        found = self._list(task, f"/api/v1/namespaces/{metadata['namespace']}/events", fieldSelector="type=Warning")
-        found = [each for each in found if _concerns(each.get("involvedObject") or {}, metadata)]
-        found.sort(key=lambda each: str(each.get("lastTimestamp") or each.get("eventTime") or ""))
-        return list(dict.fromkeys((str(each.get("reason")), str(each.get("message"))) for each in found))[-_MOST:]
+        events = self._list(task, f"/api/v1/namespaces/{metadata['namespace']}/events", fieldSelector="type=Warning")
+        events = [each for each in events if _concerns(each.get("involvedObject") or {}, metadata)]
+        events.sort(key=lambda each: str(each.get("lastTimestamp") or each.get("eventTime") or ""))
+        return list(dict.fromkeys((str(each.get("reason")), str(each.get("message"))) for each in events))[-_MOST:]
 
     def _unready(self, task: Task, live: Props) -> Iterator[tuple[str, str]]:
         if live.get("kind") != "Deployment":

@@ -133,11 +133,11 @@ class Release:
         name, namespace = str(inputs["name"]), str(inputs["namespace"])
         values = values_files(inputs, helm)
         verb = self._verb(task, helm, inputs, upgrade=upgrade)
-        told = flags(inputs, upgrade=verb == "upgrade")
+        arguments = flags(inputs, upgrade=verb == "upgrade")
         if verb == "install" and create_kinds(task, self.cluster.api, Path(chart), inputs.get("values") or {}):
-            told.append("--skip-crds")
+            arguments.append("--skip-crds")
         try:
-            answer = helm.call(task, verb, name, chart, "--namespace", namespace, *values, *told)
+            answer = helm.call(task, verb, name, chart, "--namespace", namespace, *values, *arguments)
         except PluginError as error:  # the task has ended, and helm with it
             answer = Answer(code=1, output="", error=str(error), waited_for="")
         # A separate time limit, without cancellation: what exists must be in the state.
@@ -186,16 +186,16 @@ class Release:
 
     def _unready(self, task: Task, live: LiveRelease, namespace: str) -> list[str]:
         """Say of the first few objects of a release that are not ready what they lack."""
-        told = []
-        for each in live.objects:
-            kind = self.cluster.api.kind(task, str(each["apiVersion"]), str(each["kind"]))
-            if kind is None or not tests_of(each):
+        reasons = []
+        for live_object in live.objects:
+            kind = self.cluster.api.kind(task, str(live_object["apiVersion"]), str(live_object["kind"]))
+            if kind is None or not tests_of(live_object):
                 continue
-            ref = ref_of(each, default_namespace=namespace, namespaced=kind.namespaced)
+            ref = ref_of(live_object, default_namespace=namespace, namespaced=kind.namespaced)
             found = self.cluster.api.find(task, kind.path(ref.namespace, ref.name))
-            lacks = "is not there" if found is None else self.cluster.lacking(task, each, found)
-            told += [f"{ref}: {lacks}"] if lacks else []
-        return told[:_MOST]
+            lacks = "is not there" if found is None else self.cluster.lacking(task, live_object, found)
+            reasons += [f"{ref}: {lacks}"] if lacks else []
+        return reasons[:_MOST]
 
 
 def _seen(inputs: Props, state: Props, live: LiveRelease) -> Props:

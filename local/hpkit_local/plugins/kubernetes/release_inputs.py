@@ -25,13 +25,13 @@ _KNOWN: Final = frozenset(
 
 def failures(inputs: Props) -> list[tuple[str, str]]:
     """Return property and reason of what cannot be taken."""
-    found = [] if inputs.get("chart") else [("chart", "is required")]
+    problems = [] if inputs.get("chart") else [("chart", "is required")]
     unknown = [key for key in inputs if key not in _KNOWN and not key.startswith("__")]
-    found += [(key, "the local cloud's fake Kubernetes plugin has no such input of a Release") for key in unknown]
+    problems += [(key, "the local cloud's fake Kubernetes plugin has no such input of a Release") for key in unknown]
     seconds = inputs.get("timeout")
     if seconds is not None and not is_unknown(seconds) and (not isinstance(seconds, int) or seconds < 0):
-        found.append(("timeout", f"must be a whole number, 0 or more, not {seconds!r}"))
-    return found
+        problems.append(("timeout", f"must be a whole number, 0 or more, not {seconds!r}"))
+    return problems
 
 
 def waits(inputs: Props) -> list[str]:

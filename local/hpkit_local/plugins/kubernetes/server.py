@@ -148,12 +148,12 @@ class KubernetesServicer(PluginServicer):
         old, new = _old_inputs(request), from_struct(request.news)
         token = urn_type(request.urn)
         release = token == TOKEN
-        found = changes(token, old, new, release=release)
-        if release and not found:
+        property_changes = changes(token, old, new, release=release)
+        if release and not property_changes:
             task = Task(request.urn, _LOOKING_SECONDS, self.cancelled, self.log)
             if self._release.may_come(task, new, from_struct(request.olds)):
-                found = [PropertyChange("chart", "update", input=False)]
-        return diff_response(found, deletes_first=not release and deletes_first(old, new))
+                property_changes = [PropertyChange("chart", "update", input=False)]
+        return diff_response(property_changes, deletes_first=not release and deletes_first(old, new))
 
     @readable
     def Create(self, request: Any, context: Any) -> Any:

@@ -115,7 +115,7 @@ def eks_token(execution: Mapping[str, Any]) -> EksToken | None:
     parser.add_argument("--profile", default=environment.get("AWS_PROFILE"))
     parser.add_argument("--role-arn")
     try:
-        found, _ = parser.parse_known_args(arguments)
+        options, _ = parser.parse_known_args(arguments)
     except (argparse.ArgumentError, SystemExit):
         raise PluginError(f"kubeconfig: `aws {' '.join(arguments)}` lacks --cluster-name NAME") from None
-    return EksToken(found.cluster, found.region, found.profile, found.role_arn)
+    return EksToken(options.cluster, options.region, options.profile, options.role_arn)

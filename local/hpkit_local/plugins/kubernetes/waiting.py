@@ -49,10 +49,10 @@ class Readiness:
                     return LiveObject(live.ref, seen, live.manager)
                 task.progress("; ".join([lacks, *self._related.pods_lack(task, seen)]))
                 task.pause(delay)
-                found = self.api.find(task, kind.path(live.ref.namespace, live.ref.name))
-                if found is None:
+                current = self.api.find(task, kind.path(live.ref.namespace, live.ref.name))
+                if current is None:
                     raise PluginError(f"{live.ref} was deleted while Pulumi waited for it")  # noqa: TRY301
-                seen = found
+                seen = current
         except PluginError as error:
             state = LiveObject(live.ref, seen, live.manager).state
             text = self._unfinished(task, error, lacks, seen)
@@ -63,20 +63,20 @@ class Readiness:
     def _unfinished(self, task: Task, error: PluginError, lacks: str, seen: Props) -> str:
         """Say what was missing when the wait ended, and what ended it; empty if the error says it all."""
         failed = isinstance(error, ChangeFailedError)
-        told = [str(error) if failed else lacks] if failed or lacks else []
-        if told and not isinstance(error, CancelledError):
+        messages = [str(error) if failed else lacks] if failed or lacks else []
+        if messages and not isinstance(error, CancelledError):
             # The time of the wait may be over, so these requests get a separate time limit.
             with suppress(PluginError):
-                told += self._details(Task(task.urn, _LAST_QUESTION_SECONDS, task.cancel), seen)
-        return "; ".join(told) + ("" if failed or not told else f": {why(task, error)}")
+                messages += self._details(Task(task.urn, _LAST_QUESTION_SECONDS, task.cancel), seen)
+        return "; ".join(messages) + ("" if failed or not messages else f": {why(task, error)}")
 
     def _details(self, task: Task, live: Props) -> list[str]:
         """Return the status of a Deployment's pods, and the reported warnings."""
         pods = self._related.pods_lack(task, live)
-        told = "; ".join(pods)
+        pods_text = "; ".join(pods)
         return [
             *pods,
-            *(f"{reason}: {text}" for reason, text in self._related.warnings(task, live) if text not in told),
+            *(f"{reason}: {text}" for reason, text in self._related.warnings(task, live) if text not in pods_text),
         ]
 
 

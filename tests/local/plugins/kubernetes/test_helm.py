@@ -65,7 +65,7 @@ def release(chart, plugin, helm, api):
     """Return the inputs of a release, which is gone afterwards, whatever becomes of it."""
     yield {"chart": str(chart), "name": "sample", "namespace": "charts", "createNamespace": True}
     # Most tests have seen to it themselves, and helm takes half a second to look.
-    if api.items(f"{NAMESPACE}/secrets", labels="owner=helm,name=sample", bare=True):
+    if api.items(f"{NAMESPACE}/secrets", labels="owner=helm,name=sample", metadata_only=True):
         helm("uninstall", "sample", "--ignore-not-found")
     with suppress(RefusedError):
         api.delete(HOOKED)  # helm leaves what its hooks made

@@ -42,13 +42,13 @@ def _check(data: str) -> None:
                 raise _refuse(f"receiver {name!r}: sns_configs need topic_arn and sigv4.region")
 
 
-def _mapping(text: str, what: str) -> dict[str, Any]:
+def _mapping(text: str, field: str) -> dict[str, Any]:
     try:
         mapping = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise _refuse(f"{what}: {error}") from None
+        raise _refuse(f"{field}: {error}") from None
     if not isinstance(mapping, dict):
-        raise _refuse(f"{what} is not a mapping")
+        raise _refuse(f"{field} is not a mapping")
     return mapping
 
 

@@ -67,7 +67,9 @@ def _await_workspace(call: Calls, workspace: str, _change: Change) -> None:
 
 def _delete_workspace(call: Calls, workspace: str, _state: Props) -> None:
     if call.find("DeleteWorkspace", workspaceId=workspace) is not None:
-        until(call, lambda: _workspace(call, workspace), status=lambda seen: seen["status"]["statusCode"], gone=True)
+        until(
+            call, lambda: _workspace(call, workspace), status=lambda seen: seen["status"]["statusCode"], until_gone=True
+        )
 
 
 def _create_rules(call: Calls, inputs: Props) -> str:
@@ -106,7 +108,7 @@ def _await_rules(call: Calls, arn: str, _change: Change) -> None:
 
 def _delete_rules(call: Calls, arn: str, _state: Props) -> None:
     if call.find("DeleteRuleGroupsNamespace", **_namespace(arn)) is not None:
-        until(call, lambda: _rules(call, arn), status=lambda seen: seen["status"]["statusCode"], gone=True)
+        until(call, lambda: _rules(call, arn), status=lambda seen: seen["status"]["statusCode"], until_gone=True)
 
 
 def _create_alerts(call: Calls, inputs: Props) -> str:

@@ -105,11 +105,11 @@ def _describe_services(response: Any) -> ActionResult:
         raise InvalidServiceName(unknown[0])
     filters = {**response._filters_from_querystring(), **({"service-name": names} if names else {})}  # noqa: SLF001
     details = [
-        each
-        for each in services
-        if each["ServiceName"] in filters.get("service-name", (each["ServiceName"],))
-        and each["ServiceType"][0]["ServiceType"] in filters.get("service-type", ("Gateway", "Interface"))
-        and each["Owner"] in filters.get("owner", ("amazon",))
+        service
+        for service in services
+        if service["ServiceName"] in filters.get("service-name", (service["ServiceName"],))
+        and service["ServiceType"][0]["ServiceType"] in filters.get("service-type", ("Gateway", "Interface"))
+        and service["Owner"] in filters.get("owner", ("amazon",))
     ]
     return ActionResult({"ServiceNames": [each["ServiceName"] for each in details], "ServiceDetails": details})
 

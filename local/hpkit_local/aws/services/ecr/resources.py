@@ -102,7 +102,7 @@ RESOURCE_TYPES: Final = (
         update=_update,
         delete=_delete,
         outputs=("arn", "registryId", "repositoryUrl"),
-        tagging=tagging("Resource", "resourceArn", tags="tags", keys="tagKeys", named=arn_of),
+        tagging=tagging("Resource", "resourceArn", tags="tags", keys="tagKeys", identify=arn_of),
         longest_name=256,
         note="no tags that are excepted from immutability",
     ),

@@ -176,12 +176,12 @@ def _has_role(ctx: Context, addon: Record, info: AddonInfo, *, at: float) -> boo
         return True
     accounts = {name for name, _ in info.accounts}
     return any(
-        each["clusterName"] == addon["clusterName"]
-        and each["namespace"] == info.namespace
-        and each["serviceAccount"] in accounts
+        association["clusterName"] == addon["clusterName"]
+        and association["namespace"] == info.namespace
+        and association["serviceAccount"] in accounts
         # EKS itself orders what it creates with the add-on.
-        and ("ownerArn" in each or is_effective(ctx, "pod-identity", each["createdAt"], at=at))
-        for each in ctx.table("podidentity").values()
+        and ("ownerArn" in association or is_effective(ctx, "pod-identity", association["createdAt"], at=at))
+        for association in ctx.table("podidentity").values()
     )
 
 

@@ -195,14 +195,14 @@ def update_cluster_config(ctx: Context, params: Record) -> Record:
         check_policy_change(ctx, cluster["version"])
     if key == "resourcesVpcConfig":
         _check_access(cluster, value)
-    kinds = {
+    update_types = {
         "resourcesVpcConfig": "EndpointAccessUpdate",
         "logging": "LoggingUpdate",
         "accessConfig": "AccessConfigUpdate",
         "upgradePolicy": "UpgradePolicyUpdate",
         "deletionProtection": "DeletionProtectionUpdate",
     }
-    update = start_update(ctx, cluster["name"], update_type=kinds[key])
+    update = start_update(ctx, cluster["name"], update_type=update_types[key])
     cluster["status"] = ctx.begin(
         "eks.update", "eks.updated", name=cluster["name"], key=key, value=value, update_id=update["id"]
     )

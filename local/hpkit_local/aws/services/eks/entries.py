@@ -75,8 +75,8 @@ def create_entry(ctx: Context, params: Record, *, policies: Record | None = None
     _, _, _, _, account, resource = principal.split(":", 5)
     digest = hashlib.sha256(f"{cluster}{principal}".encode()).hexdigest()
     identifier = f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
-    what, name = resource.partition("/")[0], resource.rpartition("/")[2]
-    default = f"arn:aws:sts::{account}:assumed-role/{name}/{{{{SessionName}}}}" if what == "role" else principal
+    entity, name = resource.partition("/")[0], resource.rpartition("/")[2]
+    default = f"arn:aws:sts::{account}:assumed-role/{name}/{{{{SessionName}}}}" if entity == "role" else principal
     groups = {"STANDARD": params.get("kubernetesGroups", [])}.get(entry_type, ["system:nodes"])
     if entry_type != "STANDARD":
         default = (
@@ -86,7 +86,7 @@ def create_entry(ctx: Context, params: Record, *, policies: Record | None = None
         "clusterName": cluster,
         "principalArn": principal,
         "kubernetesGroups": groups,
-        "accessEntryArn": ctx.arn("eks", f"access-entry/{cluster}/{what}/{account}/{name}/{identifier}"),
+        "accessEntryArn": ctx.arn("eks", f"access-entry/{cluster}/{entity}/{account}/{name}/{identifier}"),
         "createdAt": ctx.now,
         "modifiedAt": ctx.now,
         "tags": params.get("tags", {}),

@@ -102,10 +102,10 @@ def _order(version: str) -> tuple[int, ...]:
 def describe_cluster_versions(ctx: Context, params: Record) -> Record:
     """Which Kubernetes versions there are and until when; those out of support only when all are asked for."""
     status = params.get("versionStatus") or _STATUSES.get(params.get("status", ""))
-    named = params.get("clusterVersions")
+    requested = params.get("clusterVersions")
     newest_first = list(reversed(_released(ctx)))
-    entries = [_version(ctx, each) for each in newest_first if not named or each.version in named]
-    if not params.get("includeAll") and not named and status != "UNSUPPORTED":
+    entries = [_version(ctx, each) for each in newest_first if not requested or each.version in requested]
+    if not params.get("includeAll") and not requested and status != "UNSUPPORTED":
         entries = [each for each in entries if each["versionStatus"] != "UNSUPPORTED"]
     if status:
         entries = [each for each in entries if each["versionStatus"] == status]

@@ -112,7 +112,7 @@ RESOURCE_TYPES: Final = (
         update=_update_rule,
         delete=_delete_rule,
         outputs=("arn",),
-        tagging=tagging("Resource", "ResourceARN", named=arn_of),
+        tagging=tagging("Resource", "ResourceARN", identify=arn_of),
         note="rules with a pattern, on the default event bus",
     ),
     ResourceType(

@@ -126,7 +126,7 @@ def _delete(call: Calls, system: str, state: Props) -> None:
     # Scratch file systems have no backups, and FSx refuses to hear of any.
     persistent = str(state["deploymentType"]).startswith("PERSISTENT")
     if call.find("DeleteFileSystem", FileSystemId=system, LustreConfiguration=how if persistent else None) is not None:
-        until(call, lambda: _system(call, system), status=lambda entry: str(entry.get("Lifecycle")), gone=True)
+        until(call, lambda: _system(call, system), status=lambda entry: str(entry.get("Lifecycle")), until_gone=True)
 
 
 RESOURCE_TYPES: Final = (
@@ -141,7 +141,7 @@ RESOURCE_TYPES: Final = (
         wait=_await,
         delete=_delete,
         outputs=("arn", "dnsName", "mountName", "networkInterfaceIds", "ownerId", "vpcId"),
-        tagging=tagging("Resource", "ResourceARN", named=arn_of),
+        tagging=tagging("Resource", "ResourceARN", identify=arn_of),
         note="no data repositories (`importPath`, `exportPath`)",
     ),
 )

@@ -143,9 +143,9 @@ def search(request: Request) -> tuple[int, Any]:
     """Dashboards in folders."""
     folders = request.query.get("folderUIDs", [])
     return 200, [
-        {"uid": uid, "title": each["dashboard"]["title"], "type": "dash-db", "folderUid": each["folderUid"]}
-        for uid, each in request.content["dashboards"].items()
-        if not folders or each["folderUid"] in folders
+        {"uid": uid, "title": record["dashboard"]["title"], "type": "dash-db", "folderUid": record["folderUid"]}
+        for uid, record in request.content["dashboards"].items()
+        if not folders or record["folderUid"] in folders
     ]
 
 

@@ -112,7 +112,7 @@ def _delete(call: Calls, workspace: str, _state: Props) -> None:
             lambda: _workspace(call, workspace),
             status=lambda seen: seen["status"],
             failed={"DELETION_FAILED"},
-            gone=True,
+            until_gone=True,
         )
 
 
@@ -150,8 +150,8 @@ def _read_association(call: Calls, resource_id: str, recorded: Props) -> Props |
     if not entries:
         return None
     by_type = {
-        name: [user["id"] for user in entries if user["type"] == kind]
-        for name, kind in (("userIds", "SSO_USER"), ("groupIds", "SSO_GROUP"))
+        name: [user["id"] for user in entries if user["type"] == user_type]
+        for name, user_type in (("userIds", "SSO_USER"), ("groupIds", "SSO_GROUP"))
     }
     return {"workspaceId": workspace, "role": role, **by_type}
 

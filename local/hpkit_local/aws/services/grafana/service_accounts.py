@@ -62,8 +62,8 @@ def list_workspace_service_accounts(ctx: Context, params: Record) -> Record:
     """Return accounts in pages."""
     workspace = require_workspace(ctx, params["workspaceId"])
     shown = [
-        {"id": each["id"], "name": each["name"], "isDisabled": "false", "grafanaRole": each["grafanaRole"]}
-        for each in workspace["serviceAccounts"].values()
+        {"id": account["id"], "name": account["name"], "isDisabled": "false", "grafanaRole": account["grafanaRole"]}
+        for account in workspace["serviceAccounts"].values()
     ]
     entries, token = page(shown, size=params.get("maxResults"), token=params.get("nextToken"))
     return {

@@ -148,8 +148,11 @@ def describe_workspace(ctx: Context, params: Record) -> Record:
 def list_workspaces(ctx: Context, params: Record) -> Record:
     """Summaries in pages."""
     summaries = [
-        {**{name: each[name] for name in _SUMMARY if each.get(name) is not None}, "authentication": _summary(each)}
-        for each in ctx.table(TABLE).values()
+        {
+            **{name: workspace[name] for name in _SUMMARY if workspace.get(name) is not None},
+            "authentication": _summary(workspace),
+        }
+        for workspace in ctx.table(TABLE).values()
     ]
     entries, token = page(summaries, size=params.get("maxResults"), token=params.get("nextToken"))
     return {"workspaces": entries, **({"nextToken": token} if token else {})}

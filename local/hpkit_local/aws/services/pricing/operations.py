@@ -35,9 +35,9 @@ def get_products(ctx: Context, params: Record) -> Record:
     if params.get("FormatVersion", _FORMAT) != _FORMAT:
         raise ServiceError("InvalidParameterException", f"Format version {params['FormatVersion']} is not supported")
     matching = [
-        each
-        for each in products()
-        if each["serviceCode"] == service and all(_matches(each, given) for given in params.get("Filters", ()))
+        product
+        for product in products()
+        if product["serviceCode"] == service and all(_matches(product, given) for given in params.get("Filters", ()))
     ]
     token = _token(ctx, params.get("NextToken"))
     shown, following = page(matching, size=params.get("MaxResults"), token=token, code="InvalidNextTokenException")

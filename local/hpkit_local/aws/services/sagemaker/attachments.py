@@ -45,12 +45,12 @@ def attach_cluster_node_volume(ctx: Context, params: Record) -> Record:
     for other in cluster["nodes"].values():
         if volume in other.get("volumes", {}):
             raise refuse(f"The volume '{volume}' is attached to the node '{other['id']}' already")
-    taken = node.setdefault("volumes", {})
-    free = [device for device in _DEVICES if device not in {entry["device"] for entry in taken.values()}]
+    volumes = node.setdefault("volumes", {})
+    free = [device for device in _DEVICES if device not in {entry["device"] for entry in volumes.values()}]
     if not free:
-        raise refuse(f"The node '{node['id']}' has {len(taken)} volumes, and takes no more")
-    taken[volume] = {"device": free[0], "since": ctx.now}
-    return _attachment(cluster, node, volume, taken[volume], "attached")
+        raise refuse(f"The node '{node['id']}' has {len(volumes)} volumes, and takes no more")
+    volumes[volume] = {"device": free[0], "since": ctx.now}
+    return _attachment(cluster, node, volume, volumes[volume], "attached")
 
 
 @operation("sagemaker", "DetachClusterNodeVolume")

@@ -100,10 +100,10 @@ def batch_delete_cluster_nodes(ctx: Context, params: Record) -> Record:
     _require_continuous(cluster, "BatchDeleteClusterNodes")
     if len(params.get("NodeIds", [])) > MOST_DELETED:
         raise refuse(f"A request can delete up to {MOST_DELETED} nodes, not {len(params['NodeIds'])}")
-    named = len(params.get("NodeIds", [])) + len(params.get("NodeLogicalIds", []))
-    if params.get("NodeLogicalIds") and named > MOST_DELETED_BY_LOGICAL_ID:
+    node_count = len(params.get("NodeIds", [])) + len(params.get("NodeLogicalIds", []))
+    if params.get("NodeLogicalIds") and node_count > MOST_DELETED_BY_LOGICAL_ID:
         most = MOST_DELETED_BY_LOGICAL_ID
-        raise refuse(f"A request with NodeLogicalIds can delete up to {most} nodes, not {named}")
+        raise refuse(f"A request with NodeLogicalIds can delete up to {most} nodes, not {node_count}")
     good, bad = _sort(cluster, params, settled=True)
     for node in good.values():
         spec = cluster["groups"][node["group"]]["spec"]

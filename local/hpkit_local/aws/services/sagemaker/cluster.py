@@ -214,8 +214,8 @@ def delete_cluster(ctx: Context, params: Record) -> Record:
     if cluster["status"] not in ("InService", "Failed"):
         raise busy(cluster)
     attached = [
-        f"{kind} {entry['name']} ({entry['id']})"
-        for table, kind in (("quotas", "compute quota"), ("policies", "cluster scheduler config"))
+        f"{noun} {entry['name']} ({entry['id']})"
+        for table, noun in (("quotas", "compute quota"), ("policies", "cluster scheduler config"))
         for entry in ctx.table(table).values()
         if entry["cluster"] == cluster["arn"]
     ]

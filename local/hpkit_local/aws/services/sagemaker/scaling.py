@@ -77,7 +77,7 @@ def _await_minimum(ctx: Context, cluster: Record, group: Record, *, since: int |
 
 
 @action("hyperpod.minimum-expired")
-def minimum_expired(ctx: Context, *, name: str, group: str, waiting: int, back_to: int) -> None:
+def minimum_expired(ctx: Context, *, name: str, group: str, waiting: int, previous_count: int) -> None:
     """Apply: the minimum was not reached in time: back to the last InService values, or to none."""
     cluster = ctx.table("clusters").get(name)
     instance_group = cluster["groups"].get(group) if cluster else None
@@ -86,10 +86,10 @@ def minimum_expired(ctx: Context, *, name: str, group: str, waiting: int, back_t
     if instance_group["status"] not in ("Creating", "Updating"):
         return
     least = instance_group["spec"]["MinInstanceCount"]
-    instance_group["spec"].update(InstanceCount=back_to, MinInstanceCount=0)
+    instance_group["spec"].update(InstanceCount=previous_count, MinInstanceCount=0)
     instance_group["status"] = "InService"
     del instance_group["waiting"]
-    text = f"Instance group {group} did not reach {least} instances in time; rolled back to {back_to}"
+    text = f"Instance group {group} did not reach {least} instances in time; rolled back to {previous_count}"
     record_event(ctx, cluster, text, group=group, level="Error")
     scale(ctx, cluster, instance_group, since=None)
 
@@ -126,11 +126,11 @@ def retry(ctx: Context, *, name: str, group: str) -> None:
 
 def add_nodes(ctx: Context, cluster: Record, group: Record, *, count: int, at_once: bool = False) -> list[Record]:
     """Ask for `count` nodes; they run some time later, or at once while the cluster itself is being made."""
-    taken = {node["ip"] for node in cluster["nodes"].values()}
+    used_addresses = {node["ip"] for node in cluster["nodes"].values()}
     nodes = []
     for _ in range(count):
-        node = _new_node(ctx, cluster, group, taken=taken)
-        taken.add(node["ip"])
+        node = _new_node(ctx, cluster, group, used_addresses=used_addresses)
+        used_addresses.add(node["ip"])
         cluster["nodes"][node["id"]] = node
         nodes.append(node)
     ids = [node["id"] for node in nodes]
@@ -141,7 +141,7 @@ def add_nodes(ctx: Context, cluster: Record, group: Record, *, count: int, at_on
     return nodes
 
 
-def _new_node(ctx: Context, cluster: Record, group: Record, *, taken: set[str]) -> Record:
+def _new_node(ctx: Context, cluster: Record, group: Record, *, used_addresses: set[str]) -> Record:
     spec = group["spec"]
     config = spec.get("OverrideVpcConfig") or cluster["settings"]["VpcConfig"]
     subnet = require_subnet(ctx, ctx.backend.rng.choice(config["Subnets"]))
@@ -155,7 +155,7 @@ def _new_node(ctx: Context, cluster: Record, group: Record, *, taken: set[str]) 
         "message": "",
         "joined": False,
         "launched": ctx.now,
-        "ip": _free_address(subnet.cidr, taken),
+        "ip": _free_address(subnet.cidr, used_addresses),
         "zone": subnet.zone,
         "zone_id": subnet.zone_id,
         "release": group["release"],
@@ -165,12 +165,12 @@ def _new_node(ctx: Context, cluster: Record, group: Record, *, taken: set[str]) 
     }
 
 
-def _free_address(cidr: str, taken: set[str]) -> str:
+def _free_address(cidr: str, used_addresses: set[str]) -> str:
     """Return the first address of the subnet that is free; AWS keeps the first four for itself."""
     network = ipaddress.ip_network(cidr)
     for offset in range(4, network.num_addresses - 1):
         address = str(network.network_address + offset)
-        if address not in taken:
+        if address not in used_addresses:
             return address
     return str(network.network_address + 4)
 

@@ -87,7 +87,7 @@ def _update_endpoint(call: Calls, endpoint: str, change: Change) -> None:
 
 def _delete_endpoint(call: Calls, endpoint: str, _state: Props) -> None:
     if call.find("DeleteVpcEndpoints", VpcEndpointIds=[endpoint]) is not None:
-        until(call, lambda: _endpoint(call, endpoint), status=lambda entry: entry["State"], gone=True)
+        until(call, lambda: _endpoint(call, endpoint), status=lambda entry: entry["State"], until_gone=True)
 
 
 RESOURCE_TYPES: Final = (

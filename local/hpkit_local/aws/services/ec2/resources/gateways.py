@@ -105,7 +105,7 @@ def _await_nat(call: Calls, gateway: str, _change: Change) -> None:
 
 def _delete_nat(call: Calls, gateway: str, _state: Props) -> None:
     if call.find("DeleteNatGateway", NatGatewayId=gateway) is not None:
-        until(call, lambda: _deleting(call, gateway), status=lambda entry: entry["State"], gone=True)
+        until(call, lambda: _deleting(call, gateway), status=lambda entry: entry["State"], until_gone=True)
 
 
 def _deleting(call: Calls, gateway: str) -> dict[str, Any] | None:

@@ -98,20 +98,20 @@ def _association(call: Calls, association: str, recorded: Props) -> dict[str, An
         target, table = recorded.get("subnetId") or recorded.get("gatewayId") or "", recorded.get("routeTableId", "")
     for key, value in (("association.route-table-association-id", association), ("route-table-id", table)):
         entry = describe_one(call, "DescribeRouteTables", "RouteTables", Filters=[{"Name": key, "Values": [value]}])
-        for one in entry["Associations"] if entry else []:
-            mine = target and target in (one.get("SubnetId"), one.get("GatewayId"))
-            if mine or one["RouteTableAssociationId"] == association:
-                return dict(one)
+        for candidate in entry["Associations"] if entry else []:
+            mine = target and target in (candidate.get("SubnetId"), candidate.get("GatewayId"))
+            if mine or candidate["RouteTableAssociationId"] == association:
+                return dict(candidate)
     return None
 
 
 def _read_association(call: Calls, association: str, recorded: Props) -> Props | None:
-    one = _association(call, association, recorded)
-    return one and {
-        "id": one["RouteTableAssociationId"],
-        "routeTableId": one["RouteTableId"],
-        "subnetId": one.get("SubnetId"),
-        "gatewayId": one.get("GatewayId"),
+    live = _association(call, association, recorded)
+    return live and {
+        "id": live["RouteTableAssociationId"],
+        "routeTableId": live["RouteTableId"],
+        "subnetId": live.get("SubnetId"),
+        "gatewayId": live.get("GatewayId"),
     }
 
 

@@ -63,13 +63,13 @@ def _update_vpc(call: Calls, vpc: str, change: Change) -> None:
 _BY_GUARDDUTY: Final = {"Name": "tag:GuardDutyManaged", "Values": ["true"]}
 
 
-def _of_guardduty(call: Calls, **which: str) -> list[dict[str, Any]]:
+def _of_guardduty(call: Calls, **filters: str) -> list[dict[str, Any]]:
     """Return GuardDuty's endpoints in a VPC: the real provider takes them away when they are in the way of it.
 
     Source: hashicorp/terraform-provider-aws pull request 46953, which the pinned pulumi-aws has: the pages of its
     aws.ec2.Vpc and aws.ec2.Subnet.
     """
-    chosen = [_BY_GUARDDUTY, *({"Name": name.replace("_", "-"), "Values": [value]} for name, value in which.items())]
+    chosen = [_BY_GUARDDUTY, *({"Name": name.replace("_", "-"), "Values": [value]} for name, value in filters.items())]
     answer = call("DescribeVpcEndpoints", Filters=chosen)["VpcEndpoints"]
     return [each for each in answer if "guardduty-data" in each["ServiceName"] and each["State"] != "deleted"]
 

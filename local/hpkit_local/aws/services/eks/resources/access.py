@@ -69,12 +69,12 @@ def _policy(resource_id: str) -> dict[str, str]:
 
 
 def _read_policy(call: Calls, resource_id: str, _recorded: Props) -> Props | None:
-    which = _policy(resource_id)
-    entry = {name: which[name] for name in ("clusterName", "principalArn")}
-    for one in call.pages("ListAssociatedAccessPolicies", "associatedAccessPolicies", **entry):
-        if one["policyArn"] == which["policyArn"]:
-            times = {"associatedAt": stamp(one["associatedAt"]), "modifiedAt": stamp(one["modifiedAt"])}
-            return {**which, "accessScope": one["accessScope"], **times}
+    policy_key = _policy(resource_id)
+    entry = {name: policy_key[name] for name in ("clusterName", "principalArn")}
+    for policy in call.pages("ListAssociatedAccessPolicies", "associatedAccessPolicies", **entry):
+        if policy["policyArn"] == policy_key["policyArn"]:
+            times = {"associatedAt": stamp(policy["associatedAt"]), "modifiedAt": stamp(policy["modifiedAt"])}
+            return {**policy_key, "accessScope": policy["accessScope"], **times}
     return None
 
 

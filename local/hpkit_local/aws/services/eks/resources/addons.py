@@ -81,17 +81,17 @@ def _wait(call: Calls, resource_id: str, _change: Change) -> None:
 def _update(call: Calls, resource_id: str, change: Change) -> None:
     if not change.among("addonVersion", "configurationValues", "serviceAccountRoleArn", "podIdentityAssociations"):
         return
-    new, which = change.new, _which(resource_id)
+    new, addon_key = change.new, _which(resource_id)
     answer = call(
         "UpdateAddon",
-        **which,
+        **addon_key,
         addonVersion=new.get("addonVersion"),
         configurationValues=new.get("configurationValues", "" if "configurationValues" in change else None),
         serviceAccountRoleArn=new.get("serviceAccountRoleArn"),
         podIdentityAssociations=new.get("podIdentityAssociations", []) if "podIdentityAssociations" in change else None,
         resolveConflicts=new.get("resolveConflictsOnUpdate"),
     )
-    await_update(call, answer["update"], name=which["clusterName"], addonName=which["addonName"])
+    await_update(call, answer["update"], name=addon_key["clusterName"], addonName=addon_key["addonName"])
 
 
 def _delete(call: Calls, resource_id: str, state: Props) -> None:
@@ -101,7 +101,7 @@ def _delete(call: Calls, resource_id: str, state: Props) -> None:
             lambda: _addon(call, resource_id),
             status=lambda addon: addon["status"],
             failed={"DELETE_FAILED"},
-            gone=True,
+            until_gone=True,
         )
 
 

@@ -115,22 +115,24 @@ def _update_cluster(call: Calls, name: str, change: Change) -> None:
             await_update(call, answer["update"], name=name)
 
 
-def await_update(call: Calls, update: dict[str, Any], **which: str) -> None:
+def await_update(call: Calls, update: dict[str, Any], **update_key: str) -> None:
     """Wait for an update of a cluster or an add-on, and say why it failed."""
 
-    def look() -> dict[str, Any]:
-        described: dict[str, Any] = call("DescribeUpdate", updateId=update["id"], **which)["update"]
+    def describe() -> dict[str, Any]:
+        described: dict[str, Any] = call("DescribeUpdate", updateId=update["id"], **update_key)["update"]
         if described["status"] in ("Failed", "Cancelled"):
             reasons = "; ".join(error.get("errorMessage", "") for error in described.get("errors", []))
             raise ChangeFailedError(f"{described['type']} ended in status {described['status']}: {reasons}")
         return described
 
-    until(call, look, status=lambda seen: seen["status"], ready={"Successful"})
+    until(call, describe, status=lambda seen: seen["status"], ready={"Successful"})
 
 
 def _delete_cluster(call: Calls, name: str, _state: Props) -> None:
     if call.find("DeleteCluster", name=name) is not None:
-        until(call, lambda: _cluster(call, name), status=lambda seen: seen["status"], failed={"FAILED"}, gone=True)
+        until(
+            call, lambda: _cluster(call, name), status=lambda seen: seen["status"], failed={"FAILED"}, until_gone=True
+        )
 
 
 _VPC = (

@@ -75,15 +75,15 @@ def _read_provider(call: Calls, arn: str, _recorded: Props) -> Props | None:
 
 
 def _update_provider(call: Calls, arn: str, change: Change) -> None:
-    which = {"OpenIDConnectProviderArn": arn}
+    provider_key = {"OpenIDConnectProviderArn": arn}
     if "thumbprintLists" in change:
-        call("UpdateOpenIDConnectProviderThumbprint", **which, ThumbprintList=change.new["thumbprintLists"])
+        call("UpdateOpenIDConnectProviderThumbprint", **provider_key, ThumbprintList=change.new["thumbprintLists"])
     if "clientIdLists" in change:
         before, after = set(change.old.get("clientIdLists", [])), set(change.new["clientIdLists"])
         for client in sorted(after - before):
-            call("AddClientIDToOpenIDConnectProvider", **which, ClientID=client)
+            call("AddClientIDToOpenIDConnectProvider", **provider_key, ClientID=client)
         for client in sorted(before - after):
-            call("RemoveClientIDFromOpenIDConnectProvider", **which, ClientID=client)
+            call("RemoveClientIDFromOpenIDConnectProvider", **provider_key, ClientID=client)
 
 
 def _delete_provider(call: Calls, arn: str, _state: Props) -> None:
