@@ -1,6 +1,6 @@
-"""Status of 1,000 teams and 1,000 nodes, and topology of 1,000 nodes: read over HTTP from stand-ins, and computed.
+"""Status of 1,000 teams and 1,000 nodes, and topology of 1,000 nodes: read over HTTP from fakes, and computed.
 
-`python bench/live.py`. The stand-ins answer at once, with documents of the size that the services give; what is timed
+`python bench/live.py`. The fakes answer at once, with documents of the size that the services give; what is timed
 is hpkit's: requests, pages, parsing, the page. `--growth` says how it grows from a tenth of it.
 """
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 if "HPKIT_MIRROR" in os.environ:
     os.environ["HPKIT_TESTS_MIRROR"] = os.environ.pop("HPKIT_MIRROR")
 # As would what stands in for it; the README's `make up` has it.
-os.environ["HPKIT_STAND_INS"] = "none"
+os.environ["HPKIT_SUBSTITUTE_CHART"] = "none"
 
 # Where a user's Pulumi has its plugins: only tests that compare Pulumi's own with the fake use them.
 os.environ.setdefault("HPKIT_TESTS_PULUMI_HOME", os.environ.get("PULUMI_HOME", ""))

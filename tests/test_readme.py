@@ -21,7 +21,7 @@ BY_HAND = [line.removeprefix("$ ") for block in TRIED for line in block.splitlin
 SECONDS = 600
 
 # In a fresh clone no environment is activated and no `make` runs, which would have the one below it say more.
-OF_THIS_RUN = {"VIRTUAL_ENV", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "HPKIT_STAND_INS"}
+OF_THIS_RUN = {"VIRTUAL_ENV", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "HPKIT_SUBSTITUTE_CHART"}
 NEWCOMER = {
     **{name: value for name, value in os.environ.items() if name not in OF_THIS_RUN},
     "COLUMNS": "80",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hpkit_local.plugins.kubernetes.stand_in import chart_documents
+from hpkit_local.plugins.kubernetes.substitute_chart import chart_documents
 from tests.running import eventually, tools_or_skip
 from tests.security.accounting import settled_excess
 from tests.security.members import member, refused

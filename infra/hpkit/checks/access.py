@@ -294,7 +294,7 @@ RULES = (
     Rule("ACC011", "warning", "Roles with access are in the environment's account.", _EKS_ENTRY, _other_accounts),
     Rule("ACC012", "error", "Alerts of Managed Prometheus use a topic in the environment's account.", _ALERT_MANAGER,
          _topics_of_others),
-    Rule("ACC013", "error", "Roles made for teams have an account, and someone who can assume them.", _TRUST,
+    Rule("ACC013", "error", "Team roles that hpkit creates have an account and trusted principals.", _TRUST,
          _made_roles, waivable=False),
     Rule("ACC004", "warning", "Environments set their AWS account.", _ACCOUNTS, _account),
     Rule("ACC005", "warning", "Your own lifecycle scripts have a SHA-256.", _LIFECYCLE, _scripts),

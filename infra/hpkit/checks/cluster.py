@@ -450,6 +450,6 @@ RULES = (
     Rule("CLU048", "error", "The environment of an existing cluster has only access and governance.", _CONTRACT,
          _existing),
     Rule("CLU050", "error", "One environment governs each cluster.", _CONTRACT, _one_governs, waivable=False),
-    Rule("CLU051", "error", "The cluster has what the environment that governs it states.", _CONTRACT,
+    Rule("CLU051", "error", "A governed cluster has the groups and settings that its environment states.", _CONTRACT,
          _has_what_is_governed, waivable=False),
 )  # fmt: skip

@@ -166,10 +166,10 @@ def _run(ready: Stack, verb: str, stack: str, extra: tuple[str, ...], *, verbose
 @_verbose
 @click.option(
     "--plugins",
-    type=click.Choice(("auto", "official", "stand-in")),
+    type=click.Choice(("auto", "official", "fake")),
     default="auto",
     show_default=True,
-    help="Pulumi's `kubernetes` plugin or hpkit's stand-in. auto: Pulumi's if it's installed.",
+    help="Pulumi's `kubernetes` plugin or hpkit's fake. auto: Pulumi's if it's installed.",
 )
 def _up(
     stack: str | None,

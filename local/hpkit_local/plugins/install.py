@@ -1,7 +1,7 @@
 """Puts plugins where the Pulumi engine looks for installed ones: the PULUMI_HOME of a local cloud.
 
-The `aws` plugin is always the fake. The `kubernetes` plugin is Pulumi's own where it's installed, otherwise the fake,
-which users know as the stand-in. Nothing is downloaded.
+The `aws` plugin is always the fake. The `kubernetes` plugin is Pulumi's own where it's installed, otherwise
+hpkit's fake. Nothing is downloaded.
 
 Does not: touch PATH or any other PULUMI_HOME. A stack that targets AWS never meets a fake plugin.
 """
@@ -21,12 +21,12 @@ import hpkit_local
 from hpkit.errors import ToolError
 from hpkit_local.toolchain import tool_path
 
-__all__ = ["AUTO", "HOME", "OFFICIAL", "PACKAGES", "STAND_IN", "install", "installed", "shadowing"]
+__all__ = ["AUTO", "FAKE", "HOME", "OFFICIAL", "PACKAGES", "install", "installed", "shadowing"]
 
 PACKAGES = ("aws", "kubernetes")
 AUTO: Final = "auto"
 OFFICIAL: Final = "official"
-STAND_IN: Final = "stand-in"
+FAKE: Final = "fake"
 # The name of each instance's PULUMI_HOME.
 HOME: Final = "pulumi-home"
 _KUBERNETES: Final = "kubernetes"
@@ -36,26 +36,26 @@ _MODE = 0o755
 def install(pulumi_home: Path, plugins: str = "") -> str:
     """Install each package's plugin, of the version that the installed SDK asks the engine for.
 
-    plugins: AUTO, OFFICIAL or STAND_IN. By default, the existing ones. Returns which `kubernetes` plugin it is.
+    plugins: AUTO, OFFICIAL or FAKE. By default, the existing ones. Returns which `kubernetes` plugin it is.
     Raises ToolError if the official plugin is requested and can't run.
     """
     plugins = plugins or installed(pulumi_home) or AUTO
-    official = None if plugins == STAND_IN else _official(required=plugins == OFFICIAL)
+    official = None if plugins == FAKE else _official(required=plugins == OFFICIAL)
     for package in PACKAGES:
         file = _plugin(pulumi_home, package)
         if official is not None and package == _KUBERNETES:
             _link(file, official)
         else:
             _write(file, _launcher(package))
-    return f"{OFFICIAL}, {official}" if official else STAND_IN
+    return f"{OFFICIAL}, {official}" if official else FAKE
 
 
 def installed(pulumi_home: Path) -> str:
-    """Return which `kubernetes` plugin is there: OFFICIAL, STAND_IN, or "" for none."""
+    """Return which `kubernetes` plugin is there: OFFICIAL, FAKE, or "" for none."""
     file = _plugin(pulumi_home, _KUBERNETES)
     if file.is_symlink():
         return OFFICIAL
-    return STAND_IN if file.is_file() else ""
+    return FAKE if file.is_file() else ""
 
 
 def shadowing(pulumi_home: Path) -> list[str]:
@@ -77,12 +77,12 @@ def _official(*, required: bool) -> Path | None:
         raise ToolError(
             f"Pulumi's Kubernetes plugin {version} isn't installed. Install it in a shell without the variables of "
             f"`hpkit local env`: {tool_path('pulumi')} plugin install resource {_KUBERNETES} {version}. Or use "
-            f"hpkit's: --plugins {STAND_IN}"
+            f"hpkit's: --plugins {FAKE}"
         )
     if required and aws is None:
         raise ToolError(
             "Pulumi's Kubernetes plugin runs `aws eks get-token`, and `aws` isn't on PATH. Install the AWS CLI, or use "
-            f"hpkit's plugin: --plugins {STAND_IN}"
+            f"hpkit's plugin: --plugins {FAKE}"
         )
     return executable if aws else None
 

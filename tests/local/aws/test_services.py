@@ -1,4 +1,4 @@
-"""A service of the local AWS endpoint and of Pulumi's stand-in is one folder: nothing outside it needs to change."""
+"""A service of the local AWS endpoint and of the fake plugin is one folder: nothing outside it needs to change."""
 
 import ast
 from collections.abc import Iterator

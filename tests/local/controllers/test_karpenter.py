@@ -1,4 +1,4 @@
-"""Which nodes Karpenter's stand-in makes and takes away, without a cluster."""
+"""Which nodes the fake Karpenter adds and removes, without a cluster."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal

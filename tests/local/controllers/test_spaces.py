@@ -1,4 +1,4 @@
-"""What the stand-in for the controller of spaces makes of a Workspace; an API server is faked as a dict of paths."""
+"""What the fake controller of spaces creates for a Workspace; an API server is faked as a dict of paths."""
 
 from copy import deepcopy
 

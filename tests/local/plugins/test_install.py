@@ -81,16 +81,16 @@ def test_pulumis_own_kubernetes_plugin_is_used_if_it_is_installed(official, tmp_
     assert install(home) == f"official, {official}"
     assert (home / KUBERNETES).resolve() == official
     assert installed(home) == "official"
-    assert install(home, "stand-in") == installed(home) == "stand-in"
+    assert install(home, "fake") == installed(home) == "fake"
     assert "The local cloud's fake" in (home / KUBERNETES).read_text()
-    assert install(home) == "stand-in", "an instance keeps what it has"
+    assert install(home) == "fake", "an instance keeps what it has"
 
 
 def test_a_shell_that_uses_a_local_cloud_finds_the_users_plugin(official, tmp_path, monkeypatch):
     home = tmp_path / "instance" / HOME
-    install(home, "stand-in")
+    install(home, "fake")
     monkeypatch.setenv("PULUMI_HOME", str(home))
-    assert install(tmp_path / "other" / HOME) == "stand-in"
+    assert install(tmp_path / "other" / HOME) == "fake"
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "user").rename(tmp_path / ".pulumi")
     assert install(tmp_path / "another" / HOME) == f"official, {tmp_path / '.pulumi' / KUBERNETES}"
@@ -102,29 +102,29 @@ def test_what_the_official_plugin_lacks_is_an_error_only_where_it_was_requested(
 ):
     monkeypatch.setattr("hpkit_local.plugins.install.tool_path", lambda _: Path("/tools/pulumi"))
     (official if missing == "plugin" else tmp_path / "bin/aws").unlink()
-    assert install(tmp_path / "instance", "auto") == "stand-in"
+    assert install(tmp_path / "instance", "auto") == "fake"
     words = {"plugin": "/tools/pulumi plugin install resource kubernetes ", "aws": "Install the AWS CLI"}
     with pytest.raises(ToolError, match=words[missing]):
         install(tmp_path / "instance", "official")
 
 
-def test_a_plugin_on_path_is_official_and_the_engine_does_not_prefer_it_to_a_stand_in(official, instance):
+def test_a_plugin_on_path_is_official_and_the_engine_does_not_prefer_it_to_the_fake(official, instance):
     on_path = executable(Path(os.environ["PATH"]) / official.name)
     assert install(instance.folder / HOME) == f"official, {on_path}"
     folder = str((instance.folder / HOME / KUBERNETES).parent)
     assert folder not in control.environment(instance, tools=())["PATH"].split(os.pathsep)
-    install(instance.folder / HOME, "stand-in")
+    install(instance.folder / HOME, "fake")
     path = control.environment(instance, tools=())["PATH"].split(os.pathsep)
     assert path.index(folder) < path.index(str(on_path.parent))
 
 
 def test_a_stack_keeps_its_plugin_and_refuses_another(official, instance, monkeypatch):
     said: list = []
-    control.take_plugins(instance, "dev", "stand-in", say=said.append)
+    control.take_plugins(instance, "dev", "fake", say=said.append)
     monkeypatch.setattr("hpkit_local.supervisor.control.stacks_up", lambda _: ["dev"])
     control.take_plugins(instance, "dev", "auto", say=said.append)
-    with pytest.raises(ToolError, match="dev is up on instance one with --plugins stand-in"):
+    with pytest.raises(ToolError, match="dev is up on instance one with --plugins fake"):
         control.take_plugins(instance, "dev", "official", say=said.append)
     monkeypatch.setattr("hpkit_local.supervisor.control.stacks_up", lambda _: [])
     control.take_plugins(instance, "dev", "auto", say=said.append)
-    assert said == ["Kubernetes plugin: stand-in"] * 2 + [f"Kubernetes plugin: official, {official}"]
+    assert said == ["Kubernetes plugin: fake"] * 2 + [f"Kubernetes plugin: official, {official}"]

@@ -135,7 +135,7 @@ class Inference(Component):
         policy = document(
             bucket_policy,
             bucket_arn=bucket.arn,
-            whose="Operator",
+            owner="Operator",
             writers=[operator.arn],
             keepers=list(writers_of(plan, caller)),
             sealed=bool(plan.spec.deployers),

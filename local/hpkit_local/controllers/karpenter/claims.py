@@ -1,4 +1,4 @@
-"""NodeClaims: nodes that the stand-in for Karpenter asks HyperPod for, follows, and gives back.
+"""NodeClaims: nodes that the fake Karpenter requests from HyperPod, follows, and gives back.
 
 It asks as the service does, by BatchAddClusterNodes and BatchDeleteClusterNodes, in the groups that the node class
 names. A claim holds a finalizer until its node is gone, so that deleting a NodePool takes its nodes along.

@@ -16,7 +16,7 @@ from hpkit_local.plugins.kubernetes.objects import ref_of
 from hpkit_local.plugins.kubernetes.ready import tests_of
 from hpkit_local.plugins.kubernetes.recorded import RECORDED, RecordedReleases
 from hpkit_local.plugins.kubernetes.release_inputs import flags, values_files, waits
-from hpkit_local.plugins.kubernetes.stand_in import stand_in
+from hpkit_local.plugins.kubernetes.substitute_chart import install_substitute
 from hpkit_provider.engine.errors import InitFailedError, PluginError
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import UNKNOWN, Props, is_unknown
@@ -105,7 +105,7 @@ class Release:
                 self._uninstall(task, helm, {**state, "name": name, "namespace": namespace})
         elif not self.helm.lacking():
             with self.helm.run(task, namespace) as helm:
-                stand_in(task, helm, recorded, wanted=False)
+                install_substitute(task, helm, recorded, wanted=False)
 
     def _write(self, task: Task, inputs: Props, *, revision: int, upgrade: bool) -> Props:
         missing, instead = self.helm.lacking(), ""
@@ -113,7 +113,7 @@ class Release:
             with self.helm.run(task, str(inputs["namespace"])) as helm:
                 chart = chart_of(task, helm, inputs)
                 if not upgrade:
-                    instead = stand_in(task, helm, inputs, wanted=chart.path is None, new=revision == 1)
+                    instead = install_substitute(task, helm, inputs, wanted=chart.path is None, new=revision == 1)
                 if chart.path is not None:
                     outputs = self._install(task, helm, inputs, str(chart.path), upgrade=upgrade)
                     self._recorded.forget(task, str(inputs["namespace"]), str(inputs["name"]))

@@ -147,7 +147,7 @@ ROWS: dict[str, Row] = {
         {"security_group_id": "sg-other"},
     ),
     "bucket": Row(
-        "s3.Bucket", {"bucket": "stand-in-scripts", "force_destroy": True, "tags": TAGS}, TAGGED, {"bucket": "others"}
+        "s3.Bucket", {"bucket": "fake-scripts", "force_destroy": True, "tags": TAGS}, TAGGED, {"bucket": "others"}
     ),
     "versioning": Row(
         "s3.BucketVersioning",

@@ -13,7 +13,7 @@ from pulumi.runtime.proto import plugin_pb2
 from hpkit.errors import ToolError
 from hpkit_local.kubernetes.api import RefusedError
 from hpkit_local.plugins.kubernetes.chart_kinds import kinds_of
-from hpkit_local.plugins.kubernetes.stand_in import SWITCH
+from hpkit_local.plugins.kubernetes.substitute_chart import SWITCH
 from hpkit_local.toolchain import tool_path
 from tests.local.plugins.kubernetes.harness import CHART, CONFIG_MAP, FailedError, in_background, sample_chart
 from tests.running import chart_mirror, eventually, tools_or_skip

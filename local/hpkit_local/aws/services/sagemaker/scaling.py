@@ -71,7 +71,7 @@ def _await_minimum(ctx: Context, cluster: Record, group: Record, *, since: int |
             "name": cluster["name"],
             "group": group["spec"]["InstanceGroupName"],
             "waiting": group["waiting"],
-            "back_to": since or 0,
+            "previous_count": since or 0,
         },
     )
 

@@ -303,8 +303,8 @@ def test_cert_manager_may_come_from_elsewhere_than_its_add_on() -> None:
 )
 def test_cert_manager_is_looked_for_in_the_cluster(there: str, found: bool) -> None:
     class Server:
-        def items(self, folder: str, *, fields: str, bare: bool) -> list[dict[str, Any]]:
-            return [{"metadata": {}}] if fields == f"metadata.name={there}" and folder and bare else []
+        def items(self, folder: str, *, fields: str, metadata_only: bool) -> list[dict[str, Any]]:
+            return [{"metadata": {}}] if fields == f"metadata.name={there}" and folder and metadata_only else []
 
     assert has_cert_manager(cast("Api", Server())) is found
 

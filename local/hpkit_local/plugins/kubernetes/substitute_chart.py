@@ -1,8 +1,8 @@
 """Installs the training operator if the dependencies chart, which would bring it, is out of reach.
 
 The operator's own manifests, pinned by the toolchain, become a chart that helm installs as a separate release. The rest
-of the chart isn't replaced, because its pods would do nothing here. Environment variable HPKIT_STAND_INS=none leaves
-the operator out too.
+of the chart isn't replaced, because its pods would do nothing here. With the environment variable
+HPKIT_SUBSTITUTE_CHART=none, the operator isn't installed either.
 """
 
 import json
@@ -21,9 +21,9 @@ from hpkit_provider.engine.errors import PluginError
 from hpkit_provider.engine.task import Task
 from hpkit_provider.engine.values import Props
 
-__all__ = ["SWITCH", "chart_documents", "stand_in"]
+__all__ = ["SWITCH", "chart_documents", "install_substitute"]
 
-SWITCH: Final = "HPKIT_STAND_INS"
+SWITCH: Final = "HPKIT_SUBSTITUTE_CHART"
 _NAME: Final = "training-operator"
 _MANIFESTS: Final = "training-operator-manifests"
 _GET: Final = f"`hpkit local doctor --fix {_NAME} {_MANIFESTS}`"
@@ -39,7 +39,7 @@ _SAID: Final = f"{', '.join(_KINDS[:-1])} and {_KINDS[-1]}"
 _SECONDS: Final = 300
 
 
-def stand_in(task: Task, helm: HelmRun, inputs: Props, *, wanted: bool, new: bool = False) -> str:
+def install_substitute(task: Task, helm: HelmRun, inputs: Props, *, wanted: bool, new: bool = False) -> str:
     """Install the operator, or remove it; return a description of what replaces the chart.
 
     wanted: whether the chart is out of reach; if its values switch the operator off, nothing is installed. new: whether

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from hpkit_local.plugins.kubernetes.helm import Answer, HelmRun
-from hpkit_local.plugins.kubernetes.stand_in import SWITCH, chart_documents, stand_in
+from hpkit_local.plugins.kubernetes.substitute_chart import SWITCH, chart_documents, install_substitute
 from hpkit_provider.engine.task import Task
 
 RELEASE = {"name": "hyperpod-dependencies", "namespace": "kube-system", "chart": "far"}
@@ -66,19 +66,19 @@ def manifests(tmp_path):
     return folder
 
 
-def test_another_release_has_nothing_stand_in_for_it(task, helm, manifests):
-    assert stand_in(task, helm, {**RELEASE, "name": "keda"}, wanted=True, new=True) == ""
+def test_another_release_has_no_substitute(task, helm, manifests):
+    assert install_substitute(task, helm, {**RELEASE, "name": "keda"}, wanted=True, new=True) == ""
     assert called(helm) == []
 
 
 def test_the_switch_leaves_it_out(task, helm, manifests, monkeypatch):
     monkeypatch.setenv(SWITCH, "none")
-    assert stand_in(task, helm, RELEASE, wanted=True, new=True) == ""
+    assert install_substitute(task, helm, RELEASE, wanted=True, new=True) == ""
     assert called(helm) == []
 
 
 def test_it_is_installed_where_the_chart_is_out_of_reach(task, helm, manifests):
-    said = stand_in(task, helm, RELEASE, wanted=True, new=True)
+    said = install_substitute(task, helm, RELEASE, wanted=True, new=True)
     assert called(helm) == [("upgrade", "training-operator")]
     assert (
         "PyTorchJob, TFJob, XGBoostJob and PaddleJob, but their jobs don't run until you run `hpkit local doctor --fix"
@@ -90,21 +90,21 @@ def test_with_its_executable_it_is_said_to_run(task, helm, manifests, tmp_path):
     executable = tmp_path / "cache" / "tools" / "training-operator" / "1.7.0" / "bin" / "training-operator"
     executable.parent.mkdir(parents=True)
     executable.touch(mode=0o755)
-    assert "training operator 1.7.0 runs PyTorchJob" in stand_in(task, helm, RELEASE, wanted=True, new=True)
+    assert "training operator 1.7.0 runs PyTorchJob" in install_substitute(task, helm, RELEASE, wanted=True, new=True)
 
 
 def test_without_its_manifests_the_command_is_named_that_gets_them(task, helm):
-    said = stand_in(task, helm, RELEASE, wanted=True, new=True)
+    said = install_substitute(task, helm, RELEASE, wanted=True, new=True)
     assert "hpkit local doctor --fix training-operator training-operator-manifests" in said
     assert called(helm) == []
 
 
 def test_values_without_the_operator_and_a_chart_that_is_there_take_it_away(task, helm, manifests):
     off = {**RELEASE, "values": {"trainingOperators": {"enabled": False}}}
-    assert stand_in(task, helm, off, wanted=True, new=True) == ""
+    assert install_substitute(task, helm, off, wanted=True, new=True) == ""
     assert called(helm) == []
-    assert stand_in(task, helm, off, wanted=True) == ""
-    assert stand_in(task, helm, RELEASE, wanted=False) == ""
+    assert install_substitute(task, helm, off, wanted=True) == ""
+    assert install_substitute(task, helm, RELEASE, wanted=False) == ""
     assert called(helm) == [("uninstall", "training-operator")] * 2
 
 
