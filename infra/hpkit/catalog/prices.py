@@ -170,7 +170,7 @@ def dated_regions(regions: Iterable[str]) -> str:
 
 def near_note(regions: Iterable[str]) -> str:
     """Return the line that says whose prices are shown as "about"."""
-    return f"about: prices of {dated_regions(regions)}, because none are known for the stack's region"
+    return f"about: prices of {dated_regions(regions)}; the stack's region has none"
 
 
 def price_note(region: str, used: Iterable[str]) -> str:

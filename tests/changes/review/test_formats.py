@@ -350,7 +350,7 @@ def test_what_a_teams_quota_costs_a_month_stands_beside_it_in_every_format():
     near = round(2 * near_price("ml.g5.12xlarge", "us-west-2").monthly)
     assert shares == {"ml.p4d.24xlarge": (own, False), "ml.g5.12xlarge": ({"before": near, "after": near}, True)}
     assert f"about {near:,}" in as_text(review, width=200)
-    assert "about: at prices of us-east-1" in as_text(review, width=200)
+    assert "about: prices of us-east-1" in as_text(review, width=200)
 
 
 def test_text_has_the_budgets_where_only_the_policy_file_gives_another():
