@@ -112,8 +112,9 @@ def _sections(review: Review) -> Iterator[str]:
 
 
 def _stack(stack: StackReview) -> Iterator[str]:
-    if tables.finding_groups(stack.findings):
-        yield _findings(f"{stack.stack}: findings", stack.findings)
+    findings = tables.stack_findings(stack)
+    if tables.finding_groups(findings):
+        yield _findings(f"{stack.stack}: findings", findings)
     if stack.note:
         yield f"**{escape(stack.stack)}**: {escape(stack.note)}."
     if stack.scenario is not None:

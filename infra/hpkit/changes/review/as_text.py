@@ -34,7 +34,7 @@ def _stack(stack: StackReview, width: int) -> Iterator[str]:
     if stack.note:
         yield from _folded(stack.note, width)
     yield from _section("risks", [tables.risk_line(risk) for risk in stack.risks], width)
-    yield from _findings(stack.findings, width)
+    yield from _findings(tables.stack_findings(stack), width)
     yield from _section(f"what teams lose{tables.when_lost(stack)}", tables.loss_lines(stack), width)
     yield from _section("preview", list(tables.preview_lines(stack.preview)) if stack.preview else [], width)
     if stack.scenario is not None:

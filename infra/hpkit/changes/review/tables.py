@@ -1,7 +1,7 @@
 """Tables and lines that every readable format shows: headline, teams, capacity, cost, findings, as plain text."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from hpkit.catalog.prices import dated_regions, near_note
@@ -59,6 +59,7 @@ __all__ = [
     "rule_and_path",
     "scenario_lines",
     "setting_list",
+    "stack_findings",
     "step_row",
     "summary_rows",
     "team_table",
@@ -344,6 +345,14 @@ def policy_lines(stack: StackReview) -> Iterator[str]:
     ]
     for name, value in rows:
         yield f"{name}: {''.join(_only_side(present, (value,)))}"
+
+
+def stack_findings(stack: StackReview) -> FindingChanges:
+    """Return the findings to show with a stack: warnings of an unchanged one say nothing about the change."""
+    if stack.status != "unchanged":
+        return stack.findings
+    errors = tuple(finding for finding in stack.findings.remaining if finding.severity == "error")
+    return replace(stack.findings, remaining=errors)
 
 
 def finding_groups(changes: FindingChanges) -> list[FindingGroup]:
